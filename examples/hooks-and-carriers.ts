@@ -2,7 +2,7 @@
  * What must survive a summary: state with a source of truth comes back from it, and hooks have their say.
  * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/hooks-and-carriers.ts`.
  */
-import { hostCarrier } from '@tidemark/core'
+import { hostSource } from '@tidemark/core'
 import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
 import { anthropic, createTidemark } from 'tidemark'
 
@@ -14,7 +14,7 @@ const readFiles = new Set(['src/orders.ts'])
 const tide = createTidemark({
   model: anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch }),
   memory: true,
-  carriers: [hostCarrier({ name: 'board', read: () => [{ text: board.join('\n') }] })],
+  carriers: [hostSource({ name: 'board', read: () => [{ text: board.join('\n') }] })],
   hooks: {
     preCompact: [{ name: 'names', run: () => ({ newCustomInstructions: 'Keep all ticket numbers.' }) }],
     postCompact: [

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ledgerOf } from '../packages/core/src/summary/ledger.ts'
+import { buildLedger } from '../packages/core/src/summary/ledger.ts'
 import { type RecordedHistory, readHistories } from './recorded/history.ts'
 import { artificialPlaces, foundIn, type PathRule, wantedAfter } from './recorded/recall.ts'
 import { estimatorFor } from './recorded/summarise.ts'
@@ -64,7 +64,7 @@ function trialOf(history: RecordedHistory, places: readonly number[]): Trial {
   for (const place of places) {
     const wanted = wantedAfter(history, place)
     const before = history.records.slice(0, place)
-    const texts = BUDGETS.map((tokens) => ledgerOf(before, { tokens, estimate }).text)
+    const texts = BUDGETS.map((tokens) => buildLedger(before, { tokens, estimate }).text)
     for (const rule of RULES) {
       of[rule] += foundIn('', wanted, rule).of
       texts.forEach((text, at) => {

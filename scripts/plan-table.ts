@@ -6,7 +6,13 @@ import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createPolicy, type DeepPartial, type KnownRecord, type Policy } from '@tidemark/core'
-import { estimatorWeights, lookUpModel, modelCatalogue, pricesOn, profileFor } from '@tidemark/wire'
+import {
+  createProviderProfile,
+  estimatorWeights,
+  lookUpModel,
+  modelCatalogue,
+  pricesAtDate,
+} from '@tidemark/wire'
 import { linear, readRecords } from './plan-table/linear.ts'
 import { type Replayed, replay } from './plan-table/replay.ts'
 import { table } from './table.ts'
@@ -89,8 +95,8 @@ function replayed(records: readonly KnownRecord[], overrides: DeepPartial<Policy
   const policy = createPolicy({ ...overrides, estimate: { highFactor: 1.05 } })
   return replay(records, {
     policy,
-    profile: profileFor(model),
-    prices: pricesOn(model, records[0]?.timestamp ?? ''),
+    profile: createProviderProfile(model),
+    prices: pricesAtDate(model, records[0]?.timestamp ?? ''),
     window: 200_000,
     weights: estimatorWeights(model.tokenizer, policy.estimate),
   })

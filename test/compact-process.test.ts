@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createSummariser, serveSimulator } from '@tidemark/simulator'
+import { createSummarizer, serve } from '@tidemark/simulator'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { main } from '../packages/cli/src/main.ts'
 import type { Terminal } from '../packages/cli/src/terminal.ts'
@@ -139,7 +139,7 @@ describe('with a model', () => {
   const key = { ANTHROPIC_API_KEY: 'any' }
 
   it('the summary is the model’s, mended by what the log knows', async () => {
-    const server = await serveSimulator({ script: createSummariser() })
+    const server = await serve({ script: createSummarizer() })
     try {
       const args = [foreign, '--summarizer', 'model', '--base-url', server.url, '--json']
       const { code, out } = await tidemark(args, key)
@@ -153,7 +153,7 @@ describe('with a model', () => {
   })
 
   it('where it has nothing to say the summary is made without it, and that is told', async () => {
-    const server = await serveSimulator({})
+    const server = await serve({})
     try {
       const args = [foreign, '--summarizer', 'model', '--base-url', server.url, '--json']
       const { code, out, err } = await tidemark(args, key)

@@ -6,9 +6,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type ApiMessage, isCompactBoundary, isKnown, type KnownRecord, validate } from '@tidemark/core'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
-import { compactLog, type ReadLog, readLog } from 'tidemark'
+import { type ApiMessage, isCompactBoundary, isKnownRecord, type KnownRecord, validate } from '@tidemark/core'
+import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import { compactLog, type LogContents, readLog } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { decoded } from '../scripts/recorded/recall.ts'
 import { heldIn, nextEdits, sessionFacts } from '../scripts/recorded/retention.ts'
@@ -21,17 +21,17 @@ const TARGET = 52_000
 
 async function opened(
   file: string,
-): Promise<{ readonly log: ReadLog; readonly records: readonly KnownRecord[] }> {
+): Promise<{ readonly log: LogContents; readonly records: readonly KnownRecord[] }> {
   const log = await readLog(join(folder, file), { withAgents: false })
   if (!log.ok) throw new Error(log.message)
-  const records = log.records.map(({ record }) => record).filter(isKnown)
+  const records = log.records.map(({ record }) => record).filter(isKnownRecord)
   return { log, records: records.filter((record) => record.isSidechain !== true) }
 }
 
 function findingsIn(messages: readonly ApiMessage[], model: string): readonly unknown[] {
   const looked = lookUpModel(modelCatalogue, model)
   if (!looked.found) return [`the catalogue has no ${model}`]
-  return validate({ model, max_tokens: 1_000, messages: [...messages] }, profileFor(looked.model))
+  return validate({ model, max_tokens: 1_000, messages: [...messages] }, createProviderProfile(looked.model))
 }
 
 describe.skipIf(files.length === 0)(`compacting recorded sessions where they were compacted${note}`, () => {

@@ -1,17 +1,17 @@
 /** A turn that is called off over a real connection, in the middle of a reply. */
 import {
-  blocksOf,
-  isKnown,
+  isKnownRecord,
   openSession,
-  runTurn,
+  runSingleTurn,
   type SessionState,
   type TurnEvent,
   type TurnHost,
   type TurnOutcome,
+  toBlocks,
 } from '@tidemark/core'
 import { createTestHost } from '@tidemark/core/testing'
-import { manualClock, type Script, type ServedSimulator, serveSimulator } from '@tidemark/simulator'
-import { profileFor } from '@tidemark/wire'
+import { createManualClock, type Script, type SimulatorServer, serve } from '@tidemark/simulator'
+import { createProviderProfile } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
 import { afterEach, describe, expect, it } from 'vitest'
 import { findModel } from './support/simulated-host.ts'
@@ -28,21 +28,21 @@ const slow: Script = (_, { index }) =>
       }
     : { blocks: [{ type: 'text', text: 'Done.' }] }
 
-const served: ServedSimulator[] = []
+const served: SimulatorServer[] = []
 afterEach(async () => {
   for (const one of served.splice(0)) await one.close()
 })
 
 async function hostOf(): Promise<TurnHost> {
-  const server = await serveSimulator({ script: slow, clock: manualClock() })
+  const server = await serve({ script: slow, clock: createManualClock() })
   served.push(server)
   const model = findModel('claude-opus-5')
   return createTestHost({
     model: createAnthropicModel({ baseUrl: server.url, credentials: { style: 'key', secret: 'any' } }),
     ids: systemIds,
-    profile: profileFor(model),
+    profile: createProviderProfile(model),
     pricesOf: () => model.prices,
-    offered: () => ({ tools: [], model: 'claude-opus-5', parameters: { max_tokens: 100 } }),
+    modelSettings: () => ({ tools: [], model: 'claude-opus-5', parameters: { max_tokens: 100 } }),
   })
 }
 
@@ -53,7 +53,7 @@ async function calledOff(
   const controller = new AbortController()
   const events: TurnEvent[] = []
   const asked = { prompt: 'Go.', signal: controller.signal }
-  for await (const event of runTurn(await openSession(host.journal, 's'), asked, host)) {
+  for await (const event of runSingleTurn(await openSession(host.journal, 's'), asked, host)) {
     events.push(event)
     if (isTime(event)) controller.abort()
     if (event.type === 'turn-ended') return { outcome: event.outcome, events }
@@ -63,10 +63,10 @@ async function calledOff(
 
 function said({ session }: SessionState): readonly string[] {
   return [...session.records].flatMap((record) => {
-    if (!isKnown(record)) return []
+    if (!isKnownRecord(record)) return []
     if (record.type === 'system') return [`${record.subtype}`]
     if (record.type !== 'user' && record.type !== 'assistant') return []
-    return blocksOf(record.message.content).map(({ text }) => `${record.type}: ${text}`)
+    return toBlocks(record.message.content).map(({ text }) => `${record.type}: ${text}`)
   })
 }
 
@@ -80,7 +80,7 @@ describe('a turn called off over HTTP', () => {
     expect(outcome).toMatchObject({ ok: false, reason: 'aborted' })
     expect(said(outcome.state)).toEqual(['user: Go.', 'epoch', 'assistant: I begin.'])
     expect(events.filter(({ type }) => type === 'priced')).toMatchObject([{ totals: { calls: 1 } }])
-    const again = runTurn(outcome.state, { prompt: 'Again.' }, host)
+    const again = runSingleTurn(outcome.state, { prompt: 'Again.' }, host)
     const ends: TurnOutcome[] = []
     for await (const event of again) if (event.type === 'turn-ended') ends.push(event.outcome)
     expect(ends.map(({ ok, state }) => [ok, said(state).slice(3)])).toEqual([

@@ -3,11 +3,11 @@ import {
   createPolicy,
   isObject,
   type JsonObject,
-  runTurn,
+  runSingleTurn,
   type TurnEvent,
   type TurnHost,
 } from '@tidemark/core'
-import { profileFor } from '@tidemark/wire'
+import { createProviderProfile } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import { changingWorld } from './first-turn/changing-world.ts'
 import { findModel } from './support/simulated-host.ts'
@@ -41,7 +41,7 @@ async function after(change: Change) {
   const said = { type: 'text', text: 'Go on.' }
   const events: TurnEvent[] = []
   const asked = { prompt: prompt === undefined ? [said] : [said, { ...prompt, type: String(prompt.type) }] }
-  for await (const event of runTurn(state, asked, changed)) {
+  for await (const event of runSingleTurn(state, asked, changed)) {
     events.push(event)
     if (event.type === 'answered') break
     if (event.type === 'turn-ended' && !event.outcome.ok)
@@ -52,8 +52,8 @@ async function after(change: Change) {
 
 function withParameters(more: JsonObject): Change {
   return {
-    host: ({ offered }) => ({
-      offered: () => {
+    host: ({ modelSettings: offered }) => ({
+      modelSettings: () => {
         const { parameters, ...rest } = offered()
         const output = isObject(more.output_config) ? { output_config: more.output_config } : {}
         return { ...rest, parameters: { ...parameters, ...more, ...output } }
@@ -109,9 +109,9 @@ const BREAKS: readonly (readonly [name: string, change: Change, reason: string, 
   [
     'the model',
     {
-      host: ({ offered }) => ({
-        offered: () => ({ ...offered(), model: 'claude-sonnet-5' }),
-        profile: profileFor(findModel('claude-sonnet-5')),
+      host: ({ modelSettings: offered }) => ({
+        modelSettings: () => ({ ...offered(), model: 'claude-sonnet-5' }),
+        profile: createProviderProfile(findModel('claude-sonnet-5')),
       }),
     },
     'model-changed',
@@ -141,7 +141,7 @@ describe('a cache that is lost', () => {
       const cached = (left?.cache_read_input_tokens ?? 0) + (left?.cache_creation_input_tokens ?? 0)
       expect([event?.expected, event?.read]).toEqual([cached, record?.usage?.cacheRead])
       expect(event?.tokensLost).toBe(cached - (record?.usage?.cacheRead ?? 0))
-      const { standing } = state.told
+      const { current: standing } = state.prefix
       const prices = session.host.pricesOf(record?.model ?? '', record?.at ?? '')
       const write = change.ttl === '5m' ? prices?.write5m : prices?.write1h
       const price = ((event?.tokensLost ?? 0) * ((write ?? 0) - (prices?.cacheRead ?? 0))) / 1e6
@@ -156,11 +156,19 @@ const QUIET: readonly (readonly [name: string, change: Change])[] = [
   ['a tool that came late', { before: connect }],
   [
     'tools in another order',
-    { host: ({ offered }) => ({ offered: () => ({ ...offered(), tools: offered().tools.toReversed() }) }) },
+    {
+      host: ({ modelSettings: offered }) => ({
+        modelSettings: () => ({ ...offered(), tools: offered().tools.toReversed() }),
+      }),
+    },
   ],
   [
     'a tool that is gone',
-    { host: ({ offered }) => ({ offered: () => ({ ...offered(), tools: offered().tools.slice(1) }) }) },
+    {
+      host: ({ modelSettings: offered }) => ({
+        modelSettings: () => ({ ...offered(), tools: offered().tools.slice(1) }),
+      }),
+    },
   ],
   ['more output', withParameters({ max_tokens: 9_000 })],
   ['a pause within its life', { before: waits(3_000_000) }],

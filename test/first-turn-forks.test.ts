@@ -1,17 +1,17 @@
 /** Forks against the simulator: they read their parent's cache, write none, and leave it as it was. */
-import { type ForkAsked, type ForkEnd, runFork, type TurnEvent } from '@tidemark/core'
+import { type ForkRequestOptions, type ForkResult, runFork, type TurnEvent } from '@tidemark/core'
 import { runToEnd } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { changingWorld } from './first-turn/changing-world.ts'
 import { offences } from './first-turn/laws.ts'
 import { SimulatedSession } from './support/simulated-session.ts'
 
-const QUESTION: ForkAsked = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
+const QUESTION: ForkRequestOptions = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
 
 async function fork(
   session: SimulatedSession,
-  asked: ForkAsked,
-): Promise<{ readonly end: ForkEnd; readonly events: readonly TurnEvent[] }> {
+  asked: ForkRequestOptions,
+): Promise<{ readonly end: ForkResult; readonly events: readonly TurnEvent[] }> {
   const events: TurnEvent[] = []
   const stream = runFork(await session.open(), asked, session.host)
   return { end: await runToEnd(stream, (event) => void events.push(event)), events }

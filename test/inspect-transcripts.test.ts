@@ -5,23 +5,23 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
-  advanceMeter,
-  contextOf,
+  appendRecord,
+  buildContextView,
+  type ContextView,
+  calibrateSize,
+  countContextTokens,
   createEstimator,
+  createFixedWeights,
+  createMeter,
   DEFAULT_POLICY,
-  emptyMeter,
-  emptySession,
-  fixedRule,
-  isAct,
-  isKnown,
+  emptySessionLog,
+  isKnownRecord,
+  isRewriteBoundary,
   readMeter,
-  reduce,
   type SessionRecord,
   SYNTHETIC_MODEL,
-  sizeOf,
   startCalibration,
-  type View,
-  viewOf,
+  updateMeter,
 } from '@tidemark/core'
 import { findNamedLogs, inspectFiles, readLog, type SessionReport } from 'tidemark'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -170,7 +170,7 @@ interface Answer {
 function answersIn(records: readonly { readonly record: SessionRecord; readonly line: number }[]): Answer[] {
   const answers = new Map<string, Answer>()
   for (const { record, line } of records) {
-    if (!isMeasured(record) || !isKnown(record) || record.type !== 'assistant') continue
+    if (!isMeasured(record) || !isKnownRecord(record) || record.type !== 'assistant') continue
     const { id, usage } = record.message
     const first = answers.get(id)?.line ?? line
     const read = usage?.cache_read_input_tokens ?? 0
@@ -181,11 +181,11 @@ function answersIn(records: readonly { readonly record: SessionRecord; readonly 
 }
 
 const estimate = DEFAULT_POLICY.estimate
-const estimator = createEstimator(fixedRule(estimate))
+const estimator = createEstimator(createFixedWeights(estimate))
 const calibration = startCalibration(estimator.weights.start)
 
-function measure(view: View) {
-  return readMeter(advanceMeter(emptyMeter(estimator), view), {
+function measure(view: ContextView) {
+  return readMeter(updateMeter(createMeter(estimator), view), {
     calibration,
     policy: estimate,
     stripsThinking: false,
@@ -194,26 +194,26 @@ function measure(view: View) {
   })
 }
 
-function estimated(view: View) {
+function estimated(view: ContextView) {
   const tokens = [...view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  return { ...sizeOf(calibration, tokens, estimate), source: 'estimated' }
+  return { ...calibrateSize(calibration, tokens, estimate), source: 'estimated' }
 }
 
 describe.skipIf(known.length === 0)(`law 11 at recorded compactions and clearings${note}`, () => {
   it.each(known)('$file: no figure from before a rewrite is used behind it', async (of) => {
     const log = await readLog(`${folder}${of.file}`)
     if (!log.ok) throw new Error(log.message)
-    let session = emptySession()
+    let session = emptySessionLog()
     let waiting: (SessionRecord & { readonly uuid: string }) | null = null
     const acts = new Set<string>()
     const held = new Set<string>()
     for (const { record } of log.records) {
-      session = reduce(session, record)
-      if (isAct(record)) acts.add(record.uuid)
-      waiting = isAct(record) ? record : isMeasured(record) ? null : waiting
+      session = appendRecord(session, record)
+      if (isRewriteBoundary(record)) acts.add(record.uuid)
+      waiting = isRewriteBoundary(record) ? record : isMeasured(record) ? null : waiting
       if (waiting === null) continue
       // A boundary counts from its summary on; from there, until a response has measured the new view, all is estimated.
-      const view = viewOf(session)
+      const view = buildContextView(session)
       if (view.acts.at(-1)?.uuid !== waiting.uuid) continue
       expect(measure(view)).toEqual(estimated(view))
       held.add(waiting.uuid)
@@ -224,6 +224,6 @@ describe.skipIf(known.length === 0)(`law 11 at recorded compactions and clearing
 })
 
 function isMeasured(record: SessionRecord): boolean {
-  if (!isKnown(record) || record.type !== 'assistant') return false
-  return record.message.model !== SYNTHETIC_MODEL && contextOf(record.message.usage) > 0
+  if (!isKnownRecord(record) || record.type !== 'assistant') return false
+  return record.message.model !== SYNTHETIC_MODEL && countContextTokens(record.message.usage) > 0
 }

@@ -7,8 +7,8 @@ import { existsSync, readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
-import { hitRatesOf, isEventFree, readTrace, replayTrace, type Trace, type TraceReplay } from 'tidemark'
+import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
+import { compareHitRates, hasNoEvents, readTrace, replayTrace, type Trace, type TraceReplay } from 'tidemark'
 import { beforeAll, describe, expect, it } from 'vitest'
 
 const folder = fileURLToPath(new URL('../../shared/bench/traces/', import.meta.url))
@@ -29,8 +29,8 @@ async function replayed(file: string): Promise<Replayed> {
   const { trace } = reading
   const found = lookUpModel(modelCatalogue, trace.model)
   if (!found.found) throw new Error(`${trace.model} is not in the catalogue`)
-  const replay = replayTrace(trace, profileFor(found.model))
-  return { trace, replay, points: hitRatesOf(replay.calls).points ?? Number.NaN }
+  const replay = replayTrace(trace, createProviderProfile(found.model))
+  return { trace, replay, points: compareHitRates(replay.calls).points ?? Number.NaN }
 }
 
 function median(values: readonly number[]): number {
@@ -47,7 +47,7 @@ describe.skipIf(files.length === 0)(`recorded sessions replayed as traces${note}
   beforeAll(async () => {
     all = await Promise.all(files.map(replayed))
   })
-  const free = () => all.filter(({ trace }) => isEventFree(trace))
+  const free = () => all.filter(({ trace }) => hasNoEvents(trace))
   const differences = () => free().map(({ points }) => Math.abs(points))
 
   it('covers every trace, half of them event-free', () => {

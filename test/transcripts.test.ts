@@ -6,10 +6,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import {
   type ApiMessage,
-  blocksOf,
+  appendRecord,
+  buildContextView,
   createProfile,
   decodeRecord,
-  emptySession,
+  emptySessionLog,
   flatten,
   isCompactBoundary,
   isMicrocompactBoundary,
@@ -17,12 +18,11 @@ import {
   isToolUse,
   type JsonObject,
   type KnownRecord,
-  messagesOf,
-  reduce,
-  type Session,
+  type SessionLog,
   type SessionRecord,
+  toApiMessages,
+  toBlocks,
   validate,
-  viewOf,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 
@@ -45,21 +45,21 @@ const profile = createProfile({
 })
 
 function toolsIn(messages: readonly ApiMessage[]): readonly JsonObject[] {
-  const uses = messages.flatMap((message) => blocksOf(message.content).filter(isToolUse))
+  const uses = messages.flatMap((message) => toBlocks(message.content).filter(isToolUse))
   return [...new Set(uses.map((block) => block.name))].map((name) => ({
     name,
     input_schema: { type: 'object' },
   }))
 }
 
-function foldOf(records: readonly SessionRecord[]): Session {
-  return records.reduce<Session>((session, record) => reduce(session, record), emptySession())
+function foldOf(records: readonly SessionRecord[]): SessionLog {
+  return records.reduce<SessionLog>((session, record) => appendRecord(session, record), emptySessionLog())
 }
 
 /** Tool results on the branch that a walk from the newest record along the parents does not meet. */
-function besideTheChain(session: Session): number {
+function besideTheChain(session: SessionLog): number {
   const chain = new Set<number>()
-  for (let index = session.tip; index >= 0; index = session.parents.at(index) ?? -1) chain.add(index)
+  for (let index = session.newestRecord; index >= 0; index = session.parents.at(index) ?? -1) chain.add(index)
   return [...session.branch].filter(
     (index) => !chain.has(index) && resultsIn(session.records.at(index)).length > 0,
   ).length
@@ -68,7 +68,7 @@ function besideTheChain(session: Session): number {
 function resultsIn(record: SessionRecord | undefined): readonly string[] {
   if (record?.type !== 'user') return []
   const { content } = (record as KnownRecord & { type: 'user' }).message
-  return blocksOf(content)
+  return toBlocks(content)
     .filter(isToolResult)
     .map((block) => block.tool_use_id)
 }
@@ -76,13 +76,13 @@ function resultsIn(record: SessionRecord | undefined): readonly string[] {
 /** Every result of the log stands in the view at some time: right before each rewrite, or at the end. */
 function resultsEverShown(records: readonly SessionRecord[]): ReadonlySet<string> {
   const shown = new Set<string>()
-  let session = emptySession()
+  let session = emptySessionLog()
   for (const [index, record] of records.entries()) {
     const next = records[index + 1]
-    session = reduce(session, record)
+    session = appendRecord(session, record)
     if (next !== undefined && !isCompactBoundary(next)) continue
-    for (const message of messagesOf(flatten(viewOf(session)))) {
-      for (const block of blocksOf(message.content)) if (isToolResult(block)) shown.add(block.tool_use_id)
+    for (const message of toApiMessages(flatten(buildContextView(session)))) {
+      for (const block of toBlocks(message.content)) if (isToolResult(block)) shown.add(block.tool_use_id)
     }
   }
   return shown
@@ -100,12 +100,12 @@ describe.skipIf(files.length === 0)(
 
     it.each(agent)('%s: the view is valid after repair, at every boundary and at the end', (name) => {
       const { records } = recordsIn(name)
-      let session = emptySession()
+      let session = emptySessionLog()
       for (const [index, record] of records.entries()) {
-        session = reduce(session, record)
+        session = appendRecord(session, record)
         const next = records[index + 1]
         if (next !== undefined && !isCompactBoundary(next) && !isMicrocompactBoundary(next)) continue
-        const messages = messagesOf(flatten(viewOf(session)))
+        const messages = toApiMessages(flatten(buildContextView(session)))
         expect(
           validate({ model: 'any', max_tokens: 1, messages, tools: toolsIn(messages) }, profile),
         ).toEqual([])
@@ -126,7 +126,7 @@ describe.skipIf(files.length === 0)(
 
     it.each(agent)('%s: logged boundaries are honoured', (name) => {
       const { records } = recordsIn(name)
-      const view = viewOf(foldOf(records))
+      const view = buildContextView(foldOf(records))
       const logged = records.filter((record) => isCompactBoundary(record) || isMicrocompactBoundary(record))
       expect(view.acts.map((act) => act.uuid)).toEqual(logged.map((record) => record.uuid))
       const last = records.findLast(isCompactBoundary)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { NewRecord } from '@tidemark/core'
 import { sampleRecord } from '@tidemark/core/testing'
 import { createFileJournal, type FileJournal } from '../../packages/tidemark/src/storage/file-journal.ts'
-import { type FilePort, nodeFiles } from '../../packages/tidemark/src/storage/file-system.ts'
+import { type FileSystem, nodeFileSystem } from '../../packages/tidemark/src/storage/file-system.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 const APPENDS = 50
@@ -52,15 +52,15 @@ async function appended(journal: FileJournal, session: string, after: number): P
 }
 
 interface Counted {
-  readonly files: FilePort
+  readonly files: FileSystem
   syncs: number
 }
 
 /** Node's files, their syncs counted. Directories are synced when a session is opened, not when it is appended to. */
 function countingSyncs(): Counted {
-  const counted: Counted = { files: { ...nodeFiles, open: openCounted }, syncs: 0 }
-  async function openCounted(...given: Parameters<FilePort['open']>): ReturnType<FilePort['open']> {
-    const file = await nodeFiles.open(...given)
+  const counted: Counted = { files: { ...nodeFileSystem, open: openCounted }, syncs: 0 }
+  async function openCounted(...given: Parameters<FileSystem['open']>): ReturnType<FileSystem['open']> {
+    const file = await nodeFileSystem.open(...given)
     if (file === null) return null
     const sync = () => {
       counted.syncs += 1

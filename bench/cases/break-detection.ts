@@ -1,23 +1,23 @@
 /** What watching the cache costs must not grow with the conversation: forecast, snapshot and compare of one more call. */
 import {
-  advance,
+  appendRecord,
   createProfile,
   DEFAULT_POLICY,
-  emptySession,
-  emptyView,
-  type Flat,
+  emptyContextView,
+  emptySessionLog,
+  type FlattenedContext,
   flatten,
-  reduce,
+  updateContextView,
 } from '@tidemark/core'
-import { forecastSent, learnFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
-import { type Lineage, NO_LINEAGE } from '../../packages/core/src/cache/cache-model.ts'
+import { forecastSentRequest, learnFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
+import { type CacheModel, EMPTY_CACHE_MODEL } from '../../packages/core/src/cache/cache-model.ts'
 import {
   type BreakRules,
-  type CacheWatch,
-  emptyCacheWatch,
-  takeSnapshot,
+  type CacheMonitor,
+  createCacheMonitor,
+  recordSentRequest,
 } from '../../packages/core/src/cache/cache-monitor.ts'
-import { compareAnswer } from '../../packages/core/src/cache/detect-break.ts'
+import { checkCacheRead } from '../../packages/core/src/cache/detect-break.ts'
 import type { SentRequest } from '../../packages/core/src/cache/sent-request.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 import { loopRecord } from '../harness/tool-loop.ts'
@@ -36,20 +36,20 @@ const LIFETIME = { ttl: '5m', seconds: 300 }
 
 /** The requests of so many calls, from a conversation of so many records on. */
 function requestsFrom(length: number): readonly SentRequest[] {
-  let session = emptySession()
-  let view = emptyView()
-  let flat: Flat | undefined
+  let session = emptySessionLog()
+  let view = emptyContextView()
+  let flat: FlattenedContext | undefined
   const requests: SentRequest[] = []
   for (let index = 0; requests.length < CALLS; index += 1) {
-    session = reduce(session, loopRecord(index))
-    view = advance(view, session)
+    session = appendRecord(session, loopRecord(index))
+    view = updateContextView(view, session)
     flat = flatten(view, flat)
     if (index >= length && index % 2 === 0) requests.push(requestOf(flat, requests.length))
   }
   return requests
 }
 
-function requestOf(flat: Flat, call: number): SentRequest {
+function requestOf(flat: FlattenedContext, call: number): SentRequest {
   const index = flat.frozen.length + flat.tail.length - 1
   return {
     source: SOURCE,
@@ -67,8 +67,8 @@ function requestOf(flat: Flat, call: number): SentRequest {
 
 /** What is known before a call: of the cache, and of the requests to compare with. */
 interface Known {
-  readonly watch: CacheWatch
-  readonly model: Lineage
+  readonly watch: CacheMonitor
+  readonly model: CacheModel
 }
 
 /** Each reads all that the one before left, and adds a thousand tokens. */
@@ -79,9 +79,9 @@ function watched({ watch, model }: Known, sent: SentRequest, call: number): Know
     cache_read_input_tokens: call * 1_000,
     cache_creation_input_tokens: 1_000,
   }
-  const forecast = forecastSent(model, sent, RULES.profile)
-  const recorded = takeSnapshot(watch, sent, forecast, RULES.policy)
-  const { watch: next, outcome } = compareAnswer(recorded, { source: SOURCE, usage }, RULES)
+  const forecast = forecastSentRequest(model, sent, RULES.profile)
+  const recorded = recordSentRequest(watch, sent, forecast, RULES.policy)
+  const { monitor: next, outcome } = checkCacheRead(recorded, { source: SOURCE, usage }, RULES)
   if (outcome.kind === 'broke') throw new Error(`a false alarm: ${outcome.event.sentence}`)
   return { watch: next, model: learnFromResponse(model, forecast, usage) }
 }
@@ -90,7 +90,7 @@ function watched({ watch, model }: Known, sent: SentRequest, call: number): Know
 function callsFrom(length: number): () => Known {
   const [first, ...rest] = requestsFrom(length)
   if (first === undefined) throw new Error('no requests')
-  const begun = watched({ watch: emptyCacheWatch(), model: NO_LINEAGE }, first, 0)
+  const begun = watched({ watch: createCacheMonitor(), model: EMPTY_CACHE_MODEL }, first, 0)
   return () => rest.reduce<Known>((known, sent, call) => watched(known, sent, call + 1), begun)
 }
 

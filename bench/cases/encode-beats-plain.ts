@@ -1,19 +1,25 @@
 /** A request spelled from the one before, joining included, against one spelled anew: what a long turn is spared. */
-import { type AssembledRequest, payloadOf, rawTextsOf } from '@tidemark/core'
-import { bodyText, encodeRequest, type GrowingRequest, growingText, growRequest } from '@tidemark/wire'
+import { type AssembledRequest, listRawTexts, toPayload } from '@tidemark/core'
+import {
+  encodeRequest,
+  extendRequest,
+  type IncrementalRequest,
+  joinBodyText,
+  joinRequestText,
+} from '@tidemark/wire'
 import type { BenchCase } from '../harness/bench-case.ts'
 import { requestsBehind } from '../harness/tool-loop.ts'
 
 const ROUNDS = 15
 
 /** The body of one more request; each call has one of its own, with the request before it as it was sent. */
-function lastBody(encode: (last: AssembledRequest, before: GrowingRequest) => string): () => string {
+function lastBody(encode: (last: AssembledRequest, before: IncrementalRequest) => string): () => string {
   const next = requestsBehind(10_000, 1)
   const pairs = Array.from({ length: ROUNDS }, () => {
     const [first, last] = next()
     if (first === undefined || last === undefined) throw new Error('no requests')
-    const before = growRequest(first)
-    if (growingText(before) !== plain(first)) throw new Error('not the same bytes')
+    const before = extendRequest(first)
+    if (joinRequestText(before) !== plain(first)) throw new Error('not the same bytes')
     return { before, last }
   })
   return () => {
@@ -23,12 +29,12 @@ function lastBody(encode: (last: AssembledRequest, before: GrowingRequest) => st
   }
 }
 
-function grown(last: AssembledRequest, previous: GrowingRequest): string {
-  return growingText(growRequest(last, { previous }))
+function grown(last: AssembledRequest, previous: IncrementalRequest): string {
+  return joinRequestText(extendRequest(last, { previous }))
 }
 
 function plain(last: AssembledRequest): string {
-  return bodyText(encodeRequest(payloadOf(last), { raw: { messages: rawTextsOf(last) } }))
+  return joinBodyText(encodeRequest(toPayload(last), { raw: { messages: listRawTexts(last) } }))
 }
 
 export const benchCase: BenchCase = {

@@ -2,7 +2,15 @@
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { advance, emptySession, emptyView, newHeader, reduce, type Session, type View } from '@tidemark/core'
+import {
+  appendRecord,
+  type ContextView,
+  createLogHeader,
+  emptyContextView,
+  emptySessionLog,
+  type SessionLog,
+  updateContextView,
+} from '@tidemark/core'
 import { createFileJournal } from '../../packages/tidemark/src/storage/file-journal.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
@@ -30,13 +38,13 @@ export const benchCase: BenchCase = {
   },
 }
 
-async function load(home: string): Promise<{ readonly session: Session; readonly view: View }> {
-  let session = emptySession()
-  let view = emptyView()
+async function load(home: string): Promise<{ readonly session: SessionLog; readonly view: ContextView }> {
+  let session = emptySessionLog()
+  let view = emptyContextView()
   const { damage } = await createFileJournal({ home }).read(SESSION, (records) => {
     for (const record of records) {
-      session = reduce(session, record)
-      view = advance(view, session)
+      session = appendRecord(session, record)
+      view = updateContextView(view, session)
     }
   })
   if (damage.length > 0) throw new Error(`the session is damaged: ${damage[0]?.why}`)
@@ -66,7 +74,7 @@ function heapUsed(): number {
 function writeSession(home: string): string {
   mkdirSync(join(home, 'sessions'))
   const path = join(home, 'sessions', `${SESSION}.jsonl`)
-  appendFileSync(path, `${JSON.stringify(newHeader(SESSION, '2026-01-01T00:00:00.000Z'))}\n`)
+  appendFileSync(path, `${JSON.stringify(createLogHeader(SESSION, '2026-01-01T00:00:00.000Z'))}\n`)
   let written = 0
   for (let seq = 1; written < SIZE_BYTES; seq += 1) {
     const line = `${JSON.stringify(recordAt(seq))}\n`

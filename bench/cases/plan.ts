@@ -1,37 +1,37 @@
 /** What planning costs must not grow with the conversation: register, meter and plan of one more record. */
 import {
-  advance,
+  appendRecord,
+  type ContextView,
   createEstimator,
+  createFixedWeights,
   createPolicy,
   createProfile,
-  emptySession,
-  emptyView,
-  fixedRule,
-  reduce,
+  emptyContextView,
+  emptySessionLog,
   type SessionRecord,
   scalePolicy,
   startCalibration,
-  type View,
+  updateContextView,
 } from '@tidemark/core'
-import { NO_PATHS } from '../../packages/core/src/clearing/select-results.ts'
+import { NO_RETRIEVAL } from '../../packages/core/src/clearing/select-results.ts'
 import {
-  emptyRegister,
-  type Register,
-  registerRules,
+  createIndexRules,
+  createToolResultIndex,
+  type ToolResultIndex,
 } from '../../packages/core/src/clearing/tool-result-index.ts'
-import { advanceRegister } from '../../packages/core/src/clearing/update-index.ts'
-import { type Plan, plan } from '../../packages/core/src/planner/plan.ts'
-import { NO_TRACKING } from '../../packages/core/src/planner/plan-input.ts'
-import { advanceMeter, emptyMeter, type Meter } from '../../packages/core/src/tokens/context-meter.ts'
+import { updateIndex } from '../../packages/core/src/clearing/update-index.ts'
+import { type ContextPlan, makePlan } from '../../packages/core/src/planner/plan.ts'
+import { EMPTY_PLAN_TRACKING } from '../../packages/core/src/planner/plan-input.ts'
+import { type ContextMeter, createMeter, updateMeter } from '../../packages/core/src/tokens/context-meter.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 /** Enough that copying the books once, which going back to their start costs, does not count. */
 const TURNS = 1_000
 const ROUNDS = 15
 const POLICY = createPolicy({})
-const ESTIMATOR = createEstimator(fixedRule(POLICY.estimate))
+const ESTIMATOR = createEstimator(createFixedWeights(POLICY.estimate))
 const SCALED = scalePolicy(POLICY, { window: 1_000_000, maxOutput: 64_000 })
-const RULES = registerRules({
+const RULES = createIndexRules({
   estimator: ESTIMATOR,
   policy: POLICY.clear,
   largeInput: SCALED.budgets.clear.largeInput,
@@ -64,12 +64,12 @@ function recordAt(index: number): SessionRecord {
 }
 
 interface Kept {
-  readonly register: Register
-  readonly meter: Meter
+  readonly register: ToolResultIndex
+  readonly meter: ContextMeter
 }
 
-function planned({ register, meter }: Kept): Plan {
-  return plan({
+function planned({ register, meter }: Kept): ContextPlan {
+  return makePlan({
     register,
     meter,
     pins: [],
@@ -84,35 +84,35 @@ function planned({ register, meter }: Kept): Plan {
     rates: RATES,
     write: 'write5m',
     idleMs: 1_000,
-    retrieval: NO_PATHS,
+    retrieval: NO_RETRIEVAL,
     tools: ['Read'],
     thinks: false,
     thinkingMode: null,
-    tracking: NO_TRACKING,
+    tracking: EMPTY_PLAN_TRACKING,
   })
 }
 
 /** The views of so many further turns, and the books as they stood before them. */
-function turnsFrom(length: number): () => Plan | null {
-  let session = emptySession()
-  let view = emptyView()
-  let before: View | null = null
-  const views: View[] = []
+function turnsFrom(length: number): () => ContextPlan | null {
+  let session = emptySessionLog()
+  let view = emptyContextView()
+  let before: ContextView | null = null
+  const views: ContextView[] = []
   for (let index = 0; views.length < TURNS; index += 1) {
-    session = reduce(session, recordAt(index))
-    view = advance(view, session)
+    session = appendRecord(session, recordAt(index))
+    view = updateContextView(view, session)
     if (index === length) before = view
     if (index > length) views.push(view)
   }
   if (before === null) throw new Error('no view')
   const start = {
-    register: advanceRegister(emptyRegister(RULES), before),
-    meter: advanceMeter(emptyMeter(ESTIMATOR), before),
+    register: updateIndex(createToolResultIndex(RULES), before),
+    meter: updateMeter(createMeter(ESTIMATOR), before),
   }
   return () => {
-    let [kept, last]: [Kept, Plan | null] = [start, null]
+    let [kept, last]: [Kept, ContextPlan | null] = [start, null]
     for (const each of views) {
-      kept = { register: advanceRegister(kept.register, each), meter: advanceMeter(kept.meter, each) }
+      kept = { register: updateIndex(kept.register, each), meter: updateMeter(kept.meter, each) }
       last = planned(kept)
       if (last.act !== 'wait')
         throw new Error(`expected to wait: ${last.trace.map(({ why }) => why).join('; ')}`)

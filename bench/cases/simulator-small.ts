@@ -1,7 +1,7 @@
 /** Small requests over a real connection, against the same kind of server that always says the same. */
 import { Agent, request } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
-import { serveSimulator } from '@tidemark/simulator'
+import { serve } from '@tidemark/simulator'
 import { Hono } from 'hono'
 import type { BenchCase } from '../harness/bench-case.ts'
 
@@ -68,7 +68,7 @@ export const benchCase: BenchCase = {
   compares: 'small requests to the simulator with the same to a server that answers a constant, over HTTP',
   bound: { atMost: 4 },
   async prepare() {
-    const [simulated, constant] = [await serveSimulator(), await serveConstant()]
+    const [simulated, constant] = [await serve(), await serveConstant()]
     const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
     return {
       subject: () => many(simulated.port, agent),

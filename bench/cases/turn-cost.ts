@@ -1,48 +1,48 @@
 /** What a turn costs must not grow with the conversation: append, view, flatten and validate of one more record. */
 import {
-  advance,
-  advanceCheck,
-  type Checked,
+  appendRecord,
+  type ContextView,
   createProfile,
-  emptySession,
-  emptyView,
+  emptyContextView,
+  emptySessionLog,
   type Finding,
-  type Flat,
-  findingsOf,
+  type FlattenedContext,
   flatten,
-  reduce,
-  type Session,
+  type SessionLog,
   type SessionRecord,
-  startCheck,
-  type View,
+  startValidation,
+  updateContextView,
+  updateValidation,
+  type ValidationState,
+  validateContext,
 } from '@tidemark/core'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 interface State {
-  readonly session: Session
-  readonly view: View
-  readonly flat: Flat | undefined
-  readonly checked: Checked
+  readonly session: SessionLog
+  readonly view: ContextView
+  readonly flat: FlattenedContext | undefined
+  readonly checked: ValidationState
   readonly findings: readonly Finding[]
 }
 
 const REQUEST = { model: 'm', max_tokens: 100, tools: [{ name: 'Read', input_schema: { type: 'object' } }] }
 const START: State = {
-  session: emptySession(),
-  view: emptyView(),
+  session: emptySessionLog(),
+  view: emptyContextView(),
   flat: undefined,
-  checked: startCheck(createProfile({ roles: { prefill: 'allowed' } })),
+  checked: startValidation(createProfile({ roles: { prefill: 'allowed' } })),
   findings: [],
 }
 const TURNS = 100
 const ROUNDS = 15
 
 function turn(state: State, record: SessionRecord): State {
-  const session = reduce(state.session, record)
-  const view = advance(state.view, session)
+  const session = appendRecord(state.session, record)
+  const view = updateContextView(state.view, session)
   const flat = flatten(view, state.flat)
-  const checked = advanceCheck(state.checked, flat)
-  const findings = findingsOf(checked, flat, REQUEST)
+  const checked = updateValidation(state.checked, flat)
+  const findings = validateContext(checked, flat, REQUEST)
   if (findings.length > 0) throw new Error(`an invalid request: ${JSON.stringify(findings[0])}`)
   return { session, view, flat, checked, findings }
 }

@@ -1,24 +1,24 @@
 /** The requests of a tool loop, a response with a call, then its answer, for ever: what the cases on requests send. */
 import {
   type AssembledRequest,
-  advance,
+  appendRecord,
   assembleRequest,
+  buildRequestPrefix,
+  type ContextView,
   createProfile,
+  createSnapshot,
   DEFAULT_POLICY,
-  emptySession,
-  emptyView,
-  type Flat,
+  emptyContextView,
+  emptySessionLog,
+  type FlattenedContext,
   flatten,
-  frontOf,
-  openEpoch,
-  reduce,
-  type Session,
+  type SessionLog,
   type SessionRecord,
-  type View,
+  updateContextView,
 } from '@tidemark/core'
 
 const profile = createProfile()
-const epoch = openEpoch(
+const epoch = createSnapshot(
   {
     sections: [{ name: 'rules', part: 'static', text: 'You help.' }],
     tools: ['Bash', 'Edit', 'Read'].map((name) => ({ name, input_schema: { type: 'object' } })),
@@ -27,12 +27,12 @@ const epoch = openEpoch(
   },
   profile,
 )
-const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 
 interface Told {
-  readonly session: Session
-  readonly view: View
-  readonly flat: Flat
+  readonly session: SessionLog
+  readonly view: ContextView
+  readonly flat: FlattenedContext
 }
 
 /**
@@ -40,7 +40,7 @@ interface Told {
  * goes its own way from there: its messages are others, of which nothing can be known yet.
  */
 export function requestsBehind(length: number, count: number): () => readonly AssembledRequest[] {
-  let told: Told = { session: emptySession(), view: emptyView(), flat: flatten(emptyView()) }
+  let told: Told = { session: emptySessionLog(), view: emptyContextView(), flat: flatten(emptyContextView()) }
   for (let index = 0; index <= length; index += 1) told = after(told, loopRecord(index))
   return () => {
     const requests: AssembledRequest[] = []
@@ -54,12 +54,12 @@ export function requestsBehind(length: number, count: number): () => readonly As
 }
 
 function after({ session, view, flat }: Told, record: SessionRecord): Told {
-  const grown = reduce(session, record)
-  const seen = advance(view, grown)
+  const grown = appendRecord(session, record)
+  const seen = updateContextView(view, grown)
   return { session: grown, view: seen, flat: flatten(seen, flat) }
 }
 
-function requestOf(flat: Flat, previous?: AssembledRequest): AssembledRequest {
+function requestOf(flat: FlattenedContext, previous?: AssembledRequest): AssembledRequest {
   const { markers } = DEFAULT_POLICY.cache
   return assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true }, previous)
 }

@@ -1,5 +1,5 @@
 /** What a request leaves of the conversation, whether a provider would take it, and whether it keeps the cache. */
-import { type ApiMessage, type Block, blocksOf, createProfile, type Finding, validate } from '@tidemark/core'
+import { type ApiMessage, type Block, createProfile, type Finding, toBlocks, validate } from '@tidemark/core'
 import { isResultText, TOOLS } from './story.ts'
 
 export interface Left {
@@ -16,7 +16,7 @@ const profile = createProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 
 export function leftOf(messages: readonly ApiMessage[]): Left {
-  const blocks = messages.flatMap(({ content }) => blocksOf(content))
+  const blocks = messages.flatMap(({ content }) => toBlocks(content))
   const [found] = validate({ model: 'model-a', max_tokens: 1_000, tools, messages }, profile)
   return {
     characters: prefixOf(messages).reduce((sum, text) => sum + text.length, 0),
@@ -39,7 +39,7 @@ function isWholeResult({ type, content }: Block): boolean {
 /** Block by block, since that is what a provider's cache compares. Markers are no part of it. */
 export function prefixOf(messages: readonly ApiMessage[]): readonly string[] {
   return messages.flatMap(({ role, content }) =>
-    blocksOf(content).map(({ cache_control: _, ...block }) => `${role} ${JSON.stringify(block)}`),
+    toBlocks(content).map(({ cache_control: _, ...block }) => `${role} ${JSON.stringify(block)}`),
   )
 }
 

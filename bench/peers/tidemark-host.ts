@@ -1,16 +1,16 @@
 /** A host for Tidemark's engine without disk, network or clock, so that what is timed is the engine's own work. */
 import {
+  type CompactionHost,
   createEstimator,
+  createFixedWeights,
+  createIndexRules,
   createPolicy,
   createProfile,
-  fixedRule,
-  type Ids,
+  type IdGenerator,
   type Journal,
-  NO_PATHS,
+  NO_RETRIEVAL,
   type Policy,
   placeSections,
-  type Room,
-  registerRules,
   type SessionRecord,
   scalePolicy,
   type TurnHost,
@@ -18,7 +18,7 @@ import {
 import { TOOLS } from './story.ts'
 
 export interface RoomyHost extends TurnHost {
-  readonly room: Room
+  readonly compaction: CompactionHost
   /** It is now the moment at which the session has so many records: a step of the story takes ten seconds. */
   readonly timeAt: (position: number) => void
 }
@@ -30,8 +30,8 @@ const policy: Policy = createPolicy({ compact: { chain } })
 /** A rewrite comes when it must, and not when it is cheap, as it is on a log that was just opened. */
 export const UNHURRIED: Policy = createPolicy({ compact: { chain, priceDecides: false } })
 
-const estimator = createEstimator(fixedRule(policy.estimate))
-const rules = registerRules({ estimator, policy: policy.clear, largeInput: 1_000 })
+const estimator = createEstimator(createFixedWeights(policy.estimate))
+const rules = createIndexRules({ estimator, policy: policy.clear, largeInput: 1_000 })
 const profile = createProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 const START = Date.UTC(2026, 0, 1)
@@ -63,21 +63,21 @@ export function hostFor(window: number, journal: Journal, inForce: Policy = poli
     isInteractive: false,
     pricesOf: () => ({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
     sections: placeSections('You mend programs.'),
-    offered: () => ({ tools, model: 'model-a', parameters: { max_tokens: 8_192 } }),
+    modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 8_192 } }),
     runTool: () => {
       throw new Error('no tool is run in this bench')
     },
-    room: {
+    compaction: {
       estimator,
       scaled: scalePolicy(inForce, { window, maxOutput: 32_000 }),
       rules,
       deadlines: { within: async (_, work) => ({ ok: true, value: await work({ aborted: false }) }) },
-      retrieval: NO_PATHS,
+      retrieval: NO_RETRIEVAL,
     },
   }
 }
 
-function countingIds(): Ids {
+function countingIds(): IdGenerator {
   let count = 0
   return {
     next: (kind) => {

@@ -1,15 +1,15 @@
 /** One turn of Tidemark's engine as it happens for every request: answer and result into the log, room, request. */
 import {
   type AssistantMessage,
-  append,
-  closeCall,
-  measureNow,
-  type OpenedCall,
+  appendBodies,
+  finishCall,
+  measureContext,
   openSession,
-  payloadOf,
+  type PendingCall,
   readyRequest,
   type SessionState,
-  type TurnRun,
+  type TurnContext,
+  toPayload,
 } from '@tidemark/core'
 import type { Asked, Conversation } from './contender.ts'
 import type { Step } from './story.ts'
@@ -22,14 +22,14 @@ export interface Standing {
 }
 
 interface Answer {
-  readonly opened: OpenedCall
+  readonly opened: PendingCall
   readonly step: Step
   readonly message: AssistantMessage
 }
 
 export async function startSession(host: RoomyHost, prompt: string): Promise<Standing> {
-  const run: TurnRun = { state: await openSession(journalOver([]), 'bench'), host, signal: undefined }
-  await drain(append(run, [{ type: 'user', message: { role: 'user', content: prompt } }]))
+  const run: TurnContext = { state: await openSession(journalOver([]), 'bench'), host, signal: undefined }
+  await drain(appendBodies(run, [{ type: 'user', message: { role: 'user', content: prompt } }]))
   return { state: run.state, answer: null }
 }
 
@@ -39,7 +39,7 @@ export async function takeTurn(
   { state, answer }: Standing,
   prepare?: Prepare,
 ): Promise<Sent> {
-  const run: TurnRun = { state, host, signal: undefined }
+  const run: TurnContext = { state, host, signal: undefined }
   host.timeAt(state.position)
   if (answer !== null) await say(run, answer)
   await prepare?.(run)
@@ -48,14 +48,14 @@ export async function takeTurn(
   return { state: run.state, opened: ready }
 }
 
-export type Prepare = (run: TurnRun) => Promise<void>
+export type Prepare = (run: TurnContext) => Promise<void>
 
 export interface Sent {
   readonly state: SessionState
-  readonly opened: OpenedCall
+  readonly opened: PendingCall
 }
 
-async function say(run: TurnRun, { opened, step, message }: Answer): Promise<void> {
+async function say(run: TurnContext, { opened, step, message }: Answer): Promise<void> {
   const blocks = [
     { type: 'text', text: step.say },
     { type: 'tool_use', id: step.id, name: step.tool, input: step.input },
@@ -64,14 +64,14 @@ async function say(run: TurnRun, { opened, step, message }: Answer): Promise<voi
     type: 'assistant' as const,
     message: { ...message, content: [block] },
   }))
-  await drain(closeCall(run, opened, { message, bodies, isSaid: true }))
+  await drain(finishCall(run, opened, { message, bodies, isInConversation: true }))
   const content = [{ type: 'tool_result', tool_use_id: step.id, content: step.result }]
-  await drain(append(run, [{ type: 'user', message: { role: 'user', content } }]))
+  await drain(appendBodies(run, [{ type: 'user', message: { role: 'user', content } }]))
 }
 
 /** The answer to what was sent, with the usage that a provider would report. */
 export function answeredBy(host: RoomyHost, { state, opened }: Sent, step: Step): Standing {
-  const total = measureNow(state, host, host.room).expected
+  const total = measureContext(state, host, host.compaction).expected
   const read = Math.min(opened.forecast.read, total)
   const usage = {
     input_tokens: 0,
@@ -117,7 +117,7 @@ export function openConversation(host: RoomyHost, lived: Lived): Conversation {
 
 function askedOf(host: RoomyHost, sent: Sent, before: Standing): Asked {
   return {
-    messages: () => payloadOf(sent.opened.request).messages,
+    messages: () => toPayload(sent.opened.request).messages,
     after: async (step) => openConversation(host, { standing: answeredBy(host, sent, step), before }),
   }
 }

@@ -1,14 +1,14 @@
 /** Tidemark: a session that lives, and three acts on a whole conversation at once. */
 import {
   compact,
-  contextNow,
-  measureNow,
+  gatherPlanContext,
+  measureContext,
   openSession,
-  payloadOf,
   proposeClearing,
+  readScale,
   type SessionRecord,
-  scaleOf,
-  type TurnRun,
+  type TurnContext,
+  toPayload,
 } from '@tidemark/core'
 import { applyClearing } from '../../packages/core/src/turn/reduce-context.ts'
 import type { Contender, Conversation } from './contender.ts'
@@ -98,7 +98,7 @@ function once(ready: () => Promise<() => Promise<Sent>>): Conversation {
       return async () => {
         const { opened } = await send()
         return {
-          messages: () => payloadOf(opened.request).messages,
+          messages: () => toPayload(opened.request).messages,
           after: () => Promise.reject(new Error('nothing follows on this act')),
         }
       }
@@ -107,16 +107,16 @@ function once(ready: () => Promise<() => Promise<Sent>>): Conversation {
 }
 
 const clearAll: Prepare = async (run) => {
-  const { room } = run.host as RoomyHost
-  const { context, state } = contextNow(run.state, run.host, room, 'call')
+  const { compaction: room } = run.host as RoomyHost
+  const { context, state } = gatherPlanContext(run.state, run.host, room, 'call')
   run.state = state
   const { rates, write, calibration, ...rest } = context
   const { proposal } = proposeClearing({
     ...rest,
     policy: keepingThree(run),
     prices: { rates, write },
-    scale: scaleOf(calibration),
-    context: measureNow(state, run.host, room),
+    scale: readScale(calibration),
+    context: measureContext(state, run.host, room),
     target: 0,
   })
   // Too little to be worth a rewrite: it stays as it is, as the results that are left will show.
@@ -125,13 +125,13 @@ const clearAll: Prepare = async (run) => {
   if (halt !== null) throw new Error(`not cleared: ${halt.reason}`)
 }
 
-function keepingThree({ host }: TurnRun): RoomyHost['policy'] {
+function keepingThree({ host }: TurnContext): RoomyHost['policy'] {
   const { clear } = host.policy
   return { ...host.policy, clear: { ...clear, budget: { ...clear.budget, keep: 3 } } }
 }
 
 const summarise: Prepare = async (run) => {
-  const { room } = run.host as RoomyHost
+  const { compaction: room } = run.host as RoomyHost
   const end = await drain(compact(run, room, { trigger: 'auto', cause: 'threshold' }))
   if (!end.ok) throw new Error(`not compacted: ${end.message}`)
 }

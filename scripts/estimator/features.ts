@@ -2,17 +2,17 @@
 import { type Block, isThinking } from '../../packages/core/src/log/block.ts'
 import {
   CHARACTER_CLASSES,
-  COUNTS,
+  COUNTS_LENGTH,
   countCharacters,
-  partsOfBlock,
+  splitBlock,
 } from '../../packages/core/src/tokens/estimator.ts'
 import { type ApiCall, reminderTokens } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 
 /** Columns behind the counts of characters and runs. */
 export const EXTRA = ['text', 'tool-use', 'field', 'tool-result', 'cipher', 'thinking', 'reminder'] as const
-export const WIDTH = COUNTS + EXTRA.length
-export const column = (name: (typeof EXTRA)[number]): number => COUNTS + EXTRA.indexOf(name)
+export const WIDTH = COUNTS_LENGTH + EXTRA.length
+export const column = (name: (typeof EXTRA)[number]): number => COUNTS_LENGTH + EXTRA.indexOf(name)
 export const FREE: ReadonlySet<number> = new Set([column('thinking')])
 
 /**
@@ -54,9 +54,7 @@ function isPlain(call: ApiCall, { stripsThinking }: RowOptions): boolean {
 }
 
 function hasMedia(blocks: readonly Block[]): boolean {
-  return blocks.some(
-    (block) => partsOfBlock(block, 'fields').nestedBlocks.length > 0 || block.type === 'image',
-  )
+  return blocks.some((block) => splitBlock(block, 'fields').nestedBlocks.length > 0 || block.type === 'image')
 }
 
 function featuresOf(call: ApiCall, reminder: number): Float64Array {
@@ -65,7 +63,7 @@ function featuresOf(call: ApiCall, reminder: number): Float64Array {
     features[column(name)] = (features[column(name)] ?? 0) + amount
   }
   for (const block of [...call.said, ...call.heard]) {
-    const parts = partsOfBlock(block, 'fields')
+    const parts = splitBlock(block, 'fields')
     add('field', parts.fields)
     if (isThinking(block)) {
       add('cipher', parts.signatureLength)

@@ -5,7 +5,10 @@ import { createEstimator } from '../../packages/core/src/tokens/estimator.ts'
 import { type EstimatedTurn, predictTurns } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import type { FittedConstants } from '../../packages/wire/src/catalogue/estimator-constants.ts'
-import { CLAUDE_CODE_REMINDER, fittedWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
+import {
+  CLAUDE_CODE_REMINDER,
+  weightsFromConstants,
+} from '../../packages/wire/src/catalogue/estimator-weights.ts'
 import type { ModelEntry } from '../../packages/wire/src/catalogue/model-entry.ts'
 import { type Row, rowsOf } from './features.ts'
 import { fitConstants } from './fitted.ts'
@@ -32,7 +35,7 @@ export function leftOutTurns(sessions: readonly RecordedSession[]): readonly (re
 
 function turnsWith(fitted: FittedConstants, { calls }: RecordedSession): readonly EstimatedTurn[] {
   const policy = DEFAULT_POLICY.estimate
-  const estimator = createEstimator(fittedWeights(fitted, policy))
+  const estimator = createEstimator(weightsFromConstants(fitted, policy))
   return predictTurns(calls, {
     policy,
     forModel: (model) => ({ estimator, stripsThinking: stripsThinking(model) }),

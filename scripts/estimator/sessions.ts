@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { createLineReader } from '../../packages/core/src/log/log-reader.ts'
+import { createLogLineReader } from '../../packages/core/src/log/log-reader.ts'
 import type { SessionRecord } from '../../packages/core/src/log/record.ts'
 import { type ApiCall, listApiCalls } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { isClaudeCodeRestart } from '../../packages/wire/src/readers/record-reader.ts'
@@ -35,7 +35,7 @@ function nameOf(file: string): string {
 function recordsIn(path: string): readonly SessionRecord[] {
   const bytes = readFileSync(path)
   const lines = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').split('\n')
-  const reader = createLineReader()
-  const records = lines.slice(0, -1).flatMap((line) => reader.take(line))
-  return [...records, ...reader.end(lines.at(-1)).records]
+  const reader = createLogLineReader()
+  const records = lines.slice(0, -1).flatMap((line) => reader.readLine(line))
+  return [...records, ...reader.finish(lines.at(-1)).records]
 }

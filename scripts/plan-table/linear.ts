@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import {
-  isAct,
-  isKnown,
+  buildSessionLog,
+  isKnownRecord,
+  isRewriteBoundary,
   isSyntheticError,
   type KnownRecord,
   recordAt,
   type SessionRecord,
-  sessionOf,
 } from '@tidemark/core'
 import { createLogReader } from '@tidemark/wire'
 
@@ -17,16 +17,20 @@ export function readRecords(file: string): readonly SessionRecord[] {
   const bytes = readFileSync(file)
   const text = (file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
   const reader = createLogReader(basename(file).startsWith('codex') ? 'codex' : 'claude-code')
-  const records = text.split('\n').flatMap((line) => reader.line(line))
-  return [...records, ...reader.end().records].map(({ record }) => record)
+  const records = text.split('\n').flatMap((line) => reader.readLine(line))
+  return [...records, ...reader.finish().records].map(({ record }) => record)
 }
 
 /** The branch that counts, in order, without the acts of whoever led it; each follows the one before. */
 export function linear(records: readonly SessionRecord[]): readonly KnownRecord[] {
-  const session = sessionOf(records)
-  const branch = [...session.branch].map((index) => recordAt(session, index)).filter(isKnown)
+  const session = buildSessionLog(records)
+  const branch = [...session.branch].map((index) => recordAt(session, index)).filter(isKnownRecord)
   const said = branch.filter(
-    (record) => record.type !== 'system' && record.type !== 'progress' && !isAct(record) && !isOfActs(record),
+    (record) =>
+      record.type !== 'system' &&
+      record.type !== 'progress' &&
+      !isRewriteBoundary(record) &&
+      !isOfActs(record),
   )
   return said.map((record, index) => ({ ...record, parentUuid: said[index - 1]?.uuid ?? null }))
 }

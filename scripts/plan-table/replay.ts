@@ -3,44 +3,44 @@
  * each call is priced by a plain model of the cache. Sizes are estimates throughout.
  */
 import {
-  advance,
-  advanceMeter,
-  advanceRegister,
+  appendRecord,
   type CacheTemperature,
-  contextOf,
+  type ContextMeter,
+  type ContextPlan,
+  type ContextView,
+  countContextTokens,
   createEstimator,
-  emptyMeter,
-  emptyRegister,
-  emptySession,
-  emptyView,
-  firstClearable,
+  createIndexRules,
+  createMeter,
+  createToolResultIndex,
+  EMPTY_PLAN_TRACKING,
+  emptyContextView,
+  emptySessionLog,
+  findFirstClearable,
+  findRates,
   type KnownRecord,
-  type Meter,
-  NO_PATHS,
-  NO_TRACKING,
-  type Plan,
+  type ModelPrices,
+  makePlan,
+  NO_RETRIEVAL,
   type Policy,
-  type Prices,
-  type Profile,
-  plan,
+  type ProviderProfile,
   priceTokens,
-  type Register,
-  ratesFor,
   readMeter,
-  reduce,
-  registerRules,
-  type Session,
+  type SessionLog,
   type SessionRecord,
   scalePolicy,
   startCalibration,
-  type View,
+  type ToolResultIndex,
+  updateContextView,
+  updateIndex,
+  updateMeter,
 } from '@tidemark/core'
 import { unmeasured } from './linear.ts'
 
 export interface ReplayRules {
   readonly policy: Policy
-  readonly profile: Profile
-  readonly prices: Prices
+  readonly profile: ProviderProfile
+  readonly prices: ModelPrices
   readonly window: number
   readonly weights: Parameters<typeof createEstimator>[0]
 }
@@ -77,10 +77,10 @@ class LedSession {
   readonly #rules: ReplayRules
   readonly #scaled: ReturnType<typeof scalePolicy>
   readonly #prefix: number
-  #session: Session = emptySession()
-  #view: View = emptyView()
-  #register: Register
-  #meter: Meter
+  #session: SessionLog = emptySessionLog()
+  #view: ContextView = emptyContextView()
+  #register: ToolResultIndex
+  #meter: ContextMeter
   #last: string | null = null
   #edge: string | null = null
   #at: number | null = null
@@ -98,17 +98,19 @@ class LedSession {
     const estimator = createEstimator(rules.weights)
     this.#scaled = scalePolicy(rules.policy, { window: rules.window, maxOutput: 64_000 })
     const { largeInput } = this.#scaled.budgets.clear
-    this.#register = emptyRegister(registerRules({ estimator, policy: rules.policy.clear, largeInput }))
-    this.#meter = emptyMeter(estimator)
+    this.#register = createToolResultIndex(
+      createIndexRules({ estimator, policy: rules.policy.clear, largeInput }),
+    )
+    this.#meter = createMeter(estimator)
     this.#prefix = prefixOf(records, (record) => estimator.entry({ record, index: 0 }))
   }
 
   take(record: SessionRecord & { readonly uuid: string }): void {
     const follows = { ...record, parentUuid: this.#last } as SessionRecord
-    this.#session = reduce(this.#session, follows)
-    this.#view = advance(this.#view, this.#session)
-    this.#register = advanceRegister(this.#register, this.#view)
-    this.#meter = advanceMeter(this.#meter, this.#view)
+    this.#session = appendRecord(this.#session, follows)
+    this.#view = updateContextView(this.#view, this.#session)
+    this.#register = updateIndex(this.#register, this.#view)
+    this.#meter = updateMeter(this.#meter, this.#view)
     this.#last = record.uuid
     if (record.uuid.startsWith(OWN)) return
     this.#said += this.#tokensOfLast()
@@ -117,8 +119,8 @@ class LedSession {
 
   /** Before a response: what the plan says is done, then the request is priced. */
   call(now: number): void {
-    this.#edge ??= firstClearable(this.#register, [])
-    const planned = plan(this.#context(now))
+    this.#edge ??= findFirstClearable(this.#register, [])
+    const planned = makePlan(this.#context(now))
     if (planned.act === 'clear') this.#clear(planned)
     if (planned.act === 'compact') this.#compact(planned, now)
     const context = this.#size()
@@ -161,7 +163,7 @@ class LedSession {
     }).expected
   }
 
-  #context(now: number): Parameters<typeof plan>[0] {
+  #context(now: number): Parameters<typeof makePlan>[0] {
     const { policy, profile, prices, weights } = this.#rules
     return {
       register: this.#register,
@@ -175,18 +177,18 @@ class LedSession {
       source: 'repl_main_thread',
       moment: this.#register.lastPromptPlace > this.#register.lastResponsePlace ? 'prompt' : 'call',
       cache: this.#temperature(now),
-      rates: ratesFor(prices, this.#size()),
+      rates: findRates(prices, this.#size()),
       write: 'write5m',
       idleMs: this.#at === null ? null : now - this.#at,
-      retrieval: NO_PATHS,
+      retrieval: NO_RETRIEVAL,
       tools: [],
       thinks: false,
       thinkingMode: null,
-      tracking: NO_TRACKING,
-      outlook: {
+      tracking: EMPTY_PLAN_TRACKING,
+      expectedResult: {
         after: this.#prefix + SUMMARY.tokens + SUMMARY.carried,
         summary: SUMMARY.tokens,
-        carried: SUMMARY.carried,
+        reattached: SUMMARY.carried,
       },
       ...this.#growth(),
     }
@@ -211,10 +213,10 @@ class LedSession {
     const { results, resultPlaces } = this.#register
     const index = this.#edge === null ? undefined : resultPlaces.get(this.#edge)
     const place = index === undefined ? 0 : (results.at(index)?.place ?? 0)
-    return this.#prefix + (this.#meter.before.at(place) ?? 0)
+    return this.#prefix + (this.#meter.tokensBefore.at(place) ?? 0)
   }
 
-  #clear({ clear }: Plan): void {
+  #clear({ clear }: ContextPlan): void {
     if (clear === undefined) return
     this.#kept = Math.min(this.#kept, this.#edgeTokens())
     this.#totals[clear.way === 'idle' ? 'idle' : 'budget'] += 1
@@ -223,10 +225,10 @@ class LedSession {
     this.take(
       this.#own({ type: 'system', subtype: 'microcompact_boundary', microcompactMetadata: clear.metadata }),
     )
-    this.#edge = firstClearable(this.#register, [])
+    this.#edge = findFirstClearable(this.#register, [])
   }
 
-  #compact({ compact }: Plan, now: number): void {
+  #compact({ compact }: ContextPlan, now: number): void {
     const context = this.#size()
     const asked = this.#isWarm(now) ? { cacheRead: context } : { input: context }
     this.#pay({ ...asked, output: SUMMARY.tokens })
@@ -250,7 +252,7 @@ class LedSession {
   }
 
   #tokensOfLast(): number {
-    const { before } = this.#meter
+    const { tokensBefore: before } = this.#meter
     return (before.last ?? 0) - (before.at(-2) ?? 0)
   }
 }
@@ -259,7 +261,7 @@ class LedSession {
 function prefixOf(records: readonly KnownRecord[], estimate: (record: KnownRecord) => number): number {
   let said = 0
   for (const record of records) {
-    const context = record.type === 'assistant' ? contextOf(record.message.usage) : 0
+    const context = record.type === 'assistant' ? countContextTokens(record.message.usage) : 0
     if (context > 0) return Math.max(1_000, context - said)
     said += estimate(record)
   }

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { createLineReader } from '../../packages/core/src/log/log-reader.ts'
-import { isCompactBoundary, isKnown, type KnownRecord } from '../../packages/core/src/log/record.ts'
+import { createLogLineReader } from '../../packages/core/src/log/log-reader.ts'
+import { isCompactBoundary, isKnownRecord, type KnownRecord } from '../../packages/core/src/log/record.ts'
 
 export interface RecordedHistory {
   /** The first letters of the session's id: all that is ever told about it. */
@@ -24,12 +24,12 @@ export function readHistories(folder: string): readonly RecordedHistory[] {
 function historyIn(path: string): RecordedHistory {
   const bytes = readFileSync(path)
   const lines = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').split('\n')
-  const reader = createLineReader()
+  const reader = createLogLineReader()
   const all = [
-    ...lines.slice(0, -1).flatMap((line) => reader.take(line)),
-    ...reader.end(lines.at(-1)).records,
+    ...lines.slice(0, -1).flatMap((line) => reader.readLine(line)),
+    ...reader.finish(lines.at(-1)).records,
   ]
-  const records = all.filter(isKnown).filter((record) => record.isSidechain !== true)
+  const records = all.filter(isKnownRecord).filter((record) => record.isSidechain !== true)
   const compactions = records.flatMap((record, place) => (isCompactBoundary(record) ? [place] : []))
   const models = records.flatMap((record) => (record.type === 'assistant' ? [record.message.model] : []))
   const name = /([0-9a-f]{8})[^_]*\.jsonl/.exec(path)?.[1] ?? path

@@ -3,7 +3,7 @@
  * share that a ledger of everything before holds. Written apart from the ledger: the names are found by rules of
  * their own, from decoded strings, and matched as whole words.
  */
-import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/log/block.ts'
+import { isText, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import type { RecordedHistory } from './history.ts'
 
@@ -80,7 +80,7 @@ function pathsIn(text: string): readonly string[] {
 function textsBefore(records: readonly KnownRecord[], place: number): readonly string[] {
   return records.slice(0, place).flatMap((record) => {
     if ((record.type !== 'user' && record.type !== 'assistant') || record.isCompactSummary === true) return []
-    return blocksOf(record.message.content).flatMap((block) => {
+    return toBlocks(record.message.content).flatMap((block) => {
       if (isText(block)) return [block.text]
       if (isToolUse(block)) return decoded(block.input)
       return isToolResult(block) ? decoded(block.content) : []
@@ -95,7 +95,7 @@ function inputsAfter(records: readonly KnownRecord[], place: number): readonly s
     if (record.type !== 'assistant' || record.message.model === '<synthetic>') continue
     responses.add(record.message.id)
     if (responses.size > CALLS) break
-    for (const block of blocksOf(record.message.content))
+    for (const block of toBlocks(record.message.content))
       if (isToolUse(block)) strings.push(...decoded(block.input))
   }
   return strings

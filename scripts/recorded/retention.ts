@@ -2,7 +2,7 @@
  * Retention: what of a session is still there, letter for letter, in the text that replaces it. The facts are found by
  * rules written apart from the engine's own: this is the measure, not the thing measured.
  */
-import { blocksOf, isText, isToolResult, isToolUse } from '../../packages/core/src/log/block.ts'
+import { isText, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { redact } from '../../packages/core/src/summary/redact.ts'
 import { decoded } from './recall.ts'
@@ -42,7 +42,7 @@ export function heldIn(text: string, facts: readonly Fact[]): number {
 
 function userMessages(record: KnownRecord): readonly Fact[] {
   if (record.type !== 'user' || record.isMeta === true || record.isCompactSummary === true) return []
-  const texts = blocksOf(record.message.content)
+  const texts = toBlocks(record.message.content)
     .filter(isText)
     .map((block) => block.text)
   const said = texts.filter((text) => text.trim() !== '' && !WRITTEN_BY_PROGRAMS.test(text)).join('\n')
@@ -63,7 +63,7 @@ function filePaths(records: readonly KnownRecord[]): { edited: Set<string>; read
 
 function calls(records: readonly KnownRecord[]): readonly { name: string; input: unknown; id: string }[] {
   return records.flatMap((record) =>
-    record.type === 'assistant' ? blocksOf(record.message.content).filter(isToolUse) : [],
+    record.type === 'assistant' ? toBlocks(record.message.content).filter(isToolUse) : [],
   )
 }
 
@@ -81,7 +81,7 @@ function lastErrors(records: readonly KnownRecord[]): readonly LastError[] {
   const last = new Map<string, LastError>()
   for (const record of records) {
     if (record.type !== 'user') continue
-    for (const block of blocksOf(record.message.content).filter(isToolResult)) {
+    for (const block of toBlocks(record.message.content).filter(isToolResult)) {
       const command = commands.get(block.tool_use_id)
       if (command === undefined) continue
       const before = last.get(command)

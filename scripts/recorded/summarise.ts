@@ -1,10 +1,10 @@
 /** What stands in the place of a history when it is compacted without a model: summary and ledger, by the defaults. */
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
-import { budgetsFor } from '../../packages/core/src/policy/limits.ts'
-import { ledgerOf } from '../../packages/core/src/summary/ledger.ts'
-import { localSummary } from '../../packages/core/src/summary/local-summary.ts'
-import { factsOf } from '../../packages/core/src/summary/session-facts.ts'
+import { computeBudgets } from '../../packages/core/src/policy/limits.ts'
+import { buildLedger } from '../../packages/core/src/summary/ledger.ts'
+import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
+import { extractFacts } from '../../packages/core/src/summary/session-facts.ts'
 import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import { estimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
@@ -25,7 +25,7 @@ export interface Summarised {
 
 export function summarise(history: readonly KnownRecord[], estimate: Estimator): Summarised {
   const started = performance.now()
-  const { userMessages, ledger } = budgetsFor(DEFAULT_POLICY, null)
+  const { userMessages, ledger } = computeBudgets(DEFAULT_POLICY, null)
   const { outputTokens } = DEFAULT_POLICY.compact.direct
   const rules = {
     form: 'full' as const,
@@ -34,8 +34,8 @@ export function summarise(history: readonly KnownRecord[], estimate: Estimator):
     files: ledger.files,
     estimate,
   }
-  const summary = localSummary(factsOf(history), rules)
-  const names = ledgerOf(history, { tokens: ledger.names, estimate })
+  const summary = writeLocalSummary(extractFacts(history), rules)
+  const names = buildLedger(history, { tokens: ledger.names, estimate })
   const text = `${summary.text}\n\n${names.text}`
   return { text, tokens: estimate.text(text), milliseconds: performance.now() - started }
 }

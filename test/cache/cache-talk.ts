@@ -5,41 +5,48 @@
 import {
   type AssembledRequest,
   type Block,
-  type CacheOutcome,
-  type CacheWatch,
-  compareAnswer,
+  type CacheCheckOutcome,
+  type CacheForecast,
+  type CacheModel,
+  type CacheMonitor,
+  checkCacheRead,
+  createCacheMonitor,
   createPolicy,
-  emptyCacheWatch,
-  type Forecast,
-  forecastRead,
+  EMPTY_CACHE_MODEL,
+  forecastCacheRead,
   type JsonObject,
-  type Lineage,
   learnFromFork,
   learnFromResponse,
-  NO_LINEAGE,
+  listRawTexts,
+  type ModelPrices,
+  type MonitoredRequest,
   type PriceClass,
-  type Prices,
-  type Profile,
-  payloadOf,
-  providerWord,
-  rawTextsOf,
+  type ProviderProfile,
+  readMissReport,
+  recordSentRequest,
   type SentRequest,
-  sentRequest,
-  takeSnapshot,
+  toPayload,
+  toSentRequest,
   type Usage,
-  type WatchedRequest,
 } from '@tidemark/core'
 import {
   type Coder,
   createCoder,
+  createManualClock,
   createSimulator,
   type ManualClock,
-  manualClock,
   type RequestRecord,
   type Simulator,
   type SimulatorOptions,
 } from '@tidemark/simulator'
-import { bodyText, encodeRequest, lookUpModel, modelCatalogue, profileFor, toHeaders } from '@tidemark/wire'
+import {
+  createProviderProfile,
+  encodeRequest,
+  joinBodyText,
+  lookUpModel,
+  modelCatalogue,
+  toRequestHeaders,
+} from '@tidemark/wire'
 import { type Ask, ToldSide } from './told-side.ts'
 
 const MODEL = 'claude-opus-5'
@@ -69,31 +76,31 @@ export interface Change extends Ask {
 /** A call as all sides saw it. */
 export interface Seen {
   readonly request: AssembledRequest
-  readonly forecast: Forecast
+  readonly forecast: CacheForecast
   readonly usage: Usage
   /** The simulator's own account of it. */
   readonly record: RequestRecord
-  readonly outcome: CacheOutcome
+  readonly outcome: CacheCheckOutcome
   readonly content: readonly Block[]
 }
 
 export class CacheTalk {
-  readonly clock: ManualClock = manualClock()
+  readonly clock: ManualClock = createManualClock()
   readonly coder: Coder = createCoder({
     turns: Number.POSITIVE_INFINITY,
     resultTokens: 1_200,
     thinkingTokens: 40,
   })
   readonly simulator: Simulator
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   readonly told: ToldSide
   readonly ttl: '5m' | '1h'
   readonly #asksProvider: boolean
   readonly #extra: JsonObject
-  watch: CacheWatch = emptyCacheWatch()
-  lineage: Lineage = NO_LINEAGE
+  watch: CacheMonitor = createCacheMonitor()
+  lineage: CacheModel = EMPTY_CACHE_MODEL
   last: Seen | null = null
-  #watched: WatchedRequest | undefined
+  #watched: MonitoredRequest | undefined
   #messageId: string | null = null
 
   constructor(options: CacheTalkOptions = {}) {
@@ -102,7 +109,7 @@ export class CacheTalk {
     this.#extra = options.extra ?? {}
     this.simulator = createSimulator({ script: this.coder.script, clock: this.clock, ...options.simulator })
     const { model = MODEL, cacheEdits = false } = options
-    const profile = profileFor(entryOf(model))
+    const profile = createProviderProfile(entryOf(model))
     this.profile = { ...profile, capabilities: { ...profile.capabilities, cacheEdits } }
     this.told = new ToldSide({
       profile: this.profile,
@@ -147,19 +154,19 @@ export class CacheTalk {
   ): Promise<Seen> {
     const { clock, profile } = this
     const isFork = source === 'compact'
-    const sent = sentRequest(request, {
+    const sent = toSentRequest(request, {
       source,
       at: clock.now(),
       cache: profile.cache,
       ...(touched === undefined ? {} : { touched }),
       ...(this.#watched === undefined ? {} : { previous: this.#watched }),
     })
-    const forecast = forecastRead(this.lineage, { request, now: clock.now(), profile })
-    this.watch = takeSnapshot(this.watch, sent, forecast, POLICY.cache.breaks)
+    const forecast = forecastCacheRead(this.lineage, { request, now: clock.now(), profile })
+    this.watch = recordSentRequest(this.watch, sent, forecast, POLICY.cache.breaks)
     const { body, record } = await this.#post(request)
     const rules = { policy: POLICY.cache.breaks, profile, prices: pricesOf(request.front.model) }
-    const answer = { source, usage: body.usage, word: providerWord(body.diagnostics) }
-    const { watch, outcome } = compareAnswer(this.watch, answer, rules)
+    const answer = { source, usage: body.usage, word: readMissReport(body.diagnostics) }
+    const { monitor: watch, outcome } = checkCacheRead(this.watch, answer, rules)
     this.watch = watch
     this.lineage = (isFork ? learnFromFork : learnFromResponse)(this.lineage, forecast, body.usage)
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
@@ -172,12 +179,12 @@ export class CacheTalk {
   }
 
   async #post(request: AssembledRequest): Promise<{ readonly body: Answer; readonly record: RequestRecord }> {
-    const encoded = encodeRequest(payloadOf(request), { raw: { messages: rawTextsOf(request) } })
+    const encoded = encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })
     const credentials = { style: 'key', secret: 'any' } as const
     const response = await this.simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',
-      headers: toHeaders({ version: '2026-10-21', betas: encoded.betas, credentials }),
-      body: bodyText(encoded),
+      headers: toRequestHeaders({ version: '2026-10-21', betas: encoded.betas, credentials }),
+      body: joinBodyText(encoded),
     })
     const text = await response.text()
     if (response.status !== 200) throw new Error(text)
@@ -212,7 +219,7 @@ function entryOf(model: string) {
   return looked.model
 }
 
-function pricesOf(model: string): Prices {
+function pricesOf(model: string): ModelPrices {
   return entryOf(model).prices
 }
 

@@ -1,5 +1,5 @@
 /** The edge marker on the simulator: a clearing re-bills what lies behind it, and without it all messages. */
-import { contextOf, type Usage } from '@tidemark/core'
+import { countContextTokens, type Usage } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Seen } from './cache-talk.ts'
 
@@ -31,8 +31,8 @@ async function cleared(options: CacheTalkOptions): Promise<Cleared> {
   const [talk, twin] = [await long(options), await long(options)]
   talk.told.clear(talk.told.clearable.slice(0, 8))
   const [seen, plain] = [await talk.ask(), await twin.ask()]
-  const isNew = contextOf(plain.usage) - readIn(plain.usage)
-  return { talk, seen, rebilled: contextOf(seen.usage) - readIn(seen.usage) - isNew }
+  const isNew = countContextTokens(plain.usage) - readIn(plain.usage)
+  return { talk, seen, rebilled: countContextTokens(seen.usage) - readIn(seen.usage) - isNew }
 }
 
 /** Tokens up to where a marker of the request stands, by the simulator's count. */

@@ -1,14 +1,14 @@
 /** Forks on the simulator: they read what their parent left, write nothing, and their parent does not notice them. */
 import {
   type AssembledRequest,
-  announceAct,
+  announceRewrite,
   type Block,
-  captureParams,
-  contextOf,
+  captureCacheSafeParams,
+  countContextTokens,
+  createFork,
   type ForkOutcome,
-  fork,
-  messagesSince,
-  payloadOf,
+  messagesAfterRequest,
+  toPayload,
   type Usage,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
@@ -48,8 +48,8 @@ function lastOf(talk: CacheTalk): Seen {
 /** What was said since goes with it, and a question. */
 function forkOf(talk: CacheTalk, ttl: string = talk.ttl): AssembledRequest {
   const { request } = lastOf(talk)
-  const since = messagesSince(request, talk.told.flat) ?? []
-  const made = fork(captureParams(request, talk.profile), [...since, QUESTION], { ttl })
+  const since = messagesAfterRequest(request, talk.told.flat) ?? []
+  const made = createFork(captureCacheSafeParams(request, talk.profile), [...since, QUESTION], { ttl })
   if (!made.ok) throw new Error(made.message)
   return made.request
 }
@@ -97,7 +97,7 @@ const PARENTS: readonly Parent[] = [
 describe.each(PARENTS)('a fork of a parent $name', ({ options, befall, ttl }) => {
   it('reads all that the parent left, and writes nothing', async () => {
     const talk = await parent(options, befall)
-    const left = contextOf(lastOf(talk).usage)
+    const left = countContextTokens(lastOf(talk).usage)
     const entries = await entriesIn(talk)
     const { usage, record, outcome } = await talk.send(forkOf(talk, ttl), { source: 'compact' })
     expect(outcome).toEqual({ kind: 'read', expected: left, read: left })
@@ -122,7 +122,7 @@ describe.each(PARENTS)('a fork of a parent $name', ({ options, befall, ttl }) =>
 describe('a fork', () => {
   it('keeps alive what its parent left', async () => {
     const talk = await parent()
-    const left = contextOf(lastOf(talk).usage)
+    const left = countContextTokens(lastOf(talk).usage)
     await talk.clock.advance(280_000)
     await talk.send(forkOf(talk), { source: 'compact' })
     await talk.clock.advance(299_000)
@@ -132,7 +132,7 @@ describe('a fork', () => {
 
   it('of an entry that lives an hour keeps it so, though it asks for five minutes', async () => {
     const talk = await parent({ ttl: '1h' })
-    const left = contextOf(lastOf(talk).usage)
+    const left = countContextTokens(lastOf(talk).usage)
     await talk.send(forkOf(talk, '5m'), { source: 'compact' })
     await talk.clock.advance(3_500_000)
     const { outcome, forecast } = await talk.ask()
@@ -141,9 +141,9 @@ describe('a fork', () => {
 
   it('takes along a deletion that its parent has not sent yet, and that is no break of either', async () => {
     const talk = await parent(EDITS)
-    const left = contextOf(lastOf(talk).usage)
+    const left = countContextTokens(lastOf(talk).usage)
     talk.told.delete(talk.told.clearable.slice(0, 6))
-    talk.watch = announceAct(talk.watch, MAIN, {
+    talk.watch = announceRewrite(talk.watch, MAIN, {
       kind: 'cache-edits',
       act: 'deleted 6 results',
       deletedBefore: 0,
@@ -180,8 +180,8 @@ describe('a fork', () => {
 
   it('says nothing to the provider of the tools it may not call', async () => {
     const talk = await parent()
-    const { tools, tool_choice, ...body } = payloadOf(forkOf(talk))
-    const { tools: given, ...sent } = payloadOf(lastOf(talk).request)
+    const { tools, tool_choice, ...body } = toPayload(forkOf(talk))
+    const { tools: given, ...sent } = toPayload(lastOf(talk).request)
     const bare = (list: typeof tools): unknown => list?.map(({ cache_control: _, ...tool }) => tool)
     expect([bare(tools), tool_choice]).toEqual([bare(given), undefined])
     expect([body.thinking, body.betas, body.max_tokens]).toEqual([sent.thinking, sent.betas, sent.max_tokens])
@@ -189,8 +189,11 @@ describe('a fork', () => {
 
   it('with a max-output override is refused, with the reason', async () => {
     const talk = await parent()
-    const params = captureParams(lastOf(talk).request, talk.profile)
-    const refused: ForkOutcome = fork(params, [QUESTION], { ttl: '5m', overrides: { max_tokens: 20_000 } })
+    const params = captureCacheSafeParams(lastOf(talk).request, talk.profile)
+    const refused: ForkOutcome = createFork(params, [QUESTION], {
+      ttl: '5m',
+      overrides: { max_tokens: 20_000 },
+    })
     expect(refused).toEqual({
       ok: false,
       reason: 'override',

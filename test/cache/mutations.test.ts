@@ -1,5 +1,5 @@
 /** Each way to lose a cache, on the simulator: the reason, the tokens that were billed again, their price, the words. */
-import { billedParts, countText, type TokensByClass } from '@tidemark/core'
+import { formatCount, listBilledParts, type TokensByClass } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, ratesOf, type Seen } from './cache-talk.ts'
 import { MUTATIONS, type Mutation } from './mutations.ts'
@@ -38,7 +38,7 @@ async function mutated(mutation: Mutation, asksProvider: boolean): Promise<Pair>
 }
 
 function tokensOf({ usage }: Seen): TokensByClass {
-  const [part] = billedParts(usage)
+  const [part] = listBilledParts(usage)
   if (part === undefined) throw new Error('a call has usage')
   return part.tokens
 }
@@ -74,7 +74,7 @@ describe.each([true, false])('with the word of the provider: %s', (asksProvider)
     const rates = ratesOf(hit)
     const price = (lost * (rates[write] - rates.cacheRead)) / 1e6
     const { reason, also, tokensLost, sentence, provider, ours } = event
-    const cost = `${countText(lost)} tokens processed again (${dollarsText(price)})`
+    const cost = `${formatCount(lost)} tokens processed again (${dollarsText(price)})`
     expect({ reason, also, tokensLost, sentence, word: provider?.said ?? null, ours }).toEqual({
       reason: mutation.reason,
       also: mutation.also ?? [],

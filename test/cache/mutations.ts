@@ -1,21 +1,21 @@
 /** Ways to lose the cache of a running conversation on the simulator, each with what a person must be told of it. */
 import {
   type Block,
-  blocksOf,
-  type Difference,
-  type Epoch,
-  type FlatMessage,
+  type CacheBreakReason,
   isObject,
   type JsonObject,
-  type Reason,
+  type PrefixSnapshot,
+  type RequestDifference,
+  type TracedMessage,
+  toBlocks,
 } from '@tidemark/core'
 import type { CacheTalk, CacheTalkOptions, Change } from './cache-talk.ts'
 
 export interface Mutation {
   readonly name: string
-  readonly reason: Reason
+  readonly reason: CacheBreakReason
   /** What else is seen to have changed with it. */
-  readonly also?: readonly Difference[]
+  readonly also?: readonly RequestDifference[]
   /** How the sentence names what happened. */
   readonly fact: string
   /** What it advises. */
@@ -284,11 +284,11 @@ export const MUTATIONS: readonly Mutation[] = [
 
 type Rewrite<Part> = (part: Part) => Part
 
-function sections(change: Rewrite<Epoch['sections']>): Change {
+function sections(change: Rewrite<PrefixSnapshot['sections']>): Change {
   return { epoch: (epoch) => ({ ...epoch, sections: change(epoch.sections) }) }
 }
 
-function tools(change: Rewrite<Epoch['tools']>): Change {
+function tools(change: Rewrite<PrefixSnapshot['tools']>): Change {
   return { epoch: (epoch) => ({ ...epoch, tools: change(epoch.tools) }) }
 }
 
@@ -301,7 +301,7 @@ function parameters(more: JsonObject): Change {
   return { epoch: (epoch) => ({ ...epoch, parameters: { ...epoch.parameters, ...more } }) }
 }
 
-function withBeta(epoch: Epoch, beta: string): Epoch {
+function withBeta(epoch: PrefixSnapshot, beta: string): PrefixSnapshot {
   const { betas } = epoch.parameters
   return {
     ...epoch,
@@ -309,7 +309,7 @@ function withBeta(epoch: Epoch, beta: string): Epoch {
   }
 }
 
-export function turnedBetas(epoch: Epoch): Epoch {
+export function turnedBetas(epoch: PrefixSnapshot): PrefixSnapshot {
   const { betas } = epoch.parameters
   return {
     ...epoch,
@@ -317,12 +317,12 @@ export function turnedBetas(epoch: Epoch): Epoch {
   }
 }
 
-function at(index: number, change: Rewrite<FlatMessage>): NonNullable<Change['messages']> {
+function at(index: number, change: Rewrite<TracedMessage>): NonNullable<Change['messages']> {
   return (all) => all.map((message, place) => (place === index ? change(message) : message))
 }
 
-function withResult({ message, ...rest }: FlatMessage, change: (text: string) => string): FlatMessage {
-  const [first, ...others] = blocksOf(message.content)
+function withResult({ message, ...rest }: TracedMessage, change: (text: string) => string): TracedMessage {
+  const [first, ...others] = toBlocks(message.content)
   return {
     ...rest,
     message: {

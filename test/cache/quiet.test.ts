@@ -1,5 +1,5 @@
 /** What is no break, on the simulator: the cache is read as it should be, or the engine said beforehand what it would do. */
-import { type Announcement, announceAct, contextOf, type Usage } from '@tidemark/core'
+import { announceRewrite, countContextTokens, type RewriteAnnouncement, type Usage } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { CacheTalk, type CacheTalkOptions, type Change, MAIN, type Seen } from './cache-talk.ts'
 import { turnedBetas } from './mutations.ts'
@@ -50,7 +50,7 @@ async function begun(
   const talk = new CacheTalk(options)
   const { usage } = await talk.goOn(12)
   talk.answerCalls()
-  return { talk, left: contextOf(usage) }
+  return { talk, left: countContextTokens(usage) }
 }
 
 async function next(talk: CacheTalk, change: Change = {}): Promise<Seen> {
@@ -58,8 +58,8 @@ async function next(talk: CacheTalk, change: Change = {}): Promise<Seen> {
   return talk.ask(change)
 }
 
-function announce(talk: CacheTalk, announcement: Announcement): void {
-  talk.watch = announceAct(talk.watch, MAIN, announcement)
+function announce(talk: CacheTalk, announcement: RewriteAnnouncement): void {
+  talk.watch = announceRewrite(talk.watch, MAIN, announcement)
 }
 
 const readIn = (usage: Usage): number => usage.cache_read_input_tokens ?? 0
@@ -105,8 +105,8 @@ describe('no break', () => {
     const { usage } = talk.last ?? { usage: { input_tokens: 0, output_tokens: 0 } }
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
-      expected: contextOf(usage),
-      read: contextOf(usage),
+      expected: countContextTokens(usage),
+      read: countContextTokens(usage),
     })
   })
 
@@ -125,7 +125,7 @@ describe('no break', () => {
     announce(talk, { kind: 'compaction' })
     const { outcome, usage } = await next(talk)
     expect(outcome).toEqual({ kind: 'first' })
-    const left = contextOf(usage)
+    const left = countContextTokens(usage)
     expect((await talk.goOn(1)).outcome).toEqual({ kind: 'read', expected: left, read: left })
   })
 
@@ -133,19 +133,22 @@ describe('no break', () => {
     const [{ talk, left }, { talk: twin }] = [await begun(), await begun()]
     const cleared = talk.told.clearable.slice(0, 6)
     const { usage: plain } = await next(twin)
-    const freedTokens = contextOf(plain) - contextOf((await next(await clearing(cleared))).usage)
+    const freedTokens =
+      countContextTokens(plain) - countContextTokens((await next(await clearing(cleared))).usage)
     talk.told.clear(cleared)
     announce(talk, { kind: 'clearing', act: 'cleared 6 results', freedTokens })
     const { outcome, usage } = await next(talk)
     const tokensRewritten = left - freedTokens - readIn(usage)
-    expect(contextOf(usage) - readIn(usage)).toBe(tokensRewritten + (contextOf(plain) - left))
+    expect(countContextTokens(usage) - readIn(usage)).toBe(
+      tokensRewritten + (countContextTokens(plain) - left),
+    )
     expect(
       outcome.kind === 'ours' && [outcome.act.tokensRewritten, outcome.act.moneySpent?.toFixed(12)],
     ).toEqual([tokensRewritten, ((tokensRewritten * (6.25 - 0.5)) / 1e6).toFixed(12)])
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
-      expected: contextOf(usage),
-      read: contextOf(usage),
+      expected: countContextTokens(usage),
+      read: countContextTokens(usage),
     })
   })
 
@@ -159,8 +162,8 @@ describe('no break', () => {
     expect(outcome).toEqual({ kind: 'read', expected: left - deleted, read: left - deleted })
     expect((await talk.goOn(1)).outcome).toEqual({
       kind: 'read',
-      expected: contextOf(usage),
-      read: contextOf(usage),
+      expected: countContextTokens(usage),
+      read: countContextTokens(usage),
     })
   })
 })

@@ -1,43 +1,43 @@
 /** The conversation's own side: its log, its view, what has been told of the prefix, and the request that follows. */
 import {
+  type AnnouncedPrefix,
+  AppendList,
   type AssembledRequest,
-  advanceTold,
   assembleRequest,
   type Block,
-  blocksOf,
-  changesOf,
+  buildRequestPrefix,
+  type ClearableMarker,
+  type CurrentPrefix,
   createPolicy,
-  type Epoch,
-  epochRecord,
-  type Flat,
-  type FlatMessage,
-  flatMessagesOf,
+  createSnapshot,
+  createSnapshotRecord,
+  type DesiredPrefix,
+  diffPrefix,
+  emptyAnnouncedPrefix,
+  type FlattenedContext,
   flatten,
-  frontOf,
-  type HeldEdge,
-  holdEdge,
   isToolResult,
   type JsonObject,
-  List,
-  mustHold,
-  NO_EDGE,
-  nothingTold,
-  openEpoch,
+  listTracedMessages,
+  mustDelayUpdate,
+  NO_CLEARABLE_MARKER,
   type PrefixChange,
-  type Present,
-  type Profile,
+  type PrefixSnapshot,
+  type ProviderProfile,
   placeSections,
   type RecordBody,
-  type StandingEpoch,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
-  type Told,
+  type TracedMessage,
+  toBlocks,
   type Usage,
+  updateAnnouncedPrefix,
+  updateClearableMarker,
 } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 
 export interface ToldSideOptions {
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   readonly ttl: '5m' | '1h'
   readonly clears: boolean
   readonly tools: readonly JsonObject[]
@@ -47,8 +47,8 @@ export interface ToldSideOptions {
 
 /** What one request is to say otherwise than the conversation would. */
 export interface Ask {
-  readonly epoch?: (epoch: Epoch) => Epoch
-  readonly messages?: (all: readonly FlatMessage[]) => readonly FlatMessage[]
+  readonly epoch?: (epoch: PrefixSnapshot) => PrefixSnapshot
+  readonly messages?: (all: readonly TracedMessage[]) => readonly TracedMessage[]
   readonly ttl?: '5m' | '1h'
   readonly extra?: JsonObject
 }
@@ -59,11 +59,11 @@ const WORDS = 'Keep to the rules of the house, and say what you did. '
 export class ToldSide {
   readonly builder: SessionBuilder = new SessionBuilder('cache')
   readonly #options: ToldSideOptions
-  present: Present
+  present: DesiredPrefix
   changes: readonly PrefixChange[] = []
-  #told: Told = nothingTold()
-  #flat: Flat | undefined
-  #edge: HeldEdge = NO_EDGE
+  #told: AnnouncedPrefix = emptyAnnouncedPrefix()
+  #flat: FlattenedContext | undefined
+  #edge: ClearableMarker = NO_CLEARABLE_MARKER
   #sent: AssembledRequest | undefined
   #answeredAt = -1
 
@@ -73,7 +73,7 @@ export class ToldSide {
     this.present = { sections: SECTIONS, tools, model, parameters, ttl: { name: ttl, because: 'cache.ttl' } }
   }
 
-  get flat(): Flat {
+  get flat(): FlattenedContext {
     this.#advance()
     return this.#flat ?? flatten(this.builder.view)
   }
@@ -85,14 +85,14 @@ export class ToldSide {
     const flat = this.flat
     const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
-    this.#edge = holdEdge(this.#edge, {
+    this.#edge = updateClearableMarker(this.#edge, {
       firstClearable: this.clearable[0] ?? null,
       rewrittenAt,
       isAnswered,
       flat,
     })
     const question = {
-      front: frontOf(changed(standing, ask.epoch), { previous: this.#sent?.front }),
+      front: buildRequestPrefix(changed(standing, ask.epoch), { previous: this.#sent?.front }),
       flat: ask.messages === undefined ? flat : rewritten(flat, ask.messages),
       profile,
       markers: MARKERS,
@@ -109,14 +109,14 @@ export class ToldSide {
     const id = this.builder.id('msg')
     const message = { id, role: 'assistant' as const, model: this.present.model, content, usage }
     this.builder.assistant(id, content, { message })
-    this.#answeredAt = this.builder.session.tip
+    this.#answeredAt = this.builder.session.newestRecord
   }
 
   /** Calls whose results can still be cleared, oldest first: all but the newest three and the stubs. */
   get clearable(): readonly string[] {
     const ids = this.builder.view.entries.toArray().flatMap(({ record, cleared }) => {
       if (record.type !== 'user') return []
-      const results = blocksOf(record.message.content).filter(isToolResult)
+      const results = toBlocks(record.message.content).filter(isToolResult)
       const gone = new Set(cleared?.results.map(({ id }) => id))
       return results.map(({ tool_use_id }) => tool_use_id).filter((id) => !gone.has(id))
     })
@@ -154,22 +154,23 @@ export class ToldSide {
 
   #advance(): void {
     const { session, view } = this.builder
-    this.#told = advanceTold(this.#told, session, view)
+    this.#told = updateAnnouncedPrefix(this.#told, session, view)
     this.#flat = flatten(view, this.#flat)
   }
 
   /** The epoch that stands, once all that is new about the prefix has been told. */
-  #settled(): StandingEpoch {
+  #settled(): CurrentPrefix {
     this.#advance()
     const { profile } = this.#options
-    if (this.#told.standing === null) this.#append([epochRecord(openEpoch(this.present, profile))])
+    if (this.#told.current === null)
+      this.#append([createSnapshotRecord(createSnapshot(this.present, profile))])
     const changes: PrefixChange[] = []
     for (;;) {
-      const { standing } = this.#told
+      const { current: standing } = this.#told
       if (standing === null || changes.length > 4) throw new Error('the prefix does not settle')
-      const holds = mustHold(this.flat, profile)
+      const holds = mustDelayUpdate(this.flat, profile)
       const rules = { profile, volatile: 'delta', lateTools: 'announce', isBound: false, holds } as const
-      const change = changesOf({ ...this.#told, standing }, this.present, rules)
+      const change = diffPrefix({ ...this.#told, current: standing }, this.present, rules)
       if (change.kind === 'none') {
         this.changes = changes
         return standing
@@ -191,7 +192,7 @@ export class ToldSide {
   }
 }
 
-const SECTIONS: Present['sections'] = placeSections({
+const SECTIONS: DesiredPrefix['sections'] = placeSections({
   attribution: 'x-billing: cache',
   identity: 'You are a coder.',
   sections: [
@@ -203,13 +204,16 @@ const SECTIONS: Present['sections'] = placeSections({
   ],
 }).map(({ name, part, compute }) => ({ name, part, text: String(compute()) }))
 
-function changed(standing: StandingEpoch, change: Ask['epoch']): StandingEpoch {
+function changed(standing: CurrentPrefix, change: Ask['epoch']): CurrentPrefix {
   if (change === undefined) return standing
   const epoch = change(standing.epoch)
   return { ...standing, epoch, parameters: epoch.parameters }
 }
 
 /** As after a rewrite that no record tells of: a list nobody has seen before. */
-function rewritten(flat: Flat, change: (all: readonly FlatMessage[]) => readonly FlatMessage[]): Flat {
-  return { ...flat, frozen: List.of(change(flatMessagesOf(flat))), tail: [] }
+function rewritten(
+  flat: FlattenedContext,
+  change: (all: readonly TracedMessage[]) => readonly TracedMessage[],
+): FlattenedContext {
+  return { ...flat, frozen: AppendList.of(change(listTracedMessages(flat))), tail: [] }
 }

@@ -65,7 +65,7 @@ describe('deletions from a cached prefix', () => {
   it('are dropped when the cache has lapsed: counted anew, and cleared by budget at once where that is too much', async () => {
     const session = await talked(105)
     const { before, first } = await resumed(session, 6 * MINUTE)
-    const lines = session.host.room?.scaled
+    const lines = session.host.compaction?.scaled
     if (lines?.known !== true) throw new Error('the window is known')
     const deleted = deletedIn(before)
     expect(deleted).toBeGreaterThan(lines.lines.warning)

@@ -84,8 +84,8 @@ describe('a host that names the betas itself', () => {
     const way = wayNamed('native')
     const parameters = { ...way.options.parameters, betas: ['context-management-2025-06-27'] }
     const session = await new SimulatedSession({ ...sized(way, SMALL), parameters }).until(15)
-    expect(session.state?.told.standing?.parameters.betas).toContain('context-management-2025-06-27')
-    const betas = session.state?.told.standing?.parameters.betas
+    expect(session.state?.prefix.current?.parameters.betas).toContain('context-management-2025-06-27')
+    const betas = session.state?.prefix.current?.parameters.betas
     expect(Array.isArray(betas) && new Set(betas).size === betas.length).toBe(true)
   })
 })

@@ -43,9 +43,9 @@ describe.each(['budget', 'idle', 'budget, thinking bound'])('%s, undone', (name)
 
 /** In a window where nothing has to be cleared, so that it is not done again with the next prompt. */
 function roomier(host: TurnHost): TurnHost {
-  if (host.room === undefined) throw new Error('the host makes room')
+  if (host.compaction === undefined) throw new Error('the host makes room')
   const scaled = scalePolicy(host.policy, { window: 1_000_000, maxOutput: 64_000 })
-  return { ...host, room: { ...host.room, scaled } }
+  return { ...host, compaction: { ...host.compaction, scaled } }
 }
 
 interface ClearedSession {

@@ -1,5 +1,5 @@
 /** The ways of clearing, each with a model and a policy that uses it, and the limits it is held to. */
-import type { Profile } from '@tidemark/core'
+import type { ProviderProfile } from '@tidemark/core'
 import type { SimulatedSessionOptions } from '../support/simulated-session.ts'
 
 /** Size of the window and of tool results: tests use a smaller one, in the same proportions. */
@@ -27,7 +27,7 @@ const PLAIN = 'claude-sonnet-4-5'
 const BINDING = 'claude-sonnet-5-5'
 
 const MINUTE = 60_000
-const EDITING = (profile: Profile): Profile => ({
+const EDITING = (profile: ProviderProfile): ProviderProfile => ({
   ...profile,
   capabilities: { ...profile.capabilities, cacheEdits: true },
 })

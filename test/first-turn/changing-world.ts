@@ -1,6 +1,6 @@
 /** Sessions whose world changes while they run: commits are made, tools are connected, the user pauses. */
 
-import { profileFor } from '@tidemark/wire'
+import { createProviderProfile } from '@tidemark/wire'
 import { findModel } from '../support/simulated-host.ts'
 import type { SimulatedSessionOptions } from '../support/simulated-session.ts'
 
@@ -15,7 +15,7 @@ export interface ChangingWorldOptions {
 
 export function changingWorld(options: ChangingWorldOptions): SimulatedSessionOptions {
   const { ttl, model = 'claude-opus-5', breaks = false, isStill = false } = options
-  const isAdaptive = profileFor(findModel(model)).thinking.modes.includes('adaptive')
+  const isAdaptive = createProviderProfile(findModel(model)).thinking.modes.includes('adaptive')
   return {
     model,
     policy: { cache: { ttl } },

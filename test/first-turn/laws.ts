@@ -1,5 +1,5 @@
 /** Laws of every session with a prompt cache, whatever its length. */
-import { contextOf, moneyTotals, openSession, withMoney } from '@tidemark/core'
+import { countContextTokens, openSession, sumSessionCost, withCosts } from '@tidemark/core'
 import { expect } from 'vitest'
 import { type ObservedCall, SESSION, type SimulatedSession } from '../support/simulated-session.ts'
 
@@ -20,7 +20,7 @@ export function offences(calls: readonly ObservedCall[]): {
 export function expectHighRate(calls: readonly ObservedCall[]): void {
   const sum = (pick: (call: ObservedCall) => number): number =>
     calls.reduce((all, call) => all + pick(call), 0)
-  const points = (tokens: number): number => (100 * tokens) / sum(({ usage }) => contextOf(usage))
+  const points = (tokens: number): number => (100 * tokens) / sum(({ usage }) => countContextTokens(usage))
   const hit = points(sum(({ usage }) => usage.cache_read_input_tokens ?? 0))
   expect(hit).toBeGreaterThan(points(sum(({ ceiling }) => ceiling)) - 0.5)
 }
@@ -50,6 +50,6 @@ export async function expectMoney(session: SimulatedSession): Promise<void> {
   expect(totals?.savedByCache.total).toBeCloseTo(billed.saved, 9)
   expect(totals?.lostToBreaks.total).toBeCloseTo(lost, 9)
   expect([totals?.calls, totals?.unpricedCalls]).toEqual([calls.length, 0])
-  const opened = withMoney(await openSession(session.host.journal, SESSION), session.host.pricesOf)
-  expect(opened.money === null ? null : moneyTotals(opened.money)).toEqual(totals)
+  const opened = withCosts(await openSession(session.host.journal, SESSION), session.host.pricesOf)
+  expect(opened.costs === null ? null : sumSessionCost(opened.costs)).toEqual(totals)
 }

@@ -9,16 +9,16 @@ import { dirname, join } from 'node:path'
 import { main } from '@tidemark/cli'
 import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
-  hostCarrier,
-  planModeCarrier,
+  hostSource,
+  planModeSource,
   section,
-  skillsCarrier,
-  todosCarrier,
+  skillsSource,
+  todosSource,
   volatileSection,
 } from '@tidemark/core'
-import { createSummariser, type Script } from '@tidemark/simulator'
-import { adversaries, modelTable, type SimulatedModel } from '@tidemark/simulator/internal'
-import { diskCarriers, type ModelChoice, type TidemarkOptions } from 'tidemark'
+import { createSummarizer, type Script } from '@tidemark/simulator'
+import { ADVERSARIES, createModelTable, type SimulatedModel } from '@tidemark/simulator/internal'
+import { diskSources, type ModelChoice, type TidemarkOptions } from 'tidemark'
 
 export const START = Date.UTC(2026, 10, 20, 9, 0, 0)
 
@@ -86,11 +86,11 @@ export function carriersFor(host: HostState): Pick<TidemarkOptions, 'carriers'> 
   const { folder } = host
   return {
     carriers: [
-      ...diskCarriers({ folder, planFile: () => 'plan.md', standing: () => ['CLAUDE.md'] }),
-      todosCarrier(),
-      planModeCarrier(() => host.isPlanning),
-      skillsCarrier(() => [{ name: 'release', text: 'Tag the commit. Then write the notes.' }]),
-      hostCarrier({ name: 'board', read: () => host.board.map((text) => ({ text })) }),
+      ...diskSources({ folder, planFile: () => 'plan.md', standing: () => ['CLAUDE.md'] }),
+      todosSource(),
+      planModeSource(() => host.isPlanning),
+      skillsSource(() => [{ name: 'release', text: 'Tag the commit. Then write the notes.' }]),
+      hostSource({ name: 'board', read: () => host.board.map((text) => ({ text })) }),
     ],
   }
 }
@@ -111,17 +111,17 @@ export function withCacheEdits(choice: ModelChoice): ModelChoice {
 
 /** A model that no catalogue knows, as the simulator plays it. */
 export function simulateLocalModel(id: string): readonly SimulatedModel[] {
-  const like = modelTable().find('claude-3-haiku')
+  const like = createModelTable().find('claude-3-haiku')
   return like === undefined ? [] : [{ ...like, id, aliases: [] }]
 }
 
 /** Who answers requests for a summary: well, with parts left out, or wrong. */
 export const SUMMARISERS = {
-  good: createSummariser(),
-  forgetful: createSummariser({ forget: ['src/', 'Please'], omit: [7], tags: 'unclosed' }),
-  empty: adversaries.empty,
-  injection: adversaries.injection,
-  'cut-off': adversaries['cut-off'],
+  good: createSummarizer(),
+  forgetful: createSummarizer({ forget: ['src/', 'Please'], omit: [7], tags: 'unclosed' }),
+  empty: ADVERSARIES.empty,
+  injection: ADVERSARIES.injection,
+  'cut-off': ADVERSARIES['cut-off'],
 } satisfies Readonly<Record<string, Script>>
 
 /** Files that stand for the user's project: the ones that the scripted model reads and edits. */

@@ -120,7 +120,7 @@ describe('anthropic', () => {
       maxOutput: 4_000,
       prices: { input: 1, output: 5 },
     })
-    expect([own.window, own.maxOutput, own.pricesOf('nobody-knows-1', '2026-01-01')?.output]).toEqual([
+    expect([own.window, own.maxOutput, own.priceList('nobody-knows-1', '2026-01-01')?.output]).toEqual([
       90_000, 4_000, 5,
     ])
     const like = anthropic('house-model', { like: 'claude-sonnet-5-5' })

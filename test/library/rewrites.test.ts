@@ -1,5 +1,5 @@
 /** Compacting, undoing, pinning and switching through the library's face, on the simulator. */
-import { hostCarrier } from '@tidemark/core'
+import { hostSource } from '@tidemark/core'
 import { anthropic, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
@@ -75,7 +75,7 @@ describe('a compaction', () => {
 
   it('brings carriers back from where they are true, and the turn goes on', async () => {
     const board = ['one']
-    const carriers = [hostCarrier({ name: 'board', read: () => [{ text: `board: ${board.join()}` }] })]
+    const carriers = [hostSource({ name: 'board', read: () => [{ text: `board: ${board.join()}` }] })]
     const world = createTestTidemark({ carriers })
     const session = await worked(world)
     board.push('two')

@@ -1,5 +1,5 @@
 /** Many hands on one session: messages that arrive at any moment, a summary in the making, a second process. */
-import { blocksOf, createProfile, isText, isToolResult, validate } from '@tidemark/core'
+import { createProfile, isText, isToolResult, toBlocks, validate } from '@tidemark/core'
 import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -9,7 +9,7 @@ import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.
 const MARK = 'A word in between.'
 
 function timesSaid(session: Session, text: string): number {
-  const blocks = session.messages().flatMap(({ content }) => [...blocksOf(content)])
+  const blocks = session.messages().flatMap(({ content }) => [...toBlocks(content)])
   return blocks.filter((block) => isText(block) && block.text === text).length
 }
 
@@ -17,9 +17,9 @@ function timesSaid(session: Session, text: string): number {
 function answersFollow(session: Session): boolean {
   const messages = session.messages()
   return messages.every(({ role, content }, index) => {
-    const calls = blocksOf(content).flatMap(({ type, id }) => (type === 'tool_use' ? [String(id)] : []))
+    const calls = toBlocks(content).flatMap(({ type, id }) => (type === 'tool_use' ? [String(id)] : []))
     if (role !== 'assistant' || calls.length === 0) return true
-    const behind = blocksOf(messages[index + 1]?.content ?? '').filter(isToolResult)
+    const behind = toBlocks(messages[index + 1]?.content ?? '').filter(isToolResult)
     return calls.every((call) => behind.some(({ tool_use_id: id }) => id === call))
   })
 }
@@ -145,7 +145,7 @@ describe('a hundred appends at once', () => {
     const session = await createTestTidemark().tide.open('a')
     const texts = Array.from({ length: 100 }, (_, index) => `message ${index}`)
     await Promise.all(texts.map((text) => session.append(user(text))))
-    const said = session.messages().flatMap(({ content }) => [...blocksOf(content)])
+    const said = session.messages().flatMap(({ content }) => [...toBlocks(content)])
     expect(said.map(({ text }) => text)).toEqual(texts)
     const payload = { model: 'm', max_tokens: 1, messages: session.messages() }
     expect(validate(payload, createProfile({ name: 'any' }))).toEqual([])

@@ -1,5 +1,5 @@
 /** What a rewrite leaves unchanged, what it makes the host forget, and what it never writes. */
-import { isKnown, openSession, type Rewritten } from '@tidemark/core'
+import { type CommittedRewrite, isKnownRecord, openSession } from '@tidemark/core'
 import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -48,8 +48,8 @@ describe('a session that was compacted', () => {
 
 describe('every rewrite', () => {
   it('tells the host what it may no longer take for read: a clearing, a compaction and an undo', async () => {
-    const told: Rewritten[] = []
-    const forget = (rewritten: Rewritten): void => void told.push(rewritten)
+    const told: CommittedRewrite[] = []
+    const forget = (rewritten: CommittedRewrite): void => void told.push(rewritten)
     const host = newHost({ cleanups: [{ name: 'read-state', scope: 'main', forget }] })
     await buildSession(host)
     await clearSession(host)
@@ -68,7 +68,9 @@ describe('what the engine wrote itself', () => {
     await buildSession(host)
     await compactSession(host)
     const { session, view } = await openSession(host.journal, SESSION)
-    const summary = [...session.records].find((record) => isKnown(record) && record.isCompactSummary === true)
+    const summary = [...session.records].find(
+      (record) => isKnownRecord(record) && record.isCompactSummary === true,
+    )
     expect(view.acts.map(({ uuid }) => uuid)).not.toContain(summary?.uuid)
     expect(await undoSession(host, { id: summary?.uuid ?? '' })).toMatchObject({
       ok: false,
@@ -93,7 +95,7 @@ describe('a summary in the log', () => {
     for (let number = 2; number <= 4; number += 1) await promptSession(host, `Prompt ${number}: read on.`)
     expect(await compactSession(host)).toMatchObject({ ok: true })
     const { records } = await readAll(host.journal, SESSION)
-    const written = records.filter((record) => isKnown(record) && record.isCompactSummary === true)
+    const written = records.filter((record) => isKnownRecord(record) && record.isCompactSummary === true)
     expect(written).toHaveLength(1)
     expect(JSON.stringify(written)).not.toContain(secret)
   })

@@ -1,11 +1,11 @@
 /** Two writers on one session that do not know of each other; each may hold a prepared compaction. */
 import {
-  type Committed,
+  type CommitResult,
   type CompactionDraft,
   commitCompaction,
   planCompaction,
   prepareCompaction,
-  type TurnRun,
+  type TurnContext,
 } from '@tidemark/core'
 import { createCountingIds, createFakeClock, readAll, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
@@ -42,21 +42,21 @@ export function createWriters(
 
 /** A draft ready to commit, with the state it was planned on. */
 export interface PreparedDraft {
-  readonly run: TurnRun
+  readonly run: TurnContext
   readonly draft: CompactionDraft
 }
 
 export async function prepareDraft(host: RewriteHost): Promise<PreparedDraft> {
   const run = await openRun(host)
-  const plan = planCompaction(run.state, MANUAL, { host, room: host.room })
+  const plan = planCompaction(run.state, MANUAL, { host, compaction: host.compaction })
   if (!plan.ok) throw new Error(plan.message)
-  const draft = await runToEnd(prepareCompaction(run, host.room, plan))
+  const draft = await runToEnd(prepareCompaction(run, host.compaction, plan))
   if (!draft.ok) throw new Error(draft.message)
   return { run, draft }
 }
 
-export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<Committed> {
-  return runToEnd(commitCompaction(run, host.room, draft))
+export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<CommitResult> {
+  return runToEnd(commitCompaction(run, host.compaction, draft))
 }
 
 export async function readLog({ journal }: RewriteHost): Promise<string> {

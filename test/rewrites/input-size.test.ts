@@ -1,19 +1,25 @@
 /** Parts for a summariser are sized by what it is shown: what is sent is larger by a few tokens a record at most. */
-import { createEstimator, createProfile, DEFAULT_POLICY, type Entry, fixedRule } from '@tidemark/core'
+import {
+  type ContextEntry,
+  createEstimator,
+  createFixedWeights,
+  createProfile,
+  DEFAULT_POLICY,
+} from '@tidemark/core'
 import { Choices, generateSession, runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { prepareInput, stripInput } from '../../packages/core/src/summary/summary-input.ts'
+import { buildDirectInput, stripInput } from '../../packages/core/src/summary/summary-input.ts'
 
-const estimator = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
+const estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 const summariser = { model: 'model-a', profile: createProfile({}), window: 100_000, outputTokens: 1_000 }
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
 
 /** For the text that names tool and caller where calls are sent as text. */
 const MOST_PER_RECORD = 12
 
-function sentTokens(entries: readonly Entry[], asText: boolean): number {
-  const { messages } = prepareInput({ entries, prompt: 'Go.', summariser, tools: [], asText }).payload
+function sentTokens(entries: readonly ContextEntry[], asText: boolean): number {
+  const { messages } = buildDirectInput({ entries, prompt: 'Go.', summariser, tools: [], asText }).payload
   return messages.reduce((sum, { content }) => sum + estimator.content(content), 0)
 }
 

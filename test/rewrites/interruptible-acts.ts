@@ -1,7 +1,7 @@
 /** Acts that a crash may interrupt, and the sessions they start from. */
 import {
-  append,
-  isKnown,
+  appendBodies,
+  isKnownRecord,
   type Journal,
   type NewRecord,
   openSession,
@@ -32,7 +32,7 @@ export interface InterruptibleAct {
 /** Appends a user message without running a turn. */
 export async function appendUserMessage(host: RewriteHost, text: string): Promise<void> {
   const halt = await runToEnd(
-    append(await openRun(host), [{ type: 'user', message: { role: 'user', content: text } }]),
+    appendBodies(await openRun(host), [{ type: 'user', message: { role: 'user', content: text } }]),
   )
   if (halt !== null) throw new Error(`it was not said: ${halt.reason}`)
 }
@@ -51,7 +51,9 @@ export async function findPrompt(host: RewriteHost, beginning: string): Promise<
 }
 
 function isUserMessage(record: SessionRecord, beginning: string): boolean {
-  return isKnown(record) && record.type === 'user' && String(record.message.content).startsWith(beginning)
+  return (
+    isKnownRecord(record) && record.type === 'user' && String(record.message.content).startsWith(beginning)
+  )
 }
 
 async function clearAct(host: RewriteHost): Promise<null> {

@@ -1,6 +1,6 @@
 /** A process of its own: runs one act on a session and kills itself before, within or after one file operation. */
 import { writeSync } from 'node:fs'
-import { createFileJournal, type FilePort, nodeFiles, type OpenFile } from 'tidemark'
+import { createFileJournal, type FileSystem, nodeFileSystem, type OpenFile } from 'tidemark'
 import { createActHost, INTERRUPTIBLE_ACTS, type StartedSession } from './interruptible-acts.ts'
 
 export interface KillInput {
@@ -24,7 +24,7 @@ function killSelf(): void {
   process.kill(process.pid, 'SIGKILL')
 }
 
-type Operation = Exclude<keyof FilePort | keyof OpenFile, 'removeAtExit' | 'close'>
+type Operation = Exclude<keyof FileSystem | keyof OpenFile, 'removeAtExit' | 'close'>
 
 async function runOperation<T>(
   kind: Operation,
@@ -55,20 +55,20 @@ function watchFile(file: OpenFile): OpenFile {
   }
 }
 
-const files: FilePort = {
+const files: FileSystem = {
   open: async (path, purpose) => {
-    const file = await runOperation('open', () => nodeFiles.open(path, purpose))
+    const file = await runOperation('open', () => nodeFileSystem.open(path, purpose))
     return file === null ? null : watchFile(file)
   },
-  facts: (path) => runOperation('facts', () => nodeFiles.facts(path)),
-  rename: (from, to) => runOperation('rename', () => nodeFiles.rename(from, to)),
-  link: (from, to) => runOperation('link', () => nodeFiles.link(from, to)),
-  remove: (path) => runOperation('remove', () => nodeFiles.remove(path)),
-  makeDirectory: (path) => runOperation('makeDirectory', () => nodeFiles.makeDirectory(path)),
-  syncDirectory: (path) => runOperation('syncDirectory', () => nodeFiles.syncDirectory(path)),
-  list: (path) => runOperation('list', () => nodeFiles.list(path)),
-  touch: (path, at) => runOperation('touch', () => nodeFiles.touch(path, at)),
-  removeAtExit: (path, content) => nodeFiles.removeAtExit(path, content),
+  facts: (path) => runOperation('facts', () => nodeFileSystem.facts(path)),
+  rename: (from, to) => runOperation('rename', () => nodeFileSystem.rename(from, to)),
+  link: (from, to) => runOperation('link', () => nodeFileSystem.link(from, to)),
+  remove: (path) => runOperation('remove', () => nodeFileSystem.remove(path)),
+  makeDirectory: (path) => runOperation('makeDirectory', () => nodeFileSystem.makeDirectory(path)),
+  syncDirectory: (path) => runOperation('syncDirectory', () => nodeFileSystem.syncDirectory(path)),
+  list: (path) => runOperation('list', () => nodeFileSystem.list(path)),
+  touch: (path, at) => runOperation('touch', () => nodeFileSystem.touch(path, at)),
+  removeAtExit: (path, content) => nodeFileSystem.removeAtExit(path, content),
 }
 
 const one = INTERRUPTIBLE_ACTS.find(({ name }) => name === input.act)

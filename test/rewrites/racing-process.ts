@@ -5,7 +5,7 @@ import {
   commitCompaction,
   planCompaction,
   prepareCompaction,
-  type TurnRun,
+  type TurnContext,
 } from '@tidemark/core'
 import { runToEnd } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
@@ -16,13 +16,13 @@ import { createRewriteHost, SESSION } from './rewrite-host.ts'
 const [home = '', name = ''] = process.argv.slice(2)
 const journal = createFileJournal({ home, program: name })
 const host = createRewriteHost({ journal })
-let prepared: { readonly run: TurnRun; readonly draft: CompactionDraft } | null = null
+let prepared: { readonly run: TurnContext; readonly draft: CompactionDraft } | null = null
 
 async function prepare(): Promise<string> {
   const run = await openRun(host)
-  const plan = planCompaction(run.state, MANUAL, { host, room: host.room })
+  const plan = planCompaction(run.state, MANUAL, { host, compaction: host.compaction })
   if (!plan.ok) return plan.reason
-  const draft = await runToEnd(prepareCompaction(run, host.room, plan))
+  const draft = await runToEnd(prepareCompaction(run, host.compaction, plan))
   if (!draft.ok) return draft.reason
   prepared = { run, draft }
   return 'ok'
@@ -32,7 +32,7 @@ async function prepare(): Promise<string> {
 async function commit(): Promise<string> {
   if (prepared === null) return 'nothing'
   for (;;) {
-    const end = await runToEnd(commitCompaction(prepared.run, host.room, prepared.draft))
+    const end = await runToEnd(commitCompaction(prepared.run, host.compaction, prepared.draft))
     await journal.release(SESSION)
     if (end.ok || end.reason !== 'locked') return end.ok ? 'ok' : end.reason
   }

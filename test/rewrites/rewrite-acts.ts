@@ -1,44 +1,47 @@
 /** Acts on a session: a prompt, a compaction, a clearing, an undo, a pin; and the request it would send next. */
 import {
-  type Committed,
-  type CompactAsked,
+  type CommitResult,
+  type CompactionRequest,
   compact,
-  makeRoom,
+  listRawTexts,
   openSession,
-  payloadOf,
   pinRecord,
-  rawTextsOf,
-  runTurn,
+  reduceContext,
+  runSingleTurn,
   type SessionState,
-  type TurnRun,
-  type UndoAsked,
-  type Undone,
-  undoAct,
+  type TurnContext,
+  toPayload,
+  type UndoRequest,
+  type UndoResult,
+  undoRewrite,
 } from '@tidemark/core'
 import { type FakeClock, runToEnd } from '@tidemark/core/testing'
-import { bodyText, encodeRequest } from '@tidemark/wire'
-import { nextRequest } from '../../packages/core/src/engine/next-request.ts'
+import { encodeRequest, joinBodyText } from '@tidemark/wire'
+import { buildNextRequest } from '../../packages/core/src/engine/next-request.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
 export const HOUR_MS = 3_600_000
-export const MANUAL: CompactAsked = { trigger: 'manual', cause: 'person' }
+export const MANUAL: CompactionRequest = { trigger: 'manual', cause: 'person' }
 
-export async function openRun(host: RewriteHost): Promise<TurnRun> {
+export async function openRun(host: RewriteHost): Promise<TurnContext> {
   return { state: await openSession(host.journal, SESSION), host, signal: undefined }
 }
 
 export async function promptSession(host: RewriteHost, prompt: string): Promise<SessionState> {
-  const outcome = await runToEnd(runTurn(await openSession(host.journal, SESSION), { prompt }, host))
+  const outcome = await runToEnd(runSingleTurn(await openSession(host.journal, SESSION), { prompt }, host))
   if (!outcome.ok) throw new Error(`the turn ended: ${outcome.reason}`)
   return outcome.state
 }
 
-export async function compactSession(host: RewriteHost, asked: CompactAsked = MANUAL): Promise<Committed> {
-  return runToEnd(compact(await openRun(host), host.room, asked))
+export async function compactSession(
+  host: RewriteHost,
+  asked: CompactionRequest = MANUAL,
+): Promise<CommitResult> {
+  return runToEnd(compact(await openRun(host), host.compaction, asked))
 }
 
-export async function undoSession(host: RewriteHost, asked: UndoAsked = {}): Promise<Undone> {
-  return runToEnd(undoAct(await openRun(host), host.room, asked))
+export async function undoSession(host: RewriteHost, asked: UndoRequest = {}): Promise<UndoResult> {
+  return runToEnd(undoRewrite(await openRun(host), host.compaction, asked))
 }
 
 /** Time passes until the cache is cold; then old results are cleared, as before a prompt. */
@@ -46,7 +49,7 @@ export async function clearSession(host: RewriteHost): Promise<void> {
   await (host.clock as FakeClock).advance(2 * HOUR_MS)
   const run = await openRun(host)
   const before = run.state.view.acts.length
-  const halt = await runToEnd(makeRoom(run, 'prompt'))
+  const halt = await runToEnd(reduceContext(run, 'prompt'))
   if (halt !== null || run.state.view.acts.length !== before + 1)
     throw new Error(`nothing was cleared: ${JSON.stringify(halt)}`)
 }
@@ -67,11 +70,11 @@ export function buildBody(
   host: RewriteHost,
   state: SessionState,
 ): { readonly body: string; readonly findings: readonly unknown[] } {
-  const { standing } = state.told
+  const { current: standing } = state.prefix
   if (standing === null) throw new Error('no request was ever sent')
-  const { request, findings } = nextRequest(state, standing, host)
+  const { request, findings } = buildNextRequest(state, standing, host)
   return {
-    body: bodyText(encodeRequest(payloadOf(request), { raw: { messages: rawTextsOf(request) } })),
+    body: joinBodyText(encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })),
     findings,
   }
 }

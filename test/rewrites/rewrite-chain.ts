@@ -1,12 +1,12 @@
 /** Rewrites of every kind one after the other, with turns between them and state that changes. */
 import {
-  type CompactAsked,
+  type CompactionRequest,
   compact,
-  messagesOf,
   openSession,
-  runTurn,
+  runSingleTurn,
   type SessionState,
-  type TurnRun,
+  type TurnContext,
+  toApiMessages,
 } from '@tidemark/core'
 import { createCountingIds, createFakeClock, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -89,7 +89,9 @@ export class RewriteChain {
   async #turn(): Promise<void> {
     this.#prompts += 1
     const state = await openSession(this.host.journal, SESSION)
-    const end = await runToEnd(runTurn(state, { prompt: `Prompt ${this.#prompts}: read on.` }, this.host))
+    const end = await runToEnd(
+      runSingleTurn(state, { prompt: `Prompt ${this.#prompts}: read on.` }, this.host),
+    )
     expect(end).toMatchObject({ ok: true })
   }
 
@@ -109,12 +111,12 @@ export class RewriteChain {
   }
 
   async #compact(form: Exclude<Rewrite, 'clear'>): Promise<SessionState> {
-    const run: TurnRun = await openRun(this.host)
-    const asked: CompactAsked =
+    const run: TurnContext = await openRun(this.host)
+    const asked: CompactionRequest =
       form === 'full'
         ? MANUAL
         : { ...MANUAL, form, pivot: await findPrompt(this.host, `Prompt ${this.#prompts}:`) }
-    const end = await runToEnd(compact(run, this.host.room, asked))
+    const end = await runToEnd(compact(run, this.host.compaction, asked))
     expect(end).toMatchObject({ ok: true })
     return run.state
   }
@@ -133,7 +135,7 @@ export class RewriteChain {
     for (const [what, text] of this.#lasting(unanswered))
       expect([what, body.split(JSON.stringify(text).slice(1, -1)).length - 1]).toEqual([what, 1])
     expect(
-      JSON.stringify(messagesOf(state.flat).at(-1)).includes(JSON.stringify(unanswered).slice(1, -1)),
+      JSON.stringify(toApiMessages(state.flat).at(-1)).includes(JSON.stringify(unanswered).slice(1, -1)),
     ).toBe(true)
   }
 

@@ -1,33 +1,33 @@
 /** A host for tests of rewrites: a model that reads one file a prompt, state outside the log, a fixed summary. */
 import {
-  agentsCarrier,
+  agentsSource,
   type BackgroundAgent,
   type Block,
-  blocksOf,
-  type Carrier,
   type Clock,
+  type CompactionHost,
+  type ContextSource,
   createPolicy,
   createProfile,
   type Deadlines,
   type DeepPartial,
-  type Ids,
+  type IdGenerator,
+  instructionsSource,
   isToolResult,
   type Journal,
   type Model,
   type Policy,
   placeSections,
-  planCarrier,
-  type Room,
+  planSource,
   section,
-  standingCarrier,
   type Todo,
   type TurnHost,
-  todosCarrier,
+  toBlocks,
+  todosSource,
   type WriteSummary,
 } from '@tidemark/core'
 import { createFakeClock, createFakeModel, createTestHost, createTestRoom } from '@tidemark/core/testing'
 import { createDeadlines, systemIds } from 'tidemark'
-import { sectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
+import { listSectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
 
 export const SESSION = 'work'
 
@@ -55,19 +55,19 @@ export interface RewriteHostOptions {
   readonly journal: Journal
   readonly state?: OutsideState
   readonly clock?: Clock
-  readonly ids?: Ids
+  readonly ids?: IdGenerator
   readonly deadlines?: Deadlines
   readonly policy?: DeepPartial<Policy>
   readonly writeSummary?: WriteSummary
-  readonly hooks?: Room['hooks']
-  readonly cleanups?: Room['cleanups']
-  readonly carriers?: (state: OutsideState) => readonly Carrier[]
+  readonly hooks?: CompactionHost['hooks']
+  readonly cleanups?: CompactionHost['cleanups']
+  readonly carriers?: (state: OutsideState) => readonly ContextSource[]
   readonly model?: (plain: Model) => Model
   /** Text of a computed section of the system prompt. */
   readonly rules?: () => string | Promise<string>
 }
 
-export type RewriteHost = TurnHost & { readonly room: Room }
+export type RewriteHost = TurnHost & { readonly compaction: CompactionHost }
 
 export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
   const { journal, clock = createFakeClock(), ids = systemIds, state = createOutsideState() } = options
@@ -78,7 +78,7 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
     {
       deadlines: options.deadlines ?? createDeadlines(clock),
       retrieval: { historyTool: null, transcript: null },
-      carriers: (options.carriers ?? createCarriers)(state),
+      sources: (options.carriers ?? createCarriers)(state),
       writeSummary: options.writeSummary ?? writeFixedSummary,
       ...(options.hooks === undefined ? {} : { hooks: options.hooks }),
       ...(options.cleanups === undefined ? {} : { cleanups: options.cleanups }),
@@ -92,21 +92,21 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
     policy,
     profile: createProfile(WINDOW),
     sections: placeSections({ sections: [section('rules', options.rules ?? (() => 'Work with care.'))] }),
-    offered: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
+    modelSettings: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
     runTool: ({ input }) => ({ content: fileText(String((input as { file_path?: unknown }).file_path)) }),
   })
-  return { ...host, room }
+  return { ...host, compaction: room }
 }
 
 export const WINDOW = { window: 200_000, maxOutput: 8_000 }
 const TOOLS = [{ name: 'Read', input_schema: { type: 'object' } }]
 
-export function createCarriers(state: OutsideState): readonly Carrier[] {
+export function createCarriers(state: OutsideState): readonly ContextSource[] {
   return [
-    standingCarrier(() => [{ path: '/STANDING.md', text: state.standing }]),
-    todosCarrier({ read: () => state.todos, tellsChanges: true }),
-    planCarrier(() => ({ path: '/plan.md', text: state.plan })),
-    agentsCarrier(() => state.agents),
+    instructionsSource(() => [{ path: '/STANDING.md', text: state.standing }]),
+    todosSource({ read: () => state.todos, tellsChanges: true }),
+    planSource(() => ({ path: '/plan.md', text: state.plan })),
+    agentsSource(() => state.agents),
   ]
 }
 
@@ -120,10 +120,10 @@ export function fileText(path: string): string {
 }
 
 /** Answers a prompt with a call, its result with text, and a request for a summary with a summary. */
-export function createReadingModel(ids: Ids): Model {
+export function createReadingModel(ids: IdGenerator): Model {
   return createFakeModel(({ payload }) => {
     const last = payload.messages.at(-1)
-    const blocks = last === undefined ? [] : blocksOf(last.content)
+    const blocks = last === undefined ? [] : toBlocks(last.content)
     const id = ids.next('message')
     const usage = { input_tokens: Math.ceil(JSON.stringify(payload).length / 3), output_tokens: 5 }
     if (blocks.some(({ text }) => String(text).includes('Call no tool')))
@@ -142,7 +142,7 @@ function readCall(call: string): Block {
   return { type: 'tool_use', id: `toolu_${call}`, name: 'Read', input: { file_path: `/src/${call}.ts` } }
 }
 
-const SECTIONS = sectionTitles('full').map(
+const SECTIONS = listSectionTitles('full').map(
   (title, index) => `${index + 1}. ${title}: files are read one by one.`,
 )
 const SUMMARY = textBlock(`<analysis>short</analysis>\n<summary>\n${SECTIONS.join('\n')}\n</summary>`)

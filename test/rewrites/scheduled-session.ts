@@ -1,10 +1,10 @@
 /** A session in which a scheduler decides when each wait ends: log, model, carriers, hooks and tools. */
 import {
-  type Carrier,
   type CompactHooks,
+  type ContextSource,
+  createFixedWeights,
   createProfile,
-  fixedRule,
-  type Ids,
+  type IdGenerator,
   type Journal,
   type Model,
   type ReplyEvent,
@@ -64,7 +64,7 @@ export async function openScheduledSession(given: ScheduledOptions): Promise<Ses
   })
 }
 
-function createPrefixedIds(prefix: string): Ids {
+function createPrefixedIds(prefix: string): IdGenerator {
   const ids = createCountingIds()
   return { next: (kind) => `${prefix}-${ids.next(kind)}` }
 }
@@ -74,8 +74,8 @@ function createModelChoice(model: Model): ModelChoice {
     id: 'model-a',
     profile: createProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
     ...WINDOW,
-    pricesOf: () => null,
-    weights: (policy) => fixedRule(policy),
+    priceList: () => null,
+    weights: (policy) => createFixedWeights(policy),
     connect: () => model,
     parameters: {},
     notes: [],
@@ -117,7 +117,7 @@ function waitingModel(model: Model, { wait, spoken = (events) => events }: Sched
   }
 }
 
-function waitingCarrier(carrier: Carrier, wait: Wait): Carrier {
+function waitingCarrier(carrier: ContextSource, wait: Wait): ContextSource {
   return {
     ...carrier,
     limit: (context) => carrier.limit(context),

@@ -1,5 +1,5 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
-import { append, refresh } from '@tidemark/core'
+import { appendBodies, refreshSession } from '@tidemark/core'
 import { runs, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { createMemoryJournal } from 'tidemark/testing'
@@ -104,15 +104,15 @@ describe('a commit after somebody else has written', () => {
     const ready = await prepareDraft(one)
     const call = { type: 'tool_use', id: 'toolu_open', name: 'Read', input: { file_path: '/src/open.ts' } }
     const message = { id: 'open', role: 'assistant' as const, model: 'model-a', content: [call] }
-    expect(await runToEnd(append(await openRun(other), [{ type: 'assistant', message }]))).toBe(null)
+    expect(await runToEnd(appendBodies(await openRun(other), [{ type: 'assistant', message }]))).toBe(null)
     const log = await readLog(one)
     expect(await commitDraft(one, ready)).toMatchObject({ ok: false, reason: 'pending-call' })
     expect(await readLog(one)).toBe(log)
     const result = { type: 'tool_result', tool_use_id: 'toolu_open', content: 'there' }
     await runToEnd(
-      append(await openRun(other), [{ type: 'user', message: { role: 'user', content: [result] } }]),
+      appendBodies(await openRun(other), [{ type: 'user', message: { role: 'user', content: [result] } }]),
     )
-    await refresh(ready.run)
+    await refreshSession(ready.run)
     expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
     expect((await nextBody(one)).findings).toEqual([])
   })

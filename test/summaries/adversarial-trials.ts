@@ -1,7 +1,12 @@
 /** Compactions whose summariser answers wrongly: one adversary, one trigger, one window, and the result. */
-import { DEFAULT_POLICY, mostCalls, type RewriteRefused } from '@tidemark/core'
+import { countMaximumCalls, DEFAULT_POLICY, type RefusedRewrite } from '@tidemark/core'
 import { type Script, withSummaries } from '@tidemark/simulator'
-import { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from '@tidemark/simulator/internal'
+import {
+  ADVERSARIES,
+  ADVERSARY_NAMES,
+  type AdversaryName,
+  INJECTED_INSTRUCTIONS,
+} from '@tidemark/simulator/internal'
 import { expect } from 'vitest'
 import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
 import {
@@ -58,7 +63,7 @@ export async function runTrial(trial: Trial): Promise<TrialResult> {
   await trigger(trial, stage)
   const asked = bodies.slice(sent).filter(isSummaryBody)
   expect(new Set(asked).size).toBe(asked.length)
-  expect(asked.length).toBeLessThanOrEqual(mostCalls(DEFAULT_POLICY.compact))
+  expect(asked.length).toBeLessThanOrEqual(countMaximumCalls(DEFAULT_POLICY.compact))
   expect(asked.length).toBeGreaterThan(0)
   expect(events.some(({ type }) => type === 'reactive-compact')).toBe(trial.trigger === 'reactive')
   const failed = events.flatMap((event) => (event.type === 'compact-failed' ? [event.refused] : []))
@@ -84,7 +89,7 @@ export async function runTrial(trial: Trial): Promise<TrialResult> {
 /** A session with one answered prompt, filled to just below where this trigger compacts. */
 export async function startTrial({ adversary, trigger, window, local }: Trial): Promise<TestSession> {
   const stage = await openTestSession({
-    script: withSummaries(answers, adversaries[adversary]),
+    script: withSummaries(answers, ADVERSARIES[adversary]),
     window,
     ...(trigger === 'reactive' ? { realWindow: Math.floor(window * 0.45) } : {}),
     policy: { compact: { chain: { local } } },
@@ -110,7 +115,7 @@ interface Before {
 }
 
 /** The refusal has a reason and a message, and messages and log are unchanged to the byte. */
-function expectRefused(refused: RewriteRefused | undefined, { stage, before }: Before): void {
+function expectRefused(refused: RefusedRewrite | undefined, { stage, before }: Before): void {
   expect(refused).toMatchObject({ ok: false, reason: 'no-summary' })
   expect(refused?.message.length).toBeGreaterThan(20)
   expectUntouched(stage, before)
@@ -119,7 +124,7 @@ function expectRefused(refused: RewriteRefused | undefined, { stage, before }: B
 /** Lines of the injected instructions that are shown as if they were instructions. */
 function findInjectedLines(messages: unknown): readonly string[] {
   const shown = JSON.stringify(messages).split('\\n')
-  return INJECTED.split('\n').filter((line) => shown.includes(line))
+  return INJECTED_INSTRUCTIONS.split('\n').filter((line) => shown.includes(line))
 }
 
 async function expectGoesOn({ session, simulator }: TestSession): Promise<void> {

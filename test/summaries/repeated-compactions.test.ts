@@ -1,5 +1,5 @@
 /** Twenty compactions in a chain: nothing that must last fades, nothing is made up, and it stays small. */
-import { createSummariser } from '@tidemark/simulator'
+import { createSummarizer } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { compactRepeatedly, expectBounded, expectLasting, ROUNDS } from './repeated-compactions.ts'
 
@@ -19,7 +19,7 @@ describe('twenty compactions in a chain', () => {
   })
 
   it('by a model that forgets what the person said, the files and the errors', async () => {
-    const summary = createSummariser({ forget: ['cents', 'tide-gate', 'E4711', /mend module/] })
+    const summary = createSummarizer({ forget: ['cents', 'tide-gate', 'E4711', /mend module/] })
     expectLasting(await compactRepeatedly({ rounds: ROUNDS, window, compact: {}, summary }))
   })
 

@@ -1,7 +1,7 @@
 /** A long session compacted again and again, with planted facts that must last and secrets that must not appear. */
 import { type Script, withSummaries } from '@tidemark/simulator'
-import { prose } from '@tidemark/simulator/internal'
-import { assistant, type CompactOptions, type Said, toolResult, user } from 'tidemark'
+import { createFillerText } from '@tidemark/simulator/internal'
+import { assistant, type CompactOptions, type MessageInput, toolResult, user } from 'tidemark'
 import { expect } from 'vitest'
 import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
 import { takeSnapshot } from './session-size.ts'
@@ -77,25 +77,25 @@ function createEnd() {
 
 interface Round {
   readonly prompts: readonly string[]
-  readonly talk: readonly Said[]
+  readonly talk: readonly MessageInput[]
 }
 
 function buildRound(round: number, window: number, promptTokens: number): Round {
-  const long = round === 3 ? [`A long story: ${prose('story', 1_200)} That is all of it.`] : []
+  const long = round === 3 ? [`A long story: ${createFillerText('story', 1_200)} That is all of it.`] : []
   const planted = round === 1 ? [PLANTED.rule] : []
-  const more = promptTokens === 0 ? '' : ` ${prose(`prompt/${round}`, promptTokens)}`
+  const more = promptTokens === 0 ? '' : ` ${createFillerText(`prompt/${round}`, promptTokens)}`
   const prompts = [`Round ${round}: mend module-${round}, please.${more}`, ...planted, ...long]
   const told = round === 2 ? [`The key of the service is ${SECRETS[0]}, the token ${SECRETS[1]}.`] : []
   return { prompts, talk: [...[...prompts, ...told].map((text) => user(text)), ...buildWork(round, window)] }
 }
 
-function buildWork(round: number, window: number): readonly Said[] {
+function buildWork(round: number, window: number): readonly MessageInput[] {
   const file = round === 1 ? PLANTED.file : `src/module-${round}/part.ts`
   const words = Math.ceil(window / 30)
   const secret = SECRETS[round % SECRETS.length]
   return [
     buildCall(round, 'a', 'Read', { file_path: file }),
-    toolResult(`toolu_${round}a`, `const key = '${secret}'\n${prose(`read/${round}`, words)}`),
+    toolResult(`toolu_${round}a`, `const key = '${secret}'\n${createFillerText(`read/${round}`, words)}`),
     buildCall(round, 'b', 'Edit', {
       file_path: file,
       old_string: `was ${round}`,
@@ -107,12 +107,12 @@ function buildWork(round: number, window: number): readonly Said[] {
     }),
     round === 1
       ? toolResult(`toolu_${round}c`, `with ${SECRETS[2]}\n${PLANTED.error}`, { isError: true })
-      : toolResult(`toolu_${round}c`, `ok ${round}\n${prose(`run/${round}`, words)}`),
-    assistant(`module-${round} is mended. ${prose(`told/${round}`, words)}`),
+      : toolResult(`toolu_${round}c`, `ok ${round}\n${createFillerText(`run/${round}`, words)}`),
+    assistant(`module-${round} is mended. ${createFillerText(`told/${round}`, words)}`),
   ]
 }
 
-function buildCall(round: number, part: string, name: string, input: object): Said {
+function buildCall(round: number, part: string, name: string, input: object): MessageInput {
   return assistant({
     content: [
       { type: 'text', text: `Step ${part} of ${round}.` },

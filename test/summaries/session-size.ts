@@ -1,6 +1,6 @@
 /** Sessions that can be brought to any size, and what a failed summary may not change about them. */
-import { isSummaryRequest, prose } from '@tidemark/simulator/internal'
-import { assistant, type Said, toolResult, user } from 'tidemark'
+import { createFillerText, isSummaryRequest } from '@tidemark/simulator/internal'
+import { assistant, type MessageInput, toolResult, user } from 'tidemark'
 import { expect } from 'vitest'
 import { SESSION, type TestSession } from '../support/test-tidemark.ts'
 
@@ -38,11 +38,11 @@ export async function fillTo({ session }: TestSession, tokens: number, name: str
     await session.append(...buildRound(`${name}-${number}`, each))
 }
 
-function buildRound(name: string, tokens: number): readonly Said[] {
+function buildRound(name: string, tokens: number): readonly MessageInput[] {
   const call = { type: 'tool_use', id: `toolu_${name}`, name: 'Read', input: { file_path: `src/${name}.ts` } }
   return [
     user(`Task ${name}: look at src/${name}.ts.`),
-    assistant({ content: [{ type: 'text', text: prose(name, Math.ceil(tokens * 0.9)) }, call] }),
+    assistant({ content: [{ type: 'text', text: createFillerText(name, Math.ceil(tokens * 0.9)) }, call] }),
     toolResult(call.id, 'export {}'),
     assistant(`${name} is looked at.`),
   ]

@@ -1,6 +1,6 @@
 /** A host of the engine whose model is the simulator's coder: fake time, real codec, catalogue prices. */
 import {
-  blocksOf,
+  type CompactionHost,
   createEstimator,
   createPolicy,
   isToolResult,
@@ -8,14 +8,14 @@ import {
   type JsonObject,
   type Policy,
   type PriceList,
-  type Profile,
+  type ProviderProfile,
   placeSections,
-  type Room,
   type SessionState,
   type Switches,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
   type TurnHost,
+  toBlocks,
   volatileSection,
 } from '@tidemark/core'
 import { createTestHost, createTestRoom, type FakeClock } from '@tidemark/core/testing'
@@ -29,12 +29,12 @@ import {
   type SimulatorOptions,
 } from '@tidemark/simulator'
 import {
+  createProviderProfile,
   estimatorWeights,
   lookUpModel,
   type ModelEntry,
   modelCatalogue,
-  pricesOn,
-  profileFor,
+  pricesAtDate,
 } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark'
 
@@ -50,7 +50,7 @@ export interface SimulatedHostOptions {
   readonly model: string
   readonly policy?: Parameters<typeof createPolicy>[0]
   readonly switches?: Switches
-  readonly profile?: (profile: Profile) => Profile
+  readonly profile?: (profile: ProviderProfile) => ProviderProfile
   readonly simulator?: SimulatorOptions
   readonly parameters?: JsonObject
   readonly coder?: CoderOptions
@@ -81,7 +81,7 @@ export function createSimulatedHost(
   const coder = createCoder(options.coder)
   const entry = findModel(options.model)
   const policy = createPolicy(options.policy ?? {})
-  const profile = options.profile?.(profileFor(entry)) ?? profileFor(entry)
+  const profile = options.profile?.(createProviderProfile(entry)) ?? createProviderProfile(entry)
   const simulator = createSimulator({
     script: coder.script,
     clock,
@@ -105,7 +105,7 @@ export function createSimulatedHost(
     pricesOf: cataloguePrices,
     sections:
       world === undefined ? STILL_SECTIONS : volatileSections(world, isStill ? { now: () => 0 } : clock),
-    offered: () => ({
+    modelSettings: () => ({
       tools: [...coder.tools, ...(world === undefined ? [] : lateTools(world))],
       model: options.model,
       parameters: {
@@ -129,7 +129,7 @@ function roomFor(
   { window, switches }: SimulatedHostOptions,
   policy: Policy,
   entry: ModelEntry,
-): { readonly room?: Room } {
+): { readonly room?: CompactionHost } {
   if (window === undefined) return {}
   const estimator = createEstimator(estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy.estimate))
   const room = createTestRoom(
@@ -156,7 +156,7 @@ export function findModel(model: string): ModelEntry {
 
 export const cataloguePrices: PriceList = (model, at) => {
   const found = lookUpModel(modelCatalogue, model)
-  return found.found ? pricesOn(found.model, at) : null
+  return found.found ? pricesAtDate(found.model, at) : null
 }
 
 const RULES = section('rules', () => 'Keep to the rules of the house. '.repeat(300))
@@ -195,7 +195,7 @@ function toolChoice({ hasToolChoice }: World): JsonObject {
 
 function oldestResult({ flat }: SessionState): string | null {
   for (const { message } of [...flat.frozen.toArray(0, 12), ...flat.tail]) {
-    const result = blocksOf(message.content).find(isToolResult)
+    const result = toBlocks(message.content).find(isToolResult)
     if (result !== undefined) return result.tool_use_id
   }
   return null

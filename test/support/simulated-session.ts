@@ -1,32 +1,32 @@
 /** A session of the engine with the simulator as its model: prompt by prompt, with an observation of every call. */
 import {
-  type ActPaid,
   type AssembledRequest,
-  type BreakEvent,
-  blocksOf,
+  type CacheBreak,
+  type CacheForecast,
+  type CompactionHost,
+  type CostTotals,
   compact,
-  contextOf,
-  type FlatMessage,
-  type Forecast,
+  countContextTokens,
   type Journal,
-  type MoneyTotals,
+  listRawTexts,
+  type OwnRewriteCost,
   openSession,
   type Payload,
-  payloadOf,
   type RewriteEvent,
-  type Room,
-  rawTextsOf,
-  runTurn,
+  runSingleTurn,
   type SessionState,
+  type TracedMessage,
+  type TurnContext,
   type TurnEvent,
   type TurnHost,
-  type TurnRun,
+  toBlocks,
+  toPayload,
   type Usage,
-  undoAct,
+  undoRewrite,
 } from '@tidemark/core'
 import { createFakeClock, createFakeJournal, type FakeClock, runToEnd } from '@tidemark/core/testing'
 import type { RequestRecord, Simulator } from '@tidemark/simulator'
-import { bodyText, encodeRequest, toHeaders } from '@tidemark/wire'
+import { encodeRequest, joinBodyText, toRequestHeaders } from '@tidemark/wire'
 import { createSimulatedHost, type SimulatedHostOptions, type World } from './simulated-host.ts'
 
 export type ClearEvent = Extract<RewriteEvent, { readonly type: 'microcompact' }>
@@ -48,9 +48,9 @@ export interface ObservedCall {
   readonly at: number
   readonly usage: Usage
   readonly record: RequestRecord
-  readonly broke: BreakEvent | null
-  readonly paid: ActPaid | null
-  readonly forecast: Forecast
+  readonly broke: CacheBreak | null
+  readonly paid: OwnRewriteCost | null
+  readonly forecast: CacheForecast
   /** Tokens of the context of the call before, if its cache entry is still alive: the most that can be read. */
   readonly ceiling: number
   /** Deletions that were sent, each with its place. */
@@ -94,7 +94,7 @@ export class SimulatedSession {
   /** Dollars by the simulator's own account. */
   readonly billed = { total: 0, saved: 0 }
   /** The engine's newest totals. */
-  totals: MoneyTotals | null = null
+  totals: CostTotals | null = null
   state: SessionState | null = null
   /** Receives the block texts of each request, and whether they extend those before. */
   onSend: (sent: readonly string[], isExtended: boolean) => void = () => undefined
@@ -135,7 +135,7 @@ export class SimulatedSession {
   /** One turn. Throws where it fails. */
   async prompt(prompt: string, host: TurnHost = this.host): Promise<void> {
     this.#prompts += 1
-    for await (const event of runTurn(await this.open(), { prompt }, host)) {
+    for await (const event of runSingleTurn(await this.open(), { prompt }, host)) {
       if (event.type === 'turn-ended') this.state = event.outcome.state
       if (event.type === 'turn-ended' && !event.outcome.ok) {
         const last = this.requests.at(-1)?.error
@@ -157,24 +157,24 @@ export class SimulatedSession {
 
   /** Undoes the newest clearing or compaction. */
   async undo(): Promise<void> {
-    await this.#act((run, room) => undoAct(run, room, {}))
+    await this.#act((run, room) => undoRewrite(run, room, {}))
   }
 
   async #act(
-    act: (run: TurnRun, room: Room) => AsyncGenerator<TurnEvent, { readonly ok: boolean }>,
+    act: (run: TurnContext, room: CompactionHost) => AsyncGenerator<TurnEvent, { readonly ok: boolean }>,
   ): Promise<void> {
     const { state, host } = this
-    if (state === null || host.room === undefined) throw new Error('there is nothing to act on')
-    const run: TurnRun = { state, host, signal: undefined }
-    const outcome = await runToEnd(act(run, host.room))
+    if (state === null || host.compaction === undefined) throw new Error('there is nothing to act on')
+    const run: TurnContext = { state, host, signal: undefined }
+    const outcome = await runToEnd(act(run, host.compaction))
     this.state = run.state
     if (!outcome.ok) throw new Error(JSON.stringify(outcome))
   }
 
   /** The body of the request that a prompt would lead to. It is not sent, though what comes before it is done. */
   async nextBody(prompt: string, host: TurnHost = this.host): Promise<string> {
-    for await (const event of runTurn(await this.open(), { prompt }, host))
-      if (event.type === 'request-sent') return bodyText(encode(event.request))
+    for await (const event of runSingleTurn(await this.open(), { prompt }, host))
+      if (event.type === 'request-sent') return joinBodyText(encode(event.request))
     throw new Error('a turn sends a request')
   }
 
@@ -215,28 +215,28 @@ export class SimulatedSession {
       messages: messages.length,
       at: this.clock.now(),
       edits: messages.flatMap((message, index) => editsIn(message, index)),
-      management: payloadOf(request).context_management,
+      management: toPayload(request).context_management,
       toolUses: sent.filter((text) => text.includes('"type":"tool_use"')).length,
     }
   }
 
   /** Tokens of the first so many messages of a request, by the simulator's own count. */
   async #count(request: AssembledRequest, messages: number): Promise<number> {
-    const payload = payloadOf(request)
+    const payload = toPayload(request)
     const { model, system, tools, thinking, betas } = payload
     const fields: Payload = JSON.parse(JSON.stringify({ model, system, tools, thinking, betas }))
     const body = encodeRequest(
       { ...fields, messages: payload.messages.slice(0, messages) },
-      { raw: { messages: rawTextsOf(request).slice(0, messages) } },
+      { raw: { messages: listRawTexts(request).slice(0, messages) } },
     )
     const response = await this.simulator.fetch('http://simulator.test/v1/messages/count_tokens', {
       method: 'POST',
-      headers: toHeaders({
+      headers: toRequestHeaders({
         version: '2023-06-01',
         betas: body.betas,
         credentials: { style: 'key', secret: 'any' },
       }),
-      body: bodyText(body),
+      body: joinBodyText(body),
     })
     const text = await response.text()
     this.requests.pop()
@@ -244,14 +244,14 @@ export class SimulatedSession {
     return JSON.parse(text).input_tokens
   }
 
-  #observeAnswer(usage: Usage, forecast: Forecast): void {
+  #observeAnswer(usage: Usage, forecast: CacheForecast): void {
     const record = this.requests.at(-1)
     if (record === undefined) throw new Error('the simulator records each request')
     const lifeMs = LIFE_MS[this.options.policy?.cache?.ttl === '1h' ? '1h' : '5m']
     const { at, tokens } = this.#last
-    const ceiling = forecast.asked.now - at < lifeMs ? tokens : 0
+    const ceiling = forecast.basis.now - at < lifeMs ? tokens : 0
     this.calls.push({ ...this.#pending, noted: [], usage, record, forecast, ceiling })
-    this.#last = { at: forecast.asked.now, tokens: contextOf(usage) }
+    this.#last = { at: forecast.basis.now, tokens: countContextTokens(usage) }
     this.#pending = NO_PENDING
   }
 }
@@ -279,30 +279,30 @@ function frontText({ tools, system }: AssembledRequest['front']): string {
   return JSON.stringify([tools, system.map(({ block }) => block)])
 }
 
-const texts = new WeakMap<FlatMessage, readonly string[]>()
+const texts = new WeakMap<TracedMessage, readonly string[]>()
 
 /** The blocks of a message as they are spelled, without markers. */
-function blockTexts(message: FlatMessage): readonly string[] {
+function blockTexts(message: TracedMessage): readonly string[] {
   const { role, content } = message.message
   const known =
     texts.get(message) ??
-    blocksOf(content).map((block, index) => `${role} ${message.raw?.get(index) ?? JSON.stringify(block)}`)
+    toBlocks(content).map((block, index) => `${role} ${message.raw?.get(index) ?? JSON.stringify(block)}`)
   texts.set(message, known)
   return known
 }
 
-function editsIn(message: FlatMessage, index: number): readonly PlacedEdit[] {
+function editsIn(message: TracedMessage, index: number): readonly PlacedEdit[] {
   return blockTexts(message).flatMap((text, block) =>
     text.startsWith('user {"type":"cache_edits"') ? [{ path: `messages.${index}.${block}`, text }] : [],
   )
 }
 
 function encode(request: AssembledRequest): ReturnType<typeof encodeRequest> {
-  return encodeRequest(payloadOf(request), { raw: { messages: rawTextsOf(request) } })
+  return encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })
 }
 
 /** Tokens of the prompt that were read from the cache. */
 export const tokensRead = ({ usage }: Pick<ObservedCall, 'usage'>): number =>
   usage.cache_read_input_tokens ?? 0
 /** Tokens of the whole context. */
-export const contextTokens = ({ usage }: Pick<ObservedCall, 'usage'>): number => contextOf(usage)
+export const contextTokens = ({ usage }: Pick<ObservedCall, 'usage'>): number => countContextTokens(usage)

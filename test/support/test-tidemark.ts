@@ -2,9 +2,9 @@
 import {
   type Coder,
   createCoder,
+  createManualClock,
   createSimulator,
   type ManualClock,
-  manualClock,
   type Script,
   type Simulator,
   withSummaries,
@@ -111,7 +111,7 @@ export async function openTestSession(
   options: TestTidemarkOptions & { readonly window: number },
 ): Promise<TestSession> {
   const { window, realWindow = window } = options
-  const clock = manualClock()
+  const clock = createManualClock()
   const store: MemoryStore = new Map()
   const events: SessionEvent[] = []
   const made = createTestTidemark({

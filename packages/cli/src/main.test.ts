@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
-import { main, outputFailure } from './main.ts'
+import { main, toOutputExit } from './main.ts'
 import type { Terminal } from './terminal.ts'
 
 async function run(args: readonly string[], given: Partial<Terminal> = {}) {
@@ -179,11 +179,11 @@ describe('a failure', () => {
 const failed = (code: string, message: string) => Object.assign(new Error(message), { code })
 
 it('a reader that has seen enough is no fault', () => {
-  expect(outputFailure(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
+  expect(toOutputExit(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
 })
 
 it('any other fault of standard output is one line', () => {
-  expect(outputFailure(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
+  expect(toOutputExit(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
     code: 1,
     line: 'tidemark: the output could not be written: ENOSPC: no space left on device, write\n',
   })

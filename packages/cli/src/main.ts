@@ -6,27 +6,29 @@ import { TidemarkError } from '@tidemark/core'
 import { Command, CommanderError } from 'commander'
 import manifest from '../package.json' with { type: 'json' }
 import { addCommands } from './commands/define-commands.ts'
-import { EXIT } from './commands/exit-codes.ts'
-import { colorsFor, processTerminal, type Terminal, wantsColors } from './terminal.ts'
+import { EXIT_CODES } from './commands/exit-codes.ts'
+import { createColors, createProcessTerminal, type Terminal, wantsColors } from './terminal.ts'
 
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = createProgram(terminal)
-  const outcome = { code: EXIT.done as number }
+  const outcome = { code: EXIT_CODES.done as number }
   addCommands(program, terminal, outcome)
-  nameHelp(program, program.name())
+  addHelpPointers(program, program.name())
   try {
-    await program.parseAsync(args.length === 0 ? ['--help'] : [...askedOf(program, args)], { from: 'user' })
+    await program.parseAsync(args.length === 0 ? ['--help'] : [...normalizeArguments(program, args)], {
+      from: 'user',
+    })
     return outcome.code
   } catch (error) {
-    if (terminal.interrupted?.aborted === true) return EXIT.interrupted
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.wrongUse
-    tellFailure(error, terminal)
-    return EXIT.failed
+    if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse
+    printFailure(error, terminal)
+    return EXIT_CODES.failed
   }
 }
 
 function createProgram(terminal: Terminal): Command {
-  const colors = colorsFor(terminal)
+  const colors = createColors(terminal)
   return new Command('tidemark')
     .description('A context engine for long-running LLM agents.')
     .version(manifest.version, '-V, --version', 'print the version')
@@ -49,28 +51,28 @@ function createProgram(terminal: Terminal): Command {
 }
 
 /** A usage error points to the help of the command it is about: Commander's message as one sentence, and the pointer. */
-function nameHelp(command: Command, path: string): void {
+function addHelpPointers(command: Command, path: string): void {
   command.configureOutput({
     outputError: (text, write) => {
-      const message = inOneLine(text.replace(/^error: /, ''))
+      const message = toSingleLine(text.replace(/^error: /, ''))
       const end = /[.?)]$/.test(message) ? '' : '.'
       write(`tidemark: ${message}${end} See ${path} --help.\n`)
     },
   })
-  for (const one of command.commands) nameHelp(one, `${path} ${one.name()}`)
+  for (const one of command.commands) addHelpPointers(one, `${path} ${one.name()}`)
 }
 
 /**
  * The arguments as Commander should see them. Of an unknown command only its name is kept: with `--help` behind it,
  * Commander would otherwise print the general help instead of an error.
  */
-function askedOf(program: Command, args: readonly string[]): readonly string[] {
+function normalizeArguments(program: Command, args: readonly string[]): readonly string[] {
   const [name, part] = args[0] === 'help' ? args.slice(1) : args
-  if (name === undefined || !isName(name)) return args
-  const command = namedIn(program, name)
+  if (name === undefined || !isCommandName(name)) return args
+  const command = findCommand(program, name)
   if (command === undefined) return [name]
   const hasCommands = command.commands.length > 0
-  if (part !== undefined && isName(part) && hasCommands && namedIn(command, part) === undefined) {
+  if (part !== undefined && isCommandName(part) && hasCommands && findCommand(command, part) === undefined) {
     const names = command.commands.map((one) => one.name()).filter((one) => one !== 'help')
     const last = names.pop()
     command.error(`unknown command '${command.name()} ${part}': expected ${names.join(', ')} or ${last}`)
@@ -78,32 +80,32 @@ function askedOf(program: Command, args: readonly string[]): readonly string[] {
   return args
 }
 
-function isName(argument: string): boolean {
+function isCommandName(argument: string): boolean {
   return !argument.startsWith('-') && argument !== 'help'
 }
 
-function namedIn(command: Command, name: string): Command | undefined {
+function findCommand(command: Command, name: string): Command | undefined {
   return command.commands.find((one) => one.name() === name || one.aliases().includes(name))
 }
 
 /** One line on standard error; with `TIDEMARK_DEBUG=1` the stack. */
-function tellFailure(error: unknown, terminal: Terminal): void {
+function printFailure(error: unknown, terminal: Terminal): void {
   if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) terminal.warn(`${error.stack}\n`)
   else {
-    const message = inOneLine(error instanceof Error ? error.message : String(error))
+    const message = toSingleLine(error instanceof Error ? error.message : String(error))
     const bug = ' (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)'
     terminal.warn(`tidemark: ${message}${error instanceof TidemarkError ? '' : bug}\n`)
   }
 }
 
-function inOneLine(text: string): string {
+function toSingleLine(text: string): string {
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
 /** The command as a process: what `bin/tidemark.mjs` calls. */
 export async function run(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    const { code, line } = outputFailure(error)
+    const { code, line } = toOutputExit(error)
     process.stderr.write(line)
     process.exit(code)
   })
@@ -111,16 +113,16 @@ export async function run(): Promise<void> {
   process.once('SIGINT', () => {
     interruption.abort()
     // A second Ctrl-C ends the process at once.
-    process.once('SIGINT', () => process.exit(EXIT.interrupted))
+    process.once('SIGINT', () => process.exit(EXIT_CODES.interrupted))
   })
-  process.exitCode = await main(process.argv.slice(2), processTerminal(process, interruption.signal))
+  process.exitCode = await main(process.argv.slice(2), createProcessTerminal(process, interruption.signal))
 }
 
 /** A reader that closed the pipe early (`tidemark start | head`) is no failure; a full disk is one. */
-export function outputFailure(error: NodeJS.ErrnoException): {
+export function toOutputExit(error: NodeJS.ErrnoException): {
   readonly code: number | undefined
   readonly line: string
 } {
   if (error.code === 'EPIPE') return { code: undefined, line: '' }
-  return { code: EXIT.failed, line: `tidemark: the output could not be written: ${error.message}\n` }
+  return { code: EXIT_CODES.failed, line: `tidemark: the output could not be written: ${error.message}\n` }
 }

@@ -1,30 +1,30 @@
 import {
+  buildContextView,
+  buildSessionLog,
   flatten,
   isCompactBoundary,
-  isKnown,
+  isKnownRecord,
   isMicrocompactBoundary,
-  repairsOf,
-  sessionOf,
-  viewOf,
+  listRepairs,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { reportSample } from './commands/start.ts'
 import { readSample } from './sample-session.ts'
 
 const sample = readSample()
-const session = sessionOf(sample.records)
-const view = viewOf(session)
+const session = buildSessionLog(sample.records)
+const view = buildContextView(session)
 
 describe('the sample session', () => {
   it('is a whole log: nothing damaged, nothing off the branch, nothing to repair', () => {
     expect(sample.damage).toEqual([])
     expect([...session.damage, ...view.damage]).toEqual([])
     expect(session.branch.length).toBe(sample.records.length)
-    expect(repairsOf(flatten(view))).toEqual([])
+    expect(listRepairs(flatten(view))).toEqual([])
   })
 
   it('has a record of every known kind, one compaction and one clearing', () => {
-    const kinds = new Set(sample.records.filter(isKnown).map((record) => record.type))
+    const kinds = new Set(sample.records.filter(isKnownRecord).map((record) => record.type))
     expect([...kinds].sort()).toEqual(['assistant', 'attachment', 'progress', 'system', 'user'])
     const acts = [isCompactBoundary, isMicrocompactBoundary].map((is) => sample.records.filter(is).length)
     expect(acts).toEqual([1, 1])

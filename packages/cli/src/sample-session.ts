@@ -2,50 +2,50 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
-  createLineReader,
+  type ContextView,
+  createLogLineReader,
   type Damage,
-  type Epoch,
   flatten,
-  isKnown,
-  messagesOf,
+  isKnownRecord,
   type Payload,
-  type Session,
+  type PrefixSnapshot,
+  type SessionLog,
   type SessionRecord,
-  type View,
+  toApiMessages,
 } from '@tidemark/core'
 
 /** Resolves from `src/` and from the built `dist/`: both are beside `sample/`. */
-const SAMPLE = new URL('../sample/login-bug.jsonl', import.meta.url)
+const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
-export const SAMPLE_PATH: string = fileURLToPath(SAMPLE)
+export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
 
-export interface Sample {
+export interface SampleLog {
   readonly records: readonly SessionRecord[]
   readonly damage: readonly Damage[]
 }
 
-export function readSample(): Sample {
-  const lines = readFileSync(SAMPLE, 'utf8').split('\n')
-  const reader = createLineReader()
+export function readSample(): SampleLog {
+  const lines = readFileSync(SAMPLE_URL, 'utf8').split('\n')
+  const reader = createLogLineReader()
   const rest = lines.pop()
-  const records = lines.flatMap((line) => reader.take(line))
-  const end = reader.end(rest)
+  const records = lines.flatMap((line) => reader.readLine(line))
+  const end = reader.finish(rest)
   return { records: [...records, ...end.records], damage: end.damage }
 }
 
 /** The next request of a session: the prefix of its newest snapshot, and the messages of its context. */
-export function requestOf(session: Session, view: View): Payload {
-  const epoch = newestEpoch(session)
-  const messages = messagesOf(flatten(view))
+export function buildNextRequest(session: SessionLog, view: ContextView): Payload {
+  const epoch = findNewestSnapshot(session)
+  const messages = toApiMessages(flatten(view))
   if (epoch === null) return { model: 'unknown', messages }
   const { sections, tools, model, parameters } = epoch
   const system = sections.map(({ text }) => ({ type: 'text', text }))
   return { model, ...parameters, system, tools, messages }
 }
 
-function newestEpoch(session: Session): Epoch | null {
+function findNewestSnapshot(session: SessionLog): PrefixSnapshot | null {
   for (const record of session.records.toArray().reverse()) {
-    if (isKnown(record) && record.type === 'system' && record.epoch !== undefined) return record.epoch
+    if (isKnownRecord(record) && record.type === 'system' && record.epoch !== undefined) return record.epoch
   }
   return null
 }

@@ -22,37 +22,37 @@ export interface Terminal {
   ask?(question: string): Promise<string | null>
 }
 
-export function processTerminal(from: NodeJS.Process, interrupted?: AbortSignal): Terminal {
+export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortSignal): Terminal {
   return {
     write: (text) => void from.stdout.write(text),
     warn: (text) => void from.stderr.write(text),
     env: from.env,
     isTty: from.stdout.isTTY === true,
-    columns: columnsOf(from.stdout.columns, from.env.COLUMNS),
+    columns: chooseColumns(from.stdout.columns, from.env.COLUMNS),
     isErrorTty: from.stderr.isTTY === true,
     isInputTty: from.stdin.isTTY === true,
     ...(interrupted === undefined ? {} : { interrupted }),
-    ask: (question) => (from.stdin.isTTY === true ? askAt(from, question) : Promise.resolve(null)),
+    ask: (question) => (from.stdin.isTTY === true ? askOnTerminal(from, question) : Promise.resolve(null)),
   }
 }
 
 /** `variable`: the value of `COLUMNS`, for a pipe or a file, which have no width. */
-export function columnsOf(screen: number | undefined, variable: string | undefined): number {
+export function chooseColumns(screen: number | undefined, variable: string | undefined): number {
   if (screen !== undefined && screen > 0) return screen
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
 }
 
 /** Whether the user answered y or yes; null if there is no terminal to ask on. */
-export async function isYes(question: string, terminal: Terminal): Promise<boolean | null> {
+export async function askYesNo(question: string, terminal: Terminal): Promise<boolean | null> {
   const answer = await terminal.ask?.(`${question} [y/N] `)
   return answer == null ? null : /^y(es)?$/i.test(answer.trim())
 }
 
-export function signalOf({ interrupted }: Terminal): { readonly signal?: AbortSignal } {
+export function toSignalOption({ interrupted }: Terminal): { readonly signal?: AbortSignal } {
   return interrupted === undefined ? {} : { signal: interrupted }
 }
 
-async function askAt(from: NodeJS.Process, question: string): Promise<string | null> {
+async function askOnTerminal(from: NodeJS.Process, question: string): Promise<string | null> {
   const lines = createInterface({ input: from.stdin, output: from.stderr })
   try {
     return await new Promise((answer) => {
@@ -72,7 +72,7 @@ export function wantsColors({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): bo
   return isTty && env.TERM !== 'dumb'
 }
 
-export function colorsFor(terminal: Terminal): Colors {
+export function createColors(terminal: Terminal): Colors {
   return picocolors.createColors(wantsColors(terminal))
 }
 
@@ -86,7 +86,7 @@ interface ProgressLine {
   clear(): void
 }
 
-const PATIENCE_MS = 1_000
+const PROGRESS_DELAY_MS = 1_000
 const REFRESH_MS = 100
 const CLEAR_LINE = '\r\u001b[2K'
 
@@ -97,7 +97,7 @@ export function createProgressLine(terminal: Terminal, now: () => number): Progr
   return {
     show(text) {
       const moment = now()
-      if (terminal.isErrorTty !== true || moment - startedAt < PATIENCE_MS) return
+      if (terminal.isErrorTty !== true || moment - startedAt < PROGRESS_DELAY_MS) return
       if (shownAt !== null && moment - shownAt < REFRESH_MS) return
       shownAt = moment
       terminal.warn(`${CLEAR_LINE}${text.slice(0, terminal.columns - 1)}`)

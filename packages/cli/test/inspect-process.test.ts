@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { main } from '../src/main.ts'
-import { linesOf, writeLog } from './made-up-logs.ts'
+import { buildLogLines, writeLog } from './made-up-logs.ts'
 
 const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))
 const sources = ['--conditions=tidemark-source', script]
@@ -31,12 +31,12 @@ function file(name: string, content: string | Uint8Array): string {
   return path
 }
 
-const good = linesOf({ name: 'good' }).map((line) => JSON.stringify(line))
+const good = buildLogLines({ name: 'good' }).map((line) => JSON.stringify(line))
 const log = `${good.join('\n')}\n`
 const packed = gzipSync(Buffer.from(log.repeat(200)))
 const deep = `{"type":"user","uuid":"deep","parentUuid":null,"timestamp":"2026-03-09T09:00:00Z","sessionId":"s","message":{"role":"user","content":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`
 const huge = JSON.stringify({
-  ...linesOf({ name: 'huge' })[0],
+  ...buildLogLines({ name: 'huge' })[0],
   message: { role: 'user', content: 'x'.repeat(50_000_000) },
 })
 const wrongTypes = [
@@ -48,7 +48,7 @@ const wrongTypes = [
   '{"type":"assistant","uuid":"a","parentUuid":3,"message":{"id":1,"usage":"none"}}',
   '{"type":"system","subtype":"compact_boundary","uuid":"b","parentUuid":null,"timestamp":7,"sessionId":"s","compactMetadata":5}',
 ]
-const cycle = linesOf({ name: 'cycle' }).map((line) => ({ ...line, parentUuid: 'cycle-answer-1' }))
+const cycle = buildLogLines({ name: 'cycle' }).map((line) => ({ ...line, parentUuid: 'cycle-answer-1' }))
 
 it('what is no log is one line each and exit code 1', () => {
   const given: readonly (readonly [path: string, said: string])[] = [

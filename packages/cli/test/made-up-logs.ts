@@ -16,14 +16,14 @@ export function writeLog(folder: string, log: MadeUpLog): string {
   const path = join(folder, `${log.name}.jsonl`)
   writeFileSync(
     path,
-    linesOf(log)
+    buildLogLines(log)
       .map((line) => `${JSON.stringify(line)}\n`)
       .join(''),
   )
   return path
 }
 
-export function linesOf(log: MadeUpLog): readonly object[] {
+export function buildLogLines(log: MadeUpLog): readonly object[] {
   const { name, project = '/home/user/shop', day = '2026-03-09', answers = [`${name}-1`, `${name}-2`] } = log
   const model = log.model ?? 'claude-opus-4-5-20251101'
   const common = { sessionId: `${name}-0000-4000`, cwd: project, version: '2.1.0' }

@@ -1,5 +1,5 @@
 /** Lines of a log as tests write them, and a log as tests look at it once it was read. */
-import { createLineReader, type LogEnd } from '../src/log/log-reader.ts'
+import { createLogLineReader, type LogReadResult } from '../src/log/log-reader.ts'
 import type { SessionRecord } from '../src/log/record.ts'
 
 export const HEADER: string =
@@ -13,16 +13,16 @@ export function part(seq: number, id: string, [index, of]: readonly [number, num
   return JSON.stringify({ type: 'note', uuid: `${id}${index}`, seq, batch: { id, index, of } })
 }
 
-export interface Read extends Omit<LogEnd, 'records'> {
+export interface Read extends Omit<LogReadResult, 'records'> {
   readonly uuids: readonly (string | undefined)[]
 }
 
 /** The lines with a newline behind each, and `rest` behind the last newline. */
 export function read(lines: readonly string[], rest?: string): Read {
-  const reader = createLineReader()
+  const reader = createLogLineReader()
   const taken: SessionRecord[] = []
-  for (const line of lines) taken.push(...reader.take(line))
-  const { records, ...end } = reader.end(rest)
+  for (const line of lines) taken.push(...reader.readLine(line))
+  const { records, ...end } = reader.finish(rest)
   return { ...end, uuids: [...taken, ...records].map((record) => record.uuid) }
 }
 

@@ -6,7 +6,7 @@
  */
 import type { SentRequest } from '../src/cache/sent-request.ts'
 import type { Payload } from '../src/context/payload.ts'
-import { blocksOf } from '../src/log/block.ts'
+import { toBlocks } from '../src/log/block.ts'
 import type { Usage } from '../src/log/record.ts'
 
 export interface ProviderCacheOptions {
@@ -64,7 +64,7 @@ export class ProviderCache {
     layout.enter(model)
     for (const tool of tools) layout.add(tool, 'tools', 'tool')
     layout.enter(speed)
-    for (const block of blocksOf(system)) layout.add(block, 'system')
+    for (const block of toBlocks(system)) layout.add(block, 'system')
     layout.enter([rest, messages.some((message) => JSON.stringify(message).includes('"type":"image"'))])
     for (const { role, content } of messages) {
       for (const block of typeof content === 'string' ? [{ type: 'text', text: content }] : content)
@@ -87,7 +87,7 @@ export class ProviderCache {
     layout.enter([thinking, effort, toolChoice, hasImages])
     const starts = all.map(({ message: { role, content } }) => {
       const start = layout.positions.length
-      for (const block of blocksOf(content)) layout.add(block, role)
+      for (const block of toBlocks(content)) layout.add(block, role)
       return start
     })
     const placeOf = { tools: 0, system: tools.length }

@@ -8,21 +8,21 @@
 export type { SimulatorOptions } from './server/options.ts'
 export {
   createSimulator,
-  type ServedSimulator,
   type ServeOptions,
   type Simulator,
-  serveSimulator,
+  type SimulatorServer,
+  serve,
 } from './server/simulator.ts'
 
 // Scripts: what the model answers.
 
 export { type Coder, type CoderOptions, createCoder } from './scripts/coder.ts'
-export { loadScript } from './scripts/load-script.ts'
+export { loadScenario } from './scripts/load-script.ts'
 export { echo, type Reply, type Script } from './scripts/script.ts'
-export { createSummariser, withSummaries } from './scripts/summarizer.ts'
+export { createSummarizer, withSummaries } from './scripts/summarizer.ts'
 
 // Faults, time, and the request log.
 
 export type { Fault } from './faults/fault.ts'
-export { type ManualClock, manualClock } from './protocol/clock-and-ids.ts'
-export { lineOf, type RequestRecord } from './request-log/request-log.ts'
+export { createManualClock, type ManualClock } from './protocol/clock-and-ids.ts'
+export { formatRequestLine, type RequestRecord } from './request-log/request-log.ts'

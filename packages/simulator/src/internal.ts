@@ -3,7 +3,12 @@
  * No promise, and not published: the subpath exists only under the `tidemark-source` condition.
  */
 
-export { modelTable, type SimulatedModel } from './protocol/models.ts'
-export { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from './scripts/adversarial-models.ts'
-export { prose } from './scripts/filler-text.ts'
+export { createModelTable, type SimulatedModel } from './protocol/models.ts'
+export {
+  ADVERSARIES,
+  ADVERSARY_NAMES,
+  type AdversaryName,
+  INJECTED_INSTRUCTIONS,
+} from './scripts/adversarial-models.ts'
+export { createFillerText } from './scripts/filler-text.ts'
 export { isSummaryRequest } from './scripts/script.ts'

@@ -1,5 +1,5 @@
 /** Aborted requests and broken connections: what the caller sees. */
-import { createSimulator, serveSimulator } from '@tidemark/simulator'
+import { createSimulator, serve } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { MODEL, user } from './ask.ts'
 
@@ -51,7 +51,7 @@ describe('a connection that is reset', () => {
     { fault: 'reset-after=3', seen: /^(event: \w+\ndata: .*\n\n){3}$/ },
     { fault: 'reset-after=120b', seen: /^[\s\S]{120}$/ },
   ])('$fault: the client has received what came before', async ({ fault, seen }) => {
-    const served = await serveSimulator()
+    const served = await serve()
     try {
       const response = await fetch(`${served.url}/v1/messages`, streamed(fault))
       let got = ''

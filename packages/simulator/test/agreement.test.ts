@@ -4,25 +4,25 @@
  */
 import { type Payload, validate } from '@tidemark/core'
 import { createSimulator } from '@tidemark/simulator'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../src/protocol/api.ts'
-import { ask } from './ask.ts'
-import { type MadeUp, madeUp, Tape } from './payloads.ts'
+import { postMessage } from './ask.ts'
+import { ChoiceTape, type GeneratedRequest, generateRequest } from './payloads.ts'
 
 const simulator = createSimulator({ binding: { foreignSignatures: 'allow' }, limits: { enforced: false } })
 
-async function refusalOf({ body, betas, version }: MadeUp): Promise<string | null> {
+async function refusalOf({ body, betas, version }: GeneratedRequest): Promise<string | null> {
   // No defaults: a field that the body leaves out stays out.
-  const told = await ask(simulator, { max_tokens: undefined, ...body }, { betas, version })
+  const told = await postMessage(simulator, { max_tokens: undefined, ...body }, { betas, version })
   return told.status === 200 ? null : told.body.error.message
 }
 
-function findingsOf({ body, betas, version }: MadeUp): readonly string[] {
+function findingsOf({ body, betas, version }: GeneratedRequest): readonly string[] {
   const found = lookUpModel(modelCatalogue, String(body.model))
   if (!found.found) throw new Error(`no model ${String(body.model)}`)
-  const profile = profileFor(found.model, { anthropicVersion: version })
+  const profile = createProviderProfile(found.model, { anthropicVersion: version })
   return validate({ ...body, betas } as unknown as Payload, profile).map(
     ({ code, path }) => `${code} at ${path}`,
   )
@@ -69,7 +69,7 @@ describe('the simulator and the engine', () => {
     const seen = { accepted: 0, refused: 0 }
     await fc.assert(
       fc.asyncProperty(tape, async (numbers) => {
-        const request = madeUp(new Tape(numbers))
+        const request = generateRequest(new ChoiceTape(numbers))
         const [refusal, findings] = [await refusalOf(request), findingsOf(request)]
         seen[refusal === null ? 'accepted' : 'refused'] += 1
         expect({ refusal, findings }, JSON.stringify(request)).toEqual(
@@ -85,7 +85,7 @@ describe('the simulator and the engine', () => {
   })
 
   it.each(LIMITS)('agree on $what', async ({ body, isValid }) => {
-    const request: MadeUp = {
+    const request: GeneratedRequest = {
       betas: [],
       version: '2026-10-21',
       body: { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user', content: 'a' }], ...body },

@@ -1,22 +1,22 @@
 /** The official SDK, in the current and in the previous major version, over a real connection. */
 import { createServer } from 'node:net'
 import Newer from '@anthropic-ai/sdk'
-import { type ServedSimulator, type ServeOptions, serveSimulator } from '@tidemark/simulator'
+import { type ServeOptions, type SimulatorServer, serve } from '@tidemark/simulator'
 import Older from 'anthropic-sdk-old'
 import { afterEach, describe, expect, it } from 'vitest'
 import { agent, PROMPT, READ } from './clients.ts'
 
 const MODEL = 'claude-opus-5-5'
 
-let served: ServedSimulator | undefined
+let served: SimulatorServer | undefined
 
 afterEach(async () => {
   await served?.close()
   served = undefined
 })
 
-async function startServer(options: ServeOptions = {}): Promise<ServedSimulator> {
-  served = await serveSimulator(options)
+async function startServer(options: ServeOptions = {}): Promise<SimulatorServer> {
+  served = await serve(options)
   return served
 }
 
@@ -302,12 +302,12 @@ describe('what the clients send', () => {
 
 describe('serving', () => {
   it('listens on loopback unless remote access is allowed', async () => {
-    await expect(serveSimulator({ host: '0.0.0.0' })).rejects.toMatchObject({ code: 'bad-option' })
+    await expect(serve({ host: '0.0.0.0' })).rejects.toMatchObject({ code: 'bad-option' })
   })
 
   it('reports a port that is in use', async () => {
     const { port } = await startServer()
-    await expect(serveSimulator({ port })).rejects.toMatchObject({ code: 'io-failed', details: { port } })
+    await expect(serve({ port })).rejects.toMatchObject({ code: 'io-failed', details: { port } })
   })
 
   it('frees its port', async () => {

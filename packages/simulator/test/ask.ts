@@ -1,21 +1,25 @@
 /** Requests to a simulator without a client library: sends a body, returns the status and the parsed answer. */
 import { createSimulator, type Simulator, type SimulatorOptions } from '@tidemark/simulator'
 
-export interface Told {
+export interface TestResponse {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: the answer of a server, read field by field in tests
   readonly body: any
   readonly headers: Headers
 }
 
-export interface Asked {
+export interface RequestSettings {
   readonly betas?: readonly string[]
   readonly version?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly path?: string
 }
 
-export async function ask(simulator: Simulator, body: object, asked: Asked = {}): Promise<Told> {
+export async function postMessage(
+  simulator: Simulator,
+  body: object,
+  asked: RequestSettings = {},
+): Promise<TestResponse> {
   const response = await simulator.fetch(`http://simulator${asked.path ?? '/v1/messages'}`, {
     method: 'POST',
     headers: {
@@ -73,14 +77,14 @@ export function simulate(options: SimulatorOptions = {}): Simulator {
   return createSimulator({ script: () => ({ blocks: [{ type: 'text', text: 'ok' }] }), ...options })
 }
 
-export interface Figures {
+export interface UsageFigures {
   readonly read: number
   readonly write5m: number
   readonly write1h: number
   readonly input: number
 }
 
-export function figuresOf({ body }: Told): Figures {
+export function readUsageFigures({ body }: TestResponse): UsageFigures {
   const { usage } = body
   return {
     read: usage.cache_read_input_tokens,

@@ -1,8 +1,8 @@
 /** Signatures, the newest response, and what the server itself does to thinking. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, result, simulate, type Told, tokens, user } from './ask.ts'
-import { CONTROLS, conversation, REQUEST, thinker } from './thinker.ts'
+import { assistant, postMessage, result, simulate, type TestResponse, tokens, user } from './ask.ts'
+import { CONTROLS, conversation, REQUEST, THINKING_SIMULATOR } from './thinker.ts'
 
 describe('the newest response', () => {
   const MODIFIED =
@@ -12,25 +12,25 @@ describe('the newest response', () => {
     content.map((block) => (block.type === 'thinking' ? { ...block, thinking: 'something else' } : block))
 
   it('must keep the text of its thinking', async () => {
-    const simulator = simulate(thinker)
-    const first = await ask(simulator, { ...shown, messages: [user('look')] })
+    const simulator = simulate(THINKING_SIMULATOR)
+    const first = await postMessage(simulator, { ...shown, messages: [user('look')] })
     const messages = [
       user('look'),
       { role: 'assistant', content: edit(first.body.content) },
       user(result('toolu_1')),
     ]
-    expect((await ask(simulator, { ...shown, messages })).body.error.message).toBe(MODIFIED)
+    expect((await postMessage(simulator, { ...shown, messages })).body.error.message).toBe(MODIFIED)
   })
 
   it('may be edited if the simulator allows it', async () => {
-    const simulator = simulate({ ...thinker, binding: { editedText: 'allow' } })
-    const first = await ask(simulator, { ...shown, messages: [user('look')] })
+    const simulator = simulate({ ...THINKING_SIMULATOR, binding: { editedText: 'allow' } })
+    const first = await postMessage(simulator, { ...shown, messages: [user('look')] })
     const messages = [
       user('look'),
       { role: 'assistant', content: edit(first.body.content) },
       user(result('toolu_1')),
     ]
-    expect((await ask(simulator, { ...shown, messages })).status).toBe(200)
+    expect((await postMessage(simulator, { ...shown, messages })).status).toBe(200)
   })
 
   it('must keep all of its thinking or none', async () => {
@@ -44,21 +44,24 @@ describe('the newest response', () => {
       }),
     }
     const simulator = simulate(twice)
-    const first = await ask(simulator, { ...REQUEST, messages: [user('look')] })
+    const first = await postMessage(simulator, { ...REQUEST, messages: [user('look')] })
     const [one, two, tool] = first.body.content
-    const send = (...content: readonly object[]): Promise<Told> =>
-      ask(simulator, { ...REQUEST, messages: [user('look'), assistant(...content), user(result('toolu_1'))] })
+    const send = (...content: readonly object[]): Promise<TestResponse> =>
+      postMessage(simulator, {
+        ...REQUEST,
+        messages: [user('look'), assistant(...content), user(result('toolu_1'))],
+      })
     expect((await send(one, two, tool)).status).toBe(200)
     expect((await send(tool)).status).toBe(200)
     expect((await send(one, tool)).body.error.message).toBe(MODIFIED)
   })
 
   it('has signatures that cannot be cut or altered', async () => {
-    const simulator = simulate(thinker)
-    const first = await ask(simulator, { ...REQUEST, messages: [user('hi')] })
+    const simulator = simulate(THINKING_SIMULATOR)
+    const first = await postMessage(simulator, { ...REQUEST, messages: [user('hi')] })
     const [thought, ...rest] = first.body.content
-    const send = (signature: string): Promise<Told> =>
-      ask(simulator, {
+    const send = (signature: string): Promise<TestResponse> =>
+      postMessage(simulator, {
         ...REQUEST,
         messages: [user('hi'), assistant({ ...thought, signature }, ...rest), user('go')],
       })
@@ -78,12 +81,12 @@ describe('the newest response', () => {
 describe('signatures', () => {
   it('outlive the simulator, with the same seed', async () => {
     const { messages, base } = await conversation()
-    const told = await ask(simulate(thinker), { ...base, messages })
+    const told = await postMessage(simulate(THINKING_SIMULATOR), { ...base, messages })
     expect(told.status).toBe(200)
-    const other = await ask(simulate({ ...thinker, seed: 'other' }), { ...base, messages })
+    const other = await postMessage(simulate({ ...THINKING_SIMULATOR, seed: 'other' }), { ...base, messages })
     expect(other.status).toBe(400)
-    const lenient = await ask(
-      simulate({ ...thinker, seed: 'other', binding: { foreignSignatures: 'allow' } }),
+    const lenient = await postMessage(
+      simulate({ ...THINKING_SIMULATOR, seed: 'other', binding: { foreignSignatures: 'allow' } }),
       { ...base, messages },
     )
     expect(lenient.status).toBe(200)
@@ -98,7 +101,7 @@ describe('signatures', () => {
         ],
       }),
     })
-    const { body } = await ask(simulator, { ...REQUEST, max_tokens: 2_000, messages: [user('hi')] })
+    const { body } = await postMessage(simulator, { ...REQUEST, max_tokens: 2_000, messages: [user('hi')] })
     expect(Math.round(body.content[0].signature.length * 0.205 - 38)).toBe(1_000)
   })
 })
@@ -117,20 +120,24 @@ describe('what the server takes away', () => {
       ],
     }
     const betas = [CONTROLS, 'context-management-2025-06-27']
-    const told = await ask(simulator, { ...base, messages, context_management }, { betas })
+    const told = await postMessage(simulator, { ...base, messages, context_management }, { betas })
     expect(told.body.input_transformations).toEqual([])
   })
 
   it('keeps a turn-scoped message in its place, where it must stay', async () => {
-    const simulator = simulate(thinker)
+    const simulator = simulate(THINKING_SIMULATOR)
     const asked = { betas: ['mid-conversation-system-clear-at-2026-08-21'] }
     const note = { role: 'system', content: 'be quick', clear_at: 'next_user_message' }
     const start = [user('look'), note]
-    const first = await ask(simulator, { ...REQUEST, messages: start }, asked)
+    const first = await postMessage(simulator, { ...REQUEST, messages: start }, asked)
     const rest = [{ role: 'assistant', content: first.body.content }, user('go')]
-    expect((await ask(simulator, { ...REQUEST, messages: [...start, ...rest] }, asked)).status).toBe(200)
-    expect((await ask(simulator, { ...REQUEST, messages: [user('look'), ...rest] }, asked)).status).toBe(400)
+    expect((await postMessage(simulator, { ...REQUEST, messages: [...start, ...rest] }, asked)).status).toBe(
+      200,
+    )
+    expect(
+      (await postMessage(simulator, { ...REQUEST, messages: [user('look'), ...rest] }, asked)).status,
+    ).toBe(400)
     const reworded = [user('look'), { ...note, content: 'be slow' }, ...rest]
-    expect((await ask(simulator, { ...REQUEST, messages: reworded }, asked)).status).toBe(400)
+    expect((await postMessage(simulator, { ...REQUEST, messages: reworded }, asked)).status).toBe(400)
   })
 })

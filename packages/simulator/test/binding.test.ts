@@ -1,15 +1,26 @@
 /** Thinking is bound to the prefix before it: each kind of change between two requests, and its effect. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { type Asked, ask, assistant, MARK, result, simulate, TOOL, type Told, text, user } from './ask.ts'
+import {
+  assistant,
+  MARK,
+  postMessage,
+  type RequestSettings,
+  result,
+  simulate,
+  type TestResponse,
+  TOOL,
+  text,
+  user,
+} from './ask.ts'
 import {
   CONTROLS,
   type Conversation,
-  contentOf,
   conversation,
   REQUEST,
-  replaced,
-  thinker,
+  readBlocks,
+  replaceMessage,
+  THINKING_SIMULATOR,
   withoutThinking,
 } from './thinker.ts'
 
@@ -45,7 +56,7 @@ const ROWS: readonly Row[] = [
     name: 'add a marker',
     change: ({ messages }) => ({
       system: [text('You help.', MARK)],
-      messages: replaced(messages, 4, user(text('good', MARK))),
+      messages: replaceMessage(messages, 4, user(text('good', MARK))),
     }),
     invalid: [],
   },
@@ -57,7 +68,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'rotate a signed address',
     change: ({ messages }) => ({
-      messages: replaced(
+      messages: replaceMessage(
         messages,
         0,
         user('look', { type: 'image', source: { type: 'url', url: 'https://x.test/a.png?sig=2' } }),
@@ -69,7 +80,7 @@ const ROWS: readonly Row[] = [
     name: 'write a string as a block',
     change: ({ messages }) => ({
       system: [text('You help.')],
-      messages: replaced(messages, 4, { role: 'user', content: 'good' }),
+      messages: replaceMessage(messages, 4, { role: 'user', content: 'good' }),
     }),
     invalid: [],
   },
@@ -100,25 +111,25 @@ const ROWS: readonly Row[] = [
   },
   {
     name: 'edit the first message',
-    change: ({ messages }) => ({ messages: replaced(messages, 0, user('look again')) }),
+    change: ({ messages }) => ({ messages: replaceMessage(messages, 0, user('look again')) }),
     invalid: [1, 3, 5],
   },
   {
     name: 'add a text to an old turn',
-    change: ({ messages }) => ({ messages: replaced(messages, 4, user('good', 'very')) }),
+    change: ({ messages }) => ({ messages: replaceMessage(messages, 4, user('good', 'very')) }),
     invalid: [5],
   },
   {
     name: 'shorten a result',
-    change: ({ messages }) => ({ messages: replaced(messages, 2, user(result('toolu_1', 'found'))) }),
+    change: ({ messages }) => ({ messages: replaceMessage(messages, 2, user(result('toolu_1', 'found'))) }),
     invalid: [3, 5],
   },
   {
     name: 'change the input of a call',
     change: ({ messages }) => ({
-      messages: replaced(messages, 1, {
+      messages: replaceMessage(messages, 1, {
         role: 'assistant',
-        content: contentOf(messages[1]).map((block) =>
+        content: readBlocks(messages[1]).map((block) =>
           block.type === 'tool_use' ? { ...block, input: {} } : block,
         ),
       }),
@@ -144,9 +155,17 @@ const paths = (messages: readonly number[]): readonly string[] =>
   messages.map((index) => `messages.${index}.content.0`)
 
 describe.each(ROWS)('$name', ({ change, invalid }) => {
-  async function again(options: SimulatorOptions, body: object, asked?: Asked): Promise<Told> {
-    const talk = await conversation({ ...thinker, ...options })
-    return ask(talk.simulator, { ...talk.base, messages: talk.messages, ...change(talk), ...body }, asked)
+  async function again(
+    options: SimulatorOptions,
+    body: object,
+    asked?: RequestSettings,
+  ): Promise<TestResponse> {
+    const talk = await conversation({ ...THINKING_SIMULATOR, ...options })
+    return postMessage(
+      talk.simulator,
+      { ...talk.base, messages: talk.messages, ...change(talk), ...body },
+      asked,
+    )
   }
   const setting = (behaviour: string): object => ({
     thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: behaviour } },
@@ -190,8 +209,8 @@ describe.each(ROWS)('$name', ({ change, invalid }) => {
 
   it('is not checked by a model without binding', async () => {
     const model = 'claude-fable-5'
-    const talk = await conversation(thinker, { ...REQUEST, model })
-    const told = await ask(talk.simulator, { ...talk.base, messages: talk.messages, ...change(talk) })
+    const talk = await conversation(THINKING_SIMULATOR, { ...REQUEST, model })
+    const told = await postMessage(talk.simulator, { ...talk.base, messages: talk.messages, ...change(talk) })
     expect(told.status).toBe(200)
   })
 })
@@ -208,14 +227,14 @@ describe('the sentence that describes the change', () => {
     },
   ])('$sentence', async ({ change, sentence }) => {
     const talk = await conversation()
-    const told = await ask(talk.simulator, { ...talk.base, messages: talk.messages, ...change })
+    const told = await postMessage(talk.simulator, { ...talk.base, messages: talk.messages, ...change })
     expect(told.body.error.message).toContain(sentence)
   })
 
   it('names the first block that differs', async () => {
     const talk = await conversation()
-    const messages = replaced(talk.messages, 2, user(result('toolu_1', 'found')))
-    const told = await ask(talk.simulator, { ...talk.base, messages })
+    const messages = replaceMessage(talk.messages, 2, user(result('toolu_1', 'found')))
+    const told = await postMessage(talk.simulator, { ...talk.base, messages })
     expect(told.body.error.message).toContain(
       'Content before this block differs from when it was created, first at `messages.2.content.0`.',
     )
@@ -223,7 +242,10 @@ describe('the sentence that describes the change', () => {
 
   it('names thinking that is missing', async () => {
     const talk = await conversation()
-    const told = await ask(talk.simulator, { ...talk.base, messages: withoutThinking(talk.messages, [3]) })
+    const told = await postMessage(talk.simulator, {
+      ...talk.base,
+      messages: withoutThinking(talk.messages, [3]),
+    })
     expect(told.body.error.message).toContain('An earlier thinking block is missing or out of order.')
   })
 })
@@ -232,10 +254,10 @@ describe('thinking that was removed', () => {
   it('cannot be put back', async () => {
     const { simulator, messages, base } = await conversation()
     const without = withoutThinking(messages, [1, 3, 5])
-    const { body } = await ask(simulator, { ...base, messages: without })
+    const { body } = await postMessage(simulator, { ...base, messages: without })
     const next = [{ role: 'assistant', content: body.content }, user('go')]
-    expect((await ask(simulator, { ...base, messages: [...without, ...next] })).status).toBe(200)
-    const told = await ask(simulator, { ...base, messages: [...messages, ...next] })
+    expect((await postMessage(simulator, { ...base, messages: [...without, ...next] })).status).toBe(200)
+    const told = await postMessage(simulator, { ...base, messages: [...messages, ...next] })
     expect(told.body.error.message).toMatch(/^messages\.7\.content\.0: Invalid/)
   })
 
@@ -243,8 +265,8 @@ describe('thinking that was removed', () => {
     const { simulator, messages, base } = await conversation()
     const path = '/v1/messages/count_tokens'
     const { max_tokens: _, ...counted } = base as { max_tokens: number }
-    const kept = await ask(simulator, { ...counted, messages }, { path })
-    const dropped = await ask(
+    const kept = await postMessage(simulator, { ...counted, messages }, { path })
+    const dropped = await postMessage(
       simulator,
       {
         ...counted,
@@ -267,8 +289,8 @@ describe('thinking of another model', () => {
     { from: 'claude-opus-5-5', to: 'claude-sonnet-5', reads: false },
     { from: 'claude-fable-5', to: 'claude-opus-5-5', reads: false },
   ])('$to reads $from: $reads', async ({ from, to, reads }) => {
-    const { simulator, messages, base } = await conversation(thinker, { ...REQUEST, model: from })
-    const told = await ask(simulator, { ...base, model: to, messages }, { betas: [CONTROLS] })
+    const { simulator, messages, base } = await conversation(THINKING_SIMULATOR, { ...REQUEST, model: from })
+    const told = await postMessage(simulator, { ...base, model: to, messages }, { betas: [CONTROLS] })
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual(
       reads
@@ -283,9 +305,9 @@ describe('thinking of another model', () => {
 
   it('is valid again for its own model', async () => {
     const { simulator, messages, base } = await conversation()
-    const away = await ask(simulator, { ...base, model: 'claude-opus-5-5', messages })
+    const away = await postMessage(simulator, { ...base, model: 'claude-opus-5-5', messages })
     const next = [...messages, { role: 'assistant', content: away.body.content }, user('back')]
-    const told = await ask(simulator, { ...base, messages: next }, { betas: [CONTROLS] })
+    const told = await postMessage(simulator, { ...base, messages: next }, { betas: [CONTROLS] })
     expect(told.body.input_transformations).toEqual([])
   })
 
@@ -294,11 +316,11 @@ describe('thinking of another model', () => {
       one: { organization: 'org_1', workspace: 'w' },
       two: { organization: 'org_2', workspace: 'w' },
     }
-    const simulator = simulate({ ...thinker, accounts })
+    const simulator = simulate({ ...THINKING_SIMULATOR, accounts })
     const body = { ...REQUEST, model: 'claude-haiku-5-5', messages: [user('hi')] }
-    const first = await ask(simulator, body, { headers: { 'x-api-key': 'one' } })
+    const first = await postMessage(simulator, body, { headers: { 'x-api-key': 'one' } })
     const messages = [user('hi'), { role: 'assistant', content: first.body.content }, user('go')]
-    const told = await ask(
+    const told = await postMessage(
       simulator,
       { ...body, messages },
       { headers: { 'x-api-key': 'two' }, betas: [CONTROLS] },

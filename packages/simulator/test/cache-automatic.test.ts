@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import {
-  ask,
   assistant,
-  figuresOf,
   HOUR,
   MARK,
   MODEL,
+  postMessage,
+  readUsageFigures,
   result,
   simulate,
   TOOL,
@@ -18,26 +18,26 @@ describe('automatic caching', () => {
   const turn = (...more: readonly object[]): readonly object[] => [user(text(tokens(600))), ...more]
   it('marks the last block and moves on with the conversation', async () => {
     const simulator = simulate()
-    const first = await ask(simulator, { ...MARK, messages: turn() })
-    expect(figuresOf(first)).toEqual({ read: 0, write5m: 604, write1h: 0, input: 0 })
-    const second = await ask(simulator, { ...MARK, messages: turn(assistant('ok'), user('go on')) })
-    expect(figuresOf(second)).toMatchObject({ read: 604, input: 0 })
+    const first = await postMessage(simulator, { ...MARK, messages: turn() })
+    expect(readUsageFigures(first)).toEqual({ read: 0, write5m: 604, write1h: 0, input: 0 })
+    const second = await postMessage(simulator, { ...MARK, messages: turn(assistant('ok'), user('go on')) })
+    expect(readUsageFigures(second)).toMatchObject({ read: 604, input: 0 })
   })
 
   it('adds nothing if the last block has the same marker', async () => {
-    const told = await ask(simulate(), { ...MARK, messages: [user(text(tokens(600), MARK))] })
-    expect(figuresOf(told)).toEqual({ read: 0, write5m: 604, write1h: 0, input: 0 })
+    const told = await postMessage(simulate(), { ...MARK, messages: [user(text(tokens(600), MARK))] })
+    expect(readUsageFigures(told)).toEqual({ read: 0, write5m: 604, write1h: 0, input: 0 })
   })
 
   it('is rejected if the last block has another TTL', async () => {
-    const told = await ask(simulate(), { ...MARK, messages: [user(text(tokens(600), HOUR))] })
+    const told = await postMessage(simulate(), { ...MARK, messages: [user(text(tokens(600), HOUR))] })
     expect(told.status).toBe(400)
     expect(told.body.error.message).toContain("ttl='1h'")
   })
 
   it('is rejected as the fifth marker', async () => {
     const four = [1, 2, 3, 4].map((index) => text(`block ${index}`, MARK))
-    const told = await ask(simulate(), { ...MARK, messages: [user(...four, 'last')] })
+    const told = await postMessage(simulate(), { ...MARK, messages: [user(...four, 'last')] })
     expect(told.body.error.message).toBe('A maximum of 4 blocks with cache_control may be provided. Found 5.')
   })
 
@@ -48,8 +48,8 @@ describe('automatic caching', () => {
       { role: 'system', content: 'be brief', clear_at: 'next_user_message' },
     ]
     const betas = ['mid-conversation-system-clear-at-2026-08-21']
-    const told = await ask(simulator, { ...MARK, messages }, { betas })
-    expect(figuresOf(told)).toMatchObject({ write5m: 604 })
+    const told = await postMessage(simulator, { ...MARK, messages }, { betas })
+    expect(readUsageFigures(told)).toMatchObject({ write5m: 604 })
   })
 })
 
@@ -57,9 +57,9 @@ describe('warming the cache', () => {
   const prompt = { max_tokens: 0, messages: [user(text(tokens(600), MARK))] }
   it('generates nothing and writes the whole prompt', async () => {
     const simulator = simulate()
-    const { body } = await ask(simulator, prompt)
+    const { body } = await postMessage(simulator, prompt)
     expect(body).toMatchObject({ content: [], stop_reason: 'max_tokens', usage: { output_tokens: 0 } })
-    expect(figuresOf(await ask(simulator, { ...prompt, max_tokens: 10 })).read).toBe(604)
+    expect(readUsageFigures(await postMessage(simulator, { ...prompt, max_tokens: 10 })).read).toBe(604)
   })
 
   it.each([
@@ -72,7 +72,7 @@ describe('warming the cache', () => {
     { name: 'tool_choice any', more: { tools: [TOOL], tool_choice: { type: 'any' } } },
     { name: 'tool_choice tool', more: { tools: [TOOL], tool_choice: { type: 'tool', name: 'look' } } },
   ])('is refused with $name', async ({ more }) => {
-    expect((await ask(simulate(), { model: MODEL, ...prompt, ...more })).status).toBe(400)
+    expect((await postMessage(simulate(), { model: MODEL, ...prompt, ...more })).status).toBe(400)
   })
 })
 
@@ -92,10 +92,14 @@ describe('what the cache treats as equal', () => {
   ]
   it.each(same)('$name', async ({ one, other }) => {
     const simulator = simulate()
-    await ask(simulator, { ...MARK, messages: [{ role: 'user', content: one }] })
+    await postMessage(simulator, { ...MARK, messages: [{ role: 'user', content: one }] })
     const version = '2023-06-01'
-    const told = await ask(simulator, { ...MARK, messages: [{ role: 'user', content: other }] }, { version })
-    expect(figuresOf(told).read).toBe(604)
+    const told = await postMessage(
+      simulator,
+      { ...MARK, messages: [{ role: 'user', content: other }] },
+      { version },
+    )
+    expect(readUsageFigures(told).read).toBe(604)
   })
 
   it('keys of a tool input in another order are different', async () => {
@@ -109,15 +113,15 @@ describe('what the cache treats as equal', () => {
         user(result('a')),
       ],
     })
-    await ask(simulator, turn({ one: 1, two: 2 }))
-    expect(figuresOf(await ask(simulator, turn({ one: 1, two: 2 }))).write5m).toBe(0)
-    expect(figuresOf(await ask(simulator, turn({ two: 2, one: 1 }))).read).toBe(0)
+    await postMessage(simulator, turn({ one: 1, two: 2 }))
+    expect(readUsageFigures(await postMessage(simulator, turn({ one: 1, two: 2 }))).write5m).toBe(0)
+    expect(readUsageFigures(await postMessage(simulator, turn({ two: 2, one: 1 }))).read).toBe(0)
   })
 
   it('messages of one role in a row are one turn', async () => {
     const simulator = simulate()
-    await ask(simulator, { ...MARK, messages: [user(tokens(600), 'and')] })
-    const told = await ask(simulator, { ...MARK, messages: [user(tokens(600)), user('and')] })
-    expect(figuresOf(told)).toEqual({ read: 605, write5m: 0, write1h: 0, input: 0 })
+    await postMessage(simulator, { ...MARK, messages: [user(tokens(600), 'and')] })
+    const told = await postMessage(simulator, { ...MARK, messages: [user(tokens(600)), user('and')] })
+    expect(readUsageFigures(told)).toEqual({ read: 605, write5m: 0, write1h: 0, input: 0 })
   })
 })

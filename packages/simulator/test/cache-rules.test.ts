@@ -1,12 +1,12 @@
-import { manualClock } from '@tidemark/simulator'
+import { createManualClock } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
-  ask,
   assistant,
   call,
-  figuresOf,
   HOUR,
   MARK,
+  postMessage,
+  readUsageFigures,
   result,
   simulate,
   TOOL,
@@ -33,36 +33,41 @@ describe('look-back', () => {
   ]
   it.each(cases)('$name', async ({ written, asked, read }) => {
     const simulator = simulate()
-    await ask(simulator, { messages: [blocks(written)] })
-    const told = await ask(simulator, { messages: [blocks(35, asked)] })
+    await postMessage(simulator, { messages: [blocks(written)] })
+    const told = await postMessage(simulator, { messages: [blocks(35, asked)] })
     // A message costs 4 tokens on top of its blocks.
     const expected = read === 0 ? 0 : read * 100 + 4
-    expect(figuresOf(told)).toEqual({ read: expected, write5m: 3_504 - expected, write1h: 0, input: 0 })
+    expect(readUsageFigures(told)).toEqual({
+      read: expected,
+      write5m: 3_504 - expected,
+      write1h: 0,
+      input: 0,
+    })
   })
 
   it('finds only prefixes that had a breakpoint', async () => {
     const simulator = simulate()
-    await ask(simulator, { messages: [blocks(6)] })
+    await postMessage(simulator, { messages: [blocks(6)] })
     const changed = user(
       ...Array.from({ length: 6 }, (_, index) =>
         text(tokens(100, index === 5 ? 'another' : `block ${index + 1}`), index === 5 ? MARK : {}),
       ),
     )
-    expect(figuresOf(await ask(simulator, { messages: [changed] })).read).toBe(0)
+    expect(readUsageFigures(await postMessage(simulator, { messages: [changed] })).read).toBe(0)
   })
 
   it('counts consecutive calls as one position, and consecutive results', async () => {
     const simulator = simulate()
     const ids = Array.from({ length: 30 }, (_, index) => `toolu_${index}`)
     const start = [user(text(tokens(600), MARK))]
-    await ask(simulator, { tools: [TOOL], messages: start })
+    await postMessage(simulator, { tools: [TOOL], messages: start })
     const answered = (marked: boolean): readonly object[] => [
       user(text(tokens(600))),
       assistant(...ids.map((id) => call(id))),
       user(...ids.map((id, index) => result(id, 'seen', marked && index === 29 ? MARK : {}))),
     ]
-    const told = await ask(simulator, { tools: [TOOL], messages: answered(true) })
-    expect(figuresOf(told).read).toBeGreaterThan(600)
+    const told = await postMessage(simulator, { tools: [TOOL], messages: answered(true) })
+    expect(readUsageFigures(told).read).toBeGreaterThan(600)
   })
 
   it('finds an entry in the middle of a run', async () => {
@@ -72,8 +77,8 @@ describe('look-back', () => {
       assistant(call('a'), call('b')),
       user(result('a', 'one', marked === 0 ? MARK : {}), result('b', 'two', marked === 1 ? MARK : {})),
     ]
-    await ask(simulator, { tools: [TOOL], messages: turn(0) })
-    const told = figuresOf(await ask(simulator, { tools: [TOOL], messages: turn(1) }))
+    await postMessage(simulator, { tools: [TOOL], messages: turn(0) })
+    const told = readUsageFigures(await postMessage(simulator, { tools: [TOOL], messages: turn(1) }))
     expect(told).toMatchObject({ write5m: 9, input: 0 })
   })
 })
@@ -91,15 +96,15 @@ describe('minimum', () => {
       system: [text(tokens(count), MARK)],
       messages: [user('hi')],
     })
-    expect(figuresOf(await ask(simulator, system(minimum - 1)))).toEqual({
+    expect(readUsageFigures(await postMessage(simulator, system(minimum - 1)))).toEqual({
       read: 0,
       write5m: 0,
       write1h: 0,
       input: minimum - 1 + 5,
     })
     const figures = { read: 0, write5m: minimum, write1h: 0, input: 5 }
-    expect(figuresOf(await ask(simulator, system(minimum)))).toEqual(figures)
-    expect(figuresOf(await ask(simulator, system(minimum))).read).toBe(minimum)
+    expect(readUsageFigures(await postMessage(simulator, system(minimum)))).toEqual(figures)
+    expect(readUsageFigures(await postMessage(simulator, system(minimum))).read).toBe(minimum)
   })
 })
 
@@ -112,48 +117,48 @@ describe('lifetime', () => {
     { name: '1 hour, after 3599 s', marker: HOUR, seconds: 3_599, alive: true },
     { name: '1 hour, after 3601 s', marker: HOUR, seconds: 3_601, alive: false },
   ])('$name: alive is $alive', async ({ marker, seconds, alive }) => {
-    const simulator = simulate({ clock: manualClock() })
-    await ask(simulator, prompt(marker))
+    const simulator = simulate({ clock: createManualClock() })
+    await postMessage(simulator, prompt(marker))
     simulator.advance(seconds * 1_000)
-    expect(figuresOf(await ask(simulator, prompt(marker))).read).toBe(alive ? 604 : 0)
+    expect(readUsageFigures(await postMessage(simulator, prompt(marker))).read).toBe(alive ? 604 : 0)
   })
 
   it('restarts with each use', async () => {
-    const simulator = simulate({ clock: manualClock() })
-    await ask(simulator, prompt(MARK))
+    const simulator = simulate({ clock: createManualClock() })
+    await postMessage(simulator, prompt(MARK))
     for (const _ of [1, 2, 3]) {
       simulator.advance(299_000)
-      expect(figuresOf(await ask(simulator, prompt(MARK))).read).toBe(604)
+      expect(readUsageFigures(await postMessage(simulator, prompt(MARK))).read).toBe(604)
     }
     simulator.advance(301_000)
-    expect(figuresOf(await ask(simulator, prompt(MARK))).read).toBe(0)
+    expect(readUsageFigures(await postMessage(simulator, prompt(MARK))).read).toBe(0)
   })
 
   it('restarts for an entry that was found by look-back', async () => {
-    const simulator = simulate({ clock: manualClock() })
+    const simulator = simulate({ clock: createManualClock() })
     const on = (mark: string): object => ({ messages: [user(tokens(600), text(tokens(100, mark), MARK))] })
-    await ask(simulator, prompt(MARK))
+    await postMessage(simulator, prompt(MARK))
     for (const mark of ['one', 'two', 'three']) {
       simulator.advance(200_000)
-      expect(figuresOf(await ask(simulator, on(mark))).read).toBe(604)
+      expect(readUsageFigures(await postMessage(simulator, on(mark))).read).toBe(604)
     }
   })
 
   it('is not changed by a marker with another TTL', async () => {
-    const simulator = simulate({ clock: manualClock() })
-    await ask(simulator, prompt(HOUR))
-    expect(figuresOf(await ask(simulator, prompt(MARK)))).toEqual({
+    const simulator = simulate({ clock: createManualClock() })
+    await postMessage(simulator, prompt(HOUR))
+    expect(readUsageFigures(await postMessage(simulator, prompt(MARK)))).toEqual({
       read: 604,
       write5m: 0,
       write1h: 0,
       input: 0,
     })
     simulator.advance(3_599_000)
-    expect(figuresOf(await ask(simulator, prompt(MARK))).read).toBe(604)
+    expect(readUsageFigures(await postMessage(simulator, prompt(MARK))).read).toBe(604)
   })
 
   it('runs from the start of the request, not from its answer', async () => {
-    const clock = manualClock()
+    const clock = createManualClock()
     const slow = simulate({
       clock,
       script: (request) => ({
@@ -161,19 +166,19 @@ describe('lifetime', () => {
         delays: { startMs: request.body.metadata === undefined ? 0 : 240_000 },
       }),
     })
-    const first = ask(slow, { ...prompt(MARK), metadata: { user_id: 'slow' } })
+    const first = postMessage(slow, { ...prompt(MARK), metadata: { user_id: 'slow' } })
     await settled()
     await clock.advance(240_000)
     await first
     await clock.advance(59_000)
-    expect(figuresOf(await ask(slow, prompt(MARK))).read).toBe(604)
+    expect(readUsageFigures(await postMessage(slow, prompt(MARK))).read).toBe(604)
     await clock.advance(301_000)
-    const again = ask(slow, { ...prompt(MARK), metadata: { user_id: 'slow' } })
+    const again = postMessage(slow, { ...prompt(MARK), metadata: { user_id: 'slow' } })
     await settled()
     await clock.advance(240_000)
     await again
     await clock.advance(61_000)
-    expect(figuresOf(await ask(slow, prompt(MARK))).read).toBe(0)
+    expect(readUsageFigures(await postMessage(slow, prompt(MARK))).read).toBe(0)
   })
 })
 
@@ -185,32 +190,32 @@ describe('visibility', () => {
   const prompt = { messages: [user(text(tokens(600), MARK))] }
   it('lets parallel first requests all miss', async () => {
     const simulator = simulate()
-    const both = await Promise.all([ask(simulator, prompt), ask(simulator, prompt)])
-    expect(both.map((told) => figuresOf(told).read)).toEqual([0, 0])
-    expect(figuresOf(await ask(simulator, prompt)).read).toBe(604)
+    const both = await Promise.all([postMessage(simulator, prompt), postMessage(simulator, prompt)])
+    expect(both.map((told) => readUsageFigures(told).read)).toEqual([0, 0])
+    expect(readUsageFigures(await postMessage(simulator, prompt)).read).toBe(604)
   })
 
   it('begins with the first byte of the answer', async () => {
-    const clock = manualClock()
+    const clock = createManualClock()
     const simulator = simulate({ clock, firstByteMs: 1_000 })
-    const first = ask(simulator, prompt)
+    const first = postMessage(simulator, prompt)
     await settled()
     await clock.advance(999)
-    const second = ask(simulator, prompt)
+    const second = postMessage(simulator, prompt)
     await settled()
     await clock.advance(1_000)
-    expect([figuresOf(await first).read, figuresOf(await second).read]).toEqual([0, 0])
-    const third = ask(simulator, prompt)
+    expect([readUsageFigures(await first).read, readUsageFigures(await second).read]).toEqual([0, 0])
+    const third = postMessage(simulator, prompt)
     await settled()
     await clock.advance(1_000)
-    expect(figuresOf(await third).read).toBe(604)
+    expect(readUsageFigures(await third).read).toBe(604)
   })
 
   it('never begins for a request that was rejected', async () => {
     const simulator = simulate()
     simulator.queueFaults({ type: 'status', status: 529 })
-    expect((await ask(simulator, prompt)).status).toBe(529)
-    expect(figuresOf(await ask(simulator, prompt)).read).toBe(0)
+    expect((await postMessage(simulator, prompt)).status).toBe(529)
+    expect(readUsageFigures(await postMessage(simulator, prompt)).read).toBe(0)
   })
 })
 
@@ -249,17 +254,17 @@ describe('the bill', () => {
     },
   ])('$name', async ({ before, now, figures }) => {
     const simulator = simulate()
-    if (before !== null) await ask(simulator, { messages: [user(...before)] })
-    expect(figuresOf(await ask(simulator, { messages: [user(...now)] }))).toEqual(figures)
+    if (before !== null) await postMessage(simulator, { messages: [user(...before)] })
+    expect(readUsageFigures(await postMessage(simulator, { messages: [user(...now)] }))).toEqual(figures)
   })
 
   it('adds up to the result of count_tokens', async () => {
     const simulator = simulate()
     const messages = [user(text(a, HOUR), text(b, MARK), text(d))]
-    const told = await ask(simulator, { messages })
+    const told = await postMessage(simulator, { messages })
     const { usage } = told.body
-    const { read, write5m, write1h, input } = figuresOf(told)
-    const counted = await ask(simulator, { messages }, { path: '/v1/messages/count_tokens' })
+    const { read, write5m, write1h, input } = readUsageFigures(told)
+    const counted = await postMessage(simulator, { messages }, { path: '/v1/messages/count_tokens' })
     expect(counted.body).toEqual({ input_tokens: read + write5m + write1h + input })
     expect(usage.cache_creation_input_tokens).toBe(write5m + write1h)
   })
@@ -272,7 +277,7 @@ describe('the bill', () => {
     ]
     const messages = [user(text(a)), assistant(...search, 'found'), user('and?')]
     const system = [text(tokens(600), HOUR)]
-    const told = figuresOf(await ask(simulator, { system, messages }))
+    const told = readUsageFigures(await postMessage(simulator, { system, messages }))
     expect(told.write1h).toBe(600)
     expect(told.write5m).toBeGreaterThan(600)
   })
@@ -294,9 +299,9 @@ describe('breakpoints that the provider sets itself', () => {
         ),
       ],
     })
-    await ask(simulator, asked(25))
-    expect(figuresOf(await ask(simulator, asked(24))).read).toBe(0)
-    expect(figuresOf(await ask(simulator, asked(19))).read).toBeGreaterThan(600)
+    await postMessage(simulator, asked(25))
+    expect(readUsageFigures(await postMessage(simulator, asked(24))).read).toBe(0)
+    expect(readUsageFigures(await postMessage(simulator, asked(19))).read).toBeGreaterThan(600)
   })
 })
 
@@ -314,7 +319,9 @@ describe('isolation', () => {
     { key: 'organization', read: 0 },
   ])('a key of $key reads $read', async ({ key, read }) => {
     const simulator = simulate({ accounts })
-    await ask(simulator, prompt, { headers: { 'x-api-key': 'one' } })
-    expect(figuresOf(await ask(simulator, prompt, { headers: { 'x-api-key': key } })).read).toBe(read)
+    await postMessage(simulator, prompt, { headers: { 'x-api-key': 'one' } })
+    expect(
+      readUsageFigures(await postMessage(simulator, prompt, { headers: { 'x-api-key': key } })).read,
+    ).toBe(read)
   })
 })

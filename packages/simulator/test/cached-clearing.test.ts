@@ -1,16 +1,16 @@
 /** Cached clearing (undocumented): results are deleted from the cached prefix while the messages stay the same. */
-import { manualClock, type Simulator } from '@tidemark/simulator'
+import { createManualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
-  ask,
   assistant,
   call,
-  figuresOf,
   MARK,
+  postMessage,
+  readUsageFigures,
   result,
   simulate,
+  type TestResponse,
   TOOL,
-  type Told,
   tokens,
   user,
 } from './ask.ts'
@@ -28,8 +28,8 @@ function turns(count: number, deleted: readonly string[] = []): readonly object[
   return [user(tokens(600)), ...all, ...more]
 }
 
-function send(simulator: Simulator, count: number, deleted: readonly string[] = []): Promise<Told> {
-  return ask(simulator, { tools: [TOOL], messages: turns(count, deleted) })
+function send(simulator: Simulator, count: number, deleted: readonly string[] = []): Promise<TestResponse> {
+  return postMessage(simulator, { tools: [TOOL], messages: turns(count, deleted) })
 }
 
 /** Tokens of a result: its text, and 8 for the frame around it. */
@@ -41,7 +41,7 @@ describe('cached clearing', () => {
     const first = await send(simulator, 2)
     const told = await send(simulator, 3, ['toolu_0'])
     expect(told.body.usage.cache_deleted_input_tokens).toBe(RESULT)
-    expect(figuresOf(told).read).toBe(figuresOf(first).write5m - RESULT)
+    expect(readUsageFigures(told).read).toBe(readUsageFigures(first).write5m - RESULT)
   })
 
   it('accumulates, and is sent again with every request', async () => {
@@ -50,24 +50,24 @@ describe('cached clearing', () => {
     const one = await send(simulator, 3, ['toolu_0'])
     const two = await send(simulator, 4, ['toolu_0', 'toolu_1'])
     expect([one, two].map(({ body }) => body.usage.cache_deleted_input_tokens)).toEqual([RESULT, 2 * RESULT])
-    expect(figuresOf(two).read).toBe(figuresOf(one).read - RESULT)
+    expect(readUsageFigures(two).read).toBe(readUsageFigures(one).read - RESULT)
   })
 
   it('misses when a deletion is left out: the cached prefix no longer has the text', async () => {
     const simulator = simulate({ cachedClearing: true })
     await send(simulator, 3)
     await send(simulator, 3, ['toolu_0'])
-    expect(figuresOf(await send(simulator, 3)).read).toBe(0)
+    expect(readUsageFigures(await send(simulator, 3)).read).toBe(0)
   })
 
   it('deletes nothing once the cache has gone cold', async () => {
-    const clock = manualClock()
+    const clock = createManualClock()
     const simulator = simulate({ cachedClearing: true, clock })
     const first = await send(simulator, 3)
     await clock.advance(301_000)
     const told = await send(simulator, 3, ['toolu_0'])
     expect(told.body.usage.cache_deleted_input_tokens).toBe(0)
-    expect(figuresOf(told)).toEqual(figuresOf(first))
+    expect(readUsageFigures(told)).toEqual(readUsageFigures(first))
   })
 
   it('rejects an unknown reference', async () => {
@@ -80,7 +80,7 @@ describe('cached clearing', () => {
     expect(told.body.error.message).toBe(
       'messages.2.content.0.tool_result.cache_reference: Extra inputs are not permitted',
     )
-    const plain = await ask(simulate(), { messages: [user('x')] })
+    const plain = await postMessage(simulate(), { messages: [user('x')] })
     expect(plain.body.usage).not.toHaveProperty('cache_deleted_input_tokens')
   })
 })

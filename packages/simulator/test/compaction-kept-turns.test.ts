@@ -1,14 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, simulate, TOOL, type Told, user } from './ask.ts'
-import { ASKED, BETA, blockFrom, CONTROLS, REQUEST, STRICT, summarizes } from './summaries.ts'
+import { assistant, postMessage, simulate, type TestResponse, TOOL, user } from './ask.ts'
+import {
+  BETA,
+  CONTROLS,
+  createCompactionBlock,
+  REQUEST,
+  STRICT,
+  summaryScript,
+  WITH_COMPACTION_BETA,
+} from './summaries.ts'
 
 describe('thinking in kept turns', () => {
   /** u0, a1 (with thinking), u2, a3 (with thinking), u4; the first two are summarized. */
   async function talk(base: object = REQUEST) {
-    const simulator = simulate({ script: summarizes })
+    const simulator = simulate({ script: summaryScript })
     const messages: object[] = [user('first')]
     for (const next of ['second', 'third']) {
-      const { body } = await ask(simulator, { ...base, messages })
+      const { body } = await postMessage(simulator, { ...base, messages })
       messages.push({ role: 'assistant', content: body.content }, user(next))
     }
     return { simulator, messages }
@@ -21,12 +29,15 @@ describe('thinking in kept turns', () => {
       readonly now?: object
       readonly summariser?: object
     } = {},
-  ): Promise<Told> {
+  ): Promise<TestResponse> {
     const { simulator, messages } = await talk()
     const cut = change.cut ?? 2
-    const block = await blockFrom(simulator, messages.slice(0, cut), { ...REQUEST, ...change.summariser })
+    const block = await createCompactionBlock(simulator, messages.slice(0, cut), {
+      ...REQUEST,
+      ...change.summariser,
+    })
     const next = [assistant(block), ...(change.between ?? []), ...messages.slice(cut)]
-    return ask(
+    return postMessage(
       simulator,
       { ...REQUEST, ...STRICT, ...change.now, messages: next },
       { betas: [BETA, CONTROLS] },
@@ -66,12 +77,16 @@ describe('thinking in kept turns', () => {
   })
 
   it('is lost when the first kept message has the role of the last summarized one', async () => {
-    const simulator = simulate({ script: summarizes })
+    const simulator = simulate({ script: summaryScript })
     const start = [user('first'), user('and')]
-    const reply = await ask(simulator, { ...REQUEST, messages: start })
+    const reply = await postMessage(simulator, { ...REQUEST, messages: start })
     const kept = [user('and'), { role: 'assistant', content: reply.body.content }, user('go')]
-    const block = await blockFrom(simulator, [user('first')])
-    const told = await ask(simulator, { ...REQUEST, messages: [assistant(block), ...kept] }, ASKED)
+    const block = await createCompactionBlock(simulator, [user('first')])
+    const told = await postMessage(
+      simulator,
+      { ...REQUEST, messages: [assistant(block), ...kept] },
+      WITH_COMPACTION_BETA,
+    )
     expect(told.status).toBe(400)
   })
 
@@ -82,36 +97,48 @@ describe('thinking in kept turns', () => {
 
   it('is lost when a kept turn was edited', async () => {
     const { simulator, messages } = await talk()
-    const block = await blockFrom(simulator, messages.slice(0, 2))
+    const block = await createCompactionBlock(simulator, messages.slice(0, 2))
     const next = [assistant(block), user('second!'), ...messages.slice(3)]
-    const told = await ask(simulator, { ...REQUEST, messages: next }, ASKED)
+    const told = await postMessage(simulator, { ...REQUEST, messages: next }, WITH_COMPACTION_BETA)
     expect(told.status).toBe(400)
   })
 
   it('stays valid after the next compaction', async () => {
     const { simulator, messages } = await talk()
-    const first = await blockFrom(simulator, messages.slice(0, 2))
+    const first = await createCompactionBlock(simulator, messages.slice(0, 2))
     const second = [assistant(first), ...messages.slice(2)]
-    const reply = await ask(simulator, { ...REQUEST, messages: second }, ASKED)
+    const reply = await postMessage(simulator, { ...REQUEST, messages: second }, WITH_COMPACTION_BETA)
     const third = [...second, { role: 'assistant', content: reply.body.content }, user('fourth')]
-    const block = await blockFrom(simulator, third.slice(0, 3))
+    const block = await createCompactionBlock(simulator, third.slice(0, 3))
     const kept = [assistant(block), ...third.slice(3)]
-    const told = await ask(simulator, { ...REQUEST, ...STRICT, messages: kept }, { betas: [BETA, CONTROLS] })
+    const told = await postMessage(
+      simulator,
+      { ...REQUEST, ...STRICT, messages: kept },
+      { betas: [BETA, CONTROLS] },
+    )
     expect(told.status).toBe(200)
     expect(told.body.input_transformations).toEqual([])
   })
 
   it('is bound to the block once there is one', async () => {
     const { simulator, messages } = await talk()
-    const block = await blockFrom(simulator, messages.slice(0, 2))
+    const block = await createCompactionBlock(simulator, messages.slice(0, 2))
     const kept = [assistant(block), ...messages.slice(2)]
-    const reply = await ask(simulator, { ...REQUEST, messages: kept }, ASKED)
+    const reply = await postMessage(simulator, { ...REQUEST, messages: kept }, WITH_COMPACTION_BETA)
     const thought = { role: 'assistant', content: reply.body.content }
     // The summarized messages are back and the block is gone, so thinking after the block is no longer valid.
     const undone = [...messages, thought, user('fourth')]
-    expect((await ask(simulator, { ...REQUEST, messages: undone }, ASKED)).status).toBe(400)
     expect(
-      (await ask(simulator, { ...REQUEST, messages: [...kept, thought, user('fourth')] }, ASKED)).status,
+      (await postMessage(simulator, { ...REQUEST, messages: undone }, WITH_COMPACTION_BETA)).status,
+    ).toBe(400)
+    expect(
+      (
+        await postMessage(
+          simulator,
+          { ...REQUEST, messages: [...kept, thought, user('fourth')] },
+          WITH_COMPACTION_BETA,
+        )
+      ).status,
     ).toBe(200)
   })
 })

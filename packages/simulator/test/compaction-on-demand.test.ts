@@ -1,11 +1,34 @@
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, call, figuresOf, MARK, result, simulate, text, tokens, user } from './ask.ts'
-import { ASKED, BETA, blockFrom, COMPACT, HISTORY, REQUEST, summarizes } from './summaries.ts'
+import {
+  assistant,
+  call,
+  MARK,
+  postMessage,
+  readUsageFigures,
+  result,
+  simulate,
+  text,
+  tokens,
+  user,
+} from './ask.ts'
+import {
+  BETA,
+  COMPACT,
+  createCompactionBlock,
+  HISTORY,
+  REQUEST,
+  summaryScript,
+  WITH_COMPACTION_BETA,
+} from './summaries.ts'
 
 describe('a summary on demand', () => {
   it('is a signed block and nothing else', async () => {
-    const simulator = simulate({ script: summarizes })
-    const { body } = await ask(simulator, { ...REQUEST, ...COMPACT, messages: HISTORY }, ASKED)
+    const simulator = simulate({ script: summaryScript })
+    const { body } = await postMessage(
+      simulator,
+      { ...REQUEST, ...COMPACT, messages: HISTORY },
+      WITH_COMPACTION_BETA,
+    )
     expect(body).toMatchObject({
       stop_reason: 'compaction',
       content: [{ type: 'compaction', content: 'It was about looking.', signature: expect.any(String) }],
@@ -29,7 +52,7 @@ describe('a summary on demand', () => {
   })
 
   it('comes in one piece in a stream', async () => {
-    const simulator = simulate({ script: summarizes })
+    const simulator = simulate({ script: summaryScript })
     const response = await simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',
       headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'anthropic-beta': BETA },
@@ -57,10 +80,10 @@ describe('a summary on demand', () => {
       },
     })
     for (const instructions of ['Keep names.', '  ', undefined])
-      await ask(
+      await postMessage(
         simulator,
         { ...REQUEST, compaction: { type: 'summarize', instructions }, messages: HISTORY },
-        ASKED,
+        WITH_COMPACTION_BETA,
       )
     expect(seen[0]).toBe('Keep names.')
     expect(seen[1]).toBe(seen[2])
@@ -68,10 +91,10 @@ describe('a summary on demand', () => {
   })
 
   it('reads the cache of the conversation it summarizes', async () => {
-    const simulator = simulate({ script: summarizes })
+    const simulator = simulate({ script: summaryScript })
     const messages = [user(text(tokens(600), MARK)), assistant('seen'), user('good')]
-    await ask(simulator, { ...REQUEST, messages })
-    const { body } = await ask(simulator, { ...REQUEST, ...COMPACT, messages }, ASKED)
+    await postMessage(simulator, { ...REQUEST, messages })
+    const { body } = await postMessage(simulator, { ...REQUEST, ...COMPACT, messages }, WITH_COMPACTION_BETA)
     expect(body.usage.iterations[0].cache_read_input_tokens).toBeGreaterThan(600)
   })
 
@@ -80,12 +103,12 @@ describe('a summary on demand', () => {
     const simulator = simulate({
       script: (request, context) => {
         shown.push(request.messages)
-        return summarizes(request, context)
+        return summaryScript(request, context)
       },
     })
-    const block = await blockFrom(simulator, HISTORY)
+    const block = await createCompactionBlock(simulator, HISTORY)
     const next = [assistant(block), user('go on')]
-    const told = await ask(simulator, { ...REQUEST, messages: next }, ASKED)
+    const told = await postMessage(simulator, { ...REQUEST, messages: next }, WITH_COMPACTION_BETA)
     expect(told.status).toBe(200)
     expect(shown[1]).toEqual(next)
   })
@@ -105,7 +128,11 @@ describe('a summary on demand', () => {
     { name: 'no text', reply: { blocks: [] }, stop: 'end_turn' },
   ])('is missing after $name', async ({ reply, stop }) => {
     const simulator = simulate({ script: () => reply })
-    const { body, status } = await ask(simulator, { ...REQUEST, ...COMPACT, messages: HISTORY }, ASKED)
+    const { body, status } = await postMessage(
+      simulator,
+      { ...REQUEST, ...COMPACT, messages: HISTORY },
+      WITH_COMPACTION_BETA,
+    )
     expect({ status, content: body.content, stop: body.stop_reason }).toEqual({
       status: 200,
       content: [],
@@ -115,26 +142,32 @@ describe('a summary on demand', () => {
   })
 
   it('may carry a marker', async () => {
-    const simulator = simulate({ script: summarizes })
-    const block = await blockFrom(simulator, HISTORY)
+    const simulator = simulate({ script: summaryScript })
+    const block = await createCompactionBlock(simulator, HISTORY)
     const system = tokens(600)
     const body = { ...REQUEST, system, messages: [assistant({ ...block, ...MARK }), user('go on')] }
-    await ask(simulator, body, ASKED)
-    expect(figuresOf(await ask(simulator, body, ASKED)).read).toBeGreaterThan(600)
+    await postMessage(simulator, body, WITH_COMPACTION_BETA)
+    expect(readUsageFigures(await postMessage(simulator, body, WITH_COMPACTION_BETA)).read).toBeGreaterThan(
+      600,
+    )
   })
 
   it('is ignored when tokens are only counted', async () => {
     const path = '/v1/messages/count_tokens'
     const { max_tokens: _, ...base } = REQUEST
-    const plain = await ask(simulate(), { ...base, messages: HISTORY }, { path })
-    const told = await ask(simulate(), { ...base, ...COMPACT, messages: HISTORY }, { path, ...ASKED })
+    const plain = await postMessage(simulate(), { ...base, messages: HISTORY }, { path })
+    const told = await postMessage(
+      simulate(),
+      { ...base, ...COMPACT, messages: HISTORY },
+      { path, ...WITH_COMPACTION_BETA },
+    )
     expect(told.body).toEqual(plain.body)
   })
 })
 
 it('results of tools are no part of a summary’s block', async () => {
-  const simulator = simulate({ script: summarizes })
+  const simulator = simulate({ script: summaryScript })
   const messages = [user('x'), assistant(call('a')), user(result('a'))]
-  const block = await blockFrom(simulator, messages)
+  const block = await createCompactionBlock(simulator, messages)
   expect(Object.keys(block)).toEqual(['type', 'content', 'signature'])
 })

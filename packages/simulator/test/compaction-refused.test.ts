@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, call, simulate, user } from './ask.ts'
-import { ASKED, BETA, blockFrom, COMPACT, HISTORY, REQUEST, summarizes } from './summaries.ts'
+import { assistant, call, postMessage, simulate, user } from './ask.ts'
+import {
+  BETA,
+  COMPACT,
+  createCompactionBlock,
+  HISTORY,
+  REQUEST,
+  summaryScript,
+  WITH_COMPACTION_BETA,
+} from './summaries.ts'
 
 describe('what is rejected', () => {
   const rows: readonly {
@@ -93,9 +101,9 @@ describe('what is rejected', () => {
     },
   ]
   it.each(rows)('$name', async ({ body, code }) => {
-    const simulator = simulate({ script: summarizes })
-    const block = await blockFrom(simulator, HISTORY)
-    const told = await ask(
+    const simulator = simulate({ script: summaryScript })
+    const block = await createCompactionBlock(simulator, HISTORY)
+    const told = await postMessage(
       simulator,
       { ...REQUEST, ...body(block) },
       { betas: [BETA, 'inline-tools-2026-09-15'] },
@@ -106,17 +114,17 @@ describe('what is rejected', () => {
 
   it('context_management beside it', async () => {
     const body = { ...REQUEST, ...COMPACT, context_management: { edits: [] }, messages: HISTORY }
-    const told = await ask(simulate(), body, { betas: [BETA, 'context-management-2025-06-27'] })
+    const told = await postMessage(simulate(), body, { betas: [BETA, 'context-management-2025-06-27'] })
     expect(told.body.error.message).toBe('compaction: cannot be combined with `context_management`')
   })
 
   it('unknown fields, by name', async () => {
-    const simulator = simulate({ script: summarizes })
-    const block = await blockFrom(simulator, HISTORY)
-    const told = await ask(
+    const simulator = simulate({ script: summaryScript })
+    const block = await createCompactionBlock(simulator, HISTORY)
+    const told = await postMessage(
       simulator,
       { ...REQUEST, messages: [assistant({ ...block, citations: null }), user('x')] },
-      ASKED,
+      WITH_COMPACTION_BETA,
     )
     expect(told.body.error.message).toBe(
       'messages.0.content.0.compaction.citations: Extra inputs are not permitted',
@@ -130,7 +138,11 @@ describe('what is rejected', () => {
         fault: { type: 'status', status: 529, details: { error_code: 'compaction_unavailable' } },
       }),
     })
-    const told = await ask(simulator, { ...REQUEST, ...COMPACT, messages: HISTORY }, ASKED)
+    const told = await postMessage(
+      simulator,
+      { ...REQUEST, ...COMPACT, messages: HISTORY },
+      WITH_COMPACTION_BETA,
+    )
     expect(told.status).toBe(529)
     expect(told.body.error).toMatchObject({
       type: 'overloaded_error',

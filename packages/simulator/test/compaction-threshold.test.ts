@@ -1,8 +1,8 @@
 /** Threshold compaction: a summary before the answer, once the prompt is long enough. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, simulate, tokens, user } from './ask.ts'
-import { BETA, blockFrom, HISTORY, REQUEST, summarizes } from './summaries.ts'
+import { assistant, postMessage, simulate, tokens, user } from './ask.ts'
+import { BETA, createCompactionBlock, HISTORY, REQUEST, summaryScript } from './summaries.ts'
 
 describe('compaction at a threshold', () => {
   const EDIT = 'compact-2026-01-12'
@@ -13,10 +13,10 @@ describe('compaction at a threshold', () => {
   })
   const long = [user(tokens(51_000)), assistant('seen'), user('go on')]
   const asked = { betas: [EDIT] }
-  const options: SimulatorOptions = { script: summarizes }
+  const options: SimulatorOptions = { script: summaryScript }
 
   it('writes a summary before the answer', async () => {
-    const { body } = await ask(simulate(options), { ...REQUEST, ...edit(), messages: long }, asked)
+    const { body } = await postMessage(simulate(options), { ...REQUEST, ...edit(), messages: long }, asked)
     expect(body.content.map((block: { type: string }) => block.type)).toEqual([
       'compaction',
       'thinking',
@@ -38,7 +38,7 @@ describe('compaction at a threshold', () => {
 
   it('is in the record: its tokens count as billed and are listed separately', async () => {
     const simulator = simulate(options)
-    const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
+    const { body } = await postMessage(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     const [summary, message] = body.usage.iterations
     const [record] = simulator.requests
     expect(record?.compactions).toMatchObject([
@@ -51,7 +51,7 @@ describe('compaction at a threshold', () => {
   })
 
   it('stops after the summary with pause_after_compaction', async () => {
-    const { body } = await ask(
+    const { body } = await postMessage(
       simulate(options),
       { ...REQUEST, ...edit({ pause_after_compaction: true }), messages: long },
       asked,
@@ -64,7 +64,7 @@ describe('compaction at a threshold', () => {
   })
 
   it('does nothing below the threshold', async () => {
-    const { body } = await ask(simulate(options), { ...REQUEST, ...edit(), messages: HISTORY }, asked)
+    const { body } = await postMessage(simulate(options), { ...REQUEST, ...edit(), messages: HISTORY }, asked)
     expect(body.content.map((block: { type: string }) => block.type)).toEqual(['thinking', 'text'])
     expect(body.usage.iterations).toHaveLength(1)
   })
@@ -74,22 +74,22 @@ describe('compaction at a threshold', () => {
     { name: 'without them', front: [] },
   ])('can be continued, $name', async ({ front }) => {
     const simulator = simulate(options)
-    const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
+    const { body } = await postMessage(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     const messages = [...front, { role: 'assistant', content: body.content }, user('next')]
-    const told = await ask(simulator, { ...REQUEST, ...edit(), messages }, asked)
+    const told = await postMessage(simulator, { ...REQUEST, ...edit(), messages }, asked)
     expect(told.status).toBe(200)
     expect(told.body.usage.input_tokens).toBeLessThan(100)
   })
 
   it('can be paused and continued at once', async () => {
     const simulator = simulate(options)
-    const { body } = await ask(
+    const { body } = await postMessage(
       simulator,
       { ...REQUEST, ...edit({ pause_after_compaction: true }), messages: long },
       asked,
     )
     const messages = [...long, { role: 'assistant', content: body.content }]
-    expect((await ask(simulator, { ...REQUEST, ...edit(), messages }, asked)).status).toBe(200)
+    expect((await postMessage(simulator, { ...REQUEST, ...edit(), messages }, asked)).status).toBe(200)
   })
 
   it('leaves an empty block if the script wrote no summary, which is ignored when sent back', async () => {
@@ -99,10 +99,10 @@ describe('compaction at a threshold', () => {
           ? { blocks: [{ type: 'tool_use', name: 'look', input: {} }] }
           : { blocks: [{ type: 'text', text: 'ok' }] },
     })
-    const { body } = await ask(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
+    const { body } = await postMessage(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
     expect(body.content[0]).toEqual({ type: 'compaction', content: null, encrypted_content: null })
     const messages = [...long, { role: 'assistant', content: body.content }, user('next')]
-    const told = await ask(
+    const told = await postMessage(
       simulator,
       { ...REQUEST, ...edit({ pause_after_compaction: true }), messages },
       asked,
@@ -112,9 +112,9 @@ describe('compaction at a threshold', () => {
 
   it('cannot run on a conversation that begins with a signed block', async () => {
     const simulator = simulate(options)
-    const block = await blockFrom(simulator, HISTORY)
+    const block = await createCompactionBlock(simulator, HISTORY)
     const body = { ...REQUEST, ...edit(), messages: [assistant(block), user('x')] }
-    expect((await ask(simulator, body, { betas: [BETA, EDIT] })).status).toBe(400)
+    expect((await postMessage(simulator, body, { betas: [BETA, EDIT] })).status).toBe(400)
   })
 
   it('streams the summary in one delta', async () => {

@@ -2,15 +2,15 @@
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
-  ask,
   assistant,
   call,
-  figuresOf,
   MARK,
+  postMessage,
+  readUsageFigures,
   result,
   simulate,
+  type TestResponse,
   TOOL,
-  type Told,
   tokens,
   user,
 } from './ask.ts'
@@ -73,7 +73,11 @@ describe('clearing tool uses', () => {
     },
   ]
   it.each(rows)('$name', async ({ edit: given, cleared }) => {
-    const { body } = await ask(simulate(), { tools: TOOLS, messages: work(10), ...edit(CLEAR, given) }, ASKED)
+    const { body } = await postMessage(
+      simulate(),
+      { tools: TOOLS, messages: work(10), ...edit(CLEAR, given) },
+      ASKED,
+    )
     const applied = body.context_management.applied_edits
     // A placeholder costs 7 tokens instead of 1,000.
     expect(applied).toEqual(
@@ -87,16 +91,20 @@ describe('clearing tool uses', () => {
     { name: 'no inputs', inputs: false, tokens: 7 * 993 },
   ])('clears $name', async ({ inputs, tokens: expected }) => {
     const given = { ...inputTokens(1_000), clear_tool_inputs: inputs }
-    const { body } = await ask(simulate(), { tools: TOOLS, messages: work(10), ...edit(CLEAR, given) }, ASKED)
+    const { body } = await postMessage(
+      simulate(),
+      { tools: TOOLS, messages: work(10), ...edit(CLEAR, given) },
+      ASKED,
+    )
     expect(body.context_management.applied_edits[0].cleared_input_tokens).toBe(expected)
   })
 
   it('bills exactly what remains, and count_tokens agrees', async () => {
     const simulator = simulate()
     const body = { tools: TOOLS, messages: work(10), ...edit(CLEAR, inputTokens(1_000)) }
-    const told = await ask(simulator, body, ASKED)
-    const counted = await ask(simulator, body, { ...ASKED, path: '/v1/messages/count_tokens' })
-    const plain = await ask(
+    const told = await postMessage(simulator, body, ASKED)
+    const counted = await postMessage(simulator, body, { ...ASKED, path: '/v1/messages/count_tokens' })
+    const plain = await postMessage(
       simulator,
       { tools: TOOLS, messages: work(10) },
       { path: '/v1/messages/count_tokens' },
@@ -118,8 +126,8 @@ describe('clearing tool uses', () => {
       },
     }
     const body = { tools: TOOLS, messages: work(5), ...edit(CLEAR, inputTokens(1_000)) }
-    await ask(simulate(options), body, ASKED)
-    await ask(simulate({ ...options, clearedPlaceholder: '(gone)' }), body, ASKED)
+    await postMessage(simulate(options), body, ASKED)
+    await postMessage(simulate({ ...options, clearedPlaceholder: '(gone)' }), body, ASKED)
     expect(shown.map((all) => all.split(PLACEHOLDER).length - 1)).toEqual([2, 0])
     expect(shown[1]?.split('(gone)')).toHaveLength(3)
   })
@@ -135,16 +143,20 @@ describe('clearing tool uses', () => {
       ]
     }
     const first = { tools: TOOLS, messages: [user({ type: 'text', text: tokens(600), ...MARK })] }
-    await ask(simulator, first, ASKED)
-    await ask(simulator, { tools: TOOLS, messages: marked(4), ...edit(CLEAR, inputTokens(5_000)) }, ASKED)
-    const told = await ask(
+    await postMessage(simulator, first, ASKED)
+    await postMessage(
+      simulator,
+      { tools: TOOLS, messages: marked(4), ...edit(CLEAR, inputTokens(5_000)) },
+      ASKED,
+    )
+    const told = await postMessage(
       simulator,
       { tools: TOOLS, messages: marked(6), ...edit(CLEAR, inputTokens(5_000)) },
       ASKED,
     )
     expect(told.body.context_management.applied_edits[0].cleared_tool_uses).toBe(3)
     // The prefix before the first cleared result was a breakpoint of an earlier request.
-    const { read } = figuresOf(told)
+    const { read } = readUsageFigures(told)
     expect(read).toBeGreaterThan(600)
     expect(read).toBeLessThan(800)
   })
@@ -160,7 +172,7 @@ describe('clearing thinking', () => {
       ],
     }),
   }
-  async function talk(keeping: object, model = 'claude-opus-5'): Promise<Told> {
+  async function talk(keeping: object, model = 'claude-opus-5'): Promise<TestResponse> {
     const simulator = simulate(thinks)
     const thinking =
       model === 'claude-opus-5'
@@ -168,10 +180,10 @@ describe('clearing thinking', () => {
         : { thinking: { type: 'enabled', budget_tokens: 1_024 }, max_tokens: 2_000 }
     const messages: object[] = [user('a')]
     for (const next of ['b', 'c', 'd']) {
-      const { body } = await ask(simulator, { model, ...thinking, messages })
+      const { body } = await postMessage(simulator, { model, ...thinking, messages })
       messages.push({ role: 'assistant', content: body.content }, user(next))
     }
-    return ask(simulator, { model, ...thinking, messages, ...edit(EDIT, keeping) }, ASKED)
+    return postMessage(simulator, { model, ...thinking, messages, ...edit(EDIT, keeping) }, ASKED)
   }
   it.each([
     { name: 'all', keeping: { keep: 'all' }, turns: 0 },
@@ -218,7 +230,7 @@ describe('in a stream', () => {
   })
 
   it('is null without edits', async () => {
-    const { body } = await ask(simulate(), { messages: [user('x')] }, ASKED)
+    const { body } = await postMessage(simulate(), { messages: [user('x')] }, ASKED)
     expect(body.context_management).toBeNull()
   })
 })

@@ -1,16 +1,16 @@
 /** How faults are reported: in the record, on the request line, and in the error for an invalid fault. */
 import {
+  createManualClock,
   createSimulator,
-  lineOf,
-  loadScript,
-  manualClock,
+  formatRequestLine,
+  loadScenario,
   type Script,
   type SimulatorOptions,
 } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { parseScenario } from '../src/scripts/read-scenario.ts'
 import { playScenario } from '../src/scripts/scenario.ts'
-import { ask, user } from './ask.ts'
+import { postMessage, user } from './ask.ts'
 
 function scenario(text: string): Script {
   const parsed = parseScenario(text, 'tour.yaml')
@@ -19,10 +19,10 @@ function scenario(text: string): Script {
 }
 
 async function lines(options: SimulatorOptions, headers: readonly Record<string, string>[]) {
-  const clock = manualClock(Date.UTC(2026, 10, 15))
+  const clock = createManualClock(Date.UTC(2026, 10, 15))
   const simulator = createSimulator({ ...options, clock })
-  for (const each of headers) await ask(simulator, { messages: [user('x')] }, { headers: each })
-  return simulator.requests.map(lineOf)
+  for (const each of headers) await postMessage(simulator, { messages: [user('x')] }, { headers: each })
+  return simulator.requests.map(formatRequestLine)
 }
 
 const HEAD = (number: number): string => `#${number} 00:00:00 claude-opus-5`
@@ -52,17 +52,17 @@ describe('the line of a request', () => {
   it('shows that a fault came too late, and how long the answer was', async () => {
     const simulator = createSimulator()
     const headers = { 'x-simulator-fault': 'cut=99' }
-    await ask(simulator, { messages: [user('x')], stream: true }, { headers })
+    await postMessage(simulator, { messages: [user('x')], stream: true }, { headers })
     const note = /^not applied: the answer ends after \d+ events$/
     expect(simulator.requests).toMatchObject([{ fault: 'cut', faultNote: expect.stringMatching(note) }])
-    expect(simulator.requests.map(lineOf)).toEqual([
+    expect(simulator.requests.map(formatRequestLine)).toEqual([
       expect.stringMatching(/fault: cut \(not applied: the answer ends after \d+ events\)$/),
     ])
   })
 
   it('has no usage, cost or stop reason for requests without an answer', async () => {
     const simulator = createSimulator({ script: scenario('turns: [{ fault: status=529 }]') })
-    await ask(simulator, { messages: [user('x')] })
+    await postMessage(simulator, { messages: [user('x')] })
     expect(simulator.requests).toMatchObject([
       { status: 529, fault: 'status', usage: null, cost: null, stopReason: null, cache: null },
     ])
@@ -70,7 +70,7 @@ describe('the line of a request', () => {
 })
 
 it.each(['cut=3', 'reset-after=3', 'hang-after=3'])('%s needs a stream, and says so', async (fault) => {
-  const told = await ask(
+  const told = await postMessage(
     createSimulator(),
     { messages: [user('x')] },
     { headers: { 'x-simulator-fault': fault } },
@@ -101,7 +101,7 @@ describe('a scheduled fault', () => {
 })
 
 it('the result of loadScenario is not accepted as a script', async () => {
-  const loaded = await loadScript('echo')
+  const loaded = await loadScenario('echo')
   expect(() => createSimulator({ script: loaded as unknown as Script })).toThrow(
     'script: expected a function (request, context) => reply. loadScenario returns { ok, script }: pass its script.',
   )

@@ -2,26 +2,31 @@
  * Two places decide when a turn is finished and its thinking removed: the engine, which has to predict it, and the
  * simulator, which does it. The two are written independently, from the same facts.
  */
-import { endsTurn, flatMessagesOf, flatten } from '@tidemark/core'
+import { endsTurn, flatten, listTracedMessages } from '@tidemark/core'
 import { Choices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { stripFinished } from '../src/context/context-edits.ts'
-import { isThinking, type MessageParam, type Piece, piecesOf } from '../src/protocol/api.ts'
+import { dropFinishedThinking } from '../src/context/context-edits.ts'
+import {
+  isThinkingBlock,
+  type MessageParam,
+  type RequestBlock,
+  toRequestBlocks,
+} from '../src/protocol/api.ts'
 
-const placeOf = ({ message, index }: Piece): string => `${message}.${index}`
+const placeOf = ({ message, index }: RequestBlock): string => `${message}.${index}`
 
 /** Where the engine expects thinking to remain: after the newest message that ended a turn. */
 function expectedThinking(messages: readonly MessageParam[]): readonly string[] {
   const end = messages.findLastIndex(endsTurn)
-  return piecesOf(messages)
-    .filter(({ message, block }) => isThinking(block) && message > end)
+  return toRequestBlocks(messages)
+    .filter(({ message, block }) => isThinkingBlock(block) && message > end)
     .map(placeOf)
 }
 
 function leftThinking(messages: readonly MessageParam[]): readonly string[] {
-  return stripFinished(piecesOf(messages))
-    .filter(({ block }) => isThinking(block))
+  return dropFinishedThinking(toRequestBlocks(messages))
+    .filter(({ block }) => isThinkingBlock(block))
     .map(placeOf)
 }
 
@@ -34,7 +39,7 @@ describe('a finished turn', () => {
     fc.assert(
       fc.property(numbers, fc.nat(3), (choices, every) => {
         const { builder } = generateSession(new Choices(choices))
-        const messages = flatMessagesOf(flatten(builder.view)).map(({ message }, at): MessageParam => {
+        const messages = listTracedMessages(flatten(builder.view)).map(({ message }, at): MessageParam => {
           const { role, content } = message
           if (role !== 'assistant' || typeof content === 'string' || at % 4 === every)
             return { role, content }
@@ -42,7 +47,7 @@ describe('a finished turn', () => {
         })
         const left = leftThinking(messages)
         expect(left).toEqual(expectedThinking(messages))
-        const all = piecesOf(messages).filter(({ block }) => isThinking(block)).length
+        const all = toRequestBlocks(messages).filter(({ block }) => isThinkingBlock(block)).length
         seen.left += left.length
         seen.gone += all - left.length
         for (const { role, content } of messages) {

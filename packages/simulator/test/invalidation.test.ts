@@ -2,12 +2,12 @@
 import type { Simulator, SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import {
-  type Asked,
-  ask,
   assistant,
-  figuresOf,
   HOUR,
   MARK,
+  postMessage,
+  type RequestSettings,
+  readUsageFigures,
   simulate,
   TOOL,
   text,
@@ -33,9 +33,9 @@ interface Row {
   readonly name: string
   readonly before?: object
   readonly after: object
-  readonly asked?: Asked
+  readonly asked?: RequestSettings
   /** The same for both requests. */
-  readonly always?: Asked
+  readonly always?: RequestSettings
   readonly options?: SimulatorOptions
   /** The deepest level that is still read. */
   readonly kept: Kept
@@ -319,10 +319,14 @@ describe('a change between two requests', () => {
     async ({ before = {}, after, always, asked = always, options, kept, reason }) => {
       const simulator = simulate(options)
       const diagnostics = (id: string | null): object => ({ diagnostics: { previous_message_id: id } })
-      const first = await ask(simulator, { ...REQUEST, ...before, ...diagnostics(null) }, always)
-      const told = await ask(simulator, { ...REQUEST, ...after, ...diagnostics(first.body.id) }, asked)
+      const first = await postMessage(simulator, { ...REQUEST, ...before, ...diagnostics(null) }, always)
+      const told = await postMessage(
+        simulator,
+        { ...REQUEST, ...after, ...diagnostics(first.body.id) },
+        asked,
+      )
       expect(told.status).toBe(200)
-      expect(figuresOf(told).read).toBe(tokensUpTo(simulator, kept))
+      expect(readUsageFigures(told).read).toBe(tokensUpTo(simulator, kept))
       expect(told.body.diagnostics?.cache_miss_reason.type ?? null).toBe(reason)
     },
   )

@@ -1,11 +1,11 @@
 /** Requests generated from a list of numbers: most are nearly valid, many have one error. */
 
-import { createSealer } from '../src/context/signatures.ts'
+import { createSigner } from '../src/context/signatures.ts'
 import type { JsonObject } from '../src/protocol/api.ts'
-import { digest } from '../src/protocol/clock-and-ids.ts'
+import { hashText } from '../src/protocol/clock-and-ids.ts'
 
 /** Reads a list of numbers as choices. After the last number every choice is the first. */
-export class Tape {
+export class ChoiceTape {
   readonly #numbers: readonly number[]
   #next = 0
 
@@ -29,7 +29,7 @@ export class Tape {
   }
 }
 
-export interface MadeUp {
+export interface GeneratedRequest {
   readonly betas: readonly string[]
   readonly version: '2023-06-01' | '2026-10-21'
   readonly body: JsonObject
@@ -61,7 +61,7 @@ const TOOLS = [
   { type: 'web_search_20260318', name: 'web_search' },
 ]
 
-export function madeUp(tape: Tape): MadeUp {
+export function generateRequest(tape: ChoiceTape): GeneratedRequest {
   const version = tape.one('2026-10-21', '2023-06-01')
   const betas = tape.rarely(6) ? BETAS.filter(() => tape.below(2) === 0) : BETAS
   const messages = conversation(tape, betas)
@@ -75,7 +75,7 @@ export function madeUp(tape: Tape): MadeUp {
   return { betas, version, body: JSON.parse(JSON.stringify(body)) as JsonObject }
 }
 
-function text(tape: Tape): Block {
+function text(tape: ChoiceTape): Block {
   const said = tape.rarely(12) ? tape.one('', ' ', 'ends in space ') : tape.one('one', 'two', 'three')
   const citations = tape.rarely(30) ? { citations: tape.one<unknown>([], null) } : {}
   return { type: 'text', text: said, ...citations, ...marker(tape) }
@@ -87,11 +87,11 @@ const MEDIA: readonly Block[] = [
   { type: 'image', source: { type: 'base64', media_type: 'image/gif', data: 'R0lGODdhQR8KAA==' } },
 ]
 
-function media(tape: Tape): readonly Block[] {
+function media(tape: ChoiceTape): readonly Block[] {
   return tape.rarely(12) ? [{ ...tape.one(...MEDIA), ...marker(tape) }] : []
 }
 
-function marker(tape: Tape): object {
+function marker(tape: ChoiceTape): object {
   if (!tape.rarely(10)) return {}
   return {
     cache_control: tape.one<object>(
@@ -102,7 +102,7 @@ function marker(tape: Tape): object {
   }
 }
 
-function thinking(tape: Tape): readonly Block[] {
+function thinking(tape: ChoiceTape): readonly Block[] {
   if (!tape.rarely(4)) return []
   return [
     tape.one<Block>(
@@ -113,7 +113,7 @@ function thinking(tape: Tape): readonly Block[] {
 }
 
 /** Turns in a valid order. */
-function conversation(tape: Tape, betas: readonly string[]): Message[] {
+function conversation(tape: ChoiceTape, betas: readonly string[]): Message[] {
   const messages: Message[] = []
   if (tape.rarely(8)) messages.push({ role: tape.one('assistant', 'user'), content: [summary(tape, betas)] })
   messages.push({ role: 'user', content: tape.rarely(3) ? 'hello' : [text(tape)] })
@@ -124,7 +124,7 @@ function conversation(tape: Tape, betas: readonly string[]): Message[] {
   return messages
 }
 
-function exchange(tape: Tape, turn: number): readonly Message[] {
+function exchange(tape: ChoiceTape, turn: number): readonly Message[] {
   const calls = Array.from({ length: tape.below(3) }, (_, index) => `toolu_${turn}_${index}`)
   const searches = tape.rarely(5) ? [`srvtoolu_${turn}`] : []
   const said: Block[] = [
@@ -150,7 +150,7 @@ function exchange(tape: Tape, turn: number): readonly Message[] {
 }
 
 /** A server tool call without result: alone, or beside one with a result. */
-function search(tape: Tape, turn: number): readonly Message[] {
+function search(tape: ChoiceTape, turn: number): readonly Message[] {
   const name = tape.one('web_search', 'web_search', 'web_fetch')
   const waiting: Block = { type: 'server_tool_use', id: `srvtoolu_${turn}`, name, input: {} }
   if (tape.below(2) === 0) return [{ role: 'assistant', content: [waiting] }]
@@ -161,11 +161,11 @@ function search(tape: Tape, turn: number): readonly Message[] {
   ]
 }
 
-function resultContent(tape: Tape): object {
+function resultContent(tape: ChoiceTape): object {
   return tape.one<object>({ content: 'seen' }, {}, { content: [text(tape)], is_error: true }, { content: [] })
 }
 
-function note(tape: Tape): Message {
+function note(tape: ChoiceTape): Message {
   const more = tape.one<object>(
     {},
     {},
@@ -184,17 +184,17 @@ function note(tape: Tape): Message {
 }
 
 /** A compaction block as this simulator signs it, or one of a threshold compaction. */
-function summary(tape: Tape, betas: readonly string[]): Block {
+function summary(tape: ChoiceTape, betas: readonly string[]): Block {
   const content = 'what was said'
   const extra = tape.rarely(6) ? tape.one<object>({ citations: null }, { text: 'more' }) : {}
   if (tape.rarely(4) && betas.includes('compact-2026-01-12'))
     return { type: 'compaction', content: tape.one(content, null) }
-  const signature = createSealer('tidemark').sign({
+  const signature = createSigner('tidemark').sign({
     kind: 'compaction',
     id: 'cmp_1',
     organization: 'org_simulated',
-    content: digest(content),
-    toolChanges: digest('[]'),
+    content: hashText(content),
+    toolChanges: hashText('[]'),
     preserves: true,
     lastRole: 'user',
     replaced: [],
@@ -205,7 +205,7 @@ function summary(tape: Tape, betas: readonly string[]): Block {
   return { type: 'compaction', content, signature, ...marker(tape), ...extra }
 }
 
-function around(tape: Tape): object {
+function around(tape: ChoiceTape): object {
   const some = (...options: readonly object[]): object => (tape.rarely(8) ? tape.one(...options) : {})
   return {
     ...(tape.rarely(12)
@@ -253,7 +253,7 @@ const EDITS = [
 ]
 
 /** Breaks one thing, which sometimes makes no difference. */
-function spoil(tape: Tape, messages: Message[]): void {
+function spoil(tape: ChoiceTape, messages: Message[]): void {
   const at = tape.below(Math.max(1, messages.length))
   const message = messages[at]
   if (message === undefined) return
@@ -285,7 +285,7 @@ interface Spot {
   readonly blocks: Block[]
 }
 
-function spoilBlocks(tape: Tape, kind: string, { messages, at, blocks }: Spot): void {
+function spoilBlocks(tape: ChoiceTape, kind: string, { messages, at, blocks }: Spot): void {
   const index = tape.below(Math.max(1, blocks.length))
   const block = blocks[index]
   if (block === undefined) return

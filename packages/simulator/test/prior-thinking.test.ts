@@ -1,7 +1,19 @@
 /** Thinking of earlier turns in the cache, and diagnostics of requests as they were sent. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, call, figuresOf, MARK, result, simulate, TOOL, text, tokens, user } from './ask.ts'
+import {
+  assistant,
+  call,
+  MARK,
+  postMessage,
+  readUsageFigures,
+  result,
+  simulate,
+  TOOL,
+  text,
+  tokens,
+  user,
+} from './ask.ts'
 
 describe('thinking of earlier turns', () => {
   const think: SimulatorOptions = {
@@ -25,13 +37,13 @@ describe('thinking of earlier turns', () => {
     const thinking = { type: 'enabled', budget_tokens: 1_024 }
     const base = { model, tools: [TOOL], thinking, max_tokens: 2_000, ...MARK }
     const start = [user(tokens(size))]
-    const first = await ask(simulator, { ...base, messages: start })
+    const first = await postMessage(simulator, { ...base, messages: start })
     const turn = [...start, { role: 'assistant', content: first.body.content }, user(result('toolu_1'))]
-    const second = await ask(simulator, { ...base, messages: turn })
+    const second = await postMessage(simulator, { ...base, messages: turn })
     const next = [...turn, { role: 'assistant', content: second.body.content }, user('thanks')]
-    const told = figuresOf(await ask(simulator, { ...base, messages: next }))
-    const { read, write5m } = figuresOf(second)
-    expect(told.read).toBe(keeps ? read + write5m : figuresOf(first).write5m)
+    const told = readUsageFigures(await postMessage(simulator, { ...base, messages: next }))
+    const { read, write5m } = readUsageFigures(second)
+    expect(told.read).toBe(keeps ? read + write5m : readUsageFigures(first).write5m)
   })
 
   it('stays while a turn with tool calls goes on', async () => {
@@ -52,13 +64,13 @@ describe('thinking of earlier turns', () => {
       ...MARK,
     }
     const start = [user(tokens(4_200))]
-    const first = await ask(simulator, { ...base, messages: start })
+    const first = await postMessage(simulator, { ...base, messages: start })
     const turn = [...start, { role: 'assistant', content: first.body.content }, user(result('toolu_1'))]
-    const second = await ask(simulator, { ...base, messages: turn })
+    const second = await postMessage(simulator, { ...base, messages: turn })
     expect(second.status).toBe(200)
     const third = [...turn, { role: 'assistant', content: second.body.content }, user(result('toolu_3'))]
-    const told = figuresOf(await ask(simulator, { ...base, messages: third }))
-    expect(told.read).toBe(figuresOf(second).read + figuresOf(second).write5m)
+    const told = readUsageFigures(await postMessage(simulator, { ...base, messages: third }))
+    expect(told.read).toBe(readUsageFigures(second).read + readUsageFigures(second).write5m)
   })
 })
 
@@ -66,17 +78,20 @@ describe('diagnostics', () => {
   const base = { messages: [user(text(tokens(600), MARK))] }
   it('does not know a request without diagnostics', async () => {
     const simulator = simulate()
-    const first = await ask(simulator, base)
-    const told = await ask(simulator, { ...base, diagnostics: { previous_message_id: first.body.id } })
+    const first = await postMessage(simulator, base)
+    const told = await postMessage(simulator, {
+      ...base,
+      diagnostics: { previous_message_id: first.body.id },
+    })
     expect(told.body.diagnostics).toEqual({ cache_miss_reason: { type: 'previous_message_not_found' } })
   })
 
   it('does not know a request of another workspace', async () => {
     const simulator = simulate()
-    const first = await ask(simulator, { ...base, diagnostics: { previous_message_id: null } })
+    const first = await postMessage(simulator, { ...base, diagnostics: { previous_message_id: null } })
     expect(first.body.diagnostics).toBeNull()
     const body = { ...base, diagnostics: { previous_message_id: first.body.id } }
-    const told = await ask(simulator, body, { headers: { 'anthropic-workspace-id': 'other' } })
+    const told = await postMessage(simulator, body, { headers: { 'anthropic-workspace-id': 'other' } })
     expect(told.body.diagnostics.cache_miss_reason.type).toBe('previous_message_not_found')
   })
 
@@ -87,8 +102,11 @@ describe('diagnostics', () => {
       assistant(tokens(500, second)),
       user('go'),
     ]
-    const first = await ask(simulator, { messages: turns('a'), diagnostics: { previous_message_id: null } })
-    const told = await ask(simulator, {
+    const first = await postMessage(simulator, {
+      messages: turns('a'),
+      diagnostics: { previous_message_id: null },
+    })
+    const told = await postMessage(simulator, {
       messages: turns('b'),
       diagnostics: { previous_message_id: first.body.id },
     })
@@ -119,8 +137,8 @@ describe('diagnostics', () => {
       ...edits,
       diagnostics: { previous_message_id: id },
     })
-    const first = await ask(simulator, body(null), asked)
-    const told = await ask(simulator, body(first.body.id), asked)
+    const first = await postMessage(simulator, body(null), asked)
+    const told = await postMessage(simulator, body(first.body.id), asked)
     expect(told.body.diagnostics).toBeNull()
   })
 })

@@ -1,20 +1,20 @@
 /** A table of requests, each with the text of its error. */
 import type { SimulatorOptions } from '@tidemark/simulator'
 import { expect, it } from 'vitest'
-import { type Asked, ask, simulate } from './ask.ts'
+import { postMessage, type RequestSettings, simulate } from './ask.ts'
 
-export interface RefusalRow {
+export interface RejectionRow {
   readonly name: string
   readonly body: object
-  readonly asked?: Asked
+  readonly asked?: RequestSettings
   readonly options?: SimulatorOptions
   /** The whole message, or its beginning; null if the request is accepted. */
   readonly says: string | null | RegExp
 }
 
-export function testRefusals(rows: readonly RefusalRow[], base: object = {}): void {
+export function testRejections(rows: readonly RejectionRow[], base: object = {}): void {
   it.each(rows)('$name', async ({ body, asked, options, says }) => {
-    const told = await ask(simulate(options), { ...base, ...body }, asked)
+    const told = await postMessage(simulate(options), { ...base, ...body }, asked)
     expect(told.status).toBe(says === null ? 200 : 400)
     if (says === null) return
     expect(told.body).toEqual({

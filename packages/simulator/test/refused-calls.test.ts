@@ -1,7 +1,7 @@
 /** Tool calls and results that do not match, with the text of each error. */
 import { describe } from 'vitest'
 import { assistant, call, result, TOOL, user } from './ask.ts'
-import { type RefusalRow, testRefusals } from './refusals.ts'
+import { type RejectionRow, testRejections } from './refusals.ts'
 
 const SEARCH = { type: 'web_search_20260318', name: 'web_search' }
 const search = (id: string): object => ({
@@ -16,7 +16,7 @@ const unanswered = (index: number, ids: string): string =>
 const unasked = (path: string, id: string): string =>
   `${path}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`
 
-const PAIRS: readonly RefusalRow[] = [
+const PAIRS: readonly RejectionRow[] = [
   {
     name: 'a call and its result',
     body: { messages: [user('x'), assistant(call('a')), user(result('a'))] },
@@ -81,7 +81,7 @@ const PAIRS: readonly RefusalRow[] = [
   },
 ]
 
-const SERVER_PAIRS: readonly RefusalRow[] = [
+const SERVER_PAIRS: readonly RejectionRow[] = [
   {
     name: 'a call and its result',
     body: { messages: [user('x'), assistant(search('s'), found('s'), 'y'), user('z')] },
@@ -122,9 +122,9 @@ const SERVER_PAIRS: readonly RefusalRow[] = [
 ]
 
 describe('calls and results', () => {
-  testRefusals(PAIRS, { tools: [TOOL] })
+  testRejections(PAIRS, { tools: [TOOL] })
 })
 
 describe('calls of the provider’s own tools', () => {
-  testRefusals(SERVER_PAIRS, { tools: [SEARCH] })
+  testRejections(SERVER_PAIRS, { tools: [SEARCH] })
 })

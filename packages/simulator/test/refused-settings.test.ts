@@ -1,14 +1,14 @@
 /** Settings, sizes and markers that are rejected, with the text of each error. */
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, call, MARK, MODEL, result, simulate, TOOL, text, user } from './ask.ts'
-import { type RefusalRow, testRefusals } from './refusals.ts'
+import { assistant, call, MARK, MODEL, postMessage, result, simulate, TOOL, text, user } from './ask.ts'
+import { type RejectionRow, testRejections } from './refusals.ts'
 
 const CONTEXT = { betas: ['context-management-2025-06-27'] }
 
 const ADAPTIVE = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
 const BUDGET = { thinking: { type: 'enabled', budget_tokens: 1_024 }, max_tokens: 2_000 }
 
-const THINKING: readonly RefusalRow[] = [
+const THINKING: readonly RejectionRow[] = [
   {
     name: 'a budget on a model without',
     body: { ...BUDGET, messages: [user('x')] },
@@ -97,7 +97,7 @@ const THINKING: readonly RefusalRow[] = [
   },
 ]
 
-const SIZES: readonly RefusalRow[] = [
+const SIZES: readonly RejectionRow[] = [
   {
     name: 'an answer too long',
     body: { max_tokens: 128_001, messages: [user('x')] },
@@ -175,11 +175,11 @@ const SIZES: readonly RefusalRow[] = [
 ]
 
 describe('thinking and tool choice', () => {
-  testRefusals(THINKING)
+  testRejections(THINKING)
 })
 
 describe('sizes, markers and edits', () => {
-  testRefusals(SIZES)
+  testRejections(SIZES)
 })
 
 describe('images', () => {
@@ -218,7 +218,7 @@ describe('images', () => {
     },
     { name: '101 on a larger model', body: many(101, 10), says: null },
   ])('$name', async ({ body, says }) => {
-    const told = await ask(simulate(), { model: MODEL, ...body })
+    const told = await postMessage(simulate(), { model: MODEL, ...body })
     expect(told.body.error?.message ?? null).toBe(says)
   })
 })

@@ -1,11 +1,11 @@
 /** The shape of a request, field by field, with the text of each error. */
 import { describe } from 'vitest'
 import { assistant, MARK, TOOL, text, user } from './ask.ts'
-import { type RefusalRow, testRefusals } from './refusals.ts'
+import { type RejectionRow, testRejections } from './refusals.ts'
 
 const OLD = { version: '2023-06-01' }
 
-const SHAPE: readonly RefusalRow[] = [
+const SHAPE: readonly RejectionRow[] = [
   {
     name: 'a field nobody knows',
     body: { messages: [user('x')], foo: 1 },
@@ -168,5 +168,5 @@ const SHAPE: readonly RefusalRow[] = [
 ]
 
 describe('the shape of a request', () => {
-  testRefusals(SHAPE)
+  testRejections(SHAPE)
 })

@@ -1,7 +1,7 @@
 /** Roles, order of messages and empty content, with the text of each error. */
 import { describe } from 'vitest'
 import { assistant, call, MARK, result, TOOL, text, user } from './ask.ts'
-import { type RefusalRow, testRefusals } from './refusals.ts'
+import { type RejectionRow, testRejections } from './refusals.ts'
 
 const SYSTEM = { role: 'system', content: 'be brief' }
 const SCOPED = { ...SYSTEM, clear_at: 'next_user_message' }
@@ -11,7 +11,7 @@ const PREFILL =
   'This model does not support assistant message prefill. The conversation must end with a user message.'
 const EMPTY = 'all messages must have non-empty content except for the optional final assistant message'
 
-const ROLES: readonly RefusalRow[] = [
+const ROLES: readonly RejectionRow[] = [
   { name: 'nobody speaks', body: { messages: [] }, says: 'messages: at least one message is required' },
   {
     name: 'messages of one role in a row',
@@ -82,7 +82,7 @@ const ROLES: readonly RefusalRow[] = [
   },
 ]
 
-const SYSTEM_MESSAGES: readonly RefusalRow[] = [
+const SYSTEM_MESSAGES: readonly RejectionRow[] = [
   { name: 'behind a user', body: { messages: [user('x'), SYSTEM] }, says: null },
   {
     name: 'before an answer',
@@ -181,9 +181,9 @@ const SYSTEM_MESSAGES: readonly RefusalRow[] = [
 ]
 
 describe('roles and content', () => {
-  testRefusals(ROLES)
+  testRejections(ROLES)
 })
 
 describe('system messages in mid-conversation', () => {
-  testRefusals(SYSTEM_MESSAGES)
+  testRejections(SYSTEM_MESSAGES)
 })

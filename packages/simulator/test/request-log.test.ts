@@ -1,6 +1,12 @@
-import { createSimulator, lineOf, manualClock, type RequestRecord, type Simulator } from '@tidemark/simulator'
+import {
+  createManualClock,
+  createSimulator,
+  formatRequestLine,
+  type RequestRecord,
+  type Simulator,
+} from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { ask, assistant, MARK, simulate, text, tokens, user } from './ask.ts'
+import { assistant, MARK, postMessage, simulate, text, tokens, user } from './ask.ts'
 
 describe('the request log', () => {
   const long = (mark: string): string => tokens(700, mark)
@@ -10,9 +16,12 @@ describe('the request log', () => {
   }
 
   it('shows for each request what the cache did and what it cost', async () => {
-    const simulator = createSimulator({ clock: manualClock(Date.UTC(2026, 10, 15)) })
-    await ask(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK))] })
-    await ask(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK), 'and?')] })
+    const simulator = createSimulator({ clock: createManualClock(Date.UTC(2026, 10, 15)) })
+    await postMessage(simulator, { model: 'claude-opus-5-5', messages: [user(text(long('a'), MARK))] })
+    await postMessage(simulator, {
+      model: 'claude-opus-5-5',
+      messages: [user(text(long('a'), MARK), 'and?')],
+    })
     const [first, second] = await seen(simulator)
     expect(first).toMatchObject({
       number: 1,
@@ -82,11 +91,11 @@ describe('the request log', () => {
       miss: { reason: 'no-breakpoint' },
     },
   ])('explains $name', async ({ first, second, wait = 0, miss }) => {
-    const clock = manualClock()
+    const clock = createManualClock()
     const simulator = simulate({ clock })
-    await ask(simulator, first)
+    await postMessage(simulator, first)
     await clock.advance(wait)
-    await ask(simulator, second)
+    await postMessage(simulator, second)
     const [, last] = await seen(simulator)
     expect(last?.cache?.miss).toMatchObject({ ...miss, comparedWith: 1 })
   })
@@ -94,18 +103,18 @@ describe('the request log', () => {
   it('explains two concurrent requests', async () => {
     const simulator = simulate()
     const prompt = { messages: [user(text(long('a'), MARK))] }
-    await Promise.all([ask(simulator, prompt), ask(simulator, prompt)])
+    await Promise.all([postMessage(simulator, prompt), postMessage(simulator, prompt)])
     const [, second] = await seen(simulator)
     expect(second?.cache?.miss?.reason).toBe('not-yet-written')
   })
 
   it('does not compare different conversations', async () => {
     const simulator = simulate()
-    await ask(simulator, {
+    await postMessage(simulator, {
       system: long('s'),
       messages: [user(text(long('a'), MARK)), assistant('x'), user('y')],
     })
-    await ask(simulator, {
+    await postMessage(simulator, {
       system: long('s'),
       messages: [user(text(long('b'), MARK)), assistant('z'), user('y')],
     })
@@ -116,13 +125,13 @@ describe('the request log', () => {
   it('shows rejected requests too, with one line each', async () => {
     const lines: string[] = []
     const simulator = simulate({
-      clock: manualClock(Date.UTC(2026, 10, 15)),
-      onRequest: (record) => lines.push(lineOf(record)),
+      clock: createManualClock(Date.UTC(2026, 10, 15)),
+      onRequest: (record) => lines.push(formatRequestLine(record)),
     })
-    await ask(simulator, { messages: [] })
-    await ask(simulator, { messages: [user(text(long('a'), MARK))] })
-    await ask(simulator, { messages: [user(text('a', MARK))] })
-    await ask(simulator, { messages: [user('a')] }, { path: '/v1/messages/count_tokens' })
+    await postMessage(simulator, { messages: [] })
+    await postMessage(simulator, { messages: [user(text(long('a'), MARK))] })
+    await postMessage(simulator, { messages: [user(text('a', MARK))] })
+    await postMessage(simulator, { messages: [user('a')] }, { path: '/v1/messages/count_tokens' })
     expect(lines).toEqual([
       '#1 00:00:00 claude-opus-5 400 invalid_request_error: messages: at least one message is required',
       '#2 00:00:00 claude-opus-5  1 msgs  read 0 wrote 704 input 0 → 1  end_turn  $0.0044',
@@ -143,7 +152,7 @@ describe('the request log', () => {
 
   it('keeps as many requests as configured', async () => {
     const simulator = simulate({ keepRequests: 2 })
-    for (const _ of [1, 2, 3]) await ask(simulator, { messages: [user('x')] })
+    for (const _ of [1, 2, 3]) await postMessage(simulator, { messages: [user('x')] })
     expect((await seen(simulator)).map(({ number }) => number)).toEqual([2, 3])
     const one = await simulator.fetch('http://simulator/_simulator/requests/3')
     expect(await one.json()).toMatchObject({ number: 3 })
@@ -161,11 +170,11 @@ describe('the control endpoints', () => {
     })
 
   it('advance the clock', async () => {
-    const simulator = simulate({ clock: manualClock() })
+    const simulator = simulate({ clock: createManualClock() })
     const prompt = { messages: [user(text(tokens(700), MARK))] }
-    await ask(simulator, prompt)
+    await postMessage(simulator, prompt)
     await control(simulator, '/clock', { advance_ms: 301_000 })
-    expect((await ask(simulator, prompt)).body.usage.cache_read_input_tokens).toBe(0)
+    expect((await postMessage(simulator, prompt)).body.usage.cache_read_input_tokens).toBe(0)
     expect((await control(simulator, '/clock', {})).status).toBe(400)
   })
 
@@ -174,7 +183,7 @@ describe('the control endpoints', () => {
     const told = await control(simulator, '/faults', { fault: { type: 'status', status: 503 }, skip: 1 })
     expect(await told.json()).toMatchObject({ waiting: [{ skip: 1 }] })
     const statuses = []
-    for (const _ of [1, 2, 3]) statuses.push((await ask(simulator, { messages: [user('x')] })).status)
+    for (const _ of [1, 2, 3]) statuses.push((await postMessage(simulator, { messages: [user('x')] })).status)
     expect(statuses).toEqual([200, 503, 200])
     expect((await control(simulator, '/faults', { type: 'nothing' })).status).toBe(400)
   })
@@ -182,8 +191,8 @@ describe('the control endpoints', () => {
   it('empty the cache', async () => {
     const simulator = simulate()
     const prompt = { messages: [user(text(tokens(700), MARK))] }
-    await ask(simulator, prompt)
+    await postMessage(simulator, prompt)
     await control(simulator, '/cache', undefined, 'DELETE')
-    expect((await ask(simulator, prompt)).body.usage.cache_read_input_tokens).toBe(0)
+    expect((await postMessage(simulator, prompt)).body.usage.cache_read_input_tokens).toBe(0)
   })
 })

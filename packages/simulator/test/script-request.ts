@@ -3,14 +3,19 @@ import type { Reply, Script } from '@tidemark/simulator'
 import type { Block, JsonObject, MessageParam } from '../src/protocol/api.ts'
 import type { ScriptContext, ScriptRequest } from '../src/scripts/script.ts'
 
-export interface Given extends Partial<Omit<ScriptRequest, 'messages'>> {
+export interface RequestOverrides extends Partial<Omit<ScriptRequest, 'messages'>> {
   readonly messages?: readonly MessageParam[]
   /** Short for one user message. */
   readonly says?: string
   readonly metadata?: JsonObject
 }
 
-export function request({ says = 'Hello', messages, metadata, ...rest }: Given = {}): ScriptRequest {
+export function request({
+  says = 'Hello',
+  messages,
+  metadata,
+  ...rest
+}: RequestOverrides = {}): ScriptRequest {
   const said = messages ?? [{ role: 'user' as const, content: says }]
   const model = rest.model ?? 'claude-opus-4-8'
   return {
@@ -32,17 +37,17 @@ export function context(given: Partial<ScriptContext> = {}): ScriptContext {
 }
 
 /** The text of a reply, without tool calls and thinking. */
-export function textOf({ blocks }: Reply): string {
+export function joinTexts({ blocks }: Reply): string {
   return blocks.map((block) => (block.type === 'text' ? String(block.text) : '')).join('')
 }
 
 /** Calls the script once and returns the text of its reply. */
-export async function said(
+export async function readReplyText(
   script: Script,
-  given: Given = {},
+  given: RequestOverrides = {},
   about: Partial<ScriptContext> = {},
 ): Promise<string> {
-  return textOf(await script(request(given), context(about)))
+  return joinTexts(await script(request(given), context(about)))
 }
 
 export function user(...content: readonly (string | Block)[]): MessageParam {

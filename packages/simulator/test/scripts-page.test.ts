@@ -6,10 +6,10 @@ import { describe, expect, it } from 'vitest'
 import { readScheduledFault } from '../src/faults/fault-schedule.ts'
 import { parseFault } from '../src/faults/parse-fault.ts'
 import type { MessageParam } from '../src/protocol/api.ts'
-import { listOf, readAll } from '../src/protocol/json-fields.ts'
+import { listReader, readValue } from '../src/protocol/json-fields.ts'
 import * as adversarial from '../src/scripts/adversarial-models.ts'
 import * as coding from '../src/scripts/coder.ts'
-import { namedScript } from '../src/scripts/named-scripts.ts'
+import { findNamedScript } from '../src/scripts/named-scripts.ts'
 import { parseScenario } from '../src/scripts/read-scenario.ts'
 import { playScenario } from '../src/scripts/scenario.ts'
 import * as summing from '../src/scripts/summarizer.ts'
@@ -116,7 +116,7 @@ describe('examples', () => {
 
   it('the scheduled faults can be read', () => {
     const [source = ''] = blocks('json')
-    expect(readAll(listOf(readScheduledFault), JSON.parse(source))).toEqual({
+    expect(readValue(listReader(readScheduledFault), JSON.parse(source))).toEqual({
       ok: true,
       value: [
         { fault: { type: 'status', status: 529 } },
@@ -155,7 +155,7 @@ describe('tables', () => {
       'coder?turns=40&resultTokens=2000',
     ]
     expect(
-      references.filter((reference) => !page.includes(`\`${reference}\``) || !namedScript(reference).ok),
+      references.filter((reference) => !page.includes(`\`${reference}\``) || !findNamedScript(reference).ok),
     ).toEqual([])
   })
 

@@ -1,12 +1,12 @@
 /** The built-in scripts in a simulator: their output is valid, cached, compacted and cut short. */
-import { createSimulator, manualClock, type Simulator } from '@tidemark/simulator'
+import { createManualClock, createSimulator, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import type { Block, MessageParam } from '../src/protocol/api.ts'
-import { ADVERSARY_NAMES, adversaries } from '../src/scripts/adversarial-models.ts'
+import { ADVERSARIES, ADVERSARY_NAMES } from '../src/scripts/adversarial-models.ts'
 import { createCoder } from '../src/scripts/coder.ts'
-import { callsOf, echo } from '../src/scripts/script.ts'
+import { echo, listToolCalls } from '../src/scripts/script.ts'
 import { withSummaries } from '../src/scripts/summarizer.ts'
-import { ask, type Told } from './ask.ts'
+import { postMessage, type TestResponse } from './ask.ts'
 
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 const SYSTEM = 'You are a careful programmer. '.repeat(120)
@@ -16,8 +16,8 @@ async function send(
   messages: readonly MessageParam[],
   more: object = {},
   headers: Readonly<Record<string, string>> = {},
-): Promise<Told> {
-  return ask(simulator, { max_tokens: 8_000, messages, ...more }, { headers })
+): Promise<TestResponse> {
+  return postMessage(simulator, { max_tokens: 8_000, messages, ...more }, { headers })
 }
 
 describe('the coder behind the simulator', () => {
@@ -31,12 +31,12 @@ describe('the coder behind the simulator', () => {
       cache_control: { type: 'ephemeral' },
     }
     let messages: readonly MessageParam[] = [{ role: 'user', content: 'Raise the limits.' }]
-    const told: Told[] = []
+    const told: TestResponse[] = []
     for (;;) {
       const answer = await send(simulator, messages, more)
       told.push(answer)
       const response: MessageParam = { role: 'assistant', content: answer.body.content }
-      const calls = callsOf(response)
+      const calls = listToolCalls(response)
       if (calls.length === 0) break
       messages = [
         ...messages,
@@ -58,7 +58,7 @@ describe('the coder behind the simulator', () => {
     let messages: readonly MessageParam[] = [{ role: 'user', content: 'Raise the limits.' }]
     for (let turn = 0; turn < 5; turn += 1) {
       const { body } = await send(simulator, messages, more)
-      const results = callsOf({ role: 'assistant', content: body.content }).map((call) =>
+      const results = listToolCalls({ role: 'assistant', content: body.content }).map((call) =>
         coder.toolResult(call),
       )
       messages = [
@@ -67,7 +67,7 @@ describe('the coder behind the simulator', () => {
         { role: 'user', content: results },
       ]
     }
-    const compacted = await ask(
+    const compacted = await postMessage(
       simulator,
       { max_tokens: 8_000, messages, ...more, compaction: { type: 'summarize' } },
       { betas },
@@ -77,7 +77,7 @@ describe('the coder behind the simulator', () => {
       { role: 'assistant', content: compacted.body.content },
       { role: 'user', content: 'Go on.' },
     ]
-    const next = await ask(simulator, { max_tokens: 8_000, messages: after, ...more }, { betas })
+    const next = await postMessage(simulator, { max_tokens: 8_000, messages: after, ...more }, { betas })
     const said = next.body.content.find(({ type }: Block) => type === 'text')
     expect(said?.text).toMatch(/^Step 6 of 24: /)
   })
@@ -87,9 +87,9 @@ describe('adversaries behind the simulator', () => {
   it.each(ADVERSARY_NAMES.filter((name) => name !== 'hang'))(
     '%s comes through as a response',
     async (name) => {
-      const simulator = createSimulator({ script: withSummaries(echo, adversaries[name]) })
+      const simulator = createSimulator({ script: withSummaries(echo, ADVERSARIES[name]) })
       const { status, body } = await send(simulator, [{ role: 'user', content: ASK }])
-      const expected = await adversaries[name](
+      const expected = await ADVERSARIES[name](
         {
           kind: 'message',
           instructions: null,
@@ -112,7 +112,7 @@ describe('adversaries behind the simulator', () => {
   )
 
   it('hangs until the client gives up', async () => {
-    const simulator = createSimulator({ script: adversaries.hang, clock: manualClock() })
+    const simulator = createSimulator({ script: ADVERSARIES.hang, clock: createManualClock() })
     const giveUp = new AbortController()
     const response = simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',

@@ -1,8 +1,8 @@
 /** HTTP: request and response headers, paths, bodies and rate limits. */
 import { gzipSync } from 'node:zlib'
-import { manualClock, type Simulator } from '@tidemark/simulator'
+import { createManualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { ask, MARK, MODEL, simulate, text, tokens, user } from './ask.ts'
+import { MARK, MODEL, postMessage, simulate, text, tokens, user } from './ask.ts'
 
 const HEADERS = { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'content-type': 'application/json' }
 
@@ -40,13 +40,13 @@ describe('authentication and version', () => {
 
   it('accepts only the given keys', async () => {
     const simulator = simulate({ accounts: { good: { organization: 'o', workspace: 'w' } } })
-    const told = await ask(simulator, { messages: [user('x')] }, { headers: { 'x-api-key': 'bad' } })
+    const told = await postMessage(simulator, { messages: [user('x')] }, { headers: { 'x-api-key': 'bad' } })
     expect(told).toMatchObject({
       status: 401,
       body: { error: { type: 'authentication_error', message: 'invalid x-api-key' } },
     })
     const elsewhere = { 'x-api-key': 'good', 'anthropic-workspace-id': 'other' }
-    expect((await ask(simulator, { messages: [user('x')] }, { headers: elsewhere })).status).toBe(403)
+    expect((await postMessage(simulator, { messages: [user('x')] }, { headers: elsewhere })).status).toBe(403)
   })
 })
 
@@ -134,10 +134,10 @@ describe('bodies', () => {
 describe('limits', () => {
   it('are reported in headers that count down', async () => {
     const simulator = simulate({
-      clock: manualClock(Date.UTC(2026, 10, 15, 12)),
+      clock: createManualClock(Date.UTC(2026, 10, 15, 12)),
       limits: { requests: 10, inputTokens: 10_000 },
     })
-    const { headers } = await ask(simulator, { messages: [user(tokens(3_000))] })
+    const { headers } = await postMessage(simulator, { messages: [user(tokens(3_000))] })
     expect(Object.fromEntries([...headers].filter(([name]) => name.startsWith('anthropic')))).toEqual({
       'anthropic-organization-id': 'org_simulated',
       'anthropic-workspace-id': 'wrkspc_simulated',
@@ -154,27 +154,27 @@ describe('limits', () => {
       'anthropic-ratelimit-tokens-remaining': '410000',
       'anthropic-ratelimit-tokens-reset': '2026-11-15T12:01:00Z',
     })
-    const second = await ask(simulator, { messages: [user('x')] })
+    const second = await postMessage(simulator, { messages: [user('x')] })
     expect(second.headers.get('anthropic-ratelimit-input-tokens-remaining')).toBe('7000')
   })
 
   it('are enforced if set, until the minute is over', async () => {
-    const clock = manualClock()
+    const clock = createManualClock()
     const simulator = simulate({ clock, limits: { requests: 1, enforced: true } })
-    expect((await ask(simulator, { messages: [user('x')] })).status).toBe(200)
+    expect((await postMessage(simulator, { messages: [user('x')] })).status).toBe(200)
     await clock.advance(20_000)
-    const told = await ask(simulator, { messages: [user('x')] })
+    const told = await postMessage(simulator, { messages: [user('x')] })
     expect([told.status, told.headers.get('retry-after')]).toEqual([429, '40'])
     await clock.advance(40_000)
-    expect((await ask(simulator, { messages: [user('x')] })).status).toBe(200)
+    expect((await postMessage(simulator, { messages: [user('x')] })).status).toBe(200)
   })
 
   it('do not count tokens read from the cache', async () => {
     const simulator = simulate({ limits: { inputTokens: 5_000 } })
     const prompt = { messages: [user(text(tokens(2_000), MARK))] }
-    await ask(simulator, prompt)
-    await ask(simulator, prompt)
-    const told = await ask(simulator, prompt)
+    await postMessage(simulator, prompt)
+    await postMessage(simulator, prompt)
+    const told = await postMessage(simulator, prompt)
     expect(told.headers.get('anthropic-ratelimit-input-tokens-remaining')).toBe('3000')
   })
 })
@@ -182,7 +182,7 @@ describe('limits', () => {
 describe('the answer', () => {
   it('stops at a stop sequence', async () => {
     const simulator = simulate({ script: () => ({ blocks: [{ type: 'text', text: 'one STOP two END' }] }) })
-    const { body } = await ask(simulator, { stop_sequences: ['END', 'STOP'], messages: [user('x')] })
+    const { body } = await postMessage(simulator, { stop_sequences: ['END', 'STOP'], messages: [user('x')] })
     expect(body).toMatchObject({
       content: [{ text: 'one ' }],
       stop_reason: 'stop_sequence',
@@ -192,7 +192,7 @@ describe('the answer', () => {
 
   it('is cut at max_tokens, between characters', async () => {
     const simulator = simulate({ script: () => ({ blocks: [{ type: 'text', text: 'ééééééé' }] }) })
-    const { body } = await ask(simulator, { max_tokens: 2, messages: [user('x')] })
+    const { body } = await postMessage(simulator, { max_tokens: 2, messages: [user('x')] })
     expect(body).toMatchObject({
       content: [{ text: 'éééé' }],
       stop_reason: 'max_tokens',
@@ -205,7 +205,7 @@ describe('the answer', () => {
       window: 100,
       script: () => ({ blocks: [{ type: 'text', text: 'x'.repeat(400) }] }),
     })
-    const { body } = await ask(simulator, { max_tokens: 200, messages: [user(tokens(56))] })
+    const { body } = await postMessage(simulator, { max_tokens: 200, messages: [user(tokens(56))] })
     expect(body).toMatchObject({
       stop_reason: 'model_context_window_exceeded',
       usage: { input_tokens: 60, output_tokens: 40 },
@@ -216,7 +216,7 @@ describe('the answer', () => {
     const simulator = simulate({
       script: () => ({ blocks: [{ type: 'tool_use', name: 'look', input: { at: 'x'.repeat(100) } }] }),
     })
-    const { body } = await ask(simulator, { max_tokens: 12, messages: [user('x')] })
+    const { body } = await postMessage(simulator, { max_tokens: 12, messages: [user('x')] })
     expect(body).toMatchObject({
       stop_reason: 'max_tokens',
       content: [{ type: 'tool_use', name: 'look', input: {} }],
@@ -229,7 +229,7 @@ describe('the answer', () => {
         throw new Error('out of ideas')
       },
     })
-    const told = await ask(simulator, { messages: [user('x')] })
+    const told = await postMessage(simulator, { messages: [user('x')] })
     expect(told).toMatchObject({
       status: 500,
       body: { error: { type: 'api_error', message: 'The script failed: out of ideas' } },
@@ -238,8 +238,11 @@ describe('the answer', () => {
 
   it('is the same in every run', async () => {
     const run = async () => {
-      const simulator = simulate({ clock: manualClock(), seed: 's' })
-      const told = [await ask(simulator, { messages: [user('x')] }), await ask(simulator, { messages: [] })]
+      const simulator = simulate({ clock: createManualClock(), seed: 's' })
+      const told = [
+        await postMessage(simulator, { messages: [user('x')] }),
+        await postMessage(simulator, { messages: [] }),
+      ]
       return told.map(({ body, headers }) => ({ body, headers: [...headers] }))
     }
     expect(await run()).toEqual(await run())
@@ -263,7 +266,7 @@ describe('thinking of a script', () => {
       types: ['text'],
     },
   ])('$name', async ({ body, types }) => {
-    const told = await ask(simulate({ script }), { messages: [user('x')], ...body })
+    const told = await postMessage(simulate({ script }), { messages: [user('x')], ...body })
     expect(told.body.content.map(({ type }: { type: string }) => type)).toEqual(types)
   })
 })

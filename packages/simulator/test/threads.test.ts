@@ -1,10 +1,21 @@
 /** Message threads: the server stores the conversation; each response can be continued once, within five minutes. */
-import { manualClock, type Simulator } from '@tidemark/simulator'
+import { createManualClock, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { type Asked, ask, assistant, MARK, MODEL, result, simulate, TOOL, type Told, user } from './ask.ts'
+import {
+  assistant,
+  MARK,
+  MODEL,
+  postMessage,
+  type RequestSettings,
+  result,
+  simulate,
+  type TestResponse,
+  TOOL,
+  user,
+} from './ask.ts'
 
 const BETA = 'message-threads-2026-08-12'
-const ASKED: Asked = { betas: [BETA] }
+const ASKED: RequestSettings = { betas: [BETA] }
 const CREATE = { thread: { type: 'create' } }
 const REQUEST = { system: 'You help.', tools: [TOOL] }
 
@@ -13,7 +24,11 @@ function on(id: string): object {
 }
 
 async function start(simulator: Simulator, more: object = {}): Promise<string> {
-  const { body } = await ask(simulator, { ...REQUEST, ...CREATE, messages: [user('hi')], ...more }, ASKED)
+  const { body } = await postMessage(
+    simulator,
+    { ...REQUEST, ...CREATE, messages: [user('hi')], ...more },
+    ASKED,
+  )
   return body.id
 }
 
@@ -21,15 +36,15 @@ describe('a thread', () => {
   it('continues with only the new messages', async () => {
     const simulator = simulate()
     const id = await start(simulator)
-    const told = await ask(simulator, { ...on(id), messages: [user('and?')] }, ASKED)
-    const whole = await ask(
+    const told = await postMessage(simulator, { ...on(id), messages: [user('and?')] }, ASKED)
+    const whole = await postMessage(
       simulator,
       { ...REQUEST, messages: [user('hi'), assistant('ok'), user('and?')] },
       ASKED,
     )
     expect(told.status).toBe(200)
     expect(told.body.usage).toEqual(whole.body.usage)
-    const next = await ask(simulator, { ...on(told.body.id), messages: [user('more')] }, ASKED)
+    const next = await postMessage(simulator, { ...on(told.body.id), messages: [user('more')] }, ASKED)
     expect(next.status).toBe(200)
   })
 
@@ -43,7 +58,7 @@ describe('a thread', () => {
       }),
     })
     const id = await start(simulator)
-    const told = await ask(simulator, { ...on(id), messages: [user(result('toolu_1'))] }, ASKED)
+    const told = await postMessage(simulator, { ...on(id), messages: [user(result('toolu_1'))] }, ASKED)
     expect(told.body.content).toEqual([{ type: 'text', text: 'done' }])
   })
 
@@ -51,21 +66,21 @@ describe('a thread', () => {
     const simulator = simulate()
     const long = 'word '.repeat(600)
     const id = await start(simulator, { ...MARK, messages: [user(long)] })
-    const told = await ask(simulator, { ...on(id), ...MARK, messages: [user('and?')] }, ASKED)
+    const told = await postMessage(simulator, { ...on(id), ...MARK, messages: [user('and?')] }, ASKED)
     expect(told.body.usage.cache_read_input_tokens).toBeGreaterThan(700)
   })
 
   it('expires five minutes after the last request', async () => {
-    const clock = manualClock()
+    const clock = createManualClock()
     const simulator = simulate({ clock })
     const id = await start(simulator)
     await clock.advance(299_000)
-    const second = await ask(simulator, { ...on(id), messages: [user('x')] }, ASKED)
+    const second = await postMessage(simulator, { ...on(id), messages: [user('x')] }, ASKED)
     await clock.advance(299_000)
-    const third = await ask(simulator, { ...on(second.body.id), messages: [user('x')] }, ASKED)
+    const third = await postMessage(simulator, { ...on(second.body.id), messages: [user('x')] }, ASKED)
     expect(third.status).toBe(200)
     await clock.advance(301_000)
-    const late = await ask(simulator, { ...on(third.body.id), messages: [user('x')] }, ASKED)
+    const late = await postMessage(simulator, { ...on(third.body.id), messages: [user('x')] }, ASKED)
     expect(late).toMatchObject({
       status: 404,
       body: { error: { type: 'not_found_error', details: { error_code: 'thread_not_found' } } },
@@ -74,10 +89,13 @@ describe('a thread', () => {
 })
 
 describe('what is rejected', () => {
-  const code = ({ status, body }: Told): readonly unknown[] => [status, body.error?.details?.error_code]
+  const code = ({ status, body }: TestResponse): readonly unknown[] => [
+    status,
+    body.error?.details?.error_code,
+  ]
 
   it('an unknown id', async () => {
-    const told = await ask(simulate(), { ...on('msg_x'), messages: [user('x')] }, ASKED)
+    const told = await postMessage(simulate(), { ...on('msg_x'), messages: [user('x')] }, ASKED)
     expect(code(told)).toEqual([404, 'thread_not_found'])
   })
 
@@ -85,17 +103,16 @@ describe('what is rejected', () => {
     const simulator = simulate()
     const id = await start(simulator)
     const headers = { 'anthropic-workspace-id': 'other' }
-    expect(code(await ask(simulator, { ...on(id), messages: [user('x')] }, { ...ASKED, headers }))).toEqual([
-      404,
-      'thread_not_found',
-    ])
+    expect(
+      code(await postMessage(simulator, { ...on(id), messages: [user('x')] }, { ...ASKED, headers })),
+    ).toEqual([404, 'thread_not_found'])
   })
 
   it('a second continuation', async () => {
     const simulator = simulate()
     const id = await start(simulator)
-    await ask(simulator, { ...on(id), messages: [user('x')] }, ASKED)
-    const told = await ask(simulator, { ...on(id), messages: [user('y')] }, ASKED)
+    await postMessage(simulator, { ...on(id), messages: [user('x')] }, ASKED)
+    const told = await postMessage(simulator, { ...on(id), messages: [user('y')] }, ASKED)
     expect(code(told)).toEqual([400, 'thread_already_continued'])
   })
 
@@ -103,7 +120,7 @@ describe('what is rejected', () => {
     const simulator = simulate()
     const id = await start(simulator)
     const both = await Promise.all(
-      ['x', 'y'].map((said) => ask(simulator, { ...on(id), messages: [user(said)] }, ASKED)),
+      ['x', 'y'].map((said) => postMessage(simulator, { ...on(id), messages: [user(said)] }, ASKED)),
     )
     expect(both.map(code)).toEqual([
       [200, undefined],
@@ -121,14 +138,18 @@ describe('what is rejected', () => {
   ])('$name', async ({ body }) => {
     const simulator = simulate()
     const id = await start(simulator)
-    const told = await ask(simulator, { model: MODEL, ...on(id), messages: [user('x')], ...body }, ASKED)
+    const told = await postMessage(
+      simulator,
+      { model: MODEL, ...on(id), messages: [user('x')], ...body },
+      ASKED,
+    )
     expect(code(told)).toEqual([400, 'thread_fingerprint_mismatch'])
   })
 
   it('other betas', async () => {
     const simulator = simulate()
     const id = await start(simulator)
-    const told = await ask(
+    const told = await postMessage(
       simulator,
       { ...on(id), messages: [user('x')] },
       { betas: [BETA, 'compact-2026-01-12'] },
@@ -139,7 +160,7 @@ describe('what is rejected', () => {
   it('context editing', async () => {
     const context_management = { edits: [{ type: 'clear_tool_uses_20250919' }] }
     const asked = { betas: [BETA, 'context-management-2025-06-27'] }
-    const told = await ask(
+    const told = await postMessage(
       simulate(),
       { ...REQUEST, ...CREATE, context_management, messages: [user('x')] },
       asked,
@@ -147,7 +168,7 @@ describe('what is rejected', () => {
     expect(code(told)).toEqual([400, 'thread_unsupported_request'])
     expect(told.body.error.details.unsupported).toEqual(['context_management'])
     const keep = { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] }
-    const fine = await ask(
+    const fine = await postMessage(
       simulate(),
       { ...REQUEST, ...CREATE, context_management: keep, messages: [user('x')] },
       asked,
@@ -163,7 +184,7 @@ describe('what is rejected', () => {
       }),
     })
     const id = await start(simulator)
-    expect((await ask(simulator, { ...on(id), messages: [user('x')] }, ASKED)).status).toBe(529)
-    expect((await ask(simulator, { ...on(id), messages: [user('x')] }, ASKED)).status).toBe(200)
+    expect((await postMessage(simulator, { ...on(id), messages: [user('x')] }, ASKED)).status).toBe(529)
+    expect((await postMessage(simulator, { ...on(id), messages: [user('x')] }, ASKED)).status).toBe(200)
   })
 })

@@ -4,175 +4,186 @@ export { REDACTED, redact, redactAll } from '@tidemark/core'
 export {
   compactLog,
   type UndoLogOptions,
-  type UndoneLog,
+  type UndoLogResult,
   type UndoPreview,
   type UndoReport,
   undoLog,
 } from './compact/compact-log.ts'
 export type {
-  CompactedLog,
   CompactionPreview,
   CompactionPrice,
   CompactionReport,
   CompactionStep,
   CompactLogOptions,
   CompactLogRefusal,
+  CompactLogResult,
   PlannedCompaction,
   Portion,
   WrittenLog,
 } from './compact/compact-report.ts'
 export {
-  outProblem,
-  type SessionWriting,
+  explainBadOutput,
   type WriteSessionOptions,
+  type WriteSessionResult,
   writeSession,
 } from './compact/write-log.ts'
 export {
-  type Chosen,
   chooseSession,
-  readSince,
-  rowMeant,
+  filterSince,
+  parseRowNumber,
+  parseSince,
+  type SessionChoice,
   SORT_KEYS,
   type SortKey,
-  shortIds,
-  since,
-  sortReports,
+  shortenIds,
+  sortSessions,
 } from './inspect/choose-session.ts'
 export {
   findNamedLogs,
-  type Inspection,
+  findRepository,
+  type InspectionResult,
   type InspectOptions,
   type InspectProgress,
   inspectFiles,
   type NamedLog,
-  repositoryOf,
-  type Total,
-  type Totals,
-  totalsOf,
-  type Unreadable,
+  type SpendingTotal,
+  type SpendingTotals,
+  sumSessions,
+  type UnreadableLog,
 } from './inspect/inspect-files.ts'
-export { type InspectRules, inspectLog } from './inspect/inspect-log.ts'
+export { type InspectLogOptions, inspectLog } from './inspect/inspect-log.ts'
 export type {
   AgentReport,
   BreakCause,
-  CacheBreak,
+  CacheLossCosts,
   CacheReport,
-  ClassPrice,
   ClearingCost,
-  ClearingFound,
-  CompactionFound,
+  ContentTokens,
   ContextCurve,
   ContextPoint,
-  DamagedPlace,
+  CostReport,
+  CostSummary,
+  DailySpending,
   EstimatorReport,
-  LargeItem,
-  MoneyLost,
-  MoneyReport,
-  MoneySpent,
+  LargeBlock,
+  LogDamage,
+  LoggedCacheBreak,
+  LoggedClearing,
+  LoggedCompaction,
   RepeatedRead,
   SessionReport,
-  Spending,
-  TokensByKind,
-  ToolShare,
+  TokenClassCost,
+  ToolTokens,
   UsageTotals,
 } from './inspect/report.ts'
-export { type DayOf, daysIn } from './inspect/spending.ts'
+export { createDayFormatter, type DayFormatter } from './inspect/spending.ts'
 export {
-  type ExportedLog,
   type ExportLogOptions,
   type ExportOutcome,
   exportLog,
-  exportToFile,
+  exportLogToFile,
+  type MarkdownExport,
 } from './logs/export-log.ts'
 export {
-  defaultPlaces,
+  defaultLogLocations,
   findDefaultLogs,
-  type LogPlace,
-  type PlaceVariables,
+  type LogEnvironment,
+  type LogLocation,
 } from './logs/find-logs.ts'
 export {
-  type Deletion,
-  deleteOwnSession,
-  findInOwnSessions,
-  listOwnSessions,
-  type OwnListing,
-  type OwnMatch,
-  type OwnSession,
+  type DeleteSessionOutcome,
+  deleteSession,
+  listSessions,
+  type SessionInfo,
+  type SessionListing,
+  type SessionMatch,
+  searchSessions,
 } from './logs/own-sessions.ts'
-export { type AgentLog, type ReadLog, type ReadOptions, readLog } from './logs/read-session.ts'
-export { type Repaired, type RepairOptions, type RepairOutcome, repairLog } from './logs/repair-log.ts'
-export { type AnthropicOptions, anthropic, type GivenPrices } from './models/anthropic.ts'
+export { type AgentLog, type LogContents, type ReadLogOptions, readLog } from './logs/read-session.ts'
+export { type RepairOptions, type RepairOutcome, type RepairReport, repairLog } from './logs/repair-log.ts'
+export { type AnthropicOptions, anthropic, type PriceOverrides } from './models/anthropic.ts'
 export { type AnthropicModelOptions, createAnthropicModel } from './models/anthropic-http.ts'
-export type { ConnectSettings, ModelChoice, Retry } from './models/model-choice.ts'
+export type { ConnectOptions, ModelChoice, RetryInfo } from './models/model-choice.ts'
 export { createDeadlines, systemClock, systemIds } from './platform/node-ports.ts'
-export { type Fate, type Processes, type ProcessMark, systemProcesses } from './platform/processes.ts'
 export {
-  type HitRates,
-  hitRatesOf,
-  type LifetimeFound,
+  type OwnerStatus,
+  type Processes,
+  type ProcessIdentity,
+  systemProcesses,
+} from './platform/processes.ts'
+export {
+  compareHitRates,
+  type DetectedCacheTtl,
+  type HitRateComparison,
   type ReplayedCall,
   replayTrace,
   type TraceReplay,
 } from './replay/replay-trace.ts'
 export {
-  isEventFree,
+  hasNoEvents,
+  type ReadTraceResult,
   readTrace,
   type Trace,
   type TraceCall,
   type TraceEvent,
-  type TracePiece,
-  type TraceReading,
+  type TraceInputBlock,
   type TraceUsage,
 } from './replay/trace.ts'
 export type { EventOf, EventStream, SessionEvent, SessionEventType } from './session/events.ts'
 export {
+  type AttachmentInput,
   assistant,
   attachment,
-  type Said,
-  type SaidAttachment,
-  type SaidMessage,
+  type Message,
+  type MessageInput,
   type ToolResultOptions,
   toolResult,
   user,
 } from './session/messages.ts'
-export type { NextOptions, NextOutcome, OpenCalls, ReadyRequest, RequestBody } from './session/next.ts'
-export type { Carriers, SessionPlace, TidemarkOptions } from './session/options.ts'
-export type { ActOptions, Busy, CompactOptions, PinOutcome, UndoOptions } from './session/rewrite.ts'
+export type { NextOptions, NextOutcome, ReadyRequest, RequestBody, UnansweredCalls } from './session/next.ts'
+export type { ContextSources, SessionLocation, TidemarkOptions } from './session/options.ts'
+export type {
+  BusyOutcome,
+  CompactOptions,
+  PinOutcome,
+  RewriteOptions,
+  UndoOptions,
+} from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
 export type { Session } from './session/session.ts'
-export type { Breakdown, ContextLeft, MessageShare, Share } from './session/status.ts'
-export type { SwitchOutcome, SwitchRefused } from './session/switch-model.ts'
+export type { ContextBreakdown, ContextRemaining, ContextShare, MessageShare } from './session/status.ts'
+export type { SwitchOutcome, SwitchRefusal } from './session/switch-model.ts'
 export { createTidemark, type OpenOptions, type Tidemark } from './session/tidemark.ts'
 export type {
-  GivenTools,
-  RunCall,
+  RunToolCall,
   Tool,
   ToolContext,
   ToolDefinitions,
+  ToolOptions,
   ToolOutput,
   Tools,
 } from './session/tools.ts'
-export { createDiskReader, type DiskCarriersOptions, diskCarriers } from './sources/disk-sources.ts'
+export { createDiskFileReader, type DiskSourcesOptions, diskSources } from './sources/disk-sources.ts'
 export { type BlobFolderOptions, createBlobFolder } from './storage/blob-folder.ts'
 export {
   createFileJournal,
-  createOneLogJournal,
+  createSingleLogJournal,
   type FileJournal,
   type FileJournalOptions,
 } from './storage/file-journal.ts'
 export {
   type DirectoryEntry,
   type FileFacts,
-  type FilePort,
-  nodeFiles,
+  type FileSystem,
+  nodeFileSystem,
   type OpenFile,
-  type OpenPurpose,
+  type OpenMode,
 } from './storage/file-system.ts'
-export type { Refusal } from './storage/journal-lock.ts'
+export type { LockedResult } from './storage/journal-lock.ts'
 export {
   blobsFolder,
   checkSessionId,
-  type HomeVariables,
+  type HomeEnvironment,
   isSessionId,
   type SessionPaths,
   sessionPaths,

@@ -4,20 +4,20 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { isAct } from '@tidemark/core'
+import { isRewriteBoundary } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { breaksOf } from '../src/inspect/cache-breaks.ts'
-import { type Call, callsOf, keyOf } from '../src/inspect/calls.ts'
-import type { CacheBreak } from '../src/inspect/report.ts'
+import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
+import { type LoggedCall, listCalls, responseKey } from '../src/inspect/calls.ts'
+import type { LoggedCacheBreak } from '../src/inspect/report.ts'
 import { readLog } from '../src/logs/read-session.ts'
 
 const folder = new URL('../../../../shared/transcripts/', import.meta.url)
 const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.jsonl.gz')) : []
 
 interface Found {
-  readonly breaks: readonly CacheBreak[]
-  readonly calls: readonly Call[]
+  readonly breaks: readonly LoggedCacheBreak[]
+  readonly calls: readonly LoggedCall[]
   /** Lines of responses that are the first behind a compaction or a clearing. */
   readonly behindActs: ReadonlySet<number>
 }
@@ -26,19 +26,19 @@ async function found(name: string): Promise<Found> {
   const log = await readLog(fileURLToPath(new URL(name, folder)))
   if (!log.ok) throw new Error(log.message)
   const records = log.records.map(({ record }) => record)
-  const calls = callsOf(records, { elsewhere: new Set() })
+  const calls = listCalls(records, { elsewhere: new Set() })
   const behindActs = new Set<number>()
   let isBehind = false
   for (const { record, line } of log.records) {
-    if (isAct(record)) isBehind = true
-    if (keyOf(record) === null || !isBehind) continue
+    if (isRewriteBoundary(record)) isBehind = true
+    if (responseKey(record) === null || !isBehind) continue
     behindActs.add(line)
     isBehind = false
   }
-  return { breaks: breaksOf(log, calls, modelCatalogue).cacheBreaks, calls, behindActs }
+  return { breaks: findCacheBreaks(log, calls, modelCatalogue).cacheBreaks, calls, behindActs }
 }
 
-function anew({ usage }: Call): number {
+function anew({ usage }: LoggedCall): number {
   return (usage?.input_tokens ?? 0) + (usage?.cache_creation_input_tokens ?? 0)
 }
 

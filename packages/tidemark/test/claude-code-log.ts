@@ -1,10 +1,10 @@
 /** A log of Claude Code for tests, told line by line, and what is found in it. */
 import type { Block, SessionRecord, Usage } from '@tidemark/core'
-import { modelCatalogue, type ReadRecord } from '@tidemark/wire'
-import { breaksOf } from '../src/inspect/cache-breaks.ts'
-import { callsOf } from '../src/inspect/calls.ts'
+import { type LogRecord, modelCatalogue } from '@tidemark/wire'
+import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
+import { listCalls } from '../src/inspect/calls.ts'
 import type { CacheReport } from '../src/inspect/report.ts'
-import type { ReadLog } from '../src/logs/read-session.ts'
+import type { LogContents } from '../src/logs/read-session.ts'
 
 export const MODEL: string = 'claude-opus-4-5-20251101'
 const START = Date.parse('2026-03-09T09:00:00.000Z')
@@ -13,7 +13,7 @@ export type Fields = { readonly [field: string]: unknown }
 
 /** A log in the making: each line a second after the one before, unless told otherwise. */
 export class LogBuilder {
-  readonly records: ReadRecord[] = []
+  readonly records: LogRecord[] = []
   seconds = 0
   read = 0
 
@@ -96,25 +96,25 @@ export function startLog(lifetime: '5m' | '1h' = '5m', fields: Fields = {}): Log
 }
 
 interface Others {
-  readonly agents?: ReadLog['agents']
+  readonly agents?: LogContents['agents']
   readonly elsewhere?: ReadonlySet<string>
-  readonly meta?: ReadLog['meta']
+  readonly meta?: LogContents['meta']
 }
 
 export function reportBreaks({ records }: LogBuilder, others: Others = {}): CacheReport {
   const { agents = [], elsewhere = new Set(), meta } = others
-  const own = callsOf(
+  const own = listCalls(
     records.map(({ record }) => record),
     { elsewhere },
   )
   const theirs = agents.flatMap(({ agent, records: said }) =>
-    callsOf(
+    listCalls(
       said.map(({ record }) => record),
       { elsewhere, agent },
     ),
   )
   const log = { records, agents, ...(meta === undefined ? {} : { meta }) }
-  return breaksOf(log, [...own, ...theirs], modelCatalogue)
+  return findCacheBreaks(log, [...own, ...theirs], modelCatalogue)
 }
 
 /** An answer that read nothing. */

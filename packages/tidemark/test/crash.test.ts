@@ -3,7 +3,7 @@ import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
 import { readAll } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readWhole } from '../src/storage/atomic-file.ts'
+import { readFileAtomic } from '../src/storage/atomic-file.ts'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 import { systemError } from '../src/testing/crash-file.ts'
 import {
@@ -118,7 +118,7 @@ function wholeBatches({ tried }: History, marks: readonly string[]): readonly st
 
 /** Lines of the log other than headers. */
 async function recordLines(files: CrashFileSystem): Promise<number> {
-  const text = Buffer.from((await readWhole(files, LOG))?.bytes ?? []).toString()
+  const text = Buffer.from((await readFileAtomic(files, LOG))?.bytes ?? []).toString()
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('{"type":"tidemark"')).length
 }
 

@@ -1,14 +1,14 @@
 /** A long generated session as units to append, and the problems of the request that a log of it leads to. */
 import {
-  advance,
+  appendRecord,
   createProfile,
-  emptySession,
-  emptyView,
+  emptyContextView,
+  emptySessionLog,
   flatten,
-  messagesOf,
   type NewRecord,
-  reduce,
   type SessionRecord,
+  toApiMessages,
+  updateContextView,
   validate,
 } from '@tidemark/core'
 import { choicesFrom, generateSession } from '@tidemark/core/testing'
@@ -36,13 +36,13 @@ const tools = [...own, { type: 'search_1', name: 'web_search' }]
 
 /** What a provider would refuse about the next request of a session with these records. */
 export function findRequestProblems(records: readonly SessionRecord[]): readonly unknown[] {
-  let session = emptySession()
-  let view = emptyView()
+  let session = emptySessionLog()
+  let view = emptyContextView()
   for (const record of records) {
-    session = reduce(session, record)
-    view = advance(view, session)
+    session = appendRecord(session, record)
+    view = updateContextView(view, session)
   }
-  const messages = messagesOf(flatten(view))
+  const messages = toApiMessages(flatten(view))
   return messages.length === 0
     ? []
     : validate({ model: 'model-a', max_tokens: 100, tools, messages }, profile)

@@ -1,11 +1,11 @@
 /** Logs built by hand, and their reports, for the tests of `inspect`. */
-import type { Content, SessionRecord, Usage } from '@tidemark/core'
+import type { MessageContent, SessionRecord, Usage } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { type LogFormat, modelCatalogue } from '@tidemark/wire'
 import { inspectLog } from '../src/inspect/inspect-log.ts'
 import type { SessionReport } from '../src/inspect/report.ts'
-import { daysIn } from '../src/inspect/spending.ts'
-import type { AgentLog, ReadLog } from '../src/logs/read-session.ts'
+import { createDayFormatter } from '../src/inspect/spending.ts'
+import type { AgentLog, LogContents } from '../src/logs/read-session.ts'
 
 export const MODEL = 'claude-opus-4-5-20251101'
 
@@ -29,7 +29,7 @@ export function usage(read: number, written: number, given: Partial<Usage> = {})
 export function addAnswer(
   builder: SessionBuilder,
   id: string,
-  content: Content,
+  content: MessageContent,
   given: AnswerFields = {},
 ): void {
   const { model = MODEL, requestId = `req-${id}`, usage: used } = given
@@ -43,7 +43,7 @@ export function addAnswer(
   builder.assistant(id, content, { message, requestId } as Parameters<SessionBuilder['assistant']>[2])
 }
 
-export const NO_META: ReadLog['meta'] = {
+export const NO_META: LogContents['meta'] = {
   sessionId: 'told',
   cwd: '/home/user/shop',
   project: 'shop',
@@ -62,14 +62,14 @@ export interface LogOptions {
   readonly seenCalls?: Set<string>
 }
 
-export function toReadRecords(records: readonly SessionRecord[]): ReadLog['records'] {
+export function toReadRecords(records: readonly SessionRecord[]): LogContents['records'] {
   return records.map((record, index) => ({ record, line: index + 1 }))
 }
 
 export function createLog(
   builder: SessionBuilder,
   { format = 'claude-code', agents = [] }: LogOptions = {},
-): ReadLog {
+): LogContents {
   const records = toReadRecords(builder.records)
   const file = {
     ok: true,
@@ -89,7 +89,11 @@ export function inspectSession(
   const builder = new SessionBuilder()
   tell(builder)
   const { seenCalls = new Set<string>() } = given
-  return inspectLog(createLog(builder, given), { catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls })
+  return inspectLog(createLog(builder, given), {
+    catalogue: modelCatalogue,
+    toDay: createDayFormatter('UTC'),
+    seenCalls,
+  })
 }
 
 export const read1 = {

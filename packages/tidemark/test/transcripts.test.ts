@@ -9,21 +9,21 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import {
   type AssistantRecord,
-  blocksOf,
+  buildContextView,
+  buildSessionLog,
   isCompactBoundary,
-  isKnown,
+  isKnownRecord,
   isMicrocompactBoundary,
   isToolResult,
   isToolUse,
   type KnownRecord,
+  readTypedText,
   SYNTHETIC_MODEL,
-  sessionOf,
-  typedText,
+  toBlocks,
   type Usage,
-  viewOf,
 } from '@tidemark/core'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type ReadLog, readLog } from '../src/logs/read-session.ts'
+import { type LogContents, readLog } from '../src/logs/read-session.ts'
 import { repairLog } from '../src/logs/repair-log.ts'
 
 interface Figures {
@@ -52,14 +52,14 @@ const figures: readonly Figures[] = isThere
   : []
 const title = isThere ? 'real logs' : 'real logs (skipped: ../shared/transcripts is absent)'
 
-async function read(file: string): Promise<ReadLog> {
+async function read(file: string): Promise<LogContents> {
   const log = await readLog(join(folder, file))
   if (!log.ok) throw new Error(log.message)
   return log
 }
 
-function knownIn(log: ReadLog): readonly KnownRecord[] {
-  return log.records.map(({ record }) => record).filter(isKnown)
+function knownIn(log: LogContents): readonly KnownRecord[] {
+  return log.records.map(({ record }) => record).filter(isKnownRecord)
 }
 
 /** What Claude Code wrote itself in the model's place was no call. */
@@ -76,12 +76,12 @@ function usagesIn(records: readonly KnownRecord[]): readonly Usage[] {
   return [...calls.values()]
 }
 
-function countedIn(log: ReadLog): object {
+function countedIn(log: LogContents): object {
   const records = knownIn(log)
   const usages = usagesIn(records)
   const sum = (field: string): number => usages.reduce((total, usage) => total + Number(usage[field] ?? 0), 0)
   const blocks = records.flatMap((record) =>
-    record.type === 'user' || record.type === 'assistant' ? blocksOf(record.message.content) : [],
+    record.type === 'user' || record.type === 'assistant' ? toBlocks(record.message.content) : [],
   )
   return {
     lines: log.lines,
@@ -89,7 +89,7 @@ function countedIn(log: ReadLog): object {
     calls: usages.length,
     toolCalls: new Set(blocks.filter(isToolUse).map(({ id }) => id)).size,
     toolResults: new Set(blocks.filter(isToolResult).map(({ tool_use_id: id }) => id)).size,
-    userMessages: records.filter((record) => typedText(record) !== null).length,
+    userMessages: records.filter((record) => readTypedText(record) !== null).length,
     models: [...new Set(records.filter(isResponse).map(({ message }) => message.model))],
     input: sum('input_tokens'),
     cacheRead: sum('cache_read_input_tokens'),
@@ -141,7 +141,7 @@ describe.skipIf(!isThere)(title, () => {
       const log = await read(file)
       expect(log.meta.contextWindow).toBe(window)
       const upTo = log.records.filter((read) => read.line <= line).map(({ record }) => record)
-      const entries = [...viewOf(sessionOf(upTo)).entries].map(({ record }) => record)
+      const entries = [...buildContextView(buildSessionLog(upTo)).entries].map(({ record }) => record)
       const shown = entries.flatMap((record) =>
         record.type === 'user' || record.type === 'assistant'
           ? [{ role: record.message.role, text: textOf(record.message.content) }]
@@ -164,22 +164,22 @@ describe.skipIf(!isThere)(title, () => {
       expect(repaired.ok && repaired.leftOut).toEqual([])
       const [before, after] = [await read(file), await readLog(out)]
       if (!after.ok) throw new Error(after.message)
-      const [was, is] = [before, after].map((log) => sessionOf(log.records.map(({ record }) => record)))
+      const [was, is] = [before, after].map((log) => buildSessionLog(log.records.map(({ record }) => record)))
       expect([...(is?.damage ?? [])]).toEqual([])
       expect(is && uuidsIn(is)).toEqual(was && uuidsIn(was))
     },
   )
 })
 
-function textOf(content: Parameters<typeof blocksOf>[0]): string {
-  return blocksOf(content)
+function textOf(content: Parameters<typeof toBlocks>[0]): string {
+  return toBlocks(content)
     .map(({ text }) => String(text ?? ''))
     .join('\n')
 }
 
 /** But for the answers that the repair added. */
-function uuidsIn(session: ReturnType<typeof sessionOf>): readonly string[] {
-  const records = [...viewOf(session).entries].map(({ record }) => record)
+function uuidsIn(session: ReturnType<typeof buildSessionLog>): readonly string[] {
+  const records = [...buildContextView(session).entries].map(({ record }) => record)
   const own = records.filter(
     (record) => !JSON.stringify(record).includes('was interrupted and returned no result'),
   )

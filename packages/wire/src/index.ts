@@ -1,22 +1,34 @@
 /** The public names of the codecs, the model catalogue and the log readers. */
 
-export { type BodyProblem, fromBody } from './anthropic/decode-request.ts'
-export { overflowOfReply, toFailure } from './anthropic/failure.ts'
-export { type Credentials, fromHeaders, type RequestHead, toHeaders } from './anthropic/headers.ts'
-export { type GrowingRequest, growingText, growRequest } from './anthropic/incremental-request.ts'
-export { eventsOf, every, framesOf, toFrames } from './anthropic/reply-frames.ts'
+export { type BodyProblem, decodeRequest } from './anthropic/decode-request.ts'
+export { detectReplyOverflow, toAnthropicFailure } from './anthropic/failure.ts'
 export {
-  bodyText,
+  type Credentials,
+  fromRequestHeaders,
+  type RequestHeaderFields,
+  toRequestHeaders,
+} from './anthropic/headers.ts'
+export { extendRequest, type IncrementalRequest, joinRequestText } from './anthropic/incremental-request.ts'
+export { encodeReplyFrames, replyToEvents, splitEvery, toSseFrames } from './anthropic/reply-frames.ts'
+export {
   type EncodedRequest,
-  type EncodeOptions,
+  type EncodeRequestOptions,
+  type ExactTexts,
   encodeRequest,
-  type RawTexts,
+  joinBodyText,
 } from './anthropic/request.ts'
-export { fromResponse, toResponse } from './anthropic/response.ts'
-export { byteStart, endBytes, endReply, fromBytes, fromFrame, streamStart } from './anthropic/stream.ts'
+export { decodeResponse, encodeResponse } from './anthropic/response.ts'
+export {
+  finishBytes,
+  finishReply,
+  initialByteStreamState,
+  initialStreamState,
+  stepBytes,
+  stepFrame,
+} from './anthropic/stream.ts'
 export {
   type Catalogue,
-  catalogueOf,
+  createCatalogue,
   type FoundModel,
   lookUpModel,
   modelCatalogue,
@@ -26,45 +38,45 @@ export { FITTED_FROM, type FittedConstants } from './catalogue/estimator-constan
 export {
   CLAUDE_CODE_REMINDER,
   estimatorWeights,
-  fittedWeights,
   type ReminderRule,
+  weightsFromConstants,
 } from './catalogue/estimator-weights.ts'
 export {
   type CacheFacts,
-  type Capabilities,
-  type Doubt,
+  type CacheLifetime,
+  type ModelCapabilities,
   type ModelEntry,
-  pricesOn,
+  pricesAtDate,
   type ThinkingFacts,
   type ThinkingMode,
   TOKENIZER_FAMILIES,
   type TokenizerFamily,
-  type Ttl,
+  type UncertainField,
 } from './catalogue/model-entry.ts'
-export { failureOfThrown } from './failure/classify-failure.ts'
+export { failureFromException } from './failure/classify-failure.ts'
 export { findOverflow, findSilentOverflow } from './failure/overflow.ts'
 export {
   decodeSse,
   decodeSseText,
-  encodeComment,
-  encodeFrame,
-  endSse,
-  type Frame,
-  type SseEnd,
+  encodeSseComment,
+  encodeSseFrame,
+  finishSse,
+  initialSseState,
+  type SseFrame,
+  type SseRemainder,
   type SseState,
-  sseStart,
 } from './http/sse.ts'
-export { given } from './optional-fields.ts'
-export { type AnthropicVersion, profileFor } from './profiles/provider-profile.ts'
-export { createLogReader, detectFormat, formatOfLine } from './readers/log-format.ts'
+export { omitUndefined } from './optional-fields.ts'
+export { type AnthropicVersion, createProviderProfile } from './profiles/provider-profile.ts'
+export { createLogReader, detectFormat, detectLineFormat } from './readers/log-format.ts'
 export {
-  createDamageNotes,
-  type DamageNotes,
-  inLineOrder,
+  createDamageCollector,
+  type DamageCollector,
+  type LogEnd,
   type LogFormat,
   type LogMeta,
   type LogReader,
-  type ReadEnd,
-  type ReadRecord,
+  type LogRecord,
+  mergeInLineOrder,
 } from './readers/log-reader.ts'
 export { claudeCodeReminder, isClaudeCodeRestart } from './readers/record-reader.ts'

@@ -1,6 +1,6 @@
 /** Generators of JSON texts, blocks, replies and payloads, unusual ones included. */
 import type { Block, Json, JsonObject, Payload, Reply } from '@tidemark/core'
-import { survives } from '@tidemark/core'
+import { survivesRoundTrip } from '@tidemark/core'
 import fc from 'fast-check'
 
 /** Keys that parsing reorders, numbers it cannot represent, and plain ones. */
@@ -39,37 +39,37 @@ export const objectText: fc.Arbitrary<string> = jsonText.map(
   (text) => `{"10":${text},"2":[${text}],"x":${text}}`,
 )
 
-export interface Written {
+export interface WrittenBlock {
   readonly block: Block
   readonly raw?: string
 }
 
 /** A block from its text, with `raw` only if parsing and stringifying would change it. */
-function written(text: string): Written {
+function toWrittenBlock(text: string): WrittenBlock {
   const block: Block = JSON.parse(text)
-  return survives(text) ? { block } : { block, raw: text }
+  return survivesRoundTrip(text) ? { block } : { block, raw: text }
 }
 
 const words = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 30 }),
   fc.constant('I’ll look.\nThen 👩‍👩‍👧 fix it.'),
 )
-const quoted = words.map((text) => JSON.stringify(text))
+const quotedText = words.map((text) => JSON.stringify(text))
 
-export const replyBlock: fc.Arbitrary<Written> = fc
+export const replyBlock: fc.Arbitrary<WrittenBlock> = fc
   .oneof(
-    quoted.map((text) => `{"type":"text","text":${text}}`),
+    quotedText.map((text) => `{"type":"text","text":${text}}`),
     fc
-      .tuple(quoted, fc.array(objectText, { maxLength: 2 }))
+      .tuple(quotedText, fc.array(objectText, { maxLength: 2 }))
       .map(([text, cited]) => `{"type":"text","text":${text},"citations":[${cited.join(',')}]}`),
     fc
-      .tuple(quoted, jsonText)
+      .tuple(quotedText, jsonText)
       .map(([text, extra]) => `{"type":"text","note":${extra},"text":${text},"citations":null}`),
     fc
-      .tuple(quoted, quoted)
+      .tuple(quotedText, quotedText)
       .map(([text, signature]) => `{"type":"thinking","thinking":${text},"signature":${signature}}`),
-    quoted.map((signature) => `{"type":"thinking","thinking":"","signature":${signature}}`),
-    quoted.map((data) => `{"type":"redacted_thinking","data":${data}}`),
+    quotedText.map((signature) => `{"type":"thinking","thinking":"","signature":${signature}}`),
+    quotedText.map((data) => `{"type":"redacted_thinking","data":${data}}`),
     fc
       .tuple(fc.constantFrom('tool_use', 'server_tool_use', 'mcp_tool_use'), objectText)
       .map(([type, input]) => `{"type":"${type}","id":"toolu_1","name":"read","input":${input}}`),
@@ -77,14 +77,14 @@ export const replyBlock: fc.Arbitrary<Written> = fc
     objectText.map(
       (content) => `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[${content}]}`,
     ),
-    quoted.map(
+    quotedText.map(
       (content) => `{"type":"compaction","content":${content},"encrypted_content":null,"signature":"c2ln"}`,
     ),
-    quoted.map((content) => `{"type":"compaction","content":${content},"encrypted_content":"ZW5j"}`),
+    quotedText.map((content) => `{"type":"compaction","content":${content},"encrypted_content":"ZW5j"}`),
     fc.constant('{"type":"compaction","content":null,"encrypted_content":null}'),
     objectText.map((value) => `{"type":"next_year_block","value":${value}}`),
   )
-  .map(written)
+  .map(toWrittenBlock)
 
 const count = fc.nat(1_000_000)
 const usage = fc.record(
@@ -105,7 +105,7 @@ const usage = fc.record(
   { requiredKeys: ['input_tokens', 'output_tokens'] },
 )
 
-const late = fc.record(
+const lateFields = fc.record(
   {
     stop_details: fc.option(fc.record({ type: fc.constant('refusal') })),
     context_management: fc.option(
@@ -127,7 +127,7 @@ export const reply: fc.Arbitrary<Reply> = fc
   .record({
     blocks: fc.array(replyBlock, { maxLength: 5 }),
     usage,
-    late,
+    late: lateFields,
     stop: fc.constantFrom(
       'end_turn',
       'tool_use',
@@ -156,7 +156,7 @@ export const reply: fc.Arbitrary<Reply> = fc
 
 const marker = fc.constantFrom<Json>({ type: 'ephemeral' }, { type: 'ephemeral', ttl: '1h' })
 const plainJson = fc.jsonValue({ maxDepth: 2 }).map((value): Json => JSON.parse(JSON.stringify(value)))
-const marked = fc.option(marker, { nil: undefined })
+const optionalMarker = fc.option(marker, { nil: undefined })
 
 function withMarker(block: Block, cache_control: Json | undefined): Block {
   return cache_control === undefined ? block : { ...block, cache_control }
@@ -165,20 +165,22 @@ function withMarker(block: Block, cache_control: Json | undefined): Block {
 const plainBlock: fc.Arbitrary<Block> = fc.oneof(
   words.map((text) => ({ type: 'text', text })),
   plainJson.map((input) => ({ type: 'tool_use', id: 'toolu_1', name: 'read', input })),
-  fc.tuple(words, marked).map(([text, nested]) => ({
+  fc.tuple(words, optionalMarker).map(([text, nested]) => ({
     type: 'tool_result',
     tool_use_id: 'toolu_1',
     content: [withMarker({ type: 'text', text }, nested)],
   })),
   plainJson.map((value) => ({ type: 'next_year_block', value, cache_control_like: true })),
 )
-const block = fc.tuple(plainBlock, marked).map(([each, cache]) => withMarker(each, cache))
+const block = fc.tuple(plainBlock, optionalMarker).map(([each, cache]) => withMarker(each, cache))
 
-const tool: fc.Arbitrary<JsonObject> = fc.tuple(fc.string({ maxLength: 8 }), marked).map(([name, cache]) => ({
-  name,
-  input_schema: { type: 'object' },
-  ...(cache === undefined ? {} : { cache_control: cache }),
-}))
+const tool: fc.Arbitrary<JsonObject> = fc
+  .tuple(fc.string({ maxLength: 8 }), optionalMarker)
+  .map(([name, cache]) => ({
+    name,
+    input_schema: { type: 'object' },
+    ...(cache === undefined ? {} : { cache_control: cache }),
+  }))
 
 const content = fc.oneof(words, fc.array(block, { maxLength: 4 }))
 const message = fc.oneof(

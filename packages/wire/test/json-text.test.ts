@@ -1,12 +1,12 @@
 import {
-  elementsOf,
-  memberOf,
-  membersOf,
-  objectText,
-  rawBlocksIn,
-  rawUnlessSurvives,
-  readJson,
-  survives,
+  findMember,
+  findRawBlocks,
+  formatObject,
+  keepIfUnstable,
+  parseJson,
+  splitElements,
+  splitMembers,
+  survivesRoundTrip,
   withMember,
 } from '@tidemark/core'
 import fc from 'fast-check'
@@ -32,15 +32,15 @@ describe('survives', () => {
     ['0.1', true],
     ['{', false],
   ])('%s: %s', (text, expected) => {
-    expect(survives(text)).toBe(expected)
+    expect(survivesRoundTrip(text)).toBe(expected)
   })
 
   it('is the same rule as for lines of a log', () => {
     fc.assert(
       fc.property(jsonText, (text) => {
         const block = `{"type":"x","value":${text}}`
-        const raw = rawUnlessSurvives(block)
-        expect(rawBlocksIn(`{"message":{"content":[${block}]}}`)).toEqual(
+        const raw = keepIfUnstable(block)
+        expect(findRawBlocks(`{"message":{"content":[${block}]}}`)).toEqual(
           raw === undefined ? [] : [{ index: 0, text: raw }],
         )
       }),
@@ -51,7 +51,7 @@ describe('survives', () => {
 
 describe('taking apart', () => {
   it('gives members in the order they were written, each of a duplicate', () => {
-    expect(membersOf(' {"10" : "a}\\"" , "2":[1, {"x":2}],"10":-1.50 } ')).toEqual([
+    expect(splitMembers(' {"10" : "a}\\"" , "2":[1, {"x":2}],"10":-1.50 } ')).toEqual([
       { key: '10', text: '"a}\\""' },
       { key: '2', text: '[1, {"x":2}]' },
       { key: '10', text: '-1.50' },
@@ -59,28 +59,28 @@ describe('taking apart', () => {
   })
 
   it('gives elements', () => {
-    expect(elementsOf('[ 1 ,"]", [ ] ,{"a":[]}]')).toEqual(['1', '"]"', '[ ]', '{"a":[]}'])
-    expect([elementsOf('[]'), elementsOf('[ ]')]).toEqual([[], []])
+    expect(splitElements('[ 1 ,"]", [ ] ,{"a":[]}]')).toEqual(['1', '"]"', '[ ]', '{"a":[]}'])
+    expect([splitElements('[]'), splitElements('[ ]')]).toEqual([[], []])
   })
 
   it('takes the last member of a name, as a parser does', () => {
-    expect([memberOf('{"a":1,"a":2}', 'a'), memberOf('{}', 'a')]).toEqual(['2', undefined])
+    expect([findMember('{"a":1,"a":2}', 'a'), findMember('{}', 'a')]).toEqual(['2', undefined])
   })
 
   it('goes as deep as the text does', () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
-    expect(memberOf(`{"a":${deep},"b":1}`, 'b')).toBe('1')
+    expect(findMember(`{"a":${deep},"b":1}`, 'b')).toBe('1')
   })
 
   it('keeps a replaced member once', () => {
-    const members = membersOf('{"a":1,"b":2,"a":3}')
-    expect(objectText(withMember(members, 'a', '4'))).toBe('{"b":2,"a":4}')
-    expect(objectText(withMember(members, 'c', '5'))).toBe('{"a":1,"b":2,"a":3,"c":5}')
+    const members = splitMembers('{"a":1,"b":2,"a":3}')
+    expect(formatObject(withMember(members, 'a', '4'))).toBe('{"b":2,"a":4}')
+    expect(formatObject(withMember(members, 'c', '5'))).toBe('{"a":1,"b":2,"a":3,"c":5}')
   })
 })
 
 describe('readJson', () => {
   it('distinguishes null from invalid JSON', () => {
-    expect([readJson('null'), readJson('nul')]).toEqual([null, undefined])
+    expect([parseJson('null'), parseJson('nul')]).toEqual([null, undefined])
   })
 })

@@ -1,7 +1,7 @@
 /** Builds Codex rollouts for tests, line by line, and describes what a reader makes of them. */
 import type { Damage, SessionRecord, UserRecord } from '@tidemark/core'
 import { createLogReader } from '../src/readers/log-format.ts'
-import type { LogFormat, LogMeta, ReadRecord } from '../src/readers/log-reader.ts'
+import type { LogFormat, LogMeta, LogRecord } from '../src/readers/log-reader.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 
@@ -66,24 +66,24 @@ function usage({ input, cached = 0, output }: Tokens): Payload {
   }
 }
 
-export interface Read {
-  readonly records: readonly ReadRecord[]
+export interface ReadLogResult {
+  readonly records: readonly LogRecord[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
 }
 
-export function readAll(lines: readonly string[], format: LogFormat = 'codex'): Read {
+export function readAll(lines: readonly string[], format: LogFormat = 'codex'): ReadLogResult {
   const reader = createLogReader(format)
-  const records = lines.flatMap((text) => reader.line(text))
-  const { records: last, ...end } = reader.end()
+  const records = lines.flatMap((text) => reader.readLine(text))
+  const { records: last, ...end } = reader.finish()
   return { records: [...records, ...last], ...end }
 }
 
 /** One line for each record: its line number, type, content, and the response it is part of. */
-export function told(read: readonly ReadRecord[]): readonly string[] {
+export function describeRecords(read: readonly LogRecord[]): readonly string[] {
   const responses: string[] = []
   return read.flatMap(({ record, line: at }) => {
-    const said = saidIn(record)
+    const said = describeRecord(record)
     if (said === null) return []
     if (record.type !== 'assistant') return [`${at} ${said}`]
     const { message: answer } = record as SessionRecord & {
@@ -94,7 +94,7 @@ export function told(read: readonly ReadRecord[]): readonly string[] {
   })
 }
 
-function saidIn(record: SessionRecord): string | null {
+function describeRecord(record: SessionRecord): string | null {
   if (record.type === 'system') return 'boundary'
   if (record.type !== 'user' && record.type !== 'assistant') return null
   const { message: said, isMeta, isCompactSummary } = record as UserRecord

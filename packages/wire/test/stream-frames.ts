@@ -1,21 +1,21 @@
 /** Short ways to write the frames of a stream, and to decode them. */
 import type { ReplyEvent } from '@tidemark/core'
-import { endReply, fromFrame, streamStart } from '../src/anthropic/stream.ts'
-import type { Frame } from '../src/http/sse.ts'
+import { finishReply, initialStreamState, stepFrame } from '../src/anthropic/stream.ts'
+import type { SseFrame } from '../src/http/sse.ts'
 
-export function frame(data: object): Frame {
+export function frame(data: object): SseFrame {
   return { event: String(Reflect.get(data, 'type')), data: JSON.stringify(data) }
 }
 
-export function decode(frames: readonly Frame[]): readonly ReplyEvent[] {
-  let state = streamStart
+export function decode(frames: readonly SseFrame[]): readonly ReplyEvent[] {
+  let state = initialStreamState
   const events: ReplyEvent[] = []
   for (const each of frames) {
-    const [next, news] = fromFrame(state, each)
+    const [next, news] = stepFrame(state, each)
     state = next
     events.push(...news)
   }
-  return [...events, ...endReply(state)[1]]
+  return [...events, ...finishReply(state)[1]]
 }
 
 export const head = {
@@ -37,16 +37,16 @@ export const START = frame({ type: 'message_start', message: head })
 export const STOP = frame({ type: 'message_stop' })
 export const PING = frame({ type: 'ping' })
 
-export function start(index: number, block: object): Frame {
+export function start(index: number, block: object): SseFrame {
   return frame({ type: 'content_block_start', index, content_block: block })
 }
-export function delta(index: number, change: object): Frame {
+export function delta(index: number, change: object): SseFrame {
   return frame({ type: 'content_block_delta', index, delta: change })
 }
-export function stop(index: number): Frame {
+export function stop(index: number): SseFrame {
   return frame({ type: 'content_block_stop', index })
 }
-export function ending(fields: object, more: object = {}): Frame {
+export function ending(fields: object, more: object = {}): SseFrame {
   return frame({ type: 'message_delta', delta: fields, usage: { output_tokens: 42 }, ...more })
 }
 

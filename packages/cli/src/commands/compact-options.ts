@@ -1,7 +1,7 @@
 /** Options of `tidemark compact`, and which of them exclude each other. */
 import type { Terminal } from '../terminal.ts'
 
-export interface CompactChoices {
+export interface CompactCommandOptions {
   readonly at?: string
   readonly from?: string
   readonly upTo?: string
@@ -22,9 +22,9 @@ export interface CompactChoices {
   readonly json?: boolean
 }
 
-type Check = (choices: CompactChoices, env: Terminal['env']) => string | null
+type OptionCheck = (choices: CompactCommandOptions, env: Terminal['env']) => string | null
 
-const ABOUT_SUMMARIES: readonly (keyof CompactChoices)[] = [
+const SUMMARY_OPTIONS: readonly (keyof CompactCommandOptions)[] = [
   'at',
   'from',
   'upTo',
@@ -33,7 +33,7 @@ const ABOUT_SUMMARIES: readonly (keyof CompactChoices)[] = [
   'ledger',
 ]
 
-const CHECKS: readonly Check[] = [
+const OPTION_CHECKS: readonly OptionCheck[] = [
   ({ from, upTo }) =>
     from !== undefined && upTo !== undefined
       ? '--from and --up-to exclude each other: give one of them.'
@@ -42,8 +42,8 @@ const CHECKS: readonly Check[] = [
     dryRun === true && output !== undefined ? '--dry-run and -o exclude each other: give one of them.' : null,
   (choices) => {
     const isUndo = choices.undo !== undefined
-    const other = isUndo ? ABOUT_SUMMARIES.find((name) => choices[name] !== undefined) : undefined
-    return other === undefined ? null : `--undo cannot be combined with ${flagOf(other)}.`
+    const other = isUndo ? SUMMARY_OPTIONS.find((name) => choices[name] !== undefined) : undefined
+    return other === undefined ? null : `--undo cannot be combined with ${toFlag(other)}.`
   },
   ({ baseUrl, summarizer }) =>
     baseUrl !== undefined && summarizer === 'local' ? '--base-url needs --summarizer model.' : null,
@@ -52,22 +52,22 @@ const CHECKS: readonly Check[] = [
       ? `--base-url must be an http or https URL, not ${baseUrl}.`
       : null,
   ({ summarizer, undo }, env) =>
-    summarizer === 'model' && undo === undefined && !hasKey(env)
+    summarizer === 'model' && undo === undefined && !hasApiKey(env)
       ? '--summarizer model needs a key: set ANTHROPIC_API_KEY (any text for tidemark simulate).'
       : null,
   ({ instructions }) => (instructions?.trim() === '' ? '--instructions is empty.' : null),
 ]
 
 /** One sentence on the first conflict; null if there is none. */
-export function wrongChoice(choices: CompactChoices, env: Terminal['env']): string | null {
-  for (const check of CHECKS) {
+export function findOptionConflict(choices: CompactCommandOptions, env: Terminal['env']): string | null {
+  for (const check of OPTION_CHECKS) {
     const conflict = check(choices, env)
     if (conflict !== null) return conflict
   }
   return null
 }
 
-function flagOf(name: keyof CompactChoices): string {
+function toFlag(name: keyof CompactCommandOptions): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
@@ -75,6 +75,6 @@ function isUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }
 
-function hasKey(env: Terminal['env']): boolean {
+function hasApiKey(env: Terminal['env']): boolean {
   return [env.ANTHROPIC_API_KEY, env.ANTHROPIC_AUTH_TOKEN].some((key) => key !== undefined && key !== '')
 }

@@ -1,13 +1,13 @@
 /** Every command with its arguments, options and help. Commands that need the simulator or the engine load on demand. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { readSince, SORT_KEYS } from 'tidemark'
+import { parseSince, SORT_KEYS } from 'tidemark'
 import type { Terminal } from '../terminal.ts'
-import type { CompactChoices } from './compact-options.ts'
-import { type ExportChoices, exportSession } from './export.ts'
-import { type InspectChoices, inspect } from './inspect.ts'
-import { type RepairChoices, repair } from './repair.ts'
-import { deleteSessions, findSessions, listSessions } from './sessions.ts'
-import type { SimulateChoices } from './simulate.ts'
+import type { CompactCommandOptions } from './compact-options.ts'
+import { type ExportCommandOptions, exportSession } from './export.ts'
+import { type InspectCommandOptions, inspect } from './inspect.ts'
+import { type RepairCommandOptions, repair } from './repair.ts'
+import { deleteSessions, findSessions, printSessionList } from './sessions.ts'
+import type { SimulateCommandOptions } from './simulate.ts'
 import { start } from './start.ts'
 
 /** Each command writes its exit code to `outcome`. */
@@ -40,14 +40,14 @@ const addInspect: AddCommand = (program, terminal, outcome) => {
       'show only this session: its number in the table, or the beginning of its id',
     )
     .addOption(new Option('--sort <by>', 'order of the table').choices([...SORT_KEYS]))
-    .option('--limit <rows>', 'number of sessions in the table, 0 for all', wholeNumber)
+    .option('--limit <rows>', 'number of sessions in the table, 0 for all', parseWholeNumber)
     .option(
       '--since <when>',
       'only sessions used since then, with totals from that day on: 7d, 12h, 2026-11-01',
-      moment,
+      parseMoment,
     )
     .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
-    .action(async (paths: readonly string[], choices: InspectChoices) => {
+    .action(async (paths: readonly string[], choices: InspectCommandOptions) => {
       outcome.code = await inspect(paths, choices, terminal)
     })
 }
@@ -71,10 +71,10 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
         .choices(['local', 'model'])
         .default('local'),
     )
-    .option('--target <tokens>', 'size limit of the conversation afterwards', tokenCount)
-    .option('--ledger <tokens>', 'size limit of the list of names in use; default: 1,500', wholeNumber)
+    .option('--target <tokens>', 'size limit of the conversation afterwards', parseTokenCount)
+    .option('--ledger <tokens>', 'size limit of the list of names in use; default: 1,500', parseWholeNumber)
     .option('--model <name>', 'the model that continues the session; default: the one in the log')
-    .option('--window <tokens>', 'the context window of that model', tokenCount)
+    .option('--window <tokens>', 'the context window of that model', parseTokenCount)
     .option('--base-url <url>', 'with --summarizer model: the API to call, such as tidemark simulate')
     .option('--session <which>', 'if the file is a folder: the session’s number, or the beginning of its id')
     .option('--dry-run', 'write nothing')
@@ -87,7 +87,7 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
       '--json',
       'print one JSON value: { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, … }',
     )
-    .action(async (file: string, choices: CompactChoices) => {
+    .action(async (file: string, choices: CompactCommandOptions) => {
       const { compact } = await import('./compact.ts')
       outcome.code = await compact(file, choices, terminal)
     })
@@ -100,7 +100,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     .description('list the sessions, newest first')
     .option('--json', 'print one JSON value: { home, sessions }')
     .action(async (choices: { readonly json?: boolean }) => {
-      outcome.code = await listSessions(choices, terminal)
+      outcome.code = await printSessionList(choices, terminal)
     })
   sessions
     .command('find')
@@ -127,7 +127,7 @@ const addRepair: AddCommand = (program, terminal, outcome) => {
     .argument('<file>', 'a session of Tidemark or Claude Code')
     .requiredOption('-o, --output <file>', 'the copy; an existing file is never overwritten')
     .option('--json', 'print one JSON value: what was left out, repaired and completed')
-    .action(async (file: string, choices: RepairChoices) => {
+    .action(async (file: string, choices: RepairCommandOptions) => {
       outcome.code = await repair(file, choices, terminal)
     })
 }
@@ -141,7 +141,7 @@ const addExport: AddCommand = (program, terminal, outcome) => {
     .option('--title <text>', 'the heading; default: the id of the session')
     .option('--no-redact', 'do not remove credentials')
     .option('--json', 'print one JSON value: { records, markdown }, with -o { path, out, records }')
-    .action(async (file: string, choices: ExportChoices) => {
+    .action(async (file: string, choices: ExportCommandOptions) => {
       outcome.code = await exportSession(file, choices, terminal)
     })
 }
@@ -150,18 +150,18 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
   program
     .command('simulate')
     .description('serve the Messages API on this machine, with a scripted model and a working prompt cache')
-    .option('--port <number>', 'port to listen on; default: any free port', portNumber)
+    .option('--port <number>', 'port to listen on; default: any free port', parsePort)
     .option(
       '--script <file>',
       'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, coder, summariser …',
     )
-    .option('--window <tokens>', 'one context window for every model', tokenCount)
+    .option('--window <tokens>', 'one context window for every model', parseTokenCount)
     .option('--seed <text>', 'the same seed gives the same ids and signatures')
     .option('--cached-clearing', 'support cache_edits, which is undocumented and promised by no provider')
     .option('--host <address>', 'address to listen on; default: 127.0.0.1')
     .option('--allow-remote', 'with --host: allow other machines to connect, without a key')
     .option('--json', 'print one line { "url": … } once it listens, and nothing else')
-    .action(async (choices: SimulateChoices) => {
+    .action(async (choices: SimulateCommandOptions) => {
       const { simulate } = await import('./simulate.ts')
       outcome.code = await simulate(choices, terminal)
     })
@@ -188,24 +188,24 @@ const addTour: AddCommand = (program, terminal, outcome) => {
 
 // Values of options.
 
-function wholeNumber(text: string): number {
+function parseWholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
   return Number(text)
 }
 
-function tokenCount(text: string): number {
+function parseTokenCount(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Expected a whole number of tokens.')
   return Number(text)
 }
 
-function portNumber(text: string): number {
+function parsePort(text: string): number {
   const port = Number(text)
   if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port from 0 to 65535.')
   return port
 }
 
-function moment(text: string): number {
-  const found = readSince(text, Date.now())
+function parseMoment(text: string): number {
+  const found = parseSince(text, Date.now())
   if (found === null)
     throw new InvalidArgumentError('Expected a span such as 7d or 12h, or a day such as 2026-11-01.')
   return found

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { linesOf } from '../../test/made-up-logs.ts'
+import { buildLogLines } from '../../test/made-up-logs.ts'
 import { main } from '../main.ts'
 
 let folder = ''
@@ -12,7 +12,7 @@ beforeEach(() => {
   log = join(folder, 'session.jsonl')
   writeFileSync(
     log,
-    linesOf({ name: 'told' })
+    buildLogLines({ name: 'told' })
       .map((line) => `${JSON.stringify(line)}\n`)
       .join(''),
   )

@@ -1,11 +1,11 @@
 /** `tidemark export`: a session as Markdown, on standard output or in a new file. */
-import { exportLog, exportToFile } from 'tidemark'
-import { count } from '../render/figures.ts'
-import { shownPath } from '../render/text.ts'
+import { exportLog, exportLogToFile } from 'tidemark'
+import { formatCount } from '../render/figures.ts'
+import { formatPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
-import { EXIT, printError } from './exit-codes.ts'
+import { EXIT_CODES, printError } from './exit-codes.ts'
 
-export interface ExportChoices {
+export interface ExportCommandOptions {
   readonly output?: string
   readonly title?: string
   /** `--no-redact` */
@@ -15,19 +15,21 @@ export interface ExportChoices {
 
 export async function exportSession(
   file: string,
-  choices: ExportChoices,
+  choices: ExportCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
   const { output, title, redact = true, json = false } = choices
   const options = { redacts: redact, ...(title === undefined ? {} : { title }) }
   if (output !== undefined) {
-    const outcome = await exportToFile(file, output, options)
+    const outcome = await exportLogToFile(file, output, options)
     if (!outcome.ok) return printError(outcome.message, terminal)
     const { ok, ...result } = outcome
     terminal.write(
-      json ? `${JSON.stringify(result)}\n` : `${shownPath(output)}: ${count(outcome.records, 'record')}\n`,
+      json
+        ? `${JSON.stringify(result)}\n`
+        : `${formatPath(output)}: ${formatCount(outcome.records, 'record')}\n`,
     )
-    return EXIT.done
+    return EXIT_CODES.done
   }
   const log = await exportLog(file, options)
   if (!log.ok) return printError(log.message, terminal)
@@ -38,5 +40,5 @@ export async function exportSession(
     else terminal.write(piece)
   }
   if (json) terminal.write(`${JSON.stringify({ records: log.records, markdown: pieces.join('') })}\n`)
-  return EXIT.done
+  return EXIT_CODES.done
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { linesOf, writeLog } from '../../test/made-up-logs.ts'
+import { buildLogLines, writeLog } from '../../test/made-up-logs.ts'
 import { main } from '../main.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -134,8 +134,8 @@ describe('several sessions', () => {
 
   it('with --since are shown whole, with totals since that day, and the page explains both', async () => {
     const long = join(folder, 'long.jsonl')
-    const [prompt, first] = linesOf({ name: 'long' })
-    const late = linesOf({ name: 'long', day: '2026-03-12' })[2]
+    const [prompt, first] = buildLogLines({ name: 'long' })
+    const late = buildLogLines({ name: 'long', day: '2026-03-12' })[2]
     writeFileSync(long, [prompt, first, late].map((line) => `${JSON.stringify(line)}\n`).join(''))
     const { out } = await run([long, beta, '--since', '2026-03-10'])
     expect(out.split('\n').slice(0, 9)).toEqual([
@@ -340,7 +340,7 @@ it('ends with 130 and prints nothing if the user interrupts it', async () => {
 
 it('damage comes last on the page of its session', async () => {
   const torn = join(folder, 'torn.jsonl')
-  const lines = linesOf({ name: 'torn' }).map((line) => JSON.stringify(line))
+  const lines = buildLogLines({ name: 'torn' }).map((line) => JSON.stringify(line))
   writeFileSync(torn, `${lines.join('\n')}\nnot json\n{"type":"user","uu`)
   const { code, out } = await run([torn])
   expect([code, out.split('\n').slice(-4)]).toEqual([
@@ -355,7 +355,10 @@ it('damage comes last on the page of its session', async () => {
 })
 
 describe('a log that broke off', () => {
-  const texts = linesOf({ name: 'packed', answers: Array.from({ length: 9 }, (_, index) => `a-${index}`) })
+  const texts = buildLogLines({
+    name: 'packed',
+    answers: Array.from({ length: 9 }, (_, index) => `a-${index}`),
+  })
   const packed = gzipSync(texts.map((line) => `${JSON.stringify({ ...line, salt: Math.PI })}\n`).join(''))
   const broken = join(folder, 'broken.jsonl.gz')
   writeFileSync(broken, packed.subarray(0, packed.length - 60))

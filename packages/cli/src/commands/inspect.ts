@@ -4,30 +4,30 @@ import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
 import {
   chooseSession,
-  defaultPlaces,
+  defaultLogLocations,
+  filterSince,
   findDefaultLogs,
   findNamedLogs,
-  type Inspection,
+  type InspectionResult,
   inspectFiles,
   type NamedLog,
+  parseRowNumber,
   redactAll,
-  rowMeant,
   type SessionReport,
   type SortKey,
-  since,
-  sortReports,
-  totalsOf,
-  type Unreadable,
+  sortSessions,
+  sumSessions,
+  type UnreadableLog,
 } from 'tidemark'
-import { sessionPage } from '../pages/session-page.ts'
-import { sessionsPage } from '../pages/sessions-page.ts'
-import { bytes } from '../render/figures.ts'
-import { screenFor } from '../render/screen.ts'
-import { shown, shownPath } from '../render/text.ts'
-import { createProgressLine, signalOf, type Terminal } from '../terminal.ts'
+import { renderSessionPage } from '../pages/session-page.ts'
+import { renderSessionsPage } from '../pages/sessions-page.ts'
+import { formatBytes } from '../render/figures.ts'
+import { createScreen } from '../render/screen.ts'
+import { formatPath, sanitizeText } from '../render/text.ts'
+import { createProgressLine, type Terminal, toSignalOption } from '../terminal.ts'
 import { printUnreadable } from './exit-codes.ts'
 
-export interface InspectChoices {
+export interface InspectCommandOptions {
   /** Sessions in the table; 0 for all. */
   readonly limit?: number
   /** Milliseconds since 1970. */
@@ -39,76 +39,78 @@ export interface InspectChoices {
 }
 
 /** Rows of the table by default. */
-const ROWS = 20
+const DEFAULT_ROWS = 20
 
 export async function inspect(
   paths: readonly string[],
-  choices: InspectChoices,
+  choices: InspectCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
   const found =
-    paths.length === 0 ? await newestLogs(choices, terminal) : await namedLogs(paths, choices, terminal)
-  const inspection = await inspected(found.logs, terminal)
+    paths.length === 0
+      ? await findNewestSessions(choices, terminal)
+      : await findNamedSessions(paths, choices, terminal)
+  const inspection = await inspectLogs(found.logs, terminal)
   const unreadable = [...found.unreadable, ...inspection.unreadable]
   const code = printUnreadable(unreadable, terminal)
-  const sessions = arranged(inspection.sessions, choices)
-  const showing: Showing = { terminal, left: found.left, sinceDay: dayOf(choices, terminal) }
+  const sessions = selectSessions(inspection.sessions, choices)
+  const showing: PageContext = { terminal, unread: found.unread, sinceDay: firstDay(choices, terminal) }
   if (choices.session !== undefined) {
     const rows = found.isById === true ? 0 : sessions.length
     const chosen = chooseSession(sessions, choices.session, rows)
-    if (!chosen.ok) throw new TidemarkError('not-a-session', `${shown(chosen.why)}.`)
+    if (!chosen.ok) throw new TidemarkError('not-a-session', `${sanitizeText(chosen.why)}.`)
     const only = [chosen.report]
-    if (choices.json === true) writeJson(only, { ...showing, sessions: only, unreadable: [], left: 0 })
-    else terminal.write(sessionPage(chosen.report, screenFor(terminal), showing.sinceDay))
+    if (choices.json === true) writeJson(only, { ...showing, sessions: only, unreadable: [], unread: 0 })
+    else terminal.write(renderSessionPage(chosen.report, createScreen(terminal), showing.sinceDay))
     return code
   }
   if (choices.json === true)
-    writeJson(limited(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
-  if (sessions.length === 0 && unreadable.length === 0) throw nothingFound(paths, choices, terminal)
-  if (choices.json !== true) writePage(sessions, choices.limit ?? ROWS, showing)
+    writeJson(takeFirst(sessions, choices.limit ?? 0), { ...showing, sessions, unreadable })
+  if (sessions.length === 0 && unreadable.length === 0) throw noSessionError(paths, choices, terminal)
+  if (choices.json !== true) writePage(sessions, choices.limit ?? DEFAULT_ROWS, showing)
   return code
 }
 
-interface FoundSessions {
+interface FoundLogs {
   readonly logs: readonly NamedLog[]
-  readonly unreadable: readonly Unreadable[]
+  readonly unreadable: readonly UnreadableLog[]
   /** How many more there are. */
-  readonly left: number
+  readonly unread: number
   /** Selected by the beginning of an id, so they have no row numbers. */
   readonly isById?: boolean
 }
 
-async function namedLogs(
+async function findNamedSessions(
   paths: readonly string[],
-  choices: InspectChoices,
+  choices: InspectCommandOptions,
   terminal: Terminal,
-): Promise<FoundSessions> {
+): Promise<FoundLogs> {
   const { logs, unreadable } = await findNamedLogs(paths, terminal.interrupted)
-  return { logs: touchedSince(logs, choices.since), unreadable, left: 0 }
+  return { logs: filterModifiedSince(logs, choices.since), unreadable, unread: 0 }
 }
 
 /** Logs in the folders of the known programs. Without a date only the newest are read: there may be thousands. */
-async function newestLogs(choices: InspectChoices, terminal: Terminal): Promise<FoundSessions> {
-  const places = defaultPlaces(terminal.env)
-  const { logs, problems } = await findDefaultLogs(signalOf(terminal), places)
-  const named = touchedSince(
+async function findNewestSessions(choices: InspectCommandOptions, terminal: Terminal): Promise<FoundLogs> {
+  const places = defaultLogLocations(terminal.env)
+  const { logs, problems } = await findDefaultLogs(toSignalOption(terminal), places)
+  const named = filterModifiedSince(
     logs.map((log) => ({ ...log, file: log.path })),
     choices.since,
   )
-  const rows = limited(named, choices.since === undefined ? (choices.limit ?? ROWS) : 0)
-  const meant = meantById(named, rows.length, choices)
+  const rows = takeFirst(named, choices.since === undefined ? (choices.limit ?? DEFAULT_ROWS) : 0)
+  const meant = findById(named, rows.length, choices)
   const read = meant ?? rows
   const unreadable = problems.map(({ path, message }) => ({ file: path, why: message }))
-  return { logs: read, unreadable, left: named.length - read.length, isById: meant !== null }
+  return { logs: read, unreadable, unread: named.length - read.length, isById: meant !== null }
 }
 
 /** A log is named after its session, so a session requested by id need not be among the newest. */
-function meantById(
+function findById(
   logs: readonly NamedLog[],
   rows: number,
-  { session }: InspectChoices,
+  { session }: InspectCommandOptions,
 ): readonly NamedLog[] | null {
-  if (session === undefined || rowMeant(session, rows) !== null) return null
+  if (session === undefined || parseRowNumber(session, rows) !== null) return null
   // Codex puts the time before the id.
   const idIn = (path: string) => basename(path).replace(/^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-/, '')
   const meant = logs.filter(({ path }) => idIn(path).startsWith(session))
@@ -116,25 +118,25 @@ function meantById(
 }
 
 /** A file that was not modified since then contains nothing newer. */
-function touchedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
+function filterModifiedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
   return moment === undefined ? logs : logs.filter(({ modifiedMs }) => modifiedMs >= moment)
 }
 
 /** The first `most` items; 0 for all. */
-function limited<T>(items: readonly T[], most: number): readonly T[] {
+function takeFirst<T>(items: readonly T[], most: number): readonly T[] {
   return most === 0 ? items : items.slice(0, most)
 }
 
-async function inspected(logs: readonly NamedLog[], terminal: Terminal): Promise<Inspection> {
+async function inspectLogs(logs: readonly NamedLog[], terminal: Terminal): Promise<InspectionResult> {
   const line = createProgressLine(terminal, () => performance.now())
   const zone = terminal.env.TZ
   try {
     return await inspectFiles(logs, {
-      ...signalOf(terminal),
+      ...toSignalOption(terminal),
       ...(zone === undefined ? {} : { timeZone: zone }),
       onProgress: ({ file, number, of, readBytes, totalBytes }) =>
         line.show(
-          `reading ${number} of ${of}: ${bytes(readBytes)} of ${bytes(totalBytes)}  ${shownPath(file)}`,
+          `reading ${number} of ${of}: ${formatBytes(readBytes)} of ${formatBytes(totalBytes)}  ${formatPath(file)}`,
         ),
     })
   } finally {
@@ -142,50 +144,60 @@ async function inspected(logs: readonly NamedLog[], terminal: Terminal): Promise
   }
 }
 
-function arranged(sessions: readonly SessionReport[], choices: InspectChoices): readonly SessionReport[] {
-  const kept = choices.since === undefined ? sessions : since(sessions, choices.since)
-  return choices.sort === undefined ? kept : sortReports(kept, choices.sort)
+function selectSessions(
+  sessions: readonly SessionReport[],
+  choices: InspectCommandOptions,
+): readonly SessionReport[] {
+  const kept = choices.since === undefined ? sessions : filterSince(sessions, choices.since)
+  return choices.sort === undefined ? kept : sortSessions(kept, choices.sort)
 }
 
 /** The first day that totals include. */
-function dayOf({ since: moment }: InspectChoices, terminal: Terminal): string | null {
-  return moment === undefined ? null : screenFor(terminal).moments.day(new Date(moment).toISOString())
+function firstDay({ since: moment }: InspectCommandOptions, terminal: Terminal): string | null {
+  return moment === undefined ? null : createScreen(terminal).time.day(new Date(moment).toISOString())
 }
 
-interface Showing {
+interface PageContext {
   readonly terminal: Terminal
   /** Sessions found but not read. */
-  readonly left: number
+  readonly unread: number
   readonly sinceDay: string | null
 }
 
-interface JsonContext extends Showing {
+interface JsonContext extends PageContext {
   /** The sessions that totals cover: all that were read, listed or not. */
   readonly sessions: readonly SessionReport[]
-  readonly unreadable: readonly Unreadable[]
+  readonly unreadable: readonly UnreadableLog[]
 }
 
 function writeJson(listed: readonly SessionReport[], context: JsonContext): void {
-  const { sessions, unreadable, left, terminal, sinceDay } = context
-  const value = { sessions: listed, totals: totalsOf(sessions, sinceDay), unreadable, notRead: left }
+  const { sessions, unreadable, unread: left, terminal, sinceDay } = context
+  const value = { sessions: listed, totals: sumSessions(sessions, sinceDay), unreadable, notRead: left }
   terminal.write(`${JSON.stringify(redactAll(value))}\n`)
 }
 
 function writePage(
   sessions: readonly SessionReport[],
   rows: number,
-  { terminal, left, sinceDay }: Showing,
+  { terminal, unread: left, sinceDay }: PageContext,
 ): void {
   const [only] = sessions
-  const screen = screenFor(terminal)
+  const screen = createScreen(terminal)
   if (only === undefined) return
-  if (sessions.length === 1 && left === 0) terminal.write(sessionPage(only, screen, sinceDay))
-  else terminal.write(sessionsPage(sessions, { rows, left, sinceDay, isWatched: terminal.isTty }, screen))
+  if (sessions.length === 1 && left === 0) terminal.write(renderSessionPage(only, screen, sinceDay))
+  else
+    terminal.write(
+      renderSessionsPage(sessions, { rows, unread: left, sinceDay, isTerminal: terminal.isTty }, screen),
+    )
 }
 
-function nothingFound(paths: readonly string[], choices: InspectChoices, terminal: Terminal): TidemarkError {
-  const searched = paths.length === 0 ? defaultPlaces(terminal.env).map(({ folder }) => folder) : paths
-  const where = searched.map((path) => shownPath(path)).join(', ')
+function noSessionError(
+  paths: readonly string[],
+  choices: InspectCommandOptions,
+  terminal: Terminal,
+): TidemarkError {
+  const searched = paths.length === 0 ? defaultLogLocations(terminal.env).map(({ folder }) => folder) : paths
+  const where = searched.map((path) => formatPath(path)).join(', ')
   const when = choices.since === undefined ? '' : ' used since then'
   return new TidemarkError(
     'not-a-session',

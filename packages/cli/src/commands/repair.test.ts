@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { linesOf } from '../../test/made-up-logs.ts'
+import { buildLogLines } from '../../test/made-up-logs.ts'
 import { main } from '../main.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -14,7 +14,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'tidemark-repair-'))
   log = join(folder, 'torn.jsonl')
   out = join(folder, 'clean.jsonl')
-  const lines = linesOf({ name: 'torn' }).map((line) => JSON.stringify(line))
+  const lines = buildLogLines({ name: 'torn' }).map((line) => JSON.stringify(line))
   writeFileSync(log, `${lines[0]}\nnot json\n${lines.slice(1).join('\n')}\n{"type":"user","uu`)
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))

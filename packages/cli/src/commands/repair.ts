@@ -1,42 +1,46 @@
 /** `tidemark repair`: a clean copy of a damaged session. */
-import { type Repaired, redactAll, repairLog } from 'tidemark'
-import { count } from '../render/figures.ts'
-import { screenFor } from '../render/screen.ts'
-import { shown, shownPath } from '../render/text.ts'
-import { signalOf, type Terminal } from '../terminal.ts'
-import { EXIT, printError } from './exit-codes.ts'
+import { type RepairReport, redactAll, repairLog } from 'tidemark'
+import { formatCount } from '../render/figures.ts'
+import { createScreen } from '../render/screen.ts'
+import { formatPath, sanitizeText } from '../render/text.ts'
+import { type Terminal, toSignalOption } from '../terminal.ts'
+import { EXIT_CODES, printError } from './exit-codes.ts'
 
-export interface RepairChoices {
+export interface RepairCommandOptions {
   readonly output: string
   readonly json?: boolean
 }
 
-export async function repair(file: string, choices: RepairChoices, terminal: Terminal): Promise<number> {
-  const outcome = await repairLog(file, choices.output, signalOf(terminal))
+export async function repair(
+  file: string,
+  choices: RepairCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const outcome = await repairLog(file, choices.output, toSignalOption(terminal))
   if (!outcome.ok) return printError(outcome.message, terminal)
   const { ok, ...result } = outcome
   terminal.write(
-    choices.json === true ? `${JSON.stringify(redactAll(result))}\n` : `${repairedText(outcome, terminal)}\n`,
+    choices.json === true ? `${JSON.stringify(redactAll(result))}\n` : `${formatRepair(outcome, terminal)}\n`,
   )
-  return EXIT.done
+  return EXIT_CODES.done
 }
 
-const MOST = 20
+const MAX_LINES = 20
 
-function repairedText(repaired: Repaired, terminal: Terminal): string {
-  const { colors, symbols } = screenFor(terminal)
+function formatRepair(repaired: RepairReport, terminal: Terminal): string {
+  const { colors, symbols } = createScreen(terminal)
   const { leftOut, mended, completed } = repaired
   const lines = [
-    ...leftOut.map(({ line, why }) => `line ${line} left out: ${shown(why)}`),
-    ...mended.map(({ line, what }) => `line ${line} repaired: ${shown(what)}`),
+    ...leftOut.map(({ line, why }) => `line ${line} left out: ${sanitizeText(why)}`),
+    ...mended.map(({ line, what }) => `line ${line} repaired: ${sanitizeText(what)}`),
   ]
-  const rest = lines.length - MOST
+  const rest = lines.length - MAX_LINES
   return [
-    `${colors.bold(shownPath(repaired.out))}: ${count(repaired.records, 'record')} of ${count(repaired.lines, 'line')}`,
-    ...lines.slice(0, MOST).map((line) => `  ${line}`),
+    `${colors.bold(formatPath(repaired.out))}: ${formatCount(repaired.records, 'record')} of ${formatCount(repaired.lines, 'line')}`,
+    ...lines.slice(0, MAX_LINES).map((line) => `  ${line}`),
     ...(rest > 0 ? [colors.dim(`  ${symbols.more} and ${rest} more (--json lists them all)`)] : []),
     ...(completed.length > 0
-      ? [`  ${count(completed.length, 'tool call')} without a result got a placeholder result`]
+      ? [`  ${formatCount(completed.length, 'tool call')} without a result got a placeholder result`]
       : []),
     ...(lines.length + completed.length === 0 ? ['  no damage found'] : []),
   ].join('\n')

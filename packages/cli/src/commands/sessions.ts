@@ -1,78 +1,83 @@
 /** `tidemark sessions`: lists, searches and deletes Tidemark's own sessions. */
 import {
-  deleteOwnSession,
-  findInOwnSessions,
+  deleteSession,
   isSessionId,
-  listOwnSessions,
-  type OwnMatch,
-  type OwnSession,
+  listSessions,
   redactAll,
+  type SessionInfo,
+  type SessionMatch,
+  searchSessions,
   tidemarkHome,
 } from 'tidemark'
-import { bytes, count, whole } from '../render/figures.ts'
-import { type Column, table } from '../render/layout.ts'
-import { type Screen, screenFor } from '../render/screen.ts'
-import { shown, shownPath } from '../render/text.ts'
-import { isYes, type Terminal } from '../terminal.ts'
-import { EXIT, printError, printUnreadable } from './exit-codes.ts'
+import { formatBytes, formatCount, formatInteger } from '../render/figures.ts'
+import { renderTable, type TableColumn } from '../render/layout.ts'
+import { createScreen, type Screen } from '../render/screen.ts'
+import { formatPath, sanitizeText } from '../render/text.ts'
+import { askYesNo, type Terminal } from '../terminal.ts'
+import { EXIT_CODES, printError, printUnreadable } from './exit-codes.ts'
 
-interface ListChoices {
+interface ListCommandOptions {
   readonly json?: boolean
 }
 
-export async function listSessions(choices: ListChoices, terminal: Terminal): Promise<number> {
+export async function printSessionList(choices: ListCommandOptions, terminal: Terminal): Promise<number> {
   const home = tidemarkHome(terminal.env)
-  const listing = await listOwnSessions(home, terminal.interrupted)
+  const listing = await listSessions(home, terminal.interrupted)
   const code = printUnreadable(listing.unreadable, terminal)
   if (choices.json === true)
     terminal.write(`${JSON.stringify(redactAll({ home, sessions: listing.found }))}\n`)
-  else if (listing.found.length === 0) terminal.warn(`No sessions in ${shownPath(home)}.\n`)
-  else terminal.write(`${sessionTable(listing.found, screenFor(terminal)).join('\n')}\n`)
+  else if (listing.found.length === 0) terminal.warn(`No sessions in ${formatPath(home)}.\n`)
+  else terminal.write(`${renderSessionTable(listing.found, createScreen(terminal)).join('\n')}\n`)
   return code
 }
 
-function sessionTable(sessions: readonly OwnSession[], screen: Screen): readonly string[] {
-  const { moments, colors } = screen
-  const columns: readonly Column<OwnSession>[] = [
-    { title: 'id', text: ({ id }) => id, paint: colors.bold },
+function renderSessionTable(sessions: readonly SessionInfo[], screen: Screen): readonly string[] {
+  const { time: moments, colors } = screen
+  const columns: readonly TableColumn<SessionInfo>[] = [
+    { title: 'id', text: ({ id }) => id, color: colors.bold },
     { title: 'last used', text: ({ modifiedAt }) => moments.full(modifiedAt) },
-    { title: 'records', align: 'right', text: ({ records }) => whole(records) },
-    { title: 'size', align: 'right', text: ({ sizeBytes }) => bytes(sizeBytes) },
+    { title: 'records', align: 'right', text: ({ records }) => formatInteger(records) },
+    { title: 'size', align: 'right', text: ({ sizeBytes }) => formatBytes(sizeBytes) },
     {
       title: 'damaged',
       align: 'right',
-      text: ({ damaged }) => (damaged === 0 ? '' : whole(damaged)),
-      paint: colors.yellow,
+      text: ({ damaged }) => (damaged === 0 ? '' : formatInteger(damaged)),
+      color: colors.yellow,
     },
     {
       title: 'first prompt',
-      gives: 'end',
-      text: ({ firstPrompt }) => shown(firstPrompt ?? ''),
-      paint: colors.dim,
+      cutAt: 'end',
+      text: ({ firstPrompt }) => sanitizeText(firstPrompt ?? ''),
+      color: colors.dim,
     },
   ]
-  return table(sessions, columns, screen)
+  return renderTable(sessions, columns, screen)
 }
 
-export async function findSessions(text: string, choices: ListChoices, terminal: Terminal): Promise<number> {
+export async function findSessions(
+  text: string,
+  choices: ListCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
   const home = tidemarkHome(terminal.env)
-  const listing = await findInOwnSessions(home, text, terminal.interrupted)
+  const listing = await searchSessions(home, text, terminal.interrupted)
   const code = printUnreadable(listing.unreadable, terminal)
   if (choices.json === true)
     terminal.write(`${JSON.stringify(redactAll({ home, matches: listing.found }))}\n`)
-  else if (listing.found.length === 0) terminal.warn(`No session in ${shownPath(home)} contains that text.\n`)
-  else terminal.write(`${matchTable(listing.found, screenFor(terminal)).join('\n')}\n`)
+  else if (listing.found.length === 0)
+    terminal.warn(`No session in ${formatPath(home)} contains that text.\n`)
+  else terminal.write(`${renderMatchTable(listing.found, createScreen(terminal)).join('\n')}\n`)
   return code
 }
 
-function matchTable(matches: readonly OwnMatch[], screen: Screen): readonly string[] {
-  const columns: readonly Column<OwnMatch>[] = [
-    { title: 'id', text: ({ id }) => id, paint: screen.colors.bold },
-    { title: 'line', align: 'right', text: ({ line }) => whole(line) },
+function renderMatchTable(matches: readonly SessionMatch[], screen: Screen): readonly string[] {
+  const columns: readonly TableColumn<SessionMatch>[] = [
+    { title: 'id', text: ({ id }) => id, color: screen.colors.bold },
+    { title: 'line', align: 'right', text: ({ line }) => formatInteger(line) },
     { title: 'author', text: ({ who }) => who },
-    { title: 'text', gives: 'end', text: ({ text }) => shown(text), paint: screen.colors.dim },
+    { title: 'text', cutAt: 'end', text: ({ text }) => sanitizeText(text), color: screen.colors.dim },
   ]
-  return table(matches, columns, screen)
+  return renderTable(matches, columns, screen)
 }
 
 /** If one id is not valid, none is deleted. */
@@ -84,20 +89,20 @@ export async function deleteSessions(
   const bad = ids.find((id) => !isSessionId(id))
   if (bad !== undefined)
     return printError(`${JSON.stringify(bad)} is not a session id; nothing was deleted.`, terminal)
-  if (choices.yes !== true && !(await isWanted(ids, terminal))) return EXIT.failed
+  if (choices.yes !== true && !(await confirmDeletion(ids, terminal))) return EXIT_CODES.failed
   const home = tidemarkHome(terminal.env)
-  let code: number = EXIT.done
+  let code: number = EXIT_CODES.done
   for (const id of new Set(ids)) {
-    const outcome = await deleteOwnSession(home, id)
+    const outcome = await deleteSession(home, id)
     if (outcome.ok) terminal.write(`deleted ${id}\n`)
     else code = printError(outcome.why, terminal)
   }
   return code
 }
 
-async function isWanted(ids: readonly string[], terminal: Terminal): Promise<boolean> {
-  const what = count(ids.length, 'session')
-  const answer = await isYes(`Delete ${what} permanently (${ids.join(', ')})?`, terminal)
+async function confirmDeletion(ids: readonly string[], terminal: Terminal): Promise<boolean> {
+  const what = formatCount(ids.length, 'session')
+  const answer = await askYesNo(`Delete ${what} permanently (${ids.join(', ')})?`, terminal)
   if (answer === null) printError(`${what} would be deleted permanently: confirm with --yes.`, terminal)
   if (answer === false) terminal.warn('Nothing was deleted.\n')
   return answer === true

@@ -1,9 +1,9 @@
 /** `tidemark simulate`: serves the simulated Messages API until interrupted, and prints a line for each request. */
-import { lineOf, loadScript, type Script, serveSimulator } from '@tidemark/simulator'
+import { formatRequestLine, loadScenario, type Script, serve } from '@tidemark/simulator'
 import type { Terminal } from '../terminal.ts'
-import { EXIT } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
 
-export interface SimulateChoices {
+export interface SimulateCommandOptions {
   readonly port?: number
   readonly host?: string
   readonly allowRemote?: boolean
@@ -17,30 +17,30 @@ export interface SimulateChoices {
 /** Delay before the first byte: requests sent together then overlap, as they do at a provider. */
 const FIRST_BYTE_MS = 5
 
-export async function simulate(choices: SimulateChoices, terminal: Terminal): Promise<number> {
+export async function simulate(choices: SimulateCommandOptions, terminal: Terminal): Promise<number> {
   const { port, host, allowRemote, window, seed, cachedClearing } = choices
-  const loaded = await loadScript(choices.script ?? 'echo')
+  const loaded = await loadScenario(choices.script ?? 'echo')
   if (!loaded.ok) {
     terminal.warn(`tidemark: ${loaded.message}\n`)
-    return EXIT.failed
+    return EXIT_CODES.failed
   }
-  const served = await serveSimulator({
+  const served = await serve({
     script: loaded.script satisfies Script,
     firstByteMs: FIRST_BYTE_MS,
-    ...withoutAbsent({ port, host, allowRemote, window, seed, cachedClearing }),
+    ...omitUndefined({ port, host, allowRemote, window, seed, cachedClearing }),
     onRequest: (record) => {
-      if (choices.json !== true) terminal.write(`${lineOf(record)}\n`)
+      if (choices.json !== true) terminal.write(`${formatRequestLine(record)}\n`)
     },
   })
   terminal.write(
-    choices.json === true ? `${JSON.stringify({ url: served.url })}\n` : greeting(served.url, choices),
+    choices.json === true ? `${JSON.stringify({ url: served.url })}\n` : formatGreeting(served.url, choices),
   )
-  await interruption(terminal)
+  await waitForInterruption(terminal)
   await served.close()
-  return EXIT.done
+  return EXIT_CODES.done
 }
 
-function greeting(url: string, choices: SimulateChoices): string {
+function formatGreeting(url: string, choices: SimulateCommandOptions): string {
   return [
     `The Messages API is simulated at ${url} (script: ${choices.script ?? 'echo'}). Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any your-agent`,
@@ -50,14 +50,14 @@ function greeting(url: string, choices: SimulateChoices): string {
   ].join('\n')
 }
 
-function interruption({ interrupted }: Terminal): Promise<void> {
+function waitForInterruption({ interrupted }: Terminal): Promise<void> {
   return new Promise((resolve) => {
     if (interrupted?.aborted === true) resolve()
     interrupted?.addEventListener('abort', () => resolve(), { once: true })
   })
 }
 
-function withoutAbsent<T extends object>(choices: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+function omitUndefined<T extends object>(choices: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const present = Object.entries(choices).filter(([, value]) => value !== undefined)
   return Object.fromEntries(present) as { [K in keyof T]?: Exclude<T[K], undefined> }
 }

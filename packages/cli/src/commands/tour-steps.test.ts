@@ -1,14 +1,14 @@
 import picocolors from 'picocolors'
 import type { SessionEvent } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { momentsIn, type Screen, symbolsFor } from '../render/screen.ts'
-import { act, line, scene, stepOf, stepText } from './tour-steps.ts'
+import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
+import { headingStep, renderStep, rewriteStep, textStep, toTourStep } from './tour-steps.ts'
 
 const screen: Screen = {
   columns: 60,
   colors: picocolors.createColors(false),
-  symbols: symbolsFor({}),
-  moments: momentsIn('UTC'),
+  symbols: chooseSymbols({}),
+  time: createTimeFormat('UTC'),
 }
 
 const TEXT = 'The session goes on, with a simulated model and a context window of 40,000 tokens'
@@ -17,21 +17,21 @@ describe('a step of the tour', () => {
   it.each([
     [
       'a heading',
-      scene(TEXT),
+      headingStep(TEXT),
       `\nThe session goes on, with a simulated model and a context\nwindow of 40,000 tokens\n`,
     ],
     [
       'a line',
-      line(TEXT),
+      textStep(TEXT),
       `  The session goes on, with a simulated model and a context\n  window of 40,000 tokens\n`,
     ],
     [
       'an act',
-      act(TEXT),
+      rewriteStep(TEXT),
       `  * The session goes on, with a simulated model and a\n    context window of 40,000 tokens\n`,
     ],
   ])('%s is wrapped where the screen ends', (_, step, shown) => {
-    expect(stepText(step, screen)).toBe(shown)
+    expect(renderStep(step, screen)).toBe(shown)
   })
 
   it.each([
@@ -39,7 +39,7 @@ describe('a step of the tour', () => {
     [2, '2 earlier responses'],
   ])('counts %i', (amount, responses) => {
     const event: SessionEvent = { type: 'thinking-dropped', responses: amount }
-    expect(stepOf(event)?.text).toBe(
+    expect(toTourStep(event)?.text).toBe(
       `The provider rejected the thinking of ${responses}: removed it and sent the request again.`,
     )
   })

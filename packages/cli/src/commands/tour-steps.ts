@@ -1,8 +1,8 @@
 /** What the tour prints: the events of a session as one line each (most give none), and as data for `--json`. */
 import type { SessionEvent } from 'tidemark'
-import { dollars, count as many, percent, whole } from '../render/figures.ts'
+import { formatDollars, formatInteger, formatPercent, formatCount as many } from '../render/figures.ts'
 import type { Screen } from '../render/screen.ts'
-import { wrap } from '../render/text.ts'
+import { wrapText } from '../render/text.ts'
 
 export interface TourStep {
   /** A heading, a plain line, or a line about a rewrite of the conversation. */
@@ -11,48 +11,51 @@ export interface TourStep {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-export function scene(text: string): TourStep {
+export function headingStep(text: string): TourStep {
   return { kind: 'scene', text }
 }
 
-export function line(text: string, data?: TourStep['data']): TourStep {
+export function textStep(text: string, data?: TourStep['data']): TourStep {
   return data === undefined ? { kind: 'line', text } : { kind: 'line', text, data }
 }
 
-export function act(text: string, data?: TourStep['data']): TourStep {
+export function rewriteStep(text: string, data?: TourStep['data']): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }
 
 /** Null for an event that the tour does not print. */
-export function stepOf(event: SessionEvent): TourStep | null {
+export function toTourStep(event: SessionEvent): TourStep | null {
   switch (event.type) {
     case 'microcompact':
-      return clearingStep(event)
+      return toClearingStep(event)
     case 'compact':
-      return compactionStep(event.compaction)
+      return toCompactionStep(event.compaction)
     case 'cache-break':
-      return act(event.event.sentence, { reason: event.event.reason.kind, tokens: event.event.tokensLost })
+      return rewriteStep(event.event.sentence, {
+        reason: event.event.reason.kind,
+        tokens: event.event.tokensLost,
+      })
     case 'act-paid':
-      return act(costText(event.act))
+      return rewriteStep(formatRewriteCost(event.act))
     case 'thinking-dropped':
-      return act(
+      return rewriteStep(
         `The provider rejected the thinking of ${many(event.responses, 'earlier response')}: removed it and sent the request again.`,
       )
     case 'undone':
-      return act(`Undone: ${event.of}`)
+      return rewriteStep(`Undone: ${event.of}`)
     default:
       return null
   }
 }
 
-function clearingStep({
+function toClearingStep({
   clearing,
   way,
   tokensBefore,
   tokensAfter,
 }: Extract<SessionEvent, { readonly type: 'microcompact' }>): TourStep {
   const results = many(clearing.metadata.compactedToolIds.length, 'old tool result')
-  return act(`Cleared ${results}: ${sizes(tokensBefore, tokensAfter)}.`, {
+  return rewriteStep(`Cleared ${results}: ${formatSizes(tokensBefore, tokensAfter)}.`, {
     way,
     tokensBefore,
     tokensAfter,
@@ -61,17 +64,17 @@ function clearingStep({
 }
 
 /** Printed after the next call, when the provider has reported what the rewrite cost. */
-function costText({
+function formatRewriteCost({
   tokensRewritten,
   moneySpent,
   breakEvenTurns,
 }: Extract<SessionEvent, { readonly type: 'act-paid' }>['act']): string {
-  const price = moneySpent === null ? 'price not known' : dollars(moneySpent)
+  const price = moneySpent === null ? 'price not known' : formatDollars(moneySpent)
   const pays = breakEvenTurns === null ? '' : ` Pays for itself in ${many(breakEvenTurns, 'call')}.`
-  return `Cost: ${whole(tokensRewritten)} tokens re-cached (${price}).${pays}`
+  return `Cost: ${formatInteger(tokensRewritten)} tokens re-cached (${price}).${pays}`
 }
 
-function compactionStep({
+function toCompactionStep({
   tokensBefore,
   tokensAfter,
   summarizer,
@@ -87,9 +90,9 @@ function compactionStep({
     [lost.identifiers.length + lost.moreIdentifiers, 'name'],
   ] as const
   const named = losses.filter(([amount]) => amount > 0).map(([amount, kind]) => many(amount, kind))
-  return act(
+  return rewriteStep(
     [
-      `Compacted ${by}: ${sizes(tokensBefore, tokensAfter)}.`,
+      `Compacted ${by}: ${formatSizes(tokensBefore, tokensAfter)}.`,
       `Summarized ${many(summarised.length, 'record')}, re-attached ${many(carried.length, 'item')}.`,
       named.length === 0
         ? 'The summary lost no file, message, error or name.'
@@ -99,12 +102,12 @@ function compactionStep({
   )
 }
 
-function sizes(before: number, after: number): string {
-  return `${whole(Math.round(before))} → ${whole(Math.round(after))} tokens`
+function formatSizes(before: number, after: number): string {
+  return `${formatInteger(Math.round(before))} → ${formatInteger(Math.round(after))} tokens`
 }
 
 /** The model calls since the last step. */
-interface Calls {
+interface CallTotals {
   readonly count: number
   readonly prompt: number
   readonly read: number
@@ -113,9 +116,9 @@ interface Calls {
   readonly cost: number
 }
 
-export const NO_CALLS: Calls = { count: 0, prompt: 0, read: 0, last: 0, cost: 0 }
+export const NO_CALLS: CallTotals = { count: 0, prompt: 0, read: 0, last: 0, cost: 0 }
 
-export function withCall(calls: Calls, event: SessionEvent): Calls {
+export function addCall(calls: CallTotals, event: SessionEvent): CallTotals {
   if (event.type !== 'priced') return calls
   const { tokens, money } = event.call
   const prompt = tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h
@@ -128,17 +131,17 @@ export function withCall(calls: Calls, event: SessionEvent): Calls {
   }
 }
 
-export function callsStep({ count: calls, prompt, read, last, cost }: Calls): readonly TourStep[] {
+export function toCallsStep({ count: calls, prompt, read, last, cost }: CallTotals): readonly TourStep[] {
   if (calls === 0) return []
-  const hits = percent(prompt === 0 ? 0 : read / prompt)
-  const text = `${many(calls, 'model call')}, ${dollars(cost)}: ${hits} cache hits, last prompt ${whole(last)} tokens.`
-  return [line(text, { calls, prompt, cacheRead: read, cost })]
+  const hits = formatPercent(prompt === 0 ? 0 : read / prompt)
+  const text = `${many(calls, 'model call')}, ${formatDollars(cost)}: ${hits} cache hits, last prompt ${formatInteger(last)} tokens.`
+  return [textStep(text, { calls, prompt, cacheRead: read, cost })]
 }
 
 /** Headings in bold, rewrites marked with `*`, long lines wrapped. */
-export function stepText({ kind, text }: TourStep, screen: Screen): string {
+export function renderStep({ kind, text }: TourStep, screen: Screen): string {
   const { colors } = screen
-  if (kind === 'scene') return `\n${wrap(text, screen.columns).map(colors.bold).join('\n')}\n`
-  const lines = wrap(text, screen.columns, kind === 'act' ? '  * ' : '  ')
+  if (kind === 'scene') return `\n${wrapText(text, screen.columns).map(colors.bold).join('\n')}\n`
+  const lines = wrapText(text, screen.columns, kind === 'act' ? '  * ' : '  ')
   return `${(kind === 'act' ? lines.map(colors.cyan) : lines).join('\n')}\n`
 }

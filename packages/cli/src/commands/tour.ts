@@ -5,7 +5,7 @@
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createCoder, createSimulator, manualClock, withSummaries } from '@tidemark/simulator'
+import { createCoder, createManualClock, createSimulator, withSummaries } from '@tidemark/simulator'
 import {
   anthropic,
   createDeadlines,
@@ -16,28 +16,28 @@ import {
   type ToolContext,
   type Tools,
 } from 'tidemark'
-import { cost, count, dollars, whole } from '../render/figures.ts'
-import { screenFor } from '../render/screen.ts'
-import { firstWords, wrap } from '../render/text.ts'
+import { formatCost, formatCount, formatDollars, formatInteger } from '../render/figures.ts'
+import { createScreen } from '../render/screen.ts'
+import { toPreview, wrapText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'
 import type { Terminal } from '../terminal.ts'
-import { EXIT } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
 import { inspect } from './inspect.ts'
 import {
-  act,
-  callsStep,
-  line,
+  addCall,
+  headingStep,
   NO_CALLS,
-  scene,
-  stepOf,
-  stepText,
+  renderStep,
+  rewriteStep,
   type TourStep,
-  withCall,
+  textStep,
+  toCallsStep,
+  toTourStep,
 } from './tour-steps.ts'
 
 const INTRODUCTION =
   'A tour of Tidemark on a sample session and a simulated model: no API key, no network, no cost.'
-const NEXT =
+const NEXT_STEPS =
   'This ran on a simulator: nothing was charged, and nothing left this machine. Next: tidemark inspect shows your own sessions, tidemark compact FILE compacts one, docs/library.md explains how to use Tidemark in your agent.'
 
 export async function tour(options: { readonly json?: boolean }, terminal: Terminal): Promise<number> {
@@ -45,52 +45,54 @@ export async function tour(options: { readonly json?: boolean }, terminal: Termi
     const steps: TourStep[] = []
     for await (const step of playTour()) steps.push(step)
     terminal.write(`${JSON.stringify({ steps }, null, 2)}\n`)
-    return EXIT.done
+    return EXIT_CODES.done
   }
-  const screen = screenFor(terminal)
-  terminal.write(`${wrap(INTRODUCTION, screen.columns).join('\n')}\n`)
-  terminal.write(`${stepText(scene('1. A recorded session, as tidemark inspect shows it'), screen)}\n`)
+  const screen = createScreen(terminal)
+  terminal.write(`${wrapText(INTRODUCTION, screen.columns).join('\n')}\n`)
+  terminal.write(
+    `${renderStep(headingStep('1. A recorded session, as tidemark inspect shows it'), screen)}\n`,
+  )
   const code = await inspect([SAMPLE_PATH], {}, terminal)
   for await (const step of playTour()) {
-    terminal.write(stepText(step, screen))
+    terminal.write(renderStep(step, screen))
     if (terminal.interrupted?.aborted === true) break
   }
-  terminal.write(`\n${wrap(NEXT, screen.columns).join('\n')}\n`)
+  terminal.write(`\n${wrapText(NEXT_STEPS, screen.columns).join('\n')}\n`)
   return code
 }
 
 /** Removes its temporary folder, however it ends. */
 async function* playTour(): AsyncGenerator<TourStep, void> {
-  const stage = await setStage()
+  const stage = await openTourSession()
   try {
-    const session = await stage.tide.open(SESSION, { tools: stage.tools })
-    yield scene(
-      `2. The session goes on, with a simulated model and a context window of ${whole(WINDOW)} tokens`,
+    const session = await stage.tidemark.open(TOUR_SESSION_ID, { tools: stage.tools })
+    yield headingStep(
+      `2. The session goes on, with a simulated model and a context window of ${formatInteger(TOUR_WINDOW)} tokens`,
     )
     yield* runPrompts(stage, session)
-    yield scene('3. A compaction step by step: plan, prepare, commit, undo')
+    yield headingStep('3. A compaction step by step: plan, prepare, commit, undo')
     yield* compactStepwise(session)
-    yield scene('4. A compaction without a model call')
+    yield headingStep('4. A compaction without a model call')
     yield* compactLocally(session)
-    yield scene('5. The bill')
-    yield billStep(session)
+    yield headingStep('5. The bill')
+    yield toBillStep(session)
   } finally {
-    await stage.tide.close()
-    await stage.clear()
+    await stage.tidemark.close()
+    await stage.removeFolder()
   }
 }
 
 const PAUSE_MS = 20 * 60_000
-const PROMPTS = 3
+const PROMPT_COUNT = 3
 const PROMPT = 'Look at the rest of it as well.'
 
-async function* runPrompts(stage: Stage, session: Session): AsyncGenerator<TourStep, void> {
-  for (let turn = 1; turn <= PROMPTS; turn += 1) {
-    yield line(`Prompt ${turn}: “${PROMPT}”`)
+async function* runPrompts(stage: TourSession, session: Session): AsyncGenerator<TourStep, void> {
+  for (let turn = 1; turn <= PROMPT_COUNT; turn += 1) {
+    yield textStep(`Prompt ${turn}: “${PROMPT}”`)
     yield* runTurn(session)
     if (turn > 1) continue
-    yield line('… 20 minutes pass …')
-    await stage.pass(PAUSE_MS)
+    yield textStep('… 20 minutes pass …')
+    await stage.advanceClock(PAUSE_MS)
   }
 }
 
@@ -98,63 +100,68 @@ async function* runTurn(session: Session): AsyncGenerator<TourStep, void> {
   const run = session.run(PROMPT)
   let calls = NO_CALLS
   for await (const event of run) {
-    calls = withCall(calls, event)
-    const step = stepOf(event)
+    calls = addCall(calls, event)
+    const step = toTourStep(event)
     if (step === null) continue
-    yield* callsStep(calls)
+    yield* toCallsStep(calls)
     yield step
     calls = NO_CALLS
   }
-  yield* callsStep(calls)
+  yield* toCallsStep(calls)
   const outcome = await run.outcome
-  if (!outcome.ok) yield act(`Stopped: ${outcome.message}`)
+  if (!outcome.ok) yield rewriteStep(`Stopped: ${outcome.message}`)
 }
 
 async function* compactStepwise(session: Session): AsyncGenerator<TourStep, void> {
   const before = JSON.stringify(session.messages())
   const plan = await session.planCompaction({ instructions: 'Keep every file name.' })
-  if (!plan.ok) return yield line(`Not compacted: ${plan.message}`)
-  const records = count(plan.span.summarised.length, 'record')
+  if (!plan.ok) return yield textStep(`Not compacted: ${plan.message}`)
+  const records = formatCount(plan.span.summarised.length, 'record')
   const { price } = plan
-  yield line(
-    `Plan: summarize ${records}; the context has ${wholeTokens(plan.before.expected)}.${priceText(price)}`,
+  yield textStep(
+    `Plan: summarize ${records}; the context has ${formatWholeTokens(plan.before.expected)}.${formatPrice(price)}`,
     { price },
   )
   const draft = await session.prepare(plan)
-  if (!draft.ok) return yield line(`Not compacted: ${draft.message}`)
-  yield line(
-    `Draft: ${wholeTokens(draft.after.expected)} afterwards. It begins: “${firstWords(draft.summary.text, 60)}”`,
+  if (!draft.ok) return yield textStep(`Not compacted: ${draft.message}`)
+  yield textStep(
+    `Draft: ${formatWholeTokens(draft.after.expected)} afterwards. It begins: “${toPreview(draft.summary.text, 60)}”`,
   )
   const collected = collectSteps(session)
   const committed = await session.commit(draft)
   yield* collected()
-  if (!committed.ok) return yield line(`Not committed: ${committed.message}`)
+  if (!committed.ok) return yield textStep(`Not committed: ${committed.message}`)
   const undone = await session.undo()
   const isSame = JSON.stringify(session.messages()) === before
   const comparison = isSame ? 'byte for byte the same as before' : 'NOT the same as before'
-  yield act(undone.ok ? `Undone: the next request is ${comparison}.` : `Not undone: ${undone.message}`, {
-    isSame,
-  })
+  yield rewriteStep(
+    undone.ok ? `Undone: the next request is ${comparison}.` : `Not undone: ${undone.message}`,
+    {
+      isSame,
+    },
+  )
 }
 
-function priceText(price: { readonly cost: number; readonly breakEvenCalls: number | null } | null): string {
+function formatPrice(
+  price: { readonly cost: number; readonly breakEvenCalls: number | null } | null,
+): string {
   if (price === null) return ''
   const { breakEvenCalls } = price
   const pays =
     breakEvenCalls === null
       ? 'Does not pay for itself.'
-      : `Pays for itself in ${count(Math.round(breakEvenCalls), 'call')}.`
-  return ` Cost: about ${dollars(price.cost)}. ${pays}`
+      : `Pays for itself in ${formatCount(Math.round(breakEvenCalls), 'call')}.`
+  return ` Cost: about ${formatDollars(price.cost)}. ${pays}`
 }
 
 async function* compactLocally(session: Session): AsyncGenerator<TourStep, void> {
   const collected = collectSteps(session)
   const done = await session.compact({ summarizer: 'local' })
   yield* collected()
-  if (!done.ok) yield line(`Not compacted: ${done.message}`)
+  if (!done.ok) yield textStep(`Not compacted: ${done.message}`)
   const { tokens, percentLeft } = session.contextRemaining()
-  yield line(
-    `${wholeTokens(tokens)} in use; ${percentLeft ?? '?'}% left before the next clearing or compaction.`,
+  yield textStep(
+    `${formatWholeTokens(tokens)} in use; ${percentLeft ?? '?'}% left before the next clearing or compaction.`,
   )
 }
 
@@ -162,7 +169,7 @@ async function* compactLocally(session: Session): AsyncGenerator<TourStep, void>
 function collectSteps(session: Session): () => readonly TourStep[] {
   const steps: TourStep[] = []
   const off = session.on('*', (event) => {
-    const step = stepOf(event)
+    const step = toTourStep(event)
     if (step !== null && event.type !== 'undone') steps.push(step)
   })
   return () => {
@@ -171,48 +178,48 @@ function collectSteps(session: Session): () => readonly TourStep[] {
   }
 }
 
-function billStep(session: Session): TourStep {
+function toBillStep(session: Session): TourStep {
   const money = session.money()
   const { spent, savedByCache, lostToBreaks, spentOnCompaction, spentOnClearing } = money
   const [lost, clearing, compaction] = [lostToBreaks, spentOnClearing, spentOnCompaction].map(({ total }) =>
-    cost(total, 0),
+    formatCost(total, 0),
   )
-  return line(
-    `Total: ${cost(spent.total, 0)}. Of that, ${lost} was lost to cache breaks, ${clearing} was spent on clearing and ${compaction} on compaction. The prompt cache saved ${cost(savedByCache.total, 0)}.`,
+  return textStep(
+    `Total: ${formatCost(spent.total, 0)}. Of that, ${lost} was lost to cache breaks, ${clearing} was spent on clearing and ${compaction} on compaction. The prompt cache saved ${formatCost(savedByCache.total, 0)}.`,
     { money },
   )
 }
 
-function wholeTokens(tokens: number): string {
-  return `${whole(Math.round(tokens))} tokens`
+function formatWholeTokens(tokens: number): string {
+  return `${formatInteger(Math.round(tokens))} tokens`
 }
 
 // The setting: a copy of the sample session in a temporary folder, a simulated model with a small context window, and a
 // clock that moves only when `advanceClock` is called.
 
-const WINDOW = 40_000
-const SESSION = 'login-bug'
+const TOUR_WINDOW = 40_000
+const TOUR_SESSION_ID = 'login-bug'
 
-interface Stage {
+interface TourSession {
   readonly tools: Tools
-  readonly tide: Tidemark
+  readonly tidemark: Tidemark
   /** Advances the clock. */
-  pass(ms: number): Promise<void>
-  clear(): Promise<void>
+  advanceClock(ms: number): Promise<void>
+  removeFolder(): Promise<void>
 }
 
-async function setStage(): Promise<Stage> {
+async function openTourSession(): Promise<TourSession> {
   const home = await mkdtemp(join(tmpdir(), 'tidemark-tour-'))
-  const { log } = sessionPaths(home, SESSION)
+  const { log } = sessionPaths(home, TOUR_SESSION_ID)
   await mkdir(dirname(log), { recursive: true })
   await copyFile(SAMPLE_PATH, log)
-  const clock = manualClock(Date.now())
+  const clock = createManualClock(Date.now())
   const coder = createCoder({ turns: 30, resultTokens: 1_200, thinkingTokens: 0 })
-  const { fetch } = createSimulator({ script: withSummaries(coder.script), clock, window: WINDOW })
-  const model = anthropic('claude-sonnet-4-5', { apiKey: 'none-needed', fetch, window: WINDOW })
+  const { fetch } = createSimulator({ script: withSummaries(coder.script), clock, window: TOUR_WINDOW })
+  const model = anthropic('claude-sonnet-4-5', { apiKey: 'none-needed', fetch, window: TOUR_WINDOW })
   return {
-    tools: toolsOf(coder),
-    tide: createTidemark({
+    tools: toTools(coder),
+    tidemark: createTidemark({
       model,
       home,
       env: {},
@@ -221,12 +228,12 @@ async function setStage(): Promise<Stage> {
       system: 'You are a careful engineer. You look before you change anything.',
       history: true,
     }),
-    pass: (ms) => clock.advance(ms),
-    clear: () => rm(home, { recursive: true, force: true }),
+    advanceClock: (ms) => clock.advance(ms),
+    removeFolder: () => rm(home, { recursive: true, force: true }),
   }
 }
 
-function toolsOf(coder: ReturnType<typeof createCoder>): Tools {
+function toTools(coder: ReturnType<typeof createCoder>): Tools {
   return Object.fromEntries(
     coder.tools.map(({ name, description, input_schema }) => [
       String(name),

@@ -1,15 +1,15 @@
 import picocolors from 'picocolors'
-import type { CacheBreak, ClearingCost, SessionReport } from 'tidemark'
+import type { ClearingCost, LoggedCacheBreak, SessionReport } from 'tidemark'
 import { describe, expect, it } from 'vitest'
-import { momentsIn, type Screen, symbolsFor } from '../render/screen.ts'
-import { breaks } from './costs.ts'
+import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
+import { renderCacheBreaks } from './costs.ts'
 
 function screen(columns = 80, env: Readonly<Record<string, string>> = {}): Screen {
   const colors = picocolors.createColors(false)
-  return { columns, colors, symbols: symbolsFor(env), moments: momentsIn('UTC') }
+  return { columns, colors, symbols: chooseSymbols(env), time: createTimeFormat('UTC') }
 }
 
-function broken(costUsd: number | null, given: Partial<CacheBreak> = {}): CacheBreak {
+function broken(costUsd: number | null, given: Partial<LoggedCacheBreak> = {}): LoggedCacheBreak {
   return {
     at: '2026-03-09T09:14:00.000Z',
     tokensRewritten: 40_000,
@@ -33,7 +33,7 @@ function cleared(breakEvenCalls: number | null): ClearingCost {
 }
 
 interface Given {
-  readonly cacheBreaks?: readonly CacheBreak[]
+  readonly cacheBreaks?: readonly LoggedCacheBreak[]
   readonly clearingCosts?: readonly ClearingCost[]
   readonly share?: number | null
   readonly hourWouldSave?: number | null
@@ -42,7 +42,10 @@ interface Given {
 function drawn(given: Given, on = screen()) {
   const { cacheBreaks = [], clearingCosts = [], share = 0.125, hourWouldSave = null } = given
   const money = { shareLostToBreaks: share }
-  return breaks({ cacheBreaks, clearingCosts, hourWouldSave, money } as unknown as SessionReport, on)
+  return renderCacheBreaks(
+    { cacheBreaks, clearingCosts, hourWouldSave, money } as unknown as SessionReport,
+    on,
+  )
 }
 
 describe('the breaks of a session', () => {

@@ -3,27 +3,40 @@
  * by tool, the largest items, files read more than once).
  */
 import type {
-  ClearingFound,
-  CompactionFound,
+  ContentTokens,
   ContextCurve,
-  LargeItem,
+  LargeBlock,
+  LoggedClearing,
+  LoggedCompaction,
   SessionReport,
-  TokensByKind,
 } from 'tidemark'
-import { count, limit, percent, tokens, whole } from '../render/figures.ts'
-import { bar, heading } from '../render/layout.ts'
+import { formatCount, formatInteger, formatLimit, formatPercent, formatTokens } from '../render/figures.ts'
+import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { cutEnd, cutStart, left, projectPath, right, shown, widthOf } from '../render/text.ts'
+import {
+  alignLeft,
+  alignRight,
+  cutEnd,
+  cutStart,
+  formatProjectPath,
+  sanitizeText,
+  textWidth,
+} from '../render/text.ts'
 
-export function context(report: SessionReport, screen: Screen): readonly string[] {
-  const drawn = plot(report.context, marksOf(report), screen)
-  return drawn.length === 0 ? [] : [heading('Context over time', legend(report, screen), screen), ...drawn]
+export function renderContextCurve(report: SessionReport, screen: Screen): readonly string[] {
+  const drawn = renderPlot(report.context, plotMarks(report), screen)
+  return drawn.length === 0
+    ? []
+    : [renderHeading('Context over time', formatLegend(report, screen), screen), ...drawn]
 }
 
-function legend({ context: curve, compactions, clearings }: SessionReport, { symbols }: Screen): string {
-  const scale = scaleFor(curve)
+function formatLegend(
+  { context: curve, compactions, clearings }: SessionReport,
+  { symbols }: Screen,
+): string {
+  const scale = createScale(curve)
   const line = (value: number, name: string, symbol: string): string =>
-    `${rowOf(value, scale) === null ? '' : `${symbol} `}${name} ${limit(value)}`
+    `${plotRow(value, scale) === null ? '' : `${symbol} `}${name} ${formatLimit(value)}`
   return [
     curve.window === null ? 'window not known' : line(curve.window, 'window', symbols.edge),
     ...(curve.autoCompact === null ? [] : [line(curve.autoCompact, 'auto-compact', symbols.rule)]),
@@ -32,7 +45,7 @@ function legend({ context: curve, compactions, clearings }: SessionReport, { sym
   ].join('  ')
 }
 
-function marksOf({ compactions, clearings }: SessionReport): readonly PlotMark[] {
+function plotMarks({ compactions, clearings }: SessionReport): readonly PlotMark[] {
   return [
     ...compactions.map(({ afterCall }) => ({ afterCall, kind: 'compacted' as const })),
     ...clearings.map(({ afterCall }) => ({ afterCall, kind: 'cleared' as const })),
@@ -45,22 +58,22 @@ interface PlotMark {
   readonly kind: 'compacted' | 'cleared'
 }
 
-const LABEL = 5
-const MARGIN = LABEL + 3
+const LABEL_WIDTH = 5
+const PLOT_MARGIN = LABEL_WIDTH + 3
 
-function plot(curve: ContextCurve, marks: readonly PlotMark[], screen: Screen): readonly string[] {
+function renderPlot(curve: ContextCurve, marks: readonly PlotMark[], screen: Screen): readonly string[] {
   const { points } = curve
   if (points.length === 0) return []
-  const width = screen.columns - MARGIN
-  const scale = scaleFor(curve)
+  const width = screen.columns - PLOT_MARGIN
+  const scale = createScale(curve)
   const values = points.map(({ tokens }) => tokens)
-  const rows = rowsOf(spread(values, width), curve, scale, screen)
-  const ground = marks.length === 0 ? [] : [markLine(marks, points.length, width, screen)]
-  return [...rows, floorLine(width, screen), ...ground, callLine(curve, width, screen)]
+  const rows = renderRows(toColumnHeights(values, width), curve, scale, screen)
+  const ground = marks.length === 0 ? [] : [renderMarks(marks, points.length, width, screen)]
+  return [...rows, renderFloor(width, screen), ...ground, renderCalls(curve, width, screen)]
 }
 
 /** One height for each column: the largest of the calls that share it; with few calls, one call has several columns. */
-function spread(values: readonly number[], width: number): readonly number[] {
+function toColumnHeights(values: readonly number[], width: number): readonly number[] {
   return Array.from({ length: width }, (_, column) => {
     const from = Math.floor((column * values.length) / width)
     const to = Math.max(from + 1, Math.floor(((column + 1) * values.length) / width))
@@ -68,35 +81,39 @@ function spread(values: readonly number[], width: number): readonly number[] {
   })
 }
 
-function rowsOf(
+function renderRows(
   heights: readonly number[],
   curve: ContextCurve,
-  scale: Scale,
+  scale: PlotScale,
   screen: Screen,
 ): readonly string[] {
-  const [window, autoCompact] = [rowOf(curve.window, scale), rowOf(curve.autoCompact, scale)]
+  const [window, autoCompact] = [plotRow(curve.window, scale), plotRow(curve.autoCompact, scale)]
   return Array.from({ length: scale.rows }, (_, index) => {
     const row = scale.rows - 1 - index
     const rule = row === autoCompact ? screen.symbols.rule : row === window ? screen.symbols.edge : ' '
-    const value = labelOf(row, scale)
-    const label = `${right(value === null ? '' : limit(value), LABEL)} ${screen.symbols.axis}`
-    return `${screen.colors.dim(label)} ${area(heights, { row, scale, rule }, screen)}`.trimEnd()
+    const value = plotLabel(row, scale)
+    const label = `${alignRight(value === null ? '' : formatLimit(value), LABEL_WIDTH)} ${screen.symbols.axis}`
+    return `${screen.colors.dim(label)} ${renderArea(heights, { row, scale, rule }, screen)}`.trimEnd()
   })
 }
 
-interface Row {
+interface PlotRow {
   readonly row: number
-  readonly scale: Scale
+  readonly scale: PlotScale
   /** What fills the empty cells of the row. */
   readonly rule: string
 }
 
-function area(heights: readonly number[], { row, scale, rule }: Row, { symbols, colors }: Screen): string {
+function renderArea(
+  heights: readonly number[],
+  { row, scale, rule }: PlotRow,
+  { symbols, colors }: Screen,
+): string {
   const cells = heights.map((height) => {
     const eighths = Math.round((height / scale.top) * scale.rows * 8) - row * 8
     return eighths > 0 ? (symbols.columns[Math.min(8, eighths) - 1] ?? '') : null
   })
-  return runsOf(cells)
+  return groupCells(cells)
     .map(({ isArea, cells: run }) =>
       isArea
         ? colors.cyan(run.join(''))
@@ -107,14 +124,14 @@ function area(heights: readonly number[], { row, scale, rule }: Row, { symbols, 
     .join('')
 }
 
-interface Run {
+interface CellRun {
   readonly isArea: boolean
   readonly cells: (string | null)[]
 }
 
 /** Cells of one colour together, so that a row needs few colour codes. */
-function runsOf(cells: readonly (string | null)[]): readonly Run[] {
-  const runs: Run[] = []
+function groupCells(cells: readonly (string | null)[]): readonly CellRun[] {
+  const runs: CellRun[] = []
   for (const cell of cells) {
     const last = runs.at(-1)
     if (last?.isArea === (cell !== null)) last.cells.push(cell)
@@ -123,11 +140,11 @@ function runsOf(cells: readonly (string | null)[]): readonly Run[] {
   return runs
 }
 
-function floorLine(width: number, { symbols, colors }: Screen): string {
-  return colors.dim(`${right('0', LABEL)} ${symbols.corner}${symbols.floor.repeat(width + 1)}`)
+function renderFloor(width: number, { symbols, colors }: Screen): string {
+  return colors.dim(`${alignRight('0', LABEL_WIDTH)} ${symbols.corner}${symbols.floor.repeat(width + 1)}`)
 }
 
-function markLine(
+function renderMarks(
   marks: readonly PlotMark[],
   calls: number,
   width: number,
@@ -142,118 +159,126 @@ function markLine(
     const column = Math.floor((afterCall * width) / Math.max(1, calls))
     cells[Math.min(width - 1, column)] = symbols[kind]
   }
-  return `${' '.repeat(MARGIN)}${colors.yellow(cells.join('').trimEnd())}`
+  return `${' '.repeat(PLOT_MARGIN)}${colors.yellow(cells.join('').trimEnd())}`
 }
 
-function callLine({ points }: ContextCurve, width: number, { colors, moments, symbols }: Screen): string {
+function renderCalls(
+  { points }: ContextCurve,
+  width: number,
+  { colors, time: moments, symbols }: Screen,
+): string {
   const [first, last] = [points[0]?.at ?? '', points.at(-1)?.at ?? '']
   const isOneDay = moments.day(first) === moments.day(last)
   const name = (number: number, at: string): string =>
-    `call ${whole(number)} ${symbols.dot} ${isOneDay ? moments.time(at) : moments.full(at)}`
+    `call ${formatInteger(number)} ${symbols.dot} ${isOneDay ? moments.time(at) : moments.full(at)}`
   const begin = name(1, first)
   const end = points.length === 1 ? '' : name(points.length, last)
-  const gap = width - widthOf(begin) - widthOf(end)
-  return colors.dim(`${' '.repeat(MARGIN)}${gap < 2 ? begin : `${begin}${' '.repeat(gap)}${end}`}`.trimEnd())
+  const gap = width - textWidth(begin) - textWidth(end)
+  return colors.dim(
+    `${' '.repeat(PLOT_MARGIN)}${gap < 2 ? begin : `${begin}${' '.repeat(gap)}${end}`}`.trimEnd(),
+  )
 }
 
 // The vertical scale: round steps of two rows each, high enough for the curve and the limits worth showing.
 
-interface Scale {
+interface PlotScale {
   readonly top: number
   readonly step: number
   readonly rows: number
 }
 
-const ROWS_A_STEP = 2
-const LEAST_STEPS = 4
+const ROWS_PER_STEP = 2
+const MIN_STEPS = 4
 /** A limit is left out of the plot if the curve would fill less than this share of it. */
-const LEAST_FILLED = 0.35
-const ROUND = [10, 5, 2.5, 2]
+const MIN_FILLED = 0.35
+const ROUND_STEPS = [10, 5, 2.5, 2]
 
-function scaleFor({ window, autoCompact, points }: ContextCurve): Scale {
+function createScale({ window, autoCompact, points }: ContextCurve): PlotScale {
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 1)
   const limits = [window, autoCompact].flatMap((line) =>
-    line !== null && peak >= line * LEAST_FILLED ? [line] : [],
+    line !== null && peak >= line * MIN_FILLED ? [line] : [],
   )
   const most = Math.max(peak, ...limits)
-  const step = stepFor(most)
+  const step = chooseStep(most)
   const steps = Math.ceil(most / step)
-  return { top: step * steps, step, rows: steps * ROWS_A_STEP }
+  return { top: step * steps, step, rows: steps * ROWS_PER_STEP }
 }
 
 /** The largest round step that gives at least four steps. */
-function stepFor(most: number): number {
+function chooseStep(most: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(most))
-  const steps = [magnitude, magnitude / 10].flatMap((power) => ROUND.map((round) => (round * power) / 10))
-  return steps.find((step) => Math.ceil(most / step) >= LEAST_STEPS) ?? magnitude / LEAST_STEPS
+  const steps = [magnitude, magnitude / 10].flatMap((power) =>
+    ROUND_STEPS.map((round) => (round * power) / 10),
+  )
+  return steps.find((step) => Math.ceil(most / step) >= MIN_STEPS) ?? magnitude / MIN_STEPS
 }
 
 /** The row of a value, counted from below; null if it is above the plot. */
-function rowOf(value: number | null, { top, rows }: Scale): number | null {
+function plotRow(value: number | null, { top, rows }: PlotScale): number | null {
   if (value === null || value > top) return null
   return Math.min(rows - 1, Math.floor((value / top) * rows))
 }
 
 /** The value at the upper edge of a row, if that is a whole step. */
-function labelOf(row: number, { step }: Scale): number | null {
-  return (row + 1) % ROWS_A_STEP === 0 ? ((row + 1) / ROWS_A_STEP) * step : null
+function plotLabel(row: number, { step }: PlotScale): number | null {
+  return (row + 1) % ROWS_PER_STEP === 0 ? ((row + 1) / ROWS_PER_STEP) * step : null
 }
 
 // The compactions and clearings of a session, in order.
 
-export function acts(report: SessionReport, screen: Screen): readonly string[] {
+export function renderRewrites(report: SessionReport, screen: Screen): readonly string[] {
   const { compactions, clearings } = report
   const rows = [
-    ...compactions.map((act) => ({ act, text: compactionLine(act, screen) })),
-    ...clearings.map((act) => ({ act, text: clearingLine(act, screen) })),
-  ].sort((one, other) => one.act.afterCall - other.act.afterCall || earlier(one.act.at, other.act.at))
+    ...compactions.map((act) => ({ act, text: renderCompaction(act, screen) })),
+    ...clearings.map((act) => ({ act, text: renderClearing(act, screen) })),
+  ].sort((one, other) => one.act.afterCall - other.act.afterCall || compareTime(one.act.at, other.act.at))
   if (rows.length === 0) return []
   const counts = [
-    ...(compactions.length > 0 ? [count(compactions.length, 'compaction')] : []),
-    ...(clearings.length > 0 ? [count(clearings.length, 'clearing')] : []),
+    ...(compactions.length > 0 ? [formatCount(compactions.length, 'compaction')] : []),
+    ...(clearings.length > 0 ? [formatCount(clearings.length, 'clearing')] : []),
   ]
-  return [heading('Rewrites', counts.join(', '), screen), ...rows.map(({ text }) => text)]
+  return [renderHeading('Rewrites', counts.join(', '), screen), ...rows.map(({ text }) => text)]
 }
 
-function earlier(one: string | null, other: string | null): number {
+function compareTime(one: string | null, other: string | null): number {
   return (one ?? '') < (other ?? '') ? -1 : 1
 }
 
-function compactionLine(act: CompactionFound, screen: Screen): string {
-  const how = act.trigger === null ? 'compacted' : `compacted (${shown(act.trigger)})`
-  const sizes = `${size(act.preTokens)} ${screen.symbols.arrow} ${size(act.postTokens)}`
-  return actLine(act, { mark: screen.symbols.compacted, how, sizes }, screen)
+function renderCompaction(act: LoggedCompaction, screen: Screen): string {
+  const how = act.trigger === null ? 'compacted' : `compacted (${sanitizeText(act.trigger)})`
+  const sizes = `${formatSize(act.preTokens)} ${screen.symbols.arrow} ${formatSize(act.postTokens)}`
+  return renderRewrite(act, { mark: screen.symbols.compacted, how, sizes }, screen)
 }
 
 /** Only what was saved: a host's size before a clearing is not always that of the whole context. */
-function clearingLine(act: ClearingFound, screen: Screen): string {
-  const how = act.results > 0 ? `cleared ${count(act.results, 'result')}` : 'cleared'
-  const sizes = `${size(act.savedTokens)} saved`
-  return actLine(act, { mark: screen.symbols.cleared, how, sizes }, screen)
+function renderClearing(act: LoggedClearing, screen: Screen): string {
+  const how = act.results > 0 ? `cleared ${formatCount(act.results, 'result')}` : 'cleared'
+  const sizes = `${formatSize(act.savedTokens)} saved`
+  return renderRewrite(act, { mark: screen.symbols.cleared, how, sizes }, screen)
 }
 
-const HOW = 20
-const SIZES = 16
+const KIND_WIDTH = 20
+const SIZES_WIDTH = 16
 
-function actLine(
-  { afterCall, at }: CompactionFound | ClearingFound,
+function renderRewrite(
+  { afterCall, at }: LoggedCompaction | LoggedClearing,
   { mark, how, sizes }: { readonly mark: string; readonly how: string; readonly sizes: string },
   screen: Screen,
 ): string {
-  const { symbols, colors, columns, moments } = screen
-  const place = `after call ${whole(afterCall)}${at === null ? '' : `, ${moments.full(at)}`}`
-  const where = cutEnd(place, columns - HOW - SIZES - 6, symbols.more)
-  const what = left(cutEnd(how, HOW, symbols.more), HOW)
-  return `  ${colors.yellow(mark)} ${what}${right(sizes, SIZES)}  ${colors.dim(where)}`
+  const { symbols, colors, columns, time: moments } = screen
+  const place = `after call ${formatInteger(afterCall)}${at === null ? '' : `, ${moments.full(at)}`}`
+  const where = cutEnd(place, columns - KIND_WIDTH - SIZES_WIDTH - 6, symbols.more)
+  const what = alignLeft(cutEnd(how, KIND_WIDTH, symbols.more), KIND_WIDTH)
+  return `  ${colors.yellow(mark)} ${what}${alignRight(sizes, SIZES_WIDTH)}  ${colors.dim(where)}`
 }
 
-function size(amount: number | null): string {
-  return amount === null ? '?' : tokens(amount)
+function formatSize(amount: number | null): string {
+  return amount === null ? '?' : formatTokens(amount)
 }
 
 // What filled the context.
 
-const CLASS_NAMES: Readonly<Record<Exclude<keyof TokensByKind, 'total'>, string>> = {
+const TOKEN_CLASS_NAMES: Readonly<Record<Exclude<keyof ContentTokens, 'total'>, string>> = {
   toolResults: 'tool results',
   toolRequests: 'tool requests',
   thinking: 'thinking',
@@ -266,97 +291,106 @@ const CLASS_NAMES: Readonly<Record<Exclude<keyof TokensByKind, 'total'>, string>
   other: 'other',
 }
 
-const NAME = 16
-const FIGURES = 17
+const NAME_WIDTH = 16
+const FIGURES_WIDTH = 17
 
-export function classes({ tokensByClass }: SessionReport, screen: Screen): readonly string[] {
+export function renderTokenClasses({ tokensByClass }: SessionReport, screen: Screen): readonly string[] {
   const { total, ...parts } = tokensByClass
   if (total === 0) return []
   const rows = Object.entries(parts)
     .filter(([, amount]) => amount > 0)
     .sort(([, one], [, other]) => other - one)
   const most = rows[0]?.[1] ?? 1
-  const width = screen.columns - NAME - FIGURES - 2
+  const width = screen.columns - NAME_WIDTH - FIGURES_WIDTH - 2
   return [
-    heading('What filled the context', `${tokens(total)} tokens, estimated`, screen),
+    renderHeading('What filled the context', `${formatTokens(total)} tokens, estimated`, screen),
     ...rows.map(([name, amount]) => {
-      const drawn = left(bar(amount / most, width, screen.symbols), width)
-      const figures = right(percent(amount / total), 8) + right(tokens(amount), 9)
-      return `  ${left(CLASS_NAMES[name as keyof typeof CLASS_NAMES], NAME)}${screen.colors.cyan(drawn)}${figures}`
+      const drawn = alignLeft(renderBar(amount / most, width, screen.symbols), width)
+      const figures = alignRight(formatPercent(amount / total), 8) + alignRight(formatTokens(amount), 9)
+      return `  ${alignLeft(TOKEN_CLASS_NAMES[name as keyof typeof TOKEN_CLASS_NAMES], NAME_WIDTH)}${screen.colors.cyan(drawn)}${figures}`
     }),
   ]
 }
 
-const MOST_TOOLS = 8
+const MAX_TOOLS = 8
 
-export function tools({ byTool }: SessionReport, screen: Screen): readonly string[] {
+export function renderTools({ byTool }: SessionReport, screen: Screen): readonly string[] {
   if (byTool.length === 0) return []
-  const shownTools = byTool.slice(0, MOST_TOOLS)
+  const shownTools = byTool.slice(0, MAX_TOOLS)
   const most = Math.max(
     1,
     ...shownTools.map(({ requestTokens, resultTokens }) => requestTokens + resultTokens),
   )
-  const width = screen.columns - NAME - 29
-  const title = left('Tools', screen.columns - 27)
-  const columns = right('calls', 9) + right('requests', 9) + right('results', 9)
+  const width = screen.columns - NAME_WIDTH - 29
+  const title = alignLeft('Tools', screen.columns - 27)
+  const columns = alignRight('calls', 9) + alignRight('requests', 9) + alignRight('results', 9)
   const rows = shownTools.map(({ tool, calls, requestTokens, resultTokens }) => {
-    const drawn = left(bar((requestTokens + resultTokens) / most, width, screen.symbols), width)
-    const name = left(cutEnd(shown(tool), NAME - 1, screen.symbols.more), NAME)
-    const figures = right(whole(calls), 9) + right(tokens(requestTokens), 9) + right(tokens(resultTokens), 9)
+    const drawn = alignLeft(renderBar((requestTokens + resultTokens) / most, width, screen.symbols), width)
+    const name = alignLeft(cutEnd(sanitizeText(tool), NAME_WIDTH - 1, screen.symbols.more), NAME_WIDTH)
+    const figures =
+      alignRight(formatInteger(calls), 9) +
+      alignRight(formatTokens(requestTokens), 9) +
+      alignRight(formatTokens(resultTokens), 9)
     return `  ${name}${screen.colors.cyan(drawn)}${figures}`
   })
   return [
     `${screen.colors.bold(title)}${screen.colors.dim(columns)}`,
     ...rows,
-    ...more(byTool.length - MOST_TOOLS, 'tool', screen),
+    ...renderMore(byTool.length - MAX_TOOLS, 'tool', screen),
   ]
 }
 
-const MOST_ITEMS = 8
+const MAX_ITEMS = 8
 
-export function largest(report: SessionReport, screen: Screen): readonly string[] {
-  const items = report.largest.slice(0, MOST_ITEMS)
+export function renderLargestItems(report: SessionReport, screen: Screen): readonly string[] {
+  const items = report.largest.slice(0, MAX_ITEMS)
   if (items.length === 0) return []
   const rows = items.map((item) => {
-    const name = left(cutEnd(shown(nameOf(item)), NAME - 1, screen.symbols.more), NAME)
-    const room = screen.columns - 10 - NAME
-    return `${right(tokens(item.tokens), 8)}  ${name}${screen.colors.dim(whatOf(item, report.project, room, screen))}`.trimEnd()
+    const name = alignLeft(
+      cutEnd(sanitizeText(itemName(item)), NAME_WIDTH - 1, screen.symbols.more),
+      NAME_WIDTH,
+    )
+    const room = screen.columns - 10 - NAME_WIDTH
+    return `${alignRight(formatTokens(item.tokens), 8)}  ${name}${screen.colors.dim(itemText(item, report.project, room, screen))}`.trimEnd()
   })
-  return [heading('Largest items', 'tokens, estimated', screen), ...rows]
+  return [renderHeading('Largest items', 'tokens, estimated', screen), ...rows]
 }
 
-function nameOf({ kind, tool }: LargeItem): string {
+function itemName({ kind, tool }: LargeBlock): string {
   if (tool === null) return kind
   return kind === 'request' ? `${tool} (request)` : tool
 }
 
-function whatOf({ what }: LargeItem, project: string | null, room: number, { symbols }: Screen): string {
+function itemText({ what }: LargeBlock, project: string | null, room: number, { symbols }: Screen): string {
   const isPath = /^[~./\\]|^[A-Za-z]:\\/.test(what) && !what.includes(' ')
   return isPath
-    ? cutStart(projectPath(what, project), room, symbols.more)
-    : cutEnd(shown(what), room, symbols.more)
+    ? cutStart(formatProjectPath(what, project), room, symbols.more)
+    : cutEnd(sanitizeText(what), room, symbols.more)
 }
 
-const MOST_READS = 6
+const MAX_READS = 6
 
-export function readAgain({ duplicateReads, project }: SessionReport, screen: Screen): readonly string[] {
+export function renderRepeatedReads(
+  { duplicateReads, project }: SessionReport,
+  screen: Screen,
+): readonly string[] {
   if (duplicateReads.length === 0) return []
   const wasted = duplicateReads.reduce((sum, read) => sum + read.tokens, 0)
-  const rows = duplicateReads.slice(0, MOST_READS).map((read) => {
-    const path = cutStart(projectPath(read.path, project), screen.columns - 18, screen.symbols.more)
-    return `${right(tokens(read.tokens), 8)}  ${left(`${whole(read.count)}${screen.symbols.times}`, 6)}${screen.colors.dim(path)}`
+  const rows = duplicateReads.slice(0, MAX_READS).map((read) => {
+    const path = cutStart(formatProjectPath(read.path, project), screen.columns - 18, screen.symbols.more)
+    return `${alignRight(formatTokens(read.tokens), 8)}  ${alignLeft(`${formatInteger(read.count)}${screen.symbols.times}`, 6)}${screen.colors.dim(path)}`
   })
   return [
-    heading(
+    renderHeading(
       'Read again',
-      `${count(duplicateReads.length, 'file')}, ${tokens(wasted)} tokens repeated`,
+      `${formatCount(duplicateReads.length, 'file')}, ${formatTokens(wasted)} tokens repeated`,
       screen,
     ),
     ...rows,
-    ...more(duplicateReads.length - MOST_READS, 'file', screen),
+    ...renderMore(duplicateReads.length - MAX_READS, 'file', screen),
   ]
 }
 
-function more(rest: number, what: string, { colors, symbols }: Screen): readonly string[] {
-  return rest > 0 ? [colors.dim(`  ${symbols.more} and ${count(rest, what)} more`)] : []
+function renderMore(rest: number, what: string, { colors, symbols }: Screen): readonly string[] {
+  return rest > 0 ? [colors.dim(`  ${symbols.more} and ${formatCount(rest, what)} more`)] : []
 }

@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url'
 import picocolors from 'picocolors'
 import { findNamedLogs, inspectFiles, type SessionReport } from 'tidemark'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { momentsIn, type Screen, symbolsFor } from '../render/screen.ts'
-import { widthOf } from '../render/text.ts'
-import { sessionPage } from './session-page.ts'
+import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
+import { textWidth } from '../render/text.ts'
+import { renderSessionPage } from './session-page.ts'
 
 const sample = fileURLToPath(new URL('../../sample/login-bug.jsonl', import.meta.url))
 
@@ -18,7 +18,7 @@ async function inspected(): Promise<SessionReport> {
 
 function screen(columns: number, env: Readonly<Record<string, string>> = {}): Screen {
   const colors = picocolors.createColors(false)
-  return { columns, colors, symbols: symbolsFor(env), moments: momentsIn('UTC') }
+  return { columns, colors, symbols: chooseSymbols(env), time: createTimeFormat('UTC') }
 }
 
 let report: SessionReport
@@ -28,7 +28,7 @@ beforeAll(async () => {
 
 describe('the page of the sample session', () => {
   it('on 80 columns', () => {
-    expect(sessionPage(report, screen(80))).toMatchInlineSnapshot(`
+    expect(renderSessionPage(report, screen(80))).toMatchInlineSnapshot(`
       "login-bug.jsonl                                                         tidemark
       claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)
       "Since Friday people with a + in their e-mail address cannot log in ("unknown …"
@@ -98,7 +98,7 @@ describe('the page of the sample session', () => {
   })
 
   it('on 160 columns', () => {
-    expect(sessionPage(report, screen(160))).toMatchInlineSnapshot(`
+    expect(renderSessionPage(report, screen(160))).toMatchInlineSnapshot(`
       "login-bug.jsonl                                                                                                                                         tidemark
       claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)
       "Since Friday people with a + in their e-mail address cannot log in ("unknown account"). Please find out why and fix it. Keep the change small, we release tod…"
@@ -157,7 +157,7 @@ describe('the page of the sample session', () => {
   })
 
   it('in ASCII has no other characters', () => {
-    expect(sessionPage(report, screen(80, { LANG: 'C' }))).toMatch(/^[\x20-\x7e\n]*$/)
+    expect(renderSessionPage(report, screen(80, { LANG: 'C' }))).toMatch(/^[\x20-\x7e\n]*$/)
   })
 })
 
@@ -225,15 +225,15 @@ function crowded(given: SessionReport): SessionReport {
 describe('no line is wider than the screen', () => {
   it.each([60, 72, 80, 100, 129, 130, 159, 160])('of %d columns', (columns) => {
     for (const shown of [report, crowded(report)]) {
-      const lines = sessionPage(shown, screen(columns)).split('\n')
-      expect(lines.filter((line) => widthOf(line) > columns)).toEqual([])
+      const lines = renderSessionPage(shown, screen(columns)).split('\n')
+      expect(lines.filter((line) => textWidth(line) > columns)).toEqual([])
     }
   })
 })
 
 describe('warnings', () => {
   const warned = (given: Partial<SessionReport>) =>
-    sessionPage({ ...report, ...given }, screen(160))
+    renderSessionPage({ ...report, ...given }, screen(160))
       .split('\n')
       .filter((line) => /^!|^ {2}\S/.test(line))
       .slice(-9)
@@ -296,7 +296,7 @@ it('a session without a model response says so and shows no figures', () => {
     estimator: { turns: 0, medianAbsError: null, bias: null, excluded: [] },
     firstPrompt: null,
   }
-  expect(sessionPage(empty, screen(80))).toBe(
+  expect(renderSessionPage(empty, screen(80))).toBe(
     [
       'login-bug.jsonl                                                         tidemark',
       'claude-sonnet-5-5 · 2026-03-09 09:14 – 09:28 (14 min)',

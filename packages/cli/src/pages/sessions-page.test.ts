@@ -3,15 +3,15 @@ import { fileURLToPath } from 'node:url'
 import picocolors from 'picocolors'
 import { findNamedLogs, inspectFiles, type SessionReport } from 'tidemark'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { momentsIn, type Screen, symbolsFor } from '../render/screen.ts'
-import { widthOf } from '../render/text.ts'
-import { sessionsPage } from './sessions-page.ts'
+import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
+import { textWidth } from '../render/text.ts'
+import { renderSessionsPage } from './sessions-page.ts'
 
 const sample = fileURLToPath(new URL('../../sample/login-bug.jsonl', import.meta.url))
 
 function screen(columns: number): Screen {
   const colors = picocolors.createColors(false)
-  return { columns, colors, symbols: symbolsFor({}), moments: momentsIn('UTC') }
+  return { columns, colors, symbols: chooseSymbols({}), time: createTimeFormat('UTC') }
 }
 
 let sessions: readonly SessionReport[]
@@ -34,18 +34,23 @@ beforeAll(async () => {
   sessions = [first, { ...first, sessionId: 'other', spending, cacheBreaks: lost }]
 })
 
-const VIEW: Parameters<typeof sessionsPage>[1] = { rows: 0, left: 0, sinceDay: null, isWatched: false }
+const VIEW: Parameters<typeof renderSessionsPage>[1] = {
+  rows: 0,
+  unread: 0,
+  sinceDay: null,
+  isTerminal: false,
+}
 
 describe('many sessions', () => {
   it.each([60, 72, 80, 100, 160])('fit into %d columns', (columns) => {
-    const lines = sessionsPage(sessions, VIEW, screen(columns)).split('\n')
-    expect(lines.filter((line) => widthOf(line) > columns)).toEqual([])
+    const lines = renderSessionsPage(sessions, VIEW, screen(columns)).split('\n')
+    expect(lines.filter((line) => textWidth(line) > columns)).toEqual([])
   })
 
   it('name the columns that are hidden, and show the cost of clearings', () => {
-    const page = sessionsPage(sessions, VIEW, screen(60))
+    const page = renderSessionsPage(sessions, VIEW, screen(60))
     expect(page).toContain('no room for peak, hits, lost: use at least 80 columns')
     expect(page).toContain('$1.89 spent on re-caching after clearings')
-    expect(sessionsPage(sessions, VIEW, screen(80))).not.toContain('no room')
+    expect(renderSessionsPage(sessions, VIEW, screen(80))).not.toContain('no room')
   })
 })

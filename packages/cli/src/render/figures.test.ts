@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { bytes, cost, count, dollars, duration, limit, tokens, wholePercent } from './figures.ts'
+import {
+  formatBytes,
+  formatCost,
+  formatCount,
+  formatDollars,
+  formatDuration,
+  formatLimit,
+  formatTokens,
+  formatWholePercent,
+} from './figures.ts'
 
 describe('figures', () => {
   it.each([
@@ -17,7 +26,7 @@ describe('figures', () => {
     [145_000_000, '145M'],
     [2_990_000_000, '2.99G'],
   ])('%d tokens are %s', (amount, expected) => {
-    expect(tokens(amount)).toBe(expected)
+    expect(formatTokens(amount)).toBe(expected)
   })
 
   it.each([
@@ -27,7 +36,7 @@ describe('figures', () => {
     [258_400, '258k'],
     [2_500, '2.5k'],
   ])('a limit of %d is %s', (amount, expected) => {
-    expect(limit(amount)).toBe(expected)
+    expect(formatLimit(amount)).toBe(expected)
   })
 
   it.each([
@@ -39,7 +48,7 @@ describe('figures', () => {
     [5_050.234, '$5,050.23'],
     [12_345.6, '$12,346'],
   ])('%d dollars are %s', (amount, expected) => {
-    expect(dollars(amount)).toBe(expected)
+    expect(formatDollars(amount)).toBe(expected)
   })
 
   it.each([
@@ -47,7 +56,7 @@ describe('figures', () => {
     [null, 1.5, '>$1.50'],
     [null, 0.001, '?'],
   ])('a cost of %s, of which %d is known, is %s', (total, priced, expected) => {
-    expect(cost(total, priced)).toBe(expected)
+    expect(formatCost(total, priced)).toBe(expected)
   })
 
   it.each([
@@ -55,7 +64,7 @@ describe('figures', () => {
     [0.004, '<1%'],
     [0.777, '78%'],
   ])('a share of %d is %s', (share, expected) => {
-    expect(wholePercent(share)).toBe(expected)
+    expect(formatWholePercent(share)).toBe(expected)
   })
 
   it.each([
@@ -65,16 +74,16 @@ describe('figures', () => {
     [5.93 * 3_600_000, '5 h 56 min'],
     [50.16 * 3_600_000, '2 d 2 h'],
   ])('%d ms are %s', (ms, expected) => {
-    expect(duration(ms)).toBe(expected)
+    expect(formatDuration(ms)).toBe(expected)
   })
 
   it('counts of things have their plural, sizes their unit', () => {
-    expect([count(1, 'call'), count(1_901, 'call'), bytes(12), bytes(3_400), bytes(52_400_000)]).toEqual([
-      '1 call',
-      '1,901 calls',
-      '12 B',
-      '3 kB',
-      '52.4 MB',
-    ])
+    expect([
+      formatCount(1, 'call'),
+      formatCount(1_901, 'call'),
+      formatBytes(12),
+      formatBytes(3_400),
+      formatBytes(52_400_000),
+    ]).toEqual(['1 call', '1,901 calls', '12 B', '3 kB', '52.4 MB'])
   })
 })

@@ -1,7 +1,7 @@
 /** Numbers for people: short, and never more exact than they are. */
 
 /** 999, 12.4k, 155k, 1.27M. */
-export function tokens(count: number): string {
+export function formatTokens(count: number): string {
   const rounded = Math.round(count)
   if (rounded < 1_000) return String(rounded)
   if (rounded < 99_950) return `${(rounded / 1_000).toFixed(1)}k`
@@ -11,46 +11,46 @@ export function tokens(count: number): string {
 }
 
 /** For limits, which are round: 1M instead of 1.00M, but 1.27M. */
-export function limit(count: number): string {
-  return tokens(count).replace(/\.0+(?=[kMG]$)/, '')
+export function formatLimit(count: number): string {
+  return formatTokens(count).replace(/\.0+(?=[kMG]$)/, '')
 }
 
 const CENTS = { minimumFractionDigits: 2, maximumFractionDigits: 2 }
 
 /** $0, <$0.01, $0.42, $12,345. */
-export function dollars(amount: number): string {
-  if (amount < 0) return `-${dollars(-amount)}`
+export function formatDollars(amount: number): string {
+  if (amount < 0) return `-${formatDollars(-amount)}`
   if (amount >= 10_000) return `$${Math.round(amount).toLocaleString('en-US')}`
   if (amount === 0) return '$0'
   return amount < 0.005 ? '<$0.01' : `$${amount.toLocaleString('en-US', CENTS)}`
 }
 
 /** An unknown total is `?`; if part of it is priced, the least it can be: `>$0.42`. */
-export function cost(total: number | null, priced: number): string {
-  if (total !== null) return dollars(total)
-  return priced >= 0.005 ? `>${dollars(priced)}` : '?'
+export function formatCost(total: number | null, priced: number): string {
+  if (total !== null) return formatDollars(total)
+  return priced >= 0.005 ? `>${formatDollars(priced)}` : '?'
 }
 
-export function percent(share: number): string {
+export function formatPercent(share: number): string {
   return `${(share * 100).toFixed(1)}%`
 }
 
-export function wholePercent(share: number): string {
+export function formatWholePercent(share: number): string {
   return share > 0 && share < 0.01 ? '<1%' : `${Math.round(share * 100)}%`
 }
 
 /** 12,345 */
-export function whole(amount: number): string {
+export function formatInteger(amount: number): string {
   return amount.toLocaleString('en-US')
 }
 
 /** 1 record, 2 records. */
-export function count(amount: number, one: string, many = `${one}s`): string {
-  return `${whole(amount)} ${amount === 1 ? one : many}`
+export function formatCount(amount: number, one: string, many = `${one}s`): string {
+  return `${formatInteger(amount)} ${amount === 1 ? one : many}`
 }
 
 /** 42 s, 37 min, 5 h 56 min, 2 d 4 h. */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1_000)
   if (seconds < 90) return `${seconds} s`
   const minutes = Math.round(seconds / 60)
@@ -60,7 +60,7 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-export function bytes(size: number): string {
+export function formatBytes(size: number): string {
   if (size < 1_000) return `${size} B`
   if (size < 1_000_000) return `${Math.round(size / 1_000)} kB`
   return `${(size / 1_000_000).toFixed(1)} MB`

@@ -1,7 +1,7 @@
 import picocolors from 'picocolors'
 import { describe, expect, it } from 'vitest'
-import { bar, type Column, table } from './layout.ts'
-import { momentsIn, type Screen, symbolsFor } from './screen.ts'
+import { renderBar, renderTable, type TableColumn } from './layout.ts'
+import { chooseSymbols, createTimeFormat, type Screen } from './screen.ts'
 
 describe('a bar', () => {
   it.each([
@@ -14,11 +14,11 @@ describe('a bar', () => {
     [1, 4, '━━━━'],
     [7, 4, '━━━━'],
   ])('%d of %d', (share, width, expected) => {
-    expect(bar(share, width, symbolsFor({}))).toBe(expected)
+    expect(renderBar(share, width, chooseSymbols({}))).toBe(expected)
   })
 
   it('in ASCII', () => {
-    expect(bar(0.54, 10, symbolsFor({ LANG: 'C' }))).toBe('=====-')
+    expect(renderBar(0.54, 10, chooseSymbols({ LANG: 'C' }))).toBe('=====-')
   })
 })
 
@@ -26,8 +26,8 @@ function screen(columns: number): Screen {
   return {
     columns,
     colors: picocolors.createColors(false),
-    symbols: symbolsFor({}),
-    moments: momentsIn('UTC'),
+    symbols: chooseSymbols({}),
+    time: createTimeFormat('UTC'),
   }
 }
 
@@ -37,9 +37,9 @@ interface Row {
   readonly calls: number
 }
 
-const columns: readonly Column<Row>[] = [
-  { title: 'name', text: ({ name }) => name, gives: 'end' },
-  { title: 'path', text: ({ path }) => path, gives: 'start' },
+const columns: readonly TableColumn<Row>[] = [
+  { title: 'name', text: ({ name }) => name, cutAt: 'end' },
+  { title: 'path', text: ({ path }) => path, cutAt: 'start' },
   { title: 'calls', text: ({ calls }) => String(calls), align: 'right' },
 ]
 const rows: readonly Row[] = [
@@ -49,7 +49,7 @@ const rows: readonly Row[] = [
 
 describe('a table', () => {
   it('is as wide as its content', () => {
-    expect(table(rows, columns, screen(80))).toEqual([
+    expect(renderTable(rows, columns, screen(80))).toEqual([
       'name                   path                  calls',
       'a name of some length  src/web/read-form.ts      7',
       '日本語                 x                     12345',
@@ -57,7 +57,7 @@ describe('a table', () => {
   })
 
   it('is cut on a narrow screen, the widest column first', () => {
-    expect(table(rows, columns, screen(32))).toEqual([
+    expect(renderTable(rows, columns, screen(32))).toEqual([
       'name         path          calls',
       'a name of …  …ead-form.ts      7',
       '日本語       x             12345',
@@ -65,7 +65,7 @@ describe('a table', () => {
   })
 
   it('keeps six cells of each column however narrow the screen is', () => {
-    expect(table(rows, columns, screen(10))).toEqual([
+    expect(renderTable(rows, columns, screen(10))).toEqual([
       'name    path    calls',
       'a nam…  …rm.ts      7',
       '日本語  x       12345',

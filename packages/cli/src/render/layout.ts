@@ -1,52 +1,52 @@
 /** Layout of a page: blocks of lines below and beside each other, headings, bars and tables. */
 import type { Screen, Symbols } from './screen.ts'
-import { cutEnd, cutStart, left, right, widthOf } from './text.ts'
+import { alignLeft, alignRight, cutEnd, cutStart, textWidth } from './text.ts'
 
 /** Renders a block in the given width; no lines if there is nothing to show. */
-export type Draw = (screen: Screen) => readonly string[]
+export type BlockRenderer = (screen: Screen) => readonly string[]
 
-const GAP = 4
+const BLOCK_GAP = 4
 /** From this width on, two blocks fit side by side. */
-const TWO_COLUMNS = 130
+const MIN_WIDTH_FOR_TWO = 130
 
 /** Side by side if the screen is wide enough, else one below the other. */
-export function pair(one: Draw, other: Draw): Draw {
+export function placeSideBySide(one: BlockRenderer, other: BlockRenderer): BlockRenderer {
   return (screen) => {
-    if (screen.columns < TWO_COLUMNS) return stacked([one(screen), other(screen)])
-    const columns = Math.floor((screen.columns - GAP) / 2)
+    if (screen.columns < MIN_WIDTH_FOR_TWO) return stackBlocks([one(screen), other(screen)])
+    const columns = Math.floor((screen.columns - BLOCK_GAP) / 2)
     const half = { ...screen, columns }
     const [first, second] = [one(half), other(half)]
     return first.length === 0 || second.length === 0
-      ? stacked([one(screen), other(screen)])
-      : beside(first, second, columns + GAP)
+      ? stackBlocks([one(screen), other(screen)])
+      : joinLines(first, second, columns + BLOCK_GAP)
   }
 }
 
-function beside(first: readonly string[], second: readonly string[], indent: number): readonly string[] {
+function joinLines(first: readonly string[], second: readonly string[], indent: number): readonly string[] {
   const height = Math.max(first.length, second.length)
   return Array.from({ length: height }, (_, row) => {
     const behind = second[row] ?? ''
-    return behind === '' ? (first[row] ?? '') : left(first[row] ?? '', indent) + behind
+    return behind === '' ? (first[row] ?? '') : alignLeft(first[row] ?? '', indent) + behind
   })
 }
 
 /** With an empty line between blocks; empty blocks are left out. */
-export function stacked(blocks: readonly (readonly string[])[]): readonly string[] {
+export function stackBlocks(blocks: readonly (readonly string[])[]): readonly string[] {
   return blocks
     .filter((lines) => lines.length > 0)
     .flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
 /** A heading, with `aside` at the right edge. */
-export function heading(title: string, aside: string, { columns, colors }: Screen): string {
-  const room = columns - widthOf(title) - widthOf(aside)
+export function renderHeading(title: string, aside: string, { columns, colors }: Screen): string {
+  const room = columns - textWidth(title) - textWidth(aside)
   return aside === '' || room < 2
     ? colors.bold(title)
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
 }
 
 /** A bar that fills `share` of `width`; any share above 0 is visible. */
-export function bar(share: number, width: number, { bars }: Symbols): string {
+export function renderBar(share: number, width: number, { bars }: Symbols): string {
   if (!(share > 0) || width < 1) return ''
   const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))
   const rest = parts % bars.length
@@ -54,50 +54,50 @@ export function bar(share: number, width: number, { bars }: Symbols): string {
   return rest === 0 ? full : `${full}${bars[rest - 1] ?? ''}`
 }
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   readonly title: string
   readonly text: (row: Row) => string
   readonly align?: 'left' | 'right'
   /** The column may be cut, at this side, so that the row fits. */
-  readonly gives?: 'end' | 'start'
-  readonly paint?: (text: string) => string
+  readonly cutAt?: 'end' | 'start'
+  readonly color?: (text: string) => string
 }
 
 const COLUMN_GAP = 2
 
 /** Columns are as wide as their content; those that may be cut give way if the screen is too narrow. */
-export function table<Row>(
+export function renderTable<Row>(
   rows: readonly Row[],
-  columns: readonly Column<Row>[],
+  columns: readonly TableColumn<Row>[],
   screen: Screen,
 ): readonly string[] {
   const cells = rows.map((row) => columns.map(({ text }) => text(row)))
-  const widths = fitted(columns, cells, screen.columns)
-  const titles = columns.map((column, index) => aligned(column.title, column, widths[index] ?? 0))
+  const widths = fitColumns(columns, cells, screen.columns)
+  const titles = columns.map((column, index) => alignText(column.title, column, widths[index] ?? 0))
   const rowText = (texts: readonly string[]): string => {
     const parts = columns.map((column, index) => {
       const width = widths[index] ?? 0
-      const cut = column.gives === 'start' ? cutStart : cutEnd
-      const cell = aligned(cut(texts[index] ?? '', width, screen.symbols.more), column, width)
-      return column.paint === undefined ? cell : column.paint(cell)
+      const cut = column.cutAt === 'start' ? cutStart : cutEnd
+      const cell = alignText(cut(texts[index] ?? '', width, screen.symbols.more), column, width)
+      return column.color === undefined ? cell : column.color(cell)
     })
     return parts.join(' '.repeat(COLUMN_GAP)).trimEnd()
   }
   return [screen.colors.dim(titles.join(' '.repeat(COLUMN_GAP)).trimEnd()), ...cells.map(rowText)]
 }
 
-const LEAST = 6
+const MIN_COLUMN_WIDTH = 6
 
 /** The widest column that may be cut is cut first. */
-function fitted<Row>(
-  columns: readonly Column<Row>[],
+function fitColumns<Row>(
+  columns: readonly TableColumn<Row>[],
   cells: readonly (readonly string[])[],
   room: number,
 ): readonly number[] {
   const widths = columns.map(({ title }, index) =>
-    cells.reduce((most, texts) => Math.max(most, widthOf(texts[index] ?? '')), widthOf(title)),
+    cells.reduce((most, texts) => Math.max(most, textWidth(texts[index] ?? '')), textWidth(title)),
   )
-  const giving = columns.flatMap(({ gives }, index) => (gives === undefined ? [] : [index]))
+  const giving = columns.flatMap(({ cutAt: gives }, index) => (gives === undefined ? [] : [index]))
   const total = widths.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP)
   for (let over = total - room; over > 0; over -= 1) {
     const widest = giving.reduce(
@@ -105,12 +105,12 @@ function fitted<Row>(
       giving[0] ?? -1,
     )
     const width = widths[widest] ?? 0
-    if (width <= LEAST) break
+    if (width <= MIN_COLUMN_WIDTH) break
     widths[widest] = width - 1
   }
   return widths
 }
 
-function aligned<Row>(text: string, { align }: Column<Row>, width: number): string {
-  return align === 'right' ? right(text, width) : left(text, width)
+function alignText<Row>(text: string, { align }: TableColumn<Row>, width: number): string {
+  return align === 'right' ? alignRight(text, width) : alignLeft(text, width)
 }

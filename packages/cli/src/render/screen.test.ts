@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { momentsIn, symbolsFor } from './screen.ts'
+import { chooseSymbols, createTimeFormat } from './screen.ts'
 
 it.each([
   ['nothing is said', {}, true],
@@ -13,7 +13,7 @@ it.each([
   ['the old console of Windows', { OS: 'Windows_NT' }, false],
   ['the new one', { OS: 'Windows_NT', WT_SESSION: 'x' }, true],
 ])('%s', (_what, env, isUnicode) => {
-  expect(symbolsFor(env).compacted).toBe(isUnicode ? '▲' : '^')
+  expect(chooseSymbols(env).compacted).toBe(isUnicode ? '▲' : '^')
 })
 
 it.each([
@@ -21,10 +21,10 @@ it.each([
   ['Europe/Berlin', '2026-03-09T23:30:00.000Z', '2026-03-10 00:30'],
   ['UTC', 'not a time', '? ?'],
 ])('in %s, %s', (zone, at, expected) => {
-  expect(momentsIn(zone).full(at)).toBe(expected)
+  expect(createTimeFormat(zone).full(at)).toBe(expected)
 })
 
 it('takes the zone of the machine where the one given is none', () => {
   const at = '2026-03-09T12:00:00.000Z'
-  expect(momentsIn(':/etc/localtime').full(at)).toBe(momentsIn(undefined).full(at))
+  expect(createTimeFormat(':/etc/localtime').full(at)).toBe(createTimeFormat(undefined).full(at))
 })

@@ -1,24 +1,24 @@
 /** What a page is drawn with: width, colours, characters and time zone. */
 import type { Colors } from 'picocolors/types.js'
-import { colorsFor, type Terminal } from '../terminal.ts'
+import { createColors, type Terminal } from '../terminal.ts'
 
 export interface Screen {
   readonly columns: number
   readonly colors: Colors
   readonly symbols: Symbols
-  readonly moments: Moments
+  readonly time: TimeFormat
 }
 
 /** Tables need at least 60 columns; lines over 160 are hard to read. */
-const NARROWEST = 60
-const WIDEST = 160
+const MIN_COLUMNS = 60
+const MAX_COLUMNS = 160
 
-export function screenFor(terminal: Terminal): Screen {
+export function createScreen(terminal: Terminal): Screen {
   return {
-    columns: Math.min(WIDEST, Math.max(NARROWEST, terminal.columns)),
-    colors: colorsFor(terminal),
-    symbols: symbolsFor(terminal.env),
-    moments: momentsIn(terminal.env.TZ),
+    columns: Math.min(MAX_COLUMNS, Math.max(MIN_COLUMNS, terminal.columns)),
+    colors: createColors(terminal),
+    symbols: chooseSymbols(terminal.env),
+    time: createTimeFormat(terminal.env.TZ),
   }
 }
 
@@ -81,12 +81,12 @@ const ASCII: Symbols = {
   more: '...',
 }
 
-export function symbolsFor(env: Readonly<Record<string, string | undefined>>): Symbols {
-  return takesUnicode(env) ? UNICODE : ASCII
+export function chooseSymbols(env: Readonly<Record<string, string | undefined>>): Symbols {
+  return supportsUnicode(env) ? UNICODE : ASCII
 }
 
 /** No, if a locale is set that is not UTF-8, on the Linux console, and on the old Windows console. */
-function takesUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
+function supportsUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
   const locale = [env.LC_ALL, env.LC_CTYPE, env.LANG].find((value) => value !== undefined && value !== '')
   if (locale !== undefined) return /utf-?8/i.test(locale)
   if (env.TERM === 'linux') return false
@@ -94,7 +94,7 @@ function takesUnicode(env: Readonly<Record<string, string | undefined>>): boolea
 }
 
 /** Timestamps in the user's time zone. */
-interface Moments {
+interface TimeFormat {
   /** 2026-03-09 */
   day(at: string): string
   /** 09:14 */
@@ -104,8 +104,8 @@ interface Moments {
 }
 
 /** `zone`: a name such as `Europe/Berlin`; default: the machine's. */
-export function momentsIn(zone: string | undefined): Moments {
-  const format = new Intl.DateTimeFormat('en-CA', { ...knownZone(zone), ...FIELDS })
+export function createTimeFormat(zone: string | undefined): TimeFormat {
+  const format = new Intl.DateTimeFormat('en-CA', { ...toTimeZoneOption(zone), ...TIME_FIELDS })
   function parts(at: string): { readonly day: string; readonly time: string } {
     const moment = Date.parse(at)
     if (Number.isNaN(moment)) return { day: '?', time: '?' }
@@ -122,7 +122,7 @@ export function momentsIn(zone: string | undefined): Moments {
   }
 }
 
-const FIELDS: Intl.DateTimeFormatOptions = {
+const TIME_FIELDS: Intl.DateTimeFormatOptions = {
   year: 'numeric',
   month: '2-digit',
   day: '2-digit',
@@ -132,7 +132,7 @@ const FIELDS: Intl.DateTimeFormatOptions = {
 }
 
 /** `TZ` may have a form that only a C library understands. */
-function knownZone(zone: string | undefined): Intl.DateTimeFormatOptions {
+function toTimeZoneOption(zone: string | undefined): Intl.DateTimeFormatOptions {
   if (zone === undefined || zone === '') return {}
   try {
     new Intl.DateTimeFormat('en-CA', { timeZone: zone })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cutEnd, cutStart, firstWords, left, right, widthOf, wrap } from './text.ts'
+import { alignLeft, alignRight, cutEnd, cutStart, textWidth, toPreview, wrapText } from './text.ts'
 
 describe('the width of a text', () => {
   it.each([
@@ -19,7 +19,7 @@ describe('the width of a text', () => {
     ['\u001b[1mbold\u001b[22m', 4],
     ['\u001b[36m日本\u001b[39m', 4],
   ])('%j is %d', (text, width) => {
-    expect(widthOf(text)).toBe(width)
+    expect(textWidth(text)).toBe(width)
   })
 })
 
@@ -47,14 +47,18 @@ describe('cut', () => {
     const text = fc.string({ unit: 'grapheme' })
     fc.assert(
       fc.property(text, fc.nat({ max: 30 }), (given, width) => {
-        for (const cut of [cutEnd, cutStart]) expect(widthOf(cut(given, width))).toBeLessThanOrEqual(width)
+        for (const cut of [cutEnd, cutStart]) expect(textWidth(cut(given, width))).toBeLessThanOrEqual(width)
       }),
     )
   })
 })
 
 it('is filled up with blanks at either side, by what is seen of it', () => {
-  expect([left('日本', 6), right('日本', 6), left('longer', 3)]).toEqual(['日本  ', '  日本', 'longer'])
+  expect([alignLeft('日本', 6), alignRight('日本', 6), alignLeft('longer', 3)]).toEqual([
+    '日本  ',
+    '  日本',
+    'longer',
+  ])
 })
 
 it.each([
@@ -64,7 +68,7 @@ it.each([
   ['a-word-that-is-too-long b', 10, '', ['a-word-th…', 'b']],
   ['', 10, '! ', ['! ']],
 ])('%j in %d', (text, columns, mark, expected) => {
-  expect(wrap(text, columns, mark)).toEqual(expected)
+  expect(wrapText(text, columns, mark)).toEqual(expected)
 })
 
 it.each([
@@ -76,5 +80,5 @@ it.each([
   ['👩‍💻👩‍💻', 2, '👩…'],
   ['text', 0, '…'],
 ])('%j in %d', (text, width, expected) => {
-  expect(firstWords(text, width)).toBe(expected)
+  expect(toPreview(text, width)).toBe(expected)
 })

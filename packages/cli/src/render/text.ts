@@ -5,16 +5,16 @@
 import { homedir } from 'node:os'
 import { basename } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { redact, repositoryOf } from 'tidemark'
+import { findRepository, redact } from 'tidemark'
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-const PLAIN = /^[\x20-\x7e]*$/
+const PLAIN_ASCII = /^[\x20-\x7e]*$/
 const INVISIBLE = /^[\p{Default_Ignorable_Code_Point}\p{Control}\p{Mark}]+$/u
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F/u
 
 /** Ranges of code points that are two cells wide (W and F of Unicode's EastAsianWidth). */
-const WIDE: readonly (readonly [number, number])[] = [
+const WIDE_RANGES: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
   [0x2e80, 0x303e],
   [0x3041, 0x33ff],
@@ -34,75 +34,75 @@ const WIDE: readonly (readonly [number, number])[] = [
   [0x20000, 0x3fffd],
 ]
 
-export function widthOf(text: string): number {
+export function textWidth(text: string): number {
   const bare = text.includes('\u001b') ? stripVTControlCharacters(text) : text
-  if (PLAIN.test(bare)) return bare.length
+  if (PLAIN_ASCII.test(bare)) return bare.length
   let width = 0
-  for (const { segment } of graphemes.segment(bare)) width += cellsOf(segment)
+  for (const { segment } of graphemes.segment(bare)) width += graphemeWidth(segment)
   return width
 }
 
-function cellsOf(grapheme: string): number {
+function graphemeWidth(grapheme: string): number {
   if (INVISIBLE.test(grapheme)) return 0
   if (EMOJI.test(grapheme)) return 2
   const point = grapheme.codePointAt(0) ?? 0
-  return WIDE.some(([first, last]) => point >= first && point <= last) ? 2 : 1
+  return WIDE_RANGES.some(([first, last]) => point >= first && point <= last) ? 2 : 1
 }
 
 /** Cuts the end and puts `more` there. For text without colours. */
 export function cutEnd(text: string, width: number, more = '…'): string {
-  if (widthOf(text) <= width) return text
-  return taken(graphemesOf(text), width - widthOf(more)).join('') + tail(more, width)
+  if (textWidth(text) <= width) return text
+  return takeWidth(splitGraphemes(text), width - textWidth(more)).join('') + fitEllipsis(more, width)
 }
 
 /** Cuts the beginning, for paths, whose end says most. For text without colours. */
 export function cutStart(text: string, width: number, more = '…'): string {
-  if (widthOf(text) <= width) return text
-  const end = taken(graphemesOf(text).reverse(), width - widthOf(more)).reverse()
-  return tail(more, width) + end.join('')
+  if (textWidth(text) <= width) return text
+  const end = takeWidth(splitGraphemes(text).reverse(), width - textWidth(more)).reverse()
+  return fitEllipsis(more, width) + end.join('')
 }
 
-function graphemesOf(text: string): string[] {
+function splitGraphemes(text: string): string[] {
   return [...graphemes.segment(text)].map(({ segment }) => segment)
 }
 
-function tail(more: string, width: number): string {
-  return width >= widthOf(more) ? more : ''
+function fitEllipsis(more: string, width: number): string {
+  return width >= textWidth(more) ? more : ''
 }
 
-function taken(segments: readonly string[], width: number): string[] {
+function takeWidth(segments: readonly string[], width: number): string[] {
   let room = width
   const end = segments.findIndex((segment) => {
-    room -= cellsOf(segment)
+    room -= graphemeWidth(segment)
     return room < 0
   })
   return segments.slice(0, end === -1 ? segments.length : end)
 }
 
-export function left(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - widthOf(text)))
+export function alignLeft(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)))
 }
 
-export function right(text: string, width: number): string {
-  return ' '.repeat(Math.max(0, width - widthOf(text))) + text
+export function alignRight(text: string, width: number): string {
+  return ' '.repeat(Math.max(0, width - textWidth(text))) + text
 }
 
 /** Breaks a text between words. The first line begins with `mark`; the others are indented as far. */
-export function wrap(text: string, columns: number, mark = ''): readonly string[] {
-  const indent = ' '.repeat(widthOf(mark))
+export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
+  const indent = ' '.repeat(textWidth(mark))
   const room = columns - indent.length
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
     const joined = last === undefined ? word : `${last} ${word}`
-    if (last !== undefined && widthOf(joined) <= room) lines[lines.length - 1] = joined
+    if (last !== undefined && textWidth(joined) <= room) lines[lines.length - 1] = joined
     else lines.push(cutEnd(word, room))
   }
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }
 
 /** The beginning of a text in one line, without control characters: tool output must not control the terminal. */
-export function firstWords(text: string, width: number): string {
+export function toPreview(text: string, width: number): string {
   const line = text
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
     .replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
@@ -113,7 +113,7 @@ export function firstWords(text: string, width: number): string {
 }
 
 /** Text of a log, made safe to print: no secrets, one line, no control characters. */
-export function shown(text: string): string {
+export function sanitizeText(text: string): string {
   return (
     redact(text)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
@@ -126,25 +126,25 @@ export function shown(text: string): string {
 }
 
 /** With `~` for the user's home folder. */
-export function shownPath(path: string, home: string = homedir()): string {
-  const text = shown(path)
-  const inside = insideOf(text, home)
+export function formatPath(path: string, home: string = homedir()): string {
+  const text = sanitizeText(path)
+  const inside = relativePath(text, home)
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
 }
 
 /** The last part of the path of the folder's repository. */
 export function projectName(folder: string): string {
-  const repository = repositoryOf(folder)
+  const repository = findRepository(folder)
   return basename(repository) || repository
 }
 
 /** Relative to the session's project if it is inside, else like `formatPath`. */
-export function projectPath(path: string, project: string | null): string {
-  const inside = project === null ? null : insideOf(shown(path), shown(project))
-  return inside === null || inside === '' ? shownPath(path) : inside
+export function formatProjectPath(path: string, project: string | null): string {
+  const inside = project === null ? null : relativePath(sanitizeText(path), sanitizeText(project))
+  return inside === null || inside === '' ? formatPath(path) : inside
 }
 
-function insideOf(path: string, folder: string): string | null {
+function relativePath(path: string, folder: string): string | null {
   if (folder === '' || folder === '/') return null
   if (path === folder) return ''
   return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : null

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { providerWord, toCacheFigures } from './cache-break.ts'
+import { readMissReport, toCacheFigures } from './cache-break.ts'
 
 describe('toCacheFigures', () => {
   it('tells what was read and what is cached', () => {
@@ -61,12 +61,12 @@ describe('providerWord', () => {
     ['messages_changed', 'messages'],
   ])('%s lies in %s', (type, zone) => {
     const said = { cache_miss_reason: { type, cache_missed_input_tokens: 12 } }
-    expect(providerWord(said)).toEqual({ zone, missedTokens: 12, said: type })
+    expect(readMissReport(said)).toEqual({ zone, missedTokens: 12, said: type })
   })
 
   it('is vague where the provider may just not have been able to look', () => {
     const said = { cache_miss_reason: { type: 'unavailable' } }
-    expect(providerWord(said)).toEqual({
+    expect(readMissReport(said)).toEqual({
       zone: 'other',
       missedTokens: null,
       said: 'unavailable',
@@ -75,7 +75,7 @@ describe('providerWord', () => {
   })
 
   it('has no figure where the provider gives none', () => {
-    expect(providerWord({ cache_miss_reason: { type: 'unavailable' } })?.missedTokens).toBeNull()
+    expect(readMissReport({ cache_miss_reason: { type: 'unavailable' } })?.missedTokens).toBeNull()
   })
 
   it.each([
@@ -86,6 +86,6 @@ describe('providerWord', () => {
     ['of a kind nobody knows', { cache_miss_reason: { type: 'moon_phase' } }],
     ['no reason at all', { cache_miss_reason: 'no' }],
   ])('%s is no word', (_, diagnostics) => {
-    expect(providerWord(diagnostics)).toBeNull()
+    expect(readMissReport(diagnostics)).toBeNull()
   })
 })

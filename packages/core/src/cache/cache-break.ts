@@ -2,27 +2,27 @@
 
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
-import type { Level } from '../request/prefix.ts'
-import { billedParts, type TokensByClass } from '../tokens/usage.ts'
-import type { Hand } from './sent-request.ts'
+import type { CacheLevel } from '../request/prefix.ts'
+import { listBilledParts, type TokensByClass } from '../tokens/usage.ts'
+import type { MessageEditor } from './sent-request.ts'
 
-export type Reason = Difference | Circumstance
+export type CacheBreakReason = RequestDifference | ExternalCause
 
 /** Something in the request differs from the last one. */
-export type Difference =
-  | Changed<'model-changed', string>
-  | Changed<'speed-changed'>
-  | Changed<'effort-changed'>
-  | Changed<'thinking-changed'>
-  | Changed<'tool-choice-changed'>
-  | { readonly kind: 'betas-changed'; readonly added: Names; readonly removed: Names }
-  | (Changed<'parameter-changed'> & { readonly name: string })
-  | { readonly kind: 'tools-added' | 'tools-removed' | 'tools-reordered'; readonly names: Names }
-  | { readonly kind: 'sections-added' | 'sections-removed' | 'sections-reordered'; readonly names: Names }
+export type RequestDifference =
+  | ValueChange<'model-changed', string>
+  | ValueChange<'speed-changed'>
+  | ValueChange<'effort-changed'>
+  | ValueChange<'thinking-changed'>
+  | ValueChange<'tool-choice-changed'>
+  | { readonly kind: 'betas-changed'; readonly added: NameList; readonly removed: NameList }
+  | (ValueChange<'parameter-changed'> & { readonly name: string })
+  | { readonly kind: 'tools-added' | 'tools-removed' | 'tools-reordered'; readonly names: NameList }
+  | { readonly kind: 'sections-added' | 'sections-removed' | 'sections-reordered'; readonly names: NameList }
   /** `characters`: growth in characters; negative if it shrank. */
   | { readonly kind: 'tool-changed' | 'section-changed'; readonly name: string; readonly characters: number }
-  | (Changed<'marker-ttl-changed', string> & { readonly zone: Level })
-  | (Changed<'marker-scope-changed'> & { readonly zone: Level })
+  | (ValueChange<'marker-ttl-changed', string> & { readonly zone: CacheLevel })
+  | (ValueChange<'marker-scope-changed'> & { readonly zone: CacheLevel })
   /** These zones have no marker any more, so nothing of them is looked up in the cache. */
   | { readonly kind: 'markers-removed'; readonly zone: 'prefix' | 'messages' }
   /** The first image, or the last one removed: either changes how all messages are read. */
@@ -35,12 +35,12 @@ export interface MessageDifference {
   readonly index: number
   /** uuid of the record; null if there is none. */
   readonly origin: string | null
-  readonly by: Hand
+  readonly by: MessageEditor
   readonly characters: number
 }
 
 /** Nothing in the request explains the loss. */
-export type Circumstance =
+export type ExternalCause =
   /** The pause was longer than the entry lives. */
   | { readonly kind: 'expired'; readonly ttl: string; readonly gapMs: number }
   /** No marker looks back to the entry that the last request left. */
@@ -52,9 +52,9 @@ export type Circumstance =
 
 export type ProviderZone = 'model' | 'tools' | 'system' | 'messages' | 'other'
 
-type Names = readonly string[]
+type NameList = readonly string[]
 
-interface Changed<Kind extends string, Value = string | null> {
+interface ValueChange<Kind extends string, Value = string | null> {
   readonly kind: Kind
   readonly before: Value
   readonly after: Value
@@ -62,14 +62,14 @@ interface Changed<Kind extends string, Value = string | null> {
 
 // Events: a break, and a rewrite of the engine that cost what it was announced to cost.
 
-export interface BreakEvent {
+export interface CacheBreak {
   /** When the request was sent, in milliseconds since 1970. */
   readonly at: number
   readonly source: string
   readonly model: string
-  readonly reason: Reason
+  readonly reason: CacheBreakReason
   /** What else had changed. */
-  readonly also: readonly Difference[]
+  readonly also: readonly RequestDifference[]
   /** Tokens that should have been read, and those that were. */
   readonly expected: number
   readonly read: number
@@ -79,14 +79,14 @@ export interface BreakEvent {
   /** The facts behind the reason, as text. */
   readonly evidence: string
   /** The provider's own explanation; null if it gives none. */
-  readonly provider: ProviderWord | null
+  readonly provider: ProviderMissReport | null
   /** The rewrite of the engine that caused it; null if there was none. */
-  readonly ours: OwnAct | null
+  readonly ours: OwnRewrite | null
   /** One line for users, with advice. */
   readonly sentence: string
 }
 
-export interface OwnAct {
+export interface OwnRewrite {
   /** Such as "cleared 12 results". */
   readonly act: string
   /** Calls until it has paid for itself; null if unknown or never. */
@@ -94,7 +94,7 @@ export interface OwnAct {
 }
 
 /** An announced rewrite and its cost: no break. */
-export interface ActPaid extends OwnAct {
+export interface OwnRewriteCost extends OwnRewrite {
   readonly at: number
   readonly source: string
   readonly tokensRewritten: number
@@ -105,29 +105,32 @@ export interface ActPaid extends OwnAct {
 
 // Rewrites that the engine announces before it sends them, so that they are not taken for breaks.
 
-export type Announcement =
+export type RewriteAnnouncement =
   /** Nothing of the last request is expected to be read: a summary replaced it, an act was undone, the source restarted. */
-  { readonly kind: 'compaction' | 'undo' | 'restart' } | ClearingAnnounced | EditsAnnounced | RewriteAnnounced
+  | { readonly kind: 'compaction' | 'undo' | 'restart' }
+  | ClearingAnnouncement
+  | CacheEditsAnnouncement
+  | PrefixRewriteAnnouncement
 
 /** Messages sent before will be sent with content cleared. */
-interface ClearingAnnounced extends Price {
+interface ClearingAnnouncement extends RewritePrice {
   readonly kind: 'clearing'
 }
 
 /** The provider is asked to delete from the cached prefix; the messages stay. */
-interface EditsAnnounced extends Price {
+interface CacheEditsAnnouncement extends RewritePrice {
   readonly kind: 'cache-edits'
   /** `cache_deleted_input_tokens` of the last response that had it, else 0. */
   readonly deletedBefore: number
 }
 
 /** A part of the prefix is rewritten on purpose (a section inline, a late tool): a break of our own. */
-interface RewriteAnnounced extends Price {
+interface PrefixRewriteAnnouncement extends RewritePrice {
   readonly kind: 'rewrite'
   readonly zone: ProviderZone
 }
 
-interface Price {
+interface RewritePrice {
   /** Such as "cleared 12 results", "rewrote section git". */
   readonly act: string
   /** Tokens that later requests no longer contain. */
@@ -136,12 +139,15 @@ interface Price {
   readonly breakEvenTurns?: number | null
 }
 
-export type PricedAnnouncement = Exclude<Announcement, { readonly kind: 'compaction' | 'undo' | 'restart' }>
+export type PricedAnnouncement = Exclude<
+  RewriteAnnouncement,
+  { readonly kind: 'compaction' | 'undo' | 'restart' }
+>
 
 /** It leaves nothing to compare the next request with. */
-export function isReset(
-  announcement: Announcement,
-): announcement is Exclude<Announcement, PricedAnnouncement> {
+export function isResetAnnouncement(
+  announcement: RewriteAnnouncement,
+): announcement is Exclude<RewriteAnnouncement, PricedAnnouncement> {
   const { kind } = announcement
   return kind === 'compaction' || kind === 'undo' || kind === 'restart'
 }
@@ -160,14 +166,14 @@ export interface CacheFigures {
   readonly isCompacted: boolean
 }
 
-type Fields = { readonly [field: string]: unknown }
+type UsageFields = { readonly [field: string]: unknown }
 
 export function toCacheFigures(usage: Usage): CacheFigures {
   const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
   const runs = listed.filter(isObject)
   const messages = runs.filter(({ type }) => type === 'message')
-  const first = countTokens(messages[0] ?? usage)
-  const last = countTokens(messages.at(-1) ?? usage)
+  const first = countRunTokens(messages[0] ?? usage)
+  const last = countRunTokens(messages.at(-1) ?? usage)
   return {
     first,
     lastRead: last.cacheRead,
@@ -177,32 +183,32 @@ export function toCacheFigures(usage: Usage): CacheFigures {
   }
 }
 
-const NOTHING: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
+const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
 /** Of one run. */
-function countTokens(run: Fields): TokensByClass {
+function countRunTokens(run: UsageFields): TokensByClass {
   const { iterations: _, ...alone } = run
-  return billedParts(alone as Usage)[0]?.tokens ?? NOTHING
+  return listBilledParts(alone as Usage)[0]?.tokens ?? NO_TOKENS
 }
 
 /** Tokens paid for and not read from the cache. */
-export function paidAnew({ input, write5m, write1h }: TokensByClass): number {
+export function countUncachedTokens({ input, write5m, write1h }: TokensByClass): number {
   return input + write5m + write1h
 }
 
 // Figures as text.
 
 /** 12,345 */
-export function countText(count: number): string {
+export function formatCount(count: number): string {
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
 /** $0.46, or $0.0046 for small amounts. */
-export function dollarsText(dollars: number): string {
+export function formatDollars(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }
 
-export function durationText(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${seconds} s`
   const minutes = Math.floor(seconds / 60)
@@ -213,7 +219,7 @@ export function durationText(ms: number): string {
 
 // The provider's own explanation of a miss (`diagnostics`).
 
-export interface ProviderWord {
+export interface ProviderMissReport {
   readonly zone: ProviderZone
   /** The provider's estimate; null if it gives none. */
   readonly missedTokens: number | null
@@ -223,7 +229,7 @@ export interface ProviderWord {
   readonly isVague?: boolean
 }
 
-const ZONES_PROVIDER_WORD: ReadonlyMap<string, ProviderZone> = new Map([
+const MISS_REASON_ZONES: ReadonlyMap<string, ProviderZone> = new Map([
   ['model_changed', 'model'],
   ['system_changed', 'system'],
   ['tools_changed', 'tools'],
@@ -232,15 +238,15 @@ const ZONES_PROVIDER_WORD: ReadonlyMap<string, ProviderZone> = new Map([
 ])
 
 /** Another parameter differs, or the previous request is out of the provider's range. */
-const VAGUE: ReadonlySet<string> = new Set(['unavailable'])
+const VAGUE_MISS_REASONS: ReadonlySet<string> = new Set(['unavailable'])
 
 /** From the `diagnostics` of a response; null if not requested, unknown, or no difference. */
-export function providerWord(diagnostics: unknown): ProviderWord | null {
+export function readMissReport(diagnostics: unknown): ProviderMissReport | null {
   const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : null
   if (!isObject(reason) || typeof reason.type !== 'string') return null
-  const zone = ZONES_PROVIDER_WORD.get(reason.type)
+  const zone = MISS_REASON_ZONES.get(reason.type)
   if (zone === undefined) return null
   const missed = reason.cache_missed_input_tokens
   const word = { zone, missedTokens: typeof missed === 'number' ? missed : null, said: reason.type }
-  return VAGUE.has(reason.type) ? { ...word, isVague: true } : word
+  return VAGUE_MISS_REASONS.has(reason.type) ? { ...word, isVague: true } : word
 }

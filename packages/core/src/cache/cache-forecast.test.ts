@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { POLICY, PRESENT, PROFILE } from '../../test/prompt/conversation.ts'
 import { flatten } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
-import { frontOf, openEpoch } from '../request/prefix.ts'
-import { recallLineage } from './cache-forecast.ts'
-import { cacheExpiry, type Lineage, NO_LINEAGE } from './cache-model.ts'
+import { buildRequestPrefix, createSnapshot } from '../request/prefix.ts'
+import { restoreCacheModel } from './cache-forecast.ts'
+import { type CacheModel, cacheExpiry, EMPTY_CACHE_MODEL } from './cache-model.ts'
 
 const MINUTE = 60_000
-const epoch = openEpoch(PRESENT, PROFILE)
-const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+const epoch = createSnapshot(PRESENT, PROFILE)
+const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const BOUNDARY = { compactMetadata: { trigger: 'auto' as const, preTokens: 1 } }
 
 const at = (minutes: number) => ({ timestamp: new Date(minutes * MINUTE).toISOString() })
@@ -20,10 +20,10 @@ function answer(builder: SessionBuilder, id: string, minutes: number, content: r
   builder.assistant(id, content, { message, ...at(minutes) })
 }
 
-function recalled(builder: SessionBuilder): Lineage {
+function recalled(builder: SessionBuilder): CacheModel {
   const { markers } = POLICY.cache
   const flat = flatten(builder.view)
-  return recallLineage({ front, flat, profile: PROFILE, markers, ttl: '5m', clears: true }, builder.view)
+  return restoreCacheModel({ front, flat, profile: PROFILE, markers, ttl: '5m', clears: true }, builder.view)
 }
 
 const words = [{ type: 'text', text: 'words' }]
@@ -63,7 +63,7 @@ describe('the cache, recalled from the log', () => {
     const builder = new SessionBuilder()
     builder.user('go', at(0))
     tell(builder)
-    expect(recalled(builder)).toEqual(NO_LINEAGE)
+    expect(recalled(builder)).toEqual(EMPTY_CACHE_MODEL)
   })
 
   it('the next response after a boundary does', () => {

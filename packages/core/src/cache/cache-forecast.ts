@@ -3,45 +3,49 @@
  * of the cache. Exact wherever usage has shown the size of the prefix found and nothing unforeseen happens.
  */
 
-import type { View } from '../context/context-view.ts'
-import { List } from '../log/persistent-collections.ts'
+import type { ContextView } from '../context/context-view.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { AssistantRecord, Usage } from '../log/record.ts'
-import type { Profile } from '../policy/provider-profile.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { type MessageList, messageAt, messageCount } from '../request/block-index.ts'
-import { type AssembledRequest, type AssembleQuestion, assembleRequest } from '../request/build-request.ts'
-import type { CallPlaces } from '../request/cache-markers.ts'
+import {
+  type AssembledRequest,
+  type AssembleRequestInput,
+  assembleRequest,
+} from '../request/build-request.ts'
+import type { MessagesWithCalls } from '../request/cache-markers.ts'
 import { findMeasuredResponse } from '../tokens/context-meter.ts'
-import { contextOf } from '../tokens/usage.ts'
+import { countContextTokens } from '../tokens/usage.ts'
 import { toCacheFigures } from './cache-break.ts'
 import {
+  addRequest,
+  type BlockWeigher,
   type CacheableRequest,
   type CachedPrefix,
-  estimateSize,
-  expiresAt,
-  findSize,
-  firstStripped,
-  isLive,
+  type CacheModel,
+  countSharedRequestBlocks,
+  EMPTY_CACHE_MODEL,
+  estimatePrefixSize,
+  findFirstStrippedThinking,
+  findPrefixSize,
+  hasSameCacheKey,
+  isPrefixLive,
   isWithinReach,
-  type Lineage,
-  type Mark,
-  NO_LINEAGE,
+  type MarkedPrefix,
   type PrefixSize,
+  prefixExpiry,
   type RequestChain,
-  sameKey,
-  sentToCacheable,
-  sharedBlocks,
-  toCacheable,
-  type Weigh,
-  withChain,
+  toCacheableFromSent,
+  toCacheableRequest,
 } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
 interface ForecastOptions {
   /** When the request starts, in milliseconds since 1970. */
   readonly now: number
-  readonly profile: Pick<Profile, 'cache' | 'thinking'>
+  readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
   /** For prefixes whose size usage has not shown. */
-  readonly weigh?: Weigh
+  readonly weigh?: BlockWeigher
 }
 
 /** Why it is this much and no more. `warm`: all that the request before left is read. */
@@ -54,7 +58,7 @@ export type ForecastReason =
   | 'expired'
   | 'out-of-reach' // further back than a marker looks
 
-export interface Forecast {
+export interface CacheForecast {
   /** Tokens. */
   readonly read: number
   /** The figure was shown by usage, not interpolated. */
@@ -62,7 +66,7 @@ export interface Forecast {
   readonly why: ForecastReason
   readonly hit: CachedPrefix | null
   /** The basis of the forecast; learning from the response needs it. */
-  readonly asked: ForecastBasis
+  readonly basis: ForecastBasis
 }
 
 interface ForecastBasis extends ForecastOptions {
@@ -70,56 +74,67 @@ interface ForecastBasis extends ForecastOptions {
   /** False if only some of the request's markers are known, as in a log: it may read more than the forecast says. */
   readonly knowsMarkers: boolean
   /** As it was when the forecast was made. */
-  readonly model: Lineage
+  readonly model: CacheModel
   /** Prefixes that the request repeats under the same key, expired ones included. */
   readonly prefixes: readonly CachedPrefix[]
-  readonly sizes: List<PrefixSize>
+  readonly sizes: AppendList<PrefixSize>
   /** The request extends the newest chain. */
   readonly follows: boolean
 }
 
-export function forecastRead(
-  model: Lineage,
+export function forecastCacheRead(
+  model: CacheModel,
   { request, ...options }: ForecastOptions & { readonly request: AssembledRequest },
-): Forecast {
-  return forecast(model, toCacheable(request, options.profile.cache), { ...options, knowsMarkers: true })
+): CacheForecast {
+  return forecastRequest(model, toCacheableRequest(request, options.profile.cache), {
+    ...options,
+    knowsMarkers: true,
+  })
 }
 
 /** For requests that are known only in part, as a log shows them. */
-export function forecastSent(
-  model: Lineage,
+export function forecastSentRequest(
+  model: CacheModel,
   sent: SentRequest,
   profile: ForecastOptions['profile'],
-): Forecast {
-  const request = sentToCacheable(sent, profile.cache, model.chains[0]?.counted)
-  return forecast(model, request, { now: sent.at, profile, knowsMarkers: false })
+): CacheForecast {
+  const request = toCacheableFromSent(sent, profile.cache, model.chains[0]?.blockIndex)
+  return forecastRequest(model, request, { now: sent.at, profile, knowsMarkers: false })
 }
 
-type Basics = ForecastOptions & Pick<ForecastBasis, 'knowsMarkers'>
+type ForecastSettings = ForecastOptions & Pick<ForecastBasis, 'knowsMarkers'>
 
-function forecast(model: Lineage, request: CacheableRequest, options: Basics): Forecast {
-  const asked = findPrefixes(model, request, options)
+function forecastRequest(
+  model: CacheModel,
+  request: CacheableRequest,
+  options: ForecastSettings,
+): CacheForecast {
+  const asked = buildForecastBasis(model, request, options)
   const hit =
     asked.prefixes.findLast(
-      (prefix) => isLive(prefix, options.now) && isWithinReach(request, prefix.blocks, options.profile),
+      (prefix) => isPrefixLive(prefix, options.now) && isWithinReach(request, prefix.blocks, options.profile),
     ) ?? null
-  const known = hit === null ? 0 : findSize(asked.sizes, hit.blocks)
+  const known = hit === null ? 0 : findPrefixSize(asked.sizes, hit.blocks)
   const isCertain = known !== null && hit?.isDoubtful !== true
-  return { read: known ?? hit?.tokens ?? 0, isCertain, why: explainForecast(asked, hit), hit, asked }
+  return { read: known ?? hit?.tokens ?? 0, isCertain, why: explainForecast(asked, hit), hit, basis: asked }
 }
 
-function findPrefixes(model: Lineage, request: CacheableRequest, options: Basics): ForecastBasis {
+function buildForecastBasis(
+  model: CacheModel,
+  request: CacheableRequest,
+  options: ForecastSettings,
+): ForecastBasis {
   const [newest, ...older] = model.chains
-  const own = newest === undefined ? null : findUsable(newest, request, options.profile)
+  const own = newest === undefined ? null : findUsablePart(newest, request, options.profile)
   const follows = own?.isWhole === true
-  const rest = follows ? [] : older.map((chain) => findUsable(chain, request, options.profile))
+  const rest = follows ? [] : older.map((chain) => findUsablePart(chain, request, options.profile))
   const found = own === null ? [] : [own, ...rest]
   return {
     ...options,
     request,
     model,
-    prefixes: follows ? own.prefixes : longestLivedOfEach(found.flatMap(({ prefixes }) => prefixes)),
-    sizes: follows ? own.sizes : newestOfEach(found.flatMap(({ sizes }) => [...sizes])),
+    prefixes: follows ? own.prefixes : keepLongestLived(found.flatMap(({ prefixes }) => prefixes)),
+    sizes: follows ? own.sizes : keepNewestSizes(found.flatMap(({ sizes }) => [...sizes])),
     follows,
   }
 }
@@ -129,40 +144,45 @@ interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
   readonly isWhole: boolean
 }
 
-function findUsable(
+function findUsablePart(
   chain: RequestChain,
   request: CacheableRequest,
   { thinking }: ForecastOptions['profile'],
 ): UsablePart {
-  const stripped = thinking.stripsFinishedTurns ? firstStripped(chain.counted, request.counted) : null
+  const stripped = thinking.stripsFinishedTurns
+    ? findFirstStrippedThinking(chain.blockIndex, request.blockIndex)
+    : null
   const shared = Math.min(
-    sharedBlocks(chain, request),
+    countSharedRequestBlocks(chain, request),
     request.front.length + (stripped ?? Number.POSITIVE_INFINITY),
   )
   const isWhole =
-    shared >= chain.front.length + chain.counted.end.blocks && sameKey(chain.key, request.key, 'messages')
+    shared >= chain.front.length + chain.blockIndex.end.blocks &&
+    hasSameCacheKey(chain.key, request.key, 'messages')
   if (isWhole) return { prefixes: chain.prefixes, sizes: chain.sizes, isWhole }
-  const isSameModel = sameKey(chain.key, request.key, 'tools')
+  const isSameModel = hasSameCacheKey(chain.key, request.key, 'tools')
   return {
     prefixes: chain.prefixes.filter(
-      ({ blocks, level }) => blocks <= shared && sameKey(chain.key, request.key, level),
+      ({ blocks, level }) => blocks <= shared && hasSameCacheKey(chain.key, request.key, level),
     ),
-    sizes: isSameModel ? List.of([...chain.sizes].filter(({ blocks }) => blocks <= shared)) : List.of(),
+    sizes: isSameModel
+      ? AppendList.of([...chain.sizes].filter(({ blocks }) => blocks <= shared))
+      : AppendList.of(),
     isWhole,
   }
 }
 
 /** Newer chains come first, so the first size of each length stays. */
-function newestOfEach(sizes: readonly PrefixSize[]): List<PrefixSize> {
+function keepNewestSizes(sizes: readonly PrefixSize[]): AppendList<PrefixSize> {
   const byLength = new Map<number, PrefixSize>()
   for (const size of sizes) if (!byLength.has(size.blocks)) byLength.set(size.blocks, size)
-  return List.of(byLength.values())
+  return AppendList.of(byLength.values())
 }
 
 /** Shortest first. */
-function longestLivedOfEach(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
+function keepLongestLived(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   const byLength = prefixes.toSorted(
-    (one, other) => one.blocks - other.blocks || expiresAt(one) - expiresAt(other),
+    (one, other) => one.blocks - other.blocks || prefixExpiry(one) - prefixExpiry(other),
   )
   return byLength.filter(({ blocks }, index) => byLength[index + 1]?.blocks !== blocks)
 }
@@ -171,15 +191,15 @@ function explainForecast(
   { model, request, prefixes, now }: ForecastBasis,
   hit: CachedPrefix | null,
 ): ForecastReason {
-  if (request.marks.length === 0) return 'off'
+  if (request.markedPrefixes.length === 0) return 'off'
   const [newest] = model.chains
   const left = newest?.prefixes.at(-1)
   if (newest === undefined || left === undefined) return 'first'
   if (hit !== null && hit.blocks >= left.blocks) return 'warm'
-  if (!sameKey(newest.key, request.key, left.level)) return 'key'
+  if (!hasSameCacheKey(newest.key, request.key, left.level)) return 'key'
   const there = prefixes.find(({ blocks }) => blocks === left.blocks)
   if (there === undefined) return 'rewritten'
-  return isLive(there, now) ? 'out-of-reach' : 'expired'
+  return isPrefixLive(there, now) ? 'out-of-reach' : 'expired'
 }
 
 // What usage shows of the cache: which prefixes it holds now, for how long, and how large they are.
@@ -195,47 +215,49 @@ interface CacheUse {
  * the provider rewrote the request by itself, so older sizes of message prefixes no longer hold.
  */
 export function learnFromResponse(
-  model: Lineage,
-  forecast: Forecast,
+  model: CacheModel,
+  forecast: CacheForecast,
   usage: Usage,
   isEdited = false,
-): Lineage {
-  const { asked } = forecast
+): CacheModel {
+  const { basis: asked } = forecast
   const front = asked.request.front.length
   const isInFront = ({ blocks }: PrefixSize): boolean => blocks <= front
   const kept = isEdited
     ? {
         ...asked,
         prefixes: asked.prefixes.filter(isInFront),
-        sizes: List.of([...asked.sizes].filter(isInFront)),
+        sizes: AppendList.of([...asked.sizes].filter(isInFront)),
       }
     : asked
-  return withChain(model, learnChain({ ...forecast, asked: kept }, toCacheUse(usage)), asked.follows)
+  return addRequest(model, learnChain({ ...forecast, basis: kept }, toCacheUse(usage)), asked.follows)
 }
 
 /**
  * A fork reads where its parent's last marker stood, which keeps that prefix alive; if it was gone, the fork has
  * written it again. The parent's chain stays the newest, and its sizes stay as they are.
  */
-export function learnFromFork(model: Lineage, forecast: Forecast, usage: Usage): Lineage {
+export function learnFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
   const [newest, ...older] = model.chains
-  const { request, now } = forecast.asked
+  const { request, now } = forecast.basis
   const use = toCacheUse(usage)
-  const end = request.marks.at(-1)?.blocks
+  const end = request.markedPrefixes.at(-1)?.blocks
   if (newest === undefined || end === undefined || use.read + use.written === 0) return model
   const learnt = learnChain(forecast, use)
-  const shared = sameKey(newest.key, request.key, 'messages') ? sharedBlocks(newest, request) : 0
+  const shared = hasSameCacheKey(newest.key, request.key, 'messages')
+    ? countSharedRequestBlocks(newest, request)
+    : 0
   const usedSince = newest.prefixes.filter(({ blocks, usedAt }) => blocks > shared || usedAt > now)
   const prefixes = [...learnt.prefixes.filter(({ blocks }) => blocks <= shared), ...usedSince]
-  const parent = { ...newest, prefixes: longestLivedOfEach(prefixes) }
+  const parent = { ...newest, prefixes: keepLongestLived(prefixes) }
   if (shared >= end) return { chains: [parent, ...older] }
-  return { chains: [parent, ...withChain({ chains: older }, learnt, false).chains] }
+  return { chains: [parent, ...addRequest({ chains: older }, learnt, false).chains] }
 }
 
-function learnChain(forecast: Forecast, use: CacheUse): RequestChain {
-  const { asked } = forecast
+function learnChain(forecast: CacheForecast, use: CacheUse): RequestChain {
+  const { basis: asked } = forecast
   const sizes = learnSizes(forecast, use)
-  const kept = keepCached(forecast, use)
+  const kept = keepCachedPrefixes(forecast, use)
   return { ...asked.request, prefixes: refreshPrefixes({ ...asked, sizes }, kept, use), sizes }
 }
 
@@ -245,53 +267,53 @@ function toCacheUse(usage: Usage): CacheUse {
 }
 
 /** All up to the last marker was read or written; what was read ends where the prefix found does. */
-function learnSizes(forecast: Forecast, { read, written }: CacheUse): List<PrefixSize> {
-  const { request, sizes } = forecast.asked
-  const last = request.marks.at(-1)
+function learnSizes(forecast: CacheForecast, { read, written }: CacheUse): AppendList<PrefixSize> {
+  const { request, sizes } = forecast.basis
+  const last = request.markedPrefixes.at(-1)
   if (last === undefined || read + written === 0) return sizes
-  const all = withSize(sizes, { blocks: last.blocks, tokens: read + written })
+  const all = withPrefixSize(sizes, { blocks: last.blocks, tokens: read + written })
   const found = read === 0 || written === 0 ? null : findReadPrefix(forecast, all, read)
-  return found === null ? all : withSize(all, { blocks: found, tokens: read })
+  return found === null ? all : withPrefixSize(all, { blocks: found, tokens: read })
 }
 
-function withSize(sizes: List<PrefixSize>, size: PrefixSize): List<PrefixSize> {
-  return findSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
+function withPrefixSize(sizes: AppendList<PrefixSize>, size: PrefixSize): AppendList<PrefixSize> {
+  return findPrefixSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
 }
 
 /** Blocks of the prefix that was read: the one forecast, or the marked one whose size comes nearest to the figure. */
 function findReadPrefix(
-  { asked, hit, read: expected }: Forecast,
-  sizes: List<PrefixSize>,
+  { basis: asked, hit, read: expected }: CacheForecast,
+  sizes: AppendList<PrefixSize>,
   read: number,
 ): number | null {
-  if (hit !== null && isNear(read, expected, FAR)) return hit.blocks
+  if (hit !== null && isNear(read, expected, MAX_ESTIMATE_ERROR)) return hit.blocks
   const { request, weigh } = asked
-  const nearest = request.marks
+  const nearest = request.markedPrefixes
     .slice(0, -1)
-    .map(({ blocks }) => ({ blocks, ...estimateSize(request, sizes, blocks, weigh) }))
-    .filter(({ tokens, isKnown }) => !isKnown && isNear(read, tokens, FAR))
+    .map(({ blocks }) => ({ blocks, ...estimatePrefixSize(request, sizes, blocks, weigh) }))
+    .filter(({ tokens, isKnown }) => !isKnown && isNear(read, tokens, MAX_ESTIMATE_ERROR))
     .toSorted((one, other) => Math.abs(one.tokens - read) - Math.abs(other.tokens - read))[0]
   return nearest?.blocks ?? null
 }
 
 /** How far an interpolated figure may be off at worst … */
-const FAR = 0.5
+const MAX_ESTIMATE_ERROR = 0.5
 /** … and usually. */
-const NEAR = 0.25
+const USUAL_ESTIMATE_ERROR = 0.25
 
 function isNear(one: number, other: number, within: number): boolean {
   return Math.abs(one - other) <= within * Math.max(one, other)
 }
 
 /** If less was read than forecast, what lies beyond it is gone, whatever the reason. */
-function keepCached(
-  { asked, isCertain, read: expected }: Forecast,
+function keepCachedPrefixes(
+  { basis: asked, isCertain, read: expected }: CacheForecast,
   { read }: CacheUse,
 ): readonly CachedPrefix[] {
-  const live = asked.prefixes.filter((prefix) => isLive(prefix, asked.now))
-  const isForeseen = read >= expected || (!isCertain && isNear(read, expected, FAR))
+  const live = asked.prefixes.filter((prefix) => isPrefixLive(prefix, asked.now))
+  const isForeseen = read >= expected || (!isCertain && isNear(read, expected, MAX_ESTIMATE_ERROR))
   if (isForeseen) return live
-  return live.filter(({ blocks, tokens }) => (findSize(asked.sizes, blocks) ?? tokens) <= read)
+  return live.filter(({ blocks, tokens }) => (findPrefixSize(asked.sizes, blocks) ?? tokens) <= read)
 }
 
 /** The prefix that was read lives on, and so does every marked one; marked ones that were missing are written. */
@@ -301,16 +323,16 @@ function refreshPrefixes(
   { read, written }: CacheUse,
 ): readonly CachedPrefix[] {
   const { request, sizes, now } = asked
-  if (request.marks.length === 0) return kept
+  if (request.markedPrefixes.length === 0) return kept
   if (read + written === 0) return []
   const markUsed = (prefix: CachedPrefix): CachedPrefix => ({
     ...prefix,
     usedAt: Math.max(prefix.usedAt, now),
   })
   const byLength = new Map(kept.map((prefix) => [prefix.blocks, prefix]))
-  const found = kept.findLast(({ blocks }) => findSize(sizes, blocks) === read)
+  const found = kept.findLast(({ blocks }) => findPrefixSize(sizes, blocks) === read)
   if (found !== undefined) byLength.set(found.blocks, markUsed({ ...found, isDoubtful: false }))
-  for (const mark of request.marks) {
+  for (const mark of request.markedPrefixes) {
     const there = byLength.get(mark.blocks) ?? createPrefix(asked, mark)
     if (there !== null) byLength.set(mark.blocks, markUsed(there))
   }
@@ -320,11 +342,11 @@ function refreshPrefixes(
 /** Null if it is too short to be cached. */
 function createPrefix(
   { request, sizes, weigh, profile, now }: ForecastBasis,
-  mark: Mark,
+  mark: MarkedPrefix,
 ): CachedPrefix | null {
   const minimum = profile.cache.minimumTokens ?? 0
-  const { tokens, isKnown } = estimateSize(request, sizes, mark.blocks, weigh)
-  const isDoubtful = !isKnown && isNear(tokens, minimum, NEAR)
+  const { tokens, isKnown } = estimatePrefixSize(request, sizes, mark.blocks, weigh)
+  const isDoubtful = !isKnown && isNear(tokens, minimum, USUAL_ESTIMATE_ERROR)
   return tokens < minimum && !isKnown && !isDoubtful ? null : { ...mark, tokens, isDoubtful, usedAt: now }
 }
 
@@ -332,39 +354,40 @@ function createPrefix(
 // Nothing older can still be alive, or be read off the log.
 
 /** `question`: of the request that would be sent now. */
-export function recallLineage(question: AssembleQuestion, view: View): Lineage {
-  const newest = newestMeasured(view)
-  const index = newest === null ? null : indexOfRecord(question.flat, newest.record.uuid)
+export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {
+  const newest = findNewestMeasuredResponse(view)
+  const index = newest === null ? null : findMessageIndex(question.flat, newest.record.uuid)
   const usage = newest?.record.message.usage
-  if (newest === null || index === null || usage === undefined) return NO_LINEAGE
-  const request = assembleRequest({ ...question, flat: takeFirst(question.flat, index) })
+  if (newest === null || index === null || usage === undefined) return EMPTY_CACHE_MODEL
+  const request = assembleRequest({ ...question, flat: takeFirstMessages(question.flat, index) })
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
-    ? NO_LINEAGE
-    : learnFromResponse(NO_LINEAGE, forecastRead(NO_LINEAGE, asked), usage)
+    ? EMPTY_CACHE_MODEL
+    : learnFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
 }
 
-interface Measured {
+interface MeasuredResponse {
   readonly record: AssistantRecord
   /** Time of the newest record before the response: not after the request began, so no lifetime is overrated. */
   readonly sentAt: string
 }
 
 /** The newest record of the newest response that measured the present context: its figures are final. */
-function newestMeasured(view: View): Measured | null {
+function findNewestMeasuredResponse(view: ContextView): MeasuredResponse | null {
   const anchor = findMeasuredResponse(view)
   if (anchor === null) return null
   const { entries } = view
-  for (let place = entries.length - 1; place >= anchor.first; place -= 1) {
+  for (let place = entries.length - 1; place >= anchor.firstEntry; place -= 1) {
     const record = entries.at(place)?.record
     if (record?.type !== 'assistant' || record.message.id !== anchor.response) continue
-    if (contextOf(record.message.usage) > 0) return { record, sentAt: timeBefore(entries, anchor.first) }
+    if (countContextTokens(record.message.usage) > 0)
+      return { record, sentAt: findTimeBefore(entries, anchor.firstEntry) }
   }
   return null
 }
 
 /** Timestamp of the newest record before a place. */
-function timeBefore(entries: View['entries'], place: number): string {
+function findTimeBefore(entries: ContextView['entries'], place: number): string {
   for (let at = place - 1; at >= 0; at -= 1) {
     const record = entries.at(at)?.record
     if (record !== undefined && record.type !== 'progress') return record.timestamp
@@ -372,14 +395,14 @@ function timeBefore(entries: View['entries'], place: number): string {
   return ''
 }
 
-function indexOfRecord(messages: MessageList, uuid: string): number | null {
+function findMessageIndex(messages: MessageList, uuid: string): number | null {
   for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.origins.includes(uuid) === true) return index
   }
   return null
 }
 
-function takeFirst({ frozen, tail, calls }: CallPlaces, count: number): CallPlaces {
+function takeFirstMessages({ frozen, tail, calls }: MessagesWithCalls, count: number): MessagesWithCalls {
   const messages = [...frozen.toArray(0, count), ...tail.slice(0, Math.max(0, count - frozen.length))]
-  return { frozen: List.of(messages), tail: [], calls }
+  return { frozen: AppendList.of(messages), tail: [], calls }
 }

@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT, tailOf } from '../../test/breaks/talk.ts'
 import type { Block } from '../log/block.ts'
-import { List } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import {
+  addRequest,
   type CachedPrefix,
   cacheExpiry,
+  countReadableTokens,
+  EMPTY_CACHE_MODEL,
+  findLastPrefix,
   isWithinReach,
-  lastPrefix,
-  NO_LINEAGE,
   type RequestChain,
-  readableTokens,
-  sentToCacheable,
-  withChain,
+  toCacheableFromSent,
 } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
@@ -23,7 +23,7 @@ const result: Block = { type: 'tool_result', tool_use_id: 'c', content: 'x' }
 /** One message of these blocks, marked at its end, and nothing before it. */
 function marked(blocks: readonly Block[]): SentRequest {
   const messages = {
-    frozen: List.of([{ message: { role: 'user' as const, content: blocks }, origins: [] }]),
+    frozen: AppendList.of([{ message: { role: 'user' as const, content: blocks }, origins: [] }]),
     tail: [],
   }
   return {
@@ -53,19 +53,19 @@ describe('a marker', () => {
     },
   ])('finds a prefix $name: $is', ({ blocks, collapsed, is }) => {
     const cache = { ...RULES.profile.cache, collapsesToolRuns: collapsed }
-    const request = sentToCacheable(marked(blocks), cache)
+    const request = toCacheableFromSent(marked(blocks), cache)
     expect(isWithinReach(request, 1, { ...RULES.profile, cache })).toBe(is)
   })
 
   it('does not look forward', () => {
-    const request = sentToCacheable(marked([text, text]), RULES.profile.cache)
+    const request = toCacheableFromSent(marked([text, text]), RULES.profile.cache)
     expect(isWithinReach(request, 3, RULES.profile)).toBe(false)
   })
 })
 
 describe('prefixes', () => {
   const talk = longTalk()
-  const request = sentToCacheable(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile.cache)
+  const request = toCacheableFromSent(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile.cache)
   const front = request.front.length
   const prefix = (inMessages: number, usedAt: number): CachedPrefix => ({
     blocks: front + inMessages,
@@ -77,14 +77,14 @@ describe('prefixes', () => {
     usedAt,
   })
   const chain = (prefixes: readonly CachedPrefix[]): RequestChain => ({
-    ...sentToCacheable(requestOf(talk, 0), RULES.profile.cache),
+    ...toCacheableFromSent(requestOf(talk, 0), RULES.profile.cache),
     prefixes,
-    sizes: List.of(prefixes.map(({ blocks }) => ({ blocks, tokens: (blocks - front) * 100 }))),
+    sizes: AppendList.of(prefixes.map(({ blocks }) => ({ blocks, tokens: (blocks - front) * 100 }))),
   })
 
   it('are read if they live, end within the limit, and are within reach', () => {
     const tokens = (...prefixes: readonly CachedPrefix[]) =>
-      readableTokens(chain(prefixes), request, RULES.profile, { within: 38, at: 100_000 })
+      countReadableTokens(chain(prefixes), request, RULES.profile, { within: 38, at: 100_000 })
     expect([
       tokens(prefix(28, 0), prefix(36, 0), prefix(40, 0)),
       tokens(prefix(28, 0), prefix(36, -200_001)),
@@ -94,21 +94,21 @@ describe('prefixes', () => {
   })
 
   it('of unknown size are not counted on', () => {
-    const unknown = { ...chain([prefix(36, 0)]), sizes: List.of<never>() }
-    expect(readableTokens(unknown, request, RULES.profile, { within: 38 })).toBe(0)
+    const unknown = { ...chain([prefix(36, 0)]), sizes: AppendList.of<never>() }
+    expect(countReadableTokens(unknown, request, RULES.profile, { within: 38 })).toBe(0)
   })
 
   it('that live longest are kept, and never more than so many', () => {
     const many = Array.from({ length: 300 }, (_, index) => prefix(index, index))
-    const [kept] = withChain(NO_LINEAGE, chain(many), false).chains
+    const [kept] = addRequest(EMPTY_CACHE_MODEL, chain(many), false).chains
     expect([kept?.prefixes.length, kept?.prefixes[0]?.usedAt]).toEqual([256, 44])
   })
 
   it('end with the one that the newest request left', () => {
-    const last = chain([]).marks.at(-1)?.blocks ?? 0
+    const last = chain([]).markedPrefixes.at(-1)?.blocks ?? 0
     const full = chain([prefix(2, 0), prefix(last - front, 7)])
-    expect(lastPrefix(full)).toEqual({ ...prefix(last - front, 7), tokens: (last - front) * 100 })
-    expect(lastPrefix(chain([prefix(2, 0)]))).toBeNull()
-    expect(cacheExpiry(withChain(NO_LINEAGE, full, false))).toBe(300_007)
+    expect(findLastPrefix(full)).toEqual({ ...prefix(last - front, 7), tokens: (last - front) * 100 })
+    expect(findLastPrefix(chain([prefix(2, 0)]))).toBeNull()
+    expect(cacheExpiry(addRequest(EMPTY_CACHE_MODEL, full, false))).toBe(300_007)
   })
 })

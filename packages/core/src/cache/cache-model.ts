@@ -7,33 +7,33 @@
  */
 
 import { type Block, isThinking } from '../log/block.ts'
-import { type Json, type JsonObject, jsonBytes } from '../log/json.ts'
-import type { List } from '../log/persistent-collections.ts'
-import type { CacheRules, Profile } from '../policy/provider-profile.ts'
+import { countJsonBytes, type Json, type JsonObject } from '../log/json.ts'
+import type { AppendList } from '../log/persistent-collections.ts'
+import type { CacheRules, ProviderProfile } from '../policy/provider-profile.ts'
 import {
-  blocksIn,
-  type Counted,
-  countBefore,
-  countFirst,
-  countMessages,
-  countSharedBlocks,
-  countThrough,
-  findMessage,
+  type BlockIndex,
+  blocksOfMessage,
+  countSharedMessageBlocks,
+  findMessageOfBlock,
+  indexBlocks,
+  isSameJson,
+  type MessageTraits,
   messageAt,
   messageCount,
-  sameJson,
-  type Traits,
+  totalsAfterBlocks,
+  totalsBeforeMessage,
+  totalsThroughBlock,
 } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { cacheLevel, isOffered, type Level } from '../request/prefix.ts'
-import { partsOfBlock } from '../tokens/estimator.ts'
+import { type CacheLevel, findCacheLevel, isLoadedUpfront } from '../request/prefix.ts'
+import { splitBlock } from '../tokens/estimator.ts'
 import { type SentMarker, type SentRequest, toSentMarker } from './sent-request.ts'
 
 /** A prefix that the provider holds. */
 export interface CachedPrefix {
   /** Blocks in it: tools, system prompt, messages. */
   readonly blocks: number
-  readonly level: Level
+  readonly level: CacheLevel
   /** An estimate; `RequestChain.sizes` has the exact figure where usage has shown it. */
   readonly tokens: number
   /** Its size is unknown and near the provider's minimum: it may not have been cached. */
@@ -55,61 +55,71 @@ export interface RequestChain extends CacheableRequest {
   /** Shortest first. */
   readonly prefixes: readonly CachedPrefix[]
   /** In the order in which they were learnt. */
-  readonly sizes: List<PrefixSize>
+  readonly sizes: AppendList<PrefixSize>
 }
 
 /** Newest chain first. A rewrite starts another one; undoing it finds the older one again. */
-export interface Lineage {
+export interface CacheModel {
   readonly chains: readonly RequestChain[]
 }
 
-export const NO_LINEAGE: Lineage = { chains: [] }
+export const EMPTY_CACHE_MODEL: CacheModel = { chains: [] }
 
 const MAX_CHAINS = 8
 const MAX_PREFIXES = 256
 
 /** `follows`: the chain extends the newest one and replaces it. */
-export function withChain({ chains }: Lineage, chain: RequestChain, follows: boolean): Lineage {
-  const prefixes = longestLived(chain.prefixes)
+export function addRequest({ chains }: CacheModel, chain: RequestChain, follows: boolean): CacheModel {
+  const prefixes = limitPrefixes(chain.prefixes)
   return { chains: [{ ...chain, prefixes }, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
 }
 
-function longestLived(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
+function limitPrefixes(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   if (prefixes.length <= MAX_PREFIXES) return prefixes
-  const byLife = prefixes.toSorted((one, other) => expiresAt(other) - expiresAt(one))
+  const byLife = prefixes.toSorted((one, other) => prefixExpiry(other) - prefixExpiry(one))
   const kept = new Set(byLife.slice(0, MAX_PREFIXES))
   return prefixes.filter((prefix) => kept.has(prefix))
 }
 
 /** When the cache of the newest request expires unless it is used again; null if nothing is known to be cached. */
-export function cacheExpiry({ chains: [newest] }: Lineage): number | null {
+export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
   const last = newest?.prefixes.at(-1)
-  return last === undefined ? null : expiresAt(last)
+  return last === undefined ? null : prefixExpiry(last)
 }
 
-export function expiresAt({ usedAt, seconds }: CachedPrefix): number {
+export function prefixExpiry({ usedAt, seconds }: CachedPrefix): number {
   return usedAt + seconds * 1000
 }
 
-export function isLive(prefix: CachedPrefix, now: number): boolean {
-  return now < expiresAt(prefix)
+export function isPrefixLive(prefix: CachedPrefix, now: number): boolean {
+  return now < prefixExpiry(prefix)
 }
 
 /** What the newest request of a chain left, up to its last marker; null if nothing was cached. */
-export function lastPrefix({ marks, prefixes, sizes }: RequestChain): CachedPrefix | null {
+export function findLastPrefix({
+  markedPrefixes: marks,
+  prefixes,
+  sizes,
+}: RequestChain): CachedPrefix | null {
   const blocks = marks.at(-1)?.blocks
   const last = prefixes.findLast((prefix) => prefix.blocks === blocks)
-  return last === undefined ? null : { ...last, tokens: findSize(sizes, last.blocks) ?? last.tokens }
+  return last === undefined ? null : { ...last, tokens: findPrefixSize(sizes, last.blocks) ?? last.tokens }
 }
 
 // Which prefixes a request can find.
 
 /** Positions are counted as the provider looks back: thinking that it strips from finished turns is none. */
-function positionAt({ front, counted }: CacheableRequest, blocks: number, strips: boolean): number {
+function findLookBackPosition(
+  { front, blockIndex: counted }: CacheableRequest,
+  blocks: number,
+  strips: boolean,
+): number {
   const inMessages = blocks - front.length
   if (inMessages <= 0) return blocks
-  const stripped = strips ? countFirst(counted, Math.min(inMessages, counted.end.prompt)).thoughts : 0
-  return front.length + countFirst(counted, inMessages).positions - stripped
+  const stripped = strips
+    ? totalsAfterBlocks(counted, Math.min(inMessages, counted.end.blocksBeforePrompt)).thinkingBlocks
+    : 0
+  return front.length + totalsAfterBlocks(counted, inMessages).positions - stripped
 }
 
 /** A marker of the request stands at or behind the end of a prefix of so many blocks, and looks back that far. */
@@ -118,34 +128,39 @@ export function isWithinReach(
   blocks: number,
   { cache, thinking }: ReadRules,
 ): boolean {
-  const toPosition = (at: number): number => positionAt(request, at, thinking.stripsFinishedTurns)
-  return request.marks.some(
+  const toPosition = (at: number): number => findLookBackPosition(request, at, thinking.stripsFinishedTurns)
+  return request.markedPrefixes.some(
     (mark) => mark.blocks >= blocks && toPosition(mark.blocks) - toPosition(blocks) < cache.lookBack,
   )
 }
 
 /** How many leading blocks of the two are the same: tools, system prompt, messages. */
-export function sharedBlocks(one: CacheableRequest, other: CacheableRequest): number {
-  const differs = one.front.findIndex((block, index) => !sameJson(block, other.front[index]))
+export function countSharedRequestBlocks(one: CacheableRequest, other: CacheableRequest): number {
+  const differs = one.front.findIndex((block, index) => !isSameJson(block, other.front[index]))
   if (differs !== -1) return differs
   return other.front.length > one.front.length
     ? one.front.length
-    : one.front.length + countSharedBlocks(one.counted, other.counted)
+    : one.front.length + countSharedMessageBlocks(one.blockIndex, other.blockIndex)
 }
 
 /**
  * Where a model strips the thinking of finished turns, a new prompt changes the prefix from the first thinking of the
  * turn that it ends, though no byte of the request does. Message blocks before that thinking; null if there is none.
  */
-export function firstStripped(one: Counted, other: Counted): number | null {
-  const [further, nearer] = one.end.prompt > other.end.prompt ? [one, other] : [other, one]
-  const [from, to] = [nearer.end.prompt, further.end.prompt]
+export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): number | null {
+  const [further, nearer] =
+    one.end.blocksBeforePrompt > other.end.blocksBeforePrompt ? [one, other] : [other, one]
+  const [from, to] = [nearer.end.blocksBeforePrompt, further.end.blocksBeforePrompt]
   if (from === to) return null
-  for (let index = findMessage(further, from + 1); index < messageCount(further.messages); index += 1) {
-    const start = countBefore(further, index).blocks
+  for (
+    let index = findMessageOfBlock(further, from + 1);
+    index < messageCount(further.messages);
+    index += 1
+  ) {
+    const start = totalsBeforeMessage(further, index).blocks
     if (start >= to) return null
     const message = messageAt(further.messages, index)
-    const blocks = message === undefined ? [] : blocksIn(message)
+    const blocks = message === undefined ? [] : blocksOfMessage(message)
     const found = blocks.findIndex((block, at) => start + at >= from && isThinking(block))
     if (found !== -1) return start + found < to ? start + found : null
   }
@@ -155,18 +170,19 @@ export function firstStripped(one: Counted, other: Counted): number | null {
 // What a request should read of what an earlier one left: the basis of break detection. Unlike a forecast it leaves a
 // changed key, and an expired entry, to be reported as the cause of a loss.
 
-type ReadRules = Pick<Profile, 'cache' | 'thinking'>
+type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
 
 /** Tokens: all that the chain's newest request left, less the thinking that the provider strips from a finished turn. */
-export function expectWholeRead(
+export function expectFullRead(
   chain: RequestChain,
-  { counted }: CacheableRequest,
+  { blockIndex: counted }: CacheableRequest,
   profile: ReadRules,
 ): number {
-  const left = lastPrefix(chain)
+  const left = findLastPrefix(chain)
   if (left === null) return 0
-  const isTurnOver = counted.end.prompt > chain.counted.end.prompt
-  const stripped = profile.thinking.stripsFinishedTurns && isTurnOver ? thinkingTokens(chain.counted) : 0
+  const isTurnOver = counted.end.blocksBeforePrompt > chain.blockIndex.end.blocksBeforePrompt
+  const stripped =
+    profile.thinking.stripsFinishedTurns && isTurnOver ? estimateThinkingTokens(chain.blockIndex) : 0
   return Math.max(0, left.tokens - stripped)
 }
 
@@ -175,13 +191,17 @@ const CHARACTERS_PER_TOKEN = 3
 const CIPHER_CHARACTERS_PER_TOKEN = 4.9
 
 /** The thinking of the turn that was under way. A signature grows with all that was thought, shown or not. */
-function thinkingTokens(counted: Counted): number {
+function estimateThinkingTokens(counted: BlockIndex): number {
   let tokens = 0
   const { messages, end } = counted
-  for (let index = findMessage(counted, end.prompt + 1); index < messageCount(messages); index += 1) {
+  for (
+    let index = findMessageOfBlock(counted, end.blocksBeforePrompt + 1);
+    index < messageCount(messages);
+    index += 1
+  ) {
     const message = messageAt(messages, index)
-    for (const block of message === undefined ? [] : blocksIn(message).filter(isThinking)) {
-      const { texts, signatureLength } = partsOfBlock(block, 'json')
+    for (const block of message === undefined ? [] : blocksOfMessage(message).filter(isThinking)) {
+      const { texts, signatureLength } = splitBlock(block, 'json')
       const characters = texts.reduce((sum, text) => sum + text.length, 0)
       tokens += Math.max(characters / CHARACTERS_PER_TOKEN, signatureLength / CIPHER_CHARACTERS_PER_TOKEN)
     }
@@ -190,7 +210,7 @@ function thinkingTokens(counted: Counted): number {
 }
 
 /** Tokens that are certain to be found: `within` so many message blocks, and still live `at` a time. */
-export function readableTokens(
+export function countReadableTokens(
   chain: RequestChain,
   request: CacheableRequest,
   profile: ReadRules,
@@ -198,22 +218,26 @@ export function readableTokens(
 ): number {
   const found = chain.prefixes.findLast(
     (prefix) =>
-      messageBlocks(prefix, chain) <= within &&
-      (at === undefined || isLive(prefix, at)) &&
-      findSize(chain.sizes, prefix.blocks) !== null &&
-      isFound(prefix, chain, request, profile),
+      countMessageBlocks(prefix, chain) <= within &&
+      (at === undefined || isPrefixLive(prefix, at)) &&
+      findPrefixSize(chain.sizes, prefix.blocks) !== null &&
+      canFindPrefix(prefix, chain, request, profile),
   )
-  return found === undefined ? 0 : (findSize(chain.sizes, found.blocks) ?? 0)
+  return found === undefined ? 0 : (findPrefixSize(chain.sizes, found.blocks) ?? 0)
 }
 
 /** A marker of the request looks back to what the chain's newest request left in the messages. */
-export function reachesLast(chain: RequestChain, request: CacheableRequest, profile: ReadRules): boolean {
-  const left = lastPrefix(chain)
-  return left === null || left.level !== 'messages' || isFound(left, chain, request, profile)
+export function canReachLastPrefix(
+  chain: RequestChain,
+  request: CacheableRequest,
+  profile: ReadRules,
+): boolean {
+  const left = findLastPrefix(chain)
+  return left === null || left.level !== 'messages' || canFindPrefix(left, chain, request, profile)
 }
 
 /** Tools and system prompt of the request may have another number of blocks than those of the chain. */
-function isFound(
+function canFindPrefix(
   prefix: CachedPrefix,
   chain: RequestChain,
   request: CacheableRequest,
@@ -223,19 +247,19 @@ function isFound(
   return isWithinReach(request, prefix.blocks + shift, profile)
 }
 
-export function messageBlocks({ level, blocks }: CachedPrefix, { front }: RequestChain): number {
+export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: RequestChain): number {
   return level === 'messages' ? blocks - front.length : 0
 }
 
 // Sizes: as usage has shown them, else interpolated between known ones by the weight of the blocks between.
 
 /** About how many tokens a block is. */
-export type Weigh = (block: Block | JsonObject) => number
+export type BlockWeigher = (block: Block | JsonObject) => number
 
 const BYTES_PER_TOKEN = 4
-const weighBytes: Weigh = (block) => (jsonBytes(block) ?? 0) / BYTES_PER_TOKEN
+const weighBytes: BlockWeigher = (block) => (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
 
-export function findSize(sizes: List<PrefixSize>, blocks: number): number | null {
+export function findPrefixSize(sizes: AppendList<PrefixSize>, blocks: number): number | null {
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
     const size = sizes.at(index)
     if (size?.blocks === blocks) return size.tokens
@@ -243,13 +267,13 @@ export function findSize(sizes: List<PrefixSize>, blocks: number): number | null
   return null
 }
 
-export function estimateSize(
+export function estimatePrefixSize(
   request: CacheableRequest,
-  sizes: List<PrefixSize>,
+  sizes: AppendList<PrefixSize>,
   blocks: number,
-  weigh: Weigh = weighBytes,
+  weigh: BlockWeigher = weighBytes,
 ): { readonly tokens: number; readonly isKnown: boolean } {
-  const known = findSize(sizes, blocks)
+  const known = findPrefixSize(sizes, blocks)
   if (known !== null) return { tokens: known, isKnown: true }
   let below: PrefixSize = { blocks: 0, tokens: 0 }
   let above: PrefixSize | null = null
@@ -257,22 +281,29 @@ export function estimateSize(
     if (size.blocks < blocks && size.blocks > below.blocks) below = size
     if (size.blocks > blocks && size.blocks < (above?.blocks ?? Number.POSITIVE_INFINITY)) above = size
   }
-  const inside = weightBetween(request, below.blocks, blocks, weigh)
+  const inside = weighBetween(request, below.blocks, blocks, weigh)
   if (above === null) return { tokens: below.tokens + Math.round(inside), isKnown: false }
-  const all = inside + weightBetween(request, blocks, above.blocks, weigh)
+  const all = inside + weighBetween(request, blocks, above.blocks, weigh)
   const share = all === 0 ? 0 : inside / all
   return { tokens: Math.round(below.tokens + share * (above.tokens - below.tokens)), isKnown: false }
 }
 
 /** Of the blocks after the first `from`, up to and including number `to`. */
-function weightBetween({ front, counted }: CacheableRequest, from: number, to: number, weigh: Weigh): number {
+function weighBetween(
+  { front, blockIndex: counted }: CacheableRequest,
+  from: number,
+  to: number,
+  weigh: BlockWeigher,
+): number {
   let weight = front.slice(from, to).reduce((sum, block) => sum + weigh(block), 0)
   const end = Math.min(to - front.length, counted.end.blocks)
   for (let at = Math.max(from - front.length, 0); at < end; at += 1) {
-    const index = findMessage(counted, at + 1)
+    const index = findMessageOfBlock(counted, at + 1)
     const message = messageAt(counted.messages, index)
     const block =
-      message === undefined ? undefined : blocksIn(message)[at - countBefore(counted, index).blocks]
+      message === undefined
+        ? undefined
+        : blocksOfMessage(message)[at - totalsBeforeMessage(counted, index).blocks]
     weight += block === undefined ? 0 : weigh(block)
   }
   return weight
@@ -283,46 +314,50 @@ function weightBetween({ front, counted }: CacheableRequest, from: number, to: n
 export interface CacheableRequest {
   /** Blocks before the messages: tools, then system prompt. */
   readonly front: readonly (Block | JsonObject)[]
-  readonly counted: Counted
+  readonly blockIndex: BlockIndex
   readonly key: CacheKey
   /** In request order. */
-  readonly marks: readonly Mark[]
+  readonly markedPrefixes: readonly MarkedPrefix[]
 }
 
 /** What must match besides the blocks, by level: a change loses its own level and those behind it. */
-export type CacheKey = Readonly<Record<Level, string>>
+export type CacheKey = Readonly<Record<CacheLevel, string>>
 
 /** A cache marker: the prefix that ends at it, and how long that is to live. */
-export interface Mark {
+export interface MarkedPrefix {
   readonly blocks: number
-  readonly level: Level
+  readonly level: CacheLevel
   readonly ttl: string
   readonly seconds: number
 }
 
-export function toCacheable(request: AssembledRequest, cache: CacheRules): CacheableRequest {
-  const { front, counted, markers, extra } = request
-  const offered = front.tools.filter(isOffered)
-  return buildCacheable({
+export function toCacheableRequest(request: AssembledRequest, cache: CacheRules): CacheableRequest {
+  const { front, blockIndex: counted, markers, extra } = request
+  const offered = front.tools.filter(isLoadedUpfront)
+  return buildCacheableRequest({
     tools: offered,
-    toolBlocks: (index) => front.tools.slice(0, index + 1).filter(isOffered).length,
+    countToolBlocks: (index) => front.tools.slice(0, index + 1).filter(isLoadedUpfront).length,
     system: front.system.map(({ block }) => block),
-    counted,
+    blockIndex: counted,
     parameters: { ...front.parameters, ...extra, model: front.model },
     markers: markers.map((marker) => toSentMarker(marker, cache)),
   })
 }
 
 /** For requests that are known only by what was sent, as a log has them. `from`: the messages counted before. */
-export function sentToCacheable(sent: SentRequest, cache: CacheRules, from?: Counted): CacheableRequest {
+export function toCacheableFromSent(
+  sent: SentRequest,
+  cache: CacheRules,
+  from?: BlockIndex,
+): CacheableRequest {
   const { tools, system, messages, parameters, markers } = sent
   const { others = {}, betas = [], ...plain } = parameters
   const given = Object.entries(plain).filter(([, value]) => value !== undefined)
-  return buildCacheable({
+  return buildCacheableRequest({
     tools,
-    toolBlocks: (index) => index + 1,
+    countToolBlocks: (index) => index + 1,
     system,
-    counted: countMessages(messages, cache.collapsesToolRuns, from),
+    blockIndex: indexBlocks(messages, cache.collapsesToolRuns, from),
     parameters: { ...Object.fromEntries(given), betas, ...others },
     markers,
   })
@@ -331,19 +366,19 @@ export function sentToCacheable(sent: SentRequest, cache: CacheRules, from?: Cou
 interface RequestParts {
   readonly tools: CacheableRequest['front']
   /** Blocks up to and including the tool at this index. */
-  readonly toolBlocks: (index: number) => number
+  readonly countToolBlocks: (index: number) => number
   readonly system: CacheableRequest['front']
-  readonly counted: Counted
+  readonly blockIndex: BlockIndex
   /** The model among them. */
   readonly parameters: JsonObject
   readonly markers: readonly SentMarker[]
 }
 
-function buildCacheable({
+function buildCacheableRequest({
   tools,
-  toolBlocks,
+  countToolBlocks: toolBlocks,
   system,
-  counted,
+  blockIndex: counted,
   parameters,
   markers,
 }: RequestParts): CacheableRequest {
@@ -351,13 +386,13 @@ function buildCacheable({
   const countBlocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
     if (zone === 'tools') return toolBlocks(index)
     if (zone === 'system') return tools.length + index + 1
-    return front.length + countThrough(counted, index, block).blocks
+    return front.length + totalsThroughBlock(counted, index, block).blocks
   }
   return {
     front,
-    counted,
+    blockIndex: counted,
     key: toCacheKey(parameters, counted.end.traits, tools.length > 0),
-    marks: markers.map((marker) => {
+    markedPrefixes: markers.map((marker) => {
       const { zone, ttl, seconds } = marker
       return { blocks: countBlocksThrough(marker), level: zone, ttl, seconds }
     }),
@@ -365,27 +400,27 @@ function buildCacheable({
 }
 
 /** `declaresTools`: without tools in front, the first that a message defines changes how the prompt begins. */
-function toCacheKey(parameters: JsonObject, traits: Traits, declaresTools: boolean): CacheKey {
-  const listParameters = (level: Level): readonly string[] =>
+function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools: boolean): CacheKey {
+  const listParameters = (level: CacheLevel): readonly string[] =>
     Object.keys(parameters)
-      .filter((name) => cacheLevel(name) === level)
+      .filter((name) => findCacheLevel(name) === level)
       .sort()
-      .map((name) => `${name}=${spell(name, parameters[name] ?? null)}`)
+      .map((name) => `${name}=${formatParameter(name, parameters[name] ?? null)}`)
   const tools = [...listParameters('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
-  const system = [...listParameters('system'), traits.cites ? 'citations' : '']
+  const system = [...listParameters('system'), traits.hasCitations ? 'citations' : '']
   const messages = [...listParameters('messages'), traits.hasImages ? 'images' : '']
   return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
 }
 
 /** Betas are a set. */
-function spell(name: string, value: Json): string {
+function formatParameter(name: string, value: Json): string {
   return JSON.stringify(name === 'betas' && Array.isArray(value) ? value.toSorted() : value)
 }
 
-const LEVEL_ORDER: readonly Level[] = ['tools', 'system', 'messages']
+const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
 
 /** A prefix that ends on `level` is found under either key. */
-export function sameKey(one: CacheKey, other: CacheKey, level: Level): boolean {
+export function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
   const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
   return levels.every((each) => one[each] === other[each])
 }

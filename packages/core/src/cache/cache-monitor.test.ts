@@ -11,7 +11,7 @@ import {
   told,
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
-import { matchesPattern, parentKey, watchKey } from './cache-monitor.ts'
+import { findParentKey, matchesPattern, toMonitorKey } from './cache-monitor.ts'
 
 const MAIN = 'repl_main_thread'
 const talk = longTalk()
@@ -202,17 +202,17 @@ describe('watchKey', () => {
   it('is one for the main thread, whatever it calls itself', () => {
     const names = ['repl_main_thread', 'repl_main_thread:style', 'sdk', '', 'agent:a', 'speculation']
     const main = 'repl_main_thread'
-    expect(names.map(watchKey)).toEqual([main, main, main, main, 'agent:a', 'speculation'])
+    expect(names.map(toMonitorKey)).toEqual([main, main, main, main, 'agent:a', 'speculation'])
   })
 })
 
 describe('parentKey', () => {
   it('is the source whose cache is read', () => {
     expect([
-      parentKey('compact', undefined),
-      parentKey('compact', 'agent:a'),
-      parentKey('session_memory', 'sdk'),
-      parentKey('agent:a', undefined),
+      findParentKey('compact', undefined),
+      findParentKey('compact', 'agent:a'),
+      findParentKey('session_memory', 'sdk'),
+      findParentKey('agent:a', undefined),
     ]).toEqual(['repl_main_thread', 'agent:a', 'repl_main_thread', null])
   })
 })

@@ -3,24 +3,24 @@
  * rewrites that the engine has announced. A value; the number of sources is bounded.
  */
 
-import type { Prices } from '../cost/prices.ts'
+import type { ModelPrices } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
 import type { BreaksPolicy } from '../policy/policy.ts'
-import type { Profile } from '../policy/provider-profile.ts'
-import type { Counted } from '../request/block-index.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import type { BlockIndex } from '../request/block-index.ts'
 import {
-  type ActPaid,
-  type Announcement,
-  type BreakEvent,
-  isReset,
+  type CacheBreak,
+  isResetAnnouncement,
+  type OwnRewriteCost,
   type PricedAnnouncement,
-  type ProviderWord,
+  type ProviderMissReport,
+  type RewriteAnnouncement,
 } from './cache-break.ts'
-import type { Forecast } from './cache-forecast.ts'
+import type { CacheForecast } from './cache-forecast.ts'
 import type { RequestChain } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
-export interface CacheWatch {
+export interface CacheMonitor {
   /** By source; the one used last comes last. */
   readonly sources: ReadonlyMap<string, SourceState>
 }
@@ -35,24 +35,24 @@ interface SourceState {
 export interface AnsweredRequest {
   readonly sent: SentRequest
   /** Its messages; the cache model knows the request by them. */
-  readonly counted: Counted
+  readonly blockIndex: BlockIndex
 }
 
 /** A request under way. What it is compared with is captured when it is sent. */
 export interface PendingRequest {
   readonly sent: SentRequest
-  readonly against: AnsweredRequest | null
+  readonly previous: AnsweredRequest | null
   /** What `against` left in the cache, according to the model; null if the model no longer has it. */
   readonly chain: RequestChain | null
-  readonly forecast: Forecast
+  readonly forecast: CacheForecast
   readonly announced: readonly PricedAnnouncement[]
   /** The source started anew while it was under way, so the next request is not compared with it. */
   readonly isOutdated: boolean
 }
 
-export const UNWATCHED: SourceState = { last: null, pending: null, announced: [] }
+export const EMPTY_SOURCE_STATE: SourceState = { last: null, pending: null, announced: [] }
 
-export function emptyCacheWatch(): CacheWatch {
+export function createCacheMonitor(): CacheMonitor {
   return { sources: new Map() }
 }
 
@@ -60,63 +60,68 @@ export function emptyCacheWatch(): CacheWatch {
  * Before a call: remembers the request as it is sent, with its forecast. A repeated request replaces the one that got
  * no answer. Models that policy excludes are not watched.
  */
-export function takeSnapshot(
-  watch: CacheWatch,
+export function recordSentRequest(
+  watch: CacheMonitor,
   sent: SentRequest,
-  forecast: Forecast,
+  forecast: CacheForecast,
   policy: BreaksPolicy,
-): CacheWatch {
-  const key = watchKey(sent.source)
-  const own = watch.sources.get(key) ?? UNWATCHED
+): CacheMonitor {
+  const key = toMonitorKey(sent.source)
+  const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   if (policy.excludedModels.some((pattern) => matchesPattern(sent.parameters.model, pattern)))
-    return own.pending === null ? watch : withWatched(watch, key, { ...own, pending: null })
-  const parent = parentKey(sent.source, sent.forkOf)
-  const of = parent === null ? own : (watch.sources.get(parent) ?? UNWATCHED)
+    return own.pending === null ? watch : withSourceState(watch, key, { ...own, pending: null })
+  const parent = findParentKey(sent.source, sent.forkOf)
+  const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_SOURCE_STATE)
   const against = of.last
-  const chain = forecast.asked.model.chains.find(({ counted }) => counted === against?.counted) ?? null
+  const chain =
+    forecast.basis.model.chains.find(({ blockIndex: counted }) => counted === against?.blockIndex) ?? null
   // Deletions that a parent has not sent yet go out with its fork too. All else was sent, and paid for, by the parent.
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
-  const pending: PendingRequest = { sent, forecast, against, chain, announced, isOutdated: false }
-  return limitSources(withWatched(watch, key, { ...own, pending, announced: [] }), policy.sources)
+  const pending: PendingRequest = { sent, forecast, previous: against, chain, announced, isOutdated: false }
+  return limitSources(withSourceState(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
 /** What is about to be done to the next request of a source. */
-export function announceAct(watch: CacheWatch, source: string, announcement: Announcement): CacheWatch {
-  const key = watchKey(source)
-  const own = watch.sources.get(key) ?? UNWATCHED
-  if (!isReset(announcement))
-    return withWatched(watch, key, { ...own, announced: [...own.announced, announcement] })
+export function announceRewrite(
+  watch: CacheMonitor,
+  source: string,
+  announcement: RewriteAnnouncement,
+): CacheMonitor {
+  const key = toMonitorKey(source)
+  const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
+  if (!isResetAnnouncement(announcement))
+    return withSourceState(watch, key, { ...own, announced: [...own.announced, announcement] })
   const pending = own.pending === null ? null : { ...own.pending, isOutdated: true, announced: [] }
-  return withWatched(watch, key, { last: null, pending, announced: [] })
+  return withSourceState(watch, key, { last: null, pending, announced: [] })
 }
 
 /** The source becomes the one used last. */
-export function withWatched(watch: CacheWatch, key: string, state: SourceState): CacheWatch {
+export function withSourceState(watch: CacheMonitor, key: string, state: SourceState): CacheMonitor {
   const sources = new Map(watch.sources)
   sources.delete(key)
   return { sources: sources.set(key, state) }
 }
 
-function limitSources(watch: CacheWatch, most: number): CacheWatch {
+function limitSources(watch: CacheMonitor, most: number): CacheMonitor {
   if (watch.sources.size <= most) return watch
   return { sources: new Map([...watch.sources].slice(-most)) }
 }
 
 // Query sources.
 
-const MAIN = 'repl_main_thread'
+const MAIN_SOURCE = 'repl_main_thread'
 
 /** The main thread goes by several names. */
-export function watchKey(source: string): string {
-  const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN)
-  return isMain ? MAIN : source
+export function toMonitorKey(source: string): string {
+  const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
+  return isMain ? MAIN_SOURCE : source
 }
 
 /** The source whose cache a fork reads; null for a request that is no fork. */
-export function parentKey(source: string, forkOf: string | undefined): string | null {
-  if (forkOf !== undefined) return watchKey(forkOf)
-  return source === 'compact' ? MAIN : null
+export function findParentKey(source: string, forkOf: string | undefined): string | null {
+  if (forkOf !== undefined) return toMonitorKey(forkOf)
+  return source === 'compact' ? MAIN_SOURCE : null
 }
 
 /** `*` matches any text; case does not count. */
@@ -137,41 +142,41 @@ export function matchesPattern(name: string, pattern: string): boolean {
 
 // What a comparison takes and gives.
 
-export interface CacheAnswer {
+export interface CacheCheckInput {
   /** Of the request that was answered. */
   readonly source: string
   /** Null if the response has none: then nothing is judged. */
   readonly usage: Usage | null
-  readonly word?: ProviderWord | null
+  readonly word?: ProviderMissReport | null
   /** The provider reports that it cleared something from the request by itself. */
   readonly isEdited?: boolean
 }
 
 export interface BreakRules {
   readonly policy: BreaksPolicy
-  readonly profile: Pick<Profile, 'cache' | 'thinking'>
+  readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
   /** Of the model that was called; null if unknown. */
-  readonly prices: Prices | null
+  readonly prices: ModelPrices | null
   /** Removes secrets from what an event quotes of a request; without it, values are quoted as sent. */
   readonly redact?: (text: string) => string
 }
 
-export type CacheOutcome =
+export type CacheCheckOutcome =
   /** There is nothing to compare with. */
   | { readonly kind: 'first' }
   | { readonly kind: 'read'; readonly expected: number; readonly read: number }
   /** An announced rewrite was paid for: no break. */
-  | { readonly kind: 'ours'; readonly act: ActPaid }
+  | { readonly kind: 'ours'; readonly act: OwnRewriteCost }
   /** `diff`: what changed, as text for a file, without the secrets that `redact` removes. */
   | {
       readonly kind: 'broke'
-      readonly event: BreakEvent
+      readonly event: CacheBreak
       readonly diff: (redact: (text: string) => string) => string
     }
-  | { readonly kind: 'not-judged'; readonly why: Unjudged }
+  | { readonly kind: 'not-judged'; readonly why: NotJudgedReason }
 
 /**
  * No snapshot, or an excluded model; no usage in the response; the provider rewrote the request by itself; it does
  * not report what it deleted.
  */
-type Unjudged = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'
+type NotJudgedReason = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'

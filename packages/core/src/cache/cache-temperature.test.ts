@@ -3,20 +3,20 @@ import { describe, expect, it } from 'vitest'
 import { Conversation, POLICY, PROFILE } from '../../test/prompt/conversation.ts'
 import { flatten } from '../context/flatten.ts'
 import {
+  addCall,
   type CacheTemperature,
   type CallRuns,
-  cacheTemperature,
-  callsToCome,
-  NO_RUNS,
-  tallyCall,
+  estimateRemainingCalls,
+  measureCacheTemperature,
+  NO_CALL_RUNS,
 } from './cache-temperature.ts'
 
 const CONTEXT = 1_000_000
 
 function temperatureOf(conversation: Conversation, ttl: string | null = '5m'): CacheTemperature {
   const { lineage, previous, builder, now } = conversation
-  return cacheTemperature({
-    lineage,
+  return measureCacheTemperature({
+    cacheModel: lineage,
     sent: previous ?? null,
     flat: flatten(builder.view),
     profile: PROFILE,
@@ -106,7 +106,7 @@ describe('the temperature of the cache', () => {
 const TTL = 300_000
 
 function after(gaps: readonly (number | null)[]): CallRuns {
-  return gaps.reduce<CallRuns>((runs, gap) => tallyCall(runs, gap, TTL), NO_RUNS)
+  return gaps.reduce<CallRuns>((runs, gap) => addCall(runs, gap, TTL), NO_CALL_RUNS)
 }
 
 describe('calls before the cache goes cold', () => {
@@ -116,6 +116,6 @@ describe('calls before the cache goes cold', () => {
     ['a lapse at the very end of its life', [null, 300_000], 14.5],
     ['a person who comes back once an hour', [null, 3_600_000, 3_600_000, 3_600_000], 7.75],
   ])('%s', (_, gaps, expected) => {
-    expect(callsToCome(after(gaps), 27)).toBe(expected)
+    expect(estimateRemainingCalls(after(gaps), 27)).toBe(expected)
   })
 })

@@ -1,28 +1,28 @@
 /** Whether the prompt cache is warm, and what a rewrite would cost: what clearing and planning need of the model. */
 
 import type { ClearPolicy } from '../policy/policy.ts'
-import type { Profile } from '../policy/provider-profile.ts'
-import { countBefore } from '../request/block-index.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import { totalsBeforeMessage } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { type CallPlaces, type MarkerKind, placeOfResult } from '../request/cache-markers.ts'
-import { lifetimes } from '../request/cache-ttl.ts'
+import { findResultPlace, type MarkerKind, type MessagesWithCalls } from '../request/cache-markers.ts'
+import { cacheLifetimes } from '../request/cache-ttl.ts'
 import {
   type CachedPrefix,
+  type CacheModel,
   cacheExpiry,
-  findSize,
-  isLive,
+  findPrefixSize,
+  isPrefixLive,
   isWithinReach,
-  type Lineage,
-  toCacheable,
+  toCacheableRequest,
 } from './cache-model.ts'
 
-export interface TemperatureQuestion {
-  readonly lineage: Lineage
+export interface CacheTemperatureInput {
+  readonly cacheModel: CacheModel
   /** The request that went out last; null before the first one. */
   readonly sent: AssembledRequest | null
   /** The messages as they would be sent now. */
-  readonly flat: CallPlaces
-  readonly profile: Profile
+  readonly flat: MessagesWithCalls
+  readonly profile: ProviderProfile
   readonly policy: ClearPolicy
   /** The lifetime in force; null: caching is off. */
   readonly ttl: string | null
@@ -34,66 +34,68 @@ export interface TemperatureQuestion {
   readonly expectedCalls?: number
 }
 
-export function cacheTemperature(question: TemperatureQuestion): CacheTemperature {
-  const { lineage, profile, ttl, now } = question
+export function measureCacheTemperature(question: CacheTemperatureInput): CacheTemperature {
+  const { cacheModel: lineage, profile, ttl, now } = question
   const expiresAt = ttl === null ? null : cacheExpiry(lineage)
   const seconds =
-    profile.cache.ttls.find(({ name }) => name === ttl)?.seconds ?? lifetimes(profile.cache).short.seconds
+    profile.cache.ttls.find(({ name }) => name === ttl)?.seconds ??
+    cacheLifetimes(profile.cache).short.seconds
   return {
     isWarm: expiresAt !== null && now < expiresAt,
     expiresAt,
     ttlMs: seconds * 1000,
-    expectedCalls: question.expectedCalls ?? expectedCalls(question, seconds),
-    tokensBehind: (change) => tokensBehind(question, change),
+    expectedCalls: question.expectedCalls ?? findExpectedCalls(question, seconds),
+    tokensBehind: (change) => countTokensBehind(question, change),
   }
 }
 
-function expectedCalls({ policy, profile }: TemperatureQuestion, seconds: number): number {
-  const { short } = lifetimes(profile.cache)
+function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: number): number {
+  const { short } = cacheLifetimes(profile.cache)
   return seconds > short.seconds ? policy.expectedCallsOneHour : policy.expectedCallsFiveMinutes
 }
 
 /** What was added since the last request is written for the first time either way, and is not part of the price. */
-function tokensBehind(question: TemperatureQuestion, change: FirstChange): number {
-  const { contextTokens, sent, lineage } = question
+function countTokensBehind(question: CacheTemperatureInput, change: FirstRewrittenPart): number {
+  const { contextTokens, sent, cacheModel: lineage } = question
   const [chain] = lineage.chains
-  const found = sent === null ? null : findReadable(question, sent, change)
+  const found = sent === null ? null : findReadablePrefix(question, sent, change)
   if (found === null) return contextTokens
   const countTokensIn = (prefix: CachedPrefix | undefined): number | null =>
     chain === undefined || prefix === undefined
       ? null
-      : (findSize(chain.sizes, prefix.blocks) ?? prefix.tokens)
+      : (findPrefixSize(chain.sizes, prefix.blocks) ?? prefix.tokens)
   const kept = Math.min(contextTokens, countTokensIn(chain?.prefixes.at(-1)) ?? contextTokens)
   return Math.max(0, kept - (countTokensIn(found.prefix) ?? 0))
 }
 
 /** These markers move with every request: what they could still reach is not counted on. */
-const MOVING: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-message', 'previous-last-message'])
+const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-message', 'previous-last-message'])
 
 /**
  * The longest live prefix before the change that a marker which stays in place can reach: prefixes end only where a
  * marker stood. Null if what changes has not been sent.
  */
-function findReadable(
-  { lineage, flat, profile, now }: TemperatureQuestion,
+function findReadablePrefix(
+  { cacheModel: lineage, flat, profile, now }: CacheTemperatureInput,
   sent: AssembledRequest,
-  { toolUseId, part }: FirstChange,
+  { toolUseId, part }: FirstRewrittenPart,
 ): { readonly prefix: CachedPrefix | undefined } | null {
-  const place = placeOfResult(flat, toolUseId)
+  const place = findResultPlace(flat, toolUseId)
   const index = part === 'call' ? flat.calls.get(toolUseId) : place?.index
   if (index === undefined) return null
-  const staying = sent.markers.filter(({ kind }) => !MOVING.has(kind))
-  const request = toCacheable({ ...sent, markers: staying }, profile.cache)
+  const staying = sent.markers.filter(({ kind }) => !MOVING_MARKERS.has(kind))
+  const request = toCacheableRequest({ ...sent, markers: staying }, profile.cache)
   const inside = part === 'call' ? 0 : (place?.block ?? 0)
-  const before = request.front.length + countBefore(sent.counted, index).blocks + inside
+  const before = request.front.length + totalsBeforeMessage(sent.blockIndex, index).blocks + inside
   const prefix = lineage.chains[0]?.prefixes.findLast(
-    (each) => each.blocks <= before && isLive(each, now) && isWithinReach(request, each.blocks, profile),
+    (each) =>
+      each.blocks <= before && isPrefixLive(each, now) && isWithinReach(request, each.blocks, profile),
   )
   return { prefix }
 }
 
 /** The first tool call or result that a rewrite would change. */
-export interface FirstChange {
+export interface FirstRewrittenPart {
   readonly toolUseId: string
   readonly part: 'call' | 'result'
 }
@@ -111,11 +113,11 @@ export interface CacheTemperature {
    * Cached tokens that would be written again after a change there, the cleared text included: all behind the longest
    * prefix that a marker can still reach. What was never sent is not counted.
    */
-  readonly tokensBehind: (change: FirstChange) => number
+  readonly tokensBehind: (change: FirstRewrittenPart) => number
 }
 
 /** Nothing is cached, so nothing can be lost. */
-export const COLD: CacheTemperature = {
+export const COLD_CACHE: CacheTemperature = {
   isWarm: false,
   expiresAt: null,
   ttlMs: 0,
@@ -131,14 +133,14 @@ export interface CallRuns {
   readonly lapses: number
 }
 
-export const NO_RUNS: CallRuns = { calls: 0, lapses: 0 }
+export const NO_CALL_RUNS: CallRuns = { calls: 0, lapses: 0 }
 
 /** `gapMs`: since the previous call; null for the first. */
-export function tallyCall({ calls, lapses }: CallRuns, gapMs: number | null, ttlMs: number): CallRuns {
+export function addCall({ calls, lapses }: CallRuns, gapMs: number | null, ttlMs: number): CallRuns {
   return { calls: calls + 1, lapses: lapses + (gapMs !== null && gapMs >= ttlMs ? 1 : 0) }
 }
 
 /** The policy's figure counts as one run of that length, every observed run as one more. */
-export function callsToCome({ calls, lapses }: CallRuns, byPolicy: number): number {
+export function estimateRemainingCalls({ calls, lapses }: CallRuns, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)
 }

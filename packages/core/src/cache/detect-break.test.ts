@@ -5,8 +5,8 @@ import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT } from '../../test/bre
 import { createWatcher, type Sent, type Watcher } from '../../test/breaks/watcher.ts'
 import type { Usage } from '../log/record.ts'
 import { messageCount } from '../request/block-index.ts'
-import type { BreakEvent } from './cache-break.ts'
-import { isBreak, moneyLost, ratesOf, tokensLost } from './detect-break.ts'
+import type { CacheBreak } from './cache-break.ts'
+import { countTokensLost, isCacheBreak, priceTokensLost, toCallRates } from './detect-break.ts'
 import type { SentRequest } from './sent-request.ts'
 
 /** What the first request leaves in the cache. */
@@ -24,7 +24,7 @@ function run({ mutate, lifetime = FIVE_MINUTES, habits, befall }: Mutation): Run
   return { watcher, ...watcher.send(mutate(requestOf(rounded(talk, 2, TEXT), 1_000, lifetime))) }
 }
 
-function eventIn({ outcome, usage }: Sent): BreakEvent {
+function eventIn({ outcome, usage }: Sent): CacheBreak {
   if (outcome.kind !== 'broke') throw new Error(`no break: ${JSON.stringify([outcome, usage])}`)
   return outcome.event
 }
@@ -214,7 +214,7 @@ describe('isBreak', () => {
     { expected: 100_000, read: 110_000, anew: 9_000, is: false, why: 'more was read than expected' },
     { expected: 0, read: 0, anew: 90_000, is: false, why: 'nothing was expected' },
   ])('$why: $is', ({ expected, read, anew, is }) => {
-    expect(isBreak({ expected, tokens: billed(read, anew) }, LIMITS)).toBe(is)
+    expect(isCacheBreak({ expected, tokens: billed(read, anew) }, LIMITS)).toBe(is)
   })
 })
 
@@ -225,7 +225,7 @@ describe('tokensLost', () => {
       { expected: 50_000, tokens: billed(10_000, 30_000, { input: 5_000 }) },
       { expected: 50_000, tokens: billed(60_000, 1_000) },
     ]
-    expect(readings.map(tokensLost)).toEqual([40_000, 35_000, 0])
+    expect(readings.map(countTokensLost)).toEqual([40_000, 35_000, 0])
   })
 })
 
@@ -249,7 +249,7 @@ describe('moneyLost', () => {
     },
     { name: 'nothing', lost: 0, tokens: billed(0, 0), dollars: 0 },
   ])('of $name', ({ lost, tokens, dollars }) => {
-    expect(moneyLost(lost, tokens, rates)).toBeCloseTo(dollars, 12)
+    expect(priceTokensLost(lost, tokens, rates)).toBeCloseTo(dollars, 12)
   })
 
   it.each([
@@ -257,11 +257,11 @@ describe('moneyLost', () => {
     { name: 'no price of a read', rates: { ...rates, cacheRead: null } },
     { name: 'no price of what was written', rates: { ...rates, write5m: null } },
   ])('is not known with $name', ({ rates: given }) => {
-    expect(moneyLost(10_000, billed(0, 20_000), given)).toBeNull()
+    expect(priceTokensLost(10_000, billed(0, 20_000), given)).toBeNull()
   })
 
   it('needs no price of what was not used', () => {
-    expect(moneyLost(10_000, billed(0, 20_000), { ...rates, write1h: null, input: null })).toBeCloseTo(
+    expect(priceTokensLost(10_000, billed(0, 20_000), { ...rates, write1h: null, input: null })).toBeCloseTo(
       0.023,
       12,
     )
@@ -281,10 +281,10 @@ describe('ratesOf', () => {
   const usage = { input_tokens: 0, output_tokens: 0 }
 
   it('goes by the size of the prompt and by what the usage says', () => {
-    const small = ratesOf(usage, billed(90_000, 10_000), prices)
-    const large = ratesOf(usage, billed(90_000, 10_001), prices)
-    const fast = ratesOf({ ...usage, speed: 'fast' }, billed(0, 0), prices)
-    expect([small?.write5m, large?.write5m, fast?.write5m, ratesOf(usage, billed(0, 0), null)]).toEqual([
+    const small = toCallRates(usage, billed(90_000, 10_000), prices)
+    const large = toCallRates(usage, billed(90_000, 10_001), prices)
+    const fast = toCallRates({ ...usage, speed: 'fast' }, billed(0, 0), prices)
+    expect([small?.write5m, large?.write5m, fast?.write5m, toCallRates(usage, billed(0, 0), null)]).toEqual([
       1.25,
       6.25,
       2.5,

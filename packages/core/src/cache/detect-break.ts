@@ -1,102 +1,106 @@
 /** After a call: was the cache read as it should have been, and if not, was it our own doing, and what did it cost? */
 
-import { factorOf, type Prices, type Rates, ratesFor, scaled } from '../cost/prices.ts'
+import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
 import type { BreaksPolicy } from '../policy/policy.ts'
-import { type BlockPosition, countBefore, firstDifference } from '../request/block-index.ts'
+import { type BlockPosition, firstDifference, totalsBeforeMessage } from '../request/block-index.ts'
 import type { TokensByClass } from '../tokens/usage.ts'
 import {
-  type ActPaid,
-  type BreakEvent,
+  type CacheBreak,
+  type CacheBreakReason,
   type CacheFigures,
-  type Difference,
+  countUncachedTokens,
   type MessageDifference,
-  type OwnAct,
+  type OwnRewrite,
+  type OwnRewriteCost,
   type PricedAnnouncement,
-  paidAnew,
-  type Reason,
+  type RequestDifference,
   toCacheFigures,
 } from './cache-break.ts'
-import { expectWholeRead, lastPrefix, messageBlocks, readableTokens } from './cache-model.ts'
+import { countMessageBlocks, countReadableTokens, expectFullRead, findLastPrefix } from './cache-model.ts'
 import {
   type AnsweredRequest,
   type BreakRules,
-  type CacheAnswer,
-  type CacheOutcome,
-  type CacheWatch,
+  type CacheCheckInput,
+  type CacheCheckOutcome,
+  type CacheMonitor,
+  EMPTY_SOURCE_STATE,
+  findParentKey,
   type PendingRequest,
-  parentKey,
-  UNWATCHED,
-  watchKey,
-  withWatched,
+  toMonitorKey,
+  withSourceState,
 } from './cache-monitor.ts'
 import {
-  actSentence,
-  breakSentence,
+  describeBreak,
+  describeOwnRewrite,
   explainMiss,
-  findLapse,
-  findZone,
+  findExpiry,
+  findReasonZone,
   listEvidence,
 } from './explain-break.ts'
-import { diffText, messageDifference, requestDifferences } from './request-diff.ts'
+import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 
-export interface Compared {
-  readonly watch: CacheWatch
-  readonly outcome: CacheOutcome
+export interface CacheCheckResult {
+  readonly monitor: CacheMonitor
+  readonly outcome: CacheCheckOutcome
 }
 
-export function compareAnswer(watch: CacheWatch, answer: CacheAnswer, rules: BreakRules): Compared {
-  const key = watchKey(answer.source)
-  const own = watch.sources.get(key) ?? UNWATCHED
+export function checkCacheRead(
+  watch: CacheMonitor,
+  answer: CacheCheckInput,
+  rules: BreakRules,
+): CacheCheckResult {
+  const key = toMonitorKey(answer.source)
+  const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   const { pending } = own
-  if (pending === null) return { watch, outcome: { kind: 'not-judged', why: 'not-watched' } }
-  if (answer.usage === null) return { watch, outcome: { kind: 'not-judged', why: 'no-usage' } }
+  if (pending === null) return { monitor: watch, outcome: { kind: 'not-judged', why: 'not-watched' } }
+  if (answer.usage === null) return { monitor: watch, outcome: { kind: 'not-judged', why: 'no-usage' } }
   const { sent, forecast, isOutdated } = pending
   const outcome = detectBreak(pending, answer, answer.usage, rules)
-  const { counted } = forecast.asked.request
-  const answered: AnsweredRequest | null = isOutdated ? null : { sent, counted }
+  const { blockIndex: counted } = forecast.basis.request
+  const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex: counted }
   // A fork leaves nothing that later requests are compared with.
-  const last = parentKey(sent.source, sent.forkOf) === null ? answered : own.last
-  return { watch: withWatched(watch, key, { ...own, last, pending: null }), outcome }
+  const last = findParentKey(sent.source, sent.forkOf) === null ? answered : own.last
+  return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome }
 }
 
 function detectBreak(
   pending: PendingRequest,
-  answer: CacheAnswer,
+  answer: CacheCheckInput,
   usage: Usage,
   rules: BreakRules,
-): CacheOutcome {
-  const { against, announced } = pending
+): CacheCheckOutcome {
+  const { previous: against, announced } = pending
   if (against === null) return { kind: 'first' }
   const figures = toCacheFigures(usage)
   if (answer.isEdited === true || figures.isCompacted)
     return { kind: 'not-judged', why: 'edited-by-provider' }
   const expectation = expectRead(pending, against, rules)
-  const expected = withoutDeleted(expectation.tokens, announced, figures)
+  const expected = subtractDeleted(expectation.tokens, announced, figures)
   if (expected === null) return { kind: 'not-judged', why: 'deletion-not-told' }
-  const rates = ratesOf(usage, figures.first, rules.prices)
+  const rates = toCallRates(usage, figures.first, rules.prices)
   const input = { pending, against, answer, rules, expectation, rates }
   const reading = { expected, tokens: figures.first }
-  if (isBreak(reading, rules.policy)) {
+  if (isCacheBreak(reading, rules.policy)) {
     const broke = reportBreak(input, reading)
-    return isStripped(pending, broke, rules)
-      ? readAsExpected({ ...reading, expected: pending.forecast.read })
+    return isExplainedByStripping(pending, broke, rules)
+      ? toReadOutcome({ ...reading, expected: pending.forecast.read })
       : broke
   }
   const act = announced.find(({ kind }) => kind === 'clearing' || kind === 'cache-edits')
-  return act === undefined ? readAsExpected(reading) : chargeAct(input, act, reading)
+  return act === undefined ? toReadOutcome(reading) : chargeRewrite(input, act, reading)
 }
 
 interface BreakInput {
   readonly pending: PendingRequest
   readonly against: AnsweredRequest
-  readonly answer: CacheAnswer
+  readonly answer: CacheCheckInput
   readonly rules: BreakRules
-  readonly expectation: Expectation
-  readonly rates: Rates | null
+  readonly expectation: ReadExpectation
+  readonly rates: TokenRates | null
 }
 
-interface Expectation {
+interface ReadExpectation {
   readonly tokens: number
   /** Where the request stops repeating the last one within what was cached; null if it repeats all of that. */
   readonly position: BlockPosition | null
@@ -111,26 +115,28 @@ function expectRead(
   { sent, forecast, chain, announced }: PendingRequest,
   against: AnsweredRequest,
   { profile }: BreakRules,
-): Expectation {
+): ReadExpectation {
   if (chain === null) return { tokens: 0, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
-  const { request } = forecast.asked
-  const whole = expectWholeRead(chain, request, profile)
-  const left = lastPrefix(chain)
+  const { request } = forecast.basis
+  const whole = expectFullRead(chain, request, profile)
+  const left = findLastPrefix(chain)
   const position = firstDifference(against.sent.messages, sent.messages)
   const shared =
-    position === null ? null : countBefore(against.counted, position.message).blocks + position.block
-  if (position === null || shared === null || left === null || messageBlocks(left, chain) <= shared) {
+    position === null
+      ? null
+      : totalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
+  if (position === null || shared === null || left === null || countMessageBlocks(left, chain) <= shared) {
     // A clearing that the messages do not show is done by the provider, at a place that is not known.
     return { tokens: isClearing ? 0 : whole, position: null, change: null, floor: 0 }
   }
-  const floor = readableTokens(chain, request, profile, { within: shared, at: sent.at })
-  const change = messageDifference(against.sent, sent, position)
+  const floor = countReadableTokens(chain, request, profile, { within: shared, at: sent.at })
+  const change = findMessageDifference(against.sent, sent, position)
   return { tokens: change === null || isClearing ? floor : whole, position, change, floor }
 }
 
 /** Less what the provider was asked to delete and reports as deleted; null if it does not report it. */
-function withoutDeleted(
+function subtractDeleted(
   expected: number,
   announced: readonly PricedAnnouncement[],
   { deleted }: CacheFigures,
@@ -144,50 +150,50 @@ function withoutDeleted(
  * A model that strips the thinking of finished turns rewrites its prompt by itself. If the forecast knew that, and
  * nothing else is seen, what was read is all that could be.
  */
-function isStripped(
+function isExplainedByStripping(
   { forecast }: PendingRequest,
-  { event }: Broke,
+  { event }: BreakOutcome,
   { profile, policy }: BreakRules,
 ): boolean {
   return (
     profile.thinking.stripsFinishedTurns &&
-    forecast.asked.knowsMarkers &&
+    forecast.basis.knowsMarkers &&
     forecast.why === 'rewritten' &&
     event.reason.kind === 'evicted' &&
     event.read >= forecast.read - policy.tokens
   )
 }
 
-type Broke = Extract<CacheOutcome, { readonly kind: 'broke' }>
+type BreakOutcome = Extract<CacheCheckOutcome, { readonly kind: 'broke' }>
 
-function readAsExpected({ expected, tokens }: Reading): CacheOutcome {
+function toReadOutcome({ expected, tokens }: CacheReading): CacheCheckOutcome {
   return { kind: 'read', expected, read: tokens.cacheRead }
 }
 
 /** An announced clearing or deletion: what it made necessary to process again is its price, and no break. */
-function chargeAct(input: BreakInput, act: PricedAnnouncement, reading: Reading): CacheOutcome {
+function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: CacheReading): CacheCheckOutcome {
   const { pending, rates, rules } = input
-  const left = pending.chain === null ? null : lastPrefix(pending.chain)
+  const left = pending.chain === null ? null : findLastPrefix(pending.chain)
   // Of what was cached, only what the act left in the request can have been processed again.
   const kept =
     act.kind === 'cache-edits' ? reading.expected : Math.max(0, (left?.tokens ?? 0) - (act.freedTokens ?? 0))
-  if (findLapse(pending) !== null) {
+  if (findExpiry(pending) !== null) {
     // The cache had expired before the act: the loss is not its price.
     const lapsed = { ...reading, expected: kept }
-    return isBreak(lapsed, rules.policy) ? reportBreak(input, lapsed, false) : readAsExpected(lapsed)
+    return isCacheBreak(lapsed, rules.policy) ? reportBreak(input, lapsed, false) : toReadOutcome(lapsed)
   }
-  const tokensRewritten = tokensLost({ expected: kept, tokens: reading.tokens })
-  if (tokensRewritten === 0) return readAsExpected(reading)
-  const moneySpent = moneyLost(tokensRewritten, reading.tokens, rates)
-  const own = toOwnAct(act, moneySpent, rates)
-  const sentence = actSentence(own, { tokens: tokensRewritten, dollars: moneySpent })
+  const tokensRewritten = countTokensLost({ expected: kept, tokens: reading.tokens })
+  if (tokensRewritten === 0) return toReadOutcome(reading)
+  const moneySpent = priceTokensLost(tokensRewritten, reading.tokens, rates)
+  const own = toOwnRewrite(act, moneySpent, rates)
+  const sentence = describeOwnRewrite(own, { tokens: tokensRewritten, dollars: moneySpent })
   const { at, source } = pending.sent
-  const paid: ActPaid = { ...own, at, source, tokensRewritten, moneySpent, sentence }
+  const paid: OwnRewriteCost = { ...own, at, source, tokensRewritten, moneySpent, sentence }
   return { kind: 'ours', act: paid }
 }
 
 /** `blamesMessages`: a change of messages may be the cause. */
-function reportBreak(input: BreakInput, reading: Reading, blamesMessages = true): Broke {
+function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = true): BreakOutcome {
   const { pending, against, answer, expectation, rates } = input
   const { at, source, parameters } = pending.sent
   const { expected, tokens } = reading
@@ -197,13 +203,13 @@ function reportBreak(input: BreakInput, reading: Reading, blamesMessages = true)
   const provider = answer.word ?? null
   const explanation = explainMiss({ ...input, differences, read, word: provider })
   const { reason } = explanation
-  const lost = tokensLost(reading)
-  const dollars = moneyLost(lost, tokens, rates)
-  const act = findActBehind(pending.announced, reason)
-  const ours = act === null ? null : toOwnAct(act, dollars, rates)
-  const usedAt = pending.chain === null ? null : lastPrefix(pending.chain)?.usedAt
+  const lost = countTokensLost(reading)
+  const dollars = priceTokensLost(lost, tokens, rates)
+  const act = findResponsibleRewrite(pending.announced, reason)
+  const ours = act === null ? null : toOwnRewrite(act, dollars, rates)
+  const usedAt = pending.chain === null ? null : findLastPrefix(pending.chain)?.usedAt
   const gapMs = at - (usedAt ?? against.sent.at)
-  const event: BreakEvent = {
+  const event: CacheBreak = {
     at,
     source,
     model: parameters.model,
@@ -215,10 +221,10 @@ function reportBreak(input: BreakInput, reading: Reading, blamesMessages = true)
     evidence: listEvidence(explanation, { expected, read, gapMs }, provider),
     provider,
     ours,
-    sentence: breakSentence(reason, { tokens: lost, dollars }, ours),
+    sentence: describeBreak(reason, { tokens: lost, dollars }, ours),
   }
   const question = { before: against.sent, after: pending.sent, differences, position: expectation.position }
-  return { kind: 'broke', event, diff: (redact) => diffText(question, redact) }
+  return { kind: 'broke', event, diff: (redact) => formatRequestDiff(question, redact) }
 }
 
 /** A fork's own lifetime does not count: it writes nothing that is kept for it. */
@@ -226,9 +232,9 @@ function listDifferences(
   { sent, forecast }: PendingRequest,
   against: AnsweredRequest,
   change: MessageDifference | null,
-): readonly Difference[] {
-  const isFork = parentKey(sent.source, sent.forkOf) !== null
-  const found = requestDifferences(against.sent, sent, [against.counted, forecast.asked.request.counted])
+): readonly RequestDifference[] {
+  const isFork = findParentKey(sent.source, sent.forkOf) !== null
+  const found = diffRequests(against.sent, sent, [against.blockIndex, forecast.basis.request.blockIndex])
   const own = found.filter(({ kind }) => !isFork || kind !== 'marker-ttl-changed')
   return change === null ? own : [...own, change]
 }
@@ -236,8 +242,11 @@ function listDifferences(
 // Which announced act a loss belongs to, and when that act will have paid for itself.
 
 /** A rewrite of the zone in which the reason lies, or a clearing if messages changed. */
-function findActBehind(announced: readonly PricedAnnouncement[], reason: Reason): PricedAnnouncement | null {
-  const zone = findZone(reason)
+function findResponsibleRewrite(
+  announced: readonly PricedAnnouncement[],
+  reason: CacheBreakReason,
+): PricedAnnouncement | null {
+  const zone = findReasonZone(reason)
   const found = announced.find((announcement) =>
     announcement.kind === 'rewrite' ? announcement.zone === zone : zone === 'messages',
   )
@@ -248,7 +257,11 @@ function findActBehind(announced: readonly PricedAnnouncement[], reason: Reason)
  * `cost`: what it really came to, above the price of a read; null if unknown. Each later call no longer reads the
  * freed tokens: with L tokens written again at w and E freed, (w / r − 1) · L / E calls.
  */
-function toOwnAct(announcement: PricedAnnouncement, cost: number | null, rates: Rates | null): OwnAct {
+function toOwnRewrite(
+  announcement: PricedAnnouncement,
+  cost: number | null,
+  rates: TokenRates | null,
+): OwnRewrite {
   const { act, freedTokens = 0, breakEvenTurns: planned = null } = announcement
   const saved = (freedTokens * (rates?.cacheRead ?? 0)) / 1_000_000
   const breakEven = cost === null || saved <= 0 ? null : Math.max(0, Math.ceil(cost / saved))
@@ -257,7 +270,7 @@ function toOwnAct(announcement: PricedAnnouncement, cost: number | null, rates: 
 
 // When a read is too small, by how much, and what that cost.
 
-export interface Reading {
+export interface CacheReading {
   /** Tokens that should have been read. */
   readonly expected: number
   /** What the call was billed for. */
@@ -268,35 +281,46 @@ export interface Reading {
  * Tokens that had to be processed again: at most what was paid for. What is missing from the read and was not paid
  * for either is no longer in the request.
  */
-export function tokensLost({ expected, tokens }: Reading): number {
-  return Math.max(0, Math.min(expected - tokens.cacheRead, paidAnew(tokens)))
+export function countTokensLost({ expected, tokens }: CacheReading): number {
+  return Math.max(0, Math.min(expected - tokens.cacheRead, countUncachedTokens(tokens)))
 }
 
 /** More than so many per cent and more than so many tokens below what was expected. */
-export function isBreak(
-  reading: Reading,
+export function isCacheBreak(
+  reading: CacheReading,
   { percent, tokens }: Pick<BreaksPolicy, 'percent' | 'tokens'>,
 ): boolean {
-  const lost = tokensLost(reading)
+  const lost = countTokensLost(reading)
   return lost > tokens && lost * 100 > reading.expected * percent
 }
 
 /** The rates in force for a call of that usage; null if the model has no prices. */
-export function ratesOf(usage: Usage, tokens: TokensByClass, prices: Prices | null): Rates | null {
+export function toCallRates(
+  usage: Usage,
+  tokens: TokensByClass,
+  prices: ModelPrices | null,
+): TokenRates | null {
   if (prices === null) return null
-  return scaled(ratesFor(prices, paidAnew(tokens) + tokens.cacheRead), factorOf(usage, prices).factor)
+  return scaleRates(
+    findRates(prices, countUncachedTokens(tokens) + tokens.cacheRead),
+    findPriceFactor(usage, prices).factor,
+  )
 }
 
 /** Dollars paid above the price of a read; null if a price that counts is unknown. */
-export function moneyLost(lost: number, tokens: TokensByClass, rates: Rates | null): number | null {
+export function priceTokensLost(
+  lost: number,
+  tokens: TokensByClass,
+  rates: TokenRates | null,
+): number | null {
   if (lost === 0) return 0
-  const paid = rates === null ? null : pricePaid(lost, tokens, rates)
+  const paid = rates === null ? null : sumPricePaid(lost, tokens, rates)
   if (rates === null || paid === null || rates.cacheRead === null) return null
   return (paid - lost * rates.cacheRead) / 1_000_000
 }
 
 /** What is written comes first, since a marker stands at its end; lifetimes share what is written. */
-function pricePaid(lost: number, { write5m, write1h }: TokensByClass, rates: Rates): number | null {
+function sumPricePaid(lost: number, { write5m, write1h }: TokensByClass, rates: TokenRates): number | null {
   const written = Math.min(lost, write5m + write1h)
   const share = written === 0 ? 0 : written / (write5m + write1h)
   const parts = [

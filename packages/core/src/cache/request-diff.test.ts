@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { longTalk, requestOf } from '../../test/breaks/talk.ts'
-import type { FlatMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
-import { List } from '../log/persistent-collections.ts'
-import { type Counted, countMessages, firstDifference } from '../request/block-index.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import { type BlockIndex, firstDifference, indexBlocks } from '../request/block-index.ts'
 import type { MessageDifference } from './cache-break.ts'
-import { diffText, messageDifference, traitDifferences } from './request-diff.ts'
+import { diffMessageTraits, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 import type { SentRequest } from './sent-request.ts'
 
 const picture: Block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA' } }
@@ -13,12 +13,12 @@ const words: Block = { type: 'text', text: 'x' }
 const seen: Block = { type: 'tool_result', tool_use_id: 'c', content: [words, picture] }
 const cited: Block = { type: 'document', source: { type: 'text', data: 'x' }, citations: { enabled: true } }
 
-function said(origin: string, ...content: readonly Block[]): FlatMessage {
+function said(origin: string, ...content: readonly Block[]): TracedMessage {
   return { message: { role: 'user', content }, origins: content.map(() => origin) }
 }
 
-function counted(frozen: readonly FlatMessage[], tail: readonly FlatMessage[] = []): Counted {
-  return countMessages({ frozen: List.of(frozen), tail }, true)
+function counted(frozen: readonly TracedMessage[], tail: readonly TracedMessage[] = []): BlockIndex {
+  return indexBlocks({ frozen: AppendList.of(frozen), tail }, true)
 }
 
 const none = counted([said('a', words)])
@@ -53,7 +53,7 @@ describe('traitDifferences', () => {
       found: [{ kind: 'parameter-changed', name: 'citations', before: 'off', after: 'on' }],
     },
   ])('$name', ({ before, after, found }) => {
-    expect(traitDifferences(before, after)).toEqual(found)
+    expect(diffMessageTraits(before, after)).toEqual(found)
   })
 })
 
@@ -66,13 +66,13 @@ function request(...messages: readonly string[]): SentRequest {
       origins: origin === undefined ? [] : [origin],
     }
   })
-  return { ...requestOf(longTalk(), 0), messages: { frozen: List.of(frozen), tail: [] } }
+  return { ...requestOf(longTalk(), 0), messages: { frozen: AppendList.of(frozen), tail: [] } }
 }
 
 function change(before: SentRequest, after: SentRequest): MessageDifference | null {
   const position = firstDifference(before.messages, after.messages)
   if (position === null) throw new Error('nothing changed')
-  return messageDifference(before, after, position)
+  return findMessageDifference(before, after, position)
 }
 
 const before = request('one@a', 'two@b', 'three@c')
@@ -135,7 +135,10 @@ const plain = (text: string): string => text
 function systemDiff(was: string, is: string, redact = plain): string {
   const named = (text: string): SentRequest => ({ ...beforeDiffText, system: [{ name: 'rules', text }] })
   const difference = { kind: 'section-changed', name: 'rules', characters: is.length - was.length } as const
-  return diffText({ before: named(was), after: named(is), differences: [difference], position: null }, redact)
+  return formatRequestDiff(
+    { before: named(was), after: named(is), differences: [difference], position: null },
+    redact,
+  )
 }
 
 describe('diffText', () => {
@@ -155,7 +158,7 @@ describe('diffText', () => {
 
   it('shows parameters, tools that came and messages', () => {
     const tool = { name: 'New', text: '{"name":"New"}' }
-    const text = diffText(
+    const text = formatRequestDiff(
       {
         before: beforeDiffText,
         after: { ...beforeDiffText, tools: [...beforeDiffText.tools, tool] },
@@ -178,7 +181,7 @@ describe('diffText', () => {
       (_, index) => ({ kind: 'tools-added', names: [`t${index}`] }) as const,
     )
     const tools = differences.map(({ names: [name = ''] }) => ({ name, text: name.repeat(9_000) }))
-    const text = diffText(
+    const text = formatRequestDiff(
       { before: beforeDiffText, after: { ...beforeDiffText, tools }, differences, position: null },
       plain,
     )
@@ -204,13 +207,19 @@ describe('diffText', () => {
     ] as const
     const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
     expect(
-      diffText({ before: beforeDiffText, after: beforeDiffText, differences, position: null }, redact),
+      formatRequestDiff(
+        { before: beforeDiffText, after: beforeDiffText, differences, position: null },
+        redact,
+      ),
     ).not.toContain('key-1')
   })
 
   it('says that nothing changed where nothing did', () => {
     expect(
-      diffText({ before: beforeDiffText, after: beforeDiffText, differences: [], position: null }, plain),
+      formatRequestDiff(
+        { before: beforeDiffText, after: beforeDiffText, differences: [], position: null },
+        plain,
+      ),
     ).toBe('Nothing in the request changed.\n')
   })
 })

@@ -1,78 +1,78 @@
 /** All differences of two requests, named; the earliest in the cache key comes first. And the same as text for a file. */
 
 import { type Block, isToolResult } from '../log/block.ts'
-import { CLEARED_TEXT } from '../log/record.ts'
+import { CLEARED_RESULT_TEXT } from '../log/record.ts'
 import {
+  type BlockIndex,
   type BlockPosition,
-  blocksIn,
-  type Counted,
+  blocksOfMessage,
+  isSameJson,
   type MessageList,
   messageAt,
   messageCount,
-  sameJson,
 } from '../request/block-index.ts'
-import type { Difference, MessageDifference } from './cache-break.ts'
+import type { MessageDifference, RequestDifference } from './cache-break.ts'
 import { describeCause } from './explain-break.ts'
 import {
-  blockText,
-  type Hand,
+  findBlockText,
+  type MessageEditor,
   type SentMarker,
   type SentParameters,
-  type SentPiece,
+  type SentPrefixPiece,
   type SentRequest,
-  textAt,
+  toBlockText,
 } from './sent-request.ts'
 
 /** Without changes of single messages (`messageDifference`). `counted`: the messages of both requests. */
-export function requestDifferences(
+export function diffRequests(
   before: SentRequest,
   after: SentRequest,
-  counted: readonly [Counted, Counted],
-): readonly Difference[] {
+  counted: readonly [BlockIndex, BlockIndex],
+): readonly RequestDifference[] {
   const [was, is] = [before.parameters, after.parameters]
   return [
     // Caches of two models, or speeds, have nothing in common.
     ...(was.model === is.model
       ? []
       : [{ kind: 'model-changed', before: was.model, after: is.model } as const]),
-    ...valueDifference('speed-changed', was.speed, is.speed),
-    ...toolDifferences(before.tools, after.tools),
-    ...sectionDifferences(before.system, after.system),
-    ...parameterDifferences(was, is),
-    ...markerDifferences(before.markers, after.markers),
-    ...traitDifferences(...counted),
+    ...diffValue('speed-changed', was.speed, is.speed),
+    ...diffSentTools(before.tools, after.tools),
+    ...diffSentSections(before.system, after.system),
+    ...diffParameters(was, is),
+    ...diffMarkers(before.markers, after.markers),
+    ...diffMessageTraits(...counted),
   ]
 }
 
-function parameterDifferences(before: SentParameters, after: SentParameters): readonly Difference[] {
+function diffParameters(before: SentParameters, after: SentParameters): readonly RequestDifference[] {
   if (before === after) return []
   return [
-    ...betaDifferences(before.betas ?? [], after.betas ?? []),
-    ...valueDifference('thinking-changed', before.thinking, after.thinking),
-    ...valueDifference('effort-changed', before.effort, after.effort),
-    ...valueDifference('tool-choice-changed', before.toolChoice, after.toolChoice),
-    ...otherDifferences(before.others ?? {}, after.others ?? {}),
+    ...diffBetas(before.betas ?? [], after.betas ?? []),
+    ...diffValue('thinking-changed', before.thinking, after.thinking),
+    ...diffValue('effort-changed', before.effort, after.effort),
+    ...diffValue('tool-choice-changed', before.toolChoice, after.toolChoice),
+    ...diffOtherParameters(before.others ?? {}, after.others ?? {}),
   ]
 }
 
-function valueDifference(
+function diffValue(
   kind: 'speed-changed' | 'effort-changed' | 'thinking-changed' | 'tool-choice-changed',
   before: string | undefined,
   after: string | undefined,
-): readonly Difference[] {
+): readonly RequestDifference[] {
   return before === after ? [] : [{ kind, before: before ?? null, after: after ?? null }]
 }
 
 /** A set: order does not count. */
-function betaDifferences(before: readonly string[], after: readonly string[]): readonly Difference[] {
+function diffBetas(before: readonly string[], after: readonly string[]): readonly RequestDifference[] {
   const added = after.filter((name) => !before.includes(name))
   const removed = before.filter((name) => !after.includes(name))
   return added.length + removed.length === 0 ? [] : [{ kind: 'betas-changed', added, removed }]
 }
 
-type Texts = Readonly<Record<string, string>>
+type ParameterTexts = Readonly<Record<string, string>>
 
-function otherDifferences(before: Texts, after: Texts): readonly Difference[] {
+function diffOtherParameters(before: ParameterTexts, after: ParameterTexts): readonly RequestDifference[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((name) => before[name] !== after[name])
     .map((name) => {
@@ -83,29 +83,33 @@ function otherDifferences(before: Texts, after: Texts): readonly Difference[] {
 
 // Cache markers: lifetime and scope at the same places, and zones that lost all of them.
 
-type Markers = readonly SentMarker[]
+type SentMarkers = readonly SentMarker[]
 
-function markerDifferences(before: Markers, after: Markers): readonly Difference[] {
+function diffMarkers(before: SentMarkers, after: SentMarkers): readonly RequestDifference[] {
   if (before === after) return []
   const changes = after.flatMap((marker) => {
     const old = findCounterpart(marker, before, after)
-    return old === undefined ? [] : markerChanges(old, marker)
+    return old === undefined ? [] : diffMarker(old, marker)
   })
   // What is the same for several markers of a zone is reported once.
   const once = changes.filter(
-    (change, index) => changes.findIndex((other) => sameJson(other, change)) === index,
+    (change, index) => changes.findIndex((other) => isSameJson(other, change)) === index,
   )
   return [...findRemovedMarkers(before, after), ...once]
 }
 
 /** The marker on the messages moves with the conversation, so the last of each request are compared. */
-function findCounterpart(marker: SentMarker, before: Markers, after: Markers): SentMarker | undefined {
+function findCounterpart(
+  marker: SentMarker,
+  before: SentMarkers,
+  after: SentMarkers,
+): SentMarker | undefined {
   if (marker.zone === 'messages')
     return marker === after.findLast(isInMessages) ? before.findLast(isInMessages) : undefined
   return before.find(({ zone, index }) => zone === marker.zone && index === marker.index)
 }
 
-function markerChanges(old: SentMarker, { zone, ttl, scope }: SentMarker): readonly Difference[] {
+function diffMarker(old: SentMarker, { zone, ttl, scope }: SentMarker): readonly RequestDifference[] {
   const [was, is] = [old.scope ?? null, scope ?? null]
   return [
     ...(old.ttl === ttl ? [] : [{ kind: 'marker-ttl-changed', zone, before: old.ttl, after: ttl } as const]),
@@ -113,7 +117,7 @@ function markerChanges(old: SentMarker, { zone, ttl, scope }: SentMarker): reado
   ]
 }
 
-function findRemovedMarkers(before: Markers, after: Markers): readonly Difference[] {
+function findRemovedMarkers(before: SentMarkers, after: SentMarkers): readonly RequestDifference[] {
   const isInPrefix = (marker: SentMarker): boolean => !isInMessages(marker)
   const prefix = before.some(isInPrefix) && !after.some(isInPrefix)
   const messages = before.some(isInMessages) && !after.some(isInMessages)
@@ -129,7 +133,10 @@ function isInMessages({ zone }: SentMarker): boolean {
 
 // Tools and sections: added, removed, changed, moved.
 
-function toolDifferences(before: readonly SentPiece[], after: readonly SentPiece[]): readonly Difference[] {
+function diffSentTools(
+  before: readonly SentPrefixPiece[],
+  after: readonly SentPrefixPiece[],
+): readonly RequestDifference[] {
   const { added, removed, moved, changed } = comparePieces(before, after)
   return [
     ...(added.length > 0 ? [{ kind: 'tools-added', names: added } as const] : []),
@@ -139,10 +146,10 @@ function toolDifferences(before: readonly SentPiece[], after: readonly SentPiece
   ]
 }
 
-function sectionDifferences(
-  before: readonly SentPiece[],
-  after: readonly SentPiece[],
-): readonly Difference[] {
+function diffSentSections(
+  before: readonly SentPrefixPiece[],
+  after: readonly SentPrefixPiece[],
+): readonly RequestDifference[] {
   const { added, removed, moved, changed } = comparePieces(before, after)
   return [
     ...changed.map((change) => ({ kind: 'section-changed', ...change }) as const),
@@ -160,10 +167,10 @@ interface PieceChanges {
   readonly changed: readonly { readonly name: string; readonly characters: number }[]
 }
 
-const UNCHANGED: PieceChanges = { added: [], removed: [], moved: [], changed: [] }
+const NO_PIECE_CHANGES: PieceChanges = { added: [], removed: [], moved: [], changed: [] }
 
-function comparePieces(before: readonly SentPiece[], after: readonly SentPiece[]): PieceChanges {
-  if (before === after) return UNCHANGED
+function comparePieces(before: readonly SentPrefixPiece[], after: readonly SentPrefixPiece[]): PieceChanges {
+  if (before === after) return NO_PIECE_CHANGES
   const was = new Map(before.map(({ name, text }) => [name, text]))
   const is = new Map(after.map(({ name, text }) => [name, text]))
   const stood = [...was.keys()].filter((name) => is.has(name))
@@ -181,15 +188,15 @@ function comparePieces(before: readonly SentPiece[], after: readonly SentPiece[]
 // Properties of the messages as a whole that are part of the cache key: the first image, or the last one gone,
 // changes how all messages are read.
 
-export function traitDifferences(before: Counted, after: Counted): readonly Difference[] {
+export function diffMessageTraits(before: BlockIndex, after: BlockIndex): readonly RequestDifference[] {
   const [was, is] = [before.end.traits, after.end.traits]
   if (was === is) return []
   const formatSwitch = (on: boolean): string => (on ? 'on' : 'off')
-  const citations = { before: formatSwitch(was.cites), after: formatSwitch(is.cites) }
+  const citations = { before: formatSwitch(was.hasCitations), after: formatSwitch(is.hasCitations) }
   const image =
     was.hasImages === is.hasImages ? null : findFirstImage((is.hasImages ? after : before).messages)
   return [
-    ...(was.cites === is.cites
+    ...(was.hasCitations === is.hasCitations
       ? []
       : [{ kind: 'parameter-changed', name: 'citations', ...citations } as const]),
     ...(image === null ? [] : [{ kind: is.hasImages ? 'image-added' : 'image-removed', ...image } as const]),
@@ -201,7 +208,7 @@ function findFirstImage(
 ): { readonly index: number; readonly origin: string | null } | null {
   for (let index = 0; index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
-    const block = message === undefined ? -1 : blocksIn(message).findIndex(hasImage)
+    const block = message === undefined ? -1 : blocksOfMessage(message).findIndex(hasImage)
     if (block !== -1) return { index, origin: message?.origins[block] ?? null }
   }
   return null
@@ -218,26 +225,32 @@ function hasImage(block: Block): boolean {
  * `position`: where `after` stops repeating `before`. Null if nothing sent from there on is sent again: the
  * conversation was rewound to that position, and the rest cannot be expected to be read.
  */
-export function messageDifference(
+export function findMessageDifference(
   before: SentRequest,
   after: SentRequest,
   position: BlockPosition,
 ): MessageDifference | null {
-  const gone = blocksFrom(before.messages, position)
-  const sent = blocksFrom(after.messages, position)
+  const gone = listBlocksFrom(before.messages, position)
+  const sent = listBlocksFrom(after.messages, position)
   const still = new Set(sent.map(({ id }) => id))
   if (!gone.some(({ id }) => still.has(id))) return null
   const [was, is] = [gone[0], sent[0]]
-  const by = findHand(before, after, position, (is ?? was)?.origin ?? null)
+  const by = findMessageEditor(before, after, position, (is ?? was)?.origin ?? null)
   const shared = { index: position.message, by }
   const origin = was?.origin ?? null
   if (was?.id !== is?.id && was !== undefined && still.has(was.id)) {
-    const characters = sizeFrom(after.messages, position)
+    const characters = countCharactersFrom(after.messages, position)
     return { kind: 'message-inserted', origin: is?.origin ?? null, ...shared, characters }
   }
   if (was?.id !== is?.id && gone.some(({ id }) => id === is?.id))
-    return { kind: 'message-removed', origin, ...shared, characters: -sizeFrom(before.messages, position) }
-  const characters = textAt(after.messages, position).length - textAt(before.messages, position).length
+    return {
+      kind: 'message-removed',
+      origin,
+      ...shared,
+      characters: -countCharactersFrom(before.messages, position),
+    }
+  const characters =
+    findBlockText(after.messages, position).length - findBlockText(before.messages, position).length
   return { kind: 'message-changed', origin, ...shared, characters }
 }
 
@@ -247,7 +260,7 @@ interface IdentifiedBlock {
   readonly origin: string | null
 }
 
-function blocksFrom(
+function listBlocksFrom(
   messages: MessageList,
   { message: first, block: from }: BlockPosition,
 ): readonly IdentifiedBlock[] {
@@ -255,33 +268,37 @@ function blocksFrom(
   for (let index = first; index < messageCount(messages); index += 1) {
     const message = messageAt(messages, index)
     if (message === undefined) break
-    for (let block = index === first ? from : 0; block < blocksIn(message).length; block += 1) {
+    for (let block = index === first ? from : 0; block < blocksOfMessage(message).length; block += 1) {
       const origin = message.origins[block] ?? ''
-      found.push(origin === '' ? { id: blockText(message, block), origin: null } : { id: origin, origin })
+      found.push(origin === '' ? { id: toBlockText(message, block), origin: null } : { id: origin, origin })
     }
   }
   return found
 }
 
 /** What the host says changed the message; else what its text shows. */
-function findHand(
+function findMessageEditor(
   before: SentRequest,
   after: SentRequest,
   position: BlockPosition,
   origin: string | null,
-): Hand {
+): MessageEditor {
   const touched = after.touched?.get(position.message) ?? before.touched?.get(position.message)
   if (touched !== undefined) return touched
-  const isCleared = ({ messages }: SentRequest): boolean => textAt(messages, position).includes(CLEARED_TEXT)
+  const isCleared = ({ messages }: SentRequest): boolean =>
+    findBlockText(messages, position).includes(CLEARED_RESULT_TEXT)
   if (isCleared(after) && !isCleared(before)) return 'clearing'
   return origin === null ? 'host' : 'unknown'
 }
 
 /** Characters of the message from that block on. */
-function sizeFrom(messages: MessageList, { message, block }: BlockPosition): number {
+function countCharactersFrom(messages: MessageList, { message, block }: BlockPosition): number {
   const found = messageAt(messages, message)
   if (found === undefined) return 0
-  return blocksIn(found).reduce((sum, _, at) => sum + (at < block ? 0 : blockText(found, at).length), 0)
+  return blocksOfMessage(found).reduce(
+    (sum, _, at) => sum + (at < block ? 0 : toBlockText(found, at).length),
+    0,
+  )
 }
 
 // The differences as text: bounded, without secrets, made only on demand.
@@ -289,55 +306,62 @@ function sizeFrom(messages: MessageList, { message, block }: BlockPosition): num
 interface RequestDiff {
   readonly before: SentRequest
   readonly after: SentRequest
-  readonly differences: readonly Difference[]
+  readonly differences: readonly RequestDifference[]
   /** Where the messages first differ. */
   readonly position: BlockPosition | null
 }
 
 /** Removes secrets from a text. */
-export type Redact = (text: string) => string
+export type RedactText = (text: string) => string
 
-const MAX_CHARACTERS = 20_000
+const MAX_DIFF_CHARACTERS = 20_000
 const MAX_SIDE_CHARACTERS = 2_000
 const CONTEXT_CHARACTERS = 80
 
-export function diffText(diff: RequestDiff, redact: Redact): string {
+export function formatRequestDiff(diff: RequestDiff, redact: RedactText): string {
   const parts = diff.differences.map((difference) => {
-    const sides = listSides(difference, diff).flatMap(([before, after]) =>
-      showSides(redact(before), redact(after)),
+    const sides = listTextPairs(difference, diff).flatMap(([before, after]) =>
+      formatTextPair(redact(before), redact(after)),
     )
     return [`@@ ${redact(describeCause(difference))} @@`, ...sides].join('\n')
   })
   const text = parts.length === 0 ? 'Nothing in the request changed.' : parts.join('\n\n')
-  return text.length <= MAX_CHARACTERS ? `${text}\n` : `${text.slice(0, MAX_CHARACTERS)}\n… cut here\n`
+  return text.length <= MAX_DIFF_CHARACTERS
+    ? `${text}\n`
+    : `${text.slice(0, MAX_DIFF_CHARACTERS)}\n… cut here\n`
 }
 
-type Sides = readonly [before: string, after: string]
+type TextPair = readonly [before: string, after: string]
 
 /** The texts that differ; none if the heading says everything. */
-function listSides(difference: Difference, { before, after, position }: RequestDiff): readonly Sides[] {
+function listTextPairs(
+  difference: RequestDifference,
+  { before, after, position }: RequestDiff,
+): readonly TextPair[] {
   const { kind } = difference
   if ('index' in difference && 'by' in difference)
-    return position === null ? [] : [[textAt(before.messages, position), textAt(after.messages, position)]]
+    return position === null
+      ? []
+      : [[findBlockText(before.messages, position), findBlockText(after.messages, position)]]
   if ('before' in difference) return [[difference.before ?? '', difference.after ?? '']]
   if (!('name' in difference || 'names' in difference) || kind.endsWith('-reordered')) return []
   const list = kind.startsWith('tool') ? 'tools' : 'system'
-  const findText = (pieces: readonly SentPiece[], name: string): string =>
+  const findText = (pieces: readonly SentPrefixPiece[], name: string): string =>
     pieces.find((piece) => piece.name === name)?.text ?? ''
   const names = 'names' in difference ? difference.names : [difference.name]
   return names.map((name) => [findText(before[list], name), findText(after[list], name)])
 }
 
 /** The lines of both sides from shortly before the first difference. */
-function showSides(before: string, after: string): readonly string[] {
+function formatTextPair(before: string, after: string): readonly string[] {
   if (before === after) return before === '' ? [] : ['  (the same but for what is redacted)']
   let common = 0
   while (common < before.length && before[common] === after[common]) common += 1
   const from = Math.max(0, common - CONTEXT_CHARACTERS)
-  return [...sideLines('-', before, from), ...sideLines('+', after, from)]
+  return [...formatSide('-', before, from), ...formatSide('+', after, from)]
 }
 
-function sideLines(sign: '-' | '+', text: string, from: number): readonly string[] {
+function formatSide(sign: '-' | '+', text: string, from: number): readonly string[] {
   if (text === '') return []
   const to = from + MAX_SIDE_CHARACTERS
   const shown = `${from > 0 ? '…' : ''}${text.slice(from, to)}${to < text.length ? '…' : ''}`

@@ -3,11 +3,11 @@ import { longTalk } from '../../test/breaks/talk.ts'
 import type { JsonObject } from '../log/json.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { createProfile } from '../policy/provider-profile.ts'
-import { countMessages } from '../request/block-index.ts'
+import { indexBlocks } from '../request/block-index.ts'
 import { type AssembledRequest, assembleRequest } from '../request/build-request.ts'
-import { type Front, frontOf } from '../request/prefix.ts'
-import { requestDifferences } from './request-diff.ts'
-import { type Sending, type SentRequest, sentRequest } from './sent-request.ts'
+import { buildRequestPrefix, type RequestPrefix } from '../request/prefix.ts'
+import { diffRequests } from './request-diff.ts'
+import { type SendContext, type SentRequest, toSentRequest } from './sent-request.ts'
 
 const profile = createProfile({
   cache: {
@@ -27,17 +27,17 @@ const PARAMETERS: JsonObject = {
   container: 'c1',
 }
 
-function front(parameters: JsonObject = PARAMETERS): Front {
+function front(parameters: JsonObject = PARAMETERS): RequestPrefix {
   const sections = [
     { name: 'rules', part: 'static', text: 'be kind' },
     { name: 'environment', part: 'dynamic', text: 'a folder' },
     { name: 'language', part: 'dynamic', text: 'English' },
   ] as const
   const epoch = { sections, tools: [{ name: 'Read', input_schema: {} }], model: 'model-a', parameters }
-  return frontOf({ uuid: 'e', epoch, parameters, isFresh: false })
+  return buildRequestPrefix({ uuid: 'e', epoch, parameters, isFresh: false })
 }
 
-function assembled(given: Front, extra: JsonObject = {}): AssembledRequest {
+function assembled(given: RequestPrefix, extra: JsonObject = {}): AssembledRequest {
   const { flat } = longTalk()
   return assembleRequest({
     front: given,
@@ -51,11 +51,11 @@ function assembled(given: Front, extra: JsonObject = {}): AssembledRequest {
 }
 
 function differences(before: SentRequest, after: SentRequest) {
-  const counted = ({ messages }: SentRequest) => countMessages(messages, true)
-  return requestDifferences(before, after, [counted(before), counted(after)])
+  const counted = ({ messages }: SentRequest) => indexBlocks(messages, true)
+  return diffRequests(before, after, [counted(before), counted(after)])
 }
 
-const SENDING: Sending = { source: 'sdk', at: 7, cache: profile.cache }
+const SENDING: SendContext = { source: 'sdk', at: 7, cache: profile.cache }
 
 describe('sentRequest', () => {
   it('is what the engine put together, in the pieces a cache can lose', () => {
@@ -64,7 +64,7 @@ describe('sentRequest', () => {
       messages,
       front: _,
       ...sent
-    } = sentRequest(request, { ...SENDING, circumstances: { overage: 'no' } })
+    } = toSentRequest(request, { ...SENDING, circumstances: { overage: 'no' } })
     expect(messages).toBe(request.messages)
     expect(sent).toEqual({
       source: 'sdk',
@@ -91,17 +91,17 @@ describe('sentRequest', () => {
 
   it('takes over the pieces of a front that still stands', () => {
     const standing = front()
-    const first = sentRequest(assembled(standing), SENDING)
-    const again = sentRequest(assembled(standing), { ...SENDING, previous: first })
-    const other = sentRequest(assembled(front()), { ...SENDING, previous: first })
+    const first = toSentRequest(assembled(standing), SENDING)
+    const again = toSentRequest(assembled(standing), { ...SENDING, previous: first })
+    const other = toSentRequest(assembled(front()), { ...SENDING, previous: first })
     expect([again.tools === first.tools, again.system === first.system, other.tools === first.tools]).toEqual(
       [true, true, false],
     )
   })
 
   it('does not tell of what no cache depends on', () => {
-    const before = sentRequest(assembled(front()), SENDING)
-    const after = sentRequest(
+    const before = toSentRequest(assembled(front()), SENDING)
+    const after = toSentRequest(
       assembled(front({ ...PARAMETERS, max_tokens: 5, metadata: { user_id: 'v' } })),
       SENDING,
     )
@@ -109,14 +109,14 @@ describe('sentRequest', () => {
   })
 
   it('tells of what one does', () => {
-    const before = sentRequest(assembled(front()), SENDING)
+    const before = toSentRequest(assembled(front()), SENDING)
     const changed = {
       ...PARAMETERS,
       output_config: { effort: 'low' },
       tool_choice: { type: 'none' },
       container: 'c2',
     }
-    const after = sentRequest(assembled(front(changed)), SENDING)
+    const after = toSentRequest(assembled(front(changed)), SENDING)
     expect(differences(before, after)).toEqual([
       { kind: 'effort-changed', before: 'high', after: 'low' },
       { kind: 'tool-choice-changed', before: null, after: '{"type":"none"}' },

@@ -3,21 +3,21 @@
  * parameters, markers. Parts are shared by reference between requests and are never changed.
  */
 
-import type { FlatMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import { type BlockPosition, blocksIn, type MessageList, messageAt } from '../request/block-index.ts'
+import { type BlockPosition, blocksOfMessage, type MessageList, messageAt } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PlannedMarker } from '../request/cache-markers.ts'
-import { cacheLevel, type Front, type Level, toolName } from '../request/prefix.ts'
+import { type CacheLevel, findCacheLevel, type RequestPrefix, toolName } from '../request/prefix.ts'
 
 export interface SentRequest {
   /** The query source: `repl_main_thread`, `agent:…`, `compact` … */
   readonly source: string
   /** When it was sent, in milliseconds since 1970: cache lifetimes start here. */
   readonly at: number
-  readonly tools: readonly SentPiece[]
-  readonly system: readonly SentPiece[]
+  readonly tools: readonly SentPrefixPiece[]
+  readonly system: readonly SentPrefixPiece[]
   readonly messages: MessageList
   readonly parameters: SentParameters
   /** In the order of the request. */
@@ -31,14 +31,14 @@ export interface SentRequest {
    * Messages, by index, that differ from their records, and what changed them. For hosts that build requests
    * themselves; the engine always sends what its records hold.
    */
-  readonly touched?: ReadonlyMap<number, Exclude<Hand, 'unknown'>>
+  readonly touched?: ReadonlyMap<number, Exclude<MessageEditor, 'unknown'>>
 }
 
 /** A tool or a section of the system prompt, as text without cache markers. */
-export type SentPiece = { readonly name: string; readonly text: string }
+export type SentPrefixPiece = { readonly name: string; readonly text: string }
 
 /** What changed a message that had been sent before. */
-export type Hand = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
+export type MessageEditor = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
 
 /** The other inputs of the provider's cache key, as text. Fields outside the key (`max_tokens`, `metadata`) are left out. */
 export interface SentParameters {
@@ -53,7 +53,7 @@ export interface SentParameters {
 }
 
 export interface SentMarker {
-  readonly zone: Level
+  readonly zone: CacheLevel
   /** Of the tool, system block or message. */
   readonly index: number
   /** Which block of the message. */
@@ -65,61 +65,65 @@ export interface SentMarker {
 }
 
 /** What is known only when the request is sent. */
-export interface Sending extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
+export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
   readonly cache: Pick<CacheRules, 'ttls' | 'defaultTtl'>
   /** Facts that are not sent but may explain a cache break: overage, mode, strategy. */
   readonly circumstances?: Readonly<Record<string, string>>
   /** The request before it: the texts of an unchanged prefix are taken from there. */
-  readonly previous?: WatchedRequest
+  readonly previous?: MonitoredRequest
 }
 
-export interface WatchedRequest extends SentRequest {
-  readonly front: Front
+export interface MonitoredRequest extends SentRequest {
+  readonly front: RequestPrefix
 }
 
-export function sentRequest(request: AssembledRequest, sending: Sending): WatchedRequest {
+export function toSentRequest(request: AssembledRequest, sending: SendContext): MonitoredRequest {
   const { cache, previous, circumstances, ...given } = sending
   const { front, messages, markers, extra } = request
-  const pieces = previous?.front === front ? previous : listPieces(front)
+  const pieces = previous?.front === front ? previous : listPrefixPieces(front)
   return {
     ...given,
     front,
     tools: pieces.tools,
     system: pieces.system,
     messages,
-    parameters: sentParameters(front.model, { ...front.parameters, ...extra }, circumstances),
+    parameters: toSentParameters(front.model, { ...front.parameters, ...extra }, circumstances),
     markers: markers.map((marker) => toSentMarker(marker, cache)),
   }
 }
 
-function listPieces({ tools, system, standing }: Front): Pick<SentRequest, 'tools' | 'system'> {
+function listPrefixPieces({
+  tools,
+  system,
+  current: standing,
+}: RequestPrefix): Pick<SentRequest, 'tools' | 'system'> {
   const texts = new Map(standing.epoch.sections.map(({ name, text }) => [name, text]))
   const names = system.flatMap(({ sections }) => sections)
   return {
-    tools: tools.map((tool): SentPiece => ({ name: toolName(tool), text: JSON.stringify(tool) })),
-    system: names.map((name): SentPiece => ({ name, text: texts.get(name) ?? '' })),
+    tools: tools.map((tool): SentPrefixPiece => ({ name: toolName(tool), text: JSON.stringify(tool) })),
+    system: names.map((name): SentPrefixPiece => ({ name, text: texts.get(name) ?? '' })),
   }
 }
 
-const OWN = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
+const SEPARATE_PARAMETERS = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
 
 /** The request fields that belong to the cache key, in the form in which they are compared. */
-export function sentParameters(
+export function toSentParameters(
   model: string,
   fields: JsonObject,
-  circumstances: Sending['circumstances'] = {},
+  circumstances: SendContext['circumstances'] = {},
 ): SentParameters {
   const { effort, ...output } = isObject(fields.output_config) ? fields.output_config : {}
   // The provider's own edits are not part of the key, but they explain many misses.
-  const isCompared = (name: string): boolean => cacheLevel(name) !== null || name === 'context_management'
-  const rest = Object.entries(fields).filter(([name]) => !OWN.has(name) && isCompared(name))
+  const isCompared = (name: string): boolean => findCacheLevel(name) !== null || name === 'context_management'
+  const rest = Object.entries(fields).filter(([name]) => !SEPARATE_PARAMETERS.has(name) && isCompared(name))
   const others = { ...Object.fromEntries(rest), ...(Object.keys(output).length === 0 ? {} : { output }) }
   return {
     model,
-    speed: toText(fields.speed),
+    speed: toParameterText(fields.speed),
     effort: typeof effort === 'string' ? effort : undefined,
-    thinking: toText(fields.thinking),
-    toolChoice: toText(fields.tool_choice),
+    thinking: toParameterText(fields.thinking),
+    toolChoice: toParameterText(fields.tool_choice),
     betas: Array.isArray(fields.betas) ? fields.betas.map(String) : undefined,
     others: {
       ...Object.fromEntries(Object.entries(others).map(([name, value]) => [name, JSON.stringify(value)])),
@@ -128,12 +132,12 @@ export function sentParameters(
   }
 }
 
-function toText(value: Json | undefined): string | undefined {
+function toParameterText(value: Json | undefined): string | undefined {
   if (value === undefined || value === null) return undefined
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-export function toSentMarker({ place, control }: PlannedMarker, cache: Sending['cache']): SentMarker {
+export function toSentMarker({ place, control }: PlannedMarker, cache: SendContext['cache']): SentMarker {
   const { ttls, defaultTtl } = cache
   const ttl = typeof control.ttl === 'string' ? control.ttl : defaultTtl
   const seconds = ttls.find(({ name }) => name === ttl)?.seconds ?? 0
@@ -141,11 +145,11 @@ export function toSentMarker({ place, control }: PlannedMarker, cache: Sending['
 }
 
 /** The JSON text of a block as sent; empty if there is no such block. */
-export function textAt(messages: MessageList, { message, block }: BlockPosition): string {
+export function findBlockText(messages: MessageList, { message, block }: BlockPosition): string {
   const found = messageAt(messages, message)
-  return found === undefined || block >= blocksIn(found).length ? '' : blockText(found, block)
+  return found === undefined || block >= blocksOfMessage(found).length ? '' : toBlockText(found, block)
 }
 
-export function blockText(message: FlatMessage, index: number): string {
-  return message.raw?.get(index) ?? JSON.stringify(blocksIn(message)[index] ?? null)
+export function toBlockText(message: TracedMessage, index: number): string {
+  return message.raw?.get(index) ?? JSON.stringify(blocksOfMessage(message)[index] ?? null)
 }

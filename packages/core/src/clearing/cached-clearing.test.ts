@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
-import { deletedTokens, deletionMessage, dropDeletions, proposeCached } from './cached-clearing.ts'
+import {
+  countDeletedTokens,
+  createDeletionMessage,
+  createDropNotice,
+  proposeCached,
+} from './cached-clearing.ts'
 import { proposeBudget } from './propose-clearing.ts'
 
 describe('cached', () => {
@@ -70,7 +75,7 @@ describe('cached', () => {
     expect(one.map(({ anchorUuid, ids }) => [anchorUuid, ids])).toEqual([
       [first.metadata.anchorUuid, first.metadata.compactedToolIds],
     ])
-    expect(deletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] })).toEqual({
+    expect(createDeletionMessage({ ...first.metadata, compactedToolIds: ['a', 'b'] })).toEqual({
       role: 'user',
       content: [
         {
@@ -101,8 +106,8 @@ describe('cached', () => {
     const { proposal } = proposeCached(situation.question({ cache: warm() }))
     situation.clear(proposal?.metadata ?? never())
     expect(proposeBudget(situation.question()).proposal).toBeNull()
-    expect(dropDeletions(situation.register, true)).toBeNull()
-    const dropped = dropDeletions(situation.register, false)
+    expect(createDropNotice(situation.register, true)).toBeNull()
+    const dropped = createDropNotice(situation.register, false)
     expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
     situation.builder.notice(dropped?.subtype ?? '')
     const { register } = situation
@@ -112,7 +117,7 @@ describe('cached', () => {
       0,
       0,
     ])
-    expect(dropDeletions(register, false)).toBeNull()
+    expect(createDropNotice(register, false)).toBeNull()
     expect(proposeBudget(situation.question()).proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 8))
   })
 
@@ -136,7 +141,7 @@ describe('cached', () => {
 
 /** Since the newest response, and of all deletions that stand. */
 function deleted(register: Situation['register']): readonly number[] {
-  return [true, false].map((sinceResponse) => deletedTokens(register, { sinceResponse }))
+  return [true, false].map((sinceResponse) => countDeletedTokens(register, { sinceResponse }))
 }
 
 function never(): never {

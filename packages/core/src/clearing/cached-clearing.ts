@@ -4,28 +4,28 @@
  * expired. Off unless the profile has the capability `cacheEdits`.
  */
 import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
-import { type ClearOutcome, type ClearQuestion, counted, plural } from './clear-plan.ts'
-import { type ClearProposal, candidatesOf, chosenOf, releasedBy } from './select-results.ts'
-import { type Register, resultOf } from './tool-result-index.ts'
+import { type ClearInput, type ClearOutcome, formatCount, pluralize } from './clear-plan.ts'
+import { type ClearProposal, findCandidates, findReleased, toSelection } from './select-results.ts'
+import { findResult, type ToolResultIndex } from './tool-result-index.ts'
 
 /** Nothing is written again, so there is no price to weigh. */
-export function proposeCached(question: ClearQuestion): ClearOutcome<ClearProposal> {
+export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
   const { lastUserUuid: anchorUuid } = register
-  const because = `${plural(register.clearable.count, 'result')} stand in the cached prefix`
+  const because = `${pluralize(register.clearable.count, 'result')} stand in the cached prefix`
   if (register.clearable.count < fireAt || anchorUuid === null) {
-    return { proposal: null, why: `${because}; deletion begins at ${counted(fireAt)}` }
+    return { proposal: null, why: `${because}; deletion begins at ${formatCount(fireAt)}` }
   }
-  const { results } = chosenOf(register, candidatesOf({ register, pins, keep, placeholder: null }))
+  const { results } = toSelection(register, findCandidates({ register, pins, keep, placeholder: null }))
   // Only deletable results count, or a few results that must stay would make it fire with every call.
   if (results.length + keep < fireAt) {
-    const why = `${because}, but only ${counted(results.length)} of them are neither pinned nor new`
+    const why = `${because}, but only ${formatCount(results.length)} of them are neither pinned nor new`
     return { proposal: null, why }
   }
   const ids = results.map(({ call }) => call.id)
-  const freed = Math.round(scale * tokensOf(register, ids))
-  const why = `${because}: deleting ${plural(ids.length, 'old result')} frees ${counted(freed)} tokens; nothing is written again`
+  const freed = Math.round(scale * countTokens(register, ids))
+  const why = `${because}: deleting ${pluralize(ids.length, 'old result')} frees ${formatCount(freed)} tokens; nothing is written again`
   const proposal: ClearProposal = {
     way: 'cached',
     metadata: {
@@ -43,17 +43,17 @@ export function proposeCached(question: ClearQuestion): ClearOutcome<ClearPropos
     breakEvenCalls: 0,
     why,
     firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
-    released: releasedBy(register, { results, inputs: [] }, []),
+    released: findReleased(register, { results, inputs: [] }, []),
   }
   return { proposal, why }
 }
 
-function tokensOf(register: Register, ids: readonly string[]): number {
-  return ids.reduce((sum, id) => sum + (resultOf(register, id)?.tokens ?? 0), 0)
+function countTokens(register: ToolResultIndex, ids: readonly string[]): number {
+  return ids.reduce((sum, id) => sum + (findResult(register, id)?.tokens ?? 0), 0)
 }
 
 /** The message that tells the provider what to delete. It stays in the log, so every later request repeats it. */
-export function deletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
+export function createDeletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
   const edits = compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id }))
   return { role: 'user', content: [{ type: 'cache_edits', edits }] }
 }
@@ -62,20 +62,23 @@ export function deletionMessage({ compactedToolIds }: MicrocompactMetadata): Use
  * Estimated tokens of the deleted results. `sinceResponse`: only those deleted since the newest response; what the
  * provider counted in it still held them. An estimate of the whole context holds all of them.
  */
-export function deletedTokens(
-  register: Register,
+export function countDeletedTokens(
+  register: ToolResultIndex,
   { sinceResponse }: { readonly sinceResponse: boolean },
 ): number {
   const counting = register.deletions.filter(
     ({ lastResponsePlace }) => !sinceResponse || lastResponsePlace === register.lastResponsePlace,
   )
-  return counting.reduce((sum, { ids }) => sum + tokensOf(register, ids), 0)
+  return counting.reduce((sum, { ids }) => sum + countTokens(register, ids), 0)
 }
 
 /**
  * The notice to append once the cache has expired: the deleted text is in the request again and must be counted before
  * anything is sent. Null if nothing was deleted.
  */
-export function dropDeletions(register: Register, isWarm: boolean): { readonly subtype: string } | null {
+export function createDropNotice(
+  register: ToolResultIndex,
+  isWarm: boolean,
+): { readonly subtype: string } | null {
   return isWarm || register.deletions.length === 0 ? null : { subtype: CACHE_EDITS_DROPPED }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, Situation } from '../../test/clear/situation.ts'
 import { createProfile } from '../policy/provider-profile.ts'
-import { boundBehind, pays, weighRewrite } from './clear-plan.ts'
+import { canPayOff, findBoundThinking, priceRewrite } from './clear-plan.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
 
@@ -14,13 +14,13 @@ describe('break-even of a rewrite', () => {
     [0.05, 'write1h', 39],
     [0.025, 'write1h', 79],
   ] as const)('reads at %f, %s: %f calls for each token behind one freed', (read, write, factor) => {
-    const { breakEvenCalls } = weighRewrite(1_000, 1_000, { rates: rates(read), write })
+    const { breakEvenCalls } = priceRewrite(1_000, 1_000, { rates: rates(read), write })
     expect(breakEvenCalls).toBeCloseTo(factor)
-    expect(weighRewrite(2_000, 1_000, { rates: rates(read), write }).breakEvenCalls).toBeCloseTo(factor / 2)
+    expect(priceRewrite(2_000, 1_000, { rates: rates(read), write }).breakEvenCalls).toBeCloseTo(factor / 2)
   })
 
   it('costs what writing costs above reading', () => {
-    expect(weighRewrite(1, 1_000_000, { rates: rates(0.1), write: 'write5m' }).cost).toBeCloseTo(1.15)
+    expect(priceRewrite(1, 1_000_000, { rates: rates(0.1), write: 'write5m' }).cost).toBeCloseTo(1.15)
   })
 
   it.each([
@@ -29,13 +29,13 @@ describe('break-even of a rewrite', () => {
     ['reads for nothing', 5, 5, 0, null],
     ['writes no dearer than reads', 5, 5, 1.25, 0],
   ] as const)('%s', (_, freed, behind, read, expected) => {
-    expect(weighRewrite(freed, behind, { rates: rates(read), write: 'write5m' }).breakEvenCalls).toBe(
+    expect(priceRewrite(freed, behind, { rates: rates(read), write: 'write5m' }).breakEvenCalls).toBe(
       expected,
     )
   })
 
   it('takes the usual proportion where prices are not known, and says so', () => {
-    expect(weighRewrite(10, 10, { rates: null, write: 'write5m' })).toEqual({
+    expect(priceRewrite(10, 10, { rates: null, write: 'write5m' })).toEqual({
       breakEvenCalls: 11.5,
       cost: null,
       isAssumed: true,
@@ -44,11 +44,11 @@ describe('break-even of a rewrite', () => {
 
   it('must have paid before the calls are over', () => {
     const weighed = { breakEvenCalls: 23, cost: 0, isAssumed: false }
-    expect([pays(weighed, 24), pays(weighed, 23), pays({ ...weighed, breakEvenCalls: null }, 1e9)]).toEqual([
-      true,
-      false,
-      false,
-    ])
+    expect([
+      canPayOff(weighed, 24),
+      canPayOff(weighed, 23),
+      canPayOff({ ...weighed, breakEvenCalls: null }, 1e9),
+    ]).toEqual([true, false, false])
   })
 })
 
@@ -66,7 +66,7 @@ describe('thinking bound to what is cleared', () => {
   it('is that of all responses behind, oldest first', () => {
     const { register } = thinking()
     const behind = (changed: number) =>
-      boundBehind({ register, profile: BINDING, thinkingMode: null }, changed)
+      findBoundThinking({ register, profile: BINDING, thinkingMode: null }, changed)
     const all = [...register.thinkingResponses]
     expect(behind(0)).toEqual({ ok: true, responses: all.slice(1), tokens: 4 })
     expect(behind(3)).toEqual({ ok: true, responses: all.slice(4), tokens: 1 })
@@ -75,13 +75,15 @@ describe('thinking bound to what is cleared', () => {
 
   it('is none where nothing is bound', () => {
     const { register } = thinking()
-    expect(boundBehind({ register, profile: PLAIN, thinkingMode: null }, 0)).toMatchObject({ responses: [] })
+    expect(findBoundThinking({ register, profile: PLAIN, thinkingMode: null }, 0)).toMatchObject({
+      responses: [],
+    })
   })
 
   it('cannot go where the turn under way must begin with it', () => {
     const { register } = thinking()
     const behind = (mode: 'enabled' | 'adaptive', changed: number) =>
-      boundBehind({ register, profile: LEADING, thinkingMode: mode }, changed).ok
+      findBoundThinking({ register, profile: LEADING, thinkingMode: mode }, changed).ok
     expect([behind('enabled', 0), behind('adaptive', 0), behind('enabled', 3)]).toEqual([false, true, true])
   })
 })

@@ -1,37 +1,37 @@
 /** From selected results to a proposal: what is cleared with them, what it costs, whether it pays, and the record of it. */
 
-import type { CacheTemperature, FirstChange } from '../cache/cache-temperature.ts'
-import type { Rates } from '../cost/prices.ts'
-import { blocksOf, isThinking } from '../log/block.ts'
-import type { ClearWay, MicrocompactMetadata } from '../log/record.ts'
+import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
+import type { TokenRates } from '../cost/prices.ts'
+import { isThinking, toBlocks } from '../log/block.ts'
+import type { ClearMode, MicrocompactMetadata } from '../log/record.ts'
 import type { ScaledPolicy } from '../policy/limits.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Profile, ThinkingMode } from '../policy/provider-profile.ts'
+import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import {
   type Candidate,
-  type Chosen,
   type ClearProposal,
-  chosenOf,
-  firstChange,
-  freedBy,
-  howToGet,
+  type ClearSelection,
+  countFreedTokens,
+  findFirstChange,
+  findReleased,
+  findStaleMemories,
   type RetrievalPaths,
-  releasedBy,
-  staleMemories,
+  retrievalHint,
+  toSelection,
 } from './select-results.ts'
-import type { Memory, Register } from './tool-result-index.ts'
+import type { MemoryFile, ToolResultIndex } from './tool-result-index.ts'
 
 /** What a proposal is made from: the index, the rules in force, and the state of the cache. */
-export interface ClearQuestion {
-  readonly register: Register
+export interface ClearInput {
+  readonly register: ToolResultIndex
   readonly policy: Policy
   /** The same policy with its limits worked out for the model's window. */
   readonly scaled: ScaledPolicy
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   /** uuids of pinned records. */
   readonly pins: readonly string[]
   readonly cache: CacheTemperature
-  readonly prices: Prices
+  readonly prices: CachePrices
   readonly retrieval: RetrievalPaths
   /** Tokens of the next request: the estimate for reports, and its upper bound for decisions. */
   readonly context: { readonly expected: number; readonly high: number }
@@ -52,8 +52,8 @@ export interface ClearOutcome<P> {
 }
 
 /** The results that a mode selected, and why. */
-export interface Choice {
-  readonly way: ClearWay
+export interface ModeSelection {
+  readonly way: ClearMode
   readonly candidates: readonly Candidate[]
   /** Tokens that must be freed for a rewrite to be worth it. */
   readonly minimum: number
@@ -64,65 +64,65 @@ export interface Choice {
 }
 
 /** Whether the clearing happens whatever it costs: usage is above the auto-compact line, or the user asked. */
-export function isNeeded({ scaled, context, target }: ClearQuestion): boolean {
+export function mustClear({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
 }
 
-export function buildProposal(question: ClearQuestion, choice: Choice): ClearOutcome<ClearProposal> {
+export function buildProposal(question: ClearInput, choice: ModeSelection): ClearOutcome<ClearProposal> {
   const { register, scale, policy, pins } = question
   const { way, candidates, because } = choice
-  const chosen = chosenOf(register, candidates)
-  const freed = Math.round(scale * freedBy(candidates))
+  const chosen = toSelection(register, candidates)
+  const freed = Math.round(scale * countFreedTokens(candidates))
   if (chosen.results.length + chosen.inputs.length === 0 || freed < choice.minimum) {
-    return no(
-      `${because}, but clearing would free ${counted(freed)} tokens of the ${counted(choice.minimum)} that a rewrite must be worth`,
+    return decline(
+      `${because}, but clearing would free ${formatCount(freed)} tokens of the ${formatCount(choice.minimum)} that a rewrite must be worth`,
     )
   }
-  const first = firstChange(chosen)
-  const bound = boundBehind(question, first.response)
-  if (!bound.ok) return no(`${because}, but ${bound.why}`)
+  const first = findFirstChange(chosen)
+  const bound = findBoundThinking(question, first.response)
+  if (!bound.ok) return decline(`${because}, but ${bound.why}`)
   const removes = policy.clear.boundThinking === 'remove'
   const thinking = removes ? bound.responses : []
-  const memories = staleMemories(register, pins)
+  const memories = findStaleMemories(register, pins)
   const along = memories.reduce((sum, memory) => sum + memory.tokens, removes ? bound.tokens : 0)
   const saved = freed + Math.round(scale * along)
-  const price = priceOfChange(question, first.change, saved)
-  const refusal = gate(question, choice, price)
-  if (refusal !== null) return no(refusal)
-  const why = whyText({ because, chosen, thinking, saved, price })
+  const price = priceChange(question, first.change, saved)
+  const refusal = explainLoss(question, choice, price)
+  if (refusal !== null) return decline(refusal)
+  const why = describeProposal({ because, chosen, thinking, saved, price })
   const proposal: ClearProposal = {
     way,
-    metadata: metadataOf(question, { way, chosen, memories, thinking, saved }),
+    metadata: toMetadata(question, { way, chosen, memories, thinking, saved }),
     freedTokens: saved,
     rewrittenTokens: price.rewritten,
     cost: price.cost,
     breakEvenCalls: price.breakEvenCalls,
     why,
     firstChange: first.change,
-    released: releasedBy(register, chosen, memories),
+    released: findReleased(register, chosen, memories),
   }
   return { proposal, why }
 }
 
-function no(why: string): ClearOutcome<ClearProposal> {
+function decline(why: string): ClearOutcome<ClearProposal> {
   return { proposal: null, why }
 }
 
-interface Cleared {
-  readonly chosen: Chosen
+interface ClearedContent {
+  readonly chosen: ClearSelection
   /** Ids of responses whose thinking is removed too. */
   readonly thinking: readonly string[]
   readonly saved: number
 }
 
-function metadataOf(
-  { retrieval, target, context }: ClearQuestion,
-  cleared: Cleared & { readonly way: ClearWay; readonly memories: readonly Memory[] },
+function toMetadata(
+  { retrieval, target, context }: ClearInput,
+  cleared: ClearedContent & { readonly way: ClearMode; readonly memories: readonly MemoryFile[] },
 ): MicrocompactMetadata {
   const { way, chosen, memories, thinking, saved } = cleared
   const ids = chosen.results.map(({ call }) => call.id)
   const notes = ids.flatMap((id) => {
-    const note = howToGet(id, retrieval)
+    const note = retrievalHint(id, retrieval)
     return note === null ? [] : [[id, note] as const]
   })
   const inputs = chosen.inputs.map(({ toolUseId, field }) => ({ toolUseId, field }))
@@ -139,47 +139,49 @@ function metadataOf(
   }
 }
 
-function whyText(cleared: Cleared & { readonly because: string; readonly price: ChangePrice }): string {
+function describeProposal(
+  cleared: ClearedContent & { readonly because: string; readonly price: ChangePrice },
+): string {
   const { because, chosen, thinking, saved, price } = cleared
   const parts = [
-    chosen.results.length > 0 ? plural(chosen.results.length, 'old result') : '',
-    chosen.inputs.length > 0 ? plural(chosen.inputs.length, 'large input') : '',
-    thinking.length > 0 ? `the thinking of ${plural(thinking.length, 'response')}` : '',
+    chosen.results.length > 0 ? pluralize(chosen.results.length, 'old result') : '',
+    chosen.inputs.length > 0 ? pluralize(chosen.inputs.length, 'large input') : '',
+    thinking.length > 0 ? `the thinking of ${pluralize(thinking.length, 'response')}` : '',
   ].filter((part) => part !== '')
   const { rewritten, breakEvenCalls: calls } = price
   const paid =
     rewritten === 0
       ? 'nothing is written again'
-      : `${counted(rewritten)} tokens are written again${calls === null ? '' : `, paid back in ${plural(Math.ceil(calls), 'call')}`}`
-  return `${because}: clearing ${parts.join(', ')} frees ${counted(saved)} tokens; ${paid}`
+      : `${formatCount(rewritten)} tokens are written again${calls === null ? '' : `, paid back in ${pluralize(Math.ceil(calls), 'call')}`}`
+  return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
 }
 
 // Figures in the sentences of proposals.
 
 /** 12,345 */
-export function counted(count: number): string {
+export function formatCount(count: number): string {
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-export function plural(count: number, noun: string): string {
-  return `${counted(count)} ${noun}${count === 1 ? '' : 's'}`
+export function pluralize(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-export function minutes(ms: number): string {
-  return plural(Math.floor(ms / 60_000), 'minute')
+export function formatMinutes(ms: number): string {
+  return pluralize(Math.floor(ms / 60_000), 'minute')
 }
 
 // Whether a clearing pays. E tokens freed are not read in any later call; the L tokens behind them are written to the
 // cache once more. With read price r and write price w it has paid for itself after (w/r − 1) · L / E calls.
 
-export interface Prices {
+export interface CachePrices {
   /** Dollars per million tokens; null if not known. */
-  readonly rates: Rates | null
+  readonly rates: TokenRates | null
   /** Which write price applies. */
   readonly write: 'write5m' | 'write1h'
 }
 
-export interface Weighed {
+export interface RewritePrice {
   /** Calls after which the rewrite has paid for itself; null: never. */
   readonly breakEvenCalls: number | null
   /** Dollars that writing costs more than reading; null if prices are not known. */
@@ -188,89 +190,94 @@ export interface Weighed {
   readonly isAssumed: boolean
 }
 
-interface ChangePrice extends Weighed {
+interface ChangePrice extends RewritePrice {
   readonly rewritten: number
 }
 
 /** With a cold cache everything is written anyway, and now less of it. */
-function priceOfChange({ cache, prices }: ClearQuestion, change: FirstChange, freed: number): ChangePrice {
+function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, freed: number): ChangePrice {
   if (!cache.isWarm) return { rewritten: 0, breakEvenCalls: 0, cost: 0, isAssumed: false }
   const rewritten = Math.max(0, Math.round(cache.tokensBehind(change)) - freed)
-  return { rewritten, ...weighRewrite(freed, rewritten, prices) }
+  return { rewritten, ...priceRewrite(freed, rewritten, prices) }
 }
 
 /** Why the clearing does not pay; null if it does, or if the price does not matter. */
-function gate({ policy, cache }: ClearQuestion, choice: Choice, price: ChangePrice): string | null {
+function explainLoss(
+  { policy, cache }: ClearInput,
+  choice: ModeSelection,
+  price: ChangePrice,
+): string | null {
   const { breakEvenCalls, rewritten, isAssumed } = price
   if (!policy.clear.priceGate || choice.isNeeded || !cache.isWarm) return null
-  if (pays(price, cache.expectedCalls)) return null
-  const calls = breakEvenCalls === null ? 'never' : `only after ${counted(Math.ceil(breakEvenCalls))} calls`
+  if (canPayOff(price, cache.expectedCalls)) return null
+  const calls =
+    breakEvenCalls === null ? 'never' : `only after ${formatCount(Math.ceil(breakEvenCalls))} calls`
   const assumed = isAssumed ? ' (prices are not known; the usual ratio of write to read is assumed)' : ''
-  return `${choice.because}, but the ${counted(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${counted(cache.expectedCalls)} are expected${assumed}`
+  return `${choice.because}, but the ${formatCount(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${formatCount(cache.expectedCalls)} are expected${assumed}`
 }
 
 /** Price of a 5-minute cache write in reads, at most providers. */
-const USUAL_WRITE_IN_READS = 12.5
+const USUAL_WRITE_TO_READ_RATIO = 12.5
 
 /** The price of rewriting a warm cache. */
-export function weighRewrite(freed: number, rewritten: number, prices: Prices): Weighed {
+export function priceRewrite(freed: number, rewritten: number, prices: CachePrices): RewritePrice {
   const read = prices.rates?.cacheRead ?? null
   const write = prices.rates?.[prices.write] ?? null
   const isAssumed = read === null || write === null
-  const inReads = isAssumed ? USUAL_WRITE_IN_READS : write / read
+  const inReads = isAssumed ? USUAL_WRITE_TO_READ_RATIO : write / read
   const cost = isAssumed ? null : (Math.max(0, write - read) * rewritten) / 1_000_000
-  return { breakEvenCalls: breakEven(freed, rewritten, inReads), cost, isAssumed }
+  return { breakEvenCalls: countBreakEvenCalls(freed, rewritten, inReads), cost, isAssumed }
 }
 
-function breakEven(freed: number, rewritten: number, inReads: number): number | null {
+function countBreakEvenCalls(freed: number, rewritten: number, inReads: number): number | null {
   if (rewritten <= 0 || inReads <= 1) return 0
   if (freed <= 0 || !Number.isFinite(inReads)) return null
   return ((inReads - 1) * rewritten) / freed
 }
 
-export function pays({ breakEvenCalls }: Weighed, expectedCalls: number): boolean {
+export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: number): boolean {
   return breakEvenCalls !== null && expectedCalls > breakEvenCalls
 }
 
 // Thinking that is bound to the bytes before it: a clearing makes the thinking behind it invalid. It is removed with the
 // clearing, oldest first, or left for the provider to drop.
 
-type BoundQuestion = Pick<ClearQuestion, 'register' | 'profile' | 'thinkingMode'>
+type BoundInput = Pick<ClearInput, 'register' | 'profile' | 'thinkingMode'>
 
-type BoundOutcome =
+type BoundResult =
   | { readonly ok: true; readonly responses: readonly string[]; readonly tokens: number }
   | { readonly ok: false; readonly why: string }
 
-const UNBOUND: BoundOutcome = { ok: true, responses: [], tokens: 0 }
+const NOT_BOUND: BoundResult = { ok: true, responses: [], tokens: 0 }
 
-const MUST_STAY =
+const MUST_KEEP_THINKING =
   'the current turn must begin with its thinking, which a clearing before it would make invalid; wait for the end of the turn'
 
 /**
  * Responses with thinking behind the first change, oldest first, and its estimated tokens. `changed`: index of the
  * response whose call or result changes first.
  */
-export function boundBehind(question: BoundQuestion, changed: number): BoundOutcome {
+export function findBoundThinking(question: BoundInput, changed: number): BoundResult {
   const { register, profile } = question
-  if (profile.thinking.binding !== 'prefix') return UNBOUND
+  if (profile.thinking.binding !== 'prefix') return NOT_BOUND
   const first = register.responses.at(changed + 1)
-  if (first === undefined) return UNBOUND
+  if (first === undefined) return NOT_BOUND
   const tokens = new Map<string, number>()
   const behind = new Set(register.responses.toArray(changed + 1).map(({ id }) => id))
   for (const entry of register.entries.toArray(first.place)) {
     const { record, cleared } = entry
     if (record.type !== 'assistant' || cleared?.thinking === true) continue
     const { id, content } = record.message
-    if (!behind.has(id) || !blocksOf(content).some(isThinking)) continue
+    if (!behind.has(id) || !toBlocks(content).some(isThinking)) continue
     tokens.set(id, (tokens.get(id) ?? 0) + register.rules.estimator.thinking(entry))
   }
-  if (mustStay(question, tokens)) return { ok: false, why: MUST_STAY }
+  if (mustKeep(question, tokens)) return { ok: false, why: MUST_KEEP_THINKING }
   return { ok: true, responses: [...tokens.keys()], tokens: [...tokens.values()].reduce((a, b) => a + b, 0) }
 }
 
 /** In some modes the model's unfinished turn must begin with thinking, which can then not be removed. */
-function mustStay(
-  { register, profile, thinkingMode }: BoundQuestion,
+function mustKeep(
+  { register, profile, thinkingMode }: BoundInput,
   lost: ReadonlyMap<string, number>,
 ): boolean {
   const { firstInModes, whenAbsent } = profile.thinking

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/situation.ts'
-import { COLD } from '../cache/cache-temperature.ts'
-import type { ClearWay } from '../log/record.ts'
+import { COLD_CACHE } from '../cache/cache-temperature.ts'
+import type { ClearMode } from '../log/record.ts'
 import { scalePolicy } from '../policy/limits.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
-import { isNeeded } from './clear-plan.ts'
+import { mustClear } from './clear-plan.ts'
 import {
-  type ClearingQuestion,
-  chooseWay,
-  isOverBudget,
-  notIdle,
+  type ClearModeInput,
+  chooseClearMode,
+  explainNotIdle,
+  isAboveWarningLine,
+  type ProposeClearingInput,
   proposeBudget,
   proposeIdle,
-  type WayQuestion,
 } from './propose-clearing.ts'
 
 const EDITS = { clearThinking: 'a', clearToolUses: 'b' }
@@ -23,23 +23,23 @@ const BOUND = createProfile({ contextEdits: EDITS, thinking: { binding: 'prefix'
 const LOW = { expected: 1, high: 1 }
 const HIGH = { expected: 147_000, high: 147_000 }
 const HOUR = 61 * 60_000
-const ALL: readonly ClearWay[] = ['idle', 'budget', 'cached', 'native']
+const ALL: readonly ClearMode[] = ['idle', 'budget', 'cached', 'native']
 
-function way(ways: readonly ClearWay[], overrides: Partial<WayQuestion>): ClearWay | null {
-  return chooseWay(new Situation({ clear: { ways } }).question(overrides)).way
+function way(ways: readonly ClearMode[], overrides: Partial<ClearModeInput>): ClearMode | null {
+  return chooseClearMode(new Situation({ clear: { ways } }).question(overrides)).way
 }
 
 describe('the way in force', () => {
-  it.each<readonly [string, readonly ClearWay[], Partial<WayQuestion>, ClearWay | null]>([
+  it.each<readonly [string, readonly ClearMode[], Partial<ClearModeInput>, ClearMode | null]>([
     ['warm and low', ALL, { cache: warm(), context: LOW }, null],
     ['warm and high', ALL, { cache: warm(), context: HIGH }, 'budget'],
-    ['cold and high', ALL, { cache: COLD, context: HIGH }, 'budget'],
-    ['idle and low', ALL, { cache: COLD, idleMs: HOUR, context: LOW }, 'idle'],
-    ['idle and high', ALL, { cache: COLD, idleMs: HOUR, context: HIGH }, 'idle'],
-    ['idle, policy without it', ['budget'], { cache: COLD, idleMs: HOUR, context: HIGH }, 'budget'],
+    ['cold and high', ALL, { cache: COLD_CACHE, context: HIGH }, 'budget'],
+    ['idle and low', ALL, { cache: COLD_CACHE, idleMs: HOUR, context: LOW }, 'idle'],
+    ['idle and high', ALL, { cache: COLD_CACHE, idleMs: HOUR, context: HIGH }, 'idle'],
+    ['idle, policy without it', ['budget'], { cache: COLD_CACHE, idleMs: HOUR, context: HIGH }, 'budget'],
     ['deletes, warm', ALL, { profile: DELETES, cache: warm(), context: LOW }, 'cached'],
     ['deletes, warm and high', ALL, { profile: DELETES, cache: warm(), context: HIGH }, 'cached'],
-    ['deletes, cold and high', ALL, { profile: DELETES, cache: COLD, context: HIGH }, 'budget'],
+    ['deletes, cold and high', ALL, { profile: DELETES, cache: COLD_CACHE, context: HIGH }, 'budget'],
     ['deletes, policy without it', ['budget'], { profile: DELETES, cache: warm(), context: HIGH }, 'budget'],
     ['native, unbound', ALL, { profile: NATIVE, thinks: true, context: HIGH }, 'budget'],
     ['native alone', ['native'], { profile: NATIVE, context: LOW }, 'native'],
@@ -50,7 +50,12 @@ describe('the way in force', () => {
       { profile: BOUND, thinks: true, canEdit: false, context: HIGH },
       'budget',
     ],
-    ['native, bound and idle', ALL, { profile: BOUND, thinks: true, idleMs: HOUR, cache: COLD }, 'native'],
+    [
+      'native, bound and idle',
+      ALL,
+      { profile: BOUND, thinks: true, idleMs: HOUR, cache: COLD_CACHE },
+      'native',
+    ],
     ['native, bound, not thinking', ALL, { profile: BOUND, context: HIGH }, 'budget'],
     ['bound, but not native', ALL, { profile: BINDING, thinks: true, context: HIGH }, 'budget'],
     ['native alone, and not offered', ['native'], { profile: PLAIN, context: HIGH }, null],
@@ -62,12 +67,12 @@ describe('the way in force', () => {
 
   it('is none where a switch is off, and the switch is named', () => {
     const off = new Situation({ switches: { microcompactEnabled: false } })
-    expect(chooseWay(off.question({ context: HIGH, target: 1 }))).toEqual({
+    expect(chooseClearMode(off.question({ context: HIGH, target: 1 }))).toEqual({
       way: null,
       why: 'clearing is switched off by switches.microcompactEnabled',
     })
     const switches = { ...NO_SWITCHES, set: ['DISABLE_COMPACT' as const] }
-    expect(chooseWay(new Situation().question({ context: HIGH, switches })).why).toBe(
+    expect(chooseClearMode(new Situation().question({ context: HIGH, switches })).why).toBe(
       'clearing is switched off by DISABLE_COMPACT',
     )
   })
@@ -83,16 +88,16 @@ describe('idle', () => {
     ['ttl', 4, false],
   ] as const)('after %s: idle for %i minutes: %s', (afterMinutes, waited, expected) => {
     const situation = new Situation({ clear: { idle: { afterMinutes } } })
-    const cache = { ...COLD, ttlMs: 5 * MINUTE }
-    expect(notIdle(situation.question({ cache, idleMs: waited * MINUTE })) === null).toBe(expected)
+    const cache = { ...COLD_CACHE, ttlMs: 5 * MINUTE }
+    expect(explainNotIdle(situation.question({ cache, idleMs: waited * MINUTE })) === null).toBe(expected)
   })
 
   it('is not while the cache is warm, nor before anything was said', () => {
     const situation = new Situation()
-    expect(notIdle(situation.question({ cache: warm(), idleMs: 90 * MINUTE }))).toBe(
+    expect(explainNotIdle(situation.question({ cache: warm(), idleMs: 90 * MINUTE }))).toBe(
       'the cache is still warm',
     )
-    expect(notIdle(situation.question({ idleMs: null }))).toBe('there is no response yet')
+    expect(explainNotIdle(situation.question({ idleMs: null }))).toBe('there is no response yet')
   })
 
   it('clears all but the five newest, however full the window is', () => {
@@ -127,7 +132,7 @@ describe('idle', () => {
 
 const STUB = 8
 
-function cleared(question: ClearingQuestion): readonly string[] | null {
+function cleared(question: ProposeClearingInput): readonly string[] | null {
   return proposeBudget(question).proposal?.metadata.compactedToolIds ?? null
 }
 
@@ -325,7 +330,7 @@ describe('budget', () => {
     [167_000, true, true],
   ])('at %i tokens: over budget %s, needed %s', (high, over, needed) => {
     const question = new Situation().question({ context: { expected: 0, high } })
-    expect([isOverBudget(question), isNeeded(question)]).toEqual([over, needed])
+    expect([isAboveWarningLine(question), mustClear(question)]).toEqual([over, needed])
   })
 
   it('scales with the window', () => {

@@ -3,12 +3,12 @@ import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import { validate } from '../validate/validate.ts'
 import {
-  type NativeEdits,
-  type NativeQuestion,
-  nativeClearing,
-  nativeEdits,
-  readApplied,
-  spellEdits,
+  findAppliedClearing,
+  type ProviderEditPlan,
+  type ProviderEditsInput,
+  planProviderEdits,
+  readAppliedEdits,
+  toContextEdits,
 } from './provider-clearing.ts'
 
 const NATIVE = createProfile({
@@ -17,14 +17,14 @@ const NATIVE = createProfile({
 })
 const MINUTE = 60_000
 
-function edits(situation: Situation, overrides: Partial<NativeQuestion> = {}): NativeEdits {
-  return nativeEdits({ ...situation.question({ profile: NATIVE, thinks: true }), ...overrides })
+function edits(situation: Situation, overrides: Partial<ProviderEditsInput> = {}): ProviderEditPlan {
+  return planProviderEdits({ ...situation.question({ profile: NATIVE, thinks: true }), ...overrides })
 }
 
 /** The provider has done as it was told. */
-function applied(situation: Situation, sent: NativeEdits, tokens: number, turns = 0): void {
+function applied(situation: Situation, sent: ProviderEditPlan, tokens: number, turns = 0): void {
   const said = { results: 1, thinkingTurns: turns, tokens }
-  const done = nativeClearing(situation.question(), sent, said)
+  const done = findAppliedClearing(situation.question(), sent, said)
   if (done === null) throw new Error('nothing new was cleared')
   situation.clear(done.metadata)
 }
@@ -137,7 +137,7 @@ describe('native', () => {
     const situation = new Situation()
     situation.reads(8, 10_000)
     situation.say()
-    const spelled = spellEdits(edits(situation).edits, NATIVE.contextEdits)
+    const spelled = toContextEdits(edits(situation).edits, NATIVE.contextEdits)
     expect(spelled).toEqual([
       { type: 'clear_thinking_x', keep: 'all' },
       {
@@ -167,13 +167,13 @@ describe('native', () => {
       { type: 'compact_x', cleared_input_tokens: 9 },
       null,
     ]
-    expect(readApplied({ applied_edits: listed }, names)).toEqual({
+    expect(readAppliedEdits({ applied_edits: listed }, names)).toEqual({
       results: 4,
       thinkingTurns: 2,
       tokens: 40_300,
     })
     for (const odd of [null, undefined, 7, { applied_edits: 'x' }]) {
-      expect(readApplied(odd, names)).toEqual({ results: 0, thinkingTurns: 0, tokens: 0 })
+      expect(readAppliedEdits(odd, names)).toEqual({ results: 0, thinkingTurns: 0, tokens: 0 })
     }
   })
 
@@ -183,7 +183,7 @@ describe('native', () => {
     situation.say()
     const sent = edits(situation)
     const said = { results: 4, thinkingTurns: 0, tokens: 39_000 }
-    const done = nativeClearing(situation.question(), sent, said)
+    const done = findAppliedClearing(situation.question(), sent, said)
     expect(done?.metadata).toEqual({
       trigger: 'auto',
       way: 'native',
@@ -201,7 +201,9 @@ describe('native', () => {
         clearedAttachmentUUIDs: [],
       },
     )
-    expect(nativeClearing(situation.question(), edits(situation), said)).toBeNull()
-    expect(nativeClearing(situation.question(), sent, { results: 0, thinkingTurns: 0, tokens: 0 })).toBeNull()
+    expect(findAppliedClearing(situation.question(), edits(situation), said)).toBeNull()
+    expect(
+      findAppliedClearing(situation.question(), sent, { results: 0, thinkingTurns: 0, tokens: 0 }),
+    ).toBeNull()
   })
 })

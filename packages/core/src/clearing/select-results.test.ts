@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { howToGet, NO_PATHS, stubOf } from './select-results.ts'
+import { createPlaceholder, NO_RETRIEVAL, retrievalHint } from './select-results.ts'
 
 describe('what stands where a result was', () => {
   const all = { historyTool: 'history', transcript: '/t.jsonl' }
@@ -7,14 +7,14 @@ describe('what stands where a result was', () => {
   it.each([
     ['the tool, where there is one', all, 'To read it, call history with {"id":"call-1"}.'],
     ['else the transcript', { ...all, historyTool: null }, 'To read it, look for call-1 in /t.jsonl.'],
-    ['else nothing is promised', NO_PATHS, null],
+    ['else nothing is promised', NO_RETRIEVAL, null],
   ])('%s', (_, retrieval, note) => {
-    expect(howToGet('call-1', retrieval)).toBe(note)
+    expect(retrievalHint('call-1', retrieval)).toBe(note)
   })
 
   it('begins with the line that says so', () => {
-    expect(stubOf('c', NO_PATHS).content).toBe('[Old tool result content cleared]')
-    expect(stubOf('c', all).content).toBe(
+    expect(createPlaceholder('c', NO_RETRIEVAL).content).toBe('[Old tool result content cleared]')
+    expect(createPlaceholder('c', all).content).toBe(
       '[Old tool result content cleared]\nTo read it, call history with {"id":"c"}.',
     )
   })

@@ -3,21 +3,26 @@
  * them. Also what a selection frees, what the host must forget with it, and the text of the placeholder.
  */
 
-import type { FirstChange } from '../cache/cache-temperature.ts'
+import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
 import type { ToolResultBlock } from '../log/block.ts'
-import { CLEARED_TEXT, type ClearedInput, type ClearWay, type MicrocompactMetadata } from '../log/record.ts'
 import {
-  type Memory,
-  type Register,
-  resultOf,
+  CLEARED_RESULT_TEXT,
+  type ClearedInput,
+  type ClearMode,
+  type MicrocompactMetadata,
+} from '../log/record.ts'
+import {
+  countShownTokens,
+  findResult,
+  type MemoryFile,
   type SupersedeReason,
-  sizeOfItem,
   type ToolResult,
+  type ToolResultIndex,
 } from './tool-result-index.ts'
 
 /** A clearing that could be made. */
 export interface ClearProposal {
-  readonly way: ClearWay
+  readonly way: ClearMode
   readonly metadata: MicrocompactMetadata
   /** Tokens that later requests no longer carry. */
   readonly freedTokens: number
@@ -29,12 +34,12 @@ export interface ClearProposal {
   readonly breakEvenCalls: number | null
   /** For the user. */
   readonly why: string
-  readonly firstChange: FirstChange
-  readonly released: Released
+  readonly firstChange: FirstRewrittenPart
+  readonly released: ReleasedContent
 }
 
 /** What is no longer in the context: the host's "already read" caches must drop it. */
-export interface Released {
+export interface ReleasedContent {
   readonly toolUseIds: readonly string[]
   /** Files whose complete text is no longer shown, and removed memory files. */
   readonly filePaths: readonly string[]
@@ -51,8 +56,8 @@ export interface Candidate {
   readonly dependents: readonly string[]
 }
 
-export interface CandidateQuestion {
-  readonly register: Register
+export interface CandidateInput {
+  readonly register: ToolResultIndex
   /** uuids of pinned records. */
   readonly pins: readonly string[]
   /** Number of newest clearable results that stay. */
@@ -62,55 +67,61 @@ export interface CandidateQuestion {
 }
 
 /** Oldest first. */
-export function candidatesOf({ register, pins, keep, placeholder }: CandidateQuestion): readonly Candidate[] {
+export function findCandidates({ register, pins, keep, placeholder }: CandidateInput): readonly Candidate[] {
   const pinned = new Set(pins)
   const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
-  const old = activeResults(register).slice(0, -keep || undefined)
-  const free = new Map(old.filter((result) => isFree(register, result, pinned)).map((r) => [r.call.id, r]))
+  const old = listClearable(register).slice(0, -keep || undefined)
+  const free = new Map(old.filter((result) => canClear(register, result, pinned)).map((r) => [r.call.id, r]))
   return [...free.values()].flatMap((result): readonly Candidate[] => {
     const { id, inputs } = result.call
     const pointing = register.referringCalls.get(id) ?? []
-    const dependents = pointing.filter((dependent) => resultOf(register, dependent)?.isCleared === false)
+    const dependents = pointing.filter((dependent) => findResult(register, dependent)?.isCleared === false)
     if (dependents.some((dependent) => !free.has(dependent))) return []
-    const isWorth = !result.isCleared && result.tokens >= LEAST_IN_STUBS * placeholderTokens
+    const isWorth = !result.isCleared && result.tokens >= MIN_PLACEHOLDERS * placeholderTokens
     const frees = isWorth ? result.tokens - placeholderTokens : 0
-    const freesInputs = inputs.reduce((sum, { tokens }) => sum + Math.max(0, tokens - INPUT_STUB_TOKENS), 0)
+    const freesInputs = inputs.reduce(
+      (sum, { tokens }) => sum + Math.max(0, tokens - INPUT_PLACEHOLDER_TOKENS),
+      0,
+    )
     const superseded = register.supersession.superseded.get(id)?.why ?? null
     return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
   })
 }
 
 /** A result shorter than this many placeholders is more useful as it is. */
-const LEAST_IN_STUBS = 2
+const MIN_PLACEHOLDERS = 2
 
 /** Estimated tokens of the placeholder of a large input. */
-const INPUT_STUB_TOKENS = 10
+const INPUT_PLACEHOLDER_TOKENS = 10
 
 /** Clearable results that are shown and that the provider has not removed, oldest first. */
-function activeResults({ results, removedByProvider }: Register): readonly ToolResult[] {
+function listClearable({ results, removedByProvider }: ToolResultIndex): readonly ToolResult[] {
   return [...results].filter(
     (result) =>
       result.call.isClearable &&
-      sizeOfItem(result) > 0 &&
+      countShownTokens(result) > 0 &&
       removedByProvider.get(result.call.id) === undefined,
   )
 }
 
 /** Results after the newest response were not seen by the model yet, nor all results of a response still being answered. */
-function isFree(register: Register, result: ToolResult, pinned: ReadonlySet<string>): boolean {
+function canClear(register: ToolResultIndex, result: ToolResult, pinned: ReadonlySet<string>): boolean {
   const isSeen =
     result.place < register.lastResponsePlace && !register.openResponses.includes(result.call.response)
   return isSeen && !pinned.has(result.uuid) && !pinned.has(result.call.uuid)
 }
 
 /** Estimated tokens of clearable content that clearing it removes; the placeholder does not count. */
-export function sizeOfCandidate({ result, frees }: Candidate): number {
+export function countCandidateTokens({ result, frees }: Candidate): number {
   const inputs = result.call.inputs.reduce((sum, { tokens }) => sum + tokens, 0)
   return (frees > 0 ? result.tokens : 0) + inputs
 }
 
 /** Superseded results first if wanted, each group oldest first. */
-export function inOrder(candidates: readonly Candidate[], isSupersededFirst: boolean): readonly Candidate[] {
+export function orderCandidates(
+  candidates: readonly Candidate[],
+  isSupersededFirst: boolean,
+): readonly Candidate[] {
   if (!isSupersededFirst) return candidates
   const superseded = candidates.filter((candidate) => candidate.superseded !== null)
   return [...superseded, ...candidates.filter((candidate) => candidate.superseded === null)]
@@ -122,17 +133,17 @@ export function inOrder(candidates: readonly Candidate[], isSupersededFirst: boo
  * call could be cleared too, the change would begin at the call, so the result before that call is returned.
  * `placeholder`: what would replace it.
  */
-export function firstClearable(
-  register: Register,
+export function findFirstClearable(
+  register: ToolResultIndex,
   pins: readonly string[],
-  placeholder: ToolResultBlock = stubOf(SAMPLE_ID, NO_PATHS),
+  placeholder: ToolResultBlock = createPlaceholder(SAMPLE_CALL_ID, NO_RETRIEVAL),
 ): string | null {
   const { results, firstClearableResult, rules } = register
-  const least = LEAST_IN_STUBS * rules.estimator.block(placeholder)
+  const least = MIN_PLACEHOLDERS * rules.estimator.block(placeholder)
   for (let index = firstClearableResult ?? results.length; index < results.length; index += 1) {
     const result = results.at(index)
     if (result === undefined || !isLong(result, least)) continue
-    if (!pins.includes(result.uuid) && !pins.includes(result.call.uuid)) return edgeAt(results, index)
+    if (!pins.includes(result.uuid) && !pins.includes(result.call.uuid)) return findEdge(results, index)
   }
   return null
 }
@@ -142,7 +153,7 @@ function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean
   return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
 }
 
-function edgeAt(results: Register['results'], index: number): string | null {
+function findEdge(results: ToolResultIndex['results'], index: number): string | null {
   const call = results.at(index)?.call
   if (call === undefined || call.inputs.length === 0) return call?.id ?? null
   let before = index - 1
@@ -152,37 +163,37 @@ function edgeAt(results: Register['results'], index: number): string | null {
 
 // What a clearing removes, in the order of the context.
 
-export interface Chosen {
+export interface ClearSelection {
   readonly results: readonly ToolResult[]
   readonly inputs: readonly (ClearedInput & { readonly result: ToolResult })[]
 }
 
 /** A result that refers to a cleared one is cleared with it, however small it is. */
-export function chosenOf(register: Register, candidates: readonly Candidate[]): Chosen {
+export function toSelection(register: ToolResultIndex, candidates: readonly Candidate[]): ClearSelection {
   const own = candidates.filter(({ frees }) => frees > 0)
   const ids = new Set([...own.map(({ result }) => result.call.id), ...own.flatMap((one) => one.dependents)])
-  const results = [...ids].flatMap((id) => resultOf(register, id) ?? [])
+  const results = [...ids].flatMap((id) => findResult(register, id) ?? [])
   const inputs = candidates.flatMap(({ result }) =>
     result.call.inputs.map(({ field }) => ({ toolUseId: result.call.id, field, result })),
   )
   return {
-    results: results.toSorted(inView),
-    inputs: inputs.toSorted((one, other) => inView(one.result, other.result)),
+    results: results.toSorted(comparePlaces),
+    inputs: inputs.toSorted((one, other) => comparePlaces(one.result, other.result)),
   }
 }
 
-function inView(one: ToolResult, other: ToolResult): number {
+function comparePlaces(one: ToolResult, other: ToolResult): number {
   return one.place - other.place || one.call.place - other.call.place
 }
 
 /** Estimated tokens. */
-export function freedBy(candidates: readonly Candidate[]): number {
+export function countFreedTokens(candidates: readonly Candidate[]): number {
   return candidates.reduce((sum, { frees, freesInputs }) => sum + frees + freesInputs, 0)
 }
 
 /** The first change, and the index of its response. Calls precede the results of their response. */
-export function firstChange({ results, inputs }: Chosen): {
-  readonly change: FirstChange
+export function findFirstChange({ results, inputs }: ClearSelection): {
+  readonly change: FirstRewrittenPart
   readonly response: number
 } {
   const changes = [
@@ -196,7 +207,11 @@ export function firstChange({ results, inputs }: Chosen): {
 }
 
 /** A file counts as known while a complete read or a whole write of it is shown. */
-export function releasedBy(register: Register, chosen: Chosen, memories: readonly Memory[]): Released {
+export function findReleased(
+  register: ToolResultIndex,
+  chosen: ClearSelection,
+  memories: readonly MemoryFile[],
+): ReleasedContent {
   const gone = new Set(chosen.results.map(({ call }) => call.id))
   const shorn = new Set(chosen.inputs.map(({ toolUseId }) => toolUseId))
   const touched = [...chosen.results, ...chosen.inputs.map(({ result }) => result)]
@@ -204,7 +219,7 @@ export function releasedBy(register: Register, chosen: Chosen, memories: readonl
   const shown = new Set<string>()
   for (const result of paths.size === 0 ? [] : register.results) {
     const { path, id } = result.call
-    if (path !== null && paths.has(path) && showsFile(register, result) && !gone.has(id) && !shorn.has(id))
+    if (path !== null && paths.has(path) && isFileShown(register, result) && !gone.has(id) && !shorn.has(id))
       shown.add(path)
   }
   const files = [...paths].filter((path) => !shown.has(path))
@@ -212,8 +227,8 @@ export function releasedBy(register: Register, chosen: Chosen, memories: readonl
 }
 
 /** The result, with its call, shows the whole text of a file. */
-export function showsFile(
-  { removedByProvider }: Register,
+export function isFileShown(
+  { removedByProvider }: ToolResultIndex,
   { call, isError, isComplete, isCleared }: ToolResult,
 ): boolean {
   const isFile = call.kind === 'write' || (call.kind === 'read' && call.range === null)
@@ -221,7 +236,10 @@ export function showsFile(
 }
 
 /** Memory files in the context that are out of date: attached again later, or overwritten since. Oldest first, no pinned ones. */
-export function staleMemories({ memories, results }: Register, pins: readonly string[]): readonly Memory[] {
+export function findStaleMemories(
+  { memories, results }: ToolResultIndex,
+  pins: readonly string[],
+): readonly MemoryFile[] {
   if (memories.length === 0) return []
   const newest = new Map([...memories].map(({ path, place }) => [path, place]))
   for (const { call, place, isError } of results) {
@@ -236,7 +254,7 @@ export function staleMemories({ memories, results }: Register, pins: readonly st
 // The placeholder: that a result was cleared, and how the model can read its text.
 
 /** The tool's usual name; a host with another tool of this name chooses another. */
-export const HISTORY_TOOL = 'history'
+export const HISTORY_TOOL_NAME = 'history'
 
 /** How the model can read what is no longer in the context. Name only what it can really read. */
 export interface RetrievalPaths {
@@ -246,21 +264,21 @@ export interface RetrievalPaths {
   readonly transcript: string | null
 }
 
-export const NO_PATHS: RetrievalPaths = { historyTool: null, transcript: null }
+export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
 
 /** The second line of a placeholder. `id`: of a record, a tool call or a blob. Null if the model cannot read the text. */
-export function howToGet(id: string, paths: RetrievalPaths): string | null {
+export function retrievalHint(id: string, paths: RetrievalPaths): string | null {
   if (paths.historyTool !== null)
     return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
   return paths.transcript === null ? null : `To read it, look for ${id} in ${paths.transcript}.`
 }
 
 /** A result as it is shown once cleared. */
-export function stubOf(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
-  const note = howToGet(toolUseId, paths)
-  const content = note === null ? CLEARED_TEXT : `${CLEARED_TEXT}\n${note}`
+export function createPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
+  const note = retrievalHint(toolUseId, paths)
+  const content = note === null ? CLEARED_RESULT_TEXT : `${CLEARED_RESULT_TEXT}\n${note}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }
 }
 
 /** As long as the ids of providers: for estimating the size of a placeholder. */
-export const SAMPLE_ID = 'toolu_000000000000000000000000'
+export const SAMPLE_CALL_ID = 'toolu_000000000000000000000000'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
 import type { JsonObject } from '../log/json.ts'
 import { createPolicy } from '../policy/create-policy.ts'
-import { clearableTools } from './tool-result-index.ts'
+import { createClearableCheck } from './tool-result-index.ts'
 
 type Told = readonly [tool: string, input: JsonObject, content?: string, isError?: boolean]
 
@@ -63,7 +63,7 @@ describe('superseded', () => {
 
 describe('clearable tools', () => {
   const host = { clearable: ['Ours', 'TodoWrite'], readOnly: ['mcp__docs__find', 'Other'] }
-  const isClearable = clearableTools(createPolicy({}).clear, host)
+  const isClearable = createClearableCheck(createPolicy({}).clear, host)
 
   it.each<readonly [string, boolean]>([
     ...['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch', 'Edit', 'Write'].map(
@@ -82,7 +82,7 @@ describe('clearable tools', () => {
   })
 
   it('leaves MCP tools alone where policy says never', () => {
-    const never = clearableTools(createPolicy({ clear: { mcp: 'never' } }).clear, host)
+    const never = createClearableCheck(createPolicy({ clear: { mcp: 'never' } }).clear, host)
     expect(never('mcp__docs__find')).toBe(false)
   })
 })

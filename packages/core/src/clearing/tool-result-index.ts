@@ -1,39 +1,39 @@
 /** Index of every tool call and result in the context, with what clearing needs to know of each. Plain, persistent data. */
 
-import type { Entry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
-import { List, Trie } from '../log/persistent-collections.ts'
-import { isUnchangedNotice, type LargeInput, resultText, type ToolCallFacts } from '../log/tool-calls.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
+import { isUnchangedNotice, type LargeInput, readResultText, type ToolCallFacts } from '../log/tool-calls.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
-export interface Register {
-  readonly rules: RegisterRules
+export interface ToolResultIndex {
+  readonly rules: IndexRules
   /** The entries of the context that are indexed. */
-  readonly entries: List<Entry>
-  readonly calls: List<ToolCall>
+  readonly entries: AppendList<ContextEntry>
+  readonly calls: AppendList<ToolCall>
   /** By id of a call: its index in `calls`, and that of its result in `results`. */
-  readonly callPlaces: Trie<number>
-  readonly results: List<ToolResult>
-  readonly resultPlaces: Trie<number>
+  readonly callPlaces: PersistentMap<number>
+  readonly results: AppendList<ToolResult>
+  readonly resultPlaces: PersistentMap<number>
   /** Index in `results` of the first that is clearable and shown; null if none is. */
   readonly firstClearableResult: number | null
   /** In the order in which they began. */
-  readonly responses: List<Response>
+  readonly responses: AppendList<IndexedResponse>
   readonly supersession: Supersession
   /** By path: the id of the newest complete read, which a later "unchanged" refers to. */
-  readonly newestReadByPath: Trie<string>
+  readonly newestReadByPath: PersistentMap<string>
   /** By id of a call: the calls whose results refer to its text. */
-  readonly referringCalls: Trie<readonly string[]>
-  readonly memories: List<Memory>
+  readonly referringCalls: PersistentMap<readonly string[]>
+  readonly memories: AppendList<MemoryFile>
   /** Deletions from the provider's cache in force. */
-  readonly deletions: readonly Deletion[]
+  readonly deletions: readonly CacheDeletion[]
   /** Results that the provider has removed although the context still shows them, and by which mode. */
-  readonly removedByProvider: Trie<'cached' | 'native'>
+  readonly removedByProvider: PersistentMap<'cached' | 'native'>
   /** Index in `calls` after the last that the provider cleared, and the tokens it reported as freed. */
   readonly native: { readonly cut: number; readonly tokens: number } | null
   /** Ids of responses with thinking, in order, and how many of the first the provider sends without it. */
-  readonly thinkingResponses: List<string>
+  readonly thinkingResponses: AppendList<string>
   readonly clearedThinkingCount: number | null
   /** Clearable results, with their large inputs, that are shown and not removed by the provider. */
   readonly clearable: ResultTally
@@ -61,24 +61,24 @@ export interface ResultTally {
 
 export const NO_RESULTS: ResultTally = { count: 0, tokens: 0 }
 
-export function emptyRegister(rules: RegisterRules): Register {
+export function createToolResultIndex(rules: IndexRules): ToolResultIndex {
   return {
     rules,
-    entries: List.of(),
-    calls: List.of(),
-    callPlaces: Trie.empty(),
-    results: List.of(),
-    resultPlaces: Trie.empty(),
+    entries: AppendList.of(),
+    calls: AppendList.of(),
+    callPlaces: PersistentMap.empty(),
+    results: AppendList.of(),
+    resultPlaces: PersistentMap.empty(),
     firstClearableResult: null,
-    responses: List.of(),
-    supersession: { superseded: Trie.empty(), open: Trie.empty() },
-    newestReadByPath: Trie.empty(),
-    referringCalls: Trie.empty(),
-    memories: List.of(),
+    responses: AppendList.of(),
+    supersession: { superseded: PersistentMap.empty(), open: PersistentMap.empty() },
+    newestReadByPath: PersistentMap.empty(),
+    referringCalls: PersistentMap.empty(),
+    memories: AppendList.of(),
     deletions: [],
-    removedByProvider: Trie.empty(),
+    removedByProvider: PersistentMap.empty(),
     native: null,
-    thinkingResponses: List.of(),
+    thinkingResponses: AppendList.of(),
     clearedThinkingCount: null,
     clearable: NO_RESULTS,
     clearableSinceLast: NO_RESULTS,
@@ -92,20 +92,20 @@ export function emptyRegister(rules: RegisterRules): Register {
 }
 
 /** The result of the call with this id. */
-export function resultOf({ results, resultPlaces }: Register, id: string): ToolResult | undefined {
+export function findResult({ results, resultPlaces }: ToolResultIndex, id: string): ToolResult | undefined {
   const place = resultPlaces.get(id)
   return place === undefined ? undefined : results.at(place)
 }
 
 /** Estimated tokens of a result and of the large inputs of its call, as far as they are shown. */
-export function sizeOfItem({ tokens, isCleared, call }: ToolResult): number {
+export function countShownTokens({ tokens, isCleared, call }: ToolResult): number {
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
 
 /** What clearing keeps of `describeToolCall`. */
-type CallFile = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
+type CallTarget = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 
-export interface ToolCall extends CallFile {
+export interface ToolCall extends CallTarget {
   readonly id: string
   readonly tool: string
   /** The record that holds the call, and its index in the context. */
@@ -137,13 +137,13 @@ export interface ToolResult {
   readonly refersTo: string | null
 }
 
-export interface Response {
+export interface IndexedResponse {
   readonly id: string
   readonly place: number
 }
 
 /** A `nested_memory` attachment that is still shown. */
-export interface Memory {
+export interface MemoryFile {
   readonly path: string
   readonly uuid: string
   readonly place: number
@@ -151,7 +151,7 @@ export interface Memory {
 }
 
 /** Deletions from the provider's cached prefix, repeated at the same position in every request. */
-export interface Deletion {
+export interface CacheDeletion {
   readonly boundary: string
   readonly anchorUuid: string
   readonly ids: readonly string[]
@@ -162,9 +162,9 @@ export interface Deletion {
 /** Results superseded by a later call: a file read again or overwritten, a command repeated, a failed call that succeeded. */
 export interface Supersession {
   /** By id of the superseded call. */
-  readonly superseded: Trie<Superseded>
+  readonly superseded: PersistentMap<Superseded>
   /** Calls that a later one may still supersede, by each key that would do so. */
-  readonly open: Trie<List<AnsweredCall>>
+  readonly open: PersistentMap<AppendList<AnsweredCall>>
 }
 
 export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
@@ -175,11 +175,11 @@ interface Superseded {
   readonly why: SupersedeReason
 }
 
-export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallFile> &
+export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
   Pick<ToolResult, 'isError' | 'isComplete'>
 
 /** What calls and results are classified by. Create it once per session: the index keeps it. */
-export interface RegisterRules {
+export interface IndexRules {
   readonly estimator: Estimator
   readonly isClearable: (tool: string) => boolean
   /** Tools that write files, whatever their input looks like. */
@@ -192,7 +192,7 @@ export interface RegisterRules {
   readonly isWhole: (block: ToolResultBlock) => boolean
 }
 
-export interface RulesQuestion {
+export interface IndexRulesOptions {
   readonly estimator: Estimator
   readonly policy: ClearPolicy
   /** Tokens from which an input is large, scaled to the window. */
@@ -202,14 +202,14 @@ export interface RulesQuestion {
   readonly isWhole?: (block: ToolResultBlock) => boolean
 }
 
-export function registerRules(question: RulesQuestion): RegisterRules {
+export function createIndexRules(question: IndexRulesOptions): IndexRules {
   const { estimator, policy, host, largeInput } = question
   return {
     estimator,
-    isClearable: clearableTools(policy, host),
+    isClearable: createClearableCheck(policy, host),
     writeTools: policy.writeTools,
     largeInput: policy.inputs ? largeInput : Number.POSITIVE_INFINITY,
-    isUnchanged: question.isUnchanged ?? (({ content }) => isUnchangedNotice(resultText(content))),
+    isUnchanged: question.isUnchanged ?? (({ content }) => isUnchangedNotice(readResultText(content))),
     isWhole: question.isWhole ?? (() => true),
   }
 }
@@ -245,19 +245,19 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
 ])
 
 /** Whether results of a tool can be obtained again; nothing else is ever cleared. Answers are kept, one per name. */
-export function clearableTools(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
+export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
   const readOnly = new Set(policy.mcp === 'read-only' ? (host.readOnly ?? []) : [])
   const known = new Map<string, boolean>()
   return (tool) => {
     const isReadOnlyMcp = tool.startsWith('mcp__') && readOnly.has(tool)
-    const answer = known.get(tool) ?? (!isNever(tool) && (listed.has(tool) || isReadOnlyMcp))
+    const answer = known.get(tool) ?? (!isNeverClearable(tool) && (listed.has(tool) || isReadOnlyMcp))
     known.set(tool, answer)
     return answer
   }
 }
 
 /** However the name is spelt: `TodoWrite`, `todo_write`. Listing such a tool in the policy changes nothing. */
-function isNever(tool: string): boolean {
+function isNeverClearable(tool: string): boolean {
   return NEVER_CLEARABLE.has(tool.toLowerCase().replace(/[^a-z]/g, ''))
 }

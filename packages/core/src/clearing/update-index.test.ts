@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, text } from '../../test/clear/situation.ts'
 import { proposeBudget } from './propose-clearing.ts'
-import { candidatesOf, firstClearable, NO_PATHS, stubOf } from './select-results.ts'
-import { emptyRegister } from './tool-result-index.ts'
-import { advanceRegister } from './update-index.ts'
+import { createPlaceholder, findCandidates, findFirstClearable, NO_RETRIEVAL } from './select-results.ts'
+import { createToolResultIndex } from './tool-result-index.ts'
+import { updateIndex } from './update-index.ts'
 
 describe('the register', () => {
   it('holds what a clearing must know of each call and result', () => {
@@ -43,7 +43,7 @@ describe('the register', () => {
     situation.reads(3, 100)
     const one = situation.register
     const [id] = situation.reads(1, 100)
-    const two = advanceRegister(one, situation.builder.view)
+    const two = updateIndex(one, situation.builder.view)
     expect(two.results.at(0)).toBe(one.results.at(0))
     expect(two.results.length).toBe(4)
     situation.say()
@@ -54,7 +54,7 @@ describe('the register', () => {
       compactedToolIds: [id ?? ''],
       clearedAttachmentUUIDs: [],
     })
-    const three = advanceRegister(two, situation.builder.view)
+    const three = updateIndex(two, situation.builder.view)
     expect(three).toEqual(situation.register)
     expect([three.clearable, three.clearableSinceLast]).toEqual([
       { count: 3, tokens: 300 },
@@ -84,8 +84,8 @@ describe('the register', () => {
       builder.assistant('m', [{ type: 'tool_use', id, name: 'Read', input: { file_path: id } }])
       builder.result(id, text(100))
     }
-    const placeholder = stubOf('c', NO_PATHS)
-    const free = () => candidatesOf({ register: situation.register, pins: [], keep: 0, placeholder }).length
+    const placeholder = createPlaceholder('c', NO_RETRIEVAL)
+    const free = () => findCandidates({ register: situation.register, pins: [], keep: 0, placeholder }).length
     expect([situation.register.results.length, situation.register.responses.length, free()]).toEqual([
       2, 1, 0,
     ])
@@ -116,11 +116,11 @@ describe('the register', () => {
     situation.call('TodoWrite', {}, text(10))
     const [first, second] = situation.reads(2, 100)
     const uuid = situation.register.results.at(1)?.uuid ?? ''
-    expect([firstClearable(situation.register, []), firstClearable(situation.register, [uuid])]).toEqual([
-      first,
-      second,
-    ])
-    expect(firstClearable(emptyRegister(situation.rules), [])).toBeNull()
+    expect([
+      findFirstClearable(situation.register, []),
+      findFirstClearable(situation.register, [uuid]),
+    ]).toEqual([first, second])
+    expect(findFirstClearable(createToolResultIndex(situation.rules), [])).toBeNull()
     // What is too short to be cleared does not hold it back, and what the provider deleted is still there.
     const tiny = new Situation()
     tiny.reads(3, 5)
@@ -134,11 +134,11 @@ describe('the register', () => {
       compactedToolIds: [long ?? ''],
       clearedAttachmentUUIDs: [],
     })
-    expect(firstClearable(tiny.register, [])).toBe(long)
+    expect(findFirstClearable(tiny.register, [])).toBe(long)
     const writing = new Situation()
     const todo = writing.call('TodoWrite', {}, text(10))
     const write = writing.call('Write', { file_path: '/a', content: text(2_000) }, 'ok')
-    expect(firstClearable(writing.register, [])).toBe(todo)
+    expect(findFirstClearable(writing.register, [])).toBe(todo)
     expect(write).not.toBe(todo)
   })
 })

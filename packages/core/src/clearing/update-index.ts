@@ -3,60 +3,63 @@
  * rewritten the index is built anew.
  */
 
-import type { View } from '../context/context-view.ts'
-import type { Entry } from '../context/entry.ts'
-import { entryEndsTurn, isShown } from '../context/entry.ts'
+import type { ContextView } from '../context/context-view.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { isTurnEnd, isVisibleToModel } from '../context/entry.ts'
 import {
-  blocksOf,
   isThinking,
   isToolResult,
   isToolUse,
   type ToolResultBlock,
   type ToolUseBlock,
+  toBlocks,
 } from '../log/block.ts'
-import { List, Trie } from '../log/persistent-collections.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
   CACHE_EDITS_DROPPED,
-  isClearedRemotely,
+  isClearedByProvider,
   isMicrocompactBoundary,
   type MicrocompactMetadata,
   type SystemRecord,
   type UserRecord,
 } from '../log/record.ts'
-import { describeToolCall, largeInputs } from '../log/tool-calls.ts'
-import { countOf } from '../tokens/usage.ts'
+import { describeToolCall, findLargeInputs } from '../log/tool-calls.ts'
+import { toCount } from '../tokens/usage.ts'
 import {
   type AnsweredCall,
-  emptyRegister,
+  countShownTokens,
+  createToolResultIndex,
+  findResult,
   NO_RESULTS,
-  type Register,
   type ResultTally,
-  resultOf,
   type SupersedeReason,
   type Supersession,
-  sizeOfItem,
   type ToolCall,
   type ToolResult,
+  type ToolResultIndex,
 } from './tool-result-index.ts'
 
 /** The index of `view`, given that of an earlier state of it. */
-export function advanceRegister(register: Register, { entries }: Pick<View, 'entries'>): Register {
-  let next = entries.extends(register.entries) ? register : emptyRegister(register.rules)
+export function updateIndex(
+  register: ToolResultIndex,
+  { entries }: Pick<ContextView, 'entries'>,
+): ToolResultIndex {
+  let next = entries.extends(register.entries) ? register : createToolResultIndex(register.rules)
   for (let place = next.entries.length; place < entries.length; place += 1) {
     const entry = entries.at(place)
     if (entry === undefined) continue
     next = withEntry(next, entry, place)
-    if (entryEndsTurn(entry)) next = { ...next, lastPromptPlace: place }
+    if (isTurnEnd(entry)) next = { ...next, lastPromptPlace: place }
   }
   return { ...next, entries }
 }
 
-function withEntry(register: Register, entry: Entry, place: number): Register {
+function withEntry(register: ToolResultIndex, entry: ContextEntry, place: number): ToolResultIndex {
   const { record } = entry
   if (record.type === 'system') return withNotice(register, record)
-  if (!isShown(entry)) return register
+  if (!isVisibleToModel(entry)) return register
   if (record.type === 'assistant') return withCalls(register, { entry, record, place })
   if (record.type === 'user') return withResults(register, { entry, record, place })
   return record.type === 'attachment' ? withAttachment(register, record, place) : register
@@ -64,35 +67,35 @@ function withEntry(register: Register, entry: Entry, place: number): Register {
 
 /** An entry whose record is of one type, and its index in the context. */
 interface Placed<R> {
-  readonly entry: Entry
+  readonly entry: ContextEntry
   readonly record: R
   readonly place: number
 }
 
 // Responses and their calls.
 
-function withCalls(register: Register, placed: Placed<AssistantRecord>): Register {
+function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): ToolResultIndex {
   const { entry, record, place } = placed
   const { id, content } = record.message
   let next = withResponse(register, id, place)
-  const thinks = entry.cleared?.thinking !== true && blocksOf(content).some(isThinking)
+  const thinks = entry.cleared?.thinking !== true && toBlocks(content).some(isThinking)
   if (thinks && next.thinkingResponses.last !== id)
     next = { ...next, thinkingResponses: next.thinkingResponses.push(id) }
-  for (const block of blocksOf(content)) {
+  for (const block of toBlocks(content)) {
     // Of two calls with the same id the first counts: flattening leaves the second out.
     if (!isToolUse(block) || next.callPlaces.get(block.id) !== undefined) continue
-    const call = callFrom(next, block, placed)
+    const call = toCall(next, block, placed)
     next = {
       ...next,
       calls: next.calls.push(call),
-      callPlaces: next.callPlaces.add(call.id, next.calls.length),
+      callPlaces: next.callPlaces.setIfAbsent(call.id, next.calls.length),
     }
   }
   return { ...next, lastResponsePlace: place }
 }
 
 /** Records of one response share its id, also those that follow some of its results. */
-function withResponse(register: Register, id: string, place: number): Register {
+function withResponse(register: ToolResultIndex, id: string, place: number): ToolResultIndex {
   const { responses, openResponses, hasUserEntry } = register
   if (openResponses.some((index) => responses.at(index)?.id === id)) return register
   const index = responses.length
@@ -105,8 +108,8 @@ function withResponse(register: Register, id: string, place: number): Register {
   }
 }
 
-function callFrom(
-  { rules, openResponses }: Register,
+function toCall(
+  { rules, openResponses }: ToolResultIndex,
   block: ToolUseBlock,
   { entry, record, place }: Placed<AssistantRecord>,
 ): ToolCall {
@@ -114,7 +117,7 @@ function callFrom(
   const isClearable = rules.isClearable(tool)
   const { kind, path, range } = describeToolCall(tool, block.input, rules)
   const isWrite = kind === 'write' || kind === 'edit' || rules.writeTools.includes(tool)
-  const inputs = isClearable && isWrite ? largeInputs(block, rules.largeInput, rules.estimator.text) : []
+  const inputs = isClearable && isWrite ? findLargeInputs(block, rules.largeInput, rules.estimator.text) : []
   const isGone = (field: string): boolean =>
     entry.cleared?.inputs.some((input) => input.toolUseId === block.id && input.field === field) === true
   return {
@@ -134,37 +137,41 @@ function callFrom(
 
 // User entries: results, text and attached memory files.
 
-function withResults(register: Register, placed: Placed<UserRecord>): Register {
+function withResults(register: ToolResultIndex, placed: Placed<UserRecord>): ToolResultIndex {
   const { uuid, message } = placed.record
   let next = register
-  for (const block of blocksOf(message.content))
+  for (const block of toBlocks(message.content))
     if (isToolResult(block)) next = withResult(next, block, placed)
   return { ...next, hasUserEntry: true, lastUserUuid: message.role === 'user' ? uuid : next.lastUserUuid }
 }
 
 /** A late or repeated result is not shown, and one without a call cannot be judged: all three are left out. */
-function withResult(register: Register, block: ToolResultBlock, placed: Placed<UserRecord>): Register {
+function withResult(
+  register: ToolResultIndex,
+  block: ToolResultBlock,
+  placed: Placed<UserRecord>,
+): ToolResultIndex {
   const index = register.callPlaces.get(block.tool_use_id)
   const call = index === undefined ? undefined : register.calls.at(index)
   const isLate = call === undefined || !register.openResponses.includes(call.response)
   if (isLate || register.resultPlaces.get(call.id) !== undefined) return register
-  const result = resultFrom(register, block, call, placed)
+  const result = toResult(register, block, call, placed)
   const next = {
     ...register,
     results: register.results.push(result),
-    resultPlaces: register.resultPlaces.add(call.id, register.results.length),
+    resultPlaces: register.resultPlaces.setIfAbsent(call.id, register.results.length),
   }
-  return call.isClearable ? withMeaning(withSize(next, result), result) : next
+  return call.isClearable ? withReferences(withSize(next, result), result) : next
 }
 
-function resultFrom(
-  { rules, newestReadByPath }: Register,
+function toResult(
+  { rules, newestReadByPath }: ToolResultIndex,
   block: ToolResultBlock,
   call: ToolCall,
   { entry, record, place }: Placed<UserRecord>,
 ): ToolResult {
   const isUnchanged = call.isClearable && rules.isUnchanged(block)
-  const blob = blobOf(record, call.id)
+  const blob = findBlob(record, call.id)
   return {
     call,
     uuid: record.uuid,
@@ -179,25 +186,28 @@ function resultFrom(
 }
 
 /** Logs of other programs may hold anything in this field. */
-function blobOf({ spilled }: UserRecord, id: string): string | null {
+function findBlob({ spilled }: UserRecord, id: string): string | null {
   const found = Array.isArray(spilled) ? spilled.find((each) => each?.toolUseId === id) : undefined
   return typeof found?.blob === 'string' ? found.blob : null
 }
 
-function withSize(register: Register, result: ToolResult): Register {
-  const tokens = sizeOfItem(result)
+function withSize(register: ToolResultIndex, result: ToolResult): ToolResultIndex {
+  const tokens = countShownTokens(result)
   if (tokens === 0) return register
   const one = { count: 1, tokens }
   return {
     ...register,
-    clearable: plus(register.clearable, one),
-    clearableSinceLast: plus(register.clearableSinceLast, one),
+    clearable: addTally(register.clearable, one),
+    clearableSinceLast: addTally(register.clearableSinceLast, one),
     firstClearableResult: register.firstClearableResult ?? register.results.length - 1,
   }
 }
 
 /** What the result means for earlier ones. */
-function withMeaning(register: Register, { call, isError, isComplete, refersTo }: ToolResult): Register {
+function withReferences(
+  register: ToolResultIndex,
+  { call, isError, isComplete, refersTo }: ToolResult,
+): ToolResultIndex {
   const { id, path } = call
   const isRead = isComplete && !isError && call.range === null && call.kind !== 'edit'
   const { newestReadByPath, referringCalls } = register
@@ -212,7 +222,11 @@ function withMeaning(register: Register, { call, isError, isComplete, refersTo }
   }
 }
 
-function withAttachment(register: Register, { attachment, uuid }: AttachmentRecord, place: number): Register {
+function withAttachment(
+  register: ToolResultIndex,
+  { attachment, uuid }: AttachmentRecord,
+  place: number,
+): ToolResultIndex {
   const next = { ...register, hasUserEntry: true }
   const { type, path } = attachment
   if (type !== 'nested_memory' || typeof path !== 'string') return next
@@ -223,62 +237,69 @@ function withAttachment(register: Register, { attachment, uuid }: AttachmentReco
 // Superseded results: a file read again in full or overwritten, a command repeated, a failed call that succeeded. Only a
 // newer result that is complete and no error supersedes.
 
-const NO_CALLS: List<AnsweredCall> = List.of()
+const NO_CALLS: AppendList<AnsweredCall> = AppendList.of()
 
 function supersede(state: Supersession, newer: AnsweredCall): Supersession {
   let { superseded, open } = state
   if (newer.isComplete && !newer.isError) {
-    for (const key of closedBy(newer)) {
+    for (const key of listClosedKeys(newer)) {
       const older = open.get(key)
       if (older === undefined || older.length === 0) continue
       for (const call of older) {
         if (superseded.has(call.id)) continue
-        superseded = superseded.set(call.id, { by: newer.id, why: reasonFor(call, newer) })
+        superseded = superseded.set(call.id, { by: newer.id, why: findReason(call, newer) })
       }
       open = open.set(key, NO_CALLS)
     }
   }
-  for (const key of keysOf(newer)) open = open.set(key, (open.get(key) ?? NO_CALLS).push(newer))
+  for (const key of listKeys(newer)) open = open.set(key, (open.get(key) ?? NO_CALLS).push(newer))
   return { superseded, open }
 }
 
-function reasonFor(older: AnsweredCall, newer: AnsweredCall): SupersedeReason {
+function findReason(older: AnsweredCall, newer: AnsweredCall): SupersedeReason {
   if (older.isError) return 'made-good'
   if (newer.kind === 'write') return 'overwritten'
   return newer.kind === 'read' ? 'read-again' : 'repeated'
 }
 
-const key = (...parts: readonly string[]): string => parts.join('\n')
+const joinKey = (...parts: readonly string[]): string => parts.join('\n')
 
 /** The keys under which a later call may supersede this one. */
-function keysOf({ kind, path, range, repeatKey, isError }: AnsweredCall): readonly string[] {
-  if (path === null) return [key('same', repeatKey)]
+function listKeys({ kind, path, range, repeatKey, isError }: AnsweredCall): readonly string[] {
+  if (path === null) return [joinKey('same', repeatKey)]
   const act = kind === 'read' ? 'read' : 'edit'
-  const failed = isError ? [key('failed', act, path)] : []
-  return [key(act, path), ...(range === null ? [] : [key('range', path, range)]), ...failed]
+  const failed = isError ? [joinKey('failed', act, path)] : []
+  return [joinKey(act, path), ...(range === null ? [] : [joinKey('range', path, range)]), ...failed]
 }
 
 /** The keys that this call supersedes. An edit leaves earlier reads valid: the rest of the file is unchanged. */
-function closedBy({ kind, path, range, repeatKey }: AnsweredCall): readonly string[] {
-  if (path === null) return [key('same', repeatKey)]
-  if (kind === 'write') return [key('read', path), key('edit', path)]
-  if (kind === 'edit') return [key('failed', 'edit', path)]
-  return [range === null ? key('read', path) : key('range', path, range), key('failed', 'read', path)]
+function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonly string[] {
+  if (path === null) return [joinKey('same', repeatKey)]
+  if (kind === 'write') return [joinKey('read', path), joinKey('edit', path)]
+  if (kind === 'edit') return [joinKey('failed', 'edit', path)]
+  return [
+    range === null ? joinKey('read', path) : joinKey('range', path, range),
+    joinKey('failed', 'read', path),
+  ]
 }
 
 // Earlier clearings in the log, and what the provider was asked to remove.
 
-function withNotice(register: Register, record: SystemRecord): Register {
+function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
   if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata: metadata } = record
   const cleared = { ...register, clearableSinceLast: NO_RESULTS }
-  return isClearedRemotely(metadata) ? withRemoved(cleared, record.uuid, metadata) : cleared
+  return isClearedByProvider(metadata) ? withRemoved(cleared, record.uuid, metadata) : cleared
 }
 
-function withRemoved(register: Register, boundary: string, metadata: MicrocompactMetadata): Register {
+function withRemoved(
+  register: ToolResultIndex,
+  boundary: string,
+  metadata: MicrocompactMetadata,
+): ToolResultIndex {
   const way = metadata.way === 'native' ? 'native' : 'cached'
-  const ids = idsIn(metadata.compactedToolIds).filter(
+  const ids = toIds(metadata.compactedToolIds).filter(
     (id) => register.removedByProvider.get(id) === undefined,
   )
   let { removedByProvider } = register
@@ -286,9 +307,9 @@ function withRemoved(register: Register, boundary: string, metadata: Microcompac
   const next = {
     ...register,
     removedByProvider,
-    clearable: plus(register.clearable, sumOf(register, ids), -1),
+    clearable: addTally(register.clearable, tallyResults(register, ids), -1),
   }
-  if (way === 'native') return withNative(next, ids, metadata)
+  if (way === 'native') return withProviderCut(next, ids, metadata)
   const { anchorUuid } = metadata
   const { lastResponsePlace, deletions } = register
   return typeof anchorUuid === 'string' && ids.length > 0
@@ -297,28 +318,32 @@ function withRemoved(register: Register, boundary: string, metadata: Microcompac
 }
 
 /** The provider applies its edits anew to every request: what it left out so far must stay left out. */
-function withNative(register: Register, ids: readonly string[], metadata: MicrocompactMetadata): Register {
+function withProviderCut(
+  register: ToolResultIndex,
+  ids: readonly string[],
+  metadata: MicrocompactMetadata,
+): ToolResultIndex {
   const last = Math.max(-1, ...ids.map((id) => register.callPlaces.get(id) ?? -1))
-  const cleared = new Set(idsIn(metadata.clearedThinking))
+  const cleared = new Set(toIds(metadata.clearedThinking))
   const lost = [...register.thinkingResponses].findLastIndex((id) => cleared.has(id))
   const { native } = register
   return {
     ...register,
     native: {
       cut: Math.max(last + 1, native?.cut ?? 0),
-      tokens: (native?.tokens ?? 0) + countOf(metadata.tokensSaved),
+      tokens: (native?.tokens ?? 0) + toCount(metadata.tokensSaved),
     },
     clearedThinkingCount: lost === -1 ? register.clearedThinkingCount : lost + 1,
   }
 }
 
 /** The cache has expired: the deleted text is in the request again. */
-function withoutDeletions(register: Register): Register {
-  const back = sumOf(
+function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
+  const back = tallyResults(
     register,
     register.deletions.flatMap(({ ids }) => ids),
   )
-  let removedByProvider = Trie.empty<'cached' | 'native'>()
+  let removedByProvider = PersistentMap.empty<'cached' | 'native'>()
   for (const [id, way] of register.removedByProvider)
     if (way === 'native') removedByProvider = removedByProvider.set(id, way)
   const { clearable, clearableSinceLast } = register
@@ -326,24 +351,24 @@ function withoutDeletions(register: Register): Register {
     ...register,
     removedByProvider,
     deletions: [],
-    clearable: plus(clearable, back),
-    clearableSinceLast: plus(clearableSinceLast, back),
+    clearable: addTally(clearable, back),
+    clearableSinceLast: addTally(clearableSinceLast, back),
   }
 }
 
-function sumOf(register: Register, ids: readonly string[]): ResultTally {
+function tallyResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
   return ids.reduce((sum, id) => {
-    const result = resultOf(register, id)
-    const tokens = result?.call.isClearable === true ? sizeOfItem(result) : 0
-    return tokens === 0 ? sum : plus(sum, { count: 1, tokens })
+    const result = findResult(register, id)
+    const tokens = result?.call.isClearable === true ? countShownTokens(result) : 0
+    return tokens === 0 ? sum : addTally(sum, { count: 1, tokens })
   }, NO_RESULTS)
 }
 
-function plus(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
+function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {
   return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
 
 /** Logs of other programs may hold anything in this field. */
-function idsIn(list: unknown): readonly string[] {
+function toIds(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((id): id is string => typeof id === 'string') : []
 }

@@ -1,16 +1,16 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { registerRules } from '../clearing/tool-result-index.ts'
-import { List } from '../log/persistent-collections.ts'
+import { createIndexRules } from '../clearing/tool-result-index.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator, fixedRule } from '../tokens/estimator.ts'
-import { releasedBy } from './commit.ts'
+import { createEstimator, createFixedWeights } from '../tokens/estimator.ts'
+import { findReleasedContent } from './commit.ts'
 
 describe('what left the view', () => {
   it('is what no kept message shows', () => {
     const { estimate, clear } = DEFAULT_POLICY
-    const estimator = createEstimator(fixedRule(estimate))
-    const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
+    const estimator = createEstimator(createFixedWeights(estimate))
+    const rules = createIndexRules({ estimator, policy: clear, largeInput: 1_000 })
     const builder = new SessionBuilder('told')
     builder.user('go')
     for (const [id, path] of [
@@ -22,7 +22,7 @@ describe('what left the view', () => {
       builder.result(id, 'text')
     }
     const { entries } = builder.view
-    expect(releasedBy(entries, List.of(entries.toArray(5)), rules)).toEqual({
+    expect(findReleasedContent(entries, AppendList.of(entries.toArray(5)), rules)).toEqual({
       toolUseIds: ['c1', 'c2'],
       filePaths: ['/b'],
     })
@@ -30,8 +30,8 @@ describe('what left the view', () => {
 
   it('is a file of which only a part is still shown', () => {
     const { estimate, clear } = DEFAULT_POLICY
-    const estimator = createEstimator(fixedRule(estimate))
-    const rules = registerRules({ estimator, policy: clear, largeInput: 1_000 })
+    const estimator = createEstimator(createFixedWeights(estimate))
+    const rules = createIndexRules({ estimator, policy: clear, largeInput: 1_000 })
     const builder = new SessionBuilder('told')
     builder.user('go')
     for (const [id, input] of [
@@ -42,7 +42,7 @@ describe('what left the view', () => {
       builder.result(id, 'text')
     }
     const { entries } = builder.view
-    expect(releasedBy(entries, List.of(entries.toArray(3)), rules)).toEqual({
+    expect(findReleasedContent(entries, AppendList.of(entries.toArray(3)), rules)).toEqual({
       toolUseIds: ['c1'],
       filePaths: ['/a'],
     })

@@ -1,10 +1,15 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/entry.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
-import type { Span } from '../summary/select-span.ts'
-import { type CompactionParts, compactionRecords, type Keeping, thinkingLost } from './draft.ts'
+import type { CompactionSpan } from '../summary/select-span.ts'
+import {
+  type CompactionRecordParts,
+  createCompactionRecords,
+  findLostThinking,
+  type KeptContext,
+} from './draft.ts'
 
 const note = (content: string): RecordBody => ({
   type: 'attachment',
@@ -12,28 +17,28 @@ const note = (content: string): RecordBody => ({
   attachment: { type: 'todo', content },
 })
 
-const PARTS: CompactionParts = {
+const PARTS: CompactionRecordParts = {
   form: 'full',
   metadata: { trigger: 'manual', preTokens: 9 },
   summary: { type: 'user', message: { role: 'user', content: 'Summary: x' }, isCompactSummary: true },
   kept: [],
-  behind: [],
-  front: [],
-  epoch: null,
-  carried: [],
+  last: [],
+  sourcesBefore: [],
+  snapshot: null,
+  sourcesAfter: [],
 }
 
 const EPOCH = { sections: [], tools: [], model: 'model-a', parameters: {} }
 
-function made(parts: Partial<CompactionParts>) {
+function made(parts: Partial<CompactionRecordParts>) {
   const ids = createCountingIds()
-  return compactionRecords(
+  return createCompactionRecords(
     { ...PARTS, ...parts },
     { ids, timestamp: '2026-01-01T00:00:00.000Z', sessionId: 'told', tip: 'tip' },
   )
 }
 
-const kinds = (parts: Partial<CompactionParts>): readonly string[] =>
+const kinds = (parts: Partial<CompactionRecordParts>): readonly string[] =>
   made(parts).map((record) => {
     const { type, subtype, attachment } = record as {
       type: string
@@ -45,10 +50,10 @@ const kinds = (parts: Partial<CompactionParts>): readonly string[] =>
 
 describe('the records of a compaction', () => {
   it('stand in order, each behind the one before, the boundary behind nothing', () => {
-    const parts: Partial<CompactionParts> = {
-      front: [note('front')],
-      epoch: EPOCH,
-      carried: [note('a'), note('b')],
+    const parts: Partial<CompactionRecordParts> = {
+      sourcesBefore: [note('front')],
+      snapshot: EPOCH,
+      sourcesAfter: [note('a'), note('b')],
     }
     expect(kinds(parts)).toEqual(['compact_boundary', 'front', 'user', 'epoch', 'a', 'b'])
     const records = made(parts)
@@ -64,7 +69,7 @@ describe('the records of a compaction', () => {
     ['up_to', 1],
     ['from', 0],
   ] as const)('name what is kept: %s', (form, anchor) => {
-    const records = made({ form, kept: ['k1', 'k2'], behind: ['u'], carried: [note('a')] })
+    const records = made({ form, kept: ['k1', 'k2'], last: ['u'], sourcesAfter: [note('a')] })
     expect((records[0] as { compactMetadata?: unknown } | undefined)?.compactMetadata).toEqual({
       trigger: 'manual',
       preTokens: 9,
@@ -77,7 +82,7 @@ describe('the records of a compaction', () => {
     const builder = new SessionBuilder('told')
     builder.user('asked', { uuid: 'u' })
     builder.batch(() => {
-      for (const record of made({ behind: ['u'], carried: [note('a')] }))
+      for (const record of made({ last: ['u'], sourcesAfter: [note('a')] }))
         builder.notice('x', record as unknown as Record<string, never>)
     })
     expect(
@@ -91,7 +96,7 @@ describe('the records of a compaction', () => {
 
 const BOUND = createProfile({ thinking: { binding: 'prefix' } })
 
-function entries(...ids: readonly string[]): readonly Entry[] {
+function entries(...ids: readonly string[]): readonly ContextEntry[] {
   const builder = new SessionBuilder('told')
   for (const id of ids) {
     if (id.startsWith('note')) builder.attachment({ type: 'todo', content: id }, { uuid: id })
@@ -104,13 +109,13 @@ function entries(...ids: readonly string[]): readonly Entry[] {
   return builder.view.entries.toArray()
 }
 
-const span = (parts: Partial<Span>): Span => ({
+const span = (parts: Partial<CompactionSpan>): CompactionSpan => ({
   form: 'full',
   summarised: [],
   kept: [],
   pinned: [],
   unanswered: [],
-  aside: [],
+  notSent: [],
   input: [],
   unpinned: [],
   pivot: null,
@@ -119,16 +124,16 @@ const span = (parts: Partial<Span>): Span => ({
   ...parts,
 })
 
-const keeping = (parts: Partial<Span>, more: Partial<Keeping> = {}): Keeping => ({
+const keeping = (parts: Partial<CompactionSpan>, more: Partial<KeptContext> = {}): KeptContext => ({
   span: span(parts),
-  superseded: [],
+  outdated: [],
   isBlock: false,
-  late: [],
+  added: [],
   ...more,
 })
 
 describe('thinking that a compaction makes invalid', () => {
-  it.each<[string, Keeping, readonly string[]]>([
+  it.each<[string, KeptContext, readonly string[]]>([
     ['all that stands behind a summary', keeping({ form: 'up_to', kept: entries('a', 'b') }), ['a', 'b']],
     ['nothing that stands in front of it', keeping({ form: 'from', kept: entries('a', 'b') }), []],
     [
@@ -139,12 +144,12 @@ describe('thinking that a compaction makes invalid', () => {
     ['what is pinned', keeping({ form: 'from', kept: entries('a'), pinned: entries('p') }), ['p']],
     [
       'what stands behind something that is left out',
-      keeping({ form: 'from', kept: entries('a', 'note', 'b') }, { superseded: ['note'] }),
+      keeping({ form: 'from', kept: entries('a', 'note', 'b') }, { outdated: ['note'] }),
       ['b'],
     ],
-    ['what came meanwhile', keeping({}, { late: entries('late') }), ['late']],
+    ['what came meanwhile', keeping({}, { added: entries('late') }), ['late']],
   ])('%s', (_, kept, lost) => {
-    expect(thinkingLost(kept, BOUND)).toEqual(lost)
-    expect(thinkingLost(kept, createProfile({ thinking: { binding: 'model' } }))).toEqual([])
+    expect(findLostThinking(kept, BOUND)).toEqual(lost)
+    expect(findLostThinking(kept, createProfile({ thinking: { binding: 'model' } }))).toEqual([])
   })
 })

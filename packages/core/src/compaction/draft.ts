@@ -1,123 +1,142 @@
 /** A draft: a compaction ready to be committed, or to be reviewed and edited first; and the records it becomes. */
 
-import type { View } from '../context/context-view.ts'
-import type { Entry } from '../context/entry.ts'
-import { isShown } from '../context/entry.ts'
-import { type FloorItem, type RewriteRefused, refused, type SummaryUsage } from '../engine/events.ts'
-import type { Room, WrittenSummary } from '../engine/host.ts'
-import type { Ids, NewRecord } from '../engine/ports.ts'
-import { type SessionState, thinkersIn } from '../engine/session-state.ts'
-import { type TurnRun, tipOf } from '../engine/session-writer.ts'
-import type { AssistantRecord, Attachment, CompactMetadata, Epoch, UserRecord } from '../log/record.ts'
-import type { Profile } from '../policy/provider-profile.ts'
-import { epochRecord, type RecordBody } from '../request/prefix-updates.ts'
-import type { Carried } from '../sources/context-source.ts'
-import { type Receipt, receiptOf } from '../summary/receipt.ts'
+import type { ContextView } from '../context/context-view.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { isVisibleToModel } from '../context/entry.ts'
+import { type ContextPart, type RefusedRewrite, refuseRewrite, type SummaryUsage } from '../engine/events.ts'
+import type { CheckedSummary, CompactionHost } from '../engine/host.ts'
+import type { IdGenerator, NewRecord } from '../engine/ports.ts'
+import { findResponsesWithThinking, type SessionState } from '../engine/session-state.ts'
+import { findLastUuid, type TurnContext } from '../engine/session-writer.ts'
+import type {
+  AssistantRecord,
+  Attachment,
+  CompactMetadata,
+  PrefixSnapshot,
+  UserRecord,
+} from '../log/record.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
+import type { SourceAttachment } from '../sources/context-source.ts'
+import { createReceipt, type Receipt } from '../summary/receipt.ts'
 import { redact } from '../summary/redact.ts'
-import { keptUuids, type Span } from '../summary/select-span.ts'
-import { continuationFor, summaryRecord } from '../summary/summary-message.ts'
-import type { CompactForm } from '../summary/summary-prompt.ts'
+import { type CompactionSpan, listKeptUuids } from '../summary/select-span.ts'
+import { chooseContinuation, createSummaryRecord } from '../summary/summary-message.ts'
+import type { CompactionForm } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
-import { historyBefore } from './write-summary.ts'
+import { listSummarizedRecords } from './write-summary.ts'
 
-export interface CompactionDraft extends Drafted {
+export interface CompactionDraft extends UnmeasuredDraft {
   readonly ok: true
   /** Estimated tokens of the next request. */
   readonly after: ContextTokens
   /** The summary's text as prepared: if it differs now, the user edited it. */
-  readonly prepared: string
+  readonly preparedText: string
   readonly receipt: Receipt
   /** Usage of the calls for the summary so far. */
   readonly usage: SummaryUsage
 }
 
 /** A draft before it is measured. */
-export interface Drafted {
+export interface UnmeasuredDraft {
   readonly plan: CompactionPlan
   /** May be edited: `text` is what the next request will contain. */
-  readonly summary: WrittenSummary
+  readonly summary: CheckedSummary
   /** Re-attached sources, before the summary and after it. */
-  readonly front: readonly Carried[]
-  readonly carried: readonly Carried[]
+  readonly sourcesBefore: readonly SourceAttachment[]
+  readonly sourcesAfter: readonly SourceAttachment[]
   /** All re-attached sources as rendered, newest first: optional ones are dropped in this order. */
-  readonly rendered: readonly Carried[]
+  readonly allSources: readonly SourceAttachment[]
   /** uuids of kept attachments that are out of date: not kept. */
-  readonly superseded: readonly string[]
+  readonly outdated: readonly string[]
   /** Context added by hooks. */
-  readonly hooks: readonly Carried[]
+  readonly hookContext: readonly SourceAttachment[]
   /** The prefix snapshot that starts with it; null if the prefix stays. */
-  readonly epoch: Epoch | null
+  readonly snapshot: PrefixSnapshot | null
   readonly durationMs: number
 }
 
 /** The records that the draft would append now; null if it is stale (`entriesAddedSince`). */
-export function recordsOf(turn: TurnRun, compaction: Room, draft: Drafted): readonly NewRecord[] | null {
+export function createDraftRecords(
+  turn: TurnContext,
+  compaction: CompactionHost,
+  draft: UnmeasuredDraft,
+): readonly NewRecord[] | null {
   const { host, state } = turn
-  const late = lateEntries(draft.plan, state.view)
+  const late = entriesAddedSince(draft.plan, state.view)
   if (late === null) return null
   const { span } = draft.plan
-  const { superseded, summary } = draft
+  const { outdated: superseded, summary } = draft
   const gone = new Set(superseded)
-  const lost = thinkingLost({ span, superseded, isBlock: summary.block !== null, late }, host.profile)
-  const attachments = [...notesBesideBlock(draft), ...[...draft.carried, ...draft.hooks].map(toAttachment)]
-  const parts: CompactionParts = {
+  const lost = findLostThinking(
+    { span, outdated: superseded, isBlock: summary.block !== null, added: late },
+    host.profile,
+  )
+  const attachments = [
+    ...createNotesBesideBlock(draft),
+    ...[...draft.sourcesAfter, ...draft.hookContext].map(toAttachment),
+  ]
+  const parts: CompactionRecordParts = {
     form: span.form,
     metadata: { ...toMetadata(draft), ...(lost.length === 0 ? {} : { clearedThinking: lost }) },
-    summary: summaryBody(compaction, draft),
-    kept: keptUuids(span).filter((uuid) => !gone.has(uuid)),
-    behind: [...span.unanswered, ...late.filter(isShown)].map(({ record }) => record.uuid),
-    front: draft.front.map(toAttachment).map(attachmentBody),
-    epoch: draft.epoch,
-    carried: attachments.map(attachmentBody),
+    summary: createSummaryBody(compaction, draft),
+    kept: listKeptUuids(span).filter((uuid) => !gone.has(uuid)),
+    last: [...span.unanswered, ...late.filter(isVisibleToModel)].map(({ record }) => record.uuid),
+    sourcesBefore: draft.sourcesBefore.map(toAttachment).map(toAttachmentBody),
+    snapshot: draft.snapshot,
+    sourcesAfter: attachments.map(toAttachmentBody),
   }
-  return compactionRecords(parts, {
+  return createCompactionRecords(parts, {
     ids: host.ids,
     timestamp: new Date(host.clock.now()).toISOString(),
     sessionId: state.id,
-    tip: tipOf(state),
+    tip: findLastUuid(state),
   })
 }
 
 /** The context when a rewrite of it was planned. */
-type PlannedView = Pick<View, 'entries' | 'acts'>
+type PlannedView = Pick<ContextView, 'entries' | 'acts'>
 
 /**
  * Entries appended after the draft was planned, or null if the context was rewritten meanwhile (by another rewrite, an
  * undo or a rewind): the draft is then stale, and committing it would restore the old context.
  */
-export function lateEntries(seen: PlannedView, { entries, acts }: View): readonly Entry[] | null {
+export function entriesAddedSince(
+  seen: PlannedView,
+  { entries, acts }: ContextView,
+): readonly ContextEntry[] | null {
   return acts === seen.acts && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null
 }
 
 /** What a compaction keeps after the summary, and what changes before it. */
-export interface Keeping {
-  readonly span: Span
+export interface KeptContext {
+  readonly span: CompactionSpan
   /** uuids of kept attachments that are left out because they are out of date. */
-  readonly superseded: readonly string[]
+  readonly outdated: readonly string[]
   /** The provider wrote the summary as a block: what directly follows it stays valid. */
   readonly isBlock: boolean
   /** Entries appended while the summary was written. */
-  readonly late: readonly Entry[]
+  readonly added: readonly ContextEntry[]
 }
 
 /**
  * Responses (`message.id`) that a compaction keeps without their thinking, in order. Where thinking is bound to every
  * byte before it, everything after the first change loses it. The log keeps it, so an undo restores it.
  */
-export function thinkingLost(
-  { span, superseded, isBlock, late }: Keeping,
-  profile: Profile,
+export function findLostThinking(
+  { span, outdated: superseded, isBlock, added: late }: KeptContext,
+  profile: ProviderProfile,
 ): readonly string[] {
   if (profile.thinking.binding !== 'prefix') return []
   const isIntact = isBlock || span.form === 'from'
   const firstChange = span.kept.findIndex(({ record }) => superseded.includes(record.uuid))
   const changed = isIntact ? (firstChange === -1 ? [] : span.kept.slice(firstChange)) : span.kept
-  return thinkersIn([...changed, ...span.pinned, ...late])
+  return findResponsesWithThinking([...changed, ...span.pinned, ...late])
 }
 
-function toMetadata({ plan, summary, durationMs }: Drafted): CompactionParts['metadata'] {
-  const { asked, before, span } = plan
+function toMetadata({ plan, summary, durationMs }: UnmeasuredDraft): CompactionRecordParts['metadata'] {
+  const { request: asked, before, span } = plan
   return {
     trigger: asked.trigger,
     cause: asked.cause,
@@ -131,19 +150,22 @@ function toMetadata({ plan, summary, durationMs }: Drafted): CompactionParts['me
   }
 }
 
-function summaryBody({ retrieval, isAutonomous = false }: Room, { plan, summary }: Drafted): SummaryBody {
-  if (summary.block !== null) return blockBody(summary.block, plan)
+function createSummaryBody(
+  { retrieval, isAutonomous = false }: CompactionHost,
+  { plan, summary }: UnmeasuredDraft,
+): SummaryBody {
+  if (summary.block !== null) return createBlockBody(summary.block, plan)
   const { historyTool, transcript } = retrieval
-  return summaryRecord({
+  return createSummaryRecord({
     summary: summary.text,
     span: plan.span,
     transcript: historyTool === null ? transcript : `the tool ${historyTool} searches and reads it`,
-    continuation: continuationFor(plan.asked.trigger, isAutonomous),
+    continuation: chooseContinuation(plan.request.trigger, isAutonomous),
   })
 }
 
 /** The provider's own block is sent back byte for byte, as the first message. */
-function blockBody(block: NonNullable<WrittenSummary['block']>, { at }: CompactionPlan): SummaryBody {
+function createBlockBody(block: NonNullable<CheckedSummary['block']>, { at }: CompactionPlan): SummaryBody {
   return {
     type: 'assistant',
     message: { id: `summary-${at}`, role: 'assistant', model: 'summary', content: [block] },
@@ -153,21 +175,25 @@ function blockBody(block: NonNullable<WrittenSummary['block']>, { at }: Compacti
 }
 
 /** What the summary message says otherwise; next to the provider's block it goes into the next user message. */
-function notesBesideBlock({ plan, summary }: Drafted): readonly Attachment[] {
-  if (summary.block === null || summary.beside === '') return []
-  const goesOn = plan.asked.trigger === 'auto' ? CONTINUATION : ''
+function createNotesBesideBlock({ plan, summary }: UnmeasuredDraft): readonly Attachment[] {
+  if (summary.block === null || summary.besideBlock === '') return []
+  const goesOn = plan.request.trigger === 'auto' ? CONTINUATION_TEXT : ''
   return [
-    { type: 'summary_notes', content: [summary.beside, goesOn].filter((text) => text !== '').join('\n\n') },
+    {
+      type: 'summary_notes',
+      content: [summary.besideBlock, goesOn].filter((text) => text !== '').join('\n\n'),
+    },
   ]
 }
 
-const CONTINUATION = 'Work that was under way goes on from where it stopped, as if there had been no break.'
+const CONTINUATION_TEXT =
+  'Work that was under way goes on from where it stopped, as if there had been no break.'
 
-function toAttachment({ attachment }: Carried): Attachment {
+function toAttachment({ attachment }: SourceAttachment): Attachment {
   return attachment
 }
 
-function attachmentBody(attachment: Attachment): RecordBody {
+function toAttachmentBody(attachment: Attachment): RecordBody {
   return { type: 'attachment', isMeta: true, attachment }
 }
 
@@ -176,23 +202,23 @@ type SummaryBody =
   | Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'>
 
 /** What the records of a compaction are made of. */
-export interface CompactionParts {
-  readonly form: CompactForm
+export interface CompactionRecordParts {
+  readonly form: CompactionForm
   readonly metadata: Omit<CompactMetadata, 'preservedMessages' | 'unansweredMessages'>
   readonly summary: SummaryBody
   /** uuids kept verbatim, in order: before the summary for `from`, else after it. */
   readonly kept: readonly string[]
   /** uuids that come last: user messages not yet answered, and entries appended while the summary was written. */
-  readonly behind: readonly string[]
+  readonly last: readonly string[]
   /** Re-attached sources before the summary, where they stay cached if unchanged. */
-  readonly front: readonly RecordBody[]
+  readonly sourcesBefore: readonly RecordBody[]
   /** The new prefix snapshot; null if the prefix stays. */
-  readonly epoch: Epoch | null
-  readonly carried: readonly RecordBody[]
+  readonly snapshot: PrefixSnapshot | null
+  readonly sourcesAfter: readonly RecordBody[]
 }
 
 interface RecordLinks {
-  readonly ids: Ids
+  readonly ids: IdGenerator
   readonly timestamp: string
   readonly sessionId: string
   /** The last record before the boundary; null if there is none. */
@@ -203,19 +229,22 @@ interface RecordLinks {
  * The records of a compaction, as one batch: boundary, sources before the summary, summary, prefix snapshot, sources
  * after it. The boundary names what is kept verbatim and the record it follows.
  */
-export function compactionRecords(parts: CompactionParts, links: RecordLinks): readonly NewRecord[] {
+export function createCompactionRecords(
+  parts: CompactionRecordParts,
+  links: RecordLinks,
+): readonly NewRecord[] {
   const bodies: readonly (RecordBody | SummaryBody)[] = [
-    ...parts.front,
+    ...parts.sourcesBefore,
     parts.summary,
-    ...(parts.epoch === null ? [] : [epochRecord(parts.epoch)]),
-    ...parts.carried,
+    ...(parts.snapshot === null ? [] : [createSnapshotRecord(parts.snapshot)]),
+    ...parts.sourcesAfter,
   ]
   const { ids, timestamp, sessionId, tip } = links
   const boundaryUuid = ids.next('record')
   const uuids = bodies.map(() => ids.next('record'))
-  const summaryUuid = uuids[parts.front.length] ?? boundaryUuid
+  const summaryUuid = uuids[parts.sourcesBefore.length] ?? boundaryUuid
   const lastUuid = uuids.at(-1) ?? boundaryUuid
-  const { form, kept, behind } = parts
+  const { form, kept, last: behind } = parts
   const preserved = { anchorUuid: form === 'from' ? boundaryUuid : summaryUuid, uuids: kept }
   const boundary: NewRecord = {
     type: 'system',
@@ -245,18 +274,18 @@ export function compactionRecords(parts: CompactionParts, links: RecordLinks): r
 }
 
 /** What leaves the context with the draft. `before`: the session with everything appended since it was planned. */
-export function receiptFor(
-  { scaled, estimator }: Room,
-  { plan, front, carried, summary }: Drafted,
+export function createDraftReceipt(
+  { scaled, estimator }: CompactionHost,
+  { plan, sourcesBefore: front, sourcesAfter: carried, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Receipt {
-  return receiptOf({
+  return createReceipt({
     before: before.view.entries.toArray(),
-    history: historyBefore(before, plan),
+    history: listSummarizedRecords(before, plan),
     after: after.view.entries.toArray(),
     summarised: plan.span.summarised,
     carried: [...front, ...carried],
-    unfit: summary.unfit,
+    unfit: summary.missingFacts,
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
     clean: redact,
     messages: scaled.budgets.userMessages,
@@ -265,7 +294,7 @@ export function receiptFor(
 }
 
 export interface MeasuredDraft {
-  readonly drafted: Drafted
+  readonly draft: UnmeasuredDraft
   readonly after: ContextTokens
   /** The session as it would be. */
   readonly state: SessionState
@@ -275,13 +304,13 @@ const MAX_PARTS = 5
 
 /** Names what fills the context when everything optional is dropped and it is still over the limit. */
 export function irreducibleContext(
-  { drafted, after, state }: MeasuredDraft,
-  { estimator }: Room,
+  { draft: drafted, after, state }: MeasuredDraft,
+  { estimator }: CompactionHost,
   limit: number,
-): RewriteRefused {
+): RefusedRewrite {
   const unanswered = new Set(drafted.plan.span.unanswered.map(({ record }) => record.uuid))
-  const entries = state.view.entries.toArray().filter(isShown)
-  const parts = entries.map((entry): FloorItem => {
+  const entries = state.view.entries.toArray().filter(isVisibleToModel)
+  const parts = entries.map((entry): ContextPart => {
     const { record } = entry
     const what =
       record.isCompactSummary === true
@@ -295,7 +324,7 @@ export function irreducibleContext(
   const prefix = { what: 'system prompt and tools', tokens: Math.max(0, after.expected - messages) }
   const floor = [...parts, prefix].toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
   const listed = floor.map(({ what, tokens }) => `${what} (${tokens})`).join(', ')
-  return refused(
+  return refuseRewrite(
     'floor',
     `What cannot be left out still has ${after.expected} tokens, and the line is ${limit}: ${listed}. Shorten or rewind what fills it, or use a model with a larger window.`,
     { floor },

@@ -1,30 +1,30 @@
 /** What a compaction would do: what it summarizes and keeps, the size now and the target, the cost. Changes nothing. */
 
-import type { Act } from '../context/context-view.ts'
-import type { Entry } from '../context/entry.ts'
-import { type RewriteRefused, refused } from '../engine/events.ts'
-import type { Room, TurnHost } from '../engine/host.ts'
-import { contextNow, measureNow } from '../engine/measure-context.ts'
+import type { ContextRewrite } from '../context/context-view.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
+import type { CompactionHost, TurnHost } from '../engine/host.ts'
+import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
-import type { List } from '../log/persistent-collections.ts'
+import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
 import {
-  type CompactionOutlook,
+  type ExpectedResult,
+  findOptimalTrigger,
   type OptimalTrigger,
-  optimalTrigger,
   type PlanContext,
-  usualOutlook,
+  typicalResult,
 } from '../planner/plan-input.ts'
-import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { chooseSpan, type Span } from '../summary/select-span.ts'
-import type { CompactForm } from '../summary/summary-prompt.ts'
-import { growthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, scaleOf } from '../tokens/usage.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { type CompactionSpan, chooseSpan } from '../summary/select-span.ts'
+import type { CompactionForm } from '../summary/summary-prompt.ts'
+import { measureGrowthPerCall } from '../tokens/context-meter.ts'
+import { type ContextTokens, readScale } from '../tokens/usage.ts'
 
-export interface CompactAsked {
+export interface CompactionRequest {
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
-  readonly form?: CompactForm
+  readonly form?: CompactionForm
   /** uuid of the record that the user picked, for `from` and `up_to`. */
   readonly pivot?: string
   readonly instructions?: string
@@ -40,11 +40,11 @@ export interface CompactAsked {
 
 export interface CompactionPlan {
   readonly ok: true
-  readonly asked: CompactAsked
-  readonly span: Span
+  readonly request: CompactionRequest
+  readonly span: CompactionSpan
   /** The context when it was planned, and the rewrites in force then. */
-  readonly entries: List<Entry>
-  readonly acts: readonly Act[]
+  readonly entries: AppendList<ContextEntry>
+  readonly acts: readonly ContextRewrite[]
   /** The records pinned when it was planned. */
   readonly pins: PinnedUuids
   /** Sentences for the user: a cut that was moved, pins over the budget. */
@@ -53,7 +53,7 @@ export interface CompactionPlan {
   /** Null: no target, the context must only become smaller. */
   readonly target: number | null
   /** The auto-compact threshold, at which another compaction would start at once; null if the window is unknown. */
-  readonly line: number | null
+  readonly autoCompactTokens: number | null
   /** Cost, and the calls until it has paid for itself; null if unknown. */
   readonly price: OptimalTrigger | null
   /** Milliseconds since 1970. */
@@ -62,20 +62,20 @@ export interface CompactionPlan {
 
 interface PlanHosts {
   readonly host: TurnHost
-  readonly room: Room
+  readonly compaction: CompactionHost
 }
 
 export function planCompaction(
   state: SessionState,
-  request: CompactAsked,
-  { host, room: compaction }: PlanHosts,
-): CompactionPlan | RewriteRefused {
+  request: CompactionRequest,
+  { host, compaction }: PlanHosts,
+): CompactionPlan | RefusedRewrite {
   const { policy, profile, switches = NO_SWITCHES, clock } = host
   const { scaled, estimator } = compaction
-  const { auto, manual } = mechanismStates(policy, switches)
+  const { auto, manual } = findMechanismStates(policy, switches)
   const mechanism = request.trigger === 'manual' ? manual : auto
   if (!mechanism.on)
-    return refused('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
+    return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
   const { form = 'full', pivot } = request
   const choice = chooseSpan(state.view, {
     form,
@@ -83,20 +83,20 @@ export function planCompaction(
     pins: {
       targets: [...state.pins],
       budgetTokens: policy.compact.pinTokens,
-      tokensOf: estimator.entry,
+      countTokens: estimator.entry,
     },
-    apart: profile.thinking.binding === 'prefix',
+    betweenRoles: profile.thinking.binding === 'prefix',
   })
-  if (!choice.ok) return refused(choice.reason, choice.message)
+  if (!choice.ok) return refuseRewrite(choice.reason, choice.message)
   const { span } = choice
-  const before = measureNow(state, host, compaction)
+  const before = measureContext(state, host, compaction)
   // At the blocking threshold no message fits any more: nothing may prevent the compaction.
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
   // A partial compaction frees what the user picked, however much that is.
   const target = form === 'full' && scaled.known ? scaled.lines.target : null
   return {
     ok: true,
-    asked: { ...request, isForced: request.isForced === true || isBlocked },
+    request: { ...request, isForced: request.isForced === true || isBlocked },
     span,
     entries: state.view.entries,
     acts: state.view.acts,
@@ -104,13 +104,13 @@ export function planCompaction(
     notes: listNotes(span, policy.compact.pinTokens),
     before,
     target: request.target ?? target,
-    line: scaled.known ? scaled.lines.autoCompact : null,
+    autoCompactTokens: scaled.known ? scaled.lines.autoCompact : null,
     price: estimateCost(state, host, compaction, { span, request, tokens: before.expected }),
     at: clock.now(),
   }
 }
 
-function listNotes({ note, unpinned }: Span, pinTokens: number): readonly string[] {
+function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): readonly string[] {
   const count = unpinned.length
   const which = unpinned.map(({ record }) => record.uuid).join(', ')
   const pins = `Pinned records may take ${pinTokens} tokens in all, and ${count} of them found no room and will be summarised: ${which}. Let others go, or raise compact.pinTokens.`
@@ -121,22 +121,22 @@ function listNotes({ note, unpinned }: Span, pinTokens: number): readonly string
 function estimateCost(
   state: SessionState,
   host: TurnHost,
-  compaction: Room,
-  planned: { readonly span: Span; readonly request: CompactAsked; readonly tokens: number },
+  compaction: CompactionHost,
+  planned: { readonly span: CompactionSpan; readonly request: CompactionRequest; readonly tokens: number },
 ): OptimalTrigger | null {
-  const { context } = contextNow(state, host, compaction, 'call')
+  const { context } = gatherPlanContext(state, host, compaction, 'call')
   const { rates, cache, write, meter } = context
-  const growth = growthPerCall(meter)
+  const growth = measureGrowthPerCall(meter)
   if (rates === null || growth === null) return null
   const { chain } = host.policy.compact
-  return optimalTrigger({
+  return findOptimalTrigger({
     context: planned.tokens,
-    outlook: expectedResult(context, compaction, planned.span),
+    expectedResult: estimateResult(context, compaction, planned.span),
     growthPerCall: growth,
     rates,
     write,
-    isWarm: cache.isWarm && state.sent !== null && chain.fork,
-    isAsked:
+    isWarm: cache.isWarm && state.lastRequest !== null && chain.fork,
+    usesModel:
       compaction.writeSummary === undefined &&
       planned.request.summarizer !== 'local' &&
       chain.local !== 'only',
@@ -147,21 +147,25 @@ function estimateCost(
 const SUMMARY_SIZE = { share: 0.15, max: 3_000 }
 
 /** Messages kept before a summary stay cached; those kept after it are written to the cache again. */
-function expectedResult(context: PlanContext, compaction: Room, span: Span): CompactionOutlook {
-  const { carriers = [], scaled, estimator } = compaction
-  const last = context.outlook
-  const sizeOf = (entries: readonly Entry[]): number =>
-    scaleOf(context.calibration) * entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+function estimateResult(
+  context: PlanContext,
+  compaction: CompactionHost,
+  span: CompactionSpan,
+): ExpectedResult {
+  const { sources: carriers = [], scaled, estimator } = compaction
+  const last = context.expectedResult
+  const sizeOf = (entries: readonly ContextEntry[]): number =>
+    readScale(context.calibration) * entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const summary = Math.min(last?.summary ?? SUMMARY_SIZE.max, SUMMARY_SIZE.share * sizeOf(span.summarised))
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
-  const typical = usualOutlook(context.prefixTokens, scaled.known ? scaled.lines.target : null)
-  const sources = carriers.length === 0 ? 0 : (last ?? typical).carried
+  const typical = typicalResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
+  const sources = carriers.length === 0 ? 0 : (last ?? typical).reattached
   const before = span.form === 'from' ? kept : 0
   const after = others + (span.form === 'from' ? 0 : kept) + sources
   return {
     after: Math.round(context.prefixTokens + before + summary + after),
     summary: Math.round(summary),
-    carried: Math.round(after),
+    reattached: Math.round(after),
   }
 }

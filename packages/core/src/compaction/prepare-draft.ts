@@ -4,73 +4,84 @@
  */
 
 import {
-  ABORTED,
+  ABORTED_REWRITE,
+  addReplyUsage,
+  emitDonePhase,
   NO_SUMMARY_USAGE,
-  type RewriteRefused,
-  refused,
-  SUPERSEDED,
+  type RefusedRewrite,
+  refuseRewrite,
+  SUPERSEDED_MESSAGE,
   type TurnEvent,
-  untilDone,
-  withReply,
 } from '../engine/events.ts'
-import { type Hook, type HookContext, type Room, runHooks } from '../engine/host.ts'
-import { measureNow } from '../engine/measure-context.ts'
-import { isAborted, type TurnRun, trial } from '../engine/session-writer.ts'
-import { boundedCarriers, presentNow } from '../engine/update-prefix.ts'
-import type { Epoch } from '../log/record.ts'
-import { turnEpoch } from '../request/prefix.ts'
-import { type HookOutput, hookContext } from '../sources/builtin-sources.ts'
-import { arrange, carry, formerCarried, shed } from '../sources/collect.ts'
-import type { Carried, NotCarried } from '../sources/context-source.ts'
+import { type CompactionHost, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
+import { measureContext } from '../engine/measure-context.ts'
+import { isAborted, previewAppend, type TurnContext } from '../engine/session-writer.ts'
+import { boundSources, readPresentPrefix } from '../engine/update-prefix.ts'
+import type { PrefixSnapshot } from '../log/record.ts'
+import { replaceSnapshot } from '../request/prefix.ts'
+import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
+import {
+  arrangeAttachments,
+  collectSources,
+  dropOptionalSources,
+  findPreviousAttachments,
+} from '../sources/collect.ts'
+import type { SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
 import {
   type CompactionDraft,
-  type Drafted,
+  createDraftReceipt,
+  createDraftRecords,
+  findLostThinking,
   irreducibleContext,
-  type Keeping,
+  type KeptContext,
   type MeasuredDraft,
-  receiptFor,
-  recordsOf,
-  thinkingLost,
+  type UnmeasuredDraft,
 } from './draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
-import { type Asking, gated, type SummaryAsked, writeSmaller, writeSummary } from './write-summary.ts'
+import {
+  checkSummary,
+  type SummaryTask,
+  type WriteSummaryResult,
+  writeSmallerSummary,
+  writeSummary,
+} from './write-summary.ts'
 
-type DraftResult = CompactionDraft | RewriteRefused
+type DraftResult = CompactionDraft | RefusedRewrite
 
 /** Prepares a draft to be reviewed and committed later, and emits the phase `done`. */
 export function prepareCompaction(
-  turn: TurnRun,
-  compaction: Room,
+  turn: TurnContext,
+  compaction: CompactionHost,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
-  return untilDone(preparedDraft(turn, compaction, plan))
+  return emitDonePhase(prepareDraft(turn, compaction, plan))
 }
 
 /** The same without the phase `done`, for a caller that commits the draft at once. */
-export async function* preparedDraft(
-  turn: TurnRun,
-  compaction: Room,
+export async function* prepareDraft(
+  turn: TurnContext,
+  compaction: CompactionHost,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let usage = NO_SUMMARY_USAGE
-  const events = runSteps(turn, compaction, plan)
+  const events = runDraftSteps(turn, compaction, plan)
   try {
     for (;;) {
       const step = await events.next()
       if (step.done === true) return step.value.ok ? { ...step.value, usage } : step.value
-      if (step.value.type === 'side-reply') usage = withReply(usage, step.value.event)
+      if (step.value.type === 'side-reply') usage = addReplyUsage(usage, step.value.event)
       yield step.value
     }
   } finally {
-    await events.return(ABORTED)
+    await events.return(ABORTED_REWRITE)
   }
 }
 
-async function* runSteps(
-  turn: TurnRun,
-  compaction: Room,
+async function* runDraftSteps(
+  turn: TurnContext,
+  compaction: CompactionHost,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const started = turn.host.clock.now()
@@ -80,11 +91,11 @@ async function* runSteps(
   const task = { plan, instructions: hooked.instructions }
   const written = yield* writeSummary(turn, compaction, task)
   if (!written.ok) return written
-  if (isAborted(turn)) return ABORTED
+  if (isAborted(turn)) return ABORTED_REWRITE
   const sources = yield* reattachSources(turn, compaction, plan)
-  if (sources === null || isAborted(turn)) return ABORTED
+  if (sources === null || isAborted(turn)) return ABORTED_REWRITE
   const hooks = yield* runSessionStartHooks(turn, compaction)
-  if (isAborted(turn)) return ABORTED
+  if (isAborted(turn)) return ABORTED_REWRITE
   const draft = yield* shrinkToFit(turn, compaction, { task, written, sources, hooks })
   if (!draft.ok) return draft
   yield* emitRestored(sources, draft)
@@ -96,13 +107,13 @@ async function* runSteps(
 
 // Hooks
 
-type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RewriteRefused
+type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RefusedRewrite
 
 /** Returns the instructions for the summary: the user's, the policy's, then those of hooks. */
 async function* runPreCompactHooks(
-  turn: TurnRun,
-  compaction: Room,
-  { asked }: CompactionPlan,
+  turn: TurnContext,
+  compaction: CompactionHost,
+  { request: asked }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, PreCompactResult> {
   const hooks = compaction.hooks?.preCompact ?? []
   const added: string[] = []
@@ -120,20 +131,20 @@ async function* runPreCompactHooks(
         yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
       if (newCustomInstructions !== undefined) added.push(newCustomInstructions)
       if (block !== undefined && asked.isForced !== true)
-        return refused('blocked', `The hook ${end.name} does not want a compaction now: ${block}`)
+        return refuseRewrite('blocked', `The hook ${end.name} does not want a compaction now: ${block}`)
       if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
     }
   }
-  if (isAborted(turn)) return ABORTED
+  if (isAborted(turn)) return ABORTED_REWRITE
   const { instructions, instructionCharacters } = turn.host.policy.compact
   const sources = { person: asked.instructions, policy: instructions, hooks: added }
   return { ok: true, instructions: composeInstructions(sources, instructionCharacters).text }
 }
 
 async function* runSessionStartHooks(
-  turn: TurnRun,
-  compaction: Room,
-): AsyncGenerator<TurnEvent, readonly Carried[]> {
+  turn: TurnContext,
+  compaction: CompactionHost,
+): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
   const hooks = compaction.hooks?.sessionStart ?? []
   if (hooks.length === 0) return []
   yield { type: 'phase', phase: 'running SessionStart hooks' }
@@ -142,27 +153,27 @@ async function* runSessionStartHooks(
 
 /** PostCompact hooks see the finished summary and may add context, as long as the draft still fits. */
 async function* runPostCompactHooks(
-  turn: TurnRun,
-  compaction: Room,
+  turn: TurnContext,
+  compaction: CompactionHost,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const hooks = compaction.hooks?.postCompact ?? []
   const { plan, summary, receipt } = draft
-  const input = { trigger: plan.asked.trigger, sessionId: turn.state.id, summary: summary.text, receipt }
+  const input = { trigger: plan.request.trigger, sessionId: turn.state.id, summary: summary.text, receipt }
   if (hooks.length > 0) yield { type: 'phase', phase: 'running PostCompact hooks' }
   const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, compaction, hooks, input)
-  if (isAborted(turn)) return ABORTED
+  if (isAborted(turn)) return ABORTED_REWRITE
   if (added.length === 0) return draft
-  const { outcome } = fitDraft(turn, compaction, { ...draft, hooks: [...draft.hooks, ...added] })
+  const { outcome } = fitDraft(turn, compaction, { ...draft, hookContext: [...draft.hookContext, ...added] })
   return outcome.ok || outcome.reason === 'superseded' ? outcome : draft
 }
 
 async function* collectHookContext<Input>(
-  turn: TurnRun,
-  compaction: Room,
-  hooks: readonly Hook<Input, HookContext>[],
+  turn: TurnContext,
+  compaction: CompactionHost,
+  hooks: readonly Hook<Input, HookContextOutput>[],
   input: Input,
-): AsyncGenerator<TurnEvent, readonly Carried[]> {
+): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
   const outputs: HookOutput[] = []
   for await (const end of runHooks(hooks, input, hookLimits(turn, compaction))) {
     if (!end.ok) yield { type: 'hook-failed', hook: end.name, message: end.message }
@@ -173,31 +184,34 @@ async function* collectHookContext<Input>(
       outputs.push({ hook: end.name, text: additionalContext ?? '' })
     }
   }
-  return hookContext(outputs, { budgets: compaction.scaled.budgets, measure: compaction.estimator.text })
+  return attachHookOutputs(outputs, {
+    budgets: compaction.scaled.budgets,
+    measure: compaction.estimator.text,
+  })
 }
 
-function hookLimits({ host, signal }: TurnRun, { deadlines }: Room) {
+function hookLimits({ host, signal }: TurnContext, { deadlines }: CompactionHost) {
   return { deadlines, timeoutSeconds: host.policy.turn.hooks.timeoutSeconds, signal }
 }
 
 // Sources
 
 interface ReattachedSources {
-  readonly carried: readonly Carried[]
+  readonly carried: readonly SourceAttachment[]
   readonly superseded: readonly string[]
-  readonly skipped: readonly NotCarried[]
+  readonly skipped: readonly SkippedAttachment[]
 }
 
 /** Renders the state the work depends on, from its sources of truth. Null if aborted. */
 async function* reattachSources(
-  turn: TurnRun,
-  compaction: Room,
+  turn: TurnContext,
+  compaction: CompactionHost,
   { span }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, ReattachedSources | null> {
-  if (compaction.carriers === undefined || compaction.carriers.length === 0)
+  if (compaction.sources === undefined || compaction.sources.length === 0)
     return { carried: [], superseded: [], skipped: [] }
   yield { type: 'phase', phase: 'bringing back context' }
-  const { failed, ...sources } = await carry(boundedCarriers(compaction, turn.signal), {
+  const { failed, ...sources } = await collectSources(boundSources(compaction, turn.signal), {
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered],
     policy: turn.host.policy,
@@ -209,9 +223,12 @@ async function* reattachSources(
   return sources
 }
 
-function* emitRestored({ carried, skipped }: ReattachedSources, draft: Drafted): Generator<TurnEvent, void> {
+function* emitRestored(
+  { carried, skipped }: ReattachedSources,
+  draft: UnmeasuredDraft,
+): Generator<TurnEvent, void> {
   if (carried.length + skipped.length === 0) return
-  const keys = [...draft.front, ...draft.carried].map(({ key }) => key)
+  const keys = [...draft.sourcesBefore, ...draft.sourcesAfter].map(({ key }) => key)
   const dropped = carried.map(({ key }) => key).filter((key) => !keys.includes(key))
   yield { type: 'context-restored', keys, skipped, shed: dropped }
 }
@@ -219,16 +236,16 @@ function* emitRestored({ carried, skipped }: ReattachedSources, draft: Drafted):
 // Size
 
 interface DraftInput {
-  readonly task: SummaryAsked
-  readonly written: Asking
+  readonly task: SummaryTask
+  readonly written: WriteSummaryResult
   readonly sources: ReattachedSources
-  readonly hooks: Drafted['hooks']
+  readonly hooks: UnmeasuredDraft['hookContext']
 }
 
 /** Drops optional sources, then asks for smaller summaries, as long as the draft is over its target. */
 async function* shrinkToFit(
-  turn: TurnRun,
-  compaction: Room,
+  turn: TurnContext,
+  compaction: CompactionHost,
   input: DraftInput,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let { written } = input
@@ -236,13 +253,13 @@ async function* shrinkToFit(
   let last = best
   while (last.over > 0 && last.largestSummary > 0) {
     const why = `With this summary the conversation would be ${last.over} tokens too large.`
-    const next = yield* writeSmaller(turn, compaction, input.task, {
+    const next = yield* writeSmallerSummary(turn, compaction, input.task, {
       last: written,
       why,
       largestSummary: last.largestSummary,
     })
     if (next === null) break
-    if (!next.ok || isAborted(turn)) return ABORTED
+    if (!next.ok || isAborted(turn)) return ABORTED_REWRITE
     written = next
     last = fitDraft(turn, compaction, await createDraft(turn, compaction, { ...input, written }))
     if (last.over < best.over) best = last
@@ -250,26 +267,30 @@ async function* shrinkToFit(
   return best.outcome
 }
 
-async function createDraft(turn: TurnRun, compaction: Room, input: DraftInput): Promise<Drafted> {
+async function createDraft(
+  turn: TurnContext,
+  compaction: CompactionHost,
+  input: DraftInput,
+): Promise<UnmeasuredDraft> {
   const { sources, hooks } = input
   const { plan } = input.task
-  const summary = gated(turn, compaction, plan, input.written.summary)
+  const summary = checkSummary(turn, compaction, plan, input.written.summary)
   const { carried, superseded } = sources
   const isBlock = summary.block !== null
   // The provider's own summary block must be the first message; otherwise unchanged sources come first and stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
   const { front, behind } = isFirst
-    ? arrange(carried, formerCarried(turn.state.view))
+    ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
     : { front: [], behind: carried }
   return {
     plan,
     summary,
-    front,
-    carried: behind,
-    rendered: carried,
-    superseded,
-    hooks,
-    epoch: await nextSnapshot(turn, { span: plan.span, superseded, isBlock, late: [] }),
+    sourcesBefore: front,
+    sourcesAfter: behind,
+    allSources: carried,
+    outdated: superseded,
+    hookContext: hooks,
+    snapshot: await absorbPrefixChanges(turn, { span: plan.span, outdated: superseded, isBlock, added: [] }),
     durationMs: 0,
   }
 }
@@ -278,19 +299,19 @@ async function createDraft(turn: TurnRun, compaction: Room, input: DraftInput): 
  * The prefix snapshot that starts with the compaction: the cache after the prefix is lost anyway, so pending changes
  * are absorbed. Null if the prefix stays: nothing changed, kept thinking is bound to it, or the host cannot supply one.
  */
-async function nextSnapshot(turn: TurnRun, keeping: Keeping): Promise<Epoch | null> {
+async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
   const { span } = keeping
   const { profile } = turn.host
-  const { standing } = turn.state.told
+  const { current: standing } = turn.state.prefix
   if (standing === null || span.form === 'from') return null
-  const lost = new Set(thinkingLost(keeping, profile))
+  const lost = new Set(findLostThinking(keeping, profile))
   const records = [...span.kept, ...span.pinned]
     .map(({ record }) => record)
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
-  const present = await presentNow({ ...turn, state: { ...turn.state, texts: new Map() } })
+  const present = await readPresentPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
   if ('ok' in present) return null
   const { ttl } = standing.epoch
-  const next = turnEpoch(standing.epoch, ttl === undefined ? present : { ...present, ttl }, {
+  const next = replaceSnapshot(standing.epoch, ttl === undefined ? present : { ...present, ttl }, {
     records,
     profile,
   })
@@ -306,45 +327,51 @@ interface FitResult {
 }
 
 /** Measures the draft on the session as it would be, and drops optional sources while it is over its target. */
-function fitDraft(turn: TurnRun, compaction: Room, whole: Drafted): FitResult {
+function fitDraft(turn: TurnContext, compaction: CompactionHost, whole: UnmeasuredDraft): FitResult {
   const measured = measureDraft(turn, compaction, whole)
-  if (measured === null) return { outcome: refused('superseded', SUPERSEDED), over: 0, largestSummary: 0 }
+  if (measured === null)
+    return { outcome: refuseRewrite('superseded', SUPERSEDED_MESSAGE), over: 0, largestSummary: 0 }
   const fitted = dropSources(turn, compaction, measured)
-  const { drafted, after, state } = fitted
+  const { draft: drafted, after, state } = fitted
   const { plan, summary } = drafted
-  const over = excessTokens(plan, after)
+  const over = countExcessTokens(plan, after)
   const summaryTokens = compaction.estimator.text(summary.text)
   const largestSummary = over === 0 ? 0 : Math.max(0, summaryTokens - over)
   if (after.expected >= plan.before.expected) {
     const message = `The result would have ${after.expected} tokens, and there are ${plan.before.expected} now: nothing is gained.`
-    return { outcome: refused('not-smaller', message), over, largestSummary }
+    return { outcome: refuseRewrite('not-smaller', message), over, largestSummary }
   }
   // A partial compaction frees what the user picked, however much that is; its outcome says if it will not last.
-  const { target } = plan.asked
-  const limit = target === undefined ? (plan.span.form === 'full' ? plan.line : null) : target + 1
+  const { target } = plan.request
+  const limit =
+    target === undefined ? (plan.span.form === 'full' ? plan.autoCompactTokens : null) : target + 1
   if (limit !== null && after.high >= limit)
     return { outcome: irreducibleContext(fitted, compaction, limit), over, largestSummary }
-  const receipt = receiptFor(compaction, drafted, { before: turn.state, after: state })
+  const receipt = createDraftReceipt(compaction, drafted, { before: turn.state, after: state })
   const draft: CompactionDraft = {
     ...drafted,
     ok: true,
     after,
-    prepared: summary.text,
+    preparedText: summary.text,
     receipt,
     usage: NO_SUMMARY_USAGE,
   }
   return { outcome: draft, over, largestSummary }
 }
 
-function measureDraft(turn: TurnRun, compaction: Room, drafted: Drafted): MeasuredDraft | null {
-  const records = recordsOf(turn, compaction, drafted)
+function measureDraft(
+  turn: TurnContext,
+  compaction: CompactionHost,
+  drafted: UnmeasuredDraft,
+): MeasuredDraft | null {
+  const records = createDraftRecords(turn, compaction, drafted)
   if (records === null) return null
-  const state = trial(turn.state, records)
-  return { drafted, after: measureNow(state, turn.host, compaction), state }
+  const state = previewAppend(turn.state, records)
+  return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
 }
 
 /** Tokens above the target, or above the present size: a compaction must make the context smaller. */
-function excessTokens({ target, before }: CompactionPlan, after: ContextTokens): number {
+function countExcessTokens({ target, before }: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = target === null ? 0 : after.high - target
   return Math.max(0, aboveTarget, after.expected - before.expected + 1)
 }
@@ -352,18 +379,19 @@ function excessTokens({ target, before }: CompactionPlan, after: ContextTokens):
 /** Sources are estimated one by one and measured as a whole, so dropping them may take more than one round. */
 const MAX_ROUNDS = 3
 
-function dropSources(turn: TurnRun, compaction: Room, whole: MeasuredDraft): MeasuredDraft {
-  const { plan, front, carried, rendered } = whole.drafted
+function dropSources(turn: TurnContext, compaction: CompactionHost, whole: MeasuredDraft): MeasuredDraft {
+  const { plan, sourcesBefore: front, sourcesAfter: carried, allSources: rendered } = whole.draft
   const candidates = rendered.filter((source) => front.includes(source) || carried.includes(source))
   let best = whole
   let wanted = 0
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const over = excessTokens(plan, best.after)
+    const over = countExcessTokens(plan, best.after)
     if (over === 0) break
     wanted += over
-    const { kept } = shed(candidates, wanted, turn.host.policy.compact.target)
-    const keep = (list: readonly Carried[]): readonly Carried[] => list.filter((one) => kept.includes(one))
-    const shorter = { ...whole.drafted, front: keep(front), carried: keep(carried) }
+    const { kept } = dropOptionalSources(candidates, wanted, turn.host.policy.compact.target)
+    const keep = (list: readonly SourceAttachment[]): readonly SourceAttachment[] =>
+      list.filter((one) => kept.includes(one))
+    const shorter = { ...whole.draft, front: keep(front), carried: keep(carried) }
     best = measureDraft(turn, compaction, shorter) ?? best
   }
   return best

@@ -4,8 +4,8 @@ import { openTestSession } from '../../test/engine/test-session.ts'
 import type { Deadlines, Model } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
 import { planCompaction } from './plan-compaction.ts'
-import { boundedModel } from './run-attempt.ts'
-import { chainContext } from './write-summary.ts'
+import { createBoundedModel } from './run-attempt.ts'
+import { createAttemptsInput } from './write-summary.ts'
 
 const alive: ReplyEvent = { type: 'reply-alive' }
 const reply = {
@@ -41,7 +41,7 @@ async function told(
   stream: Model['stream'],
   options: { tooLong?: number; signal?: { aborted: boolean } } = {},
 ) {
-  const model = boundedModel({ stream }, { deadlines: deadlinesOf(options.tooLong), limits })
+  const model = createBoundedModel({ stream }, { deadlines: deadlinesOf(options.tooLong), limits })
   const events: ReplyEvent[] = []
   for await (const event of model.stream({} as never, options.signal)) events.push(event)
   return events.map((event) =>
@@ -113,7 +113,7 @@ describe('a model that is bounded', () => {
         yield alive
       }
     }
-    const model = boundedModel({ stream }, { deadlines: deadlinesOf(500), limits })
+    const model = createBoundedModel({ stream }, { deadlines: deadlinesOf(500), limits })
     for await (const _ of model.stream({} as never)) break
     await turnsOf(30)
     expect(said).toBeLessThan(5)
@@ -151,9 +151,9 @@ describe('what the chain of asking is told', () => {
     ['an estimate of the view holds it already', null, 0],
   ])('%s', async (_, usage, more) => {
     const { run, room, host } = await openTestSession(toldChainContext(usage).records)
-    const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
+    const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
     if (!plan.ok) throw new Error(plan.message)
-    const { unclearedTokens } = chainContext(run, room, { plan, instructions: null })
+    const { unclearedTokens } = createAttemptsInput(run, room, { plan, instructions: null })
     expect(unclearedTokens - plan.before.expected).toBe(more)
   })
 })

@@ -1,43 +1,60 @@
 /** One attempt at a summary, on the model port: a fork, a call of its own, or the provider's own summary block. */
 
-import { cacheExpiry, NO_LINEAGE } from '../cache/cache-model.ts'
-import type { FlatMessage } from '../context/flatten.ts'
-import { flatMessagesOf } from '../context/flatten.ts'
+import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import type { TracedMessage } from '../context/flatten.ts'
+import { listTracedMessages } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
-import type { Halt, TurnEvent } from '../engine/events.ts'
-import type { Room, TurnHost } from '../engine/host.ts'
-import type { Bounded, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
+import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { CompactionHost, TurnHost } from '../engine/host.ts'
+import type { BoundedResult, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import type { TurnRun } from '../engine/session-writer.ts'
-import { forkRead, forkRequest, plainRequest, type SideCall, sideCall } from '../engine/side-call.ts'
-import { blocksOf } from '../log/block.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
+import {
+  buildForkRequest,
+  describeForkRead,
+  runSideCall,
+  type SideCall,
+  toPlainRequest,
+} from '../engine/side-call.ts'
+import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import { countMessages, type MessageList } from '../request/block-index.ts'
+import { indexBlocks, type MessageList } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { comparePlaces, lastMarkable, lastResponse, type PlannedMarker } from '../request/cache-markers.ts'
-import type { Ask, AskDeadlines, AskOutcome, BlockAsk, LocalAsk } from '../summary/attempt.ts'
+import {
+  comparePlaces,
+  findLastMarkableBlock,
+  findLastResponse,
+  type PlannedMarker,
+} from '../request/cache-markers.ts'
+import type {
+  Attempt,
+  AttemptDeadlines,
+  AttemptResult,
+  BlockAttempt,
+  LocalAttempt,
+} from '../summary/attempt.ts'
 
 const COMPACT_SOURCE = 'compact'
 
 /** Emits progress and signs of life while the model writes. */
-export async function* askModel(
-  turn: TurnRun,
-  compaction: Room,
-  attempt: Exclude<Ask, LocalAsk>,
-): AsyncGenerator<TurnEvent, AskOutcome> {
-  const call = requestFor(turn, attempt)
+export async function* runAttempt(
+  turn: TurnContext,
+  compaction: CompactionHost,
+  attempt: Exclude<Attempt, LocalAttempt>,
+): AsyncGenerator<TurnEvent, AttemptResult> {
+  const call = createAttemptCall(turn, attempt)
   if ('kind' in call) return call
   const { rung } = attempt
   const since = turn.host.clock.now()
   const { keepAliveMs } = attempt.deadlines
-  const events = sideCall(sideTurn(turn, compaction, attempt), call)
+  const events = runSideCall(createSideTurn(turn, compaction, attempt), call)
   let characters = 0
   yield { type: 'summary-progress', characters, rung }
   for (;;) {
-    const step = yield* keepAlive(turn, events.next(), {
+    const step = yield* emitKeepAlive(turn, events.next(), {
       deadlines: compaction.deadlines,
       keepAliveMs,
       since,
@@ -45,8 +62,8 @@ export async function* askModel(
     if (step.done === true) {
       const { answer } = step.value
       if (attempt.kind === 'fork' && answer.ok)
-        yield { type: 'fork', fork: forkRead(COMPACT_SOURCE, answer.reply, step.value) }
-      return toResult(answer)
+        yield { type: 'fork', fork: describeForkRead(COMPACT_SOURCE, answer.reply, step.value) }
+      return toAttemptResult(answer)
     }
     const { value } = step
     yield value
@@ -58,14 +75,18 @@ export async function* askModel(
 }
 
 /** The same session, shared with its other writers, on a model that may be another one and is bounded in time. */
-function sideTurn(turn: TurnRun, compaction: Room, attempt: Exclude<Ask, LocalAsk>): TurnRun {
+function createSideTurn(
+  turn: TurnContext,
+  compaction: CompactionHost,
+  attempt: Exclude<Attempt, LocalAttempt>,
+): TurnContext {
   const { host } = turn
   const { deadlines } = compaction
   const other =
-    attempt.kind === 'direct' && attempt.payload.model !== host.offered().model
-      ? compaction.summariser
+    attempt.kind === 'direct' && attempt.payload.model !== host.modelSettings().model
+      ? compaction.summaryModel
       : undefined
-  const model = boundedModel(other?.port ?? host.model, { deadlines, limits: attempt.deadlines })
+  const model = createBoundedModel(other?.model ?? host.model, { deadlines, limits: attempt.deadlines })
   const profile = other?.summariser.profile ?? host.profile
   return {
     get state() {
@@ -76,39 +97,44 @@ function sideTurn(turn: TurnRun, compaction: Room, attempt: Exclude<Ask, LocalAs
     },
     host: { ...host, model, profile },
     signal: turn.signal,
-    ...(turn.alone === undefined ? {} : { alone: turn.alone }),
+    ...(turn.writeLock === undefined ? {} : { writeLock: turn.writeLock }),
   }
 }
 
-type Unavailable = Extract<AskOutcome, { readonly kind: 'unavailable' }>
+type UnavailableAttempt = Extract<AttemptResult, { readonly kind: 'unavailable' }>
 
-function requestFor({ state, host }: TurnRun, attempt: Exclude<Ask, LocalAsk>): SideCall | Unavailable {
+function createAttemptCall(
+  { state, host }: TurnContext,
+  attempt: Exclude<Attempt, LocalAttempt>,
+): SideCall | UnavailableAttempt {
   const source = COMPACT_SOURCE
   switch (attempt.kind) {
     case 'fork': {
       if (attempt.through !== null)
-        return unavailable('A fork goes on from all that was sent, not from a part of it.')
-      const fork = forkRequest(state, { source, messages: [attempt.message] }, host)
+        return unavailableAttempt('A fork goes on from all that was sent, not from a part of it.')
+      const fork = buildForkRequest(state, { source, messages: [attempt.message] }, host)
       if (fork.ok) return { request: fork.request, source, forkOf: host.source }
-      return unavailable('message' in fork ? fork.message : `There is nothing to fork: ${fork.reason}.`)
+      return unavailableAttempt(
+        'message' in fork ? fork.message : `There is nothing to fork: ${fork.reason}.`,
+      )
     }
     case 'block': {
-      const request = blockRequest(state, attempt, isWarm(state, host) ? host.profile.cache : null)
-      return request === null ? unavailable('There is no request to ask it on.') : { request, source }
+      const request = createBlockRequest(state, attempt, isCacheWarm(state, host) ? host.profile.cache : null)
+      return request === null ? unavailableAttempt('There is no request to ask it on.') : { request, source }
     }
     case 'direct':
-      return { request: plainRequest(state, attempt.payload as Payload, attempt.raw), source }
+      return { request: toPlainRequest(state, attempt.payload as Payload, attempt.raw), source }
   }
 }
 
-function unavailable(message: string): Unavailable {
+function unavailableAttempt(message: string): UnavailableAttempt {
   return { kind: 'unavailable', message }
 }
 
-function toResult(answer: Halt | { readonly ok: true; readonly reply: Reply }): AskOutcome {
+function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly reply: Reply }): AttemptResult {
   if (answer.ok) {
     const { message } = answer.reply
-    return { kind: 'answer', content: blocksOf(message.content), stopReason: message.stop_reason ?? null }
+    return { kind: 'answer', content: toBlocks(message.content), stopReason: message.stop_reason ?? null }
   }
   switch (answer.reason) {
     case 'aborted':
@@ -119,10 +145,10 @@ function toResult(answer: Halt | { readonly ok: true; readonly reply: Reply }): 
         : { kind: 'failure', failure: answer.failure }
     case 'invalid': {
       const [first] = answer.findings
-      return unavailable(`The provider would refuse the request: ${first?.message ?? 'invalid'}`)
+      return unavailableAttempt(`The provider would refuse the request: ${first?.message ?? 'invalid'}`)
     }
     default:
-      return unavailable(`The log could not be written: ${answer.reason}.`)
+      return unavailableAttempt(`The log could not be written: ${answer.reason}.`)
   }
 }
 
@@ -131,29 +157,29 @@ function toResult(answer: Halt | { readonly ok: true; readonly reply: Reply }): 
  * `compaction`. It carries no context edits, which the provider refuses next to that field. `cache` is null if it is
  * cold. Null if nothing was sent yet, or the last summarized record is in no message.
  */
-function blockRequest(
-  { sent, flat }: SessionState,
-  attempt: BlockAsk,
+function createBlockRequest(
+  { lastRequest: sent, flat }: SessionState,
+  attempt: BlockAttempt,
   cache: CacheRules | null,
 ): AssembledRequest | null {
   if (sent === null) return null
-  const messages = flatMessagesOf(flat)
+  const messages = listTracedMessages(flat)
   const end = messages.findLastIndex(({ origins }) => origins.includes(attempt.through))
   if (end === -1) return null
-  const list = { frozen: List.of<FlatMessage>(), tail: messages.slice(0, end + 1) }
+  const list = { frozen: AppendList.of<TracedMessage>(), tail: messages.slice(0, end + 1) }
   const { context_management: _, ...parameters } = sent.front.parameters
   return {
     ...sent,
     front: { ...sent.front, parameters: withBeta(parameters, attempt.beta) },
     messages: list,
-    counted: countMessages(list, sent.counted.collapses),
-    markers: markersFor(sent.markers, list, end, cache),
+    blockIndex: indexBlocks(list, sent.blockIndex.collapsesRuns),
+    markers: chooseMarkers(sent.markers, list, end, cache),
     extra: { compaction: { type: 'summarize', instructions: attempt.instructions } },
   }
 }
 
 /** The markers before the cut; instead of the last, one where the request ended that got the newest response. */
-function markersFor(
+function chooseMarkers(
   markers: readonly PlannedMarker[],
   list: MessageList,
   end: number,
@@ -161,9 +187,9 @@ function markersFor(
 ): readonly PlannedMarker[] {
   const left = markers.filter(({ place }) => place.zone !== 'messages' || place.index <= end)
   const last = markers.at(-1)
-  const response = cache === null ? null : lastResponse(list)
+  const response = cache === null ? null : findLastResponse(list)
   if (cache === null || last === undefined || response === null || left.length === markers.length) return left
-  const place = lastMarkable(list, cache, { index: response, block: 0 })
+  const place = findLastMarkableBlock(list, cache, { index: response, block: 0 })
   if (place === null || left.some((marker) => comparePlaces(marker.place, place) === 0)) return left
   return [...left, { ...last, place }].toSorted((one, other) => comparePlaces(one.place, other.place))
 }
@@ -176,19 +202,19 @@ function withBeta(parameters: JsonObject, beta: string | null): JsonObject {
 
 interface ModelBounds {
   readonly deadlines: Deadlines
-  readonly limits: AskDeadlines
+  readonly limits: AttemptDeadlines
 }
 
 /** The model with a limit on silence and on the whole reply: beyond it the reply ends as a failure. */
-export function boundedModel(model: Model, bounds: ModelBounds): Model {
-  return { stream: (call, signal) => boundedStream(model, bounds, call, signal) }
+export function createBoundedModel(model: Model, bounds: ModelBounds): Model {
+  return { stream: (call, signal) => streamBounded(model, bounds, call, signal) }
 }
 
 /**
  * The reply is read inside one bounded piece of work, so that whatever the model started ends with it, and handed out
  * through a queue. A model that never returns is left behind.
  */
-async function* boundedStream(
+async function* streamBounded(
   model: Model,
   { deadlines, limits }: ModelBounds,
   call: ModelCall,
@@ -205,9 +231,9 @@ async function* boundedStream(
       signal,
     )
     .then(
-      (end) => queue.close(end.ok ? end.value : replyFailed(end.why, TOO_LONG[end.why])),
+      (end) => queue.close(end.ok ? end.value : createReplyFailure(end.why, LIMIT_MESSAGES[end.why])),
       (thrown: unknown) =>
-        queue.close(replyFailed('timeout', thrown instanceof Error ? thrown.message : String(thrown))),
+        queue.close(createReplyFailure('timeout', thrown instanceof Error ? thrown.message : String(thrown))),
     )
   try {
     yield* queue.events()
@@ -223,14 +249,14 @@ type NextEvent = IteratorResult<ReplyEvent>
 async function readReply(
   stream: AsyncIterable<ReplyEvent>,
   push: (event: ReplyEvent) => boolean,
-  wait: (next: Promise<NextEvent>) => Promise<Bounded<NextEvent>>,
+  wait: (next: Promise<NextEvent>) => Promise<BoundedResult<NextEvent>>,
 ): Promise<ReplyFailed | null> {
   const events = stream[Symbol.asyncIterator]()
   try {
     for (;;) {
       const next = await wait(events.next())
-      if (!next.ok) return replyFailed(next.why, 'Nothing came for too long.')
-      if (next.value.done === true) return replyFailed('timeout', 'The reply stopped without an end.')
+      if (!next.ok) return createReplyFailure(next.why, 'Nothing came for too long.')
+      if (next.value.done === true) return createReplyFailure('timeout', 'The reply stopped without an end.')
       const { value } = next.value
       const isHeard = push(value)
       if (!isHeard || value.type === 'reply-ended' || value.type === 'reply-failed') return null
@@ -241,9 +267,9 @@ async function readReply(
   }
 }
 
-const TOO_LONG = { timeout: 'It took too long.', aborted: 'It was called off.' } as const
+const LIMIT_MESSAGES = { timeout: 'It took too long.', aborted: 'It was called off.' } as const
 
-function replyFailed(kind: 'timeout' | 'aborted', message: string): ReplyFailed {
+function createReplyFailure(kind: 'timeout' | 'aborted', message: string): ReplyFailed {
   return { type: 'reply-failed', failure: { kind, retryable: kind === 'timeout', message }, reply: null }
 }
 
@@ -282,7 +308,7 @@ function createEventQueue(): EventQueue {
   }
 }
 
-interface KeepAlive {
+interface KeepAliveOptions {
   readonly deadlines: Deadlines
   readonly keepAliveMs: number
   /** Start of the wait, in milliseconds since 1970; default: now. */
@@ -290,10 +316,10 @@ interface KeepAlive {
 }
 
 /** Waits for `work` and emits `keep-alive` meanwhile. `work` is bounded by itself and handles an abort itself. */
-export async function* keepAlive<Value>(
-  { host, signal }: TurnRun,
+export async function* emitKeepAlive<Value>(
+  { host, signal }: TurnContext,
   work: Promise<Value>,
-  { deadlines, keepAliveMs, since = host.clock.now() }: KeepAlive,
+  { deadlines, keepAliveMs, since = host.clock.now() }: KeepAliveOptions,
 ): AsyncGenerator<TurnEvent, Value> {
   for (;;) {
     const end = await deadlines.within(keepAliveMs, () => work, signal)
@@ -304,7 +330,7 @@ export async function* keepAlive<Value>(
 }
 
 /** The last request sent can still be read from the provider's cache. */
-export function isWarm({ lineage }: SessionState, { clock }: TurnHost): boolean {
-  const expiry = cacheExpiry(lineage ?? NO_LINEAGE)
+export function isCacheWarm({ cacheModel: lineage }: SessionState, { clock }: TurnHost): boolean {
+  const expiry = cacheExpiry(lineage ?? EMPTY_CACHE_MODEL)
   return expiry !== null && clock.now() < expiry
 }

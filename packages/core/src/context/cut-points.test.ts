@@ -1,9 +1,9 @@
 import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
+import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { cutAtOrBefore, legalCuts, roundsOf } from './cut-points.ts'
+import { findCutPointAtOrBefore, findCutPoints, groupIntoRounds } from './cut-points.ts'
 
 const call = (id: string) => ({ type: 'tool_use', id, name: 'Read', input: {} })
 const recordsOf = (builder: SessionBuilder): readonly KnownRecord[] =>
@@ -24,16 +24,16 @@ function told(): readonly KnownRecord[] {
 
 describe('legal cuts', () => {
   it('never part a response, nor a call from its answer, nor one that waits from what is to come', () => {
-    expect(legalCuts(told())).toEqual([0, 1, 5, 6, 7])
+    expect(findCutPoints(told())).toEqual([0, 1, 5, 6, 7])
   })
 
   it('are found on either side of a place', () => {
     const records = told()
-    expect([cutAtOrBefore(records, 4), cutAtOrBefore(records, 5)]).toEqual([1, 5])
+    expect([findCutPointAtOrBefore(records, 4), findCutPointAtOrBefore(records, 5)]).toEqual([1, 5])
   })
 
   it('make rounds that add up to the whole', () => {
-    expect(roundsOf(told()).map((round) => round.length)).toEqual([1, 4, 1, 1, 1])
+    expect(groupIntoRounds(told()).map((round) => round.length)).toEqual([1, 4, 1, 1, 1])
   })
 
   it('count notices and attachments to the round before them', () => {
@@ -42,15 +42,15 @@ describe('legal cuts', () => {
     builder.notice('turn_duration')
     builder.assistant('m1', 'done')
     builder.attachment({ type: 'todo', content: 'x' })
-    expect(roundsOf(recordsOf(builder)).map((round) => round.length)).toEqual([2, 2])
+    expect(groupIntoRounds(recordsOf(builder)).map((round) => round.length)).toEqual([2, 2])
   })
 
   it('hold on generated sessions', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200 }), (numbers) => {
         const records = recordsOf(generateSession(new Choices(numbers)).builder)
-        expect(roundsOf(records).flat()).toEqual(records)
-        for (const cut of legalCuts(records)) expect(tiesAcross(records, cut)).toEqual([])
+        expect(groupIntoRounds(records).flat()).toEqual(records)
+        for (const cut of findCutPoints(records)) expect(tiesAcross(records, cut)).toEqual([])
       }),
     )
   })
@@ -75,6 +75,6 @@ function tiesAcross(records: readonly KnownRecord[], cut: number): readonly stri
 
 function blocks(records: readonly KnownRecord[]) {
   return records.flatMap((record) =>
-    record.type === 'user' || record.type === 'assistant' ? blocksOf(record.message.content) : [],
+    record.type === 'user' || record.type === 'assistant' ? toBlocks(record.message.content) : [],
   )
 }

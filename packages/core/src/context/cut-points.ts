@@ -3,34 +3,34 @@
  * The records between two neighbouring cut points are a round.
  */
 
-import { blocksOf, isServerToolResult, isServerToolUse, isToolResult, isToolUse } from '../log/block.ts'
-import { List } from '../log/persistent-collections.ts'
+import { isServerToolResult, isServerToolUse, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { flatten, waitingIds } from './flatten.ts'
+import { flatten, listWaitingCallIds } from './flatten.ts'
 
 /** Every position i where `records` may be cut before record i. Includes 0, and the end unless a call waits for its result. */
-export function legalCuts(
+export function findCutPoints(
   records: readonly KnownRecord[],
-  waiting: readonly string[] = findWaiting(records),
+  waiting: readonly string[] = findWaitingCalls(records),
 ): readonly number[] {
-  const ends = findEnds(records, waiting)
+  const ends = findLastRecords(records, waiting)
   const cuts = [0]
   let reach = -1
   records.forEach((record, index) => {
-    reach = Math.max(reach, index, ...reachOf(record, ends))
+    reach = Math.max(reach, index, ...findTiedRecords(record, ends))
     if (reach === index) cuts.push(index + 1)
   })
   return cuts
 }
 
 /** The nearest cut point at or before `position`; moving a cut back keeps more records after it. */
-export function cutAtOrBefore(records: readonly KnownRecord[], position: number): number {
-  return legalCuts(records).findLast((cut) => cut <= position) ?? 0
+export function findCutPointAtOrBefore(records: readonly KnownRecord[], position: number): number {
+  return findCutPoints(records).findLast((cut) => cut <= position) ?? 0
 }
 
 /** The records by round. Every round has a message: notices and attachments belong to the round before them. */
-export function roundsOf(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
-  const cuts = legalCuts(records)
+export function groupIntoRounds(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
+  const cuts = findCutPoints(records)
   const inner = cuts.filter((cut) => cut > 0 && cut < records.length)
   const hasMessage = (cut: number, at: number): boolean =>
     records.slice(cut, inner[at + 1]).some(({ type }) => type === 'user' || type === 'assistant')
@@ -38,24 +38,26 @@ export function roundsOf(records: readonly KnownRecord[]): readonly (readonly Kn
   return edges.slice(1).map((end, index) => records.slice(edges[index], end))
 }
 
-function findWaiting(records: readonly KnownRecord[]): readonly string[] {
-  return waitingIds(flatten({ entries: List.of(records.map((record, index) => ({ record, index }))) }))
+function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {
+  return listWaitingCallIds(
+    flatten({ entries: AppendList.of(records.map((record, index) => ({ record, index }))) }),
+  )
 }
 
-interface Ends {
+interface LastRecords {
   /** `message.id` → index of its last record. */
   readonly responses: ReadonlyMap<string, number>
   /** Call id → index of the record with its result; infinity for a call that waits. */
   readonly results: ReadonlyMap<string, number>
 }
 
-function findEnds(records: readonly KnownRecord[], waiting: readonly string[]): Ends {
+function findLastRecords(records: readonly KnownRecord[], waiting: readonly string[]): LastRecords {
   const responses = new Map<string, number>()
   const results = new Map(waiting.map((id) => [id, Number.POSITIVE_INFINITY]))
   records.forEach((record, index) => {
     if (record.type !== 'user' && record.type !== 'assistant') return
     if (record.type === 'assistant') responses.set(record.message.id, index)
-    for (const block of blocksOf(record.message.content)) {
+    for (const block of toBlocks(record.message.content)) {
       const id = isToolResult(block) || isServerToolResult(block) ? block.tool_use_id : null
       if (id !== null && !results.has(id)) results.set(id, index)
     }
@@ -64,9 +66,9 @@ function findEnds(records: readonly KnownRecord[], waiting: readonly string[]): 
 }
 
 /** Indexes of later records that must stay with this one. */
-function reachOf(record: KnownRecord, ends: Ends): readonly number[] {
+function findTiedRecords(record: KnownRecord, ends: LastRecords): readonly number[] {
   if (record.type !== 'assistant') return []
-  const calls = blocksOf(record.message.content).flatMap((block) =>
+  const calls = toBlocks(record.message.content).flatMap((block) =>
     isToolUse(block) || isServerToolUse(block) ? [block.id] : [],
   )
   return [ends.responses.get(record.message.id) ?? -1, ...calls.map((id) => ends.results.get(id) ?? -1)]

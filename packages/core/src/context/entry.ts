@@ -4,7 +4,6 @@
  */
 import {
   type Block,
-  blocksOf,
   isBlock,
   isCacheEdits,
   isMedia,
@@ -12,12 +11,13 @@ import {
   isThinking,
   isToolResult,
   isToolUse,
+  toBlocks,
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import {
   type Attachment,
-  CLEARED_TEXT,
+  CLEARED_RESULT_TEXT,
   type ClearedInput,
   endsTurn,
   isSyntheticError,
@@ -25,27 +25,27 @@ import {
   type MicrocompactMetadata,
 } from '../log/record.ts'
 
-export interface Entry {
+export interface ContextEntry {
   readonly record: KnownRecord
   /** Index of the record in the session. */
   readonly index: number
   /** Absent while the record is shown unchanged. */
-  readonly cleared?: Cleared
+  readonly cleared?: ClearedParts
 }
 
 /** What is no longer shown. The record itself is untouched and is shown again when the clearing is undone. */
-export interface Cleared {
+export interface ClearedParts {
   /** The whole entry is left out: an attachment, or deletions for the provider's cache. */
   readonly whole: boolean
   readonly thinking: boolean
   /** Tool results by call, with the note that says where the text can be found. */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]
   readonly inputs: readonly ClearedInput[]
-  readonly media?: readonly HiddenMedia[]
+  readonly media?: readonly HiddenMediaItem[]
 }
 
 /** An image or document of a record that is replaced by a placeholder. */
-interface HiddenMedia {
+interface HiddenMediaItem {
   /** The call whose result contains it; null for media directly in the message. */
   readonly toolUseId: string | null
   /** From 0, among the images and documents there. Placeholders count too, so numbers stay valid. */
@@ -53,20 +53,20 @@ interface HiddenMedia {
 }
 
 /** True if any of this entry reaches the model. */
-export function isShown({ record, cleared }: Entry): boolean {
+export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
   if (record.type === 'progress' || record.type === 'system' || isSyntheticError(record)) return false
   return cleared?.whole !== true && (record.type !== 'attachment' || record.isScreenOnly !== true)
 }
 
 /** True if this entry ends the turn before it. A visible attachment does: it is user content. */
-export function entryEndsTurn(entry: Entry): boolean {
+export function isTurnEnd(entry: ContextEntry): boolean {
   const { record } = entry
-  if (record.type === 'attachment') return isShown(entry)
+  if (record.type === 'attachment') return isVisibleToModel(entry)
   return record.type === 'user' && endsTurn(record.message)
 }
 
 /** One block of a message, and the record it comes from. */
-export interface Part {
+export interface MessagePart {
   readonly block: Block
   /** uuid of the record. */
   readonly origin: string
@@ -75,14 +75,14 @@ export interface Part {
 }
 
 /** The blocks that the entry contributes to a message, with placeholders for what was cleared. */
-export function partsOf({ record, cleared }: Entry): readonly Part[] {
+export function toMessageParts({ record, cleared }: ContextEntry): readonly MessagePart[] {
   const origin = record.uuid
   if (record.type === 'attachment')
-    return [{ block: { type: 'text', text: textOfAttachment(record.attachment) }, origin }]
+    return [{ block: { type: 'text', text: formatAttachmentText(record.attachment) }, origin }]
   if (record.type !== 'user' && record.type !== 'assistant') return []
-  const blocks = blocksOf(record.message.content)
+  const blocks = toBlocks(record.message.content)
   const rawBlocks = Array.isArray(record.rawBlocks) ? record.rawBlocks : []
-  const parts = withoutMedia(blocks, cleared?.media).map((block, index): Part => {
+  const parts = withMediaPlaceholders(blocks, cleared?.media).map((block, index): MessagePart => {
     const raw: unknown = rawBlocks.find((item) => item?.index === index)?.text
     return block === blocks[index] && typeof raw === 'string' ? { block, origin, raw } : { block, origin }
   })
@@ -91,13 +91,13 @@ export function partsOf({ record, cleared }: Entry): readonly Part[] {
 
 const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
 
-function clearPart(part: Part, cleared: Cleared): readonly Part[] {
+function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePart[] {
   const { block, origin } = part
   if (cleared.thinking && isThinking(block)) return []
   if (isToolResult(block)) {
     const result = cleared.results.find((item) => item.id === block.tool_use_id)
     if (result === undefined) return [part]
-    const content = result.note === null ? CLEARED_TEXT : `${CLEARED_TEXT}\n${result.note}`
+    const content = result.note === null ? CLEARED_RESULT_TEXT : `${CLEARED_RESULT_TEXT}\n${result.note}`
     return [{ block: { ...block, content }, origin }]
   }
   const fields = cleared.inputs.filter((input) => isToolUse(block) && input.toolUseId === block.id)
@@ -112,21 +112,27 @@ function clearPart(part: Part, cleared: Cleared): readonly Part[] {
 // Clearing. Entries that a clearing does not touch stay the same objects: their estimates are remembered by identity.
 
 /** The entries with one `microcompact_boundary` applied. */
-export function clearEntries(entries: List<Entry>, metadata: MicrocompactMetadata): List<Entry> {
+export function applyClearingToEntries(
+  entries: AppendList<ContextEntry>,
+  metadata: MicrocompactMetadata,
+): AppendList<ContextEntry> {
   const clearing = {
     metadata,
-    results: namesIn(metadata.compactedToolIds),
-    attachments: namesIn(metadata.clearedAttachmentUUIDs),
-    thinking: namesIn(metadata.clearedThinking),
+    results: toNameSet(metadata.compactedToolIds),
+    attachments: toNameSet(metadata.clearedAttachmentUUIDs),
+    thinking: toNameSet(metadata.clearedThinking),
   }
-  return List.of([...entries].map((entry) => clearEntry(entry, clearing)))
+  return AppendList.of([...entries].map((entry) => clearEntry(entry, clearing)))
 }
 
-const NOTHING_CLEARED: Cleared = { whole: false, thinking: false, results: [], inputs: [] }
+const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
 /** The entries without the thinking of these responses (`message.id`). */
-export function withoutThinking(entries: readonly Entry[], responses: unknown): readonly Entry[] {
-  const names = namesIn(responses)
+export function withoutThinking(
+  entries: readonly ContextEntry[],
+  responses: unknown,
+): readonly ContextEntry[] {
+  const names = toNameSet(responses)
   if (names.size === 0) return entries
   return entries.map((entry) => {
     const { record, cleared = NOTHING_CLEARED } = entry
@@ -136,34 +142,34 @@ export function withoutThinking(entries: readonly Entry[], responses: unknown): 
 }
 
 /** The entries without `cache_edits` messages: the provider's cache has expired, so their deletions no longer apply. */
-export function withoutEdits(entries: List<Entry>): List<Entry> {
-  const isEdits = ({ record }: Entry): boolean => {
-    const blocks = record.type === 'user' ? blocksOf(record.message.content) : []
+export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+  const isEdits = ({ record }: ContextEntry): boolean => {
+    const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
     return blocks.length > 0 && blocks.every(isCacheEdits)
   }
   const cleared = { ...NOTHING_CLEARED, whole: true }
-  return List.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
+  return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
 /** Only the strings: other programs may write anything there. */
-function namesIn(list: unknown): ReadonlySet<string> {
+function toNameSet(list: unknown): ReadonlySet<string> {
   return new Set(Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [])
 }
 
-interface Clearing {
+interface ClearingTargets {
   readonly metadata: MicrocompactMetadata
   readonly results: ReadonlySet<string>
   readonly attachments: ReadonlySet<string>
   readonly thinking: ReadonlySet<string>
 }
 
-function clearEntry(entry: Entry, clearing: Clearing): Entry {
+function clearEntry(entry: ContextEntry, clearing: ClearingTargets): ContextEntry {
   const { record, cleared: before = NOTHING_CLEARED } = entry
   const whole = record.type === 'attachment' && clearing.attachments.has(record.uuid)
   const thinking = record.type === 'assistant' && clearing.thinking.has(record.message.id)
-  const results = newResults(entry, clearing)
-  const inputs = newInputs(entry, clearing.metadata)
-  const media = newMedia(entry, clearing.metadata)
+  const results = findNewlyClearedResults(entry, clearing)
+  const inputs = findNewlyClearedInputs(entry, clearing.metadata)
+  const media = findNewlyHiddenMedia(entry, clearing.metadata)
   const isNew = (whole && !before.whole) || (thinking && !before.thinking)
   if (!isNew && results.length + inputs.length + media.length === 0) return entry
   const cleared = {
@@ -177,10 +183,13 @@ function clearEntry(entry: Entry, clearing: Clearing): Entry {
 }
 
 /** A result is cleared once: the first note stays. */
-function newResults({ record, cleared }: Entry, clearing: Clearing): Cleared['results'] {
+function findNewlyClearedResults(
+  { record, cleared }: ContextEntry,
+  clearing: ClearingTargets,
+): ClearedParts['results'] {
   if (record.type !== 'user') return []
   const notes: unknown = clearing.metadata.notes
-  return blocksOf(record.message.content).flatMap((block) => {
+  return toBlocks(record.message.content).flatMap((block) => {
     const id = isToolResult(block) ? block.tool_use_id : null
     if (id === null || !clearing.results.has(id)) return []
     if (cleared?.results.some((old) => old.id === id)) return []
@@ -189,13 +198,19 @@ function newResults({ record, cleared }: Entry, clearing: Clearing): Cleared['re
   })
 }
 
-function newInputs({ record }: Entry, { clearedInputs }: MicrocompactMetadata): readonly ClearedInput[] {
+function findNewlyClearedInputs(
+  { record }: ContextEntry,
+  { clearedInputs }: MicrocompactMetadata,
+): readonly ClearedInput[] {
   if (record.type !== 'assistant' || !Array.isArray(clearedInputs)) return []
-  const ids = new Set(blocksOf(record.message.content).map((block) => block.id))
+  const ids = new Set(toBlocks(record.message.content).map((block) => block.id))
   return clearedInputs.filter((input: unknown) => isObject(input) && ids.has(input.toolUseId))
 }
 
-function newMedia({ record }: Entry, { clearedMedia }: MicrocompactMetadata): readonly HiddenMedia[] {
+function findNewlyHiddenMedia(
+  { record }: ContextEntry,
+  { clearedMedia }: MicrocompactMetadata,
+): readonly HiddenMediaItem[] {
   if (record.type !== 'user' || !Array.isArray(clearedMedia)) return []
   return clearedMedia.flatMap((item: unknown) => {
     if (!isObject(item) || item.uuid !== record.uuid || typeof item.nth !== 'number') return []
@@ -209,34 +224,34 @@ export function mediaPlaceholder(kind: string): Block {
   return { type: 'text', text: `[${kind}: no longer shown, to keep the request within its size]` }
 }
 
-const PLACEHOLDERS: ReadonlySet<string> = new Set(
+const MEDIA_PLACEHOLDERS: ReadonlySet<string> = new Set(
   ['image', 'document'].map((kind) => String(mediaPlaceholder(kind).text)),
 )
 
 /** An image, a document, or the placeholder of one. */
-export function isMediaPlace(block: Block): boolean {
-  return isMedia(block) || (isText(block) && PLACEHOLDERS.has(block.text))
+export function isMediaOrPlaceholder(block: Block): boolean {
+  return isMedia(block) || (isText(block) && MEDIA_PLACEHOLDERS.has(block.text))
 }
 
 /** The blocks with placeholders for hidden media. Other blocks stay the same objects. */
-export function withoutMedia(
+export function withMediaPlaceholders(
   blocks: readonly Block[],
-  hidden: readonly HiddenMedia[] = [],
+  hidden: readonly HiddenMediaItem[] = [],
 ): readonly Block[] {
   if (hidden.length === 0) return blocks
   const findHidden = (id: string | null): ReadonlySet<number> =>
     new Set(hidden.filter(({ toolUseId }) => toolUseId === id).map(({ nth }) => nth))
-  return replaced(blocks, findHidden(null)).map((block) => {
+  return replaceMedia(blocks, findHidden(null)).map((block) => {
     if (!isToolResult(block) || !Array.isArray(block.content)) return block
     const numbers = findHidden(block.tool_use_id)
-    return numbers.size === 0 ? block : { ...block, content: replaced(block.content, numbers) }
+    return numbers.size === 0 ? block : { ...block, content: replaceMedia(block.content, numbers) }
   })
 }
 
-function replaced(blocks: readonly Block[], numbers: ReadonlySet<number>): readonly Block[] {
+function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): readonly Block[] {
   let nth = -1
   return blocks.map((block: unknown) => {
-    if (!isBlock(block) || !isMediaPlace(block)) return block as Block
+    if (!isBlock(block) || !isMediaOrPlaceholder(block)) return block as Block
     nth += 1
     return numbers.has(nth) && isMedia(block) ? mediaPlaceholder(block.type) : block
   })
@@ -244,7 +259,7 @@ function replaced(blocks: readonly Block[], numbers: ReadonlySet<number>): reado
 
 // Attachments as text: user content in a `<system-reminder>` under a heading that says what it is.
 
-const HEADINGS: ReadonlyMap<string, string> = new Map(
+const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     agent_delta: 'The agents that can be called have changed.',
     hook_context: 'A hook of the person adds this.',
@@ -263,33 +278,33 @@ const HEADINGS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-const REPLACES = 'This replaces what was said of it before.'
+const REPLACES_EARLIER_TEXT = 'This replaces what was said of it before.'
 
 /**
  * The text the model reads. Context sources give every attachment a `key`; `update` means that the content under
  * this key has changed, `ended` that it no longer applies.
  */
-export function textOfAttachment(attachment: Attachment): string {
-  const heading = headingOf(attachment)
+export function formatAttachmentText(attachment: Attachment): string {
+  const heading = formatHeading(attachment)
   const lines =
     attachment.ended === true
       ? [`No longer in force: ${heading}`]
-      : [attachment.update === true ? `${heading} ${REPLACES}` : heading, bodyOf(attachment)]
+      : [attachment.update === true ? `${heading} ${REPLACES_EARLIER_TEXT}` : heading, formatBody(attachment)]
   return ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
 }
 
-function headingOf(attachment: Attachment): string {
+function formatHeading(attachment: Attachment): string {
   const { type = 'unknown', context } = attachment
-  const path = firstText(attachment, ['path', 'filename', 'planFilePath'])
+  const path = findFirstText(attachment, ['path', 'filename', 'planFilePath'])
   if (type === 'file') return `Content of the file ${path ?? '(unnamed)'}.`
   if (type === 'todo')
     return `The todo list${context === 'post-compact' ? ', as it stood when the conversation was compacted' : ''}.`
-  const heading = singleHeading(attachment) ?? HEADINGS.get(type) ?? `Attached: ${type}.`
+  const heading = formatSingleHeading(attachment) ?? ATTACHMENT_HEADINGS.get(type) ?? `Attached: ${type}.`
   return path === null ? heading : `${heading} File: ${path}`
 }
 
 /** For attachments with one skill or one agent each; other programs put all of them into one attachment. */
-function singleHeading({ type, name, status }: Attachment): string | null {
+function formatSingleHeading({ type, name, status }: Attachment): string | null {
   if (type === 'invoked_skills' && typeof name === 'string')
     return `The skill "${name}" is in use in this session.`
   if (type !== 'task_status' || typeof status !== 'string') return null
@@ -298,21 +313,21 @@ function singleHeading({ type, name, status }: Attachment): string | null {
     : 'An agent in the background has ended, and its result was not collected. Do not start it again.'
 }
 
-function bodyOf(attachment: Attachment): string {
-  const text = firstText(attachment, ['content', 'planContent', 'text'])
+function formatBody(attachment: Attachment): string {
+  const text = findFirstText(attachment, ['content', 'planContent', 'text'])
   if (text !== null) return text
-  if (isObject(attachment.items)) return Object.entries(attachment.items).map(itemText).join('\n')
+  if (isObject(attachment.items)) return Object.entries(attachment.items).map(formatItem).join('\n')
   const { type: _, ...rest } = attachment
   return JSON.stringify(rest)
 }
 
 /** One of several items announced together; null means removed. */
-function itemText([name, text]: readonly [string, unknown]): string {
+function formatItem([name, text]: readonly [string, unknown]): string {
   if (typeof text !== 'string') return `${name}: no longer there.`
   return text.includes('\n') ? `${name}:\n${text}` : `${name}: ${text}`
 }
 
-function firstText(attachment: Attachment, fields: readonly string[]): string | null {
+function findFirstText(attachment: Attachment, fields: readonly string[]): string | null {
   for (const field of fields) {
     const value = attachment[field]
     if (typeof value === 'string') return value

@@ -1,8 +1,8 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import { FIRST_PROMPT_TEXT, flatMessagesOf, flatten, messagesOf, repairsOf } from './flatten.ts'
-import { missingResult } from './tool-pairing.ts'
+import { FIRST_PROMPT_TEXT, flatten, listRepairs, listTracedMessages, toApiMessages } from './flatten.ts'
+import { createInterruptedResult } from './tool-pairing.ts'
 
 const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
 const result = (id: string, content = id): Block => ({ type: 'tool_result', tool_use_id: id, content })
@@ -82,7 +82,7 @@ const cases: readonly Case[] = [
     messages: [
       { role: 'user', content: 'go' },
       { role: 'assistant', content: [call('c1'), call('c2')] },
-      { role: 'user', content: [result('c2'), missingResult('c1')] },
+      { role: 'user', content: [result('c2'), createInterruptedResult('c1')] },
       { role: 'assistant', content: 'on I go' },
     ],
     repairs: ['missing-result', 'late-result'],
@@ -261,8 +261,8 @@ describe('flatten', () => {
     const builder = new SessionBuilder()
     tell(builder)
     const flat = flatten(builder.view)
-    expect(messagesOf(flat)).toEqual(messages)
-    expect(repairsOf(flat).map((repair) => repair.kind)).toEqual(repairs)
+    expect(toApiMessages(flat)).toEqual(messages)
+    expect(listRepairs(flat).map((repair) => repair.kind)).toEqual(repairs)
   })
 
   it('knows for each block which record it comes from, and the exact text where that counts', () => {
@@ -273,7 +273,7 @@ describe('flatten', () => {
     ]
     builder.assistant('m1', [{ ...call('c1'), input: { b: 1, 1: 2 } }], { uuid: 'a1', rawBlocks })
     builder.result('c1', 'c1', { uuid: 'r1' })
-    const flat = flatMessagesOf(flatten(builder.view))
+    const flat = listTracedMessages(flatten(builder.view))
     expect(flat.map((message) => message.origins)).toEqual([['p1'], ['a1'], ['r1']])
     expect(flat.map((message) => message.raw)).toEqual([
       undefined,
@@ -297,9 +297,9 @@ describe('server tools', () => {
       { role: 'assistant', content: [search, call('c1')] },
       { role: 'user', content: [result('c1')] },
     ]
-    expect(messagesOf(flatten(builder.view))).toEqual(waiting)
+    expect(toApiMessages(flatten(builder.view))).toEqual(waiting)
     builder.assistant('m2', [found, text('here')])
-    expect(messagesOf(flatten(builder.view))).toEqual([
+    expect(toApiMessages(flatten(builder.view))).toEqual([
       ...waiting,
       { role: 'assistant', content: [found, text('here')] },
     ])
@@ -312,13 +312,16 @@ describe('server tools', () => {
     builder.user('never mind')
     builder.assistant('m2', [{ ...found, tool_use_id: 'other' }, text('fine')])
     const flat = flatten(builder.view)
-    expect(messagesOf(flat).map((message) => message.content)).toEqual([
+    expect(toApiMessages(flat).map((message) => message.content)).toEqual([
       'go',
       [text('searching')],
       'never mind',
       [text('fine')],
     ])
-    expect(repairsOf(flat).map((repair) => repair.kind)).toEqual(['open-server-call', 'orphan-server-result'])
+    expect(listRepairs(flat).map((repair) => repair.kind)).toEqual([
+      'open-server-call',
+      'orphan-server-result',
+    ])
   })
 })
 
@@ -337,7 +340,7 @@ describe('clearings', () => {
         clearedThinking: ['m1'],
       },
     })
-    expect(messagesOf(flatten(builder.view)).map((message) => message.role)).toEqual(['user', 'assistant'])
+    expect(toApiMessages(flatten(builder.view)).map((message) => message.role)).toEqual(['user', 'assistant'])
   })
 
   it('leave a stub that says where the text is, and touch nothing else', () => {
@@ -359,7 +362,7 @@ describe('clearings', () => {
       },
     })
     builder.result('c1', 'not cleared: it came later')
-    expect(messagesOf(flatten(builder.view)).slice(1)).toEqual([
+    expect(toApiMessages(flatten(builder.view)).slice(1)).toEqual([
       {
         role: 'assistant',
         content: [{ ...call('c1'), input: { path: '/a', content: '[Old tool input cleared]' } }, call('c2')],

@@ -14,27 +14,27 @@ import {
   isText,
   isToolResult,
 } from '../log/block.ts'
-import { List, Trie } from '../log/persistent-collections.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { KnownRecord, UserRecord } from '../log/record.ts'
-import type { View } from './context-view.ts'
-import { type Entry, isShown, type Part, partsOf } from './entry.ts'
+import type { ContextView } from './context-view.ts'
+import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './entry.ts'
 import type { ApiMessage } from './payload.ts'
 import {
-  callsOf,
-  type Draft,
-  isEmpty,
-  isSettled,
-  isSilent,
-  joined,
-  missingResult,
-  type OpenCall,
-  pairTools,
-  type Repair,
+  createInterruptedResult,
+  hasNoOpenCalls,
+  isBlankResponse,
+  isEmptyDraft,
+  joinDrafts,
+  listToolCallIds,
+  type MessageDraft,
+  type MessageRepair,
+  pairToolCalls,
+  type UnansweredCall,
   withParts,
 } from './tool-pairing.ts'
 
 /** A message of a request, with the records its blocks come from. */
-export interface FlatMessage {
+export interface TracedMessage {
   readonly message: ApiMessage
   /** For each block the uuid of its record. */
   readonly origins: readonly string[]
@@ -42,31 +42,31 @@ export interface FlatMessage {
   readonly raw?: ReadonlyMap<number, string>
 }
 
-export interface Flat {
+export interface FlattenedContext {
   /** The entries flattened so far. */
-  readonly entries: List<Entry>
-  readonly frozen: List<FlatMessage>
-  readonly frozenRepairs: List<Repair>
+  readonly entries: AppendList<ContextEntry>
+  readonly frozen: AppendList<TracedMessage>
+  readonly frozenRepairs: AppendList<MessageRepair>
   /** Ids of the tool calls in frozen messages. */
-  readonly calls: Trie<number>
-  readonly drafts: readonly Draft[]
+  readonly calls: PersistentMap<number>
+  readonly drafts: readonly MessageDraft[]
   /** The messages after the frozen ones, as they would be sent now. */
-  readonly tail: readonly FlatMessage[]
-  readonly tailRepairs: readonly Repair[]
+  readonly tail: readonly TracedMessage[]
+  readonly tailRepairs: readonly MessageRepair[]
   /** Calls whose result may still come: client tools, and server tools. */
-  readonly waiting: readonly OpenCall[]
-  readonly waitingServer: readonly OpenCall[]
+  readonly waiting: readonly UnansweredCall[]
+  readonly waitingServer: readonly UnansweredCall[]
 }
 
 export const FIRST_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
 
 const FIRST_PROMPT: Block = { type: 'text', text: FIRST_PROMPT_TEXT }
 
-const EMPTY: Flat = {
-  entries: List.of(),
-  frozen: List.of(),
-  frozenRepairs: List.of(),
-  calls: Trie.empty(),
+const EMPTY_CONTEXT: FlattenedContext = {
+  entries: AppendList.of(),
+  frozen: AppendList.of(),
+  frozenRepairs: AppendList.of(),
+  calls: PersistentMap.empty(),
   drafts: [],
   tail: [],
   tailRepairs: [],
@@ -75,30 +75,33 @@ const EMPTY: Flat = {
 }
 
 /** The messages of the context. Given `from`, the result for an earlier state, only new entries are processed. */
-export function flatten(view: Pick<View, 'entries'>, from: Flat = EMPTY): Flat {
-  let flat = view.entries.extends(from.entries) ? from : EMPTY
+export function flatten(
+  view: Pick<ContextView, 'entries'>,
+  from: FlattenedContext = EMPTY_CONTEXT,
+): FlattenedContext {
+  let flat = view.entries.extends(from.entries) ? from : EMPTY_CONTEXT
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
-    flat = taken(flat, view.entries.at(index) as Entry)
+    flat = addEntry(flat, view.entries.at(index) as ContextEntry)
   }
-  const { messages: tail, repairs: tailRepairs, waiting, waitingServer } = finished(flat)
+  const { messages: tail, repairs: tailRepairs, waiting, waitingServer } = finishDrafts(flat)
   return { ...flat, tail, tailRepairs, waiting, waitingServer, entries: view.entries }
 }
 
-export function messagesOf(flat: Flat): readonly ApiMessage[] {
-  return flatMessagesOf(flat).map((item) => item.message)
+export function toApiMessages(flat: FlattenedContext): readonly ApiMessage[] {
+  return listTracedMessages(flat).map((item) => item.message)
 }
 
-export function flatMessagesOf(flat: Flat): readonly FlatMessage[] {
+export function listTracedMessages(flat: FlattenedContext): readonly TracedMessage[] {
   return [...flat.frozen.toArray(), ...flat.tail]
 }
 
-export function repairsOf(flat: Flat): readonly Repair[] {
+export function listRepairs(flat: FlattenedContext): readonly MessageRepair[] {
   return [...flat.frozenRepairs, ...flat.tailRepairs]
 }
 
-function taken(flat: Flat, entry: Entry): Flat {
-  if (!isShown(entry)) return flat
-  const parts = partsOf(entry)
+function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext {
+  if (!isVisibleToModel(entry)) return flat
+  const parts = toMessageParts(entry)
   const { record } = entry
   // A system message without text may still set the effort.
   const setsEffort = record.type === 'user' && record.message.output_config !== undefined
@@ -109,48 +112,66 @@ function taken(flat: Flat, entry: Entry): Flat {
     if (first === undefined) return flat
     return { ...flat, frozenRepairs: repairs.push({ kind: 'blank-text', origin: first.origin }) }
   }
-  if (record.type === 'assistant') return said(flat, entry, record.message.id, parts)
-  const draft = userDraft(record, entry, parts)
+  if (record.type === 'assistant') return addResponse(flat, entry, record.message.id, parts)
+  const draft = createUserDraft(record, entry, parts)
   const last = flat.drafts.at(-1)
   if (draft.role === 'user' && last?.role === 'user')
-    return { ...flat, drafts: [...flat.drafts.slice(0, -1), joined(last, draft)] }
-  return { ...flat, drafts: [...opened(flat, draft), draft] }
+    return { ...flat, drafts: [...flat.drafts.slice(0, -1), joinDrafts(last, draft)] }
+  return { ...flat, drafts: [...withFirstPrompt(flat, draft), draft] }
 }
 
 /** A record joins the earlier records of its response if only tool results and attachments lie between them. */
-function said(flat: Flat, entry: Entry, response: string, parts: readonly Part[]): Flat {
-  const home = sameResponse(flat.drafts, response)
-  const draft: Draft = {
+function addResponse(
+  flat: FlattenedContext,
+  entry: ContextEntry,
+  response: string,
+  parts: readonly MessagePart[],
+): FlattenedContext {
+  const home = findResponseDraft(flat.drafts, response)
+  const draft: MessageDraft = {
     role: 'assistant',
-    response,
-    parts: List.of(parts),
-    whole: wholeOf(entry),
-    crossable: false,
+    responseId: response,
+    parts: AppendList.of(parts),
+    unchangedMessage: toWholeMessage(entry),
+    isCrossable: false,
   }
   if (home !== -1)
-    return { ...flat, drafts: flat.drafts.map((old, index) => (index === home ? joined(old, draft) : old)) }
-  const settled = isSettled(flat.drafts) ? frozen(flat) : flat
-  return { ...settled, drafts: [...opened(settled, draft), draft] }
+    return {
+      ...flat,
+      drafts: flat.drafts.map((old, index) => (index === home ? joinDrafts(old, draft) : old)),
+    }
+  const settled = hasNoOpenCalls(flat.drafts) ? freezeDrafts(flat) : flat
+  return { ...settled, drafts: [...withFirstPrompt(settled, draft), draft] }
 }
 
-function sameResponse(drafts: readonly Draft[], response: string): number {
+function findResponseDraft(drafts: readonly MessageDraft[], response: string): number {
   for (let index = drafts.length - 1; index >= 0; index -= 1) {
-    const draft = drafts[index] as Draft
-    if (draft.role === 'assistant') return draft.response === response ? index : -1
-    if (!draft.crossable) return -1
+    const draft = drafts[index] as MessageDraft
+    if (draft.role === 'assistant') return draft.responseId === response ? index : -1
+    if (!draft.isCrossable) return -1
   }
   return -1
 }
 
-function userDraft(record: KnownRecord, entry: Entry, parts: readonly Part[]): Draft {
+function createUserDraft(
+  record: KnownRecord,
+  entry: ContextEntry,
+  parts: readonly MessagePart[],
+): MessageDraft {
   const role = record.type === 'user' ? record.message.role : 'user'
   const crossable =
     record.type === 'attachment' || (parts.length > 0 && parts.every((part) => isToolResult(part.block)))
-  return { role, response: null, parts: List.of(parts), whole: wholeOf(entry), crossable }
+  return {
+    role,
+    responseId: null,
+    parts: AppendList.of(parts),
+    unchangedMessage: toWholeMessage(entry),
+    isCrossable: crossable,
+  }
 }
 
 /** The message as given; null if parts were cleared. A mid-conversation system message keeps its other fields. */
-function wholeOf(entry: Entry): ApiMessage | null {
+function toWholeMessage(entry: ContextEntry): ApiMessage | null {
   const { record } = entry
   if (entry.cleared !== undefined || (record.type !== 'user' && record.type !== 'assistant')) return null
   const { content } = record.message
@@ -160,92 +181,100 @@ function wholeOf(entry: Entry): ApiMessage | null {
 }
 
 /** The drafts so far; for a first message that may not be first, a user message to precede it. */
-function opened(flat: Flat, draft: Draft): readonly Draft[] {
+function withFirstPrompt(flat: FlattenedContext, draft: MessageDraft): readonly MessageDraft[] {
   if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
   const first = draft.parts.at(0)
   if (first === undefined || isCompactionBlock(first.block)) return flat.drafts
   const part = { block: FIRST_PROMPT, origin: first.origin }
-  return [{ role: 'user', response: null, parts: List.of([part]), whole: null, crossable: false }]
+  return [
+    {
+      role: 'user',
+      responseId: null,
+      parts: AppendList.of([part]),
+      unchangedMessage: null,
+      isCrossable: false,
+    },
+  ]
 }
 
-function frozen(flat: Flat): Flat {
-  const { messages, repairs, calls } = finished(flat)
+function freezeDrafts(flat: FlattenedContext): FlattenedContext {
+  const { messages, repairs, calls } = finishDrafts(flat)
   const next = { frozen: flat.frozen, frozenRepairs: flat.frozenRepairs, calls: flat.calls }
-  for (const id of calls) next.calls = next.calls.add(id, next.frozen.length)
+  for (const id of calls) next.calls = next.calls.setIfAbsent(id, next.frozen.length)
   for (const message of messages) next.frozen = next.frozen.push(message)
   for (const repair of repairs) next.frozenRepairs = next.frozenRepairs.push(repair)
   return { ...flat, ...next, drafts: [] }
 }
 
-interface Finished extends Pick<Flat, 'waiting' | 'waitingServer'> {
-  readonly messages: readonly FlatMessage[]
-  readonly repairs: readonly Repair[]
+interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServer'> {
+  readonly messages: readonly TracedMessage[]
+  readonly repairs: readonly MessageRepair[]
   readonly calls: readonly string[]
 }
 
 /** The drafts as messages that a provider accepts. */
-function finished(flat: Flat): Finished {
-  const firsts: Repair[] = []
+function finishDrafts(flat: FlattenedContext): FinishedDrafts {
+  const firsts: MessageRepair[] = []
   const start = flat.drafts[0]?.parts.at(0)
   if (flat.frozen.length === 0 && start?.block === FIRST_PROMPT)
     firsts.push({ kind: 'no-first-prompt', origin: start.origin })
-  const plain = withoutBlanks(flat.drafts)
+  const plain = withoutBlankText(flat.drafts)
   const isKnownCall = (id: string): boolean => flat.calls.get(id) !== undefined
-  const { waiting, waitingServer, ...paired } = pairTools(withWaitingSystem(plain.drafts), isKnownCall)
-  const tail = withoutSilentTail(withHomedSystem(paired.drafts))
+  const { waiting, waitingServer, ...paired } = pairToolCalls(moveSystemMessages(plain.drafts), isKnownCall)
+  const tail = withoutSilentTail(withSystemReminders(paired.drafts))
   const repairs = [...firsts, ...plain.repairs, ...paired.repairs, ...tail.repairs]
-  const messages = tail.drafts.map(flatMessageOf)
-  return { messages, repairs, waiting, waitingServer, calls: tail.drafts.flatMap(callsOf) }
+  const messages = tail.drafts.map(toTracedMessage)
+  return { messages, repairs, waiting, waitingServer, calls: tail.drafts.flatMap(listToolCallIds) }
 }
 
-function flatMessageOf(draft: Draft): FlatMessage {
+function toTracedMessage(draft: MessageDraft): TracedMessage {
   const parts = draft.parts.toArray()
   const raw = new Map(
     parts.flatMap((part, index) => (part.raw === undefined ? [] : [[index, part.raw] as const])),
   )
-  const message = draft.whole ?? { role: draft.role, content: parts.map((part) => part.block) }
+  const message = draft.unchangedMessage ?? { role: draft.role, content: parts.map((part) => part.block) }
   return { message, origins: parts.map((part) => part.origin), ...(raw.size > 0 ? { raw } : {}) }
 }
 
 // Repairs of what every provider refuses: blank text, and a last response without content.
 
-interface Mended {
-  readonly drafts: readonly Draft[]
-  readonly repairs: readonly Repair[]
+interface RepairedDrafts {
+  readonly drafts: readonly MessageDraft[]
+  readonly repairs: readonly MessageRepair[]
 }
 
-function withoutBlanks(drafts: readonly Draft[]): Mended {
-  const repairs: Repair[] = []
+function withoutBlankText(drafts: readonly MessageDraft[]): RepairedDrafts {
+  const repairs: MessageRepair[] = []
   const kept = drafts.map((draft) => {
     const parts = [...draft.parts].flatMap((part) => {
-      const plain = withoutBlank(part)
+      const plain = withoutBlankPart(part)
       if (plain[0] !== part) repairs.push({ kind: 'blank-text', origin: part.origin })
       return plain
     })
     return withParts(draft, parts)
   })
-  return { drafts: kept.filter((draft) => !isEmpty(draft)), repairs }
+  return { drafts: kept.filter((draft) => !isEmptyDraft(draft)), repairs }
 }
 
-function isBlank(item: unknown): boolean {
+function isBlankItem(item: unknown): boolean {
   return isBlock(item) && isBlankText(item)
 }
 
 /** Blank text is refused everywhere, inside a tool result too. */
-function withoutBlank(part: Part): readonly Part[] {
+function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
   const { block, origin } = part
   if (isBlankText(block)) return []
-  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlank)) return [part]
-  return [{ block: { ...block, content: block.content.filter((item) => !isBlank(item)) }, origin }]
+  if (!isToolResult(block) || !Array.isArray(block.content) || !block.content.some(isBlankItem)) return [part]
+  return [{ block: { ...block, content: block.content.filter((item) => !isBlankItem(item)) }, origin }]
 }
 
 /**
  * Thinking alone may not end a request. It is dropped for good when the next response begins, because that response
  * was generated without it.
  */
-function withoutSilentTail(drafts: readonly Draft[]): Mended {
+function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
   let length = drafts.length
-  while (length > 0 && isSilent(drafts[length - 1] as Draft)) length -= 1
+  while (length > 0 && isBlankResponse(drafts[length - 1] as MessageDraft)) length -= 1
   const dropped = drafts.slice(length).flatMap((draft) => [...draft.parts].slice(0, 1))
   return {
     drafts: drafts.slice(0, length),
@@ -256,55 +285,57 @@ function withoutSilentTail(drafts: readonly Draft[]): Mended {
 // System messages in mid-conversation.
 
 /** A system message stands right before the response: user content that arrives after it goes in front of it. */
-function withWaitingSystem(drafts: readonly Draft[]): readonly Draft[] {
-  const placed: Draft[] = []
+function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
+  const placed: MessageDraft[] = []
   for (const draft of drafts) {
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
     const before = placed[waiting - 1]
     if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
-    else if (before?.role === 'user') placed[waiting - 1] = joined(before, draft)
+    else if (before?.role === 'user') placed[waiting - 1] = joinDrafts(before, draft)
     else placed.splice(waiting, 0, draft)
   }
   return placed
 }
 
 /** A system message must follow a user message; elsewhere it becomes a reminder in a user message. */
-function withHomedSystem(drafts: readonly Draft[]): readonly Draft[] {
+function withSystemReminders(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
   return drafts.map((draft, index) =>
-    draft.role === 'system' && !hasHome(drafts, index) ? asReminder(draft) : draft,
+    draft.role === 'system' && !hasUserMessageBefore(drafts, index) ? toReminder(draft) : draft,
   )
 }
 
-function hasHome(drafts: readonly Draft[], index: number): boolean {
+function hasUserMessageBefore(drafts: readonly MessageDraft[], index: number): boolean {
   const before = drafts.slice(0, index).findLast((draft) => draft.role !== 'system')
   if (before?.role === 'user') return true
   return before?.role === 'assistant' && isServerToolResult(before.parts.last?.block ?? { type: '' })
 }
 
-function asReminder(draft: Draft): Draft {
+function toReminder(draft: MessageDraft): MessageDraft {
   const parts = [...draft.parts].map(({ block, origin }) =>
     isText(block)
       ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
       : { block, origin },
   )
-  return { ...withParts(draft, parts), role: 'user', whole: null }
+  return { ...withParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
 // Calls that never got a result get one in the log before the next request is sent. If the real result arrives later,
 // the bytes already sent stay the same.
 
 /** Client calls of the newest response without a result. Earlier ones were completed when the conversation continued. */
-export function openCalls(flat: Flat): readonly OpenCall[] {
+export function listUnansweredCalls(flat: FlattenedContext): readonly UnansweredCall[] {
   return flat.waiting
 }
 
 /** Ids of all calls that wait, server tools included: a cut may not separate them from their result. */
-export function waitingIds({ waiting, waitingServer }: Flat): readonly string[] {
+export function listWaitingCallIds({ waiting, waitingServer }: FlattenedContext): readonly string[] {
   return [...waiting, ...waitingServer].map(({ id }) => id)
 }
 
 /** The body of a record with error results for these calls; the caller adds uuid, parent and timestamp. */
-export function settlingRecord(calls: readonly OpenCall[]): Pick<UserRecord, 'type' | 'isMeta' | 'message'> {
-  const content = calls.map((call) => missingResult(call.id))
+export function createMissingResultsRecord(
+  calls: readonly UnansweredCall[],
+): Pick<UserRecord, 'type' | 'isMeta' | 'message'> {
+  const content = calls.map((call) => createInterruptedResult(call.id))
   return { type: 'user', isMeta: true, message: { role: 'user', content } }
 }

@@ -1,12 +1,12 @@
 /** A request in the JSON shape of the Messages API. A codec in `wire` turns it into a provider's bytes. */
-import type { Block, Content } from '../log/block.ts'
+import type { Block, MessageContent } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 
 export type Role = 'user' | 'assistant' | 'system'
 
 export interface ApiMessage {
   readonly role: Role
-  readonly content: Content
+  readonly content: MessageContent
   /** Fields of a mid-conversation system message (`clear_at`, `output_config`). */
   readonly [field: string]: unknown
 }

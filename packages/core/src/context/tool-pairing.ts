@@ -15,24 +15,24 @@ import {
   isToolUse,
   type ToolResultBlock,
 } from '../log/block.ts'
-import { List } from '../log/persistent-collections.ts'
-import type { Part } from './entry.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import type { MessagePart } from './entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
 /** A message being assembled from the parts of one or more records. */
-export interface Draft {
+export interface MessageDraft {
   readonly role: Role
   /** The `message.id` of a response. */
-  readonly response: string | null
-  readonly parts: List<Part>
+  readonly responseId: string | null
+  readonly parts: AppendList<MessagePart>
   /** The message as given, if it comes from one record and is unchanged. */
-  readonly whole: ApiMessage | null
+  readonly unchangedMessage: ApiMessage | null
   /** Only tool results and attachments: later records of the response before it may still follow. */
-  readonly crossable: boolean
+  readonly isCrossable: boolean
 }
 
 /** What was changed so that the provider accepts the request. */
-export type RepairKind =
+export type MessageRepairKind =
   | 'missing-result' // a call without result got an error result
   | 'late-result' // a result that came after the conversation had continued
   | 'duplicate-result'
@@ -44,34 +44,34 @@ export type RepairKind =
   | 'silent-tail' // a last response without content
   | 'no-first-prompt' // the conversation began with an assistant message
 
-export interface Repair {
-  readonly kind: RepairKind
+export interface MessageRepair {
+  readonly kind: MessageRepairKind
   /** uuid of the record concerned. */
   readonly origin: string
   /** The tool call, if the repair concerns one. */
   readonly id?: string
 }
 
-export function withParts(draft: Draft, parts: readonly Part[]): Draft {
+export function withParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
-  return isSame ? draft : { ...draft, parts: List.of(parts), whole: null }
+  return isSame ? draft : { ...draft, parts: AppendList.of(parts), unchangedMessage: null }
 }
 
 /** One message of two. */
-export function joined(one: Draft, other: Draft): Draft {
+export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
   let { parts } = one
   for (const part of other.parts) parts = parts.push(part)
-  return { ...one, parts, whole: null, crossable: one.crossable && other.crossable }
+  return { ...one, parts, unchangedMessage: null, isCrossable: one.isCrossable && other.isCrossable }
 }
 
 /** Nothing to send. A system message without content may still set the effort (`output_config`). */
-export function isEmpty(draft: Draft): boolean {
-  return draft.parts.length === 0 && draft.whole?.output_config === undefined
+export function isEmptyDraft(draft: MessageDraft): boolean {
+  return draft.parts.length === 0 && draft.unchangedMessage?.output_config === undefined
 }
 
 /** A response of only thinking and blank text: it may not end a request. */
-export function isSilent(draft: Draft): boolean {
+export function isBlankResponse(draft: MessageDraft): boolean {
   if (draft.role !== 'assistant') return false
   return [...draft.parts].every((part) => isThinking(part.block) || isBlankText(part.block))
 }
@@ -84,37 +84,40 @@ export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned n
 /** Stands in for a response that had only calls with ids used before. */
 export const REPEATED_CALL_TEXT = '[A call that repeated the id of an earlier one was left out.]'
 
-export function missingResult(id: string): ToolResultBlock {
+export function createInterruptedResult(id: string): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: id, content: MISSING_RESULT_TEXT, is_error: true }
 }
 
 /** A call without a result. */
-export interface OpenCall {
+export interface UnansweredCall {
   readonly id: string
   /** uuid of the record that holds the call. */
   readonly origin: string
 }
 
-interface Paired {
-  readonly drafts: readonly Draft[]
-  readonly repairs: readonly Repair[]
+interface PairingResult {
+  readonly drafts: readonly MessageDraft[]
+  readonly repairs: readonly MessageRepair[]
   /** Client calls that wait for their result, and server calls that do. */
-  readonly waiting: readonly OpenCall[]
-  readonly waitingServer: readonly OpenCall[]
+  readonly waiting: readonly UnansweredCall[]
+  readonly waitingServer: readonly UnansweredCall[]
 }
 
 /** `isKnownCall`: whether messages already finished contain a call with this id. */
-export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) => boolean): Paired {
-  const repairs: Repair[] = []
+export function pairToolCalls(
+  drafts: readonly MessageDraft[],
+  isKnownCall: (id: string) => boolean,
+): PairingResult {
+  const repairs: MessageRepair[] = []
   const seen = new Set<string>()
   const isKnown = (id: string): boolean => seen.has(id) || isKnownCall(id)
-  const paired: Draft[] = []
-  let responses: Draft[] = []
-  let following: Draft[] = []
-  let waiting: readonly OpenCall[] = []
-  const waitingServer = openServerCalls(drafts)
+  const paired: MessageDraft[] = []
+  let responses: MessageDraft[] = []
+  let following: MessageDraft[] = []
+  let waiting: readonly UnansweredCall[] = []
+  const waitingServer = findOpenServerCalls(drafts)
   const closeGroup = (): void => {
-    const group = answer(responses, following, isKnown, repairs)
+    const group = pairGroup(responses, following, isKnown, repairs)
     paired.push(...group.drafts)
     waiting = group.open
     responses = []
@@ -126,27 +129,31 @@ export function pairTools(drafts: readonly Draft[], isKnownCall: (id: string) =>
       continue
     }
     if (following.length > 0) closeGroup()
-    const unique = uniqueCalls(draft, isKnown, repairs)
+    const unique = withoutRepeatedCalls(draft, isKnown, repairs)
     responses.push(unique)
-    for (const id of callsOf(unique)) seen.add(id)
+    for (const id of listToolCallIds(unique)) seen.add(id)
   }
   closeGroup()
-  return { drafts: paired.filter((draft) => !isEmpty(draft)), repairs, waiting, waitingServer }
+  return { drafts: paired.filter((draft) => !isEmptyDraft(draft)), repairs, waiting, waitingServer }
 }
 
 /** True if no later result can change these messages. */
-export function isSettled(drafts: readonly Draft[]): boolean {
+export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   const last = drafts.at(-1)
-  const awaitsResults = last?.role === 'assistant' && callsOf(last).length > 0
-  return !awaitsResults && openServerCalls(drafts).length === 0
+  const awaitsResults = last?.role === 'assistant' && listToolCallIds(last).length > 0
+  return !awaitsResults && findOpenServerCalls(drafts).length === 0
 }
 
-export function callsOf(draft: Draft): readonly string[] {
+export function listToolCallIds(draft: MessageDraft): readonly string[] {
   return [...draft.parts].flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
 /** A response left empty gets a text: without it the messages around it would join, which changes bytes already sent. */
-function uniqueCalls(draft: Draft, isKnown: (id: string) => boolean, repairs: Repair[]): Draft {
+function withoutRepeatedCalls(
+  draft: MessageDraft,
+  isKnown: (id: string) => boolean,
+  repairs: MessageRepair[],
+): MessageDraft {
   const own = new Set<string>()
   const parts = [...draft.parts].filter(({ block, origin }) => {
     if (!isToolUse(block)) return true
@@ -161,15 +168,15 @@ function uniqueCalls(draft: Draft, isKnown: (id: string) => boolean, repairs: Re
 }
 
 /** Consecutive responses and the messages up to the next one, with the results right after the calls. */
-function answer(
-  responses: readonly Draft[],
-  following: readonly Draft[],
+function pairGroup(
+  responses: readonly MessageDraft[],
+  following: readonly MessageDraft[],
   isKnown: (id: string) => boolean,
-  repairs: Repair[],
-): { readonly drafts: readonly Draft[]; readonly open: readonly OpenCall[] } {
-  const open = new Set(responses.flatMap(callsOf))
-  const results: Part[] = []
-  for (const part of following.flatMap(resultsOf)) {
+  repairs: MessageRepair[],
+): { readonly drafts: readonly MessageDraft[]; readonly open: readonly UnansweredCall[] } {
+  const open = new Set(responses.flatMap(listToolCallIds))
+  const results: MessagePart[] = []
+  for (const part of following.flatMap(listToolResults)) {
     const { tool_use_id: id } = part.block as ToolResultBlock
     const isAnswered = results.some(({ block }) => (block as ToolResultBlock).tool_use_id === id)
     const kind = isAnswered ? 'duplicate-result' : isKnown(id) ? 'late-result' : 'orphan-result'
@@ -182,35 +189,47 @@ function answer(
   )
   for (const { id, origin } of missing) {
     repairs.push({ kind: 'missing-result', origin, id })
-    results.push({ block: missingResult(id), origin })
+    results.push({ block: createInterruptedResult(id), origin })
   }
-  return { drafts: [...responses, ...placed(results, following)], open: missing }
+  return { drafts: [...responses, ...insertResults(results, following)], open: missing }
 }
 
 /** The results go first in the message after the calls if that is a user message, otherwise into one of their own. */
-function placed(results: readonly Part[], following: readonly Draft[]): readonly Draft[] {
+function insertResults(
+  results: readonly MessagePart[],
+  following: readonly MessageDraft[],
+): readonly MessageDraft[] {
   const isFirstUser = following[0]?.role === 'user'
   const drafts = following.map((draft, index) => {
     const others = [...draft.parts].filter((part) => !isToolResult(part.block))
     return withParts(draft, isFirstUser && index === 0 ? [...results, ...others] : others)
   })
   if (isFirstUser || results.length === 0) return drafts
-  return [{ role: 'user', response: null, parts: List.of(results), whole: null, crossable: true }, ...drafts]
+  return [
+    {
+      role: 'user',
+      responseId: null,
+      parts: AppendList.of(results),
+      unchangedMessage: null,
+      isCrossable: true,
+    },
+    ...drafts,
+  ]
 }
 
-function resultsOf(draft: Draft): readonly Part[] {
+function listToolResults(draft: MessageDraft): readonly MessagePart[] {
   return [...draft.parts].filter((part) => isToolResult(part.block))
 }
 
 // Server tools: call and result are blocks of the assistant's own turn and are kept or dropped together.
 
 function pairServerTools(
-  drafts: readonly Draft[],
-  waiting: readonly OpenCall[],
-  repairs: Repair[],
-): readonly Draft[] {
+  drafts: readonly MessageDraft[],
+  waiting: readonly UnansweredCall[],
+  repairs: MessageRepair[],
+): readonly MessageDraft[] {
   const calls = new Set<string>()
-  const kept = new Set([...serverResults(drafts), ...waiting.map(({ id }) => id)])
+  const kept = new Set([...collectServerResults(drafts), ...waiting.map(({ id }) => id)])
   return drafts.map((draft) => {
     const parts = [...draft.parts].filter(({ block, origin }) => {
       if (isServerToolUse(block)) {
@@ -228,16 +247,16 @@ function pairServerTools(
   })
 }
 
-function serverResults(drafts: readonly Draft[]): ReadonlySet<string> {
+function collectServerResults(drafts: readonly MessageDraft[]): ReadonlySet<string> {
   const parts = drafts.filter((draft) => draft.role === 'assistant').flatMap((draft) => [...draft.parts])
   return new Set(parts.flatMap(({ block }) => (isServerToolResult(block) ? [block.tool_use_id] : [])))
 }
 
-function openServerCalls(drafts: readonly Draft[]): readonly OpenCall[] {
-  const answered = serverResults(drafts)
-  const open: OpenCall[] = []
+function findOpenServerCalls(drafts: readonly MessageDraft[]): readonly UnansweredCall[] {
+  const answered = collectServerResults(drafts)
+  const open: UnansweredCall[] = []
   for (const draft of drafts) {
-    if (draft.role !== 'assistant' && resultsOf(draft).length < draft.parts.length) open.length = 0
+    if (draft.role !== 'assistant' && listToolResults(draft).length < draft.parts.length) open.length = 0
     for (const { block, origin } of draft.parts)
       if (isServerToolUse(block) && !answered.has(block.id)) open.push({ id: block.id, origin })
   }

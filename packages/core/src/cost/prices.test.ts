@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  addMoney,
-  type Money,
-  NO_MONEY,
-  type Prices,
-  priceOf,
+  addCosts,
+  type Cost,
+  findRates,
+  type ModelPrices,
   priceTokens,
   priceUncached,
-  ratesFor,
+  priceUsage,
+  ZERO_COST,
 } from './prices.ts'
 
-const flat: Prices = { input: 4, cacheRead: 0.2, write5m: 5, write1h: 8, output: 20 }
-const stepped: Prices = {
+const flat: ModelPrices = { input: 4, cacheRead: 0.2, write5m: 5, write1h: 8, output: 20 }
+const stepped: ModelPrices = {
   input: 0.1,
   cacheRead: 0.01,
   write5m: 0.125,
@@ -24,7 +24,7 @@ const split = (m5: number, h1: number) => ({
   cache_creation_input_tokens: m5 + h1,
   cache_creation: { ephemeral_5m_input_tokens: m5, ephemeral_1h_input_tokens: h1 },
 })
-const cents = (money: Money) => Object.values(money.byClass).map((dollars) => round((dollars ?? NaN) * 100))
+const cents = (money: Cost) => Object.values(money.byClass).map((dollars) => round((dollars ?? NaN) * 100))
 const round = (value: number) => Math.round(value * 1e9) / 1e9
 
 describe('the price of a call', () => {
@@ -35,14 +35,14 @@ describe('the price of a call', () => {
       output_tokens: 1_500,
       ...split(0, 8_000),
     }
-    const money = priceOf(usage, flat)
+    const money = priceUsage(usage, flat)
     expect(cents(money)).toEqual([0.8, 2.8, 0, 6.4, 3])
     expect(money.total).toBeCloseTo(0.13, 12)
     expect(money).toMatchObject({ fees: 0, missing: [], assumed: [] })
   })
 
   it('keeps the two lifetimes of cache writes apart', () => {
-    const money = priceOf({ input_tokens: 0, output_tokens: 0, ...split(100_000, 50_000) }, flat)
+    const money = priceUsage({ input_tokens: 0, output_tokens: 0, ...split(100_000, 50_000) }, flat)
     expect(cents(money)).toEqual([0, 0, 50, 40, 0])
   })
 
@@ -50,7 +50,7 @@ describe('the price of a call', () => {
     ['no breakdown', { cache_creation_input_tokens: 100_000 }],
     ['an empty breakdown', { cache_creation_input_tokens: 100_000, cache_creation: null }],
   ])('counts writes as 5-minute ones where there is %s, and says so', (_, writes) => {
-    const money = priceOf({ input_tokens: 0, output_tokens: 0, ...writes }, flat)
+    const money = priceUsage({ input_tokens: 0, output_tokens: 0, ...writes }, flat)
     expect(cents(money)).toEqual([0, 0, 50, 0, 0])
     expect(money.assumed).toEqual(['cache writes without a lifetime are counted as 5-minute writes'])
   })
@@ -60,13 +60,13 @@ describe('the price of a call', () => {
       cache_creation_input_tokens: 100_000,
       cache_creation: { ephemeral_1h_input_tokens: 60_000 },
     }
-    const money = priceOf({ input_tokens: 0, output_tokens: 0, ...writes }, flat)
+    const money = priceUsage({ input_tokens: 0, output_tokens: 0, ...writes }, flat)
     expect(cents(money)).toEqual([0, 0, 20, 48, 0])
     expect(money.assumed).toHaveLength(1)
   })
 
   it('is 0 if nothing was used', () => {
-    expect(priceOf({ input_tokens: 0, output_tokens: 0 }, flat)).toEqual(NO_MONEY)
+    expect(priceUsage({ input_tokens: 0, output_tokens: 0 }, flat)).toEqual(ZERO_COST)
   })
 })
 
@@ -81,13 +81,13 @@ describe('price tiers', () => {
     ['over it by writes', { input_tokens: 1, ...split(100_000, 0) }, [0.00005, 0, 6.25, 0, 0.25]],
     ['over it by longer writes', { input_tokens: 1, ...split(0, 100_000) }, [0.00005, 0, 0, 10, 0.25]],
   ])('prices the whole request %s', (_, prompt, expected) => {
-    expect(cents(priceOf({ output_tokens: 1_000, ...prompt }, stepped))).toEqual(expected.map(round))
+    expect(cents(priceUsage({ output_tokens: 1_000, ...prompt }, stepped))).toEqual(expected.map(round))
   })
 
   it('uses the highest tier that the prompt exceeds, in any order of the list', () => {
     const tier = (above: number, rate: number) => ({ ...flat, above, input: rate })
     const prices = { ...flat, tiers: [tier(200, 30), tier(100, 10), tier(400, 40)] }
-    expect([100, 101, 201, 400, 401].map((tokens) => ratesFor(prices, tokens).input)).toEqual([
+    expect([100, 101, 201, 400, 401].map((tokens) => findRates(prices, tokens).input)).toEqual([
       4, 10, 30, 30, 40,
     ])
   })
@@ -99,18 +99,18 @@ describe('iterations', () => {
 
   it('are the bill: the totals leave a compaction out', () => {
     const usage = { input_tokens: 10_000, output_tokens: 1_000, iterations: [compaction, message] }
-    expect(priceOf(usage, flat).total).toBeCloseTo(0.6 + 0.1 + 0.04 + 0.02, 12)
+    expect(priceUsage(usage, flat).total).toBeCloseTo(0.6 + 0.1 + 0.04 + 0.02, 12)
   })
 
   it('are each priced at the tier of their own prompt', () => {
     const usage = { input_tokens: 0, output_tokens: 0, iterations: [compaction, message] }
     const high = (150_000 * 0.5 + 5_000 * 2.5) / 1e6
     const low = (10_000 * 0.1 + 1_000 * 0.5) / 1e6
-    expect(priceOf(usage, stepped).total).toBeCloseTo(high + low, 12)
+    expect(priceUsage(usage, stepped).total).toBeCloseTo(high + low, 12)
   })
 
   it.each([[null], [[]]])('%j means there are none', (iterations) => {
-    expect(priceOf({ input_tokens: 10_000, output_tokens: 1_000, iterations }, flat).total).toBeCloseTo(
+    expect(priceUsage({ input_tokens: 10_000, output_tokens: 1_000, iterations }, flat).total).toBeCloseTo(
       0.06,
       12,
     )
@@ -124,8 +124,8 @@ describe('iterations', () => {
     }
     const own = (10_000 * 4 + 1_000 * 20) / 1e6
     const other = (10_000 * 0.1 + 1_000 * 0.5) / 1e6
-    expect(priceOf(usage, flat, () => stepped).total).toBeCloseTo(own + other, 12)
-    expect(priceOf(usage, flat, () => null)).toMatchObject({
+    expect(priceUsage(usage, flat, () => stepped).total).toBeCloseTo(own + other, 12)
+    expect(priceUsage(usage, flat, () => null)).toMatchObject({
       total: null,
       priced: own,
       missing: ['input', 'output'],
@@ -136,17 +136,17 @@ describe('iterations', () => {
     [{ ...message, type: 'advisor_message', model: 'other' }],
     [{ ...message, type: 'advisor_message' }],
   ])('%j of another model borrow the prices where nothing better is known, and say so', (advice) => {
-    const money = priceOf({ input_tokens: 0, output_tokens: 0, iterations: [advice] }, flat)
+    const money = priceUsage({ input_tokens: 0, output_tokens: 0, iterations: [advice] }, flat)
     expect(money.total).toBeCloseTo(0.06, 12)
     expect(money.assumed).toEqual(['what another model answered is priced as this one'])
   })
 })
 
 describe('what is not known', () => {
-  const unsure: Prices = { ...flat, write1h: null, output: null }
+  const unsure: ModelPrices = { ...flat, write1h: null, output: null }
 
   it('makes the total unknown, names the class, and never counts as 0', () => {
-    const money = priceOf({ input_tokens: 1_000_000, output_tokens: 10 }, unsure)
+    const money = priceUsage({ input_tokens: 1_000_000, output_tokens: 10 }, unsure)
     expect(money).toEqual({
       total: null,
       priced: 4,
@@ -158,7 +158,7 @@ describe('what is not known', () => {
   })
 
   it('does not matter if the class was not used', () => {
-    expect(priceOf({ input_tokens: 1_000_000, output_tokens: 0 }, unsure)).toMatchObject({
+    expect(priceUsage({ input_tokens: 1_000_000, output_tokens: 0 }, unsure)).toMatchObject({
       total: 4,
       missing: [],
     })
@@ -166,7 +166,7 @@ describe('what is not known', () => {
 })
 
 describe('what changes every rate', () => {
-  const prices: Prices = {
+  const prices: ModelPrices = {
     ...flat,
     factors: {
       service_tier: { standard: 1, batch: 0.5 },
@@ -182,13 +182,13 @@ describe('what changes every rate', () => {
     [{ service_tier: 'batch' }, 2],
     [{ service_tier: 'standard', speed: 'fast', inference_geo: 'us' }, 8.8],
   ])('%j', (fields, expected) => {
-    const money = priceOf({ ...usage, ...fields }, prices)
+    const money = priceUsage({ ...usage, ...fields }, prices)
     expect(money.total).toBeCloseTo(expected, 12)
     expect(money.assumed).toEqual([])
   })
 
   it('is priced as standard if the value is not listed, and says so', () => {
-    const money = priceOf({ ...usage, service_tier: 'priority', speed: 'constructor' }, prices)
+    const money = priceUsage({ ...usage, service_tier: 'priority', speed: 'constructor' }, prices)
     expect(money).toMatchObject({
       total: 4,
       assumed: ['service_tier "priority" is priced as standard', 'speed "constructor" is priced as standard'],
@@ -196,13 +196,13 @@ describe('what changes every rate', () => {
   })
 
   it('is unknown if the factor is', () => {
-    expect(priceOf({ ...usage, speed: 'slow' }, prices)).toMatchObject({ total: null, missing: ['input'] })
+    expect(priceUsage({ ...usage, speed: 'slow' }, prices)).toMatchObject({ total: null, missing: ['input'] })
   })
 
   it('adds fees per request', () => {
     const searched = { ...usage, server_tool_use: { web_search_requests: 3, web_fetch_requests: 9 } }
-    expect(priceOf(searched, prices)).toMatchObject({ total: 4.03, fees: 0.03 })
-    expect(priceOf({ ...usage, server_tool_use: { oracle_requests: 1 } }, prices)).toMatchObject({
+    expect(priceUsage(searched, prices)).toMatchObject({ total: 4.03, fees: 0.03 })
+    expect(priceUsage({ ...usage, server_tool_use: { oracle_requests: 1 } }, prices)).toMatchObject({
       total: null,
       priced: 4,
       fees: null,
@@ -237,7 +237,7 @@ describe('without a cache', () => {
     fc.assert(
       fc.property(tokens, tokens, speed, (input_tokens, output_tokens, at) => {
         const usage = { input_tokens, output_tokens, speed: at }
-        expect(priceUncached(usage, fast)).toEqual(priceOf(usage, fast))
+        expect(priceUncached(usage, fast)).toEqual(priceUsage(usage, fast))
       }),
     )
   })
@@ -252,8 +252,8 @@ it('infinite figures cost nothing', () => {
   const endless = Number('1e999')
   const usage = { input_tokens: endless, output_tokens: 0, server_tool_use: { web_search_requests: endless } }
   const prices = { ...flat, fees: { web_search_requests: 0.01 } }
-  expect(priceOf(usage, prices).total).toBe(0)
-  expect(priceOf({ ...usage, iterations: [usage, usage] }, prices).total).toBe(0)
+  expect(priceUsage(usage, prices).total).toBe(0)
+  expect(priceUsage({ ...usage, iterations: [usage, usage] }, prices).total).toBe(0)
 })
 
 it('tokens not yet sent are priced as one request', () => {
@@ -267,9 +267,9 @@ describe('sums', () => {
   it('of calls are the sum of their prices, and one unknown makes them unknown', () => {
     fc.assert(
       fc.property(fc.array(usages), fc.boolean(), (calls, isKnown) => {
-        const prices: Prices = isKnown ? stepped : { ...stepped, tiers: [], output: null }
-        const each = calls.map((usage) => priceOf(usage, prices))
-        const sum = each.reduce(addMoney, NO_MONEY)
+        const prices: ModelPrices = isKnown ? stepped : { ...stepped, tiers: [], output: null }
+        const each = calls.map((usage) => priceUsage(usage, prices))
+        const sum = each.reduce(addCosts, ZERO_COST)
         expect(sum.priced).toBeCloseTo(
           each.reduce((total, money) => total + money.priced, 0),
           9,
@@ -280,7 +280,7 @@ describe('sums', () => {
   })
 
   it('list an assumption once', () => {
-    const money = priceOf({ input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 1 }, flat)
-    expect(addMoney(money, money).assumed).toHaveLength(1)
+    const money = priceUsage({ input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 1 }, flat)
+    expect(addCosts(money, money).assumed).toHaveLength(1)
   })
 })

@@ -7,25 +7,25 @@ import type { Usage } from '../log/record.ts'
 import {
   type BilledPart,
   type ByPriceClass,
-  billedParts,
-  byPriceClass,
-  countOf,
+  listBilledParts,
+  mapPriceClasses,
   PRICE_CLASSES,
   type TokensByClass,
+  toCount,
 } from '../tokens/usage.ts'
 
 /**
  * Dollars per million tokens, null if unknown. `write5m` is a cache write with the default lifetime, `write1h` one with
  * the longer lifetime, whatever the provider's lifetimes are.
  */
-export type Rates = ByPriceClass<number | null>
+export type TokenRates = ByPriceClass<number | null>
 
 /** The rates of a whole request whose prompt, cached tokens included, is longer than `above` tokens. */
-export interface PriceTier extends Rates {
+export interface PriceTier extends TokenRates {
   readonly above: number
 }
 
-export interface Prices extends Rates {
+export interface ModelPrices extends TokenRates {
   readonly tiers?: readonly PriceTier[]
   /**
    * Factors on every rate, by a field of the usage and its value: `{ speed: { standard: 1, fast: 2 } }`. A missing
@@ -37,19 +37,19 @@ export interface Prices extends Rates {
 }
 
 /** The rates for a prompt of this many tokens, cached ones included. */
-export function ratesFor(prices: Prices, promptTokens: number): Rates {
+export function findRates(prices: ModelPrices, promptTokens: number): TokenRates {
   const reached = (prices.tiers ?? []).filter((tier) => promptTokens > tier.above)
   const highest = reached.toSorted((a, b) => b.above - a.above)[0]
-  return scaled(highest ?? prices, 1)
+  return scaleRates(highest ?? prices, 1)
 }
 
 /** The combined factor for a usage; null if one of its fields has no known factor. */
-interface Factor {
+interface PriceFactor {
   readonly factor: number | null
   readonly assumed: readonly string[]
 }
 
-export function factorOf(usage: Usage, prices: Prices): Factor {
+export function findPriceFactor(usage: Usage, prices: ModelPrices): PriceFactor {
   let factor: number | null = 1
   const assumed: string[] = []
   for (const [field, byValue] of Object.entries(prices.factors ?? {})) {
@@ -63,93 +63,93 @@ export function factorOf(usage: Usage, prices: Prices): Factor {
 }
 
 /** All rates times the factor; unknown times anything is unknown. */
-export function scaled(rates: Rates, factor: number | null): Rates {
-  return byPriceClass((name) => {
+export function scaleRates(rates: TokenRates, factor: number | null): TokenRates {
+  return mapPriceClasses((name) => {
     const rate = rates[name]
     return rate === null || factor === null ? null : rate * factor
   })
 }
 
 /** The prices of another model that ran a part of the call; null if unknown. */
-type PricesOf = (model: string) => Prices | null
+type PriceLookup = (model: string) => ModelPrices | null
 
-export const UNKNOWN_RATES: Rates = byPriceClass(() => null)
-const UNFACTORED: Factor = { factor: 1, assumed: [] }
-const SAME_PRICES = 'what another model answered is priced as this one'
+export const UNKNOWN_RATES: TokenRates = mapPriceClasses(() => null)
+const NO_FACTOR: PriceFactor = { factor: 1, assumed: [] }
+const SAME_PRICES_ASSUMED = 'what another model answered is priced as this one'
 
 /** The price of tokens that have not been sent: one request, with no factors applied. */
-export function priceTokens(tokens: Partial<TokensByClass>, prices: Prices): Money {
-  const all: TokensByClass = { ...byPriceClass(() => 0), ...tokens }
-  return priceAll(all, ratesFor(prices, promptTokens(all)))
+export function priceTokens(tokens: Partial<TokensByClass>, prices: ModelPrices): Cost {
+  const all: TokensByClass = { ...mapPriceClasses(() => 0), ...tokens }
+  return priceTokenClasses(all, findRates(prices, countPromptTokens(all)))
 }
 
 /**
  * The price of one call: the sum over its iterations if the provider lists them, each at the tier of its own prompt.
  * `pricesOf` gives the prices for iterations that another model ran.
  */
-export function priceOf(usage: Usage, prices: Prices, pricesOf?: PricesOf): Money {
-  const parts = billedParts(usage).map((part) => pricePart(part, usage, prices, pricesOf))
-  return [...parts, priceFees(usage, prices)].reduce(addMoney, NO_MONEY)
+export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+  const parts = listBilledParts(usage).map((part) => pricePart(part, usage, prices, pricesOf))
+  return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
 /** What the same call would have cost without a cache: all prompt tokens as input, at the same tier and factors. */
-export function priceUncached(usage: Usage, prices: Prices, pricesOf?: PricesOf): Money {
-  const parts = billedParts(usage).map((part) => pricePart(uncached(part), usage, prices, pricesOf))
-  return [...parts, priceFees(usage, prices)].reduce(addMoney, NO_MONEY)
+export function priceUncached(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+  const parts = listBilledParts(usage).map((part) => pricePart(withoutCache(part), usage, prices, pricesOf))
+  return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
 /** Cache lifetimes no longer matter, so nothing is assumed about them. */
-function uncached(part: BilledPart): BilledPart {
+function withoutCache(part: BilledPart): BilledPart {
   const { output } = part.tokens
-  const tokens = { input: promptTokens(part.tokens), cacheRead: 0, write5m: 0, write1h: 0, output }
+  const tokens = { input: countPromptTokens(part.tokens), cacheRead: 0, write5m: 0, write1h: 0, output }
   return { ...part, tokens, assumed: [] }
 }
 
-function pricePart(part: BilledPart, usage: Usage, prices: Prices, pricesOf?: PricesOf): Money {
+function pricePart(part: BilledPart, usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const isOwn = part.model === null || pricesOf === undefined
   const own = isOwn ? prices : pricesOf(part.model)
-  const { factor, assumed } = own === null ? UNFACTORED : factorOf(usage, own)
-  const rates = own === null ? UNKNOWN_RATES : ratesFor(own, promptTokens(part.tokens))
-  const borrowed = isOwn && part.isForeign ? [SAME_PRICES] : []
+  const { factor, assumed } = own === null ? NO_FACTOR : findPriceFactor(usage, own)
+  const rates = own === null ? UNKNOWN_RATES : findRates(own, countPromptTokens(part.tokens))
+  const borrowed = isOwn && part.isForeign ? [SAME_PRICES_ASSUMED] : []
   return {
-    ...priceAll(part.tokens, scaled(rates, factor)),
+    ...priceTokenClasses(part.tokens, scaleRates(rates, factor)),
     assumed: [...part.assumed, ...borrowed, ...assumed],
   }
 }
 
-function promptTokens({ input, cacheRead, write5m, write1h }: TokensByClass): number {
+function countPromptTokens({ input, cacheRead, write5m, write1h }: TokensByClass): number {
   return input + cacheRead + write5m + write1h
 }
 
-function priceAll(tokens: TokensByClass, rates: Rates): Money {
-  const byClass = byPriceClass((kind) => priceOne(tokens[kind], rates[kind]))
+function priceTokenClasses(tokens: TokensByClass, rates: TokenRates): Cost {
+  const byClass = mapPriceClasses((kind) => priceTokenClass(tokens[kind], rates[kind]))
   const missing = PRICE_CLASSES.filter((kind) => byClass[kind] === null)
   const priced = PRICE_CLASSES.reduce((sum, kind) => sum + (byClass[kind] ?? 0), 0)
   return { total: missing.length === 0 ? priced : null, priced, byClass, fees: 0, missing, assumed: [] }
 }
 
 /** Unused tokens cost nothing, even without a known price. */
-function priceOne(tokens: number, rate: number | null): number | null {
+function priceTokenClass(tokens: number, rate: number | null): number | null {
   if (tokens === 0) return 0
   return rate === null ? null : (tokens * rate) / 1_000_000
 }
 
-function priceFees(usage: Usage, prices: Prices): Money {
+function priceFees(usage: Usage, prices: ModelPrices): Cost {
   const counts = isObject(usage.server_tool_use) ? usage.server_tool_use : {}
-  return Object.entries(prices.fees ?? {}).reduce<Money>((sum, [name, each]) => {
-    const count = countOf(counts[name])
-    return count > 0 ? addMoney(sum, fee(name, count, each)) : sum
-  }, NO_MONEY)
+  return Object.entries(prices.fees ?? {}).reduce<Cost>((sum, [name, each]) => {
+    const count = toCount(counts[name])
+    return count > 0 ? addCosts(sum, priceFee(name, count, each)) : sum
+  }, ZERO_COST)
 }
 
-function fee(name: string, count: number, each: number | null): Money {
-  if (each === null) return { ...NO_MONEY, total: null, fees: null, missing: [name] }
-  return { ...NO_MONEY, total: count * each, priced: count * each, fees: count * each }
+function priceFee(name: string, count: number, each: number | null): Cost {
+  if (each === null) return { ...ZERO_COST, total: null, fees: null, missing: [name] }
+  return { ...ZERO_COST, total: count * each, priced: count * each, fees: count * each }
 }
 
 // Amounts of money, with what could not be priced.
 
-export interface Money {
+export interface Cost {
   /** Null if something that was used has no known price. */
   readonly total: number | null
   /** The sum of what could be priced: the total, or its lower bound. */
@@ -163,27 +163,27 @@ export interface Money {
   readonly assumed: readonly string[]
 }
 
-export const NO_MONEY: Money = {
+export const ZERO_COST: Cost = {
   total: 0,
   priced: 0,
-  byClass: byPriceClass(() => 0),
+  byClass: mapPriceClasses(() => 0),
   fees: 0,
   missing: [],
   assumed: [],
 }
 
 /** One unknown makes the total unknown; `priced` still adds what is known. */
-export function addMoney(a: Money, b: Money): Money {
+export function addCosts(a: Cost, b: Cost): Cost {
   return {
-    total: plus(a.total, b.total),
+    total: addNullable(a.total, b.total),
     priced: a.priced + b.priced,
-    byClass: byPriceClass((kind) => plus(a.byClass[kind], b.byClass[kind])),
-    fees: plus(a.fees, b.fees),
+    byClass: mapPriceClasses((kind) => addNullable(a.byClass[kind], b.byClass[kind])),
+    fees: addNullable(a.fees, b.fees),
     missing: [...new Set([...a.missing, ...b.missing])],
     assumed: [...new Set([...a.assumed, ...b.assumed])],
   }
 }
 
-function plus(a: number | null, b: number | null): number | null {
+function addNullable(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : a + b
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { List } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { SessionRecord } from '../log/record.ts'
-import { advanceMoney, moneyTotals, noMoney, type PriceList } from './session-cost.ts'
+import { emptySessionCost, type PriceList, sumSessionCost, updateSessionCost } from './session-cost.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
 const prices: PriceList = (model) => (model === 'known' ? PRICES : null)
@@ -27,7 +27,7 @@ function loss(kind: string, tokens: number, usd: number | null): SessionRecord {
 }
 
 function totalsOf(records: readonly SessionRecord[]) {
-  return moneyTotals(advanceMoney(noMoney(), List.of(records), prices))
+  return sumSessionCost(updateSessionCost(emptySessionCost(), AppendList.of(records), prices))
 }
 
 const M = 1_000_000
@@ -95,16 +95,16 @@ describe('the cost of a session', () => {
 
   it('is the same computed at once or record by record, and starts over on another log', () => {
     const records = Array.from({ length: 40 }, (_, at) => answer(`m${at >> 1}`, { ...IN, output_tokens: at }))
-    let list = List.of<SessionRecord>()
-    let money = noMoney()
+    let list = AppendList.of<SessionRecord>()
+    let money = emptySessionCost()
     for (const record of records) {
       list = list.push(record)
-      money = advanceMoney(money, list, prices)
+      money = updateSessionCost(money, list, prices)
     }
-    expect(moneyTotals(money)).toEqual(totalsOf(records))
-    expect(moneyTotals(money).calls).toBe(20)
-    const other = advanceMoney(money, List.of([answer('x', IN)]), prices)
-    expect(moneyTotals(other)).toEqual(totalsOf([answer('x', IN)]))
+    expect(sumSessionCost(money)).toEqual(totalsOf(records))
+    expect(sumSessionCost(money).calls).toBe(20)
+    const other = updateSessionCost(money, AppendList.of([answer('x', IN)]), prices)
+    expect(sumSessionCost(other)).toEqual(totalsOf([answer('x', IN)]))
   })
 
   it('does not count a call twice if it occurs again much later', () => {

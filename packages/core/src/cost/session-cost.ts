@@ -3,23 +3,23 @@
  * counts, also those of abandoned branches and of subagents: they were paid for.
  */
 import { isObject } from '../log/json.ts'
-import { List, Trie } from '../log/persistent-collections.ts'
-import { isKnown, isSyntheticError, type SessionRecord, type Usage } from '../log/record.ts'
-import { billedParts, byPriceClass, countOf, type TokensByClass } from '../tokens/usage.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
+import { isKnownRecord, isSyntheticError, type SessionRecord, type Usage } from '../log/record.ts'
+import { listBilledParts, mapPriceClasses, type TokensByClass, toCount } from '../tokens/usage.ts'
 import {
-  addMoney,
-  type Money,
-  NO_MONEY,
-  type Prices,
-  priceOf,
+  addCosts,
+  type Cost,
+  type ModelPrices,
   priceUncached,
+  priceUsage,
   UNKNOWN_RATES,
+  ZERO_COST,
 } from './prices.ts'
 
 // The cost of one call.
 
 /** The prices of a model at a time (ISO 8601); null if unknown. */
-export type PriceList = (model: string, at: string) => Prices | null
+export type PriceList = (model: string, at: string) => ModelPrices | null
 
 export interface BilledCall {
   /** Id of the response. */
@@ -34,27 +34,27 @@ export interface BilledCall {
 
 export interface PricedCall extends BilledCall {
   readonly tokens: TokensByClass
-  readonly money: Money
+  readonly money: Cost
   /** Dollars saved on the prompt by the cache; null if a price is unknown. */
   readonly saved: number | null
 }
 
-export const NO_TOKENS: TokensByClass = byPriceClass(() => 0)
+export const ZERO_TOKENS: TokensByClass = mapPriceClasses(() => 0)
 
 export function priceCall(call: BilledCall, list: PriceList): PricedCall {
   const { usage, model, at } = call
   if (usage === null) {
-    const money = { ...NO_MONEY, total: null, missing: ['calls whose usage the log does not have'] }
-    return { ...call, tokens: NO_TOKENS, money, saved: null }
+    const money = { ...ZERO_COST, total: null, missing: ['calls whose usage the log does not have'] }
+    return { ...call, tokens: ZERO_TOKENS, money, saved: null }
   }
-  const lookUpPrices = (name: string): Prices | null => list(name, at)
+  const lookUpPrices = (name: string): ModelPrices | null => list(name, at)
   const prices = lookUpPrices(model)
-  const money = priceOf(usage, prices ?? UNKNOWN_RATES, lookUpPrices)
-  const uncachedPrompt = promptPrice(priceUncached(usage, prices ?? UNKNOWN_RATES, lookUpPrices))
-  const prompt = promptPrice(money)
+  const money = priceUsage(usage, prices ?? UNKNOWN_RATES, lookUpPrices)
+  const uncachedPrompt = sumPromptPrice(priceUncached(usage, prices ?? UNKNOWN_RATES, lookUpPrices))
+  const prompt = sumPromptPrice(money)
   return {
     ...call,
-    tokens: billedParts(usage).reduce((sum, { tokens }) => addTokens(sum, tokens), NO_TOKENS),
+    tokens: listBilledParts(usage).reduce((sum, { tokens }) => addTokens(sum, tokens), ZERO_TOKENS),
     money:
       prices === null && money.missing.length > 0 ? { ...money, missing: [`prices of ${model}`] } : money,
     saved: uncachedPrompt === null || prompt === null ? null : uncachedPrompt - prompt,
@@ -62,18 +62,18 @@ export function priceCall(call: BilledCall, list: PriceList): PricedCall {
 }
 
 export function addTokens(one: TokensByClass, other: TokensByClass): TokensByClass {
-  return byPriceClass((name) => one[name] + other[name])
+  return mapPriceClasses((name) => one[name] + other[name])
 }
 
 /** The prompt alone: savings on it are known even if the price of the output is not. */
-function promptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Money): number | null {
+function sumPromptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h
 }
 
 /** The call of a `model_call` record: a fork, a summary, an empty reply. Null for any other record. */
-export function loggedCall(record: SessionRecord): (BilledCall & { readonly source: string }) | null {
-  if (!isKnown(record) || record.type !== 'system') return null
+export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly source: string }) | null {
+  if (!isKnownRecord(record) || record.type !== 'system') return null
   const logged: unknown = record.modelCall
   if (!isObject(logged)) return null
   const { id, source, model, usage } = logged
@@ -85,31 +85,31 @@ function isUsage(usage: unknown): usage is Usage {
   return isObject(usage) && typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
 }
 
-export interface SessionMoney {
+export interface SessionCost {
   /** Totals of the calls that can no longer change. */
-  readonly settled: MoneyTotals
+  readonly settled: CostTotals
   /** The newest calls: a response is several records, and only the last has its full usage. */
   readonly recent: readonly PricedCall[]
   /** Ids of the settled calls. */
-  readonly closed: Trie<true>
+  readonly closed: PersistentMap<true>
   /** The records counted so far. */
-  readonly records: List<SessionRecord>
+  readonly records: AppendList<SessionRecord>
 }
 
 /** Responses that may still grow, for example of parallel subagents. */
-const MOST_OPEN = 16
+const MAX_OPEN_CALLS = 16
 
-export function noMoney(): SessionMoney {
-  return { settled: NO_TOTALS, recent: [], closed: Trie.empty(), records: List.of() }
+export function emptySessionCost(): SessionCost {
+  return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
 /** The cost once the log has these records. Only new records are processed. */
-export function advanceMoney(
-  money: SessionMoney,
-  records: List<SessionRecord>,
+export function updateSessionCost(
+  money: SessionCost,
+  records: AppendList<SessionRecord>,
   prices: PriceList,
-): SessionMoney {
-  let next = records.extends(money.records) ? money : noMoney()
+): SessionCost {
+  let next = records.extends(money.records) ? money : emptySessionCost()
   for (let index = next.records.length; index < records.length; index += 1) {
     const record = records.at(index)
     if (record !== undefined) next = withRecord(next, record, prices)
@@ -117,24 +117,24 @@ export function advanceMoney(
   return { ...next, records }
 }
 
-export function moneyTotals({ settled, recent }: SessionMoney): MoneyTotals {
+export function sumSessionCost({ settled, recent }: SessionCost): CostTotals {
   return recent.reduce(withCall, settled)
 }
 
-function withRecord(money: SessionMoney, record: SessionRecord, prices: PriceList): SessionMoney {
-  const call = callIn(record)
-  if (call !== null) return withPriced(money, priceCall(call, prices))
-  const loss = isKnown(record) && record.type === 'system' ? record.cacheLoss : undefined
+function withRecord(money: SessionCost, record: SessionRecord, prices: PriceList): SessionCost {
+  const call = readCall(record)
+  if (call !== null) return withPricedCall(money, priceCall(call, prices))
+  const loss = isKnownRecord(record) && record.type === 'system' ? record.cacheLoss : undefined
   return isObject(loss) ? { ...money, settled: withLoss(money.settled, loss) } : money
 }
 
-function withPriced(money: SessionMoney, call: PricedCall): SessionMoney {
+function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
   const { recent, closed } = money
   if (closed.has(call.id)) return money
   const at = recent.findIndex(({ id }) => id === call.id)
   if (at !== -1) return { ...money, recent: recent.with(at, call) }
   const [oldest] = recent
-  if (recent.length < MOST_OPEN || oldest === undefined) return { ...money, recent: [...recent, call] }
+  if (recent.length < MAX_OPEN_CALLS || oldest === undefined) return { ...money, recent: [...recent, call] }
   return {
     ...money,
     settled: withCall(money.settled, oldest),
@@ -144,9 +144,9 @@ function withPriced(money: SessionMoney, call: PricedCall): SessionMoney {
 }
 
 /** The call that a record reports, or null. */
-function callIn(record: SessionRecord): BilledCall | null {
-  if (!isKnown(record)) return null
-  if (record.type !== 'assistant') return loggedCall(record)
+function readCall(record: SessionRecord): BilledCall | null {
+  if (!isKnownRecord(record)) return null
+  if (record.type !== 'assistant') return readLoggedCall(record)
   if (isSyntheticError(record)) return null
   const { id, model, usage } = record.message
   const source = record.isSidechain === true ? 'sidechain' : null
@@ -163,12 +163,12 @@ interface Amount {
   readonly known: number
 }
 
-export interface MoneyTotals {
+export interface CostTotals {
   readonly calls: number
   /** Calls without usage or with an unknown price; `spent.missing` says what. */
   readonly unpricedCalls: number
   readonly tokens: TokensByClass
-  readonly spent: Money
+  readonly spent: Cost
   /** What the same prompts would have cost without a cache, minus what they cost. */
   readonly savedByCache: Amount
   readonly breaks: number
@@ -181,52 +181,52 @@ export interface MoneyTotals {
   readonly spentOnClearing: Amount
 }
 
-const NOTHING: Amount = { total: 0, known: 0 }
+const ZERO_AMOUNT: Amount = { total: 0, known: 0 }
 
-const NO_TOTALS: MoneyTotals = {
+const ZERO_TOTALS: CostTotals = {
   calls: 0,
   unpricedCalls: 0,
-  tokens: NO_TOKENS,
-  spent: NO_MONEY,
-  savedByCache: NOTHING,
+  tokens: ZERO_TOKENS,
+  spent: ZERO_COST,
+  savedByCache: ZERO_AMOUNT,
   breaks: 0,
   tokensLostToBreaks: 0,
-  lostToBreaks: NOTHING,
-  spentOnCompaction: NOTHING,
-  spentOnClearing: NOTHING,
+  lostToBreaks: ZERO_AMOUNT,
+  spentOnCompaction: ZERO_AMOUNT,
+  spentOnClearing: ZERO_AMOUNT,
 }
 
 /** Source of the calls that `spentOnCompaction` counts. */
-export const COMPACTION = 'compact'
+export const COMPACTION_SOURCE = 'compact'
 
-function withCall(totals: MoneyTotals, { money, tokens, saved, source }: PricedCall): MoneyTotals {
+function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCall): CostTotals {
   return {
     ...totals,
     calls: totals.calls + 1,
     unpricedCalls: totals.unpricedCalls + (money.total === null ? 1 : 0),
     tokens: addTokens(totals.tokens, tokens),
-    spent: addMoney(totals.spent, money),
-    savedByCache: plus(totals.savedByCache, saved),
+    spent: addCosts(totals.spent, money),
+    savedByCache: addToAmount(totals.savedByCache, saved),
     spentOnCompaction:
-      source === COMPACTION
-        ? plus(totals.spentOnCompaction, money.total, money.priced)
+      source === COMPACTION_SOURCE
+        ? addToAmount(totals.spentOnCompaction, money.total, money.priced)
         : totals.spentOnCompaction,
   }
 }
 
 /** `loss`: a `cache_loss` as read from the log, unchecked. */
-function withLoss(totals: MoneyTotals, loss: { readonly [field: string]: unknown }): MoneyTotals {
+function withLoss(totals: CostTotals, loss: { readonly [field: string]: unknown }): CostTotals {
   const usd = typeof loss.usd === 'number' && Number.isFinite(loss.usd) ? loss.usd : null
-  if (loss.kind === 'act') return { ...totals, spentOnClearing: plus(totals.spentOnClearing, usd) }
+  if (loss.kind === 'act') return { ...totals, spentOnClearing: addToAmount(totals.spentOnClearing, usd) }
   if (loss.kind !== 'break') return totals
   return {
     ...totals,
     breaks: totals.breaks + 1,
-    tokensLostToBreaks: totals.tokensLostToBreaks + countOf(loss.tokens),
-    lostToBreaks: plus(totals.lostToBreaks, usd),
+    tokensLostToBreaks: totals.tokensLostToBreaks + toCount(loss.tokens),
+    lostToBreaks: addToAmount(totals.lostToBreaks, usd),
   }
 }
 
-function plus({ total, known }: Amount, more: number | null, moreKnown: number = more ?? 0): Amount {
+function addToAmount({ total, known }: Amount, more: number | null, moreKnown: number = more ?? 0): Amount {
   return { total: total === null || more === null ? null : total + more, known: known + moreKnown }
 }

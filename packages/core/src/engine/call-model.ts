@@ -4,139 +4,147 @@
  * usage are logged together or not at all.
  */
 
-import { providerWord } from '../cache/cache-break.ts'
-import { type Forecast, learnFromFork, learnFromResponse } from '../cache/cache-forecast.ts'
-import { type CacheOutcome, takeSnapshot } from '../cache/cache-monitor.ts'
-import { compareAnswer } from '../cache/detect-break.ts'
-import { sentRequest } from '../cache/sent-request.ts'
-import { advanceMoney, moneyTotals, noMoney, type PriceList } from '../cost/session-cost.ts'
+import { readMissReport } from '../cache/cache-break.ts'
+import { type CacheForecast, learnFromFork, learnFromResponse } from '../cache/cache-forecast.ts'
+import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
+import { checkCacheRead } from '../cache/detect-break.ts'
+import { toSentRequest } from '../cache/sent-request.ts'
+import { emptySessionCost, type PriceList, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
 import { isObject } from '../log/json.ts'
 import type { AssistantMessage, AssistantRecord, CacheLoss, Usage } from '../log/record.ts'
-import { type AssembledRequest, callOf } from '../request/build-request.ts'
+import { type AssembledRequest, toModelCall } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
-import type { Halt, TurnEvent } from './events.ts'
+import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NextRequest } from './next-request.ts'
 import {
-  type Assembly,
-  assemble,
+  addReplyEvent,
   type BlockEnded,
-  emptyAssembly,
+  emptyReplyAssembly,
   type Reply,
+  type ReplyAssembly,
   type ReplyEnded,
   type ReplyFailed,
-  replyOf,
+  toReply,
 } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import { append, linked, type TurnRun, type Unlinked } from './session-writer.ts'
+import { appendBodies, linkRecords, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
 
-export type Responded = { readonly ok: true; readonly reply: Reply } | Halt
+export type ResponseResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
 
 /** A call under way. */
-export interface OpenedCall {
+export interface PendingCall {
   readonly request: AssembledRequest
   /** The query source that sends it. */
   readonly source: string
   /** The source whose cache it reads, if that is not its own. */
   readonly forkOf?: string
-  readonly forecast: Forecast
+  readonly forecast: CacheForecast
   /** It shares the prefix of the conversation. A call with its own prefix says nothing about the cache. */
-  readonly isWatched: boolean
+  readonly isMonitored: boolean
 }
 
 /** Records the request as sent, by the engine or by the host: from here on its response is awaited. */
-export function openCall(turn: TurnRun, { request, forecast }: NextRequest): OpenedCall {
-  const opened = recordRequest(turn, { request, source: turn.host.source, forecast, isWatched: true })
-  turn.state = { ...turn.state, sent: request }
+export function startCall(turn: TurnContext, { request, forecast }: NextRequest): PendingCall {
+  const opened = monitorRequest(turn, { request, source: turn.host.source, forecast, isMonitored: true })
+  turn.state = { ...turn.state, lastRequest: request }
   return opened
 }
 
 /** Last before a request is sent: nothing may change it any more. */
-export function recordRequest(turn: TurnRun, call: OpenedCall): OpenedCall {
-  if (!call.isWatched) return call
+export function monitorRequest(turn: TurnContext, call: PendingCall): PendingCall {
+  if (!call.isMonitored) return call
   const { state, host } = turn
   const circumstances = host.circumstances?.()
-  const watched = sentRequest(call.request, {
+  const watched = toSentRequest(call.request, {
     source: call.source,
     at: host.clock.now(),
     cache: host.profile.cache,
     ...(call.forkOf === undefined ? {} : { forkOf: call.forkOf }),
     ...(circumstances === undefined ? {} : { circumstances }),
-    ...(state.watched === null ? {} : { previous: state.watched }),
+    ...(state.monitoredRequest === null ? {} : { previous: state.monitoredRequest }),
   })
-  const watch = takeSnapshot(state.watch, watched, call.forecast, host.policy.cache.breaks)
-  turn.state = { ...state, watched, watch }
+  const watch = recordSentRequest(state.cacheMonitor, watched, call.forecast, host.policy.cache.breaks)
+  turn.state = { ...state, monitoredRequest: watched, cacheMonitor: watch }
   return call
 }
 
 /** Sends the request and streams the reply into the log. */
-export async function* respond(turn: TurnRun, opened: OpenedCall): AsyncGenerator<TurnEvent, Responded> {
+export async function* sendRequest(
+  turn: TurnContext,
+  opened: PendingCall,
+): AsyncGenerator<TurnEvent, ResponseResult> {
   const { request, forecast } = opened
   yield { type: 'request-sent', request, forecast }
-  let assembly = emptyAssembly
+  let assembly = emptyReplyAssembly
   let held: BlockEnded | null = null
-  for await (const event of turn.host.model.stream(callOf(request), turn.signal)) {
+  for await (const event of turn.host.model.stream(toModelCall(request), turn.signal)) {
     yield { type: 'reply', event }
-    assembly = assemble(assembly, event)
+    assembly = addReplyEvent(assembly, event)
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* endReply(turn, opened, event, held)
+      return yield* finishReply(turn, opened, event, held)
     if (event.type !== 'block-ended') continue
-    const halt: Halt | null = held === null ? null : yield* append(turn, recordsSoFar(assembly, held))
-    if (halt !== null) return withUnsaved(turn, halt, recordsSoFar(assembly, event))
+    const halt: TurnFailure | null =
+      held === null ? null : yield* appendBodies(turn, partialRecords(assembly, held))
+    if (halt !== null) return withUnsaved(turn, halt, partialRecords(assembly, event))
     held = event
   }
-  return failedWith(BROKEN_OFF)
+  return toTurnFailure(INCOMPLETE_REPLY)
 }
 
-export const BROKEN_OFF: ReplyFailed = {
+export const INCOMPLETE_REPLY: ReplyFailed = {
   type: 'reply-failed',
   failure: { kind: 'bad-reply', retryable: true, message: 'The reply stopped without an end.' },
   reply: null,
 }
 
 /** Records that had arrived but were not written go with the failure. */
-function withUnsaved(turn: TurnRun, halt: Halt, bodies: readonly Unlinked[]): Halt {
+function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly UnlinkedRecord[]): TurnFailure {
   if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
-  return { ...halt, unsaved: [...halt.unsaved, ...linked(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
+  return { ...halt, unsaved: [...halt.unsaved, ...linkRecords(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
 }
 
-async function* endReply(
-  turn: TurnRun,
-  opened: OpenedCall,
+async function* finishReply(
+  turn: TurnContext,
+  opened: PendingCall,
   event: ReplyEnded | ReplyFailed,
   held: BlockEnded | null,
-): AsyncGenerator<TurnEvent, Responded> {
+): AsyncGenerator<TurnEvent, ResponseResult> {
   const { reply } = event
   if (reply !== null) {
-    const bodies = lastRecords(reply.message, held, event.type === 'reply-ended')
+    const bodies = finalRecords(reply.message, held, event.type === 'reply-ended')
     const isSaid = bodies.length > 0 || reply.message.content.length > 0
-    const { halt } = yield* closeCall(turn, opened, { message: reply.message, bodies, isSaid })
+    const { failure: halt } = yield* finishCall(turn, opened, {
+      message: reply.message,
+      bodies,
+      isInConversation: isSaid,
+    })
     if (halt !== null) return halt
   }
-  if (event.type === 'reply-failed') return failedWith(event)
+  if (event.type === 'reply-failed') return toTurnFailure(event)
   const usage = event.reply.message.usage ?? null
   yield { type: 'answered', reply: event.reply, usage, forecast: opened.forecast }
   return { ok: true, reply: event.reply }
 }
 
-export function failedWith({ failure }: ReplyFailed): Halt {
+export function toTurnFailure({ failure }: ReplyFailed): TurnFailure {
   return failure.kind === 'aborted'
     ? { ok: false, reason: 'aborted' }
     : { ok: false, reason: 'failed', failure }
 }
 
 /** A complete reply without any block still records what it cost. */
-function lastRecords(
+function finalRecords(
   message: AssistantMessage,
   held: BlockEnded | null,
   isWhole: boolean,
-): readonly Unlinked[] {
+): readonly UnlinkedRecord[] {
   if (held !== null) return [toRecord(message, held)]
   return isWhole ? [{ type: 'assistant', message: { ...message, content: [] } }] : []
 }
 
-function recordsSoFar(assembly: Assembly, block: BlockEnded): readonly Unlinked[] {
-  const message = replyOf(assembly)?.message
+function partialRecords(assembly: ReplyAssembly, block: BlockEnded): readonly UnlinkedRecord[] {
+  const message = toReply(assembly)?.message
   return message === undefined ? [] : [toRecord(message, block)]
 }
 
@@ -147,69 +155,73 @@ function toRecord(message: AssistantMessage, { block, raw }: BlockEnded): Assist
   return raw === undefined ? said : { ...said, rawBlocks: [{ index: 0, text: raw }] }
 }
 
-interface Closing {
+interface FinishCallInput {
   /** As far as it came. */
   readonly message: AssistantMessage
   /** Its records that are still to be written. */
-  readonly bodies: readonly Unlinked[]
+  readonly bodies: readonly UnlinkedRecord[]
   /** Records of the conversation hold the call. If none does, a record of its own keeps what it cost. */
-  readonly isSaid: boolean
+  readonly isInConversation: boolean
   /** Appends nothing, because another writer holds the log. */
   readonly isDeferred?: boolean
 }
 
-interface ClosedCall {
+interface FinishedCall {
   /** The append failed. */
-  readonly halt: Halt | null
-  readonly outcome: CacheOutcome
+  readonly failure: TurnFailure | null
+  readonly outcome: CacheCheckOutcome
   /** Records still to be appended, if that was deferred. */
-  readonly unlogged: readonly Unlinked[]
+  readonly unlogged: readonly UnlinkedRecord[]
 }
 
 /**
  * Ends a call, made by the engine or the host: judges the cache, appends the last records in one batch with the cache
  * loss, and emits the price.
  */
-export async function* closeCall(
-  turn: TurnRun,
-  opened: OpenedCall,
-  { message, bodies, isSaid, isDeferred = false }: Closing,
-): AsyncGenerator<TurnEvent, ClosedCall> {
-  const outcome: CacheOutcome = opened.isWatched
+export async function* finishCall(
+  turn: TurnContext,
+  opened: PendingCall,
+  { message, bodies, isInConversation: isSaid, isDeferred = false }: FinishCallInput,
+): AsyncGenerator<TurnEvent, FinishedCall> {
+  const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, message)
     : { kind: 'not-judged', why: 'not-watched' }
-  const spent = isSaid ? [] : callRecords(message, opened.source)
-  const all = [...bodies, ...spent, ...lossRecords(outcome)]
-  const halt = isDeferred ? null : yield* append(turn, all)
-  if (halt !== null) return { halt, outcome, unlogged: [] }
-  yield* emitOutcome(outcome, opened.source, turn.host)
+  const spent = isSaid ? [] : toCallRecords(message, opened.source)
+  const all = [...bodies, ...spent, ...toLossRecords(outcome)]
+  const halt = isDeferred ? null : yield* appendBodies(turn, all)
+  if (halt !== null) return { failure: halt, outcome, unlogged: [] }
+  yield* emitCacheOutcome(outcome, opened.source, turn.host)
   if (!isDeferred) yield* emitPrice(turn, message.id)
-  return { halt, outcome, unlogged: isDeferred ? all : [] }
+  return { failure: halt, outcome, unlogged: isDeferred ? all : [] }
 }
 
 /** Compares the usage with what should have been read, then updates the cache model. */
-function judgeCache(turn: TurnRun, call: OpenedCall, message: AssistantMessage): CacheOutcome {
+function judgeCache(turn: TurnContext, call: PendingCall, message: AssistantMessage): CacheCheckOutcome {
   const { state, host } = turn
   const { context_management: managed, diagnostics, usage = null } = message
   const isEdited =
     isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0
-  const answer = { source: call.source, usage, word: providerWord(diagnostics), isEdited }
-  const { watch, outcome } = compareAnswer(state.watch, answer, {
+  const answer = { source: call.source, usage, word: readMissReport(diagnostics), isEdited }
+  const { monitor: watch, outcome } = checkCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
     profile: host.profile,
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
     redact: host.redact ?? redact,
   })
-  turn.state = { ...state, watch, lineage: learnFromUsage(state.lineage, call, usage, isEdited) }
+  turn.state = {
+    ...state,
+    cacheMonitor: watch,
+    cacheModel: learnFromUsage(state.cacheModel, call, usage, isEdited),
+  }
   return outcome
 }
 
 function learnFromUsage(
-  lineage: SessionState['lineage'],
-  { forecast, forkOf }: OpenedCall,
+  lineage: SessionState['cacheModel'],
+  { forecast, forkOf }: PendingCall,
   usage: Usage | null,
   isEdited: boolean,
-): SessionState['lineage'] {
+): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
   return forkOf === undefined
     ? learnFromResponse(lineage, forecast, usage, isEdited)
@@ -217,7 +229,7 @@ function learnFromUsage(
 }
 
 /** For a call that cost something and that no other record holds. */
-function callRecords({ id, model, usage }: AssistantMessage, source: string): readonly Unlinked[] {
+function toCallRecords({ id, model, usage }: AssistantMessage, source: string): readonly UnlinkedRecord[] {
   const reported: unknown = usage
   if (!isObject(reported)) return []
   const modelCall = { id, source, model, usage: JSON.parse(JSON.stringify(reported)) }
@@ -225,12 +237,12 @@ function callRecords({ id, model, usage }: AssistantMessage, source: string): re
 }
 
 /** What the log keeps of a loss, so that the bill can be computed again. */
-function lossRecords(outcome: CacheOutcome): readonly Unlinked[] {
+function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
   const loss = toCacheLoss(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
 }
 
-function toCacheLoss(outcome: CacheOutcome): CacheLoss | null {
+function toCacheLoss(outcome: CacheCheckOutcome): CacheLoss | null {
   if (outcome.kind === 'broke') {
     const { source, reason, tokensLost: tokens, moneyLost: usd, sentence } = outcome.event
     return { kind: 'break', source, reason: reason.kind, tokens, usd, sentence }
@@ -240,21 +252,21 @@ function toCacheLoss(outcome: CacheOutcome): CacheLoss | null {
   return { kind: 'act', source, reason: act, tokens, usd, sentence }
 }
 
-async function* emitOutcome(
-  outcome: CacheOutcome,
+async function* emitCacheOutcome(
+  outcome: CacheCheckOutcome,
   source: string,
   host: TurnHost,
 ): AsyncGenerator<TurnEvent, void> {
   if (outcome.kind === 'broke') {
-    const diffProblem = await keepDiff(outcome, host)
+    const diffProblem = await saveDiff(outcome, host)
     yield { type: 'cache-break', event: outcome.event, diffProblem }
   } else if (outcome.kind === 'ours') yield { type: 'act-paid', act: outcome.act }
   else yield { type: 'cache-judged', source, outcome }
 }
 
 /** Why the diff file could not be written; null if it was, or is not wanted. A failure does not end the turn. */
-async function keepDiff(
-  { diff, event }: Extract<CacheOutcome, { readonly kind: 'broke' }>,
+async function saveDiff(
+  { diff, event }: Extract<CacheCheckOutcome, { readonly kind: 'broke' }>,
   { keepDiff: keep, policy, redact: own }: TurnHost,
 ): Promise<string | null> {
   if (keep === undefined || !policy.cache.breaks.diffFiles) return null
@@ -267,14 +279,14 @@ async function keepDiff(
 }
 
 /** With all costs in the log. For a session just opened this reads all of it, later only what is new. */
-export function withMoney(state: SessionState, prices: PriceList): SessionState {
-  const money = advanceMoney(state.money ?? noMoney(), state.session.records, prices)
-  return { ...state, money }
+export function withCosts(state: SessionState, prices: PriceList): SessionState {
+  const money = updateSessionCost(state.costs ?? emptySessionCost(), state.session.records, prices)
+  return { ...state, costs: money }
 }
 
-function* emitPrice(turn: TurnRun, response: string): Generator<TurnEvent, void> {
-  turn.state = withMoney(turn.state, turn.host.pricesOf)
-  const { money } = turn.state
+function* emitPrice(turn: TurnContext, response: string): Generator<TurnEvent, void> {
+  turn.state = withCosts(turn.state, turn.host.pricesOf)
+  const { costs: money } = turn.state
   const call = money?.recent.find(({ id }) => id === response)
-  if (money !== null && call !== undefined) yield { type: 'priced', call, totals: moneyTotals(money) }
+  if (money !== null && call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(money) }
 }

@@ -1,42 +1,42 @@
 /** Everything a turn emits, how it can end, and why a rewrite can be refused. */
-import type { ActPaid, BreakEvent } from '../cache/cache-break.ts'
-import type { Forecast } from '../cache/cache-forecast.ts'
-import type { CacheOutcome } from '../cache/cache-monitor.ts'
+import type { CacheBreak, OwnRewriteCost } from '../cache/cache-break.ts'
+import type { CacheForecast } from '../cache/cache-forecast.ts'
+import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
-import type { OpenCall } from '../context/tool-pairing.ts'
-import type { MoneyTotals, PricedCall } from '../cost/session-cost.ts'
+import type { UnansweredCall } from '../context/tool-pairing.ts'
+import type { CostTotals, PricedCall } from '../cost/session-cost.ts'
 import type { ToolResultBlock, ToolUseBlock } from '../log/block.ts'
 import type {
-  ClearWay,
+  ClearMode,
   CompactCause,
   CompactMetadata,
   CompactTrigger,
-  Epoch,
+  PrefixSnapshot,
   SessionRecord,
   Usage,
 } from '../log/record.ts'
-import type { Plan } from '../planner/plan.ts'
+import type { ContextPlan } from '../planner/plan.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PrefixChange } from '../request/prefix-updates.ts'
 import type { RequestSize } from '../request/request-size.ts'
-import type { NotCarried } from '../sources/context-source.ts'
-import type { ChainStep } from '../summary/attempt.ts'
+import type { SkippedAttachment } from '../sources/context-source.ts'
+import type { AttemptStep } from '../summary/attempt.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
-import { countOf } from '../tokens/usage.ts'
+import { toCount } from '../tokens/usage.ts'
 import type { Finding } from '../validate/finding.ts'
-import type { CleanupFault, Rewritten } from './host.ts'
+import type { CleanupFailure, CommittedRewrite } from './host.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
-import type { Failure, Reply, ReplyEvent } from './reply.ts'
-import type { ChainLink, SessionState } from './session-state.ts'
+import type { ModelFailure, Reply, ReplyEvent } from './reply.ts'
+import type { CompactionSpacing, SessionState } from './session-state.ts'
 
 export type TurnEvent =
   | RewriteEvent
   /** One batch, durable in the log. */
   | { readonly type: 'appended'; readonly records: readonly SessionRecord[] }
   /** Tool calls that never got a result are about to get one that says so. */
-  | { readonly type: 'calls-settled'; readonly calls: readonly OpenCall[] }
-  | { readonly type: 'epoch-opened'; readonly epoch: Epoch }
+  | { readonly type: 'calls-settled'; readonly calls: readonly UnansweredCall[] }
+  | { readonly type: 'epoch-opened'; readonly epoch: PrefixSnapshot }
   /** About to be appended. An `epoch` that `breaksCache` is an announced cache break. */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
   /** The oldest images and documents are no longer sent: the request was over its limits. `id`: for `undo`. */
@@ -48,36 +48,36 @@ export type TurnEvent =
       readonly after: RequestSize
       readonly limits: RequestSize
     }
-  | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: Forecast }
+  | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: CacheForecast }
   | { readonly type: 'reply'; readonly event: ReplyEvent }
   /** The whole reply is in the log. `usage` is null if the provider reported none. */
   | {
       readonly type: 'answered'
       readonly reply: Reply
       readonly usage: Usage | null
-      readonly forecast: Forecast
+      readonly forecast: CacheForecast
     }
   /** The cache behaved as expected, or could not be judged. */
-  | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: QuietOutcome }
+  | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: UneventfulOutcome }
   /** Less was read from the cache than expected. `diffProblem`: why the diff file could not be written. */
-  | { readonly type: 'cache-break'; readonly event: BreakEvent; readonly diffProblem: string | null }
+  | { readonly type: 'cache-break'; readonly event: CacheBreak; readonly diffProblem: string | null }
   /** The cache loss that a rewrite of the engine caused, as announced: no break. */
-  | { readonly type: 'act-paid'; readonly act: ActPaid }
+  | { readonly type: 'act-paid'; readonly act: OwnRewriteCost }
   /** A call is in the log with its usage. `totals`: of the session so far, with this call. */
-  | { readonly type: 'priced'; readonly call: PricedCall; readonly totals: MoneyTotals }
+  | { readonly type: 'priced'; readonly call: PricedCall; readonly totals: CostTotals }
   /** A side call: its reply is not appended to the conversation. */
   | { readonly type: 'side-sent'; readonly source: string; readonly request: AssembledRequest }
   | { readonly type: 'side-reply'; readonly source: string; readonly event: ReplyEvent }
-  | { readonly type: 'fork'; readonly fork: ForkRead }
+  | { readonly type: 'fork'; readonly fork: ForkCacheRead }
   | { readonly type: 'tool-started'; readonly call: ToolUseBlock }
   | { readonly type: 'tool-ended'; readonly call: ToolUseBlock; readonly result: ToolResultBlock }
   /** Always the last event, and the only one of its kind. */
   | { readonly type: 'turn-ended'; readonly outcome: TurnOutcome }
 
-type QuietOutcome = Exclude<CacheOutcome, { readonly kind: 'broke' | 'ours' }>
+type UneventfulOutcome = Exclude<CacheCheckOutcome, { readonly kind: 'broke' | 'ours' }>
 
 /** How much of its parent's cache a fork read. */
-export interface ForkRead {
+export interface ForkCacheRead {
   readonly source: string
   /** Tokens expected to be read from the cache, and those that were. */
   readonly expected: number
@@ -89,26 +89,26 @@ export interface ForkRead {
 }
 
 /** `state` is the session as the log has it, however the turn ended: the next turn continues from it. */
-export type TurnOutcome = (TurnDone | Halt) & { readonly state: SessionState }
+export type TurnOutcome = (CompletedTurn | TurnFailure) & { readonly state: SessionState }
 
-export interface TurnDone {
+export interface CompletedTurn {
   readonly ok: true
   /** The provider's `stop_reason`. */
   readonly stopReason: string | null
 }
 
 /** Why a turn failed. Everything appended before stays in the log. */
-export type Halt =
+export type TurnFailure =
   /** `unsaved`: records that could not be appended, in order. They are stored nowhere else. */
   | {
       readonly ok: false
       readonly reason: 'conflict' | 'locked'
-      readonly refusal: AppendRefusal
+      readonly refusal: FailedAppend
       readonly unsaved: readonly NewRecord[]
     }
   /** The request breaks rules of the provider; it was not sent. */
   | { readonly ok: false; readonly reason: 'invalid'; readonly findings: readonly Finding[] }
-  | { readonly ok: false; readonly reason: 'failed'; readonly failure: Failure }
+  | { readonly ok: false; readonly reason: 'failed'; readonly failure: ModelFailure }
   | { readonly ok: false; readonly reason: 'aborted' }
   /** The turn has made as many calls as the host allows. A turn without a prompt continues it. */
   | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
@@ -117,7 +117,7 @@ export type Halt =
   /** The context is full and could not be reduced; the message says what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
 
-type AppendRefusal = Exclude<AppendOutcome, { readonly ok: true }>
+type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>
 
 /** Status text for a user interface. */
 type RewritePhase =
@@ -130,11 +130,11 @@ type RewritePhase =
 
 export type RewriteEvent =
   /** What is done before the next request, and why. Not emitted for plans that only wait. */
-  | { readonly type: 'planned'; readonly plan: Plan }
+  | { readonly type: 'planned'; readonly plan: ContextPlan }
   | {
       readonly type: 'microcompact'
       readonly id: string
-      readonly way: ClearWay
+      readonly way: ClearMode
       readonly clearing: ClearProposal
       readonly tokensBefore: number
       readonly tokensAfter: number
@@ -153,16 +153,16 @@ export type RewriteEvent =
   | {
       readonly type: 'context-restored'
       readonly keys: readonly string[]
-      readonly skipped: readonly NotCarried[]
+      readonly skipped: readonly SkippedAttachment[]
       readonly shed: readonly string[]
     }
   | { readonly type: 'restore-failed'; readonly carrier: string; readonly why: string }
-  | { readonly type: 'compact'; readonly compaction: Compacted }
+  | { readonly type: 'compact'; readonly compaction: CommittedCompaction }
   | {
       readonly type: 'compact-failed'
       readonly trigger: CompactTrigger
       readonly cause: CompactCause
-      readonly refused: RewriteRefused
+      readonly refused: RefusedRewrite
     }
   /** Automatic compaction stops after this many failures in a row, until a new prompt or a success. */
   | { readonly type: 'breaker-open'; readonly failures: number; readonly reason: string }
@@ -175,10 +175,14 @@ export type RewriteEvent =
   /** The provider refused the thinking of this many responses: it is no longer sent. */
   | { readonly type: 'thinking-dropped'; readonly responses: number }
   | { readonly type: 'undone'; readonly of: string; readonly kind: 'compact' | 'clear' }
-  | { readonly type: 'rewritten'; readonly rewritten: Rewritten; readonly faults: readonly CleanupFault[] }
+  | {
+      readonly type: 'rewritten'
+      readonly rewritten: CommittedRewrite
+      readonly faults: readonly CleanupFailure[]
+    }
 
 /** A committed compaction. */
-export interface Compacted {
+export interface CommittedCompaction {
   /** uuid of its boundary, for `undo`. */
   readonly id: string
   readonly trigger: CompactTrigger
@@ -193,18 +197,18 @@ export interface Compacted {
   readonly receipt: Receipt
   /** Sentences for the user: a cut that was moved, pins over the budget. */
   readonly notes: readonly string[]
-  readonly steps: readonly ChainStep[]
+  readonly steps: readonly AttemptStep[]
   /** Usage of the calls for the summary. */
   readonly usage: SummaryUsage
   /** Why an automatic one started: the auto-compact threshold, or that it saves money; null for other causes. */
   readonly firedBy: 'threshold' | 'price' | null
-  readonly link: ChainLink
+  readonly link: CompactionSpacing
   /** The context is still above the auto-compact threshold: the next turn compacts again. */
   readonly willRetrigger: boolean
 }
 
 /** Why a rewrite was refused. Nothing has changed then: neither the log nor the next request. */
-export type RewriteRefusal =
+export type RefusalReason =
   | SpanRefusalReason
   /** Switched off; the message names the switch. */
   | 'off'
@@ -228,37 +232,40 @@ export type RewriteRefusal =
   | 'too-large'
   | 'unknown-record'
 
-export interface RewriteRefused {
+export interface RefusedRewrite {
   readonly ok: false
-  readonly reason: RewriteRefusal
+  readonly reason: RefusalReason
   /** What was expected and what to do. */
   readonly message: string
   /** For `floor`: what is left without everything optional, largest first. */
-  readonly floor?: readonly FloorItem[]
+  readonly floor?: readonly ContextPart[]
   /** For `not-newest`: the rewrite to undo first. */
   readonly newest?: string
   /** For `no-summary`: why the last attempt failed, and every attempt made. */
   readonly fallbackReason?: string
-  readonly steps?: readonly ChainStep[]
+  readonly steps?: readonly AttemptStep[]
 }
 
-export interface FloorItem {
+export interface ContextPart {
   readonly what: string
   readonly tokens: number
 }
 
-export function refused(
-  reason: RewriteRefusal,
+export function refuseRewrite(
+  reason: RefusalReason,
   message: string,
-  more: Omit<RewriteRefused, 'ok' | 'reason' | 'message'> = {},
-): RewriteRefused {
+  more: Omit<RefusedRewrite, 'ok' | 'reason' | 'message'> = {},
+): RefusedRewrite {
   return { ok: false, reason, message, ...more }
 }
 
-export const SUPERSEDED =
+export const SUPERSEDED_MESSAGE =
   'The conversation was rewritten by somebody else while the summary was made. Nothing was changed; compact again if it is still needed.'
 
-export const ABORTED: RewriteRefused = refused('aborted', 'It was called off; nothing has changed.')
+export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
+  'aborted',
+  'It was called off; nothing has changed.',
+)
 
 /** Usage of all calls for a summary, failed ones included: they were paid for too. */
 export interface SummaryUsage {
@@ -279,22 +286,22 @@ export const NO_SUMMARY_USAGE: SummaryUsage = {
 }
 
 /** `usage` with that of a reply that `event` ends; unchanged for other events. */
-export function withReply(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
+export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
   const calls = usage.calls + 1
   const reported = event.reply?.message.usage
   if (reported === undefined) return { ...usage, calls }
   return {
     calls,
-    input: usage.input + countOf(reported.input_tokens),
-    output: usage.output + countOf(reported.output_tokens),
-    cacheRead: usage.cacheRead + countOf(reported.cache_read_input_tokens),
-    cacheWritten: usage.cacheWritten + countOf(reported.cache_creation_input_tokens),
+    input: usage.input + toCount(reported.input_tokens),
+    output: usage.output + toCount(reported.output_tokens),
+    cacheRead: usage.cacheRead + toCount(reported.cache_read_input_tokens),
+    cacheWritten: usage.cacheWritten + toCount(reported.cache_creation_input_tokens),
   }
 }
 
 /** Emits the phase `done` however the rewrite ends; not if the caller stops reading. */
-export async function* untilDone<End>(
+export async function* emitDonePhase<End>(
   events: AsyncGenerator<TurnEvent, End>,
 ): AsyncGenerator<TurnEvent, End> {
   let end: End

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Cleanup, type Hook, type HookEnd, runCleanups, runHooks } from './host.ts'
+import { type Cleanup, type Hook, type HookResult, runCleanups, runHooks } from './host.ts'
 import type { Deadlines } from './ports.ts'
 
 /** Time is up at once for work that waits for ever. */
@@ -15,8 +15,8 @@ const deadlines: Deadlines = {
 async function ends(
   hooks: readonly Hook<number, string>[],
   signal?: { aborted: boolean },
-): Promise<readonly HookEnd<string>[]> {
-  const told: HookEnd<string>[] = []
+): Promise<readonly HookResult<string>[]> {
+  const told: HookResult<string>[] = []
   for await (const end of runHooks(hooks, 7, { deadlines, timeoutSeconds: 5, signal })) told.push(end)
   return told
 }

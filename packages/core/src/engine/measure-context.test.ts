@@ -1,12 +1,12 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
+  describeUndo,
+  findUnannouncedUndos,
   hasPromptSince,
   isJustUndone,
   isWaitingForPrompt,
-  UNDO_NOTICE,
-  undoNotice,
-  untoldUndoings,
+  UNDO_NOTICE_TYPE,
 } from './measure-context.ts'
 
 function undoneOnce(): SessionBuilder {
@@ -29,12 +29,12 @@ function undoneOnce(): SessionBuilder {
 describe('an act that was undone', () => {
   it('makes what starts by itself wait for the person, and is told once', () => {
     const builder = undoneOnce()
-    expect([isWaitingForPrompt(builder.view), undoNotice(untoldUndoings(builder.view))]).toEqual([
+    expect([isWaitingForPrompt(builder.view), describeUndo(findUnannouncedUndos(builder.view))]).toEqual([
       true,
       'The clearing of old tool results was undone: the results above are the original ones again.',
     ])
-    builder.attachment({ type: UNDO_NOTICE, content: 'told' })
-    expect(untoldUndoings(builder.view)).toEqual([])
+    builder.attachment({ type: UNDO_NOTICE_TYPE, content: 'told' })
+    expect(findUnannouncedUndos(builder.view)).toEqual([])
     builder.user('two')
     expect(isWaitingForPrompt(builder.view)).toBe(false)
   })

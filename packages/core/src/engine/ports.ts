@@ -18,7 +18,7 @@ export interface Clock {
   sleep(ms: number, signal?: Signal): Promise<void>
 }
 
-export interface Ids {
+export interface IdGenerator {
   next(kind: string): string
 }
 
@@ -92,7 +92,7 @@ export interface Model {
 // Timeouts, as a port: core creates neither timers nor signals. Every wait for a hook, a file or a model goes through it,
 // so that an abort takes effect at once.
 
-export type Bounded<T> =
+export type BoundedResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly why: 'timeout' | 'aborted' }
 
@@ -102,5 +102,5 @@ export interface Deadlines {
    * started outlives it. Work that ignores the signal is abandoned and does not keep the process alive. What `work`
    * throws in time is rethrown. If `signal` is aborted already, the work is not started.
    */
-  within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<Bounded<T>>
+  within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<BoundedResult<T>>
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { AssistantMessage } from '../log/record.ts'
-import { collect, overlay, type ReplyEvent } from './reply.ts'
+import { collectReply, overlayFields, type ReplyEvent } from './reply.ts'
 
 const MESSAGE: AssistantMessage = {
   id: 'm1',
@@ -13,13 +13,13 @@ const STARTED: ReplyEvent = { type: 'reply-started', message: MESSAGE }
 
 describe('collect', () => {
   it('has nothing where no reply began', () => {
-    expect(collect([{ type: 'reply-alive' }, { type: 'reply-updated', fields: { stop_reason: 'x' } }])).toBe(
-      null,
-    )
+    expect(
+      collectReply([{ type: 'reply-alive' }, { type: 'reply-updated', fields: { stop_reason: 'x' } }]),
+    ).toBe(null)
   })
 
   it('takes the blocks that ended, in the order of their index, with their texts', () => {
-    const reply = collect([
+    const reply = collectReply([
       STARTED,
       { type: 'block-started', index: 0, block: { type: 'tool_use', input: {} } },
       { type: 'block-started', index: 1, block: { type: 'text', text: '' } },
@@ -50,7 +50,7 @@ describe('collect', () => {
   })
 
   it('keeps what began and did not end apart from the message', () => {
-    const reply = collect([
+    const reply = collectReply([
       STARTED,
       {
         type: 'block-started',
@@ -79,7 +79,7 @@ describe('collect', () => {
 
 describe('fields that come late', () => {
   it('replace those of the block, null too, but never its type', () => {
-    const reply = collect([
+    const reply = collectReply([
       STARTED,
       { type: 'block-started', index: 0, block: { type: 'compaction', content: 'x' } },
       {
@@ -96,7 +96,7 @@ describe('fields that come late', () => {
 
 describe('overlay', () => {
   it('replaces, and lets null leave what was there', () => {
-    expect(overlay({ a: 1, b: 2 }, { a: 3, b: null, c: null })).toEqual({ a: 3, b: 2, c: null })
-    expect(overlay({}, { toString: null })).toEqual({ toString: null })
+    expect(overlayFields({ a: 1, b: 2 }, { a: 3, b: null, c: null })).toEqual({ a: 3, b: 2, c: null })
+    expect(overlayFields({}, { toString: null })).toEqual({ toString: null })
   })
 })

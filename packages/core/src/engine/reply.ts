@@ -4,16 +4,16 @@
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
-import type { AssistantMessage, RawBlock, Usage } from '../log/record.ts'
+import type { AssistantMessage, RawBlockText, Usage } from '../log/record.ts'
 
 export type ReplyEvent =
   | ReplyStarted
   | BlockStarted
-  | BlockGrew
+  | BlockDeltaEvent
   | BlockEnded
   | ReplyUpdated
-  | ReplyAlive
-  | ReplyOther
+  | ReplyPing
+  | UnknownReplyEvent
   | ReplyEnded
   | ReplyFailed
 
@@ -31,7 +31,7 @@ interface BlockStarted {
   readonly raw?: string
 }
 
-interface BlockGrew {
+interface BlockDeltaEvent {
   readonly type: 'block-grew'
   readonly index: number
   readonly delta: BlockDelta
@@ -71,12 +71,12 @@ export interface ReplyUpdated {
 }
 
 /** A ping: no content. */
-interface ReplyAlive {
+interface ReplyPing {
   readonly type: 'reply-alive'
 }
 
 /** An event the codec does not know, as it arrived: `name` and `text` from the wire. */
-interface ReplyOther {
+interface UnknownReplyEvent {
   readonly type: 'reply-other'
   readonly name: string
   readonly text: string
@@ -90,7 +90,7 @@ export interface ReplyEnded {
 /** `reply` is what had arrived; null if nothing had. */
 export interface ReplyFailed {
   readonly type: 'reply-failed'
-  readonly failure: Failure
+  readonly failure: ModelFailure
   readonly reply: Reply | null
 }
 
@@ -99,9 +99,9 @@ export interface Reply {
   /** Its content holds the completed blocks, in order. */
   readonly message: AssistantMessage
   /** Exact JSON of blocks that would not survive parse and stringify, by index in the content. */
-  readonly rawBlocks: readonly RawBlock[]
+  readonly rawBlocks: readonly RawBlockText[]
   /** Tool calls whose input was cut off, by index in the content: not to be run. */
-  readonly cutInputs: readonly RawBlock[]
+  readonly cutInputs: readonly RawBlockText[]
   /** Blocks that started and never ended; empty unless the reply failed. */
   readonly unfinished: readonly OpenBlock[]
   /** Deltas and events the codec did not know. The message lacks what they would have changed. */
@@ -122,7 +122,7 @@ export interface OpenBlock {
 }
 
 /** A reply being assembled from its events: an incremental fold that a codec keeps in its state. */
-export interface Assembly {
+export interface ReplyAssembly {
   readonly message: AssistantMessage | null
   /** Every usage figure so far. They become the message's usage once both totals are among them. */
   readonly usage: JsonObject
@@ -131,25 +131,35 @@ export interface Assembly {
   readonly others: readonly Json[]
 }
 
-export const emptyAssembly: Assembly = { message: null, usage: {}, ended: [], open: new Map(), others: [] }
-
-/** The reply that `events` make, complete or not; null if they never started one. */
-export function collect(events: Iterable<ReplyEvent>): Reply | null {
-  let assembly = emptyAssembly
-  for (const event of events) assembly = assemble(assembly, event)
-  return replyOf(assembly)
+export const emptyReplyAssembly: ReplyAssembly = {
+  message: null,
+  usage: {},
+  ended: [],
+  open: new Map(),
+  others: [],
 }
 
-export function assemble(assembly: Assembly, event: ReplyEvent): Assembly {
+/** The reply that `events` make, complete or not; null if they never started one. */
+export function collectReply(events: Iterable<ReplyEvent>): Reply | null {
+  let assembly = emptyReplyAssembly
+  for (const event of events) assembly = addReplyEvent(assembly, event)
+  return toReply(assembly)
+}
+
+export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): ReplyAssembly {
   switch (event.type) {
     case 'reply-started':
-      return withHead(assembly, event.message)
+      return withMessageStart(assembly, event.message)
     case 'block-started':
-      return withOpen(assembly, openBlock(event))
+      return withOpenBlock(assembly, createOpenBlock(event))
     case 'block-grew':
       return withDelta(assembly, event.index, event.delta)
     case 'block-ended':
-      return { ...assembly, ended: [...assembly.ended, event], open: without(assembly.open, event.index) }
+      return {
+        ...assembly,
+        ended: [...assembly.ended, event],
+        open: withoutBlock(assembly.open, event.index),
+      }
     case 'reply-updated':
       return withUpdate(assembly, event.fields, event.usage)
     case 'reply-other':
@@ -159,15 +169,15 @@ export function assemble(assembly: Assembly, event: ReplyEvent): Assembly {
   }
 }
 
-export function replyOf(assembly: Assembly): Reply | null {
+export function toReply(assembly: ReplyAssembly): Reply | null {
   if (assembly.message === null) return null
   const ended = assembly.ended.toSorted((a, b) => a.index - b.index)
   const usage = isUsage(assembly.usage) ? { usage: assembly.usage } : {}
   const isPartial = !isUsage(assembly.usage) && Object.keys(assembly.usage).length > 0
   return {
     message: { ...assembly.message, content: ended.map((event) => event.block), ...usage },
-    rawBlocks: texts(ended, (event) => event.raw),
-    cutInputs: texts(ended, (event) => event.cutInput),
+    rawBlocks: listBlockTexts(ended, (event) => event.raw),
+    cutInputs: listBlockTexts(ended, (event) => event.cutInput),
     unfinished: [...assembly.open.values()].toSorted((a, b) => a.index - b.index),
     others: assembly.others,
     ...(isPartial ? { figures: assembly.usage } : {}),
@@ -175,81 +185,85 @@ export function replyOf(assembly: Assembly): Reply | null {
 }
 
 /** `record` with the fields of `update`; null leaves what was there. */
-export function overlay<T extends object>(record: T, update: JsonObject): T {
+export function overlayFields<T extends object>(record: T, update: JsonObject): T {
   const news = Object.entries(update).filter(([key, value]) => value !== null || !Object.hasOwn(record, key))
   return { ...record, ...Object.fromEntries(news) }
 }
 
-function texts(
+function listBlockTexts(
   ended: readonly BlockEnded[],
   pick: (event: BlockEnded) => string | undefined,
-): readonly RawBlock[] {
+): readonly RawBlockText[] {
   return ended.flatMap((event, index) => {
     const text = pick(event)
     return text === undefined ? [] : [{ index, text }]
   })
 }
 
-function openBlock({ index, block, raw }: BlockStarted): OpenBlock {
+function createOpenBlock({ index, block, raw }: BlockStarted): OpenBlock {
   return { index, block, ...(raw === undefined ? {} : { raw }), input: '', citations: [] }
 }
 
-function withOpen(assembly: Assembly, block: OpenBlock): Assembly {
+function withOpenBlock(assembly: ReplyAssembly, block: OpenBlock): ReplyAssembly {
   return { ...assembly, open: new Map(assembly.open).set(block.index, block) }
 }
 
-function without(open: ReadonlyMap<number, OpenBlock>, index: number): ReadonlyMap<number, OpenBlock> {
+function withoutBlock(open: ReadonlyMap<number, OpenBlock>, index: number): ReadonlyMap<number, OpenBlock> {
   const rest = new Map(open)
   rest.delete(index)
   return rest
 }
 
-function withDelta(assembly: Assembly, index: number, delta: BlockDelta): Assembly {
+function withDelta(assembly: ReplyAssembly, index: number, delta: BlockDelta): ReplyAssembly {
   if (delta.kind === 'other')
     return { ...assembly, others: [...assembly.others, { index, delta: delta.value }] }
   const open = assembly.open.get(index)
-  return open === undefined ? assembly : withOpen(assembly, grow(open, delta))
+  return open === undefined ? assembly : withOpenBlock(assembly, growBlock(open, delta))
 }
 
-function grow(open: OpenBlock, delta: Exclude<BlockDelta, { kind: 'other' }>): OpenBlock {
+function growBlock(open: OpenBlock, delta: Exclude<BlockDelta, { kind: 'other' }>): OpenBlock {
   switch (delta.kind) {
     case 'text':
-      return { ...open, block: appendTo(open.block, 'text', delta.text) }
+      return { ...open, block: appendText(open.block, 'text', delta.text) }
     case 'thinking':
-      return { ...open, block: appendTo(open.block, 'thinking', delta.text) }
+      return { ...open, block: appendText(open.block, 'thinking', delta.text) }
     case 'signature':
       return { ...open, block: { ...open.block, signature: delta.signature } }
     case 'input':
       return { ...open, input: open.input + delta.json }
     case 'citation':
-      return cite(open, delta.citation, delta.raw)
+      return addCitation(open, delta.citation, delta.raw)
     case 'fields':
       return { ...open, block: { ...open.block, ...delta.fields, type: open.block.type } }
   }
 }
 
-function appendTo(block: Block, field: string, text: string): Block {
+function appendText(block: Block, field: string, text: string): Block {
   const before = block[field]
   return { ...block, [field]: typeof before === 'string' ? before + text : text }
 }
 
-function cite(open: OpenBlock, citation: Json, raw?: string): OpenBlock {
+function addCitation(open: OpenBlock, citation: Json, raw?: string): OpenBlock {
   const before = open.block.citations
   const citations = [...(Array.isArray(before) ? before : []), citation]
   const text = raw ?? JSON.stringify(citation)
   return { ...open, block: { ...open.block, citations }, citations: [...open.citations, text] }
 }
 
-function withHead(assembly: Assembly, message: AssistantMessage): Assembly {
+function withMessageStart(assembly: ReplyAssembly, message: AssistantMessage): ReplyAssembly {
   const usage = Object.entries(message.usage ?? {}).filter(
     (entry): entry is [string, Json] => entry[1] !== undefined,
   )
   return { ...assembly, message, usage: Object.fromEntries(usage) }
 }
 
-function withUpdate(assembly: Assembly, fields: JsonObject, usage: JsonObject = {}): Assembly {
+function withUpdate(assembly: ReplyAssembly, fields: JsonObject, usage: JsonObject = {}): ReplyAssembly {
   if (assembly.message === null) return assembly
-  return { ...assembly, message: overlay(assembly.message, fields), usage: overlay(assembly.usage, usage) }
+  return {
+    ...assembly,
+    message: overlayFields(assembly.message, fields),
+    usage: overlayFields(assembly.usage, usage),
+  }
 }
 
 function isUsage(figures: JsonObject): figures is JsonObject & Usage {
@@ -257,7 +271,7 @@ function isUsage(figures: JsonObject): figures is JsonObject & Usage {
 }
 
 /** Why a model call failed, independent of the provider: each codec maps its errors to these. */
-export type FailureKind =
+export type ModelFailureKind =
   | 'overflow' // the prompt does not fit the window
   | 'too-large' // too many bytes, whatever the tokens
   | 'media' // an image or document the provider does not accept: too large, too many, unreadable
@@ -285,8 +299,8 @@ export interface TokenGap {
   readonly over?: number
 }
 
-export interface Failure {
-  readonly kind: FailureKind
+export interface ModelFailure {
+  readonly kind: ModelFailureKind
   /** The same request may succeed later. A prompt that is too long never does. */
   readonly retryable: boolean
   /** The provider's message if there is one. */

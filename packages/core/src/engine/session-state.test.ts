@@ -1,36 +1,41 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { announceAct, emptyCacheWatch, UNWATCHED, withWatched } from '../cache/cache-monitor.ts'
-import type { Entry } from '../context/entry.ts'
+import {
+  announceRewrite,
+  createCacheMonitor,
+  EMPTY_SOURCE_STATE,
+  withSourceState,
+} from '../cache/cache-monitor.ts'
+import type { ContextEntry } from '../context/entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
-  type AttemptEnd,
-  advanceTally,
-  afterAttempt,
-  type Breaker,
-  CLOSED,
-  chainLink,
-  compactedNow,
-  isOpen,
-  NO_TALLY,
-  NONE_PINNED,
-  nextTurn,
+  announceRecordedRewrite,
+  applyAttempt,
+  applyPins,
+  CLOSED_BREAKER,
+  type CompactionAttemptEnd,
+  type CompactionBreaker,
+  countTurn,
+  EMPTY_CALL_TALLY,
+  findResponsesWithThinking,
+  isBreakerOpen,
+  measureSpacing,
+  NO_PINS,
+  resetTracking,
   startTracking,
-  thinkersIn,
-  watchAct,
-  withPins,
+  updateCallTally,
 } from './session-state.ts'
 
 const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = nextTurn(nextTurn(startTracking('a'), 'b'), 'c')
-    expect(chainLink(started, auto)).toEqual({ isClose: false, turnsBetween: 2, previousTurn: null })
-    const compacted = compactedNow(started, 'd')
+    const started = countTurn(countTurn(startTracking('a'), 'b'), 'c')
+    expect(measureSpacing(started, auto)).toEqual({ isClose: false, turnsBetween: 2, previousTurn: null })
+    const compacted = resetTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(chainLink(nextTurn(compacted, 'e'), auto)).toEqual({
+    expect(measureSpacing(countTurn(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -41,9 +46,9 @@ describe('tracking', () => {
     [auto.closeTurns, true],
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
-    let tracking = compactedNow(startTracking('a'), 'b')
-    for (let turn = 0; turn < turns; turn += 1) tracking = nextTurn(tracking, `t${turn}`)
-    expect(chainLink(tracking, auto).isClose).toBe(isClose)
+    let tracking = resetTracking(startTracking('a'), 'b')
+    for (let turn = 0; turn < turns; turn += 1) tracking = countTurn(tracking, `t${turn}`)
+    expect(measureSpacing(tracking, auto).isClose).toBe(isClose)
   })
 })
 
@@ -55,7 +60,7 @@ describe('the calls of a session', () => {
   builder.user('one', at(0))
   builder.assistant('a', [{ type: 'text', text: 'x' }], at(1))
   builder.assistant('a', [{ type: 'text', text: 'of the same response' }], at(2))
-  const early = advanceTally(NO_TALLY, builder.session, 5 * MINUTE)
+  const early = updateCallTally(EMPTY_CALL_TALLY, builder.session, 5 * MINUTE)
   builder.assistant('b', 'y', at(3))
   builder.assistant('c', 'after lunch', at(60))
   builder.assistant('side', 'another conversation', { ...at(200), isSidechain: true })
@@ -66,22 +71,25 @@ describe('the calls of a session', () => {
   })
 
   it('are counted as they come, and the gaps that outlasted the cache', () => {
-    const grown = advanceTally(early, builder.session, 5 * MINUTE)
+    const grown = updateCallTally(early, builder.session, 5 * MINUTE)
     expect(early.runs).toEqual({ calls: 1, lapses: 0 })
     expect(grown.runs).toEqual({ calls: 3, lapses: 1 })
-    expect(advanceTally(NO_TALLY, builder.session, 5 * MINUTE)).toEqual(grown)
+    expect(updateCallTally(EMPTY_CALL_TALLY, builder.session, 5 * MINUTE)).toEqual(grown)
   })
 
   it('are counted anew for another lifetime', () => {
-    expect(advanceTally(early, builder.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
+    expect(updateCallTally(early, builder.session, 60 * MINUTE).runs).toEqual({ calls: 3, lapses: 0 })
   })
 })
 
 const SOURCES = ['repl_main_thread', 'agent:review']
-const watched = SOURCES.reduce((watch, source) => withWatched(watch, source, UNWATCHED), emptyCacheWatch())
+const watched = SOURCES.reduce(
+  (watch, source) => withSourceState(watch, source, EMPTY_SOURCE_STATE),
+  createCacheMonitor(),
+)
 
 function announced(record: SessionRecord, builder = new SessionBuilder()) {
-  const { sources } = watchAct(watched, record, builder.view)
+  const { sources } = announceRecordedRewrite(watched, record, builder.view)
   return [...sources.values()].map((source) => source.announced)
 }
 
@@ -120,8 +128,8 @@ describe('acts read off the log', () => {
     (subtype) => {
       const record = new SessionBuilder().notice(subtype, { of: 'x' })
       const clearing = { kind: 'clearing', act: 'cleared 1 result' } as const
-      const before = announceAct(watched, 'sdk', clearing)
-      const { sources } = watchAct(before, record, new SessionBuilder().view)
+      const before = announceRewrite(watched, 'sdk', clearing)
+      const { sources } = announceRecordedRewrite(before, record, new SessionBuilder().view)
       expect([...sources.values()].map((source) => [source.last, source.announced])).toEqual([
         [null, []],
         [null, []],
@@ -135,13 +143,17 @@ describe('acts read off the log', () => {
     ['an act of a side agent', () => new SessionBuilder().notice('compact_boundary', { isSidechain: true })],
     ['a line of another kind', (): SessionRecord => ({ type: 'file-history' })],
   ])('are none in %s', (_, record) => {
-    expect(watchAct(watched, record(), new SessionBuilder().view)).toBe(watched)
+    expect(announceRecordedRewrite(watched, record(), new SessionBuilder().view)).toBe(watched)
   })
 
   it('announce nothing where nothing is watched', () => {
-    const watch = emptyCacheWatch()
+    const watch = createCacheMonitor()
     expect(
-      watchAct(watch, new SessionBuilder().notice('compact_boundary', {}), new SessionBuilder().view),
+      announceRecordedRewrite(
+        watch,
+        new SessionBuilder().notice('compact_boundary', {}),
+        new SessionBuilder().view,
+      ),
     ).toBe(watch)
   })
 })
@@ -151,24 +163,24 @@ const word = (target: unknown, pinned: boolean, more: object = {}) =>
 
 describe('pins', () => {
   it('are by the newest word on each, in the order of pinning', () => {
-    const pins = withPins(NONE_PINNED, [word('a', true), word('b', true), word('a', false), word('a', true)])
+    const pins = applyPins(NO_PINS, [word('a', true), word('b', true), word('a', false), word('a', true)])
     expect([...pins]).toEqual(['b', 'a'])
-    expect([...withPins(pins, [word('b', false)])]).toEqual(['a'])
+    expect([...applyPins(pins, [word('b', false)])]).toEqual(['a'])
   })
 
   it('stay the same object where nothing is said of them', () => {
     const others = [word(7, true), word('a', true, { isSidechain: true }), { type: 'user' } as never]
-    expect(withPins(NONE_PINNED, others)).toBe(NONE_PINNED)
+    expect(applyPins(NO_PINS, others)).toBe(NO_PINS)
   })
 })
 
 const { auto: autoBreaker } = DEFAULT_POLICY.turn
-const failed: AttemptEnd = { kind: 'failed', reason: 'no_summary' }
-const after = (ends: readonly AttemptEnd[]): Breaker =>
-  ends.reduce((breaker, end, index) => afterAttempt(breaker, end, index), CLOSED)
+const failed: CompactionAttemptEnd = { kind: 'failed', reason: 'no_summary' }
+const after = (ends: readonly CompactionAttemptEnd[]): CompactionBreaker =>
+  ends.reduce((breaker, end, index) => applyAttempt(breaker, end, index), CLOSED_BREAKER)
 
 describe('the breaker', () => {
-  it.each<[string, readonly AttemptEnd[], boolean]>([
+  it.each<[string, readonly CompactionAttemptEnd[], boolean]>([
     ['nothing tried', [], false],
     ['two failures', [failed, failed], false],
     ['three in a row', [failed, failed, failed], true],
@@ -179,7 +191,7 @@ describe('the breaker', () => {
       true,
     ],
   ])('%s', (_, ends, open) => {
-    expect(isOpen(after(ends), autoBreaker)).toBe(open)
+    expect(isBreakerOpen(after(ends), autoBreaker)).toBe(open)
   })
 
   it('remembers why, and when', () => {
@@ -187,7 +199,7 @@ describe('the breaker', () => {
   })
 })
 
-function entries(...ids: readonly string[]): readonly Entry[] {
+function entries(...ids: readonly string[]): readonly ContextEntry[] {
   const builder = new SessionBuilder('told')
   for (const id of ids) {
     if (id.startsWith('note')) builder.attachment({ type: 'todo', content: id }, { uuid: id })
@@ -205,7 +217,7 @@ describe('thinking that entries show', () => {
     const [first] = entries('a')
     if (first === undefined) throw new Error('there is one')
     const cleared = { whole: false, thinking: true, results: [], inputs: [] }
-    expect(thinkersIn([first, first, { ...first, cleared }])).toEqual(['a'])
-    expect(thinkersIn([{ ...first, cleared }])).toEqual([])
+    expect(findResponsesWithThinking([first, first, { ...first, cleared }])).toEqual(['a'])
+    expect(findResponsesWithThinking([{ ...first, cleared }])).toEqual([])
   })
 })

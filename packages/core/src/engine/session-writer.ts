@@ -8,61 +8,61 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../log/record.ts'
-import { ROOT, recordAt } from '../log/session.ts'
-import type { Halt, TurnEvent } from './events.ts'
+import { NO_PARENT, recordAt } from '../log/session.ts'
+import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'
-import { catchUp, type SessionState, withRecords } from './session-state.ts'
+import { applyRecords, readNewRecords, type SessionState } from './session-state.ts'
 
 /** `state` is replaced with everything appended. */
-export interface TurnRun {
+export interface TurnContext {
   state: SessionState
   readonly host: TurnHost
   readonly signal: Signal | undefined
   /** If several turns share one `state`: runs their writes one after the other. */
-  readonly alone?: Alone
+  readonly writeLock?: WriteLock
 }
 
-export type Alone = <T>(work: () => Promise<T>) => Promise<T>
+export type WriteLock = <T>(work: () => Promise<T>) => Promise<T>
 
 /** No other turn that shares the state writes to the session while `work` runs. */
-export function aloneOn<T>({ alone }: TurnRun, work: () => Promise<T>): Promise<T> {
+export function withWriteLock<T>({ writeLock: alone }: TurnContext, work: () => Promise<T>): Promise<T> {
   return alone === undefined ? work() : alone(work)
 }
 
 /** A record without its links: the writer adds uuid, parent, time and session. */
-export type Unlinked = Body<UserRecord | AssistantRecord | AttachmentRecord | SystemRecord>
+export type UnlinkedRecord = WithoutLinks<UserRecord | AssistantRecord | AttachmentRecord | SystemRecord>
 
-type Body<R extends RecordBase> = R extends unknown
+type WithoutLinks<R extends RecordBase> = R extends unknown
   ? Omit<R, 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'seq' | 'batch'>
   : never
 
 /** Appends `bodies` as one batch after the last message of the conversation. Null if it succeeded. */
-export async function* append(
-  turn: TurnRun,
-  bodies: readonly Unlinked[],
-): AsyncGenerator<TurnEvent, Halt | null> {
-  return bodies.length === 0 ? null : yield* appendBatch(turn, () => linked(turn, bodies))
+export async function* appendBodies(
+  turn: TurnContext,
+  bodies: readonly UnlinkedRecord[],
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  return bodies.length === 0 ? null : yield* appendBatch(turn, () => linkRecords(turn, bodies))
 }
 
 /**
  * Appends records that carry their own links, such as a compaction boundary, as one batch. They were created from the
  * present state: if the session has moved on by the time they can be written, that is a conflict.
  */
-export async function* appendRecords(
-  turn: TurnRun,
+export async function* appendLinkedRecords(
+  turn: TurnContext,
   records: readonly NewRecord[],
-): AsyncGenerator<TurnEvent, Halt | null> {
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
   return records.length === 0 ? null : yield* appendBatch(turn, () => records, turn.state.position)
 }
 
 /** `create` is called under the write lock. `createdAt`: the position that the records require. */
 async function* appendBatch(
-  turn: TurnRun,
+  turn: TurnContext,
   create: () => readonly NewRecord[],
   createdAt?: number,
-): AsyncGenerator<TurnEvent, Halt | null> {
-  const outcome = await aloneOn(turn, async (): Promise<Halt | readonly SessionRecord[]> => {
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const outcome = await withWriteLock(turn, async (): Promise<TurnFailure | readonly SessionRecord[]> => {
     const records = create()
     const { id, position } = turn.state
     const result =
@@ -71,7 +71,7 @@ async function* appendBatch(
         : { ok: false as const, reason: 'conflict' as const, position }
     if (!result.ok) return { ok: false, reason: result.reason, refusal: result, unsaved: records }
     // The state may have changed during the append: build on the present one.
-    turn.state = withRecords(turn.state, result.records, result.position)
+    turn.state = applyRecords(turn.state, result.records, result.position)
     return result.records
   })
   if ('reason' in outcome) return outcome
@@ -80,11 +80,11 @@ async function* appendBatch(
 }
 
 /** Reads what other writers appended: to be done after a conflict. */
-export function refresh(turn: TurnRun): Promise<void> {
-  return aloneOn(turn, async () => {
+export function refreshSession(turn: TurnContext): Promise<void> {
+  return withWriteLock(turn, async () => {
     for (;;) {
       const before = turn.state
-      const after = await catchUp(turn.host.journal, before)
+      const after = await readNewRecords(turn.host.journal, before)
       if (turn.state !== before) continue
       turn.state = after
       return
@@ -93,10 +93,10 @@ export function refresh(turn: TurnRun): Promise<void> {
 }
 
 /** The bodies as records, linked to each other and to `parent`; default: the last record of the conversation. */
-export function linked(
-  { state, host }: TurnRun,
-  bodies: readonly Unlinked[],
-  parent: string | null = tipOf(state),
+export function linkRecords(
+  { state, host }: TurnContext,
+  bodies: readonly UnlinkedRecord[],
+  parent: string | null = findLastUuid(state),
 ): readonly NewRecord[] {
   const timestamp = new Date(host.clock.now()).toISOString()
   let parentUuid = parent
@@ -108,22 +108,26 @@ export function linked(
 }
 
 /** uuid of the last record of the conversation; null if it is empty. */
-export function tipOf({ session }: SessionState): string | null {
-  return session.tip === ROOT ? null : (recordAt(session, session.tip).uuid ?? null)
+export function findLastUuid({ session }: SessionState): string | null {
+  return session.newestRecord === NO_PARENT ? null : (recordAt(session, session.newestRecord).uuid ?? null)
 }
 
-export function isAborted({ signal }: TurnRun): boolean {
+export function isAborted({ signal }: TurnContext): boolean {
   return signal?.aborted === true
 }
 
 /** The session as it would be with `records`, which are not appended: to measure and validate a rewrite. */
-export function trial(state: SessionState, records: readonly NewRecord[]): SessionState {
+export function previewAppend(state: SessionState, records: readonly NewRecord[]): SessionState {
   const of = records.length
   const stamped = records.map(
     (record, index): SessionRecord =>
-      ({ ...record, seq: state.position + index + 1, batch: { id: PREVIEW, index, of } }) as SessionRecord,
+      ({
+        ...record,
+        seq: state.position + index + 1,
+        batch: { id: PREVIEW_BATCH_ID, index, of },
+      }) as SessionRecord,
   )
-  return withRecords(state, stamped, state.position + of)
+  return applyRecords(state, stamped, state.position + of)
 }
 
-const PREVIEW = 'trial'
+const PREVIEW_BATCH_ID = 'trial'

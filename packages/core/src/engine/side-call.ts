@@ -3,105 +3,115 @@
  * are never run. A call without `forkOf` shares no prefix, so its cache is not watched.
  */
 
-import { forecastRead } from '../cache/cache-forecast.ts'
-import { NO_LINEAGE } from '../cache/cache-model.ts'
-import type { CacheOutcome } from '../cache/cache-monitor.ts'
-import type { FlatMessage } from '../context/flatten.ts'
+import { forecastCacheRead } from '../cache/cache-forecast.ts'
+import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
-import { blocksOf } from '../log/block.ts'
+import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
-import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import type { StandingEpoch } from '../request/announced-prefix.ts'
-import { countMessages } from '../request/block-index.ts'
-import { type AssembledRequest, callOf, requestFindings } from '../request/build-request.ts'
-import { ttlFor } from '../request/cache-ttl.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import type { CurrentPrefix } from '../request/announced-prefix.ts'
+import { indexBlocks } from '../request/block-index.ts'
+import { type AssembledRequest, findRequestProblems, toModelCall } from '../request/build-request.ts'
+import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
-  captureParams,
+  cacheReadShare,
+  captureCacheSafeParams,
+  createFork,
   type ForkMessage,
   type ForkOutcome,
   type ForkRefusal,
-  fork,
-  messagesSince,
-  readShare,
+  messagesAfterRequest,
 } from '../request/fork.ts'
-import type { Front } from '../request/prefix.ts'
-import { advanceCheck, startCheck } from '../validate/validate.ts'
+import type { RequestPrefix } from '../request/prefix.ts'
+import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
-  BROKEN_OFF,
-  closeCall,
-  failedWith,
-  type OpenedCall,
-  type Responded,
-  recordRequest,
+  finishCall,
+  INCOMPLETE_REPLY,
+  monitorRequest,
+  type PendingCall,
+  type ResponseResult,
+  toTurnFailure,
 } from './call-model.ts'
-import type { ForkRead, Halt, TurnEvent } from './events.ts'
+import type { ForkCacheRead, TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
-import { diagnosisAsked } from './next-request.ts'
+import { diagnosticsField } from './next-request.ts'
 import type { Signal } from './ports.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import type { TurnRun, Unlinked } from './session-writer.ts'
+import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 
-export interface SideCall extends Pick<OpenedCall, 'request' | 'source' | 'forkOf'> {
+export interface SideCall extends Pick<PendingCall, 'request' | 'source' | 'forkOf'> {
   /** Appends nothing: the records are returned, for the holder of the log to append. */
   readonly isDeferred?: boolean
 }
 
-export interface SideEnd {
-  readonly answer: Responded
+export interface SideCallResult {
+  readonly answer: ResponseResult
   /** Forecast and outcome of the cache. */
   readonly expected: number
-  readonly outcome: CacheOutcome
+  readonly outcome: CacheCheckOutcome
   /** Records still to be appended if deferred, also of a failed call. */
-  readonly unlogged: readonly Unlinked[]
+  readonly unlogged: readonly UnlinkedRecord[]
 }
 
-export async function* sideCall(turn: TurnRun, call: SideCall): AsyncGenerator<TurnEvent, SideEnd> {
+export async function* runSideCall(
+  turn: TurnContext,
+  call: SideCall,
+): AsyncGenerator<TurnEvent, SideCallResult> {
   const findings = checkCall(turn, call)
-  if (findings.length > 0) return { ...NOTHING_TOLD, answer: { ok: false, reason: 'invalid', findings } }
+  if (findings.length > 0) return { ...NO_CACHE_RESULT, answer: { ok: false, reason: 'invalid', findings } }
   const { clock, profile, model } = turn.host
-  const lineage = turn.state.lineage ?? NO_LINEAGE
-  const forecast = forecastRead(lineage, { request: call.request, now: clock.now(), profile })
-  const opened = recordRequest(turn, { ...call, forecast, isWatched: call.forkOf !== undefined })
+  const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
+  const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })
+  const opened = monitorRequest(turn, { ...call, forecast, isMonitored: call.forkOf !== undefined })
   yield { type: 'side-sent', source: call.source, request: call.request }
-  for await (const event of model.stream(callOf(call.request), turn.signal)) {
+  for await (const event of model.stream(toModelCall(call.request), turn.signal)) {
     yield { type: 'side-reply', source: call.source, event }
     if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* endCall(turn, event, opened, call.isDeferred)
+      return yield* finishSideCall(turn, event, opened, call.isDeferred)
   }
-  return { ...NOTHING_TOLD, answer: failedWith(BROKEN_OFF) }
+  return { ...NO_CACHE_RESULT, answer: toTurnFailure(INCOMPLETE_REPLY) }
 }
 
-const NOTHING_TOLD: Omit<SideEnd, 'answer'> = {
+const NO_CACHE_RESULT: Omit<SideCallResult, 'answer'> = {
   expected: 0,
   outcome: { kind: 'not-judged', why: 'no-usage' },
   unlogged: [],
 }
 
 /** Reuses what was checked of the conversation, as far as the request repeats it. */
-function checkCall({ state, host }: TurnRun, { request }: SideCall): ReturnType<typeof requestFindings> {
-  const known = state.checked?.state.profile === host.profile ? state.checked : startCheck(host.profile)
-  return requestFindings(advanceCheck(known, request.messages), request)
+function checkCall(
+  { state, host }: TurnContext,
+  { request }: SideCall,
+): ReturnType<typeof findRequestProblems> {
+  const known =
+    state.checkedMessages?.state.profile === host.profile
+      ? state.checkedMessages
+      : startValidation(host.profile)
+  return findRequestProblems(updateValidation(known, request.messages), request)
 }
 
-async function* endCall(
-  turn: TurnRun,
+async function* finishSideCall(
+  turn: TurnContext,
   event: ReplyEnded | ReplyFailed,
-  opened: OpenedCall,
+  opened: PendingCall,
   isDeferred = false,
-): AsyncGenerator<TurnEvent, SideEnd> {
-  const answer = event.type === 'reply-failed' ? failedWith(event) : { ok: true as const, reply: event.reply }
-  if (event.reply === null) return { ...NOTHING_TOLD, answer }
+): AsyncGenerator<TurnEvent, SideCallResult> {
+  const answer =
+    event.type === 'reply-failed' ? toTurnFailure(event) : { ok: true as const, reply: event.reply }
+  if (event.reply === null) return { ...NO_CACHE_RESULT, answer }
   const { message } = event.reply
-  const closed = yield* closeCall(turn, opened, { message, bodies: [], isSaid: false, isDeferred })
+  const closed = yield* finishCall(turn, opened, { message, bodies: [], isInConversation: false, isDeferred })
   const { outcome, unlogged } = closed
-  return { answer: closed.halt ?? answer, expected: opened.forecast.read, outcome, unlogged }
+  return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }
 }
 
 // Forks: a question on the cache of the request that was sent last.
 
-export interface ForkAsked {
+export interface ForkRequestOptions {
   /** `compact`, `session_memory`, `prompt_suggestion` … */
   readonly source: string
   /** Follow all that was sent and, unless `asSent`, all that was added since. */
@@ -120,35 +130,39 @@ interface NothingToFork {
 }
 
 /** Builds the request of a fork from the one that was sent. Sends nothing. */
-export function forkRequest(
+export function buildForkRequest(
   state: SessionState,
-  asked: ForkAsked,
+  asked: ForkRequestOptions,
   host: TurnHost,
 ): ForkOutcome | NothingToFork {
-  const { sent } = state
+  const { lastRequest: sent } = state
   if (sent === null) return { ok: false, reason: 'nothing-sent' }
-  const since = asked.asSent === true ? [] : messagesSince(sent, state.flat)
+  const since = asked.asSent === true ? [] : messagesAfterRequest(sent, state.flat)
   if (since === null) return { ok: false, reason: 'rewritten' }
   const { overrides } = asked
   const options = {
     ttl: chooseForkTtl(state, asked, host),
     ...(overrides === undefined ? {} : { overrides }),
   }
-  const made = fork(captureParams(sent, host.profile), [...since, ...asked.messages], options)
+  const made = createFork(captureCacheSafeParams(sent, host.profile), [...since, ...asked.messages], options)
   if (!made.ok) return made
-  const extra = { ...made.request.extra, ...diagnosisAsked(state, host) }
+  const extra = { ...made.request.extra, ...diagnosticsField(state, host) }
   return { ...made, request: { ...made.request, extra } }
 }
 
-function chooseForkTtl({ told }: SessionState, { source }: ForkAsked, host: TurnHost): string | null {
+function chooseForkTtl(
+  { prefix: told }: SessionState,
+  { source }: ForkRequestOptions,
+  host: TurnHost,
+): string | null {
   const { policy, profile, switches = NO_SWITCHES } = host
-  if (!mechanismStates(policy, switches).caching.on) return null
-  return ttlFor(told.standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+  if (!findMechanismStates(policy, switches).caching.on) return null
+  return chooseRequestTtl(told.current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
 }
 
-export type ForkEnd = (
-  | { readonly ok: true; readonly reply: Reply; readonly read: ForkRead }
-  | Halt
+export type ForkResult = (
+  | { readonly ok: true; readonly reply: Reply; readonly read: ForkCacheRead }
+  | TurnFailure
   | ForkRefusal
   | NothingToFork
 ) & { readonly state: SessionState }
@@ -159,38 +173,38 @@ export type ForkEnd = (
  */
 export async function* runFork(
   state: SessionState,
-  asked: ForkAsked,
+  asked: ForkRequestOptions,
   host: TurnHost,
-): AsyncGenerator<TurnEvent, ForkEnd> {
-  const made = forkRequest(state, asked, host)
+): AsyncGenerator<TurnEvent, ForkResult> {
+  const made = buildForkRequest(state, asked, host)
   if (!made.ok) return { ...made, state }
-  const turn: TurnRun = { state, host, signal: asked.signal }
+  const turn: TurnContext = { state, host, signal: asked.signal }
   const call = { request: made.request, source: asked.source, forkOf: host.source }
-  const end = yield* sideCall(turn, call)
+  const end = yield* runSideCall(turn, call)
   const { answer } = end
   if (!answer.ok) return { ...answer, state: turn.state }
-  const read = forkRead(asked.source, answer.reply, end)
+  const read = describeForkRead(asked.source, answer.reply, end)
   yield { type: 'fork', fork: read }
   return { ok: true, reply: answer.reply, read, state: turn.state }
 }
 
 /** How well an answered fork read the cache of its parent. */
-export function forkRead(
+export function describeForkRead(
   source: string,
   { message }: Reply,
-  { expected, outcome }: Pick<SideEnd, 'expected' | 'outcome'>,
-): ForkRead {
+  { expected, outcome }: Pick<SideCallResult, 'expected' | 'outcome'>,
+): ForkCacheRead {
   const { usage } = message
   return {
     source,
     expected,
     read: usage?.cache_read_input_tokens ?? 0,
-    share: usage === undefined ? null : readShare(usage),
-    missed: missedBecause(outcome),
+    share: usage === undefined ? null : cacheReadShare(usage),
+    missed: describeMiss(outcome),
   }
 }
 
-function missedBecause(outcome: CacheOutcome): string | null {
+function describeMiss(outcome: CacheCheckOutcome): string | null {
   switch (outcome.kind) {
     case 'broke':
       return outcome.event.sentence
@@ -206,24 +220,28 @@ function missedBecause(outcome: CacheOutcome): string | null {
 type RawBlocks = readonly (ReadonlyMap<number, string> | undefined)[]
 
 /** A payload as a request without cache markers. */
-export function plainRequest({ told }: SessionState, payload: Payload, raw: RawBlocks): AssembledRequest {
-  const tail = payload.messages.map((message, index): FlatMessage => {
+export function toPlainRequest(
+  { prefix: told }: SessionState,
+  payload: Payload,
+  raw: RawBlocks,
+): AssembledRequest {
+  const tail = payload.messages.map((message, index): TracedMessage => {
     const text = raw[index]
     return text === undefined ? { message, origins: [] } : { message, origins: [], raw: text }
   })
-  const list = { frozen: List.of<FlatMessage>(), tail }
+  const list = { frozen: AppendList.of<TracedMessage>(), tail }
   return {
-    front: toFront({ ...payload, messages: [] }, told.standing ?? NO_EPOCH),
+    front: toFront({ ...payload, messages: [] }, told.current ?? EMPTY_PREFIX),
     messages: list,
-    counted: countMessages(list, false),
+    blockIndex: indexBlocks(list, false),
     markers: [],
     ttl: null,
     extra: {},
-    refers: false,
+    addsCacheReferences: false,
   }
 }
 
-const NO_EPOCH: StandingEpoch = {
+const EMPTY_PREFIX: CurrentPrefix = {
   uuid: '',
   epoch: { sections: [], tools: [], model: '', parameters: {} },
   parameters: {},
@@ -232,9 +250,9 @@ const NO_EPOCH: StandingEpoch = {
 
 function toFront(
   { model, system, tools, messages: _, ...parameters }: Payload,
-  standing: StandingEpoch,
-): Front {
-  const blocks = system === undefined ? [] : blocksOf(system)
+  standing: CurrentPrefix,
+): RequestPrefix {
+  const blocks = system === undefined ? [] : toBlocks(system)
   return {
     model,
     parameters: JSON.parse(JSON.stringify(parameters)) as JsonObject,
@@ -242,6 +260,6 @@ function toFront(
     system: blocks.map((block) => ({ part: 'dynamic', sections: [], block })),
     lastSharedTool: null,
     isShareable: false,
-    standing,
+    current: standing,
   }
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { emptyCacheWatch } from '../cache/cache-monitor.ts'
+import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { createProfile } from '../policy/provider-profile.ts'
-import type { Carrier, Offer } from '../sources/context-source.ts'
-import type { Room } from './host.ts'
+import type { ContextSource, SourceItem } from '../sources/context-source.ts'
+import type { CompactionHost } from './host.ts'
 import type { Deadlines } from './ports.ts'
-import { announceEpoch, boundedCarriers, namesEditBetas, withOwnBetas } from './update-prefix.ts'
+import { announceSnapshot, boundSources, hasEditBetas, withOwnBetas } from './update-prefix.ts'
 
 const EDITS = { clearThinking: 'clear_thinking', clearToolUses: 'clear_results' }
 const BETAS = [
@@ -40,11 +40,11 @@ describe('betas for edits by the provider', () => {
   ])('%s', (_, profile, policy, parameters, betas) => {
     const named = withOwnBetas(parameters, { profile, policy })
     expect(named.betas).toEqual(betas)
-    expect(namesEditBetas(named, profile)).toBe(betas !== undefined)
+    expect(hasEditBetas(named, profile)).toBe(betas !== undefined)
   })
 
   it('are not missed where the provider wants none', () => {
-    expect(namesEditBetas({}, createProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
+    expect(hasEditBetas({}, createProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
   })
 })
 
@@ -58,14 +58,17 @@ const deadlines: Deadlines = {
   },
 }
 
-const offer: Offer = { id: 'a', attachment: { type: 'todo', content: 'x' }, source: 'memory' }
+const offer: SourceItem = { id: 'a', attachment: { type: 'todo', content: 'x' }, source: 'memory' }
 
-function carrier(render: Carrier['render']): Carrier {
+function carrier(render: ContextSource['render']): ContextSource {
   return { name: 'todos', kind: 'host', tellsChanges: false, isWhole: true, limit: () => null, render }
 }
 
-function offered(render: Carrier['render'], signal?: { aborted: boolean }): AsyncIterator<Offer> {
-  const [bounded] = boundedCarriers({ deadlines, carriers: [carrier(render)] } as unknown as Room, signal)
+function offered(render: ContextSource['render'], signal?: { aborted: boolean }): AsyncIterator<SourceItem> {
+  const [bounded] = boundSources(
+    { deadlines, carriers: [carrier(render)] } as unknown as CompactionHost,
+    signal,
+  )
   if (bounded === undefined) throw new Error('there is one')
   return bounded.render({} as never)[Symbol.asyncIterator]()
 }
@@ -120,7 +123,7 @@ describe('a carrier', () => {
 describe('a new epoch', () => {
   it('is announced for whatever lies in front of the messages, with all its causes', () => {
     const names = ['a', 'b', 'c', 'd', 'e']
-    const { sources } = announceEpoch(emptyCacheWatch(), 'sdk', [
+    const { sources } = announceSnapshot(createCacheMonitor(), 'sdk', [
       { kind: 'model', from: 'x', to: 'y' },
       { kind: 'tools', names },
       { kind: 'sections', names: ['git'] },

@@ -4,37 +4,37 @@
  */
 
 import type { ProviderZone } from '../cache/cache-break.ts'
-import { announceAct, type CacheWatch } from '../cache/cache-monitor.ts'
-import { mayPreferNative } from '../clearing/propose-clearing.ts'
-import type { View } from '../context/context-view.ts'
+import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
+import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
+import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
-import { firstNonJson, isObject, isTooDeep, type JsonObject } from '../log/json.ts'
+import { findNonJson, isObject, isTooDeep, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
-import type { BetaRule, Profile } from '../policy/provider-profile.ts'
-import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { unmarkedFields } from '../request/build-request.ts'
-import { chooseTtl, recallGaps } from '../request/cache-ttl.ts'
-import { betasIn, hasBoundThinking, openEpoch, type Present } from '../request/prefix.ts'
+import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { withoutCacheControl } from '../request/build-request.ts'
+import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
+import { createSnapshot, type DesiredPrefix, hasBoundThinking, readBetas } from '../request/prefix.ts'
 import {
-  type ChangeCause,
-  changesOf,
-  epochRecord,
-  mustHold,
+  createSnapshotRecord,
+  diffPrefix,
+  mustDelayUpdate,
   type PrefixChange,
+  type PrefixChangeCause,
 } from '../request/prefix-updates.ts'
 import {
+  listPresentSections,
+  listSectionsToCompute,
   type PlacedSection,
-  presentSections,
   type SectionText,
   type SectionTexts,
-  sectionsDue,
 } from '../request/system-prompt.ts'
-import { advanceShown, type Carrier, type Offer } from '../sources/context-source.ts'
-import { carryChanges } from '../sources/updates.ts'
-import type { Halt, TurnEvent } from './events.ts'
-import type { Offered, Room, TurnHost } from './host.ts'
+import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
+import { collectUpdates } from '../sources/updates.ts'
+import type { TurnEvent, TurnFailure } from './events.ts'
+import type { CompactionHost, ModelSettings, TurnHost } from './host.ts'
 import type { Signal } from './ports.ts'
-import { append, type TurnRun } from './session-writer.ts'
+import { appendBodies, type TurnContext } from './session-writer.ts'
 
 /** A new snapshot may leave changes over, which are announced in the next round; more rounds than this never settle. */
 const MAX_ROUNDS = 8
@@ -43,40 +43,40 @@ const MAX_ROUNDS = 8
  * Appends what changed about system prompt and tools since the model last saw them: the first snapshot, an update, or a
  * new snapshot where an update is not possible.
  */
-export async function* tellChanges(turn: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
-  let present = await presentNow(turn)
+export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  let present = await readPresentPrefix(turn)
   if ('ok' in present) return present
-  if (turn.state.told.standing === null) {
-    const epoch = openEpoch(withTtl(turn, present), turn.host.profile)
+  if (turn.state.prefix.current === null) {
+    const epoch = createSnapshot(withTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
-    const failure = yield* append(turn, [epochRecord(epoch)])
+    const failure = yield* appendBodies(turn, [createSnapshotRecord(epoch)])
     if (failure !== null) return failure
   }
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const change = diffNow(turn, present)
+    const change = diffPresentPrefix(turn, present)
     if (change.kind === 'none') return null
     // Sections may depend on the model: with another one they are rendered again.
     if (round === 0 && change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')) {
-      turn.state = { ...turn.state, texts: new Map() }
-      present = await presentNow(turn)
+      turn.state = { ...turn.state, sectionTexts: new Map() }
+      present = await readPresentPrefix(turn)
       if ('ok' in present) return present
       continue
     }
     yield { type: 'prefix-changed', change }
-    const failure = yield* append(turn, change.records)
+    const failure = yield* appendBodies(turn, change.records)
     if (failure !== null) return failure
     if (change.kind === 'epoch' && change.breaksCache) {
-      const watch = announceEpoch(turn.state.watch, turn.host.source, change.causes)
-      turn.state = { ...turn.state, watch }
+      const watch = announceSnapshot(turn.state.cacheMonitor, turn.host.source, change.causes)
+      turn.state = { ...turn.state, cacheMonitor: watch }
     }
   }
-  throw unstablePrefix()
+  throw unstablePrefixError()
 }
 
-function diffNow(turn: TurnRun, present: Present): PrefixChange {
+function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixChange {
   const { state, host } = turn
-  const { standing } = state.told
-  if (standing === null) throw unstablePrefix()
+  const { current: standing } = state.prefix
+  if (standing === null) throw unstablePrefixError()
   const { volatile } = host.policy.cache
   const lateTools = host.lateTools ?? 'announce'
   const mayRewrite = volatile === 'inline' || lateTools === 'define'
@@ -85,19 +85,19 @@ function diffNow(turn: TurnRun, present: Present): PrefixChange {
     volatile,
     lateTools,
     isBound: mayRewrite && hasBoundThinking(recordsWithThinking(state.view), host.profile),
-    holds: mustHold(state.flat, host.profile),
+    holds: mustDelayUpdate(state.flat, host.profile),
   }
-  const prefix = { ...state.told, standing }
-  const change = changesOf(prefix, present, rules)
+  const prefix = { ...state.prefix, current: standing }
+  const change = diffPrefix(prefix, present, rules)
   // Only a new snapshot chooses the cache lifetime, which takes reading the log.
-  return change.kind === 'epoch' ? changesOf(prefix, withTtl(turn, present), rules) : change
+  return change.kind === 'epoch' ? diffPrefix(prefix, withTtl(turn, present), rules) : change
 }
 
-function* recordsWithThinking({ entries }: View): Generator<KnownRecord> {
+function* recordsWithThinking({ entries }: ContextView): Generator<KnownRecord> {
   for (const { record, cleared } of entries) if (cleared?.thinking !== true) yield record
 }
 
-function withTtl({ state, host }: TurnRun, present: Present): Present {
+function withTtl({ state, host }: TurnContext, present: DesiredPrefix): DesiredPrefix {
   const { policy, profile, switches = NO_SWITCHES, source, isInteractive } = host
   const ttl = chooseTtl({
     policy: policy.cache,
@@ -106,15 +106,15 @@ function withTtl({ state, host }: TurnRun, present: Present): Present {
     source,
     rates: host.pricesOf(present.model, new Date(host.clock.now()).toISOString()),
     isInteractive,
-    latched: state.told.standing?.epoch.ttl,
-    gaps: () => recallGaps(state.session, profile.cache),
+    latched: state.prefix.current?.epoch.ttl,
+    readGaps: () => readGapsFromLog(state.session, profile.cache),
     ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
     ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
   })
   return { ...present, ttl }
 }
 
-function unstablePrefix(): TidemarkError {
+function unstablePrefixError(): TidemarkError {
   const expected = 'Expected tools, model and parameters that stay the same when they are written and read'
   return new TidemarkError('bad-option', `${expected}: give only what JSON can say.`)
 }
@@ -123,14 +123,18 @@ function unstablePrefix(): TidemarkError {
  * Announces a new snapshot to the cache monitor. It absorbs all pending changes, so any change of the prefix, in
  * whichever zone, is its doing and no break.
  */
-export function announceEpoch(watch: CacheWatch, source: string, causes: readonly ChangeCause[]): CacheWatch {
+export function announceSnapshot(
+  watch: CacheMonitor,
+  source: string,
+  causes: readonly PrefixChangeCause[],
+): CacheMonitor {
   const act = causes.map(describeCause).join(', ')
-  return ZONES.reduce((next, zone) => announceAct(next, source, { kind: 'rewrite', zone, act }), watch)
+  return ZONES.reduce((next, zone) => announceRewrite(next, source, { kind: 'rewrite', zone, act }), watch)
 }
 
 const ZONES: readonly ProviderZone[] = ['model', 'tools', 'system', 'other']
 
-function describeCause(cause: ChangeCause): string {
+function describeCause(cause: PrefixChangeCause): string {
   switch (cause.kind) {
     case 'model':
       return `changed the model from ${cause.from} to ${cause.to}`
@@ -154,32 +158,33 @@ function listNames(noun: string, names: readonly string[]): string {
 // The prefix as the host wants it now, made fit for the log. A section or tool that cannot be had ends the turn with a
 // message that names it.
 
-type PrefixFailure = Extract<Halt, { readonly reason: 'prefix' }>
+type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 
 /** Sections, tools, model and parameters as they should be now. Sections already rendered are reused. */
-export async function presentNow(turn: TurnRun): Promise<Present | PrefixFailure> {
+export async function readPresentPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
-  const { known, since } = currentTexts(turn)
-  const rendered = await Promise.all(sectionsDue(host.sections, known).map(renderSection))
+  const { known, since } = findReusableTexts(turn)
+  const rendered = await Promise.all(listSectionsToCompute(host.sections, known).map(renderSection))
   const failed = rendered.find((each) => 'ok' in each)
   if (failed !== undefined) return failed
   const texts = new Map([...known, ...rendered.flatMap((each) => ('ok' in each ? [] : [each]))])
-  turn.state = { ...turn.state, texts, textsSince: since }
+  turn.state = { ...turn.state, sectionTexts: texts, sectionTextsSince: since }
   const offered = readHostTools(host)
   if ('ok' in offered) return offered
   const parameters = withOwnBetas(offered.parameters, host)
-  return { ...offered, parameters, sections: presentSections(host.sections, texts) }
+  return { ...offered, parameters, sections: listPresentSections(host.sections, texts) }
 }
 
 /** A compaction makes the texts stale, unless it kept thinking that is bound to the prefix. */
-function currentTexts({ state, host }: TurnRun): {
+function findReusableTexts({ state, host }: TurnContext): {
   readonly known: SectionTexts
   readonly since: string | null
 } {
   const since = state.view.acts.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
-  if (since === state.textsSince || state.texts.size === 0) return { known: state.texts, since }
+  if (since === state.sectionTextsSince || state.sectionTexts.size === 0)
+    return { known: state.sectionTexts, since }
   return hasBoundThinking(recordsWithThinking(state.view), host.profile)
-    ? { known: state.texts, since: state.textsSince }
+    ? { known: state.sectionTexts, since: state.sectionTextsSince }
     : { known: new Map(), since }
 }
 
@@ -192,39 +197,39 @@ async function renderSection({
     if (text === null || text === undefined) return [name, null]
     return typeof text === 'string'
       ? [name, text]
-      : prefixFailure(`Section "${name}" gave no text: ${typeof text}.`)
+      : createPrefixFailure(`Section "${name}" gave no text: ${typeof text}.`)
   } catch (thrown) {
-    return prefixFailure(`Section "${name}" could not be computed: ${describeThrown(thrown)}`)
+    return createPrefixFailure(`Section "${name}" could not be computed: ${describeThrown(thrown)}`)
   }
 }
 
 /** Without undefined fields, as JSON would leave them out, and, if caching is on, without the host's own cache markers. */
-function readHostTools(host: TurnHost): Offered | PrefixFailure {
-  let offered: Offered
+function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
+  let offered: ModelSettings
   try {
-    offered = host.offered()
+    offered = host.modelSettings()
   } catch (thrown) {
-    return prefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
+    return createPrefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
   }
   const { model } = offered
   const [tools, parameters] = [offered.tools.map(withoutUndefined), withoutUndefined(offered.parameters)]
-  const path = firstNonJson({ model, parameters, tools })
+  const path = findNonJson({ model, parameters, tools })
   if (path !== null)
-    return prefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
-  return mechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
-    ? { ...offered, tools: tools.map(unmarkedFields), parameters: unmarkedFields(parameters) }
+    return createPrefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
+  return findMechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
+    ? { ...offered, tools: tools.map(withoutCacheControl), parameters: withoutCacheControl(parameters) }
     : { ...offered, tools, parameters }
 }
 
 /** `tools.3.description` as `description of tool Read`. */
-function nameTool(path: string, tools: Offered['tools']): string {
+function nameTool(path: string, tools: ModelSettings['tools']): string {
   const [head, index, ...rest] = path.split('.')
   const tool = head === 'tools' ? tools[Number(index)] : undefined
   const name = isObject(tool) && typeof tool.name === 'string' ? tool.name : null
   return name === null ? path : `${rest.join('.') || 'the definition'} of tool ${name}`
 }
 
-function prefixFailure(message: string): PrefixFailure {
+function createPrefixFailure(message: string): PrefixFailure {
   return { ok: false, reason: 'prefix', message }
 }
 
@@ -235,7 +240,7 @@ function describeThrown(thrown: unknown): string {
 
 /** The same object if no field is undefined. */
 function withoutUndefined<T>(value: T): T {
-  return firstNonJson(value) === null || isTooDeep(value) ? value : (dropUndefined(value) as T)
+  return findNonJson(value) === null || isTooDeep(value) ? value : (dropUndefined(value) as T)
 }
 
 function dropUndefined(value: unknown): unknown {
@@ -253,18 +258,21 @@ export function withOwnBetas(
   parameters: JsonObject,
   { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
 ): JsonObject {
-  if (!mayPreferNative({ policy, profile })) return parameters
-  const given = betasIn(parameters)
+  if (!mayUseProviderEdits({ policy, profile })) return parameters
+  const given = readBetas(parameters)
   const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
 }
 
 /** A request with these parameters may carry context edits. */
-export function namesEditBetas(parameters: JsonObject, profile: Profile): boolean {
-  return missingEditBetas(betasIn(parameters), profile).length === 0
+export function hasEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
+  return missingEditBetas(readBetas(parameters), profile).length === 0
 }
 
-function missingEditBetas(named: readonly string[], { betas, contextEdits }: Profile): readonly BetaRule[] {
+function missingEditBetas(
+  named: readonly string[],
+  { betas, contextEdits }: ProviderProfile,
+): readonly BetaRule[] {
   const edits: readonly (string | null)[] = [contextEdits.clearThinking, contextEdits.clearToolUses]
   return betas.filter(
     ({ where, name, betas: any }) =>
@@ -273,49 +281,49 @@ function missingEditBetas(named: readonly string[], { betas, contextEdits }: Pro
 }
 
 /** Appends what changed about the state of the work since the context last showed it. */
-export async function* tellCarriers(turn: TurnRun): AsyncGenerator<TurnEvent, Halt | null> {
+export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { policy, profile } = turn.host
-  const compaction = turn.host.room
-  const isTelling = compaction?.carriers?.some(({ tellsChanges }) => tellsChanges) ?? false
-  if (compaction === undefined || !isTelling || mustHold(turn.state.flat, profile)) return null
+  const compaction = turn.host.compaction
+  const isTelling = compaction?.sources?.some(({ tellsChanges }) => tellsChanges) ?? false
+  if (compaction === undefined || !isTelling || mustDelayUpdate(turn.state.flat, profile)) return null
   const { session, view } = turn.state
-  const shown = advanceShown(turn.state.shown, view.entries)
-  const { carried, failed } = await carryChanges(boundedCarriers(compaction, turn.signal), {
+  const shown = updateShownAttachments(turn.state.shownAttachments, view.entries)
+  const { carried, failed } = await collectUpdates(boundSources(compaction, turn.signal), {
     session,
     shown,
     policy,
     budgets: compaction.scaled.budgets,
     measure: compaction.estimator.text,
   })
-  turn.state = { ...turn.state, shown }
+  turn.state = { ...turn.state, shownAttachments: shown }
   if (turn.signal?.aborted === true) return { ok: false, reason: 'aborted' }
   for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
-  return yield* append(
+  return yield* appendBodies(
     turn,
     carried.map(({ attachment }) => ({ type: 'attachment', isMeta: true, attachment })),
   )
 }
 
 /** Seconds that a context source may take for one item, for example a file on a disk that does not respond. */
-const MAX_SECONDS = 20
+const MAX_ITEM_SECONDS = 20
 
 /** The context sources, each bounded in time: one that takes too long fails, and the others are used all the same. */
-export function boundedCarriers(
-  { carriers = [], deadlines }: Room,
+export function boundSources(
+  { sources: carriers = [], deadlines }: CompactionHost,
   signal: Signal | undefined,
-): readonly Carrier[] {
+): readonly ContextSource[] {
   return carriers.map((carrier) => ({
     name: carrier.name,
     kind: carrier.kind,
     tellsChanges: carrier.tellsChanges,
     isWhole: carrier.isWhole,
     limit: (context) => carrier.limit(context),
-    render: async function* (context): AsyncGenerator<Offer, void> {
+    render: async function* (context): AsyncGenerator<SourceItem, void> {
       const offers = carrier.render(context)[Symbol.asyncIterator]()
       try {
         for (;;) {
-          const next = await deadlines.within(MAX_SECONDS * 1000, () => offers.next(), signal)
-          if (!next.ok) throw new Error(next.why === 'timeout' ? TOO_LONG : 'was called off')
+          const next = await deadlines.within(MAX_ITEM_SECONDS * 1000, () => offers.next(), signal)
+          if (!next.ok) throw new Error(next.why === 'timeout' ? ITEM_TIMEOUT_MESSAGE : 'was called off')
           if (next.value.done === true) return
           yield next.value.value
         }
@@ -327,4 +335,4 @@ export function boundedCarriers(
   }))
 }
 
-const TOO_LONG = `took longer than ${MAX_SECONDS} seconds`
+const ITEM_TIMEOUT_MESSAGE = `took longer than ${MAX_ITEM_SECONDS} seconds`

@@ -1,12 +1,12 @@
 import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { blocksOf, isText } from '../log/block.ts'
-import { isKnown } from '../log/record.ts'
-import { sessionOf } from '../log/session.ts'
-import { exportMarkdown, fenced, markdownPieces } from './export-markdown.ts'
+import { isText, toBlocks } from '../log/block.ts'
+import { isKnownRecord } from '../log/record.ts'
+import { buildSessionLog } from '../log/session.ts'
+import { exportMarkdown, fenceText, streamMarkdown } from './export-markdown.ts'
 
-function told(): SessionBuilder {
+function createExampleSession(): SessionBuilder {
   const builder = new SessionBuilder()
   builder.user('Fix the login')
   builder.assistant('m1', [
@@ -112,7 +112,7 @@ The todo list.
 
 describe('a conversation as Markdown', () => {
   it('tells all of it, rewrites included, with ids', async () => {
-    expect(await exportMarkdown(told().session)).toBe(EXPECTED)
+    expect(await exportMarkdown(createExampleSession().session)).toBe(EXPECTED)
   })
 
   it('marks what a rewind left behind, and counts records of side agents', async () => {
@@ -170,15 +170,17 @@ describe('a conversation as Markdown', () => {
     await fc.assert(
       fc.asyncProperty(choices, async (numbers) => {
         const { records } = generateSession(new Choices(numbers))
-        const text = await exportMarkdown(sessionOf(records))
+        const text = await exportMarkdown(buildSessionLog(records))
         const pieces: string[] = []
-        for await (const piece of markdownPieces(sessionOf(JSON.parse(JSON.stringify(records)))))
+        for await (const piece of streamMarkdown(buildSessionLog(JSON.parse(JSON.stringify(records)))))
           pieces.push(piece)
         expect(pieces.join('')).toBe(text)
-        for (const record of records.filter(isKnown).filter(({ isSidechain }) => isSidechain !== true)) {
+        for (const record of records
+          .filter(isKnownRecord)
+          .filter(({ isSidechain }) => isSidechain !== true)) {
           if (record.type !== 'user' && record.type !== 'assistant') continue
           expect(text).toContain(record.uuid)
-          for (const block of blocksOf(record.message.content).filter(isText))
+          for (const block of toBlocks(record.message.content).filter(isText))
             expect(text).toContain(block.text)
         }
       }),
@@ -190,7 +192,7 @@ describe('a conversation as Markdown', () => {
 it('a fence is longer than any in what it holds', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('`', 'x', '\n'), maxLength: 30 }), (text) => {
-      const lines = fenced(text).split('\n')
+      const lines = fenceText(text).split('\n')
       const fence = lines[0] ?? ''
       expect(lines.filter((line) => line.startsWith(fence))).toEqual([fence, fence])
     }),

@@ -1,18 +1,21 @@
 import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { howToGet, NO_PATHS } from '../clearing/select-results.ts'
-import { isKnown } from '../log/record.ts'
-import { sessionOf } from '../log/session.ts'
+import { NO_RETRIEVAL, retrievalHint } from '../clearing/select-results.ts'
+import { isKnownRecord } from '../log/record.ts'
+import { buildSessionLog } from '../log/session.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { recordBody } from './find-record.ts'
-import { historyTool, runHistory } from './history-tool.ts'
+import { formatRecordBody } from './find-record.ts'
+import { createHistoryTool, runHistoryTool } from './history-tool.ts'
 import type { HistorySource } from './search.ts'
-import { spill } from './spill.ts'
+import { spillResult } from './spill.ts'
 
 const measure = (text: string): number => text.length
 
-function source(builder: Pick<SessionBuilder, 'session'>, more: Partial<HistorySource> = {}): HistorySource {
+function createSource(
+  builder: Pick<SessionBuilder, 'session'>,
+  more: Partial<HistorySource> = {},
+): HistorySource {
   return {
     session: builder.session,
     blobs: null,
@@ -24,7 +27,7 @@ function source(builder: Pick<SessionBuilder, 'session'>, more: Partial<HistoryS
 }
 
 /** A prompt, a read, its answer, an answer in words. */
-function told(): SessionBuilder {
+function createExampleSession(): SessionBuilder {
   const builder = new SessionBuilder()
   builder.user('Fix the login')
   builder.assistant('m1', [
@@ -37,7 +40,7 @@ function told(): SessionBuilder {
 }
 
 async function ask(input: unknown, given: HistorySource): Promise<unknown> {
-  return (await runHistory(input, given)).content
+  return (await runHistoryTool(input, given)).content
 }
 
 describe('history by id', () => {
@@ -52,14 +55,14 @@ describe('history by id', () => {
       '[r-2] 2023-11-14T22:13:22.000Z assistant\nI look at it.\n(call call-1) Read {"file_path":"/a.ts"}',
     ],
   ])('%s', async (id, expected) => {
-    expect(await ask({ id }, source(told()))).toBe(expected)
+    expect(await ask({ id }, createSource(createExampleSession()))).toBe(expected)
   })
 
   it('finds nothing of other sessions, and no blob that this one does not name', async () => {
     const blobs = createFakeBlobs()
     const blob = await blobs.put(new TextEncoder().encode('secret of another session'))
     for (const id of ['r-99', blob])
-      expect(await runHistory({ id }, source(told(), { blobs }))).toEqual({
+      expect(await runHistoryTool({ id }, createSource(createExampleSession(), { blobs }))).toEqual({
         content: `There is no record, tool call, response or blob ${id} in this session.`,
         is_error: true,
         body: '',
@@ -68,10 +71,10 @@ describe('history by id', () => {
   })
 
   it('gives lines, and finds within it', async () => {
-    expect(await ask({ id: 'r-3', lines: '2-9' }, source(told()))).toBe(
+    expect(await ask({ id: 'r-3', lines: '2-9' }, createSource(createExampleSession()))).toBe(
       '[r-3] 2023-11-14T22:13:23.000Z tool result, lines 2 to 3 of 3\nconst a = 1\nconst Token = 2',
     )
-    expect(await ask({ id: 'r-3', text: 'token' }, source(told()))).toBe(
+    expect(await ask({ id: 'r-3', text: 'token' }, createSource(createExampleSession()))).toBe(
       '[r-3] 2023-11-14T22:13:23.000Z tool result. 1 lines found, with their numbers:\n3: const Token = 2',
     )
   })
@@ -81,7 +84,7 @@ describe('history by id', () => {
       fc.asyncProperty(fc.string({ unit: 'binary', minLength: 600, maxLength: 2_500 }), async (text) => {
         const blobs = createFakeBlobs()
         const given = { type: 'tool_result' as const, tool_use_id: 'call-1', content: text }
-        const { result, spilled } = await spill({
+        const { result, spilled } = await spillResult({
           ...{ result: given, tool: 'Bash', policy: DEFAULT_POLICY.spill, measure, blobs },
           budgets: { threshold: 500, head: 50, tail: 50 },
           paths: { historyTool: 'history', transcript: null },
@@ -90,8 +93,8 @@ describe('history by id', () => {
         builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
         builder.user([result], { spilled })
         expect(spilled).toHaveLength(1)
-        expect(await allPages({ id: spilled[0]?.blob }, source(builder, { blobs }))).toBe(text)
-        expect(await allPages({ id: 'call-1' }, source(builder, { blobs }))).toBe(
+        expect(await allPages({ id: spilled[0]?.blob }, createSource(builder, { blobs }))).toBe(text)
+        expect(await allPages({ id: 'call-1' }, createSource(builder, { blobs }))).toBe(
           `(call call-1) Bash {}\n(result of call-1)\n${text}`,
         )
       }),
@@ -103,13 +106,13 @@ describe('history by id', () => {
     const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 150, size: 'max' })
     await fc.assert(
       fc.asyncProperty(choices, async (numbers) => {
-        const session = sessionOf(generateSession(new Choices(numbers)).records)
-        const records = [...session.records].filter(isKnown)
+        const session = buildSessionLog(generateSession(new Choices(numbers)).records)
+        const records = [...session.records].filter(isKnownRecord)
         for (const record of records.filter(
           ({ uuid }, index) => records.findIndex((one) => one.uuid === uuid) === index,
         ))
-          expect(await allPages({ id: record.uuid }, source({ session }, { pageTokens: 5_000 }))).toBe(
-            recordBody(record),
+          expect(await allPages({ id: record.uuid }, createSource({ session }, { pageTokens: 5_000 }))).toBe(
+            formatRecordBody(record),
           )
       }),
       { numRuns: 20 },
@@ -119,11 +122,11 @@ describe('history by id', () => {
   it('says that a blob is gone rather than making one up', async () => {
     const builder = new SessionBuilder()
     builder.user('x', { spilled: [{ toolUseId: 'c', part: null, blob: 'b1', holds: 'text', bytes: 1 }] })
-    expect(await ask({ id: 'b1' }, source(builder, { blobs: createFakeBlobs() }))).toBe(
+    expect(await ask({ id: 'b1' }, createSource(builder, { blobs: createFakeBlobs() }))).toBe(
       'Blob b1 is not in the store any more.',
     )
     const broken = { get: () => Promise.reject(new Error('Blob b1 is damaged')) }
-    expect(await ask({ id: 'b1' }, source(builder, { blobs: broken }))).toBe('Blob b1 is damaged')
+    expect(await ask({ id: 'b1' }, createSource(builder, { blobs: broken }))).toBe('Blob b1 is damaged')
   })
 
   it('shows images as images', async () => {
@@ -131,7 +134,7 @@ describe('history by id', () => {
     const builder = new SessionBuilder()
     builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Shot', input: {} }])
     builder.result('call-1', [picture])
-    expect(await ask({ id: 'call-1' }, source(builder))).toEqual([
+    expect(await ask({ id: 'call-1' }, createSource(builder))).toEqual([
       {
         type: 'text',
         text: 'Tool call call-1\n(call call-1) Shot {}\n(result of call-1)\n[image image/png]',
@@ -145,7 +148,7 @@ async function allPages(input: object, given: HistorySource): Promise<string> {
   let text = ''
   let cursor: string | null = null
   do {
-    const answer = await runHistory(cursor === null ? input : { ...input, cursor }, given)
+    const answer = await runHistoryTool(cursor === null ? input : { ...input, cursor }, given)
     expect(answer.is_error).toBe(undefined)
     expect(measure(answer.body)).toBeLessThanOrEqual(given.pageTokens)
     text += answer.body
@@ -156,14 +159,14 @@ async function allPages(input: object, given: HistorySource): Promise<string> {
 
 describe('history by text', () => {
   it('shows records newest first, with their ids', async () => {
-    expect(await ask({ text: 'TOKEN' }, source(told()))).toBe(
+    expect(await ask({ text: 'TOKEN' }, createSource(createExampleSession()))).toBe(
       [
         '2 found, newest first:',
         '[r-4] 2023-11-14T22:13:24.000Z assistant\n  Done: the token was wrong.',
         '[r-3] 2023-11-14T22:13:23.000Z tool result\n  const Token = 2',
       ].join('\n'),
     )
-    expect(await ask({ text: 'nowhere' }, source(told()))).toBe('Nothing found.')
+    expect(await ask({ text: 'nowhere' }, createSource(createExampleSession()))).toBe('Nothing found.')
   })
 
   it.each([
@@ -173,13 +176,13 @@ describe('history by text', () => {
     ['CONST "= 2"', 'const Token = 2'],
     ['"= 2', 'const Token = 2'],
   ])('finds the lines that contain every word and phrase: %s', async (text, line) => {
-    expect(await ask({ text }, source(told()))).toBe(
+    expect(await ask({ text }, createSource(createExampleSession()))).toBe(
       `1 found, newest first:\n[r-3] 2023-11-14T22:13:23.000Z tool result\n  ${line}`,
     )
   })
 
   it.each(['"= const"', 'token 1'])('finds no line that lacks one: %s', async (text) => {
-    expect(await ask({ text }, source(told()))).toBe('Nothing found.')
+    expect(await ask({ text }, createSource(createExampleSession()))).toBe('Nothing found.')
   })
 
   it.each<[string, Partial<HistorySource>]>([
@@ -189,11 +192,11 @@ describe('history by text', () => {
   ])('is bounded in %s, and goes on where it stopped', async (_, more) => {
     const builder = new SessionBuilder()
     for (let index = 0; index < 7; index += 1) builder.user(`note ${index}`)
-    const given = source(builder, more)
+    const given = createSource(builder, more)
     const answers: string[] = []
     let cursor: string | null = null
     do {
-      const answer = await runHistory({ text: 'note', ...(cursor === null ? {} : { cursor }) }, given)
+      const answer = await runHistoryTool({ text: 'note', ...(cursor === null ? {} : { cursor }) }, given)
       answers.push(answer.body)
       cursor = answer.next
     } while (cursor !== null)
@@ -208,17 +211,19 @@ describe('history by text', () => {
     const first = builder.user('start')
     builder.user('left behind')
     builder.user('taken instead', { parentUuid: first.uuid })
-    expect(await ask({ text: 'behind' }, source(builder))).toBe('Nothing found.')
-    expect(await ask({ id: 'r-2' }, source(builder))).toBe('[r-2] 2023-11-14T22:13:22.000Z user\nleft behind')
+    expect(await ask({ text: 'behind' }, createSource(builder))).toBe('Nothing found.')
+    expect(await ask({ id: 'r-2' }, createSource(builder))).toBe(
+      '[r-2] 2023-11-14T22:13:22.000Z user\nleft behind',
+    )
   })
 })
 
 describe('history by range', () => {
   it('shows records in order, long ones shortened', async () => {
-    expect(await ask({ from: 'r-2', to: 'call-1' }, source(told()))).toBe(
+    expect(await ask({ from: 'r-2', to: 'call-1' }, createSource(createExampleSession()))).toBe(
       '1 records, oldest first:\n[r-2] 2023-11-14T22:13:22.000Z assistant\nI look at it.\n(call call-1) Read {"file_path":"/a.ts"}',
     )
-    expect(await ask({ last: 1 }, source(told(), { pageTokens: 40 }))).toBe(
+    expect(await ask({ last: 1 }, createSource(createExampleSession(), { pageTokens: 40 }))).toBe(
       '1 records, oldest first:\n[r-4] 2023-11-14T22:13:24.000Z assistant\nDone: the \n… 16 more characters; give r-4 as "id" for all of it',
     )
   })
@@ -226,9 +231,9 @@ describe('history by range', () => {
   it('goes on with its cursor until each was shown once', async () => {
     const builder = new SessionBuilder()
     for (let index = 0; index < 9; index += 1) builder.user(`note ${index}`)
-    expect((await allPages({ last: 8 }, source(builder, { pageTokens: 150 }))).match(/note \d/g)).toEqual(
-      [1, 2, 3, 4, 5, 6, 7, 8].map((index) => `note ${index}`),
-    )
+    expect(
+      (await allPages({ last: 8 }, createSource(builder, { pageTokens: 150 }))).match(/note \d/g),
+    ).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((index) => `note ${index}`))
   })
 })
 
@@ -242,25 +247,28 @@ describe('what is asked', () => {
     [{ from: 'nobody' }, '"from": there is no record nobody in this session.'],
     [{ text: ' "" ' }, 'Say what to look for: "id", "text", "from" and "to", or "last".'],
   ])('%j is refused in words', async (input, why) => {
-    expect(await runHistory(input, source(told()))).toMatchObject({ content: why, is_error: true })
+    expect(await runHistoryTool(input, createSource(createExampleSession()))).toMatchObject({
+      content: why,
+      is_error: true,
+    })
   })
 
   it('leaves fields that are blank out of account', async () => {
-    expect(await ask({ id: 'r-1', text: ' ', lines: '', cursor: '' }, source(told()))).toBe(
-      '[r-1] 2023-11-14T22:13:21.000Z user\nFix the login',
-    )
+    expect(
+      await ask({ id: 'r-1', text: ' ', lines: '', cursor: '' }, createSource(createExampleSession())),
+    ).toBe('[r-1] 2023-11-14T22:13:21.000Z user\nFix the login')
   })
 })
 
 it('the tool is the same each time, under the name the host gives it', () => {
-  expect(JSON.stringify(historyTool())).toBe(JSON.stringify(historyTool('history')))
-  expect(historyTool('recall').name).toBe('recall')
+  expect(JSON.stringify(createHistoryTool())).toBe(JSON.stringify(createHistoryTool('history')))
+  expect(createHistoryTool('recall').name).toBe('recall')
 })
 
 it.each([
   [{ historyTool: 'recall', transcript: '/log' }, 'To read it, call recall with {"id":"toolu_1"}.'],
   [{ historyTool: null, transcript: '/log' }, 'To read it, look for toolu_1 in /log.'],
-  [NO_PATHS, null],
+  [NO_RETRIEVAL, null],
 ])('the way by %j', (paths, expected) => {
-  expect(howToGet('toolu_1', paths)).toBe(expected)
+  expect(retrievalHint('toolu_1', paths)).toBe(expected)
 })

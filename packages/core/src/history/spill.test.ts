@@ -1,22 +1,22 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { HISTORY_TOOL, NO_PATHS } from '../clearing/select-results.ts'
+import { HISTORY_TOOL_NAME, NO_RETRIEVAL } from '../clearing/select-results.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { restoreRecord, type SpillQuestion, spill } from './spill.ts'
+import { restoreRecord, type SpillInput, spillResult } from './spill.ts'
 
 const measure = (text: string): number => text.length
-const paths = { historyTool: HISTORY_TOOL, transcript: null }
+const paths = { historyTool: HISTORY_TOOL_NAME, transcript: null }
 
-function result(content: string | readonly Block[]): ToolResultBlock {
+function createResult(content: string | readonly Block[]): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: 'call-1', content }
 }
 
-function question(content: string | readonly Block[], more: Partial<SpillQuestion> = {}): SpillQuestion {
+function createSpillInput(content: string | readonly Block[], more: Partial<SpillInput> = {}): SpillInput {
   const budgets = { threshold: 400, head: 30, tail: 20 }
   return {
-    result: result(content),
+    result: createResult(content),
     tool: 'Bash',
     policy: { ...DEFAULT_POLICY.spill, imageBytes: 50 },
     budgets,
@@ -35,7 +35,7 @@ const image = (data: string): Block => ({
 
 describe('a large result', () => {
   it('shows its head and tail, and says how to read the rest', async () => {
-    const outcome = await spill(question(LONG))
+    const outcome = await spillResult(createSpillInput(LONG))
     const [{ blob = '' } = {}] = outcome.spilled
     expect(outcome.result.content).toBe(
       `line 0\nline 1\nline 2\nline 3\n[746 of 789 characters are not shown here. To read it, call history with {"id":"${blob}"}. Add "lines" or "text" to find a part.]\nline 98\nline 99`,
@@ -50,7 +50,7 @@ describe('a large result', () => {
       { type: 'text', text: LONG, more: 1 },
       image('y'),
     ]
-    const { result: shown, spilled } = await spill(question(blocks))
+    const { result: shown, spilled } = await spillResult(createSpillInput(blocks))
     expect(spilled.map(({ part, holds }) => [part, holds])).toEqual([
       [1, 'block'],
       [2, 'text'],
@@ -64,14 +64,14 @@ describe('a large result', () => {
     expect(parts[2]?.more).toBe(1)
   })
 
-  it.each<[string, Partial<SpillQuestion>, string]>([
-    ['where the model has no way to read the rest', { paths: NO_PATHS }, LONG],
+  it.each<[string, Partial<SpillInput>, string]>([
+    ['where the model has no way to read the rest', { paths: NO_RETRIEVAL }, LONG],
     [
       'where only a transcript is there, which would not hold it',
       { paths: { historyTool: null, transcript: '/log' } },
       LONG,
     ],
-    ['of the history tool itself', { tool: HISTORY_TOOL }, LONG],
+    ['of the history tool itself', { tool: HISTORY_TOOL_NAME }, LONG],
     ['of a tool that is excepted', { policy: { ...DEFAULT_POLICY.spill, exceptTools: ['Bash'] } }, LONG],
     ['where it is switched off', { policy: { ...DEFAULT_POLICY.spill, enabled: false } }, LONG],
     ['at the threshold', { budgets: { threshold: LONG.length, head: 30, tail: 20 } }, LONG],
@@ -81,20 +81,20 @@ describe('a large result', () => {
       LONG.slice(0, 110),
     ],
   ])('stays whole %s', async (_, more, text) => {
-    const asked = question(text, more)
-    const outcome = await spill(asked)
+    const asked = createSpillInput(text, more)
+    const outcome = await spillResult(asked)
     expect(outcome).toEqual({ result: asked.result, spilled: [], failed: [] })
     expect(outcome.result).toBe(asked.result)
   })
 
   it('stays whole and is reported where it cannot be stored', async () => {
     const full = { put: () => Promise.reject(new Error('disk full')) }
-    expect(await spill(question(LONG, { blobs: full }))).toEqual({
-      result: result(LONG),
+    expect(await spillResult(createSpillInput(LONG, { blobs: full }))).toEqual({
+      result: createResult(LONG),
       spilled: [],
       failed: ['disk full'],
     })
-    const { failed, spilled } = await spill(question(`${LONG}\ud800`))
+    const { failed, spilled } = await spillResult(createSpillInput(`${LONG}\ud800`))
     expect([failed, spilled]).toEqual([
       ['the text contains half a surrogate pair, which a blob cannot store'],
       [],
@@ -116,10 +116,10 @@ describe('a large result', () => {
     let aside = 0
     await fc.assert(
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {
-        const { result: shown, spilled } = await spill(question(content, { blobs }))
+        const { result: shown, spilled } = await spillResult(createSpillInput(content, { blobs }))
         const record = new SessionBuilder().user([shown], { spilled })
         const whole = await restoreRecord(record, blobs)
-        expect(whole.message.content).toEqual([result(content)])
+        expect(whole.message.content).toEqual([createResult(content)])
         aside += spilled.length
       }),
       { numRuns: 60 },

@@ -4,34 +4,34 @@
  * history tool to read the rest with.
  */
 
-import { howToGet, type RetrievalPaths } from '../clearing/select-results.ts'
+import { type RetrievalPaths, retrievalHint } from '../clearing/select-results.ts'
 import {
   type Block,
-  blocksOf,
   isBlock,
   isMedia,
   isText,
   isToolResult,
   type ToolResultBlock,
+  toBlocks,
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { Spilled, UserRecord } from '../log/record.ts'
+import type { SpilledContent, UserRecord } from '../log/record.ts'
 import type { SpillBudgets } from '../policy/limits.ts'
 import type { SpillPolicy } from '../policy/policy.ts'
-import { headWithin, type Measure, tailWithin } from '../summary/truncate-text.ts'
+import { type TokenCounter, takeHead, takeTail } from '../summary/truncate-text.ts'
 
 /** The writing half of a blob store. */
 interface BlobWriter {
   put(bytes: Uint8Array): Promise<string>
 }
 
-export interface SpillQuestion {
+export interface SpillInput {
   readonly result: ToolResultBlock
   /** Name of the tool that returned it. */
   readonly tool: string
   readonly policy: SpillPolicy
   readonly budgets: SpillBudgets
-  readonly measure: Measure
+  readonly measure: TokenCounter
   readonly blobs: BlobWriter
   readonly paths: RetrievalPaths
 }
@@ -40,15 +40,15 @@ interface SpillOutcome {
   /** The result to store: the same object if nothing was spilled. */
   readonly result: ToolResultBlock
   /** For the record's field `spilled`. */
-  readonly spilled: readonly Spilled[]
+  readonly spilled: readonly SpilledContent[]
   /** Why parts that are large enough were not spilled. */
   readonly failed: readonly string[]
 }
 
-export async function spill(question: SpillQuestion): Promise<SpillOutcome> {
+export async function spillResult(question: SpillInput): Promise<SpillOutcome> {
   const { result } = question
   const { content } = result
-  if (!maySpill(question) || content === undefined) return { result, spilled: [], failed: [] }
+  if (!canSpill(question) || content === undefined) return { result, spilled: [], failed: [] }
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const done: readonly PartOutcome[] = await Promise.all(
     parts.map((block, index) => spillPart(question, block, typeof content === 'string' ? null : index)),
@@ -57,30 +57,27 @@ export async function spill(question: SpillQuestion): Promise<SpillOutcome> {
   const failed = done.flatMap((part) => part.failed ?? [])
   if (spilled.length === 0) return { result, spilled, failed }
   const blocks = done.map(({ block }) => block)
-  return { result: { ...result, content: contentLike(content, blocks) }, spilled, failed }
+  return { result: { ...result, content: toContent(content, blocks) }, spilled, failed }
 }
 
-function maySpill({ policy, paths, tool }: SpillQuestion): boolean {
+function canSpill({ policy, paths, tool }: SpillInput): boolean {
   if (!policy.enabled || paths.historyTool === null) return false
   return tool !== paths.historyTool && !policy.exceptTools.includes(tool)
 }
 
-function contentLike(
-  content: string | readonly Block[],
-  blocks: readonly Block[],
-): string | readonly Block[] {
+function toContent(content: string | readonly Block[], blocks: readonly Block[]): string | readonly Block[] {
   const [first] = blocks
   return typeof content === 'string' && first !== undefined && isText(first) ? first.text : blocks
 }
 
 interface PartOutcome {
   readonly block: Block
-  readonly spilled?: Spilled
+  readonly spilled?: SpilledContent
   readonly failed?: string
 }
 
-async function spillPart(question: SpillQuestion, block: Block, part: number | null): Promise<PartOutcome> {
-  const large = isText(block) ? largeText(question, block.text) : largeMedia(question, block)
+async function spillPart(question: SpillInput, block: Block, part: number | null): Promise<PartOutcome> {
+  const large = isText(block) ? findLargeText(question, block.text) : findLargeMedia(question, block)
   if (large === null) return { block }
   if (!large.text.isWellFormed()) {
     return { block, failed: 'the text contains half a surrogate pair, which a blob cannot store' }
@@ -88,7 +85,7 @@ async function spillPart(question: SpillQuestion, block: Block, part: number | n
   const bytes = encoder.encode(large.text)
   try {
     const blob = await question.blobs.put(bytes)
-    const shown = large.shown(howToGet(blob, question.paths) ?? '')
+    const shown = large.replacementText(retrievalHint(blob, question.paths) ?? '')
     if (isText(block) && question.measure(shown) >= question.measure(block.text)) return { block }
     const { tool_use_id: toolUseId } = question.result
     const spilled = { toolUseId, part, blob, holds: large.holds, bytes: bytes.length }
@@ -101,33 +98,33 @@ async function spillPart(question: SpillQuestion, block: Block, part: number | n
 interface LargePart {
   /** The content of the blob. */
   readonly text: string
-  readonly holds: Spilled['holds']
+  readonly holds: SpilledContent['holds']
   /** The text that replaces it; `how` tells the model how to read the rest. */
-  readonly shown: (how: string) => string
+  readonly replacementText: (how: string) => string
 }
 
-function largeText({ budgets, measure }: SpillQuestion, text: string): LargePart | null {
+function findLargeText({ budgets, measure }: SpillInput, text: string): LargePart | null {
   if (measure(text) <= budgets.threshold) return null
-  const head = headWithin(text, budgets.head, measure)
-  const tail = tailWithin(text.slice(head.length), budgets.tail, measure)
+  const head = takeHead(text, budgets.head, measure)
+  const tail = takeTail(text.slice(head.length), budgets.tail, measure)
   const left = text.length - head.length - tail.length
   const replace = (how: string): string =>
     `${endLine(head)}[${left} of ${text.length} characters are not shown here. ${how} Add "lines" or "text" to find a part.]\n${tail}`
-  return { text, holds: 'text', shown: replace }
+  return { text, holds: 'text', replacementText: replace }
 }
 
 function endLine(head: string): string {
   return head === '' || head.endsWith('\n') ? head : `${head}\n`
 }
 
-function largeMedia({ policy }: SpillQuestion, block: Block): LargePart | null {
+function findLargeMedia({ policy }: SpillInput, block: Block): LargePart | null {
   const { source } = block
   if (!isMedia(block) || !isObject(source) || typeof source.data !== 'string') return null
   if (source.data.length <= policy.imageBytes) return null
   const kind = typeof source.media_type === 'string' ? `, ${source.media_type}` : ''
   const replace = (how: string): string =>
     `[A large ${block.type} (${source.data?.toString().length} bytes${kind}) was put aside. ${how}]`
-  return { text: JSON.stringify(block), holds: 'block', shown: replace }
+  return { text: JSON.stringify(block), holds: 'block', replacementText: replace }
 }
 
 // Restoring spilled results.
@@ -139,10 +136,10 @@ export interface BlobReader {
 
 /** The record with its tool results restored. If a blob is missing, head and tail stay. */
 export async function restoreRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
-  const spilled = spilledOf(record)
+  const spilled = readSpilled(record)
   if (spilled.length === 0 || blobs === null) return record
   const content = await Promise.all(
-    blocksOf(record.message.content).map((block) =>
+    toBlocks(record.message.content).map((block) =>
       isToolResult(block) ? restoreResult(block, spilled, blobs) : block,
     ),
   )
@@ -151,34 +148,35 @@ export async function restoreRecord(record: UserRecord, blobs: BlobReader | null
 }
 
 /** Reads the field defensively: a log may contain anything. */
-export function spilledOf(record: { readonly spilled?: unknown }): readonly Spilled[] {
+export function readSpilled(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
   const { spilled } = record
   return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []
 }
 
 export async function restoreResult(
   result: ToolResultBlock,
-  spilled: readonly Spilled[],
+  spilled: readonly SpilledContent[],
   blobs: BlobReader,
 ): Promise<ToolResultBlock> {
   let { content } = result
   for (const item of spilled.filter(({ toolUseId }) => toolUseId === result.tool_use_id)) {
-    const text = await textOfBlob(item.blob, blobs)
+    const text = await readBlobText(item.blob, blobs)
     if (text === null) continue
     if (item.part === null) content = text
-    else if (Array.isArray(content)) content = content.with(item.part, partOf(content[item.part], item, text))
+    else if (Array.isArray(content))
+      content = content.with(item.part, restorePart(content[item.part], item, text))
   }
   return content === undefined ? result : { ...result, content }
 }
 
-function partOf(shown: Block | undefined, { holds }: Spilled, text: string): Block {
+function restorePart(shown: Block | undefined, { holds }: SpilledContent, text: string): Block {
   return holds === 'text'
     ? { ...(shown ?? { type: 'text' }), text }
-    : (blockIn(text) ?? { type: 'text', text })
+    : (parseBlock(text) ?? { type: 'text', text })
 }
 
 /** The block in a blob's JSON text; null if it is not one. */
-export function blockIn(text: string): Block | null {
+export function parseBlock(text: string): Block | null {
   try {
     const value: unknown = JSON.parse(text)
     return isBlock(value) ? value : null
@@ -187,7 +185,7 @@ export function blockIn(text: string): Block | null {
   }
 }
 
-export async function textOfBlob(id: string, blobs: BlobReader): Promise<string | null> {
+export async function readBlobText(id: string, blobs: BlobReader): Promise<string | null> {
   const bytes = await blobs.get(id)
   return bytes === null ? null : decodeText(bytes)
 }

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { alone, foreign, found, HEADER, part, read, textOf } from '../../test/log-lines.ts'
-import { type Counted, closeBatch, type Gathering, gather, gatheringFrom, stampProblem } from './batch.ts'
+import {
+  abandonBatch,
+  addRecord,
+  type BatchState,
+  checkStamp,
+  createBatchState,
+  type PositionedRecord,
+} from './batch.ts'
 import type { SessionRecord } from './record.ts'
 
 function partBatch(seq: number, index: number, of: number): SessionRecord {
@@ -10,29 +17,31 @@ function partBatch(seq: number, index: number, of: number): SessionRecord {
 
 describe('gather', () => {
   it('returns the records of a batch only when its last one is read', () => {
-    const gathering = gatheringFrom(0)
+    const gathering = createBatchState(0)
     const parts = [partBatch(1, 0, 3), partBatch(2, 1, 3), partBatch(3, 2, 3)]
-    const counted = parts.map((record, index): Counted => ({ record, line: index + 5, position: index + 1 }))
-    expect(counted.map(({ record, line }) => gather(gathering, record, line))).toEqual([[], [], counted])
-    expect(gathering).toEqual<Gathering>({ damage: [], position: 3, open: null })
+    const counted = parts.map(
+      (record, index): PositionedRecord => ({ record, line: index + 5, position: index + 1 }),
+    )
+    expect(counted.map(({ record, line }) => addRecord(gathering, record, line))).toEqual([[], [], counted])
+    expect(gathering).toEqual<BatchState>({ damage: [], position: 3, openBatch: null })
   })
 
   it('returns a batch of one record at once', () => {
-    expect(gather(gatheringFrom(0), partBatch(1, 0, 1), 1)).toEqual([
+    expect(addRecord(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
       { record: partBatch(1, 0, 1), line: 1, position: 1 },
     ])
   })
 
   it('sets an incomplete batch aside when the log ends', () => {
-    const gathering = gatheringFrom(0)
-    gather(gathering, partBatch(1, 0, 3), 5)
-    closeBatch(gathering)
-    closeBatch(gathering)
+    const gathering = createBatchState(0)
+    addRecord(gathering, partBatch(1, 0, 3), 5)
+    abandonBatch(gathering)
+    abandonBatch(gathering)
     const why = '1 of the 3 records appended together are there; none of them counts'
-    expect(gathering).toEqual<Gathering>({
+    expect(gathering).toEqual<BatchState>({
       damage: [{ kind: 'incomplete-batch', line: 5, why }],
       position: 0,
-      open: null,
+      openBatch: null,
     })
   })
 })
@@ -51,7 +60,7 @@ describe('stampProblem', () => {
     [{ seq: 1, batch: { id: 'b', index: 0.5, of: 1 } }, bad],
     [{ seq: 1, batch: { id: 7, index: 0, of: 1 } }, bad],
   ])('of %j is %s', (fields, problem) => {
-    expect(stampProblem({ type: 'note', ...fields })).toBe(problem)
+    expect(checkStamp({ type: 'note', ...fields })).toBe(problem)
   })
 })
 

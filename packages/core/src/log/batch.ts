@@ -6,80 +6,87 @@ import { isObject } from './json.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
 
 /** State of a reading; mutated by every line. */
-export interface Gathering {
+export interface BatchState {
   readonly damage: Damage[]
   /** Position of the last valid record. */
   position: number
-  open: OpenBatch | null
+  openBatch: OpenBatch | null
 }
 
 /** A valid record with its position in the log: its `seq`, or the next position. */
-export interface Counted extends Line {
+export interface PositionedRecord extends NumberedRecord {
   readonly position: number
 }
 
-export function gatheringFrom(position: number): Gathering {
-  return { damage: [], position, open: null }
+export function createBatchState(position: number): BatchState {
+  return { damage: [], position, openBatch: null }
 }
 
 /** Why `seq` or `batch` is invalid, or null. A record without `seq` has no batch. */
-export function stampProblem({ seq, batch }: SessionRecord): string | null {
+export function checkStamp({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
-  return batch == null || isStamp(batch) ? null : 'batch has an id, an index and how many there are'
+  return batch == null || isBatchStamp(batch) ? null : 'batch has an id, an index and how many there are'
 }
 
 /** The records that are now valid: this one, all records of the batch it completes, or none yet. */
-export function gather(gathering: Gathering, record: SessionRecord, line: number): readonly Counted[] {
+export function addRecord(
+  gathering: BatchState,
+  record: SessionRecord,
+  line: number,
+): readonly PositionedRecord[] {
   const { seq, batch } = record
-  if (seq != null && batch != null) return gatherPart(gathering, { record, line }, { ...batch, seq })
-  const { open, position } = gathering
-  if (open === null || !standsBetween(open, seq ?? null, position))
-    return [...closeBatch(gathering), count(gathering, { record, line })]
-  open.between.push({ record, line })
-  return NONE
+  if (seq != null && batch != null) return addPart(gathering, { record, line }, { ...batch, seq })
+  const { openBatch: open, position } = gathering
+  if (open === null || !leavesBatchOpen(open, seq ?? null, position))
+    return [...abandonBatch(gathering), assignPosition(gathering, { record, line })]
+  open.otherRecords.push({ record, line })
+  return NO_RECORDS
 }
 
 /** Gives up on the open batch and returns the records that waited for it. */
-export function closeBatch(gathering: Gathering): readonly Counted[] {
-  const { open } = gathering
-  if (open === null) return NONE
-  gathering.open = null
-  gathering.damage.push(incomplete(longest(open), open.of))
-  return open.between.map((line) => count(gathering, line))
+export function abandonBatch(gathering: BatchState): readonly PositionedRecord[] {
+  const { openBatch: open } = gathering
+  if (open === null) return NO_RECORDS
+  gathering.openBatch = null
+  gathering.damage.push(describeIncompleteBatch(findLongerAttempt(open), open.of))
+  return open.otherRecords.map((line) => assignPosition(gathering, line))
 }
 
-const NONE: readonly Counted[] = []
+const NO_RECORDS: readonly PositionedRecord[] = []
 
-function gatherPart(
-  gathering: Gathering,
-  part: Line,
+function addPart(
+  gathering: BatchState,
+  part: NumberedRecord,
   stamp: BatchStamp & { readonly seq: number },
-): readonly Counted[] {
-  const { open, position } = gathering
-  if (open !== null && standsBetween(open, stamp.seq - stamp.index, position)) {
+): readonly PositionedRecord[] {
+  const { openBatch: open, position } = gathering
+  if (open !== null && leavesBatchOpen(open, stamp.seq - stamp.index, position)) {
     const why = 'part of an earlier batch stands among the parts of this one; it is set aside'
     gathering.damage.push({ kind: 'out-of-order', line: part.line, why })
-    return NONE
+    return NO_RECORDS
   }
-  const isNew = open === null || beginsAnew(open, stamp, part.record)
-  const waiting = isNew ? closeBatch(gathering) : NONE
-  const batch = isNew ? newBatch(stamp, stamp.seq) : open
-  gathering.open = batch
-  gathering.damage.push(...takePart(batch, stamp, part))
+  const isNew = open === null || startsNewAttempt(open, stamp, part.record)
+  const waiting = isNew ? abandonBatch(gathering) : NO_RECORDS
+  const batch = isNew ? createOpenBatch(stamp, stamp.seq) : open
+  gathering.openBatch = batch
+  gathering.damage.push(...placePart(batch, stamp, part))
   const isComplete = !batch.isBroken && batch.parts.length === batch.of
-  return isComplete ? [...waiting, ...countBatch(gathering, batch)] : waiting
+  return isComplete ? [...waiting, ...completeBatch(gathering, batch)] : waiting
 }
 
 /** Other records between the parts get positions after them, so that the parts have the positions they state. */
-function countBatch(gathering: Gathering, { parts, between }: OpenBatch): readonly Counted[] {
-  gathering.open = null
-  const counted = [...parts, ...between].map((line) => count(gathering, line))
+function completeBatch(
+  gathering: BatchState,
+  { parts, otherRecords: between }: OpenBatch,
+): readonly PositionedRecord[] {
+  gathering.openBatch = null
+  const counted = [...parts, ...between].map((line) => assignPosition(gathering, line))
   return between.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
 /** A record keeps its place even if its `seq` is out of order; the log continues from the highest position. */
-function count(gathering: Gathering, { record, line }: Line): Counted {
+function assignPosition(gathering: BatchState, { record, line }: NumberedRecord): PositionedRecord {
   const expected = gathering.position + 1
   const position = record.seq ?? expected
   if (position !== expected) {
@@ -90,7 +97,7 @@ function count(gathering: Gathering, { record, line }: Line): Counted {
   return { record, line, position }
 }
 
-function isStamp(stamp: unknown): stamp is BatchStamp {
+function isBatchStamp(stamp: unknown): stamp is BatchStamp {
   if (!isObject(stamp) || typeof stamp.id !== 'string') return false
   const index = Number.isSafeInteger(stamp.index) ? Number(stamp.index) : -1
   return Number.isSafeInteger(stamp.of) && index >= 0 && index < Number(stamp.of)
@@ -100,7 +107,7 @@ function isStamp(stamp: unknown): stamp is BatchStamp {
 // occur more than once: copies are set aside, and the newest attempt at the batch counts.
 
 /** A record and its line number. */
-interface Line {
+interface NumberedRecord {
   readonly record: SessionRecord
   readonly line: number
 }
@@ -110,97 +117,107 @@ interface OpenBatch {
   readonly of: number
   /** Position of its first record. */
   readonly first: number
-  parts: Line[]
+  parts: NumberedRecord[]
   /** Parts of an earlier attempt, while it has more of them than the current one. */
-  before: readonly Line[]
+  earlierAttempt: readonly NumberedRecord[]
   /** Records between the parts that belong to no batch: they wait until the batch is complete or given up. */
-  readonly between: Line[]
+  readonly otherRecords: NumberedRecord[]
   /** A part is missing: the rest is collected only to be reported together. */
   isBroken: boolean
   /** A header followed: later lines may be from another writer that does not know this batch. */
   isPastHeader: boolean
 }
 
-function newBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch {
+function createOpenBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch {
   const first = seq - index
-  return { id, of, first, parts: [], before: [], between: [], isBroken: false, isPastHeader: false }
+  return {
+    id,
+    of,
+    first,
+    parts: [],
+    earlierAttempt: [],
+    otherRecords: [],
+    isBroken: false,
+    isPastHeader: false,
+  }
 }
 
 /**
  * True if a line that starts at position `first` (null: it has none) leaves the batch open: a line of another tool, or
  * a copy of an old line. A writer that continues after an interrupted batch continues from `last`.
  */
-function standsBetween(open: OpenBatch, first: number | null, last: number): boolean {
+function leavesBatchOpen(open: OpenBatch, first: number | null, last: number): boolean {
   if (first === null) return true
   return first <= last && first < open.first && !open.isPastHeader
 }
 
 /** Another batch, or this one from its first part with other content: its writer did not continue this one. */
-function beginsAnew(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
+function startsNewAttempt(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
   if (id !== open.id) return true
   const [first] = open.parts
-  return index === 0 && (open.isBroken || of !== open.of || !isSame(first, record))
+  return index === 0 && (open.isBroken || of !== open.of || !isSameRecord(first, record))
 }
 
 /** Adds the part and returns the damage: copies, and an attempt that is given up. */
-function takePart(open: OpenBatch, { index, of }: BatchStamp, part: Line): readonly Damage[] {
+function placePart(open: OpenBatch, { index, of }: BatchStamp, part: NumberedRecord): readonly Damage[] {
   open.isPastHeader = false
   if (!open.isBroken && of === open.of) {
-    if (index === open.parts.length) return goOn(open, part)
-    if (index === 0) return tellAgain(open, part)
-    if (index === open.before.length) return goOnWithEarlier(open, part)
-    if (isSame(open.parts[index] ?? open.before[index], part.record)) return [copied(part)]
+    if (index === open.parts.length) return continueAttempt(open, part)
+    if (index === 0) return restartAttempt(open, part)
+    if (index === open.earlierAttempt.length) return resumeEarlierAttempt(open, part)
+    if (isSameRecord(open.parts[index] ?? open.earlierAttempt[index], part.record))
+      return [describeCopy(part)]
   }
   open.isBroken = true
   open.parts.push(part)
   return []
 }
 
-function incomplete(parts: readonly Line[], of: number): Damage {
+function describeIncompleteBatch(parts: readonly NumberedRecord[], of: number): Damage {
   const why = `${parts.length} of the ${of} records appended together are there; none of them counts`
   return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
 }
 
 /** Of two attempts, the one with more parts. */
-function longest({ parts, before }: OpenBatch): readonly Line[] {
+function findLongerAttempt({ parts, earlierAttempt: before }: OpenBatch): readonly NumberedRecord[] {
   return before.length > parts.length ? before : parts
 }
 
-function goOn(open: OpenBatch, part: Line): readonly Damage[] {
-  const earlier = open.before[open.parts.length]
+function continueAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
+  const earlier = open.earlierAttempt[open.parts.length]
   open.parts.push(part)
-  const isBehind = open.parts.length < open.before.length
-  return isBehind && isSame(earlier, part.record) ? [] : dropEarlier(open)
+  const isBehind = open.parts.length < open.earlierAttempt.length
+  return isBehind && isSameRecord(earlier, part.record) ? [] : dropEarlierAttempt(open)
 }
 
 /** A copied first line or a new attempt: the next lines decide. */
-function tellAgain(open: OpenBatch, part: Line): readonly Damage[] {
-  const { parts, before } = open
-  open.before = longest(open)
+function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
+  const { parts, earlierAttempt: before } = open
+  open.earlierAttempt = findLongerAttempt(open)
   open.parts = [part]
-  if (open.before === before) return parts.map(copied)
-  return open.before.length > 1 ? [] : dropEarlier(open)
+  if (open.earlierAttempt === before) return parts.map(describeCopy)
+  return open.earlierAttempt.length > 1 ? [] : dropEarlierAttempt(open)
 }
 
 /** The earlier attempt continues: the parts since were copies of its lines. */
-function goOnWithEarlier(open: OpenBatch, part: Line): readonly Damage[] {
-  const copies = open.parts.map(copied)
-  open.parts = [...open.before, part]
-  open.before = []
+function resumeEarlierAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
+  const copies = open.parts.map(describeCopy)
+  open.parts = [...open.earlierAttempt, part]
+  open.earlierAttempt = []
   return copies
 }
 
-function dropEarlier(open: OpenBatch): readonly Damage[] {
-  const { before } = open
-  open.before = []
-  return before.length === 0 ? [] : [incomplete(before, open.of)]
+function dropEarlierAttempt(open: OpenBatch): readonly Damage[] {
+  const { earlierAttempt: before } = open
+  open.earlierAttempt = []
+  return before.length === 0 ? [] : [describeIncompleteBatch(before, open.of)]
 }
 
-function copied({ line }: Line): Damage {
+function describeCopy({ line }: NumberedRecord): Damage {
   return { kind: 'duplicate-uuid', line, why: 'the line says again what stood before; it is set aside' }
 }
 
-function isSame(line: Line | undefined, record: SessionRecord): boolean {
+function isSameRecord(line: NumberedRecord | undefined, record: SessionRecord): boolean {
   return line !== undefined && JSON.stringify(line.record) === JSON.stringify(record)
 }
 

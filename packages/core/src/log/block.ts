@@ -29,7 +29,7 @@ export interface ToolResultBlock extends Block {
 }
 
 /** Content of a message: a string, or blocks. A string means the same as one text block. */
-export type Content = string | readonly Block[]
+export type MessageContent = string | readonly Block[]
 
 export function isText(block: Block): block is TextBlock {
   return block.type === 'text' && typeof block.text === 'string'
@@ -81,6 +81,6 @@ export function isBlock(value: unknown): value is Block {
   return isObject(value) && typeof value.type === 'string'
 }
 
-export function blocksOf(content: Content): readonly Block[] {
+export function toBlocks(content: MessageContent): readonly Block[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }

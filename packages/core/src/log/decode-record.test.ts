@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
-import { isHeader, LOG_VERSION, newHeader, type Upcast, upcastLine, versionOf } from './decode-record.ts'
-import { createLineReader } from './log-reader.ts'
+import {
+  createLogHeader,
+  isLogHeader,
+  LOG_VERSION,
+  readLogVersion,
+  type Upcast,
+  upcastLine,
+} from './decode-record.ts'
+import { createLogLineReader } from './log-reader.ts'
 
 // Invented format versions: version 1 called the uuid `key`, version 2 called it `name`.
 const upcasts: readonly Upcast[] = [
@@ -14,15 +21,15 @@ function header(version: unknown): string {
 }
 
 function read(lines: readonly string[]): readonly (string | undefined)[] {
-  const reader = createLineReader({ upcasts })
-  return [...lines.flatMap((line) => [...reader.take(line)]), ...reader.end().records].map(
+  const reader = createLogLineReader({ upcasts })
+  return [...lines.flatMap((line) => [...reader.readLine(line)]), ...reader.finish().records].map(
     (record) => record.uuid,
   )
 }
 
 describe('a header', () => {
   it('of a new log has the current version', () => {
-    expect(newHeader('fix-login', '2026-01-01T00:00:00.000Z')).toEqual({
+    expect(createLogHeader('fix-login', '2026-01-01T00:00:00.000Z')).toEqual({
       type: 'tidemark',
       format: 'tidemark-session',
       version: LOG_VERSION,
@@ -32,7 +39,7 @@ describe('a header', () => {
   })
 
   it('is recognized by its type', () => {
-    expect([isHeader({ type: 'tidemark' }), isHeader({ type: 'user' }), isHeader({})]).toEqual([
+    expect([isLogHeader({ type: 'tidemark' }), isLogHeader({ type: 'user' }), isLogHeader({})]).toEqual([
       true,
       false,
       false,
@@ -47,12 +54,12 @@ describe('a header', () => {
     [{ format: 'another', version: 1 }, null],
     [{}, null],
   ])('%j names version %s', (line, version) => {
-    expect(versionOf(line)).toBe(version)
+    expect(readLogVersion(line)).toBe(version)
   })
 
   it('of a newer version is refused; the error names both versions and what to do', () => {
     const newer = { format: 'tidemark-session', version: LOG_VERSION + 1 }
-    expect(() => versionOf(newer)).toThrow(
+    expect(() => readLogVersion(newer)).toThrow(
       new TidemarkError(
         'newer-format',
         'This session was written in format version 2, and this tidemark reads up to version 1: update tidemark to open it.',
@@ -81,9 +88,9 @@ describe('an older version', () => {
   })
 
   it('that an upcast cannot read is damage, not a crash', () => {
-    const reader = createLineReader({ upcasts: [() => ({ type: 7 })] })
-    reader.take(header(1))
-    expect(reader.take('{"type":"note"}')).toEqual([])
-    expect(reader.end().damage.map(({ kind }) => kind)).toEqual(['bad-shape'])
+    const reader = createLogLineReader({ upcasts: [() => ({ type: 7 })] })
+    reader.readLine(header(1))
+    expect(reader.readLine('{"type":"note"}')).toEqual([])
+    expect(reader.finish().damage.map(({ kind }) => kind)).toEqual(['bad-shape'])
   })
 })

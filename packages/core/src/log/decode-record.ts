@@ -6,97 +6,111 @@ import { isBlock } from './block.ts'
 import { isObject } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
-export type Decoded =
+export type DecodeResult =
   /** `note`: part of the line was left out. */
   | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
   | { readonly ok: false; readonly why: string }
 
-type Fields = { readonly [key: string]: unknown }
+type LineFields = { readonly [key: string]: unknown }
 
 /**
  * Checks the fields that the engine relies on and keeps everything else unchanged. A line of an unknown type is a
  * record too and keeps its place.
  */
-export function decodeRecord(value: unknown): Decoded {
-  if (!isObject(value)) return refuse('a record is a JSON object')
-  if (typeof value.type !== 'string') return refuse('a record says its type')
-  const why = problemOf(value, value.type)
-  if (why !== null) return refuse(why)
+export function decodeRecord(value: unknown): DecodeResult {
+  if (!isObject(value)) return rejectLine('a record is a JSON object')
+  if (typeof value.type !== 'string') return rejectLine('a record says its type')
+  const why = checkRecord(value, value.type)
+  if (why !== null) return rejectLine(why)
   const { value: kept, ...note } = withoutBadUsage(value)
   return { ok: true, record: kept as unknown as SessionRecord, ...note }
 }
 
-function problemOf(value: Fields, type: string): string | null {
+function checkRecord(value: LineFields, type: string): string | null {
   switch (type) {
     case 'user':
-      return linkProblem(value) ?? userProblem(value.message)
+      return checkLinks(value) ?? checkUserMessage(value.message)
     case 'assistant':
-      return linkProblem(value) ?? assistantProblem(value.message)
+      return checkLinks(value) ?? checkAssistantMessage(value.message)
     case 'attachment':
       return (
-        linkProblem(value) ?? (isObject(value.attachment) ? null : 'an attachment record has an attachment')
+        checkLinks(value) ?? (isObject(value.attachment) ? null : 'an attachment record has an attachment')
       )
     case 'system':
-      return linkProblem(value) ?? systemProblem(value)
+      return checkLinks(value) ?? checkSystemRecord(value)
     case 'progress':
-      return linkProblem(value)
+      return checkLinks(value)
     default:
       return value.uuid == null || typeof value.uuid === 'string' ? null : 'a uuid is a string'
   }
 }
 
-const FLAGS = ['isSidechain', 'isMeta', 'isCompactSummary', 'isVisibleInTranscriptOnly', 'isApiErrorMessage']
+const BOOLEAN_FIELDS = [
+  'isSidechain',
+  'isMeta',
+  'isCompactSummary',
+  'isVisibleInTranscriptOnly',
+  'isApiErrorMessage',
+]
 
-function linkProblem(value: Fields): string | null {
+function checkLinks(value: LineFields): string | null {
   const { uuid, parentUuid } = value
   if (typeof uuid !== 'string' || uuid === '') return 'a record has a uuid'
   if (parentUuid != null && typeof parentUuid !== 'string') return 'parentUuid is a uuid or null'
-  const bad = FLAGS.find((flag) => value[flag] != null && typeof value[flag] !== 'boolean')
+  const bad = BOOLEAN_FIELDS.find((flag) => value[flag] != null && typeof value[flag] !== 'boolean')
   return bad === undefined ? null : `${bad} is true or false`
 }
 
-function userProblem(message: unknown): string | null {
+function checkUserMessage(message: unknown): string | null {
   if (!isObject(message)) return 'a user record has a message'
   if (message.role !== 'user' && message.role !== 'system')
     return 'the role of a user record is user or system'
-  return contentProblem(message.content)
+  return checkContent(message.content)
 }
 
-function assistantProblem(message: unknown): string | null {
+function checkAssistantMessage(message: unknown): string | null {
   if (!isObject(message)) return 'an assistant record has a message'
   if (typeof message.id !== 'string') return 'the message of an assistant record has an id'
   if (typeof message.model !== 'string') return 'the message of an assistant record names its model'
-  return contentProblem(message.content)
+  return checkContent(message.content)
 }
 
-const FIGURES = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
+const USAGE_FIGURES = [
+  'input_tokens',
+  'output_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+]
 
 /** Usage with figures that are not numbers is dropped; the record stays. */
-function withoutBadUsage(value: Fields): { readonly value: Fields; readonly note?: string } {
+function withoutBadUsage(value: LineFields): { readonly value: LineFields; readonly note?: string } {
   const { message } = value
   if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
   const { usage, ...rest } = message
-  if (isObject(usage) && FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number'))
+  if (
+    isObject(usage) &&
+    USAGE_FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number')
+  )
     return { value }
   return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
 }
 
-function contentProblem(content: unknown): string | null {
+function checkContent(content: unknown): string | null {
   if (typeof content === 'string') return null
   if (!Array.isArray(content)) return 'the content of a message is a string or a list of blocks'
   const bad = content.findIndex((block) => !isBlock(block))
   return bad === -1 ? null : `block ${bad} of the content is an object with a type`
 }
 
-function systemProblem(value: Fields): string | null {
+function checkSystemRecord(value: LineFields): string | null {
   switch (value.subtype) {
     case 'compact_boundary':
-      return compactProblem(value.compactMetadata)
+      return checkCompactMetadata(value.compactMetadata)
     case 'compact_undone':
     case 'clear_undone':
       return typeof value.of === 'string' ? null : 'an undo names the boundary it takes back'
     case 'pin':
-      return pinProblem(value.pin)
+      return checkPin(value.pin)
     case 'epoch':
       return isObject(value.epoch) ? null : 'an epoch record has an epoch'
     case 'delta':
@@ -106,28 +120,28 @@ function systemProblem(value: Fields): string | null {
   }
 }
 
-function compactProblem(metadata: unknown): string | null {
+function checkCompactMetadata(metadata: unknown): string | null {
   if (metadata == null) return null
   if (!isObject(metadata)) return 'compactMetadata is an object'
   const { preservedMessages, unansweredMessages, preservedSegment } = metadata
-  if (keptIsBad(preservedMessages)) return 'preservedMessages has an anchorUuid and a list of uuids'
-  if (keptIsBad(unansweredMessages)) return 'unansweredMessages has an anchorUuid and a list of uuids'
+  if (isInvalidKeptList(preservedMessages)) return 'preservedMessages has an anchorUuid and a list of uuids'
+  if (isInvalidKeptList(unansweredMessages)) return 'unansweredMessages has an anchorUuid and a list of uuids'
   if (preservedSegment != null && !isObject(preservedSegment)) return 'preservedSegment is an object'
   return null
 }
 
-function keptIsBad(kept: unknown): boolean {
+function isInvalidKeptList(kept: unknown): boolean {
   if (kept == null) return false
   if (!isObject(kept) || typeof kept.anchorUuid !== 'string' || !Array.isArray(kept.uuids)) return true
   return !kept.uuids.every((uuid) => typeof uuid === 'string')
 }
 
-function pinProblem(pin: unknown): string | null {
+function checkPin(pin: unknown): string | null {
   const good = isObject(pin) && typeof pin.target === 'string' && typeof pin.pinned === 'boolean'
   return good ? null : 'a pin names its target and says whether it is pinned'
 }
 
-function refuse(why: string): Decoded {
+function rejectLine(why: string): DecodeResult {
   return { ok: false, why }
 }
 
@@ -153,18 +167,18 @@ export const UPCASTS: readonly Upcast[] = []
 
 export const LOG_VERSION: number = UPCASTS.length + 1
 
-export function newHeader(sessionId: string, timestamp: string): LogHeader {
+export function createLogHeader(sessionId: string, timestamp: string): LogHeader {
   return { type: 'tidemark', format: 'tidemark-session', version: LOG_VERSION, sessionId, timestamp }
 }
 
-export function isHeader(line: ParsedLine): boolean {
+export function isLogHeader(line: ParsedLine): boolean {
   return line.type === 'tidemark'
 }
 
 /** The version in a header, or null if it is invalid. Throws `newer-format` for a version above the known ones. */
-export function versionOf(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
+export function readLogVersion(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
   const { format, version } = header
-  if (format !== 'tidemark-session' || !isVersion(version)) return null
+  if (format !== 'tidemark-session' || !isVersionNumber(version)) return null
   const known = upcasts.length + 1
   if (version <= known) return version
   throw new TidemarkError(
@@ -182,6 +196,6 @@ export function upcastLine(line: ParsedLine, version: number, upcasts: readonly 
   return present
 }
 
-function isVersion(version: unknown): version is number {
+function isVersionNumber(version: unknown): version is number {
   return Number.isSafeInteger(version) && Number(version) >= 1
 }

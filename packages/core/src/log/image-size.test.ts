@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { imageSize } from './image-size.ts'
+import { readImageSize } from './image-size.ts'
 
 const encoded = (...parts: readonly (string | readonly number[])[]): string =>
   Buffer.concat(
@@ -49,7 +49,7 @@ describe('imageSize', () => {
     ['nothing', '', null],
     ['no base64', '§§§§', null],
   ])('%s', (_, base64, size) => {
-    expect(imageSize(base64)).toEqual(size)
+    expect(readImageSize(base64)).toEqual(size)
   })
 
   it('terminates on any input', () => {
@@ -61,7 +61,7 @@ describe('imageSize', () => {
     )
     fc.assert(
       fc.property(heads, fc.uint8Array({ maxLength: 80 }), (head, rest) => {
-        const size = imageSize(encoded(head, [...rest]))
+        const size = readImageSize(encoded(head, [...rest]))
         expect(size === null || (size.width > 0 && size.height > 0)).toBe(true)
       }),
     )

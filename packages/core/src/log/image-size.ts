@@ -5,17 +5,17 @@ export interface ImageSize {
 }
 
 /** Null if the data is not PNG, JPEG, GIF or WebP, or ends before the size. */
-export function imageSize(base64: string): ImageSize | null {
-  const byte = byteReader(base64)
-  const size = pngSize(byte) ?? gifSize(byte) ?? webpSize(byte) ?? jpegSize(byte)
+export function readImageSize(base64: string): ImageSize | null {
+  const byte = createByteReader(base64)
+  const size = readPngSize(byte) ?? readGifSize(byte) ?? readWebpSize(byte) ?? readJpegSize(byte)
   return size !== null && size.width > 0 && size.height > 0 ? size : null
 }
 
 /** The byte at an offset; NaN beyond the end and for invalid base64, so that every comparison fails. */
-type Bytes = (offset: number) => number
+type ReadByte = (offset: number) => number
 
 /** Decodes only the three bytes around the requested one. */
-function byteReader(base64: string): Bytes {
+function createByteReader(base64: string): ReadByte {
   return (offset) => {
     if (Number.isNaN(offset)) return Number.NaN
     const start = Math.floor(offset / 3) * 4
@@ -27,60 +27,61 @@ function byteReader(base64: string): Bytes {
   }
 }
 
-function startsWith(byte: Bytes, offset: number, text: string): boolean {
+function hasTextAt(byte: ReadByte, offset: number, text: string): boolean {
   return [...text].every((letter, index) => byte(offset + index) === letter.charCodeAt(0))
 }
 
-function big(byte: Bytes, offset: number, length: number): number {
+function readBigEndian(byte: ReadByte, offset: number, length: number): number {
   return Array.from({ length }, (_, index) => byte(offset + index)).reduce((sum, part) => sum * 256 + part, 0)
 }
 
-function little(byte: Bytes, offset: number, length: number): number {
+function readLittleEndian(byte: ReadByte, offset: number, length: number): number {
   return Array.from({ length }, (_, index) => byte(offset + length - 1 - index)).reduce(
     (sum, part) => sum * 256 + part,
     0,
   )
 }
 
-function pngSize(byte: Bytes): ImageSize | null {
-  if (!startsWith(byte, 0, '\x89PNG\r\n\x1a\n')) return null
-  return { width: big(byte, 16, 4), height: big(byte, 20, 4) }
+function readPngSize(byte: ReadByte): ImageSize | null {
+  if (!hasTextAt(byte, 0, '\x89PNG\r\n\x1a\n')) return null
+  return { width: readBigEndian(byte, 16, 4), height: readBigEndian(byte, 20, 4) }
 }
 
-function gifSize(byte: Bytes): ImageSize | null {
-  if (!startsWith(byte, 0, 'GIF8')) return null
-  return { width: little(byte, 6, 2), height: little(byte, 8, 2) }
+function readGifSize(byte: ReadByte): ImageSize | null {
+  if (!hasTextAt(byte, 0, 'GIF8')) return null
+  return { width: readLittleEndian(byte, 6, 2), height: readLittleEndian(byte, 8, 2) }
 }
 
-function webpSize(byte: Bytes): ImageSize | null {
-  if (!startsWith(byte, 0, 'RIFF') || !startsWith(byte, 8, 'WEBP')) return null
-  if (startsWith(byte, 12, 'VP8X')) {
-    return { width: little(byte, 24, 3) + 1, height: little(byte, 27, 3) + 1 }
+function readWebpSize(byte: ReadByte): ImageSize | null {
+  if (!hasTextAt(byte, 0, 'RIFF') || !hasTextAt(byte, 8, 'WEBP')) return null
+  if (hasTextAt(byte, 12, 'VP8X')) {
+    return { width: readLittleEndian(byte, 24, 3) + 1, height: readLittleEndian(byte, 27, 3) + 1 }
   }
-  if (startsWith(byte, 12, 'VP8L')) {
-    const bits = little(byte, 21, 4)
+  if (hasTextAt(byte, 12, 'VP8L')) {
+    const bits = readLittleEndian(byte, 21, 4)
     return { width: (bits % 0x4000) + 1, height: (Math.floor(bits / 0x4000) % 0x4000) + 1 }
   }
-  return { width: little(byte, 26, 2) % 0x4000, height: little(byte, 28, 2) % 0x4000 }
+  return { width: readLittleEndian(byte, 26, 2) % 0x4000, height: readLittleEndian(byte, 28, 2) % 0x4000 }
 }
 
 /** Walks the segments up to the first frame header. */
-function jpegSize(byte: Bytes): ImageSize | null {
+function readJpegSize(byte: ReadByte): ImageSize | null {
   if (byte(0) !== 0xff || byte(1) !== 0xd8) return null
   for (let offset = 2; byte(offset) === 0xff; ) {
     const marker = byte(offset + 1)
-    if (isFrame(marker)) return { width: big(byte, offset + 7, 2), height: big(byte, offset + 5, 2) }
-    offset += marker === 0xff ? 1 : 2 + segmentLength(byte, offset, marker)
+    if (isFrameMarker(marker))
+      return { width: readBigEndian(byte, offset + 7, 2), height: readBigEndian(byte, offset + 5, 2) }
+    offset += marker === 0xff ? 1 : 2 + readSegmentLength(byte, offset, marker)
   }
   return null
 }
 
-function isFrame(marker: number): boolean {
+function isFrameMarker(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
 
 /** Markers without a body have no length field. */
-function segmentLength(byte: Bytes, offset: number, marker: number): number {
+function readSegmentLength(byte: ReadByte, offset: number, marker: number): number {
   const bare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
-  return bare ? 0 : big(byte, offset + 2, 2)
+  return bare ? 0 : readBigEndian(byte, offset + 2, 2)
 }

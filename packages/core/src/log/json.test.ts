@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { firstNonJson, isTooDeep, jsonBytes, MAX_DEPTH, rawBlocksIn, survives } from './json.ts'
+import {
+  countJsonBytes,
+  findNonJson,
+  findRawBlocks,
+  isTooDeep,
+  MAX_JSON_DEPTH,
+  survivesRoundTrip,
+} from './json.ts'
 
 function lists(levels: number): unknown {
   return JSON.parse('['.repeat(levels) + ']'.repeat(levels))
@@ -16,8 +23,8 @@ cycle.within = { itself: cycle }
 describe('isTooDeep', () => {
   it.each([
     [1, false],
-    [MAX_DEPTH, false],
-    [MAX_DEPTH + 1, true],
+    [MAX_JSON_DEPTH, false],
+    [MAX_JSON_DEPTH + 1, true],
     [20_000, true],
   ])('%i levels: %s', (levels, expected) => {
     expect([isTooDeep(lists(levels)), isTooDeep(objects(levels))]).toEqual([expected, expected])
@@ -48,27 +55,27 @@ describe('firstNonJson', () => {
     ['a list of gaps', { a: new Array(3) }, 'a.0'],
     ['a list with a field of its own', { a: Object.assign([1], { extra: 1 }) }, 'a'],
     ['a gap that a field makes up for', Object.assign(gap.slice(), { extra: 1 }), '0'],
-    ['as many levels as may be', lists(MAX_DEPTH), null],
+    ['as many levels as may be', lists(MAX_JSON_DEPTH), null],
   ])('of %s', (_name, value, expected) => {
-    expect(firstNonJson(value)).toBe(expected)
+    expect(findNonJson(value)).toBe(expected)
   })
 
   it('returns a path in a value nested too deeply, however deep it is', () => {
-    for (const levels of [MAX_DEPTH + 1, 20_000])
-      expect(firstNonJson(lists(levels))).toBe(Array.from({ length: MAX_DEPTH }, () => '0').join('.'))
+    for (const levels of [MAX_JSON_DEPTH + 1, 20_000])
+      expect(findNonJson(lists(levels))).toBe(Array.from({ length: MAX_JSON_DEPTH }, () => '0').join('.'))
   })
 
   it('accepts exactly the values that a JSON round trip does not change', () => {
     fc.assert(
       fc.property(fc.anything({ withSparseArray: true, withNullPrototype: true }), (value) => {
-        if (firstNonJson(value) === null)
+        if (findNonJson(value) === null)
           expect(JSON.parse(JSON.stringify(value))).toEqual(withoutMinus(value))
       }),
       { numRuns: 1000 },
     )
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(firstNonJson(value)).toBe(null)
+        expect(findNonJson(value)).toBe(null)
       }),
     )
   })
@@ -89,17 +96,17 @@ describe('jsonBytes', () => {
     ['😀', 6],
     [{ text: '€' }, 14],
   ])('counts UTF-8: %j takes %i bytes', (value, bytes) => {
-    expect(jsonBytes(value)).toBe(bytes)
+    expect(countJsonBytes(value)).toBe(bytes)
   })
 
   it('is null for a value without JSON', () => {
     const cycle: Record<string, unknown> = {}
     cycle.self = cycle
-    expect([cycle, 1n, { deep: [2n] }].map(jsonBytes)).toEqual([null, null, null])
+    expect([cycle, 1n, { deep: [2n] }].map(countJsonBytes)).toEqual([null, null, null])
   })
 
   it('counts undefined as null', () => {
-    expect(jsonBytes(undefined)).toBe(4)
+    expect(countJsonBytes(undefined)).toBe(4)
   })
 })
 
@@ -114,32 +121,34 @@ describe('rawBlocksIn', () => {
     ['an exponent', '{"type":"a","n":1e3}'],
     ['duplicate keys', '{"type":"a","k":1,"k":1}'],
   ])('keeps the text of a block with %s', (_, text) => {
-    expect(rawBlocksIn(line(`{"type":"text","text":"a, ]}"},${text}`))).toEqual([{ index: 1, text }])
+    expect(findRawBlocks(line(`{"type":"text","text":"a, ]}"},${text}`))).toEqual([{ index: 1, text }])
   })
 
   it('ignores blocks that survive, whatever their white space and escapes', () => {
     expect(
-      rawBlocksIn(line('{ "type" : "text", "text":"\\u0041\\/ \\"[{" } , {"type":"b","n":[1,-2.5,null]}')),
+      findRawBlocks(line('{ "type" : "text", "text":"\\u0041\\/ \\"[{" } , {"type":"b","n":[1,-2.5,null]}')),
     ).toEqual([])
   })
 
   it('finds nothing in a line without blocks', () => {
     expect([
-      rawBlocksIn('{"type":"user","message":{"content":"text"}}'),
-      rawBlocksIn('{}'),
-      rawBlocksIn('[1]'),
+      findRawBlocks('{"type":"user","message":{"content":"text"}}'),
+      findRawBlocks('{}'),
+      findRawBlocks('[1]'),
     ]).toEqual([[], [], []])
   })
 
   it('agrees with parse and stringify on every JSON value', () => {
-    fc.assert(fc.property(fc.json(), (text) => survives(JSON.stringify(JSON.parse(text)))))
+    fc.assert(fc.property(fc.json(), (text) => survivesRoundTrip(JSON.stringify(JSON.parse(text)))))
   })
 
   it('returns the text of each block', () => {
     fc.assert(
       fc.property(fc.array(fc.json({ noUnicodeString: false })), (values) => {
         const blocks = values.map((value) => `{"type":"t","1":2,"v":${value},"0":1.50}`)
-        expect(rawBlocksIn(line(blocks.join(' , ')))).toEqual(blocks.map((text, index) => ({ index, text })))
+        expect(findRawBlocks(line(blocks.join(' , ')))).toEqual(
+          blocks.map((text, index) => ({ index, text })),
+        )
       }),
     )
   })

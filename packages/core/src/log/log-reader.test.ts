@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { alone, found, HEADER, part, type Read, read, textOf } from '../../test/log-lines.ts'
-import { createLineReader } from './log-reader.ts'
+import { createLogLineReader } from './log-reader.ts'
 
 /** Nested deeper than a line may be. */
 function deep(type: string): string {
@@ -206,15 +206,15 @@ describe('a log', () => {
   it('of another tool keeps the text of blocks that parse and stringify would change', () => {
     const block = '{"type":"tool_use","id":"t","name":"n","input":{"2":1.0,"1":2}}'
     const line = `{"type":"assistant","uuid":"u","message":{"id":"m","model":"x","content":[${block}]}}`
-    const [record] = createLineReader().take(line)
+    const [record] = createLogLineReader().readLine(line)
     expect(record).toEqual({ ...JSON.parse(line), rawBlocks: [{ index: 0, text: block }] })
     const plain = line.replace('"2":1.0,"1":2', '"a":1')
-    expect(createLineReader().take(plain)).toEqual([JSON.parse(plain)])
+    expect(createLogLineReader().readLine(plain)).toEqual([JSON.parse(plain)])
   })
 
   it('of another tool may be nested as deep as a record may be, and no deeper', () => {
     const nested = (levels: number) => `{"type":"note","x":${'['.repeat(levels)}${']'.repeat(levels)}}`
-    expect(createLineReader().take(nested(999))).toHaveLength(1)
+    expect(createLogLineReader().readLine(nested(999))).toHaveLength(1)
     expect(read([nested(1000)]).damage).toEqual([
       {
         kind: 'bad-shape',

@@ -1,36 +1,36 @@
 /** Reads the lines of a log, Tidemark's own or another tool's, into records and a list of damage. */
 import {
-  type Counted,
-  closeBatch,
+  abandonBatch,
+  addRecord,
+  type BatchState,
+  checkStamp,
+  createBatchState,
   type Damage,
   type DamageKind,
-  type Gathering,
-  gather,
-  gatheringFrom,
-  stampProblem,
+  type PositionedRecord,
 } from './batch.ts'
 import {
   decodeRecord,
-  isHeader,
+  isLogHeader,
   type ParsedLine,
+  readLogVersion,
   UPCASTS,
   type Upcast,
   upcastLine,
-  versionOf,
 } from './decode-record.ts'
-import { isObject, isTooDeep, MAX_DEPTH, rawBlocksIn, readJson } from './json.ts'
+import { findRawBlocks, isObject, isTooDeep, MAX_JSON_DEPTH, parseJson } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
-export interface LineReader {
+export interface LogLineReader {
   /** Reads the next line, without its newline. Returns the records that are now valid: often none or one. */
-  take(line: string): readonly SessionRecord[]
+  readLine(line: string): readonly SessionRecord[]
   /** Ends the reading; `rest` is the text after the last newline. Returns the last records and the damage. */
-  end(rest?: string): LogEnd
+  finish(rest?: string): LogReadResult
   /** Line number of each record that the last call returned. */
-  readonly lines: readonly number[]
+  readonly lineNumbers: readonly number[]
 }
 
-export interface LogEnd {
+export interface LogReadResult {
   readonly records: readonly SessionRecord[]
   /** Position of the last valid record. Records of another tool's log are counted from 1. */
   readonly position: number
@@ -40,28 +40,28 @@ export interface LogEnd {
   /** False if no line is a record or header and the file does not look like the torn start of a log. */
   readonly isLog: boolean
   /** Where a later reading can continue; null if it has to start over. */
-  readonly resume: ReadingStart | null
+  readonly resume: LogPosition | null
 }
 
 /** A place between two lines of a log, and the state of the reading there. */
-export interface ReadingStart {
+export interface LogPosition {
   /** Number of lines before it. */
   readonly line: number
   readonly position: number
   readonly version: number | null
 }
 
-export interface ReadingOptions {
+export interface LogReaderOptions {
   readonly upcasts?: readonly Upcast[]
   /** Where to start; the beginning of the log by default. */
-  readonly start?: ReadingStart
+  readonly start?: LogPosition
   /** Return only records after this position; all by default. */
   readonly from?: number
 }
 
-interface Reading {
+interface ReaderState {
   readonly upcasts: readonly Upcast[]
-  readonly gathering: Gathering
+  readonly gathering: BatchState
   readonly from: number
   lines: readonly number[]
   line: number
@@ -70,13 +70,13 @@ interface Reading {
   isForeign: boolean
 }
 
-const NONE: readonly Counted[] = []
+const NO_RECORDS: readonly PositionedRecord[] = []
 
-export function createLineReader(options: ReadingOptions = {}): LineReader {
+export function createLogLineReader(options: LogReaderOptions = {}): LogLineReader {
   const { upcasts = UPCASTS, start, from = 0 } = options
-  const reading: Reading = {
+  const reading: ReaderState = {
     upcasts,
-    gathering: gatheringFrom(start?.position ?? 0),
+    gathering: createBatchState(start?.position ?? 0),
     from,
     lines: [],
     line: start?.line ?? 0,
@@ -85,101 +85,108 @@ export function createLineReader(options: ReadingOptions = {}): LineReader {
     isForeign: false,
   }
   return {
-    take: (line) => give(reading, takeLine(reading, line, 'bad-json')),
-    end: (rest = '') => endLog(reading, rest),
-    get lines() {
+    readLine: (line) => selectRecords(reading, readLine(reading, line, 'bad-json')),
+    finish: (rest = '') => finishLog(reading, rest),
+    get lineNumbers() {
       return reading.lines
     },
   }
 }
 
-function give(reading: Reading, counted: readonly Counted[]): readonly SessionRecord[] {
+function selectRecords(reading: ReaderState, counted: readonly PositionedRecord[]): readonly SessionRecord[] {
   const given = counted.filter(({ position }) => position > reading.from)
   reading.lines = given.map(({ line }) => line)
   return given.map(({ record }) => record)
 }
 
-function endLog(reading: Reading, rest: string): LogEnd {
+function finishLog(reading: ReaderState, rest: string): LogReadResult {
   const { gathering, line } = reading
   // Inside a batch there is no place to continue from.
-  const canResume = rest === '' && reading.isRecognised && gathering.open === null
+  const canResume = rest === '' && reading.isRecognised && gathering.openBatch === null
   const resume = canResume ? { line, position: gathering.position, version: reading.version } : null
-  const records = give(reading, [...takeLine(reading, rest, 'torn-line'), ...closeBatch(gathering)])
+  const records = selectRecords(reading, [
+    ...readLine(reading, rest, 'torn-line'),
+    ...abandonBatch(gathering),
+  ])
   const { position, damage } = gathering
   const { version, isRecognised, isForeign } = reading
   return { records, position, damage, version, isLog: isRecognised || !isForeign, resume }
 }
 
 /** `whenUnreadable`: the damage if the line is not JSON. Only the last line can be torn. */
-function takeLine(reading: Reading, text: string, whenUnreadable: DamageKind): readonly Counted[] {
+function readLine(
+  reading: ReaderState,
+  text: string,
+  whenUnreadable: DamageKind,
+): readonly PositionedRecord[] {
   reading.line += 1
   const line = reading.line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
-  const value = readJson(line)
-  if (value !== undefined) return takeValue(reading, value, line)
-  if (line.trim() === '') return NONE
+  const value = parseJson(line)
+  if (value !== undefined) return readValue(reading, value, line)
+  if (line.trim() === '') return NO_RECORDS
   // A log may begin with part of an object, or with a page that was never written, after a crash.
   const looksTorn = line.startsWith('\0') || line.trimStart().startsWith('{')
   if (!looksTorn) reading.isForeign = true
-  report(reading, whenUnreadable, unreadable(line, whenUnreadable))
+  reportDamage(reading, whenUnreadable, describeUnreadableLine(line, whenUnreadable))
   // A hole of NUL bytes may include the newline before a complete line.
   const afterHole = line.slice(line.lastIndexOf('\0') + 1)
-  const rescued = afterHole === line ? undefined : readJson(afterHole)
-  return isObject(rescued) ? takeValue(reading, rescued, afterHole) : NONE
+  const rescued = afterHole === line ? undefined : parseJson(afterHole)
+  return isObject(rescued) ? readValue(reading, rescued, afterHole) : NO_RECORDS
 }
 
-function unreadable(line: string, kind: DamageKind): string {
+function describeUnreadableLine(line: string, kind: DamageKind): string {
   if (line.includes('\0'))
     return 'the line has NUL bytes, as a page lost in a crash leaves; what stands before them is set aside'
   const what = kind === 'torn-line' ? 'the last line was cut off' : 'the line is not JSON'
   return `${what}; it is set aside`
 }
 
-function takeValue(reading: Reading, value: unknown, line: string): readonly Counted[] {
-  if (!isObject(value)) return refuse(reading, 'a record is a JSON object; the line is set aside')
+function readValue(reading: ReaderState, value: unknown, line: string): readonly PositionedRecord[] {
+  if (!isObject(value)) return rejectLine(reading, 'a record is a JSON object; the line is set aside')
   // Each level takes at least two characters, so most lines are too short to be too deep.
-  if (line.length > 2 * MAX_DEPTH && isTooDeep(value)) return refuse(reading, TOO_DEEP)
-  if (isHeader(value)) return takeHeader(reading, value)
+  if (line.length > 2 * MAX_JSON_DEPTH && isTooDeep(value)) return rejectLine(reading, TOO_DEEP)
+  if (isLogHeader(value)) return readHeader(reading, value)
   const { version, upcasts } = reading
   const decoded = decodeRecord(version === null ? value : upcastLine(value, version, upcasts))
-  const why = decoded.ok ? stampProblem(decoded.record) : decoded.why
-  if (!decoded.ok || why !== null) return refuse(reading, `${why}; the line is set aside`)
+  const why = decoded.ok ? checkStamp(decoded.record) : decoded.why
+  if (!decoded.ok || why !== null) return rejectLine(reading, `${why}; the line is set aside`)
   reading.isRecognised = true
   const { record, note } = decoded
-  if (note !== undefined) report(reading, 'bad-shape', note)
-  return gather(reading.gathering, record.seq == null ? asWritten(record, line) : record, reading.line)
+  if (note !== undefined) reportDamage(reading, 'bad-shape', note)
+  return addRecord(reading.gathering, record.seq == null ? withRawBlocks(record, line) : record, reading.line)
 }
 
-const TOO_DEEP = `the line is nested more than ${MAX_DEPTH} levels deep; it is set aside`
+const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`
 
 /** A line of another tool: keeps the text of blocks that parse and stringify would change. Our own writer has done so. */
-function asWritten(record: SessionRecord, line: string): SessionRecord {
+function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
   if (JSON.stringify(record) === line) return record
-  const rawBlocks = rawBlocksIn(line)
+  const rawBlocks = findRawBlocks(line)
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }
 
 /** A header with the version already in use may be a copied line; it leaves an open batch unchanged. */
-function takeHeader(reading: Reading, header: ParsedLine): readonly Counted[] {
-  const version = versionOf(header, reading.upcasts)
+function readHeader(reading: ReaderState, header: ParsedLine): readonly PositionedRecord[] {
+  const version = readLogVersion(header, reading.upcasts)
   if (version === null)
-    return refuse(
+    return rejectLine(
       reading,
       'a header names the format tidemark-session and its version; the line is set aside',
     )
   const { gathering } = reading
-  const waiting = version === reading.version ? NONE : closeBatch(gathering)
-  if (gathering.open !== null) gathering.open.isPastHeader = true
+  const waiting = version === reading.version ? NO_RECORDS : abandonBatch(gathering)
+  if (gathering.openBatch !== null) gathering.openBatch.isPastHeader = true
   reading.version = version
   reading.isRecognised = true
   return waiting
 }
 
-function refuse(reading: Reading, why: string): readonly Counted[] {
+function rejectLine(reading: ReaderState, why: string): readonly PositionedRecord[] {
   reading.isForeign = true
-  report(reading, 'bad-shape', why)
-  return NONE
+  reportDamage(reading, 'bad-shape', why)
+  return NO_RECORDS
 }
 
-function report(reading: Reading, kind: DamageKind, why: string): void {
+function reportDamage(reading: ReaderState, kind: DamageKind, why: string): void {
   reading.gathering.damage.push({ kind, line: reading.line, why })
 }

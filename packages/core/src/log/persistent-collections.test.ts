@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { List, Trie } from './persistent-collections.ts'
+import { AppendList, PersistentMap } from './persistent-collections.ts'
 
 describe('List', () => {
   it('does not change the shorter list', () => {
-    const two = List.of(['a', 'b'])
+    const two = AppendList.of(['a', 'b'])
     const three = two.push('c')
     expect([...two]).toEqual(['a', 'b'])
     expect([...three]).toEqual(['a', 'b', 'c'])
@@ -18,7 +18,7 @@ describe('List', () => {
   })
 
   it('keeps two lists made from one apart', () => {
-    const root = List.of(['a'])
+    const root = AppendList.of(['a'])
     const left = root.push('left')
     const right = root.push('right')
     expect([[...left], [...right]]).toEqual([
@@ -30,18 +30,21 @@ describe('List', () => {
   })
 
   it('extends the lists it was copied from, as far as it shares their items', () => {
-    const two = List.of(['a']).push('b')
+    const two = AppendList.of(['a']).push('b')
     const tried = two.push('tried').push('too')
     const real = two.push('c')
     const again = real.push('d')
     real.push('e')
     expect([real.extends(two), again.extends(two), again.extends(real)]).toEqual([true, true, true])
     expect([real.extends(tried), tried.extends(real), tried.extends(two)]).toEqual([false, false, true])
-    expect([again.extends(List.of(['a', 'b'])), List.of(['a', 'b']).extends(two)]).toEqual([false, false])
+    expect([again.extends(AppendList.of(['a', 'b'])), AppendList.of(['a', 'b']).extends(two)]).toEqual([
+      false,
+      false,
+    ])
   })
 
   it('returns a slice without items past its own end', () => {
-    const short = List.of([1, 2, 3])
+    const short = AppendList.of([1, 2, 3])
     short.push(4)
     expect([short.toArray(), short.toArray(1), short.toArray(1, 9)]).toEqual([
       [1, 2, 3],
@@ -53,20 +56,20 @@ describe('List', () => {
 
 describe('Trie.add', () => {
   it('keeps the first value of a key', () => {
-    const map = Trie.empty<number>().add('a', 0).add('a', 5)
+    const map = PersistentMap.empty<number>().setIfAbsent('a', 0).setIfAbsent('a', 5)
     expect(map.get('a')).toBe(0)
   })
 
   it('does not contain what a later map added', () => {
-    const short = Trie.empty<number>().add('a', 0)
-    const long = short.add('b', 1)
+    const short = PersistentMap.empty<number>().setIfAbsent('a', 0)
+    const long = short.setIfAbsent('b', 1)
     expect([short.get('b'), long.get('b')]).toEqual([undefined, 1])
   })
 
   it('keeps two maps made from one apart', () => {
-    const root = Trie.empty<number>().add('a', 0)
-    const left = root.add('b', 1)
-    const right = root.add('c', 1)
+    const root = PersistentMap.empty<number>().setIfAbsent('a', 0)
+    const left = root.setIfAbsent('b', 1)
+    const right = root.setIfAbsent('c', 1)
     expect([left.get('c'), right.get('b'), right.get('a'), right.get('c')]).toEqual([
       undefined,
       undefined,
@@ -84,11 +87,14 @@ describe('Trie', () => {
     const steps = fc.array(fc.tuple(keys, fc.nat(), fc.nat(20)), { maxLength: 60 })
     fc.assert(
       fc.property(steps, (list) => {
-        const family: { trie: Trie<number>; map: Map<string, number> }[] = [
-          { trie: Trie.empty(), map: new Map() },
+        const family: { trie: PersistentMap<number>; map: Map<string, number> }[] = [
+          { trie: PersistentMap.empty(), map: new Map() },
         ]
         for (const [key, value, from] of list) {
-          const parent = family[from % family.length] ?? { trie: Trie.empty<number>(), map: new Map() }
+          const parent = family[from % family.length] ?? {
+            trie: PersistentMap.empty<number>(),
+            map: new Map(),
+          }
           family.push({ trie: parent.trie.set(key, value), map: new Map(parent.map).set(key, value) })
         }
         for (const { trie, map } of family) expect(new Map(trie)).toEqual(map)
@@ -100,7 +106,7 @@ describe('Trie', () => {
   })
 
   it('keeps keys apart whose hashes are equal', () => {
-    const trie = Trie.empty<number>().set('costarring', 1).set('liquid', 2).set('costarring', 3)
+    const trie = PersistentMap.empty<number>().set('costarring', 1).set('liquid', 2).set('costarring', 3)
     expect(new Map(trie)).toEqual(
       new Map([
         ['costarring', 3],
@@ -110,7 +116,7 @@ describe('Trie', () => {
   })
 
   it('holds many keys', () => {
-    let trie = Trie.empty<number>()
+    let trie = PersistentMap.empty<number>()
     for (let index = 0; index < 5000; index += 1) trie = trie.set(`toolu_${index}`, index)
     expect([...trie].length).toBe(5000)
     expect([trie.get('toolu_0'), trie.get('toolu_4999'), trie.get('toolu_5000')]).toEqual([

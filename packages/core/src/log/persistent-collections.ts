@@ -7,19 +7,19 @@
  * An append-only list. `push` returns a longer list that shares the array of the shorter one; pushing onto a list
  * that was already extended copies it.
  */
-export class List<T> implements Iterable<T> {
+export class AppendList<T> implements Iterable<T> {
   readonly length: number
   readonly #items: T[]
-  readonly #line: Line
+  readonly #line: SharedArray
 
-  private constructor(items: T[], line: Line) {
+  private constructor(items: T[], line: SharedArray) {
     this.#items = items
     this.#line = line
     this.length = items.length
   }
 
-  static of<T>(items: Iterable<T> = []): List<T> {
-    return new List([...items], { from: null, shared: 0 })
+  static of<T>(items: Iterable<T> = []): AppendList<T> {
+    return new AppendList([...items], { from: null, shared: 0 })
   }
 
   at(index: number): T | undefined {
@@ -31,20 +31,20 @@ export class List<T> implements Iterable<T> {
     return this.at(-1)
   }
 
-  push(item: T): List<T> {
+  push(item: T): AppendList<T> {
     const isFree = this.#items.length === this.length
     const items = isFree ? this.#items : this.#items.slice(0, this.length)
     items.push(item)
-    return new List(items, isFree ? this.#line : { from: this.#line, shared: this.length })
+    return new AppendList(items, isFree ? this.#line : { from: this.#line, shared: this.length })
   }
 
   /**
    * True if this list came from `other` by pushes alone, so that the first `other.length` items are the same. Other
    * lists made from `other` do not matter: a discarded attempt does not break the relation.
    */
-  extends(other: List<T>): boolean {
+  extends(other: AppendList<T>): boolean {
     if (other.length === 0) return true
-    let [line, shared]: [Line | null, number] = [this.#line, this.length]
+    let [line, shared]: [SharedArray | null, number] = [this.#line, this.length]
     for (; line !== null && line !== other.#line; line = line.from) shared = Math.min(shared, line.shared)
     return line !== null && other.length <= shared
   }
@@ -59,29 +59,29 @@ export class List<T> implements Iterable<T> {
 }
 
 /** Identity of an array: the array it was copied from, and how many items were copied. */
-interface Line {
-  readonly from: Line | null
+interface SharedArray {
+  readonly from: SharedArray | null
   readonly shared: number
 }
 
 /** A map with string keys, as a hash trie. Never copies the whole map, whichever version is extended. */
-export class Trie<V> {
-  readonly #root: Node<V> | undefined
+export class PersistentMap<V> {
+  readonly #root: TrieNode<V> | undefined
 
-  private constructor(root: Node<V> | undefined) {
+  private constructor(root: TrieNode<V> | undefined) {
     this.#root = root
   }
 
-  static empty<V>(): Trie<V> {
-    return new Trie<V>(undefined)
+  static empty<V>(): PersistentMap<V> {
+    return new PersistentMap<V>(undefined)
   }
 
   get(key: string): V | undefined {
-    const hash = hashOf(key)
+    const hash = hashKey(key)
     let node = this.#root
-    for (let shift = 0; node !== undefined; shift += BITS) {
+    for (let shift = 0; node !== undefined; shift += BITS_PER_LEVEL) {
       if ('entries' in node) return node.entries.find((entry) => entry[0] === key)?.[1]
-      node = node.children[slot(hash, shift)]
+      node = node.children[findSlot(hash, shift)]
     }
     return undefined
   }
@@ -90,61 +90,65 @@ export class Trie<V> {
     return this.get(key) !== undefined
   }
 
-  set(key: string, value: V): Trie<V> {
-    return new Trie(placed(this.#root, 0, { hash: hashOf(key), entries: [[key, value]] }))
+  set(key: string, value: V): PersistentMap<V> {
+    return new PersistentMap(insertLeaf(this.#root, 0, { hash: hashKey(key), entries: [[key, value]] }))
   }
 
   /** Sets the value unless the key has one: the first value stays. */
-  add(key: string, value: V): Trie<V> {
+  setIfAbsent(key: string, value: V): PersistentMap<V> {
     return this.has(key) ? this : this.set(key, value)
   }
 
   /** In an order that depends only on the keys. */
   *[Symbol.iterator](): Iterator<readonly [string, V]> {
-    if (this.#root !== undefined) yield* entriesOf(this.#root)
+    if (this.#root !== undefined) yield* iterateEntries(this.#root)
   }
 }
 
-interface Leaf<V> {
+interface TrieLeaf<V> {
   readonly hash: number
   /** Several entries only if their full hashes are equal. */
   readonly entries: readonly (readonly [string, V])[]
 }
 
-interface Branch<V> {
-  readonly children: readonly (Node<V> | undefined)[]
+interface TrieBranch<V> {
+  readonly children: readonly (TrieNode<V> | undefined)[]
 }
 
-type Node<V> = Leaf<V> | Branch<V>
+type TrieNode<V> = TrieLeaf<V> | TrieBranch<V>
 
-const BITS = 5
-const WIDTH = 1 << BITS
+const BITS_PER_LEVEL = 5
+const CHILDREN_PER_NODE = 1 << BITS_PER_LEVEL
 
-function slot(hash: number, shift: number): number {
-  return (hash >>> shift) & (WIDTH - 1)
+function findSlot(hash: number, shift: number): number {
+  return (hash >>> shift) & (CHILDREN_PER_NODE - 1)
 }
 
-function placed<V>(node: Node<V> | undefined, shift: number, leaf: Leaf<V>): Node<V> {
+function insertLeaf<V>(node: TrieNode<V> | undefined, shift: number, leaf: TrieLeaf<V>): TrieNode<V> {
   if (node === undefined) return leaf
   if ('children' in node) return withChild(node, shift, leaf)
   if (node.hash !== leaf.hash)
-    return withChild(withChild({ children: new Array(WIDTH).fill(undefined) }, shift, node), shift, leaf)
+    return withChild(
+      withChild({ children: new Array(CHILDREN_PER_NODE).fill(undefined) }, shift, node),
+      shift,
+      leaf,
+    )
   const others = node.entries.filter(([key]) => leaf.entries.every((entry) => entry[0] !== key))
   return { hash: leaf.hash, entries: [...others, ...leaf.entries] }
 }
 
-function withChild<V>(branch: Branch<V>, shift: number, leaf: Leaf<V>): Branch<V> {
-  const at = slot(leaf.hash, shift)
-  return { children: branch.children.with(at, placed(branch.children[at], shift + BITS, leaf)) }
+function withChild<V>(branch: TrieBranch<V>, shift: number, leaf: TrieLeaf<V>): TrieBranch<V> {
+  const at = findSlot(leaf.hash, shift)
+  return { children: branch.children.with(at, insertLeaf(branch.children[at], shift + BITS_PER_LEVEL, leaf)) }
 }
 
-function* entriesOf<V>(node: Node<V>): Generator<readonly [string, V]> {
+function* iterateEntries<V>(node: TrieNode<V>): Generator<readonly [string, V]> {
   if ('entries' in node) yield* node.entries
-  else for (const child of node.children) if (child !== undefined) yield* entriesOf(child)
+  else for (const child of node.children) if (child !== undefined) yield* iterateEntries(child)
 }
 
 /** FNV-1a over UTF-16 code units. */
-function hashOf(key: string): number {
+function hashKey(key: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < key.length; index += 1) {
     hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { alone, foreign, HEADER, part, read } from '../../test/log-lines.ts'
-import { createLineReader } from './log-reader.ts'
+import { createLogLineReader } from './log-reader.ts'
 
 const whole = [part(1, 'a', [0, 2]), part(2, 'a', [1, 2])]
 
@@ -16,10 +16,10 @@ describe('continuing a reading', () => {
     [7, ['r8']],
     [8, []],
   ])('from position %i gives what stands behind it', (from, uuids) => {
-    const reader = createLineReader({ from })
-    const taken = more.flatMap((line) => reader.take(line))
+    const reader = createLogLineReader({ from })
+    const taken = more.flatMap((line) => reader.readLine(line))
     expect(taken.map(({ uuid }) => uuid)).toEqual(uuids)
-    expect(reader.end().position).toBe(8)
+    expect(reader.finish().position).toBe(8)
   })
 
   it('is possible between any two lines that are not inside a batch', () => {
@@ -43,9 +43,9 @@ describe('continuing a reading', () => {
     const all = read(more, '{')
     for (const [count, start] of more.map((_, at) => [at, read(more.slice(0, at)).resume] as const)) {
       if (start === null) continue
-      const reader = createLineReader({ start, from: start.position })
-      const uuids = more.slice(count).flatMap((line) => reader.take(line).map(({ uuid }) => uuid))
-      const { records, damage, ...end } = reader.end('{')
+      const reader = createLogLineReader({ start, from: start.position })
+      const uuids = more.slice(count).flatMap((line) => reader.readLine(line).map(({ uuid }) => uuid))
+      const { records, damage, ...end } = reader.finish('{')
       expect([...uuids, ...records]).toEqual(all.uuids.slice(all.uuids.length - uuids.length))
       expect(damage).toEqual(all.damage.filter(({ line }) => line > count))
       const { uuids: _uuids, damage: _damage, ...expected } = all
@@ -54,13 +54,13 @@ describe('continuing a reading', () => {
   })
 
   it('gives the line number of each record', () => {
-    const reader = createLineReader()
+    const reader = createLogLineReader()
     const lines = more.map((line) => {
-      reader.take(line)
-      return reader.lines
+      reader.readLine(line)
+      return reader.lineNumbers
     })
     expect(lines).toEqual([[], [], [2, 3], [4], [], [6], [], [], [7, 8, 9], [10]])
-    reader.end('{"type":"note"}')
-    expect(reader.lines).toEqual([11])
+    reader.finish('{"type":"note"}')
+    expect(reader.lineNumbers).toEqual([11])
   })
 })

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { Content } from './block.ts'
-import { endsTurn, typedText } from './record.ts'
+import type { MessageContent } from './block.ts'
+import { endsTurn, readTypedText } from './record.ts'
 
 const result = { type: 'tool_result', tool_use_id: 'c', content: 'done' }
 const text = { type: 'text', text: 'go on' }
 
-it.each<[string, string, Content, boolean]>([
+it.each<[string, string, MessageContent, boolean]>([
   ['words', 'user', 'go on', true],
   ['words in a block', 'user', [text], true],
   ['a picture', 'user', [{ type: 'image' }], true],
@@ -48,17 +48,17 @@ describe('the text that the user typed', () => {
     ],
     ['a system message', { role: 'system', content: 'go' }, null],
   ])('%s', (_, message, expected) => {
-    expect(typedText({ ...base, type: 'user', message: { role: 'user', ...message } } as never)).toBe(
+    expect(readTypedText({ ...base, type: 'user', message: { role: 'user', ...message } } as never)).toBe(
       expected,
     )
   })
 
   it.each([{ isMeta: true }, { isCompactSummary: true }])('is null with %j', (flag) => {
     const message = { role: 'user', content: 'go' } as const
-    expect(typedText({ ...base, ...flag, type: 'user', message })).toBeNull()
+    expect(readTypedText({ ...base, ...flag, type: 'user', message })).toBeNull()
   })
 
   it('is null in a record of another type', () => {
-    expect(typedText({ type: 'summary' })).toBeNull()
+    expect(readTypedText({ type: 'summary' })).toBeNull()
   })
 })

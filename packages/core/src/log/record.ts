@@ -2,7 +2,7 @@
  * Records: the lines of a session log. The field names are those of Claude Code's session JSONL, so existing sessions
  * load unchanged. Unknown fields stay on the record and never reach the model.
  */
-import { type Block, blocksOf, type Content, isCacheEdits, isText, isToolResult } from './block.ts'
+import { type Block, isCacheEdits, isText, isToolResult, type MessageContent, toBlocks } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** Records appended together share a batch; it is valid only when all `of` records are present. */
@@ -31,12 +31,12 @@ export interface RecordBase {
    * Blocks that parse and stringify would change (integer-like keys, integers over 2^53, `1.0`, duplicate keys): the
    * exact text by index in `message.content`. These blocks are sent from this text.
    */
-  readonly rawBlocks?: readonly RawBlock[]
+  readonly rawBlocks?: readonly RawBlockText[]
   /** Parts of this record's tool results that were spilled to blobs; the record itself holds their head and tail. */
-  readonly spilled?: readonly Spilled[]
+  readonly spilled?: readonly SpilledContent[]
 }
 
-export interface Spilled {
+export interface SpilledContent {
   readonly toolUseId: string
   /** Index of the block in the result's content; null if the content was a string. */
   readonly part: number | null
@@ -47,7 +47,7 @@ export interface Spilled {
   readonly bytes: number
 }
 
-export interface RawBlock {
+export interface RawBlockText {
   readonly index: number
   readonly text: string
 }
@@ -55,7 +55,7 @@ export interface RawBlock {
 /** Role `system` is a mid-conversation system message; its other fields are sent too. */
 interface UserMessage {
   readonly role: 'user' | 'system'
-  readonly content: Content
+  readonly content: MessageContent
   readonly [field: string]: unknown
 }
 
@@ -76,7 +76,7 @@ export interface AssistantMessage {
   readonly id: string
   readonly role: 'assistant'
   readonly model: string
-  readonly content: Content
+  readonly content: MessageContent
   readonly usage?: Usage
   readonly stop_reason?: string | null
   readonly [field: string]: unknown
@@ -116,9 +116,9 @@ export interface SystemRecord extends RecordBase {
   /** The same subtypes: later responses (`message.id`) whose thinking is dropped, because it was signed for the undone context. */
   readonly clearedThinking?: readonly string[]
   readonly pin?: Pin
-  readonly epoch?: Epoch
-  readonly delta?: Delta
-  readonly modelCall?: LoggedCall
+  readonly epoch?: PrefixSnapshot
+  readonly delta?: PrefixUpdate
+  readonly modelCall?: LoggedModelCall
   readonly cacheLoss?: CacheLoss
 }
 
@@ -129,22 +129,22 @@ interface Pin {
 }
 
 /** `epoch`: the prefix snapshot: what the prefix of every request consists of until the next one. */
-export interface Epoch {
-  readonly sections: readonly EpochSection[]
+export interface PrefixSnapshot {
+  readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
   readonly parameters: JsonObject
   /** Cache lifetime to request, decided when the snapshot was made. Absent in older logs. */
-  readonly ttl?: EpochTtl
+  readonly ttl?: SnapshotTtl
 }
 
-export interface EpochTtl {
+export interface SnapshotTtl {
   readonly name: string
   /** What decided it: a switch, the policy, the account, or the gaps between the session's calls. */
   readonly because: string
 }
 
-export interface EpochSection {
+export interface SnapshotSection {
   readonly name: string
   readonly part: 'static' | 'dynamic' | 'volatile'
   readonly text: string
@@ -154,7 +154,7 @@ export interface EpochSection {
  * `delta`: a change since the prefix snapshot (null: removed). It only records the change: an attachment of the same
  * batch announces it to the model, and the new text enters the prefix with the next snapshot.
  */
-export interface Delta {
+export interface PrefixUpdate {
   readonly sections?: Readonly<Record<string, string | null>>
   readonly tools?: Readonly<Record<string, JsonObject | null>>
   readonly parameters?: JsonObject
@@ -172,11 +172,11 @@ interface OtherRecord extends Partial<RecordBase> {
 export type KnownRecord = UserRecord | AssistantRecord | AttachmentRecord | SystemRecord | ProgressRecord
 export type SessionRecord = KnownRecord | OtherRecord
 
-const KNOWN = new Set(['user', 'assistant', 'attachment', 'system', 'progress'])
+const KNOWN_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress'])
 
 /** Decoding has checked the shape of every known type, so the type field is enough. */
-export function isKnown(record: SessionRecord): record is KnownRecord {
-  return KNOWN.has(record.type)
+export function isKnownRecord(record: SessionRecord): record is KnownRecord {
+  return KNOWN_TYPES.has(record.type)
 }
 
 export const SYNTHETIC_MODEL = '<synthetic>'
@@ -192,7 +192,7 @@ export function isSyntheticError(record: KnownRecord): boolean {
 
 /** A prompt of the user, where branches can fork: not meta, not a summary, not a tool result. */
 export function isPrompt(record: SessionRecord): record is UserRecord {
-  if (!isKnown(record) || record.type !== 'user' || record.message.role !== 'user') return false
+  if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return false
   if (record.isMeta === true || record.isCompactSummary === true) return false
   const { content } = record.message
   return typeof content === 'string' || !content.some((block: Block) => isToolResult(block))
@@ -220,12 +220,12 @@ export function isMicrocompactBoundary(record: SessionRecord): record is Microco
 }
 
 /** The provider removes the text on its side; the messages stay unchanged. */
-export function isClearedRemotely({ way }: MicrocompactMetadata): boolean {
+export function isClearedByProvider({ way }: MicrocompactMetadata): boolean {
   return way === 'cached' || way === 'native'
 }
 
 /** A rewrite of the context that can be undone. */
-export function isAct(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
+export function isRewriteBoundary(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
   return isCompactBoundary(record) || isMicrocompactBoundary(record)
 }
 
@@ -233,7 +233,7 @@ export function isAct(record: SessionRecord): record is CompactBoundary | Microc
 export const CACHE_EDITS_DROPPED = 'cache_edits_dropped'
 
 /** First line of the placeholder for a cleared tool result. */
-export const CLEARED_TEXT = '[Old tool result content cleared]'
+export const CLEARED_RESULT_TEXT = '[Old tool result content cleared]'
 
 export type CompactTrigger = 'auto' | 'manual'
 export type CompactCause = 'threshold' | 'reactive' | 'prepared' | 'idle' | 'model-switch' | 'person'
@@ -278,12 +278,12 @@ export interface CompactMetadata {
  * How results are cleared. With `cached` and `native` the messages stay unchanged and the provider removes the text.
  * Absent in other programs' logs, where clearing always changes the context.
  */
-export type ClearWay = 'idle' | 'budget' | 'cached' | 'native'
+export type ClearMode = 'idle' | 'budget' | 'cached' | 'native'
 
 export interface MicrocompactMetadata {
   readonly trigger: string
   /** `size`: images were removed to keep the request within its size limit. */
-  readonly way?: ClearWay | 'size'
+  readonly way?: ClearMode | 'size'
   /** `cached`: the record after which the deletions are sent, in the same place in every later request. */
   readonly anchorUuid?: string
   readonly preTokens: number
@@ -317,7 +317,7 @@ export interface ClearedInput {
 // Calls outside the conversation and cache losses. With these the cost of a session follows from its log alone.
 
 /** `model_call`: a call whose response is not part of the conversation: a fork, a summary, an empty reply. */
-interface LoggedCall {
+interface LoggedModelCall {
   /** Id of the response. */
   readonly id: string
   /** What made the call: `compact`, `session_memory` … */
@@ -345,26 +345,32 @@ export interface CacheLoss {
 // anything but tool results: text, an image, a reminder beside a result.
 
 /** True for any block but a tool result. `cache_edits` do not count: they are instructions to the cache. */
-export function goesBeyondResults(block: Block): boolean {
+export function isNewTurnContent(block: Block): boolean {
   return block.type !== 'tool_result' && !isCacheEdits(block)
 }
 
 /** True if this message ends the turn before it. */
-export function endsTurn({ role, content }: { readonly role: string; readonly content: Content }): boolean {
-  return role === 'user' && content !== '' && blocksOf(content).some(goesBeyondResults)
+export function endsTurn({
+  role,
+  content,
+}: {
+  readonly role: string
+  readonly content: MessageContent
+}): boolean {
+  return role === 'user' && content !== '' && toBlocks(content).some(isNewTurnContent)
 }
 
 /** Commands, their output and interruption notices: user content written by a program. */
-const NOT_TYPED = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
+const PROGRAM_TEXT = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
 
 /**
  * The text that the user typed in a record, or null. A record with a tool result may have one too: what the user
  * typed when rejecting the call.
  */
-export function typedText(record: SessionRecord): string | null {
-  if (!isKnown(record) || record.type !== 'user' || record.message.role !== 'user') return null
+export function readTypedText(record: SessionRecord): string | null {
+  if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return null
   if (record.isMeta === true || record.isCompactSummary === true) return null
-  const typed = blocksOf(record.message.content).flatMap((block) => (isText(block) ? [block.text] : []))
-  const texts = typed.filter((text) => text.trim() !== '' && !NOT_TYPED.test(text))
+  const typed = toBlocks(record.message.content).flatMap((block) => (isText(block) ? [block.text] : []))
+  const texts = typed.filter((text) => text.trim() !== '' && !PROGRAM_TEXT.test(text))
   return texts.length === 0 ? null : texts.join('\n')
 }

@@ -5,10 +5,10 @@
  */
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
-import { List, Trie } from './persistent-collections.ts'
+import { AppendList, PersistentMap } from './persistent-collections.ts'
 import {
   isCompactBoundary,
-  isKnown,
+  isKnownRecord,
   isPrompt,
   type KnownRecord,
   type SessionRecord,
@@ -16,57 +16,57 @@ import {
 } from './record.ts'
 
 /** The parent of a record that is not part of the conversation: a subagent's line, one without uuid, a copy. */
-const OUTSIDE = -2
+const NOT_IN_CONVERSATION = -2
 /** The parent of a record that follows nothing. */
-export const ROOT = -1
+export const NO_PARENT = -1
 
-export interface Session {
-  readonly records: List<SessionRecord>
+export interface SessionLog {
+  readonly records: AppendList<SessionRecord>
   /** For each record the index of its parent, or ROOT, or OUTSIDE. */
-  readonly parents: List<number>
+  readonly parents: AppendList<number>
   /**
    * For each record the index of the prompt whose turn it belongs to, or ROOT before the first prompt: the turn that
    * was open when the record was appended, even if its parent is further up.
    */
-  readonly owners: List<number>
-  readonly uuids: Trie<number>
+  readonly turnPrompts: AppendList<number>
+  readonly indexByUuid: PersistentMap<number>
   /** `message.id` → index of the first record of that response. */
-  readonly responses: Trie<number>
+  readonly responseStarts: PersistentMap<number>
   /** Tool call id → index of the record with the call. */
-  readonly calls: Trie<number>
+  readonly callRecords: PersistentMap<number>
   /** Indexes of the records on the active branch (the newest prompt's), ascending. */
-  readonly branch: List<number>
+  readonly branch: AppendList<number>
   /** Index of the newest prompt, or ROOT. */
-  readonly prompt: number
+  readonly newestPrompt: number
   /** Index of the newest record of the conversation, or ROOT. */
-  readonly tip: number
+  readonly newestRecord: number
   /** uuids of pinned records; the newest `pin` record for each decides, on any branch. */
   readonly pins: readonly string[]
   /** Parents named before they were appended, and the first record that named them: used to detect cycles. */
-  readonly awaited: Trie<number>
-  readonly damage: List<Damage>
+  readonly awaitedParents: PersistentMap<number>
+  readonly damage: AppendList<Damage>
 }
 
-export function emptySession(): Session {
+export function emptySessionLog(): SessionLog {
   return {
-    records: List.of(),
-    parents: List.of(),
-    owners: List.of(),
-    uuids: Trie.empty(),
-    responses: Trie.empty(),
-    calls: Trie.empty(),
-    branch: List.of(),
-    prompt: ROOT,
-    tip: ROOT,
+    records: AppendList.of(),
+    parents: AppendList.of(),
+    turnPrompts: AppendList.of(),
+    indexByUuid: PersistentMap.empty(),
+    responseStarts: PersistentMap.empty(),
+    callRecords: PersistentMap.empty(),
+    branch: AppendList.of(),
+    newestPrompt: NO_PARENT,
+    newestRecord: NO_PARENT,
     pins: [],
-    awaited: Trie.empty(),
-    damage: List.of(),
+    awaitedParents: PersistentMap.empty(),
+    damage: AppendList.of(),
   }
 }
 
-export function sessionOf(records: Iterable<SessionRecord>): Session {
-  let session = emptySession()
-  for (const record of records) session = reduce(session, record)
+export function buildSessionLog(records: Iterable<SessionRecord>): SessionLog {
+  let session = emptySessionLog()
+  for (const record of records) session = appendRecord(session, record)
   return session
 }
 
@@ -74,103 +74,117 @@ export function sessionOf(records: Iterable<SessionRecord>): Session {
  * Every record of the active branch, including those that compactions have removed from the context. Stops before
  * the record `before` if that is given and on the branch.
  */
-export function historyOf({ branch, records }: Session, before?: string): readonly KnownRecord[] {
+export function listHistory({ branch, records }: SessionLog, before?: string): readonly KnownRecord[] {
   const history: KnownRecord[] = []
   for (const index of branch) {
     const record = records.at(index)
-    if (record === undefined || !isKnown(record)) continue
+    if (record === undefined || !isKnownRecord(record)) continue
     if (record.uuid === before) break
     history.push(record)
   }
   return history
 }
 
-export function recordAt({ records }: Session, index: number): SessionRecord {
+export function recordAt({ records }: SessionLog, index: number): SessionRecord {
   const record = records.at(index)
   if (record === undefined) throw new RangeError(`no record at ${index} of ${records.length}`)
   return record
 }
 
 /** Index of the record with this uuid. */
-export function placeOf(session: Session, uuid: string): number | undefined {
-  return session.uuids.get(uuid)
+export function findRecordIndex(session: SessionLog, uuid: string): number | undefined {
+  return session.indexByUuid.get(uuid)
 }
 
 /** The session with one more record. `line`: its line in the file, for damage reports. */
-export function reduce(session: Session, record: SessionRecord, line?: number): Session {
+export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
   const at = line ?? session.records.length + 1
-  if (!isOfConversation(record)) return placed(session, record, OUTSIDE)
+  if (!isConversationRecord(record)) return storeRecord(session, record, NOT_IN_CONVERSATION)
   const { uuid } = record
-  const twin = placeOf(session, uuid)
-  if (twin === undefined) return joined(session, record, at)
+  const twin = findRecordIndex(session, uuid)
+  if (twin === undefined) return linkRecord(session, record, at)
   const why = `the uuid ${uuid} was there before`
   const damaged = withDamage(session, [{ kind: 'duplicate-uuid', line: at, uuid, why }])
   // A copy of the earlier record is left out; a record with other content keeps its place.
-  return contentKey(recordAt(session, twin)) === contentKey(record)
-    ? placed(damaged, record, OUTSIDE)
-    : joined(damaged, record, at)
+  return toContentKey(recordAt(session, twin)) === toContentKey(record)
+    ? storeRecord(damaged, record, NOT_IN_CONVERSATION)
+    : linkRecord(damaged, record, at)
 }
 
 type ConversationRecord = SessionRecord & { readonly uuid: string }
 
 /** False for a subagent's line and for one without uuid. */
-function isOfConversation(record: SessionRecord): record is ConversationRecord {
+function isConversationRecord(record: SessionRecord): record is ConversationRecord {
   return typeof record.uuid === 'string' && record.isSidechain !== true
 }
 
-function contentKey(record: SessionRecord): string {
+function toContentKey(record: SessionRecord): string {
   const { type, message, attachment, subtype, content } = record as SessionRecord & {
     readonly [field: string]: unknown
   }
   return JSON.stringify([type, message, attachment, subtype, content])
 }
 
-function joined(session: Session, record: ConversationRecord, line: number): Session {
+function linkRecord(session: SessionLog, record: ConversationRecord, line: number): SessionLog {
   const index = session.records.length
   const found = findParent(session, record, line)
-  const tree = indexed(placed(withDamage(session, found.damage), record, found.parent), record, index)
-  const next: Session = {
+  const tree = indexRecord(
+    storeRecord(withDamage(session, found.damage), record, found.parent),
+    record,
+    index,
+  )
+  const next: SessionLog = {
     ...tree,
-    tip: index,
-    prompt: isPrompt(record) ? index : session.prompt,
-    pins: pinsAfter(session.pins, record),
-    awaited: found.awaits === null ? session.awaited : session.awaited.add(found.awaits, index),
+    newestRecord: index,
+    newestPrompt: isPrompt(record) ? index : session.newestPrompt,
+    pins: applyPin(session.pins, record),
+    awaitedParents:
+      found.awaitedUuid === null
+        ? session.awaitedParents
+        : session.awaitedParents.setIfAbsent(found.awaitedUuid, index),
   }
-  return { ...next, branch: extendBranch(next, index, session.prompt) }
+  return { ...next, branch: extendBranch(next, index, session.newestPrompt) }
 }
 
-function placed(session: Session, record: SessionRecord, parent: number): Session {
-  const isPromptHere = parent !== OUTSIDE && isPrompt(record)
+function storeRecord(session: SessionLog, record: SessionRecord, parent: number): SessionLog {
+  const isPromptHere = parent !== NOT_IN_CONVERSATION && isPrompt(record)
   return {
     ...session,
     records: session.records.push(record),
     parents: session.parents.push(parent),
-    owners: session.owners.push(isPromptHere ? session.records.length : turnOf(session, parent)),
+    turnPrompts: session.turnPrompts.push(isPromptHere ? session.records.length : findTurn(session, parent)),
   }
 }
 
 /** A record that follows the active branch belongs to the open turn, others to their parent's turn. */
-function turnOf(session: Session, parent: number): number {
-  return parent === ROOT || onBranch(session.branch, parent) ? session.prompt : ownerOf(session, parent)
+function findTurn(session: SessionLog, parent: number): number {
+  return parent === NO_PARENT || isOnBranch(session.branch, parent)
+    ? session.newestPrompt
+    : readTurnPrompt(session, parent)
 }
 
-function indexed(session: Session, record: ConversationRecord, index: number): Session {
-  const uuids = session.uuids.add(record.uuid, index)
-  if (!isKnown(record) || record.type !== 'assistant') return { ...session, uuids }
+function indexRecord(session: SessionLog, record: ConversationRecord, index: number): SessionLog {
+  const uuids = session.indexByUuid.setIfAbsent(record.uuid, index)
+  if (!isKnownRecord(record) || record.type !== 'assistant') return { ...session, indexByUuid: uuids }
   const { id, content } = record.message
-  let { calls } = session
+  let { callRecords: calls } = session
   if (typeof content !== 'string')
-    for (const block of content) if (isToolUse(block)) calls = calls.add(block.id, index)
-  return { ...session, uuids, calls, responses: session.responses.add(id, index) }
+    for (const block of content) if (isToolUse(block)) calls = calls.setIfAbsent(block.id, index)
+  return {
+    ...session,
+    indexByUuid: uuids,
+    callRecords: calls,
+    responseStarts: session.responseStarts.setIfAbsent(id, index),
+  }
 }
 
-function withDamage(session: Session, items: readonly Damage[]): Session {
+function withDamage(session: SessionLog, items: readonly Damage[]): SessionLog {
   let { damage } = session
   for (const item of items) damage = damage.push(item)
   return { ...session, damage }
 }
 
-function pinsAfter(pins: readonly string[], record: SessionRecord): readonly string[] {
+function applyPin(pins: readonly string[], record: SessionRecord): readonly string[] {
   const { subtype, pin } = record as SystemRecord
   if (record.type !== 'system' || subtype !== 'pin' || pin === undefined) return pins
   const others = pins.filter((uuid) => uuid !== pin.target)
@@ -182,25 +196,26 @@ function pinsAfter(pins: readonly string[], record: SessionRecord): readonly str
 interface FoundParent {
   readonly parent: number
   /** A parent that was named and has not been appended yet. */
-  readonly awaits: string | null
+  readonly awaitedUuid: string | null
   readonly damage: readonly Damage[]
 }
 
-function findParent(session: Session, record: ConversationRecord, line: number): FoundParent {
+function findParent(session: SessionLog, record: ConversationRecord, line: number): FoundParent {
   const { uuid, parentUuid } = record
   const isBoundary = isCompactBoundary(record)
   const named = parentUuid ?? (isBoundary ? record.logicalParentUuid : null) ?? null
-  const found = named === null ? undefined : placeOf(session, named)
-  if (found !== undefined) return { parent: found, awaits: null, damage: cycle(session, uuid, found, line) }
-  const { tip } = session
+  const found = named === null ? undefined : findRecordIndex(session, named)
+  if (found !== undefined)
+    return { parent: found, awaitedUuid: null, damage: detectCycle(session, uuid, found, line) }
+  const { newestRecord: tip } = session
   // A boundary may name a record that was not copied into this file: it then follows the line before, undamaged.
-  if (isBoundary) return { parent: tip, awaits: null, damage: [] }
+  if (isBoundary) return { parent: tip, awaitedUuid: null, damage: [] }
   // Null means that the record follows nothing. A missing field does not: the record then follows the line before.
-  if (parentUuid === null) return { parent: ROOT, awaits: null, damage: [] }
+  if (parentUuid === null) return { parent: NO_PARENT, awaitedUuid: null, damage: [] }
   if (named === null) {
     const why = `the record ${uuid} does not say what it follows`
-    const damage: readonly Damage[] = tip === ROOT ? [] : [{ kind: 'missing-parent', line, uuid, why }]
-    return { parent: tip, awaits: null, damage }
+    const damage: readonly Damage[] = tip === NO_PARENT ? [] : [{ kind: 'missing-parent', line, uuid, why }]
+    return { parent: tip, awaitedUuid: null, damage }
   }
   const damage: Damage =
     uuid === named
@@ -211,25 +226,25 @@ function findParent(session: Session, record: ConversationRecord, line: number):
           uuid,
           why: `the parent ${named} of ${uuid} is not in the log before it`,
         }
-  return { parent: tip, awaits: named, damage: [damage] }
+  return { parent: tip, awaitedUuid: named, damage: [damage] }
 }
 
-function cycle(session: Session, uuid: string, parent: number, line: number): readonly Damage[] {
-  const waiting = session.awaited.get(uuid)
+function detectCycle(session: SessionLog, uuid: string, parent: number, line: number): readonly Damage[] {
+  const waiting = session.awaitedParents.get(uuid)
   if (waiting === undefined) return []
-  for (let at = parent; at >= 0; at = parentOf(session, at)) {
+  for (let at = parent; at >= 0; at = readParent(session, at)) {
     if (at === waiting)
       return [{ kind: 'cyclic-parent', line, uuid, why: `${uuid} is among its own forebears` }]
   }
   return []
 }
 
-function parentOf(session: Session, index: number): number {
-  return session.parents.at(index) ?? ROOT
+function readParent(session: SessionLog, index: number): number {
+  return session.parents.at(index) ?? NO_PARENT
 }
 
-function ownerOf(session: Session, index: number): number {
-  return index < 0 ? ROOT : (session.owners.at(index) ?? ROOT)
+function readTurnPrompt(session: SessionLog, index: number): number {
+  return index < 0 ? NO_PARENT : (session.turnPrompts.at(index) ?? NO_PARENT)
 }
 
 // The active branch: that of the newest prompt.
@@ -239,58 +254,59 @@ function ownerOf(session: Session, index: number): number {
 // compaction or rewrite.
 
 /** The branch of a session whose newest record is at `index` and whose `branch` is still without that record. */
-function extendBranch(session: Session, index: number, lastPrompt: number): List<number> {
+function extendBranch(session: SessionLog, index: number, lastPrompt: number): AppendList<number> {
   const { branch } = session
-  if (session.prompt !== index) return joins(session, index, branch) ? branch.push(index) : branch
-  return goesOn(session, lastPrompt) ? branch.push(index) : branchOf(session)
+  if (session.newestPrompt !== index) return joinsBranch(session, index, branch) ? branch.push(index) : branch
+  return continuesBranch(session, lastPrompt) ? branch.push(index) : computeBranch(session)
 }
 
 /** The active branch, computed from scratch. */
-export function branchOf(session: Session): List<number> {
-  const prompts = promptChain(session)
-  const abandoned = new Set([...prompts].flatMap((prompt) => abandonedBy(session, prompt)))
-  let branch = List.of<number>()
+export function computeBranch(session: SessionLog): AppendList<number> {
+  const prompts = collectPromptChain(session)
+  const abandoned = new Set([...prompts].flatMap((prompt) => findAbandonedRecords(session, prompt)))
+  let branch = AppendList.of<number>()
   for (let index = 0; index < session.records.length; index += 1) {
-    if (parentOf(session, index) === OUTSIDE || abandoned.has(index)) continue
-    const isOn = isPrompt(recordAt(session, index)) ? prompts.has(index) : joins(session, index, branch)
+    if (readParent(session, index) === NOT_IN_CONVERSATION || abandoned.has(index)) continue
+    const isOn = isPrompt(recordAt(session, index)) ? prompts.has(index) : joinsBranch(session, index, branch)
     if (isOn) branch = branch.push(index)
   }
   return branch
 }
 
 /** The newest prompt and those it follows from. */
-function promptChain(session: Session): Set<number> {
+function collectPromptChain(session: SessionLog): Set<number> {
   const chain = new Set<number>()
-  for (let at = session.prompt; at !== ROOT; at = ownerOf(session, parentOf(session, at))) chain.add(at)
+  for (let at = session.newestPrompt; at !== NO_PARENT; at = readTurnPrompt(session, readParent(session, at)))
+    chain.add(at)
   return chain
 }
 
 /** The newest prompt continues the branch: it abandons nothing and returns to nothing abandoned. */
-function goesOn(session: Session, lastPrompt: number): boolean {
-  const parent = parentOf(session, session.prompt)
-  if (parent === ROOT) return session.branch.length === 0
-  if (ownerOf(session, parent) !== lastPrompt || !onBranch(session.branch, parent)) return false
-  return abandonedBy(session, session.prompt).length === 0
+function continuesBranch(session: SessionLog, lastPrompt: number): boolean {
+  const parent = readParent(session, session.newestPrompt)
+  if (parent === NO_PARENT) return session.branch.length === 0
+  if (readTurnPrompt(session, parent) !== lastPrompt || !isOnBranch(session.branch, parent)) return false
+  return findAbandonedRecords(session, session.newestPrompt).length === 0
 }
 
 /** A record other than a prompt is on the branch if its turn and parent are, or its response or tool call is. */
-function joins(session: Session, index: number, branch: List<number>): boolean {
-  const [parent, owner] = [parentOf(session, index), ownerOf(session, index)]
-  const follows = parent === ROOT || onBranch(branch, parent)
-  if (follows && (owner === ROOT || onBranch(branch, owner))) return true
-  return kinOf(session, index).some((kin) => onBranch(branch, kin))
+function joinsBranch(session: SessionLog, index: number, branch: AppendList<number>): boolean {
+  const [parent, owner] = [readParent(session, index), readTurnPrompt(session, index)]
+  const follows = parent === NO_PARENT || isOnBranch(branch, parent)
+  if (follows && (owner === NO_PARENT || isOnBranch(branch, owner))) return true
+  return findRelatedRecords(session, index).some((kin) => isOnBranch(branch, kin))
 }
 
 /** Earlier records this one belongs to: the first record of its response, or those with the calls it answers. */
-function kinOf(session: Session, index: number): readonly number[] {
+function findRelatedRecords(session: SessionLog, index: number): readonly number[] {
   const record = recordAt(session, index)
-  if (!isKnown(record) || (record.type !== 'assistant' && record.type !== 'user')) return []
+  if (!isKnownRecord(record) || (record.type !== 'assistant' && record.type !== 'user')) return []
   const { content } = record.message
   const results = typeof content === 'string' ? [] : content.filter(isToolResult)
   const kin =
     record.type === 'assistant'
-      ? [session.responses.get(record.message.id)]
-      : results.map((block) => session.calls.get(block.tool_use_id))
+      ? [session.responseStarts.get(record.message.id)]
+      : results.map((block) => session.callRecords.get(block.tool_use_id))
   return kin.filter((place) => place !== undefined && place < index) as readonly number[]
 }
 
@@ -299,35 +315,35 @@ function kinOf(session: Session, index: number): readonly number[] {
  * the parent, with the records that lead to it and follow from it. Records that belong to what stands before the
  * parent are not abandoned.
  */
-function abandonedBy(session: Session, prompt: number): readonly number[] {
-  const fork = parentOf(session, prompt)
+function findAbandonedRecords(session: SessionLog, prompt: number): readonly number[] {
+  const fork = readParent(session, prompt)
   const below = new Set<number>([fork])
   const abandoned = new Set<number>()
   for (let index = fork + 1; index < prompt; index += 1) {
-    const parent = parentOf(session, index)
+    const parent = readParent(session, index)
     if (!below.has(parent)) continue
     below.add(index)
     if (belongsBefore(session, index, fork)) continue
-    if (abandoned.has(parent) || leadsAway(recordAt(session, index))) abandoned.add(index)
+    if (abandoned.has(parent) || startsOtherBranch(recordAt(session, index))) abandoned.add(index)
   }
   for (const index of [...abandoned]) {
-    let up = parentOf(session, index)
-    for (; up > fork && !belongsBefore(session, up, fork); up = parentOf(session, up)) abandoned.add(up)
+    let up = readParent(session, index)
+    for (; up > fork && !belongsBefore(session, up, fork); up = readParent(session, up)) abandoned.add(up)
   }
   return [...abandoned]
 }
 
 /** A record of a response that had begun by `fork`, or a result for one of its calls. */
-function belongsBefore(session: Session, index: number, fork: number): boolean {
-  return kinOf(session, index).some((kin) => {
+function belongsBefore(session: SessionLog, index: number, fork: number): boolean {
+  return findRelatedRecords(session, index).some((kin) => {
     const record = recordAt(session, kin)
-    const isResponse = isKnown(record) && record.type === 'assistant'
-    return ((isResponse ? session.responses.get(record.message.id) : undefined) ?? kin) <= fork
+    const isResponse = isKnownRecord(record) && record.type === 'assistant'
+    return ((isResponse ? session.responseStarts.get(record.message.id) : undefined) ?? kin) <= fork
   })
 }
 
 /** Our own rewrites count if we wrote them (`seq`): we link every record to the one before. Other programs do not. */
-function leadsAway(record: SessionRecord): boolean {
+function startsOtherBranch(record: SessionRecord): boolean {
   if (record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record)) return true
   const { type, seq, subtype = '' } = record as SystemRecord
   return type === 'system' && seq !== undefined && OWN_REWRITES.has(subtype)
@@ -336,12 +352,12 @@ function leadsAway(record: SessionRecord): boolean {
 const OWN_REWRITES = new Set(['microcompact_boundary', 'compact_undone', 'clear_undone', 'epoch', 'delta'])
 
 /** Binary search: the branch is ascending. */
-function onBranch(branch: List<number>, index: number): boolean {
+function isOnBranch(branch: AppendList<number>, index: number): boolean {
   let low = 0
   let high = branch.length - 1
   while (low <= high) {
     const middle = (low + high) >> 1
-    const found = branch.at(middle) ?? ROOT
+    const found = branch.at(middle) ?? NO_PARENT
     if (found === index) return true
     if (found < index) low = middle + 1
     else high = middle - 1

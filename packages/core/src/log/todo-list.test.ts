@@ -2,11 +2,11 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCarryContext } from '../../test/carry/carried-session.ts'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { todosCarrier } from '../sources/builtin-sources.ts'
-import { carry } from '../sources/collect.ts'
-import { factsOf } from '../summary/session-facts.ts'
-import { isInProgress, isOpen, readTodos, type TodoItem } from './todo-list.ts'
-import { toolRunsOf } from './tool-calls.ts'
+import { todosSource } from '../sources/builtin-sources.ts'
+import { collectSources } from '../sources/collect.ts'
+import { extractFacts } from '../summary/session-facts.ts'
+import { isOpenTodo, isTodoInProgress, readTodoList, type TodoItem } from './todo-list.ts'
+import { listToolRuns } from './tool-calls.ts'
 
 type Call = readonly [tool: string, input: object, result?: string]
 
@@ -82,8 +82,8 @@ describe('the summary and the todos source read the same list', () => {
     ['nothing', [['Bash', { command: 'ls' }]], []],
   ])('%s', async (_, calls, expected) => {
     const work = session(calls)
-    expect(factsOf(work.history).todos).toEqual(expected)
-    const { carried } = await carry([todosCarrier()], createCarryContext(work.builder))
+    expect(extractFacts(work.history).todos).toEqual(expected)
+    const { carried } = await collectSources([todosSource()], createCarryContext(work.builder))
     const lines = expected.map(({ text, status }) => `[${status}] ${text}`).join('\n')
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(lines === '' ? [] : [lines])
   })
@@ -93,7 +93,7 @@ describe('the summary and the todos source read the same list', () => {
     const input = { todos: [{ content: 'new', status: 'pending' }] }
     work.calls('TodoWrite', input, 'no', true)
     work.builder.assistant('m', [{ type: 'tool_use', id: 'open', name: 'TodoWrite', input }])
-    expect(readTodos(toolRunsOf(work.history))).toMatchObject({ items: [todo('old')], isWhole: true })
+    expect(readTodoList(listToolRuns(work.history))).toMatchObject({ items: [todo('old')], isWhole: true })
   })
 
   it('says again what no single kept call shows', async () => {
@@ -101,8 +101,8 @@ describe('the summary and the todos source read the same list', () => {
       ['TaskCreate', { subject: 'a' }, '#1'],
       ['TaskUpdate', { taskId: 1, status: 'doing' }],
     ])
-    const { carried } = await carry(
-      [todosCarrier()],
+    const { carried } = await collectSources(
+      [todosSource()],
       createCarryContext(work.builder, [...work.builder.view.entries]),
     )
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(['[doing] a'])
@@ -118,5 +118,5 @@ it.each([
   ['Done', false, false],
   ['cancelled', false, false],
 ])('an item that is %s: open %s, in progress %s', (status, open, inProgress) => {
-  expect([isOpen(todo('a', status)), isInProgress(todo('a', status))]).toEqual([open, inProgress])
+  expect([isOpenTodo(todo('a', status)), isTodoInProgress(todo('a', status))]).toEqual([open, inProgress])
 })

@@ -16,23 +16,23 @@ interface TodoList {
   readonly items: readonly TodoItem[]
   /** The newest call that changed the list, its index in the history, and whether it wrote the whole list. */
   readonly callId: string
-  readonly place: number
+  readonly callIndex: number
   readonly isWhole: boolean
 }
 
 /** Tools whose input is always a todo list: the default of `rehydrate.todoTools`. */
 export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 
-const LISTS = ['todos', 'plan', 'tasks']
-const TEXTS = ['content', 'subject', 'step', 'title', 'text', 'description']
-const LIST_TOOL = /todo|task|plan/i
+const LIST_FIELDS = ['todos', 'plan', 'tasks']
+const TEXT_FIELDS = ['content', 'subject', 'step', 'title', 'text', 'description']
+const LIST_TOOL_NAME = /todo|task|plan/i
 /** Not MCP tools: an issue tracker behind an MCP server holds other tasks. */
-const TASK_TOOL = /^(?!mcp__).*(?:todo|task)/i
+const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
 
 type Input = Readonly<Record<string, unknown>>
 
 /** Null if no call wrote one. Calls that failed or have no result yet do not count. */
-export function readTodos(
+export function readTodoList(
   runs: readonly ToolRun[],
   todoTools: readonly string[] = TODO_TOOLS,
 ): TodoList | null {
@@ -41,67 +41,67 @@ export function readTodos(
   let newest: Omit<TodoList, 'items'> | null = null
   for (const run of runs) {
     if (!hasSucceeded(run) || !isObject(run.input)) continue
-    const list = listIn(run.name, run.input, todoTools)
-    const task = list === null ? createdTask(run.name, run.input) : null
+    const list = readList(run.name, run.input, todoTools)
+    const task = list === null ? readCreatedTask(run.name, run.input) : null
     if (list !== null) todos = new Map(list.map((item, index) => [`list ${index}`, item]))
     else if (task !== null) {
       made += 1
-      todos.set(createdId(run, made), task)
-    } else if (!applyUpdate(todos, run.name, run.input)) continue
-    newest = { callId: run.id, place: run.place, isWhole: list !== null }
+      todos.set(readCreatedId(run, made), task)
+    } else if (!applyTaskUpdate(todos, run.name, run.input)) continue
+    newest = { callId: run.id, callIndex: run.callIndex, isWhole: list !== null }
   }
   return newest === null ? null : { ...newest, items: [...todos.values()] }
 }
 
-export function isOpen({ status }: TodoItem): boolean {
+export function isOpenTodo({ status }: TodoItem): boolean {
   return !/^(?:completed?|done|cancell?ed|finished)$/i.test(status)
 }
 
-export function isInProgress(item: TodoItem): boolean {
-  return isOpen(item) && /progress|active|doing/i.test(item.status)
+export function isTodoInProgress(item: TodoItem): boolean {
+  return isOpenTodo(item) && /progress|active|doing/i.test(item.status)
 }
 
 /** A list of items with text and status; in one of `todoTools` also plain texts, in any field. */
-function listIn(name: string, input: Input, todoTools: readonly string[]): readonly TodoItem[] | null {
+function readList(name: string, input: Input, todoTools: readonly string[]): readonly TodoItem[] | null {
   const isKnown = todoTools.includes(name)
-  const lists = isKnown ? Object.values(input) : LISTS.map((field) => input[field])
+  const lists = isKnown ? Object.values(input) : LIST_FIELDS.map((field) => input[field])
   const list: unknown = lists.find((value) => Array.isArray(value))
   if (!Array.isArray(list)) return null
-  const items = list.flatMap((value) => itemIn(value, isKnown ? 'pending' : null) ?? [])
-  if (isKnown || (list.length === 0 && LIST_TOOL.test(name))) return items
+  const items = list.flatMap((value) => readItem(value, isKnown ? 'pending' : null) ?? [])
+  if (isKnown || (list.length === 0 && LIST_TOOL_NAME.test(name))) return items
   return list.length > 0 && items.length === list.length ? items : null
 }
 
 /** `status`: the default for items without one; null if a status is required. */
-function itemIn(value: unknown, status: string | null): TodoItem | null {
+function readItem(value: unknown, status: string | null): TodoItem | null {
   if (typeof value === 'string') return status === null ? null : { text: value, status }
   if (!isObject(value)) return null
-  const text = TEXTS.map((name) => value[name]).find((given) => typeof given === 'string')
+  const text = TEXT_FIELDS.map((name) => value[name]).find((given) => typeof given === 'string')
   const given = typeof value.status === 'string' ? value.status : value.done === true ? 'completed' : status
   return typeof text === 'string' && given !== null ? { text, status: given } : null
 }
 
-function idIn({ taskId, task_id, id }: Input): string | number | null {
+function readTaskId({ taskId, task_id, id }: Input): string | number | null {
   const given = taskId ?? task_id ?? id
   return typeof given === 'string' || typeof given === 'number' ? given : null
 }
 
 /** A text without an id creates a task. A tool with a `prompt` starts an agent instead. */
-function createdTask(name: string, input: Input): TodoItem | null {
-  if (!TASK_TOOL.test(name) || input.prompt !== undefined || idIn(input) !== null) return null
+function readCreatedTask(name: string, input: Input): TodoItem | null {
+  if (!TASK_TOOL_NAME.test(name) || input.prompt !== undefined || readTaskId(input) !== null) return null
   const subject = input.subject ?? input.title
-  return itemIn(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
+  return readItem(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
 }
 
 /** The id in the tool's result, otherwise the number of the task. */
-function createdId({ result }: ToolRun, made: number): string {
+function readCreatedId({ result }: ToolRun, made: number): string {
   return `task ${/(?:#|"(?:task_?)?id"\s*:\s*"?)(\w+)/i.exec(result)?.[1] ?? made}`
 }
 
 /** Returns whether the call changed a task. */
-function applyUpdate(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
-  const key = `task ${idIn(input)}`
-  const before = TASK_TOOL.test(name) ? todos.get(key) : undefined
+function applyTaskUpdate(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
+  const key = `task ${readTaskId(input)}`
+  const before = TASK_TOOL_NAME.test(name) ? todos.get(key) : undefined
   if (before === undefined) return false
   if (input.status === 'deleted') return todos.delete(key)
   const subject = input.subject ?? input.title

@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import { createCarryContext, Disk } from '../../test/carry/carried-session.ts'
 import { Situation } from '../../test/clear/situation.ts'
-import type { Entry } from '../context/entry.ts'
-import { carry } from '../sources/collect.ts'
-import { filesCarrier } from '../sources/file-source.ts'
-import { factsOf } from '../summary/session-facts.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { collectSources } from '../sources/collect.ts'
+import { filesSource } from '../sources/file-source.ts'
+import { extractFacts } from '../summary/session-facts.ts'
 import type { Json, JsonObject } from './json.ts'
-import { historyOf } from './session.ts'
+import { listHistory } from './session.ts'
 import {
+  collectStrings,
   describeToolCall,
   type FileTouch,
+  findLargeInputs,
   isUnchangedNotice,
-  largeInputs,
-  plainPath,
-  stringsIn,
+  normalizePath,
   type ToolCallFacts,
 } from './tool-calls.ts'
 
-type Act = FileTouch['act'] | null
+type Act = FileTouch['action'] | null
 
 const PATH = '/p/a.ts'
 const PATCH = `*** Begin Patch\n*** Update File: ${PATH}\n@@\n-old\n+new\n*** End Patch`
@@ -28,8 +28,8 @@ async function answersFor(name: string, input: Json): Promise<readonly unknown[]
   const situation = new Situation()
   // `Situation` takes objects; a tool may be given a plain text too.
   situation.call(name, input as JsonObject, 'done')
-  const [file] = factsOf(historyOf(situation.builder.session)).files
-  const change = file?.isMade === true ? 'write' : 'edit'
+  const [file] = extractFacts(listHistory(situation.builder.session)).files
+  const change = file?.isCreated === true ? 'write' : 'edit'
   const summary = file?.path !== PATH ? null : file.edits > 0 ? change : 'read'
   const { kind = null, path = null } = situation.register.calls.at(0) ?? {}
   return [summary, path === PATH ? kind : null, await askFileSource(name, input)]
@@ -40,8 +40,11 @@ async function askFileSource(name: string, input: Json): Promise<'read' | 'chang
   const reader = new Disk()
   reader.files.set(PATH, 'now')
   const situation = new Situation()
-  const isCarried = async (kept: readonly Entry[]): Promise<boolean> => {
-    const { carried } = await carry([filesCarrier({ reader })], createCarryContext(situation.builder, kept))
+  const isCarried = async (kept: readonly ContextEntry[]): Promise<boolean> => {
+    const { carried } = await collectSources(
+      [filesSource({ reader })],
+      createCarryContext(situation.builder, kept),
+    )
     return carried.some(({ source }) => source === PATH)
   }
   situation.call(name, input as JsonObject, 'done')
@@ -126,7 +129,7 @@ describe('what a call says of itself', () => {
       { file_path: '/a', offset: 3, limit: null },
       {
         ...{ kind: 'read', path: '/a', range: '[["offset",3]]' },
-        touches: [{ path: '/a', act: 'read', put: null }],
+        touches: [{ path: '/a', action: 'read', newText: null }],
       },
     ],
     [
@@ -139,17 +142,21 @@ describe('what a call says of itself', () => {
         ],
       },
       {
-        ...{ kind: 'edit', path: '/a', touches: [{ path: '/a', act: 'edit', put: 'z' }] },
+        ...{ kind: 'edit', path: '/a', touches: [{ path: '/a', action: 'edit', newText: 'z' }] },
         edits: [
-          { old: 'x', put: 'y', all: true },
-          { old: 'v', put: 'z', all: false },
+          { oldText: 'x', newText: 'y', replaceAll: true },
+          { oldText: 'v', newText: 'z', replaceAll: false },
         ],
       },
     ],
     [
       'Write',
       { file_path: '/a', content: '*** Update File: /b' },
-      { kind: 'write', path: '/a', touches: [{ path: '/a', act: 'write', put: '*** Update File: /b' }] },
+      {
+        kind: 'write',
+        path: '/a',
+        touches: [{ path: '/a', action: 'write', newText: '*** Update File: /b' }],
+      },
     ],
     [
       'apply_patch',
@@ -157,8 +164,8 @@ describe('what a call says of itself', () => {
       {
         kind: 'edit',
         touches: [
-          { path: 'src/a.ts', act: 'edit', put: 'new\nline' },
-          { path: 'src/b.ts', act: 'edit', put: null },
+          { path: 'src/a.ts', action: 'edit', newText: 'new\nline' },
+          { path: 'src/b.ts', action: 'edit', newText: null },
         ],
       },
     ],
@@ -167,7 +174,7 @@ describe('what a call says of itself', () => {
       { command: "apply_patch <<'E'\n*** Add File: src/a.ts\n+new\nE" },
       {
         ...{ kind: 'run', command: "apply_patch <<'E'\n*** Add File: src/a.ts\n+new\nE" },
-        touches: [{ path: 'src/a.ts', act: 'write', put: 'new' }],
+        touches: [{ path: 'src/a.ts', action: 'write', newText: 'new' }],
       },
     ],
     ['nothing', 'plain text', {}],
@@ -179,14 +186,14 @@ describe('what a call says of itself', () => {
 
 it('the texts in a value are decoded, in order, without the names of fields', () => {
   const value = { a: 'one\ntwo', b: [1, 'three', { c: 'four' }], d: null }
-  expect(stringsIn(value)).toEqual(['one\ntwo', 'three', 'four'])
+  expect(collectStrings(value)).toEqual(['one\ntwo', 'three', 'four'])
 })
 
 it('large inputs are texts from the figure on', () => {
   const texts = { content: 'x'.repeat(12), old: 'y'.repeat(8) }
   const input = { file_path: '/a', ...texts, count: 99, list: ['z'.repeat(99)] }
   const call = { type: 'tool_use' as const, id: 'c', name: 'T', input }
-  expect(largeInputs(call, 2, (text) => text.length / 4)).toEqual([
+  expect(findLargeInputs(call, 2, (text) => text.length / 4)).toEqual([
     { field: 'content', tokens: 3 },
     { field: 'old', tokens: 2 },
   ])
@@ -208,5 +215,5 @@ it.each([
   ['a.ts', '/p', '/p/a.ts'],
   ['/p/x/../a.ts', null, '/p/a.ts'],
 ])('the path %j in %j is %j', (path, folder, plain) => {
-  expect(plainPath(path, folder)).toBe(plain)
+  expect(normalizePath(path, folder)).toBe(plain)
 })

@@ -4,7 +4,7 @@
  * shape is ambiguous (`Edit {file_path}`).
  */
 
-import { type Block, blocksOf, isText, isToolResult, isToolUse, type ToolUseBlock } from './block.ts'
+import { type Block, isText, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from './block.ts'
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 
@@ -22,22 +22,22 @@ export interface ToolCallFacts {
   /** Every file the call touches. A patch may name several, also one applied by a shell command. */
   readonly touches: readonly FileTouch[]
   /** The replacements of an edit, in order; empty if the input does not state them. */
-  readonly edits: readonly Replacement[]
+  readonly edits: readonly TextReplacement[]
 }
 
 /** What a call did to one file. A deletion counts as an edit. */
 export interface FileTouch {
   readonly path: string
-  readonly act: 'edit' | 'write' | 'read'
+  readonly action: 'edit' | 'write' | 'read'
   /** The new text; null if the input does not contain it. */
-  readonly put: string | null
+  readonly newText: string | null
 }
 
-export interface Replacement {
-  readonly old: string | null
-  readonly put: string | null
+export interface TextReplacement {
+  readonly oldText: string | null
+  readonly newText: string | null
   /** Replace every occurrence, not only the first. */
-  readonly all: boolean
+  readonly replaceAll: boolean
 }
 
 /** Defaults of `rehydrate.files.readTools`, and of both `writeTools` policy fields. */
@@ -45,24 +45,24 @@ export const READ_TOOLS: readonly string[] = ['Read']
 export const WRITE_TOOLS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
 
 /** Tools known by name; `policy.clear` and `policy.rehydrate.files` both fit. */
-export interface FileTools {
+export interface FileToolNames {
   readonly readTools?: readonly string[]
   readonly writeTools?: readonly string[]
 }
 
-const PATHS = ['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename']
-const OLD_TEXTS = ['old_string', 'old_str', 'oldString', 'oldText']
-const NEW_TEXTS = [
+const PATH_FIELDS = ['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename']
+const OLD_TEXT_FIELDS = ['old_string', 'old_str', 'oldString', 'oldText']
+const NEW_TEXT_FIELDS = [
   ...['new_string', 'new_str', 'newString', 'newText'],
   ...['new_source', 'insert_text', 'replacement'],
 ]
-const CONTENTS = ['content', 'contents', 'file_text', 'text']
-const QUERIES = ['pattern', 'query', 'glob', 'regex']
-const COMMANDS = ['command', 'cmd', 'script']
-const PATCHES = ['input', 'patch', 'patchText']
-const RANGES = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
+const CONTENT_FIELDS = ['content', 'contents', 'file_text', 'text']
+const QUERY_FIELDS = ['pattern', 'query', 'glob', 'regex']
+const COMMAND_FIELDS = ['command', 'cmd', 'script']
+const PATCH_FIELDS = ['input', 'patch', 'patchText']
+const RANGE_FIELDS = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
 /** With one of these fields the path is not on this machine. */
-const REMOTES = ['url', 'repo', 'bucket', 'host']
+const REMOTE_FIELDS = ['url', 'repo', 'bucket', 'host']
 
 /** Anthropic's text editor and memory tools: `command` is a subcommand, not a shell command. */
 const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map([
@@ -76,99 +76,112 @@ const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map(
 ])
 
 /** Tools that list a folder: by its path alone such a call would look like a read. */
-const LISTING = /^(?:ls|list|list_?(?:dir|directory|files))$/i
+const LISTING_TOOL_NAME = /^(?:ls|list|list_?(?:dir|directory|files))$/i
 
-const PATCHED_FILE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
+const PATCH_FILE_LINE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
 
 type Input = Readonly<Record<string, unknown>>
 
 /** `tools`: tools that read or write files whatever their input looks like (`policy.rehydrate.files`, `policy.clear`). */
-export function describeToolCall(name: string, input: unknown, tools: FileTools = {}): ToolCallFacts {
+export function describeToolCall(name: string, input: unknown, tools: FileToolNames = {}): ToolCallFacts {
   const fields: Input = isObject(input) ? input : { input }
-  const path = pathIn(fields)
-  const act = path === null ? null : fileAct(name, fields, tools)
+  const path = findPath(fields)
+  const act = path === null ? null : classifyFileCall(name, fields, tools)
   if (path !== null && act !== null) return describeFileCall(path, act, fields)
-  const command = commandIn(fields)
-  const touches = patchedFiles(command ?? (path === null ? textField(fields, PATCHES) : null) ?? '')
-  if (command !== null) return { ...NOTHING, kind: 'run', command, touches }
-  if (touches.length === 0) return { ...NOTHING, kind: isSearch(name, fields) ? 'search' : 'other' }
-  const kind = touches.every((touch) => touch.act === 'write') ? 'write' : 'edit'
-  return { ...NOTHING, kind, touches, path: touches.length === 1 ? (touches[0]?.path ?? null) : null }
+  const command = findCommand(fields)
+  const touches = listPatchedFiles(
+    command ?? (path === null ? findTextField(fields, PATCH_FIELDS) : null) ?? '',
+  )
+  if (command !== null) return { ...NO_FACTS, kind: 'run', command, touches }
+  if (touches.length === 0) return { ...NO_FACTS, kind: isSearchCall(name, fields) ? 'search' : 'other' }
+  const kind = touches.every((touch) => touch.action === 'write') ? 'write' : 'edit'
+  return { ...NO_FACTS, kind, touches, path: touches.length === 1 ? (touches[0]?.path ?? null) : null }
 }
 
-const NOTHING = { path: null, range: null, command: null, touches: [], edits: [] } as const
+const NO_FACTS = { path: null, range: null, command: null, touches: [], edits: [] } as const
 
-function describeFileCall(path: string, act: FileTouch['act'], input: Input): ToolCallFacts {
-  const edits = act === 'edit' ? replacementsIn(input) : []
-  const puts = { read: null, write: textField(input, CONTENTS), edit: edits.at(-1)?.put ?? null }
-  const range = act === 'read' ? rangeIn(input) : null
-  return { kind: act, path, range, command: null, touches: [{ path, act, put: puts[act] }], edits }
+function describeFileCall(path: string, act: FileTouch['action'], input: Input): ToolCallFacts {
+  const edits = act === 'edit' ? listReplacements(input) : []
+  const puts = {
+    read: null,
+    write: findTextField(input, CONTENT_FIELDS),
+    edit: edits.at(-1)?.newText ?? null,
+  }
+  const range = act === 'read' ? describeRange(input) : null
+  return {
+    kind: act,
+    path,
+    range,
+    command: null,
+    touches: [{ path, action: act, newText: puts[act] }],
+    edits,
+  }
 }
 
 /** What a call with a path does to that file; null if it runs a command or searches. */
-function fileAct(name: string, input: Input, tools: FileTools): FileTouch['act'] | null {
+function classifyFileCall(name: string, input: Input, tools: FileToolNames): FileTouch['action'] | null {
   const editor = typeof input.command === 'string' ? EDITOR_COMMANDS.get(input.command) : undefined
   if (editor !== undefined) return editor
-  if (commandIn(input) !== null) return null
+  if (findCommand(input) !== null) return null
   const { readTools = READ_TOOLS, writeTools = WRITE_TOOLS } = tools
   if (readTools.includes(name)) return 'read'
-  const isWrite = textField(input, CONTENTS) !== null
+  const isWrite = findTextField(input, CONTENT_FIELDS) !== null
   if (writeTools.includes(name)) return isWrite ? 'write' : 'edit'
-  if (REMOTES.some((field) => input[field] !== undefined)) return null
-  if (replacementsIn(input).length > 0) return 'edit'
+  if (REMOTE_FIELDS.some((field) => input[field] !== undefined)) return null
+  if (listReplacements(input).length > 0) return 'edit'
   if (isWrite) return 'write'
-  return isSearch(name, input) ? null : 'read'
+  return isSearchCall(name, input) ? null : 'read'
 }
 
-function isSearch(name: string, input: Input): boolean {
-  return LISTING.test(name) || textField(input, QUERIES) !== null
+function isSearchCall(name: string, input: Input): boolean {
+  return LISTING_TOOL_NAME.test(name) || findTextField(input, QUERY_FIELDS) !== null
 }
 
-function pathIn(input: Input): string | null {
-  const path = textField(input, input.command === 'rename' ? ['old_path'] : PATHS)
+function findPath(input: Input): string | null {
+  const path = findTextField(input, input.command === 'rename' ? ['old_path'] : PATH_FIELDS)
   return path === null || path.trim() === '' ? null : path
 }
 
 /** A string or an array of arguments; OpenAI's local shell puts it under `action`. */
-function commandIn(input: Input): string | null {
-  for (const name of COMMANDS) {
+function findCommand(input: Input): string | null {
+  for (const name of COMMAND_FIELDS) {
     const value = input[name]
     if (typeof value === 'string') return value
     if (Array.isArray(value) && value.every((part) => typeof part === 'string')) return value.join(' ')
   }
-  return isObject(input.action) ? commandIn(input.action) : null
+  return isObject(input.action) ? findCommand(input.action) : null
 }
 
-function rangeIn(input: Input): string | null {
-  const given = RANGES.filter((field) => input[field] !== undefined && input[field] !== null)
+function describeRange(input: Input): string | null {
+  const given = RANGE_FIELDS.filter((field) => input[field] !== undefined && input[field] !== null)
   return given.length === 0 ? null : JSON.stringify(given.map((field) => [field, input[field]]))
 }
 
-function replacementsIn(input: Input): readonly Replacement[] {
+function listReplacements(input: Input): readonly TextReplacement[] {
   const edits: readonly unknown[] = Array.isArray(input.edits) ? input.edits : [input]
-  return edits.filter(isObject).flatMap((edit): readonly Replacement[] => {
-    const [old, put] = [textField(edit, OLD_TEXTS), textField(edit, NEW_TEXTS)]
+  return edits.filter(isObject).flatMap((edit): readonly TextReplacement[] => {
+    const [old, put] = [findTextField(edit, OLD_TEXT_FIELDS), findTextField(edit, NEW_TEXT_FIELDS)]
     if (old === null && put === null) return []
-    return [{ old, put, all: edit.replace_all === true || edit.replaceAll === true }]
+    return [{ oldText: old, newText: put, replaceAll: edit.replace_all === true || edit.replaceAll === true }]
   })
 }
 
 /** The files of a patch in Codex's `apply_patch` format. */
-function patchedFiles(patch: string): readonly FileTouch[] {
-  const heads = [...patch.matchAll(PATCHED_FILE)]
+function listPatchedFiles(patch: string): readonly FileTouch[] {
+  const heads = [...patch.matchAll(PATCH_FILE_LINE)]
   return heads.map((head, index): FileTouch => {
     const [line, verb, path = ''] = head
     const body = patch.slice(head.index + line.length, heads[index + 1]?.index)
-    return { path: path.trim(), act: verb === 'Add' ? 'write' : 'edit', put: addedLines(body) }
+    return { path: path.trim(), action: verb === 'Add' ? 'write' : 'edit', newText: collectAddedLines(body) }
   })
 }
 
-function addedLines(patch: string): string | null {
+function collectAddedLines(patch: string): string | null {
   const added = patch.split('\n').filter((line) => line.startsWith('+'))
   return added.length === 0 ? null : added.map((line) => line.slice(1)).join('\n')
 }
 
-function textField(input: Input, names: readonly string[]): string | null {
+function findTextField(input: Input, names: readonly string[]): string | null {
   for (const name of names) {
     const value = Object.hasOwn(input, name) ? input[name] : null
     if (typeof value === 'string') return value
@@ -177,7 +190,7 @@ function textField(input: Input, names: readonly string[]): string | null {
 }
 
 /** Every string in a JSON value, without field names. Iterative: a model may nest deeper than the stack allows. */
-export function stringsIn(value: unknown): readonly string[] {
+export function collectStrings(value: unknown): readonly string[] {
   const found: string[] = []
   const left: unknown[] = [value]
   while (left.length > 0) {
@@ -197,68 +210,75 @@ export interface ToolRun extends ToolCallFacts {
   /** Uuid of the record that made the call. */
   readonly uuid: string
   /** Index of that record in the history, and of the record with the result (null while there is none). */
-  readonly place: number
-  readonly answeredAt: number | null
+  readonly callIndex: number
+  readonly resultIndex: number | null
   readonly resultUuid: string | null
   readonly result: string
   readonly failed: boolean
 }
 
 /** Tool calls with their results, in the order of the calls. `history`: records of the branch, from the first on. */
-export function toolRunsOf(history: readonly KnownRecord[], tools: FileTools = {}): readonly ToolRun[] {
+export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNames = {}): readonly ToolRun[] {
   const runs = new Map<string, ToolRun>()
   history.forEach((record, place) => {
     if ((record.type !== 'assistant' && record.type !== 'user') || isSyntheticError(record)) return
     const { uuid } = record
-    for (const block of blocksOf(record.message.content)) {
+    for (const block of toBlocks(record.message.content)) {
       if (record.type === 'assistant' && isToolUse(block) && !runs.has(block.id)) {
         const { id, input } = block
-        const name = toolName(block)
+        const name = readToolName(block)
         const facts = describeToolCall(name, input, tools)
         const call = { id, name, input, uuid, ...facts }
-        runs.set(id, { ...call, place, answeredAt: null, resultUuid: null, result: '', failed: false })
+        runs.set(id, {
+          ...call,
+          callIndex: place,
+          resultIndex: null,
+          resultUuid: null,
+          result: '',
+          failed: false,
+        })
       }
       const run = record.type === 'user' && isToolResult(block) ? runs.get(block.tool_use_id) : undefined
-      if (run === undefined || run.answeredAt !== null) continue
-      const result = resultText(block.content)
-      const failed = block.is_error === true || (run.kind === 'run' && exitedBadly(result))
-      runs.set(run.id, { ...run, answeredAt: place, resultUuid: uuid, result, failed })
+      if (run === undefined || run.resultIndex !== null) continue
+      const result = readResultText(block.content)
+      const failed = block.is_error === true || (run.kind === 'run' && hasFailingExitCode(result))
+      runs.set(run.id, { ...run, resultIndex: place, resultUuid: uuid, result, failed })
     }
   })
   return [...runs.values()]
 }
 
 /** Other programs may log a call without a name. */
-export function toolName({ name }: Block): string {
+export function readToolName({ name }: Block): string {
   return typeof name === 'string' ? name : 'unknown'
 }
 
 /** The call has a result that is not a failure. */
-export function hasSucceeded({ answeredAt, failed }: ToolRun): boolean {
+export function hasSucceeded({ resultIndex: answeredAt, failed }: ToolRun): boolean {
   return answeredAt !== null && !failed
 }
 
-export function resultText(content: unknown): string {
+export function readResultText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content.flatMap((block: Block) => (isText(block) ? [block.text] : [])).join('\n')
 }
 
 /** How file tools report that a file has not changed since it was last read, instead of returning its text. */
-const UNCHANGED = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
+const UNCHANGED_NOTICE = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
 
 export function isUnchangedNotice(result: string): boolean {
-  return UNCHANGED.test(result)
+  return UNCHANGED_NOTICE.test(result)
 }
 
 /** Programs that do not set `is_error` print the exit code above the output. */
-const EXIT = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
+const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
 /** No output after it, as for a search without matches: not a failure. */
-const SILENT = /(?:^|\n)Output:\s*$/
+const NO_OUTPUT = /(?:^|\n)Output:\s*$/
 
-function exitedBadly(result: string): boolean {
-  const code = EXIT.exec(result.slice(0, 400))?.[1]
-  return code !== undefined && Number(code) !== 0 && !SILENT.test(result.slice(-200))
+function hasFailingExitCode(result: string): boolean {
+  const code = EXIT_CODE.exec(result.slice(0, 400))?.[1]
+  return code !== undefined && Number(code) !== 0 && !NO_OUTPUT.test(result.slice(-200))
 }
 
 export interface LargeInput {
@@ -268,7 +288,7 @@ export interface LargeInput {
 }
 
 /** The string fields of an input with at least `least` tokens. */
-export function largeInputs(
+export function findLargeInputs(
   block: ToolUseBlock,
   least: number,
   estimate: (text: string) => number,
@@ -283,7 +303,7 @@ export function largeInputs(
 }
 
 /** One spelling for each path: absolute if `folder` is given, `/` as separator, no `.` or `..`. Does not resolve links. */
-export function plainPath(path: string, folder: string | null = null): string {
+export function normalizePath(path: string, folder: string | null = null): string {
   const given = path.replaceAll('\\', '/')
   const isAbsolute = given.startsWith('/') || /^[A-Za-z]:\//.test(given)
   const whole = isAbsolute || folder === null ? given : `${folder.replaceAll('\\', '/')}/${given}`

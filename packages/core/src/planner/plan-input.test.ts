@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { type CompactionOutlook, optimalTrigger, type TriggerInput, usualOutlook } from './plan-input.ts'
+import { type ExpectedResult, findOptimalTrigger, type TriggerInput, typicalResult } from './plan-input.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
 const QUESTION: Omit<TriggerInput, 'rates'> = {
   context: 158_000,
-  outlook: { after: 54_000, summary: 3_000, carried: 10_000 },
+  expectedResult: { after: 54_000, summary: 3_000, reattached: 10_000 },
   growthPerCall: 1_163,
   write: 'write5m',
   isWarm: true,
@@ -16,26 +16,31 @@ describe('the size from which a compaction pays', () => {
     [0.05, 93_741],
     [0.025, 109_074],
   ])('reads at %f of the input: %i tokens', (read, tokens) => {
-    expect(optimalTrigger({ ...QUESTION, rates: rates(read) })?.tokens).toBe(tokens)
+    expect(findOptimalTrigger({ ...QUESTION, rates: rates(read) })?.tokens).toBe(tokens)
   })
 
   it.each([
     ['on a cached prefix', true, 5.6],
     ['on none', false, 22.8],
   ])('pays back %s in %f calls', (_, isWarm, calls) => {
-    const outlook: CompactionOutlook = { after: 52_000, summary: 3_000, carried: 20_000 }
+    const outlook: ExpectedResult = { after: 52_000, summary: 3_000, reattached: 20_000 }
     // A prefix that is not shared is written, at 1.25, by those who cache it; here it is plain input.
-    const paid = optimalTrigger({ ...QUESTION, outlook, rates: { ...rates(0.1), input: 1.25 }, isWarm })
+    const paid = findOptimalTrigger({
+      ...QUESTION,
+      expectedResult: outlook,
+      rates: { ...rates(0.1), input: 1.25 },
+      isWarm,
+    })
     expect(paid?.breakEvenCalls).toBeCloseTo(calls, 1)
   })
 
   it('cannot be told without prices or growth', () => {
-    expect(optimalTrigger({ ...QUESTION, rates: { ...rates(0.1), cacheRead: null } })).toBeNull()
-    expect(optimalTrigger({ ...QUESTION, rates: rates(0) })).toBeNull()
-    expect(optimalTrigger({ ...QUESTION, rates: rates(0.1), growthPerCall: 0 })).toBeNull()
+    expect(findOptimalTrigger({ ...QUESTION, rates: { ...rates(0.1), cacheRead: null } })).toBeNull()
+    expect(findOptimalTrigger({ ...QUESTION, rates: rates(0) })).toBeNull()
+    expect(findOptimalTrigger({ ...QUESTION, rates: rates(0.1), growthPerCall: 0 })).toBeNull()
   })
 
   it('goes by what compactions usually leave until there has been one', () => {
-    expect(usualOutlook(30_000)).toEqual({ after: 53_000, summary: 3_000, carried: 20_000 })
+    expect(typicalResult(30_000)).toEqual({ after: 53_000, summary: 3_000, carried: 20_000 })
   })
 })

@@ -1,40 +1,40 @@
 /** Everything a plan is made from, as data: session, cache, earlier attempts, and what a compaction is expected to leave. */
 
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
-import { deletedTokens } from '../clearing/cached-clearing.ts'
+import { countDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/select-results.ts'
-import type { Register } from '../clearing/tool-result-index.ts'
-import type { Rates } from '../cost/prices.ts'
+import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
+import type { TokenRates } from '../cost/prices.ts'
 import type { ScaledPolicy } from '../policy/limits.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Profile, ThinkingMode } from '../policy/provider-profile.ts'
+import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import type { Switches } from '../policy/switches.ts'
-import { type Meter, readMeter } from '../tokens/context-meter.ts'
+import { type ContextMeter, readMeter } from '../tokens/context-meter.ts'
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
  * The point of a turn at which the plan is made. `prompt`: a user prompt was just appended. `call`: before another
  * request of the same turn. `turn-end`, `todo-done`: natural breaks, good for a compaction.
  */
-export type Moment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
+export type TurnMoment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
 
 export interface PlanContext {
-  readonly register: Register
-  readonly meter: Meter
+  readonly register: ToolResultIndex
+  readonly meter: ContextMeter
   readonly pins: readonly string[]
   readonly policy: Policy
   /** Thresholds and budgets of `policy` for the model's window. */
   readonly scaled: ScaledPolicy
   readonly switches?: Switches
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   readonly calibration: Calibration
   /** Estimate of system prompt and tools. */
   readonly prefixTokens: number
   /** The query source. */
   readonly source: string
-  readonly moment: Moment
+  readonly moment: TurnMoment
   readonly cache: CacheTemperature
-  readonly rates: Rates | null
+  readonly rates: TokenRates | null
   readonly write: 'write5m' | 'write1h'
   /** Milliseconds since the newest response; null before the first. */
   readonly idleMs: number | null
@@ -45,17 +45,17 @@ export interface PlanContext {
   readonly thinkingMode: ThinkingMode | null
   /** The request names the betas that the provider's context edits need; default true. */
   readonly canEdit?: boolean
-  readonly tracking: Tracking
+  readonly tracking: PlanTracking
   /** Estimated tokens deleted from the provider's cache since the newest response; default: as the index counts them. */
   readonly deletedTokens?: number
   /** Tokens by which the context grows per call; default: as the meter measured it. */
   readonly growthPerCall?: number
   /** What a compaction would leave; default: a typical result. */
-  readonly outlook?: CompactionOutlook
+  readonly expectedResult?: ExpectedResult
 }
 
 /** Earlier attempts and undos, carried through the loop by the engine. */
-interface Tracking {
+interface PlanTracking {
   /** Consecutive failures of automatic compaction. */
   readonly failures: number
   /** Tool calls without a result: nothing is rewritten between a call and its result. */
@@ -68,7 +68,7 @@ interface Tracking {
   readonly justCompacted: boolean
 }
 
-export const NO_TRACKING: Tracking = {
+export const EMPTY_PLAN_TRACKING: PlanTracking = {
   failures: 0,
   openCalls: 0,
   waitsForPrompt: false,
@@ -77,37 +77,37 @@ export const NO_TRACKING: Tracking = {
 }
 
 /** The result of a compaction, as expected before it or as the last one left it. */
-export interface CompactionOutlook {
+export interface ExpectedResult {
   /** Tokens of the first request after it: prefix, summary and re-attached context. */
   readonly after: number
   /** Tokens of the summary. */
   readonly summary: number
   /** Tokens re-attached or kept after the summary. */
-  readonly carried: number
+  readonly reattached: number
 }
 
 /** Averages of real compactions, used until the session has had one. */
-const TYPICAL = { summary: 3_000, carried: 20_000 }
+const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
 
 /** `target`: tokens that a compaction aims at; null if the window is unknown. */
-export function usualOutlook(prefixTokens: number, target: number | null = null): CompactionOutlook {
+export function typicalResult(prefixTokens: number, target: number | null = null): ExpectedResult {
   const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
-  const summary = Math.min(TYPICAL.summary, available)
-  const carried = Math.min(TYPICAL.carried, available - summary)
-  return { after: prefixTokens + summary + carried, summary, carried }
+  const summary = Math.min(TYPICAL_TOKENS.summary, available)
+  const carried = Math.min(TYPICAL_TOKENS.carried, available - summary)
+  return { after: prefixTokens + summary + carried, summary, reattached: carried }
 }
 
 export interface TriggerInput {
   /** Tokens now. */
   readonly context: number
-  readonly outlook: CompactionOutlook
+  readonly expectedResult: ExpectedResult
   readonly growthPerCall: number
-  readonly rates: Rates
+  readonly rates: TokenRates
   readonly write: 'write5m' | 'write1h'
   /** The request for the summary reads a prefix that is still cached. */
   readonly isWarm: boolean
   /** A model writes the summary, which costs a call; default true. */
-  readonly isAsked?: boolean
+  readonly usesModel?: boolean
 }
 
 export interface OptimalTrigger {
@@ -124,15 +124,15 @@ export interface OptimalTrigger {
  * after, d the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price is
  * unknown or nothing grows.
  */
-export function optimalTrigger(input: TriggerInput): OptimalTrigger | null {
-  const { outlook, growthPerCall, rates, context, isWarm, isAsked = true } = input
+export function findOptimalTrigger(input: TriggerInput): OptimalTrigger | null {
+  const { expectedResult: outlook, growthPerCall, rates, context, isWarm, usesModel: isAsked = true } = input
   const { cacheRead: read, output } = rates
   const write = rates[input.write]
   if (read === null || output === null || write === null || rates.input === null) return null
   if (read <= 0 || growthPerCall <= 0) return null
   const promptRate = isAsked ? (isWarm ? read : rates.input) : 0
   const outputCost = isAsked ? output * outlook.summary : 0
-  const written = outputCost + write * (outlook.summary + outlook.carried)
+  const written = outputCost + write * (outlook.summary + outlook.reattached)
   const fixed = Math.max(0, written + read * outlook.after + (promptRate - read) * context)
   const cost = (written + promptRate * context) / 1_000_000
   const savedPerCall = (read * (context - outlook.after)) / 1_000_000
@@ -144,11 +144,11 @@ export function optimalTrigger(input: TriggerInput): OptimalTrigger | null {
 }
 
 interface SizeInput {
-  readonly meter: Meter
-  readonly register: Register
+  readonly meter: ContextMeter
+  readonly register: ToolResultIndex
   readonly calibration: Calibration
   readonly policy: Policy
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   /** Estimate of system prompt and tools; only called if no response has reported usage yet. */
   readonly prefix: () => number
   /** Tokens deleted from the provider's cache; default: as the index counts them. */
@@ -156,13 +156,14 @@ interface SizeInput {
 }
 
 /** How full the context window is: the one figure for plans, status and receipts. */
-export function contextSize(input: SizeInput): ContextTokens {
+export function readContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
   return readMeter(meter, {
     calibration,
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted: input.deleted ?? deletedTokens(register, { sinceResponse: meter.anchor !== null }),
+    deleted:
+      input.deleted ?? countDeletedTokens(register, { sinceResponse: meter.measuredResponse !== null }),
   })
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/limits.ts'
-import { judgeCompaction, plan } from './plan.ts'
-import { type CompactionOutlook, NO_TRACKING, type PlanContext } from './plan-input.ts'
+import { judgeCompaction, makePlan } from './plan.ts'
+import { EMPTY_PLAN_TRACKING, type ExpectedResult, type PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(
@@ -17,7 +17,7 @@ function filled(
 }
 
 const acts = (situation: Situation, overrides: Partial<PlanContext> = {}) =>
-  plan(situation.planContext(overrides)).act
+  makePlan(situation.planContext(overrides)).act
 
 describe('plan', () => {
   it.each([
@@ -44,12 +44,12 @@ describe('plan', () => {
     situation.reads(24, 10_000)
     situation.say()
     const context = situation.planContext({ prefixTokens: 30_000, cache: warm({ expectedCalls: 1_000 }) })
-    const { act, context: tokens } = plan(context)
+    const { act, context: tokens } = makePlan(context)
     expect([tokens.expected > 270_000, tokens.high > 360_000, act]).toEqual([true, true, 'clear'])
   })
 
   it('says what it would do, what it costs and why', () => {
-    const planned = plan(filled(150_000, [10, 10_000]).planContext())
+    const planned = makePlan(filled(150_000, [10, 10_000]).planContext())
     expect(planned.trace).toEqual([
       {
         tier: 'clear',
@@ -90,11 +90,11 @@ describe('plan', () => {
 
   it('carries the figures it was decided by', () => {
     const context = filled(150_000).planContext()
-    expect(plan(context).scaled).toBe(context.scaled)
+    expect(makePlan(context).scaled).toBe(context.scaled)
   })
 
   it.each(['compact', 'session_memory'])('never stops or rewrites %s, which carries it all', (source) => {
-    const planned = plan(filled(178_000, [10, 10_000]).planContext({ source }))
+    const planned = makePlan(filled(178_000, [10, 10_000]).planContext({ source }))
     expect([planned.act, planned.refusal, planned.native, planned.prepare]).toEqual([
       'wait',
       null,
@@ -110,18 +110,18 @@ describe('plan', () => {
     ['nothing has come since the last one', { justCompacted: true }, 'wait'],
     ['an act was undone', { waitsForPrompt: true }, 'wait'],
   ])('over the line, and %s', (_, tracking, act) => {
-    expect(acts(filled(170_000), { tracking: { ...NO_TRACKING, ...tracking } })).toBe(act)
+    expect(acts(filled(170_000), { tracking: { ...EMPTY_PLAN_TRACKING, ...tracking } })).toBe(act)
   })
 
   it('waits after an undo until the person speaks, with clearing too', () => {
-    const tracking = { ...NO_TRACKING, waitsForPrompt: true }
+    const tracking = { ...EMPTY_PLAN_TRACKING, waitsForPrompt: true }
     expect(acts(filled(150_000, [10, 10_000]), { tracking })).toBe('wait')
     expect(acts(filled(150_000, [10, 10_000]), { tracking, moment: 'prompt' })).toBe('clear')
     expect(acts(filled(170_000), { tracking, moment: 'prompt' })).toBe('compact')
   })
 
   it('does again what was undone only where it must be, until something has been answered', () => {
-    const tracking = { ...NO_TRACKING, justUndone: true }
+    const tracking = { ...EMPTY_PLAN_TRACKING, justUndone: true }
     const moment = 'prompt'
     expect(acts(filled(150_000, [10, 10_000]), { tracking, moment })).toBe('wait')
     expect(acts(filled(168_000), { tracking, moment })).toBe('compact')
@@ -131,8 +131,8 @@ describe('plan', () => {
   })
 
   it('rewrites nothing between a call and its answer', () => {
-    const tracking = { ...NO_TRACKING, openCalls: 2 }
-    const planned = plan(filled(150_000, [10, 10_000]).planContext({ tracking }))
+    const tracking = { ...EMPTY_PLAN_TRACKING, openCalls: 2 }
+    const planned = makePlan(filled(150_000, [10, 10_000]).planContext({ tracking }))
     expect([planned.act, planned.trace[0]?.why]).toEqual([
       'wait',
       'tool calls are still without their answers',
@@ -155,8 +155,8 @@ describe('plan', () => {
       '3 compactions in a row have failed; compact by hand, or rewind',
     ],
   ])('refuses a new message at the blocking line where %s', (_, policy, tracking, tokens, cause) => {
-    const told = { tracking: { ...NO_TRACKING, ...tracking } }
-    const refusal = (at: number) => plan(filled(at, [0, 0], policy).planContext(told)).refusal
+    const told = { tracking: { ...EMPTY_PLAN_TRACKING, ...tracking } }
+    const refusal = (at: number) => makePlan(filled(at, [0, 0], policy).planContext(told)).refusal
     expect(refusal(tokens - 1)).toBeNull()
     expect(refusal(tokens)).toBe(
       `177,000 of 180,000 tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`,
@@ -166,14 +166,14 @@ describe('plan', () => {
   it('does nothing by itself where the window is not known, and says so', () => {
     const situation = filled(900_000)
     const scaled = scalePolicy(situation.policy, { window: null, maxOutput: null })
-    const planned = plan(situation.planContext({ scaled }))
+    const planned = makePlan(situation.planContext({ scaled }))
     expect([planned.act, planned.ladder, planned.refusal]).toEqual(['wait', null, null])
     expect(planned.trace[1]?.why).toMatch(/window of this model is not known/)
   })
 
   it('counts what was deleted from the provider’s cache as gone', () => {
     const context = filled(150_000).planContext({ deletedTokens: 20_000 })
-    expect(plan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
+    expect(makePlan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
   })
 })
 
@@ -195,7 +195,7 @@ describe('the soft trigger', () => {
     ['turn-end', 'compact'],
     ['todo-done', 'compact'],
   ] as const)('at %s: %s', (moment, act) => {
-    const planned = plan(growing().planContext({ cache, moment }))
+    const planned = makePlan(growing().planContext({ cache, moment }))
     expect([planned.act, planned.compact]).toEqual([
       act,
       act === 'compact' ? { cause: 'threshold', hard: false } : undefined,
@@ -206,21 +206,21 @@ describe('the soft trigger', () => {
     const moment = 'turn-end'
     expect(acts(growing({ compact: { priceDecides: false } }), { cache, moment })).toBe('wait')
     expect(acts(growing(), { cache: warm({ expectedCalls: 5 }), moment })).toBe('wait')
-    const outlook: CompactionOutlook = { after: 90_000, summary: 3_000, carried: 20_000 }
-    expect(acts(growing(), { cache, moment, outlook })).toBe('wait')
+    const outlook: ExpectedResult = { after: 90_000, summary: 3_000, reattached: 20_000 }
+    expect(acts(growing(), { cache, moment, expectedResult: outlook })).toBe('wait')
     expect(acts(growing(), { cache, moment, rates: null })).toBe('wait')
   })
 
   it('goes by the size as expected, not by the one that is only possible', () => {
     const context = growing().planContext({ cache, moment: 'turn-end' })
-    const pays = judgeCompaction(context, plan(context).context).optimal?.tokens ?? 0
+    const pays = judgeCompaction(context, makePlan(context).context).optimalTrigger?.tokens ?? 0
     const judged = (expected: number) =>
       judgeCompaction(context, { expected, high: expected + 50_000, source: 'both' }).act
     expect([judged(pays - 10_000), judged(pays + 10_000)]).toEqual(['none', 'soft'])
   })
 
   it('the hard one does not wait for the end of a turn', () => {
-    const planned = plan(filled(170_000).planContext({ moment: 'call' }))
+    const planned = makePlan(filled(170_000).planContext({ moment: 'call' }))
     expect(planned.compact).toEqual({ cause: 'threshold', hard: true })
   })
 })

@@ -3,39 +3,39 @@
  * where clearing is not enough, or where it saves money. Only decides; the engine carries the plan out.
  */
 
-import { counted } from '../clearing/clear-plan.ts'
-import { type Clearing, proposeClearing } from '../clearing/propose-clearing.ts'
-import type { NativeEdits } from '../clearing/provider-clearing.ts'
+import { formatCount } from '../clearing/clear-plan.ts'
+import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
+import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
-import type { ClearWay, CompactCause } from '../log/record.ts'
-import { type LadderState, type ScaledPolicy, standOn } from '../policy/limits.ts'
-import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { growthPerCall } from '../tokens/context-meter.ts'
+import type { ClearMode, CompactCause } from '../log/record.ts'
+import { type ScaledPolicy, type ThresholdState, thresholdState } from '../policy/limits.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
-import { scaleOf } from '../tokens/usage.ts'
+import { readScale } from '../tokens/usage.ts'
 import {
-  contextSize,
+  findOptimalTrigger,
   type OptimalTrigger,
-  optimalTrigger,
   type PlanContext,
-  usualOutlook,
+  readContextSize,
+  typicalResult,
 } from './plan-input.ts'
 
-export interface Plan {
+export interface ContextPlan {
   readonly act: 'wait' | 'clear' | 'compact'
   readonly clear?: ClearProposal
   readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
   /** A summary may be prepared in the background from here on. */
   readonly prepare: boolean
   /** How tool results are cleared under the present policy and provider; null if clearing is off. */
-  readonly way: ClearWay | null
+  readonly way: ClearMode | null
   /** The clearing that the next request asks the provider to do. */
-  readonly native: NativeEdits | null
+  readonly native: ProviderEditPlan | null
   /** Why a new message is refused: the context is at the blocking threshold and nothing would help. */
   readonly refusal: string | null
   readonly context: ContextTokens
   /** Null if the context window is unknown. */
-  readonly ladder: LadderState | null
+  readonly ladder: ThresholdState | null
   /** The thresholds of the decision; its execution uses the same. */
   readonly scaled: ScaledPolicy
   readonly trace: readonly TraceStep[]
@@ -55,13 +55,13 @@ interface TraceStep {
   readonly chosen: boolean
 }
 
-export function plan(context: PlanContext): Plan {
+export function makePlan(context: PlanContext): ContextPlan {
   const { scaled, prefixTokens } = context
-  const tokens = contextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
+  const tokens = readContextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
   const clearing = considerClearing(context, tokens)
   const compaction = judgeCompaction(context, tokens)
   const act = chooseAct(context, tokens, clearing, compaction)
-  const trace = traceSteps(tokens.high, act, clearing, compaction)
+  const trace = listTraceSteps(tokens.high, act, clearing, compaction)
   return {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
@@ -69,9 +69,9 @@ export function plan(context: PlanContext): Plan {
     prepare: canPrepare(context, tokens),
     way: clearing.way,
     native: clearing.native,
-    refusal: refusalText(context, tokens.high, act),
+    refusal: describeRefusal(context, tokens.high, act),
     context: tokens,
-    ladder: scaled.known ? standOn(scaled.lines, tokens.high) : null,
+    ladder: scaled.known ? thresholdState(scaled.lines, tokens.high) : null,
     scaled,
     trace,
   }
@@ -81,7 +81,7 @@ export function plan(context: PlanContext): Plan {
 const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
 
 /** An undone clearing is not repeated at once, and nothing is rewritten between a tool call and its result. */
-function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing {
+function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
   if (WHOLE_CONVERSATION_SOURCES.has(source)) {
     return {
@@ -96,10 +96,10 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     canEdit,
     prices: { rates, write },
     context: tokens,
-    scale: scaleOf(calibration),
+    scale: readScale(calibration),
   })
   if (clearing.proposal === null) return clearing
-  const undone = reasonAfterUndo(context, tokens)
+  const undone = findReasonAfterUndo(context, tokens)
   if (undone !== null) return { ...clearing, proposal: null, why: undone }
   if (tracking.openCalls === 0) return clearing
   return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
@@ -113,9 +113,9 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
 function chooseAct(
   { scaled, cache }: PlanContext,
   { expected, high }: ContextTokens,
-  { proposal }: Clearing,
-  compaction: CompactVerdict,
-): Plan['act'] {
+  { proposal }: ClearingDecision,
+  compaction: CompactionVerdict,
+): ContextPlan['act'] {
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
   const freed = proposal.freedTokens
@@ -128,25 +128,25 @@ function chooseAct(
 function canPrepare(context: PlanContext, tokens: ContextTokens): boolean {
   const { policy, scaled } = context
   if (!policy.compact.background || !scaled.known || tokens.high < scaled.lines.warning) return false
-  return reasonAgainstAuto(context) === null && reasonAfterUndo(context, tokens) === null
+  return findReasonAgainstAuto(context) === null && findReasonAfterUndo(context, tokens) === null
 }
 
 /** Never refuses the sources that write summaries and notes. */
-function refusalText(context: PlanContext, used: number, act: Plan['act']): string | null {
+function describeRefusal(context: PlanContext, used: number, act: ContextPlan['act']): string | null {
   const { scaled, source } = context
   if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
   if (WHOLE_CONVERSATION_SOURCES.has(source)) return null
-  const cause = reasonAgainstAuto(context) ?? 'nothing more can be cleared'
-  return `${counted(used)} of ${counted(scaled.lines.effective)} tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`
+  const cause = findReasonAgainstAuto(context) ?? 'nothing more can be cleared'
+  return `${formatCount(used)} of ${formatCount(scaled.lines.effective)} tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`
 }
 
-function traceSteps(
+function listTraceSteps(
   used: number,
-  act: Plan['act'],
-  { proposal, why }: Clearing,
-  compaction: CompactVerdict,
+  act: ContextPlan['act'],
+  { proposal, why }: ClearingDecision,
+  compaction: CompactionVerdict,
 ): readonly TraceStep[] {
-  const { optimal } = compaction
+  const { optimalTrigger: optimal } = compaction
   return [
     {
       tier: 'clear',
@@ -178,83 +178,84 @@ function traceSteps(
   ]
 }
 
-interface CompactVerdict {
+interface CompactionVerdict {
   /** `hard`: the auto-compact threshold is reached. `soft`: it saves money, and the moment is a good one. */
   readonly act: 'none' | 'soft' | 'hard'
-  readonly optimal: OptimalTrigger | null
+  readonly optimalTrigger: OptimalTrigger | null
   /** Tokens of a request after the compaction. */
   readonly after: number
   readonly why: string
 }
 
 /** Safety is judged by the high estimate, money by the expected one. */
-export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactVerdict {
+export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
   const { scaled, rates, write, cache, prefixTokens } = context
-  const growth = context.growthPerCall ?? growthPerCall(context.meter)
-  const outlook = context.outlook ?? usualOutlook(prefixTokens, scaled.known ? scaled.lines.target : null)
+  const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
+  const outlook =
+    context.expectedResult ?? typicalResult(prefixTokens, scaled.known ? scaled.lines.target : null)
   const optimal =
     rates === null || growth === null
       ? null
-      : optimalTrigger({
+      : findOptimalTrigger({
           context: tokens.expected,
-          outlook,
+          expectedResult: outlook,
           growthPerCall: growth,
           rates,
           write,
           isWarm: cache.isWarm,
         })
-  const verdict = (act: CompactVerdict['act'], why: string): CompactVerdict => ({
+  const verdict = (act: CompactionVerdict['act'], why: string): CompactionVerdict => ({
     act,
-    optimal,
+    optimalTrigger: optimal,
     after: outlook.after,
     why,
   })
-  const against = reasonAgainstAuto(context) ?? reasonAfterUndo(context, tokens)
+  const against = findReasonAgainstAuto(context) ?? findReasonAfterUndo(context, tokens)
   if (against !== null) return verdict('none', against)
   if (!scaled.known) return verdict('none', scaled.why)
   const { autoCompact } = scaled.lines
   if (tokens.high >= autoCompact) {
-    const why = `${counted(tokens.high)} tokens are in use, and compaction starts at ${counted(autoCompact)}`
+    const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
     return verdict('hard', why)
   }
-  const left = `${counted(autoCompact - tokens.expected)} tokens are left before compaction must start`
-  const waiting = reasonAgainstSaving(context, tokens.expected, optimal)
+  const left = `${formatCount(autoCompact - tokens.expected)} tokens are left before compaction must start`
+  const waiting = findReasonAgainstSaving(context, tokens.expected, optimal)
   if (waiting !== null || optimal === null) return verdict('none', `${left}${waiting ?? ''}`)
   return verdict(
     'soft',
-    `from ${counted(optimal.tokens)} tokens on a compaction costs less than going on, and this is a good place for it`,
+    `from ${formatCount(optimal.tokens)} tokens on a compaction costs less than going on, and this is a good place for it`,
   )
 }
 
 /** Why a compaction that only saves money does not start now, as the end of a sentence; null if it starts. */
-function reasonAgainstSaving(
+function findReasonAgainstSaving(
   { policy, cache, moment }: PlanContext,
   used: number,
   optimal: OptimalTrigger | null,
 ): string | null {
   if (!policy.compact.priceDecides) return ''
   if (optimal === null) return ', and what it would save cannot be told yet'
-  if (used < optimal.tokens) return `, and it would pay from ${counted(optimal.tokens)} on`
+  if (used < optimal.tokens) return `, and it would pay from ${formatCount(optimal.tokens)} on`
   if (optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls)
-    return `, and it would not pay before the ${counted(cache.expectedCalls)} calls expected are over`
+    return `, and it would not pay before the ${formatCount(cache.expectedCalls)} calls expected are over`
   return moment === 'call' ? '; it would pay, and waits for the end of the turn' : null
 }
 
 /** Why no automatic compaction may start: it would wait for itself, fail again or repeat what was undone. */
-function reasonAgainstAuto(context: PlanContext): string | null {
+function findReasonAgainstAuto(context: PlanContext): string | null {
   const { policy, source, tracking, switches = NO_SWITCHES } = context
-  const state = mechanismStates(policy, switches).auto
+  const state = findMechanismStates(policy, switches).auto
   if (WHOLE_CONVERSATION_SOURCES.has(source))
     return `${source} carries the whole conversation and must not wait for itself`
   if (!state.on) return `compacting by itself is switched off by ${state.because}`
   if (tracking.failures >= policy.turn.auto.breakerFailures)
-    return `${counted(tracking.failures)} compactions in a row have failed; compact by hand, or rewind`
-  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT
+    return `${formatCount(tracking.failures)} compactions in a row have failed; compact by hand, or rewind`
+  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON
   if (tracking.openCalls > 0) return 'tool calls are still without their answers'
   return tracking.justCompacted ? 'nothing has come since the last compaction' : null
 }
 
-const WAITS_FOR_PROMPT = 'an act was undone, so this waits for the next prompt'
+const WAITS_FOR_PROMPT_REASON = 'an act was undone, so this waits for the next prompt'
 
 function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
   return tracking.waitsForPrompt && moment !== 'prompt'
@@ -264,8 +265,8 @@ function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
  * After an undo no rewrite starts before the user's next prompt. Until the model has answered that prompt, one starts
  * only if the expected size reaches the auto-compact threshold or the high estimate the blocking one.
  */
-function reasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
-  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT
+function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
+  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON
   const { tracking, scaled } = context
   if (!tracking.justUndone) return null
   const must = scaled.known && (expected >= scaled.lines.autoCompact || high >= scaled.lines.blocking)

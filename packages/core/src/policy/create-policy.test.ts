@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { type Policy, policyFields, policyPaths, policyValue } from './policy.ts'
-import { type FieldTree, isField } from './policy-fields.ts'
+import { type Policy, policyFields, policyPaths, readPolicyValue } from './policy.ts'
+import { type FieldSpecTree, isFieldSpec } from './policy-fields.ts'
 
 /** Untyped, as given by JavaScript and JSON files. */
 const create = createPolicy as (overrides: unknown) => Policy
@@ -86,8 +86,8 @@ describe('createPolicy', () => {
     expect(policy.clear.tools).toEqual(['Read'])
     for (const path of policyPaths) {
       const parent = path.split('.').slice(0, -1).join('.')
-      expect(Object.isFrozen(policyValue(policy, parent))).toBe(true)
-      expect(Object.isFrozen(policyValue(policy, path))).toBe(true)
+      expect(Object.isFrozen(readPolicyValue(policy, parent))).toBe(true)
+      expect(Object.isFrozen(readPolicyValue(policy, path))).toBe(true)
     }
     expect(Object.isFrozen(policy)).toBe(true)
   })
@@ -328,17 +328,17 @@ describe('fields that contradict each other', () => {
 
 describe('every field', () => {
   const leaves = policyPaths.map((path) => {
-    const node = path.split('.').reduce<FieldTree[string]>((tree, key) => {
-      const inner = isField(tree) ? undefined : tree[key]
+    const node = path.split('.').reduce<FieldSpecTree[string]>((tree, key) => {
+      const inner = isFieldSpec(tree) ? undefined : tree[key]
       if (inner === undefined) throw new Error(`no field ${path}`)
       return inner
     }, policyFields)
-    if (!isField(node)) throw new Error(`${path} is a group`)
+    if (!isFieldSpec(node)) throw new Error(`${path} is a group`)
     return { path, node }
   })
 
   it.each(leaves)('$path refuses an invalid value and names the field', ({ path, node }) => {
-    expect(node.check.accepts(node.fallback)).toBe(true)
+    expect(node.check.accepts(node.defaultValue)).toBe(true)
     for (const value of [Number.NaN, {}, () => 1, Symbol('x'), 10n, [1], -5, Number.POSITIVE_INFINITY]) {
       expect(problemsOf(at(path, value))).toHaveLength(1)
       expect(problemsOf(at(path, value))[0]).toContain(`${path}: got `)
@@ -351,7 +351,7 @@ describe('every field', () => {
       fc.property(anyPath, fc.anything(), (path, value) => {
         if (value === undefined) return
         const outcome = attempt(at(path, value))
-        if ('policy' in outcome) expect(policyValue(outcome.policy, path)).toEqual(value)
+        if ('policy' in outcome) expect(readPolicyValue(outcome.policy, path)).toEqual(value)
         else expect(outcome.error).toMatchObject({ code: 'bad-policy' })
       }),
       { numRuns: 2_000 },

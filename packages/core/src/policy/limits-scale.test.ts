@@ -1,17 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { type KnownWindow, type ModelSize, scalePolicy } from './limits.ts'
+import { type KnownWindowLimits, type ModelLimits, scalePolicy } from './limits.ts'
 import type { Policy } from './policy.ts'
 import { readSwitches } from './switches.ts'
 
-function known(policy: Policy, model: ModelSize, environment: Record<string, string> = {}): KnownWindow {
+function known(
+  policy: Policy,
+  model: ModelLimits,
+  environment: Record<string, string> = {},
+): KnownWindowLimits {
   const scaled = scalePolicy(policy, model, readSwitches(environment).switches)
   if (!scaled.known) throw new Error(scaled.why)
   return scaled
 }
 
-function refusal(policy: Policy, model: ModelSize): TidemarkError {
+function refusal(policy: Policy, model: ModelLimits): TidemarkError {
   try {
     scalePolicy(policy, model)
   } catch (error) {

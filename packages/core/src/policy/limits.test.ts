@@ -3,12 +3,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import {
-  type KnownWindow,
-  type Lines,
-  type LinesQuestion,
-  placeLines,
+  computeThresholds,
+  findSmallestWindow,
+  type KnownWindowLimits,
   scalePolicy,
-  smallestWindow,
+  type ThresholdInput,
+  type Thresholds,
 } from './limits.ts'
 import type { LadderPolicy, Policy } from './policy.ts'
 
@@ -16,7 +16,7 @@ const maxOutput = fc.option(fc.oneof(fc.constant(0), fc.nat(2_000), fc.nat(2_000
 const extra = fc.oneof(fc.nat(3_000), fc.nat(300_000), fc.nat(2 ** 40))
 const percents = fc.option(fc.double({ min: 0.1, max: 100, noNaN: true }), { nil: null })
 
-function ask(window: number, output: number | null, rest: Partial<LinesQuestion> = {}): LinesQuestion {
+function ask(window: number, output: number | null, rest: Partial<ThresholdInput> = {}): ThresholdInput {
   return {
     window,
     maxOutput: output,
@@ -54,7 +54,7 @@ function accepted(ladder: object): boolean {
   }
 }
 
-function expectOrder(lines: Lines, autoCompactOn: boolean): void {
+function expectOrder(lines: Thresholds, autoCompactOn: boolean): void {
   const { target, warning, error, autoCompact, limit, blocking, effective, window } = lines
   const below = autoCompactOn ? autoCompact : blocking
   expect([target <= warning, warning <= error, error <= below]).toEqual([true, true, true])
@@ -74,8 +74,8 @@ describe('default thresholds', () => {
         fc.boolean(),
         percents,
         (output, more, autoCompactOn, percentOfEffective) => {
-          const window = smallestWindow(ladder, output) + more
-          const lines = placeLines(ladder, ask(window, output, { autoCompactOn, percentOfEffective }))
+          const window = findSmallestWindow(ladder, output) + more
+          const lines = computeThresholds(ladder, ask(window, output, { autoCompactOn, percentOfEffective }))
           expectOrder(lines, autoCompactOn)
           expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
           expect(lines.effective).toBeLessThan(window)
@@ -89,9 +89,9 @@ describe('default thresholds', () => {
     const growth = fc.oneof(fc.constant(1), fc.nat(1_000))
     fc.assert(
       fc.property(maxOutput, extra, growth, percents, (output, more, wider, percentOfEffective) => {
-        const window = smallestWindow(ladder, output) + more
-        const lines = placeLines(ladder, ask(window, output, { percentOfEffective }))
-        const next = placeLines(ladder, ask(window + wider, output, { percentOfEffective }))
+        const window = findSmallestWindow(ladder, output) + more
+        const lines = computeThresholds(ladder, ask(window, output, { percentOfEffective }))
+        const next = computeThresholds(ladder, ask(window + wider, output, { percentOfEffective }))
         expectNoLower(lines, next)
       }),
       { numRuns: 2_000 },
@@ -99,9 +99,9 @@ describe('default thresholds', () => {
   })
 
   it('never fall from one window size to the next, up to 220,000', () => {
-    let last = placeLines(ladder, ask(2_667, 64_000))
+    let last = computeThresholds(ladder, ask(2_667, 64_000))
     for (let window = 2_668; window <= 220_000; window += 1) {
-      const next = placeLines(ladder, ask(window, 64_000))
+      const next = computeThresholds(ladder, ask(window, 64_000))
       if (!notLower(last, next)) expectNoLower(last, next)
       last = next
     }
@@ -111,8 +111,11 @@ describe('default thresholds', () => {
   it('take no more than their share, apart from rounding by less than a token', () => {
     fc.assert(
       fc.property(maxOutput, extra, (output, more) => {
-        const window = smallestWindow(ladder, output) + more
-        const { effective, autoCompact, limit, warning, blocking } = placeLines(ladder, ask(window, output))
+        const window = findSmallestWindow(ladder, output) + more
+        const { effective, autoCompact, limit, warning, blocking } = computeThresholds(
+          ladder,
+          ask(window, output),
+        )
         expect(window - effective).toBeLessThan(window * 0.25 + 1)
         expect(effective - autoCompact).toBeLessThan(Math.min(13_000, window * 0.065) + 1)
         expect(limit - warning).toBeLessThan(Math.min(20_000, window * 0.1) + 1)
@@ -126,11 +129,11 @@ describe('thresholds of any policy', () => {
   it('are in order in every window that is large enough', () => {
     fc.assert(
       fc.property(ladders, maxOutput, extra, fc.boolean(), (ladder, output, more, autoCompactOn) => {
-        const window = smallestWindow(ladder, output) + more
-        const lines = placeLines(ladder, ask(window, output, { autoCompactOn }))
+        const window = findSmallestWindow(ladder, output) + more
+        const lines = computeThresholds(ladder, ask(window, output, { autoCompactOn }))
         expectOrder(lines, autoCompactOn)
         expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
-        expectNoLower(lines, placeLines(ladder, ask(window + 1, output, { autoCompactOn })))
+        expectNoLower(lines, computeThresholds(ladder, ask(window + 1, output, { autoCompactOn })))
       }),
       { numRuns: 1_000 },
     )
@@ -148,16 +151,16 @@ describe('smallestWindow', () => {
     [100, 2_100],
     [1, 2_001],
   ])('with a longest answer of %d is %d', (output, smallest) => {
-    expect(smallestWindow(DEFAULT_POLICY.ladder, output)).toBe(smallest)
+    expect(findSmallestWindow(DEFAULT_POLICY.ladder, output)).toBe(smallest)
   })
 
   it('terminates even for an unchecked policy', () => {
     const ladder = { ...DEFAULT_POLICY.ladder, blocking: { tokens: 0, maximumPercent: 0 } }
-    expect(smallestWindow(ladder, null)).toBeGreaterThan(2 ** 40)
+    expect(findSmallestWindow(ladder, null)).toBeGreaterThan(2 ** 40)
   })
 })
 
-function notLower(before: Lines, after: Lines): boolean {
+function notLower(before: Thresholds, after: Thresholds): boolean {
   return (
     after.effective >= before.effective &&
     after.autoCompact >= before.autoCompact &&
@@ -168,7 +171,7 @@ function notLower(before: Lines, after: Lines): boolean {
   )
 }
 
-function expectNoLower(before: Lines, after: Lines): void {
+function expectNoLower(before: Thresholds, after: Thresholds): void {
   if (!notLower(before, after)) expect(after).toEqual(before)
   expect(notLower(before, after)).toBe(true)
 }
@@ -200,7 +203,7 @@ const policies: fc.Arbitrary<Policy> = fc
     }),
   )
 
-function known(policy: Policy, window: number, output: number | null): KnownWindow {
+function known(policy: Policy, window: number, output: number | null): KnownWindowLimits {
   const scaled = scalePolicy(policy, { window, maxOutput: output })
   if (!scaled.known) throw new Error(scaled.why)
   return scaled

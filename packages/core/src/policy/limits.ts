@@ -7,11 +7,11 @@
 
 import { TidemarkError } from '../errors.ts'
 import type { LadderPolicy, OffsetPolicy, Policy, SharePolicy } from './policy.ts'
-import { show } from './policy-fields.ts'
-import { mechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
+import { formatValue } from './policy-fields.ts'
+import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
 
 /** Thresholds in tokens; each is reached at, not above, its value. */
-export interface Lines {
+export interface Thresholds {
   readonly window: number
   /** What input can fill: the window minus the reserve. */
   readonly effective: number
@@ -25,7 +25,7 @@ export interface Lines {
   readonly target: number
 }
 
-export interface LinesQuestion {
+export interface ThresholdInput {
   readonly window: number
   /** Maximum output tokens; null or 0 if unknown. */
   readonly maxOutput: number | null
@@ -36,21 +36,23 @@ export interface LinesQuestion {
   readonly targetPercent: number
 }
 
-export function placeLines(ladder: LadderPolicy, question: LinesQuestion): Lines {
+export function computeThresholds(ladder: LadderPolicy, question: ThresholdInput): Thresholds {
   const { window, maxOutput, autoCompactOn, percentOfEffective, targetPercent } = question
-  const exactEffective = window - reserve(ladder, window, maxOutput)
-  const effective = wholeTokens(exactEffective)
-  const blocking = wholeTokens(exactEffective - distance(ladder.blocking, window))
-  const byDefault = exactEffective - distance(ladder.autoCompact, window)
+  const exactEffective = window - computeReserve(ladder, window, maxOutput)
+  const effective = roundDownTokens(exactEffective)
+  const blocking = roundDownTokens(exactEffective - scaleOffset(ladder.blocking, window))
+  const byDefault = exactEffective - scaleOffset(ladder.autoCompact, window)
   const atPercent = (of: number): number => Math.min(byDefault, (of * (percentOfEffective ?? 100)) / 100)
   const autoCompact =
-    percentOfEffective === null ? wholeTokens(byDefault) : Math.max(1, wholeTokens(atPercent(effective)))
-  const target = wholeTokens((autoCompact * targetPercent) / 100)
+    percentOfEffective === null
+      ? roundDownTokens(byDefault)
+      : Math.max(1, roundDownTokens(atPercent(effective)))
+  const target = roundDownTokens((autoCompact * targetPercent) / 100)
   const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
   // A context that was just compacted must not be above the threshold that prepares the next compaction.
   const warn = (offset: OffsetPolicy): number => {
-    const exact = exactLimit - distance(offset, window)
-    return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, wholeTokens(exact)))
+    const exact = exactLimit - scaleOffset(offset, window)
+    return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, roundDownTokens(exact)))
   }
   const limit = autoCompactOn ? autoCompact : effective
   const [warning, error] = [warn(ladder.warning), warn(ladder.error)]
@@ -58,43 +60,44 @@ export function placeLines(ladder: LadderPolicy, question: LinesQuestion): Lines
 }
 
 /** No valid ladder needs a larger window. */
-const LARGEST = 2 ** 50
+const LARGEST_WINDOW = 2 ** 50
 
 /** The smallest window this ladder works in. It depends on the model: a longer output leaves less for input. */
-export function smallestWindow(ladder: LadderPolicy, maxOutput: number | null): number {
+export function findSmallestWindow(ladder: LadderPolicy, maxOutput: number | null): number {
   let [tooSmall, enough] = [0, 1]
-  while (enough < LARGEST && !works(ladder, enough, maxOutput)) [tooSmall, enough] = [enough, enough * 2]
+  while (enough < LARGEST_WINDOW && !isLargeEnough(ladder, enough, maxOutput))
+    [tooSmall, enough] = [enough, enough * 2]
   while (enough - tooSmall > 1) {
     const middle = Math.floor((tooSmall + enough) / 2)
-    if (works(ladder, middle, maxOutput)) enough = middle
+    if (isLargeEnough(ladder, middle, maxOutput)) enough = middle
     else tooSmall = middle
   }
   return enough
 }
 
 /** Enough usable tokens, and no two thresholds equal. If true for a window, it is true for every larger one. */
-function works(ladder: LadderPolicy, window: number, maxOutput: number | null): boolean {
-  const blocking = distance(ladder.blocking, window)
-  const usable = wholeTokens(window - reserve(ladder, window, maxOutput))
-  const apart = blocking >= 1 && distance(ladder.autoCompact, window) - blocking >= 1
+function isLargeEnough(ladder: LadderPolicy, window: number, maxOutput: number | null): boolean {
+  const blocking = scaleOffset(ladder.blocking, window)
+  const usable = roundDownTokens(window - computeReserve(ladder, window, maxOutput))
+  const apart = blocking >= 1 && scaleOffset(ladder.autoCompact, window) - blocking >= 1
   return apart && usable >= ladder.minimumUsableTokens
 }
 
-function reserve(ladder: LadderPolicy, window: number, maxOutput: number | null): number {
+function computeReserve(ladder: LadderPolicy, window: number, maxOutput: number | null): number {
   const { rule, tokens } = ladder.reserve
   if (rule === 'none') return 0
   const output = maxOutput || tokens
   const wanted = rule === 'larger' ? Math.max(output, tokens) : Math.min(output, tokens)
-  return distance({ ...ladder.reserve, tokens: wanted }, window)
+  return scaleOffset({ ...ladder.reserve, tokens: wanted }, window)
 }
 
-function distance({ tokens, maximumPercent }: OffsetPolicy, window: number): number {
+function scaleOffset({ tokens, maximumPercent }: OffsetPolicy, window: number): number {
   return Math.min(tokens, (window * maximumPercent) / 100)
 }
 
 // All figures for one model.
 
-export interface ModelSize {
+export interface ModelLimits {
   /** Tokens; null if unknown. */
   readonly window: number | null
   /** Maximum output tokens; null or 0 if unknown. */
@@ -102,7 +105,7 @@ export interface ModelSize {
 }
 
 /** Distances in tokens between the thresholds. */
-interface Offsets {
+interface ThresholdOffsets {
   /** From effective to the window. */
   readonly reserve: number
   /** From the auto-compact threshold to effective. */
@@ -115,16 +118,16 @@ interface Offsets {
   readonly blocking: number
 }
 
-interface Figures {
-  readonly budgets: Budgets
+interface CommonLimits {
+  readonly budgets: ContentBudgets
   /** Images and documents in a request. */
   readonly images: number
 }
 
-export interface KnownWindow extends Figures {
+export interface KnownWindowLimits extends CommonLimits {
   readonly known: true
-  readonly lines: Lines
-  readonly offsets: Offsets
+  readonly lines: Thresholds
+  readonly offsets: ThresholdOffsets
   /** Output tokens of a summary in a direct request. */
   readonly summaryOutput: number
   /** Input tokens at which the provider is to clear. */
@@ -132,46 +135,46 @@ export interface KnownWindow extends Figures {
 }
 
 /** No thresholds, and none are guessed: nothing that needs one starts automatically. Budgets are unscaled. */
-interface UnknownWindow extends Figures {
+interface UnknownWindowLimits extends CommonLimits {
   readonly known: false
   /** A sentence for the user. */
   readonly why: string
 }
 
-export type ScaledPolicy = KnownWindow | UnknownWindow
+export type ScaledPolicy = KnownWindowLimits | UnknownWindowLimits
 
-const UNKNOWN =
+const UNKNOWN_WINDOW =
   'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.'
 
 /** Throws `bad-policy` for a window that is too small, with the smallest allowed one as `details.minimum`. */
 export function scalePolicy(
   policy: Policy,
-  model: ModelSize,
+  model: ModelLimits,
   switches: Switches = NO_SWITCHES,
 ): ScaledPolicy {
   requireTokens('window', model.window, 1)
   requireTokens('maxOutput', model.maxOutput, 0)
   const stated = model.window ?? policy.window.givenTokens
   if (stated === null) {
-    const budgets = budgetsFor(policy, null)
-    return { known: false, why: UNKNOWN, budgets, images: policy.request.imagesInSmallWindow }
+    const budgets = computeBudgets(policy, null)
+    return { known: false, why: UNKNOWN_WINDOW, budgets, images: policy.request.imagesInSmallWindow }
   }
   const window = Math.min(stated, policy.window.capTokens ?? stated)
   const maxOutput = model.maxOutput || policy.window.givenOutputTokens
-  requireRoom(policy, window, maxOutput)
-  const lines = placeLines(policy.ladder, {
+  requireLargeEnough(policy, window, maxOutput)
+  const lines = computeThresholds(policy.ladder, {
     window,
     maxOutput,
-    autoCompactOn: mechanismStates(policy, switches).auto.on,
+    autoCompactOn: findMechanismStates(policy, switches).auto.on,
     percentOfEffective: switches.autoCompactPercent ?? policy.ladder.autoCompact.percentOfEffective,
     targetPercent: policy.compact.target.percentOfAutoCompact,
   })
-  return knownWindow(policy, lines, maxOutput)
+  return scaleToWindow(policy, lines, maxOutput)
 }
 
-function knownWindow(policy: Policy, lines: Lines, maxOutput: number | null): KnownWindow {
+function scaleToWindow(policy: Policy, lines: Thresholds, maxOutput: number | null): KnownWindowLimits {
   const { request, ladder, compact, clear } = policy
-  const answerShare = wholeTokens((lines.window * ladder.reserve.maximumPercent) / 100)
+  const answerShare = roundDownTokens((lines.window * ladder.reserve.maximumPercent) / 100)
   return {
     known: true,
     lines,
@@ -182,7 +185,7 @@ function knownWindow(policy: Policy, lines: Lines, maxOutput: number | null): Kn
       error: lines.limit - lines.error,
       blocking: lines.effective - lines.blocking,
     },
-    budgets: budgetsFor(policy, lines),
+    budgets: computeBudgets(policy, lines),
     images: lines.window <= request.smallWindowTokens ? request.imagesInSmallWindow : request.images,
     summaryOutput: Math.min(compact.direct.outputTokens, maxOutput || answerShare, answerShare),
     nativeTrigger: Math.min(clear.native.triggerTokens, lines.warning),
@@ -192,13 +195,17 @@ function knownWindow(policy: Policy, lines: Lines, maxOutput: number | null): Kn
 function requireTokens(what: 'window' | 'maxOutput', given: number | null, least: number): void {
   if (given === null || (Number.isSafeInteger(given) && given >= least)) return
   const expected = `a whole number of tokens of ${least} or more, or null where it is not known`
-  throw new TidemarkError('bad-policy', `The model's ${what} is ${show(given)}: expected ${expected}.`, {
-    details: { path: what, given },
-  })
+  throw new TidemarkError(
+    'bad-policy',
+    `The model's ${what} is ${formatValue(given)}: expected ${expected}.`,
+    {
+      details: { path: what, given },
+    },
+  )
 }
 
-function requireRoom({ ladder }: Policy, window: number, maxOutput: number | null): void {
-  const minimum = smallestWindow(ladder, maxOutput)
+function requireLargeEnough({ ladder }: Policy, window: number, maxOutput: number | null): void {
+  const minimum = findSmallestWindow(ladder, maxOutput)
   if (window >= minimum) return
   throw new TidemarkError(
     'bad-policy',
@@ -210,7 +217,7 @@ function requireRoom({ ladder }: Policy, window: number, maxOutput: number | nul
 // Content budgets: the policy's figures, each limited to its share of the window.
 
 /** In tokens, unless the name says otherwise. */
-export interface Budgets {
+export interface ContentBudgets {
   readonly files: { readonly each: number; readonly total: number }
   readonly skills: { readonly each: number; readonly total: number }
   /** For each context source of the host. */
@@ -248,18 +255,18 @@ interface ClearBudgets {
 }
 
 /** `lines` is null if the window is unknown: the policy's figures then apply unscaled. */
-export function budgetsFor(policy: Policy, lines: Lines | null): Budgets {
-  const share = shares(policy.shares, lines)
+export function computeBudgets(policy: Policy, lines: Thresholds | null): ContentBudgets {
+  const share = createShareLookup(policy.shares, lines)
   const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
   return {
-    files: capped(rehydrate.files, share('files')),
-    skills: capped(rehydrate.skills, share('skills')),
-    host: capped(rehydrate.host, share('host')),
-    notes: notes(policy, share),
-    keptMessages: kept(policy, share('keptMessages')),
-    clear: clear(policy, Math.min(share('clearableResults'), lowWater(lines))),
+    files: limitBudget(rehydrate.files, share('files')),
+    skills: limitBudget(rehydrate.skills, share('skills')),
+    host: limitBudget(rehydrate.host, share('host')),
+    notes: scaleNotes(policy, share),
+    keptMessages: scaleKeptMessages(policy, share('keptMessages')),
+    clear: scaleClearing(policy, Math.min(share('clearableResults'), computeLowWaterMark(lines))),
     ambient: Math.min(memoryFiles.reminderTokens, share('ambient')),
-    userMessages: capped(
+    userMessages: limitBudget(
       { eachTokens: ledger.userMessageTokens, totalTokens: ledger.userMessagesTokens },
       share('userMessages'),
     ),
@@ -269,27 +276,27 @@ export function budgetsFor(policy: Policy, lines: Lines | null): Budgets {
     },
     hookOutputCharacters: Math.min(
       turn.hooks.outputCharacters,
-      wholeTokens(share('hookOutput') * estimate.charactersPerToken),
+      roundDownTokens(share('hookOutput') * estimate.charactersPerToken),
     ),
-    spill: spill(policy, share('spill')),
+    spill: scaleSpill(policy, share('spill')),
     historyPage: Math.min(policy.history.pageTokens, share('spill')),
   }
 }
 
-type Share = (kind: keyof SharePolicy) => number
+type ShareLookup = (kind: keyof SharePolicy) => number
 
 /** A share of effective, and never more than the target of a compaction (which matters with a low auto-compact threshold). */
-function shares(policy: SharePolicy, lines: Lines | null): Share {
+function createShareLookup(policy: SharePolicy, lines: Thresholds | null): ShareLookup {
   if (lines === null) return () => Number.POSITIVE_INFINITY
-  return (kind) => Math.min(wholeTokens((lines.effective * policy[kind]) / 100), lines.target)
+  return (kind) => Math.min(roundDownTokens((lines.effective * policy[kind]) / 100), lines.target)
 }
 
 /** Clearing starts at the warning threshold and must end well below it, otherwise it would start again at once. */
-function lowWater(lines: Lines | null): number {
-  return lines === null ? Number.POSITIVE_INFINITY : wholeTokens(lines.warning / 2)
+function computeLowWaterMark(lines: Thresholds | null): number {
+  return lines === null ? Number.POSITIVE_INFINITY : roundDownTokens(lines.warning / 2)
 }
 
-function capped(
+function limitBudget(
   { eachTokens, totalTokens }: { readonly eachTokens: number; readonly totalTokens: number },
   share: number,
 ): { readonly each: number; readonly total: number } {
@@ -298,28 +305,34 @@ function capped(
 }
 
 /** A section shrinks with the total, since the file has about ten sections. */
-function notes({ notes: policy }: Policy, share: Share): Budgets['notes'] {
+function scaleNotes({ notes: policy }: Policy, share: ShareLookup): ContentBudgets['notes'] {
   const total = Math.min(policy.totalTokens, share('notes'))
   return {
-    section: wholeTokens((policy.sectionTokens * total) / policy.totalTokens),
+    section: roundDownTokens((policy.sectionTokens * total) / policy.totalTokens),
     total,
     start: Math.min(policy.startTokens, share('keptMessages')),
     growth: Math.min(policy.growthTokens, share('keptMessages')),
   }
 }
 
-function kept({ notes: { kept: policy } }: Policy, share: number): Budgets['keptMessages'] {
+function scaleKeptMessages(
+  { notes: { kept: policy } }: Policy,
+  share: number,
+): ContentBudgets['keptMessages'] {
   return { minimum: Math.min(policy.minimumTokens, share), maximum: Math.min(policy.maximumTokens, share) }
 }
 
 /** What is shown shrinks with the threshold. */
-function spill({ spill: policy }: Policy, share: number): SpillBudgets {
+function scaleSpill({ spill: policy }: Policy, share: number): SpillBudgets {
   const threshold = Math.min(policy.thresholdTokens, share)
-  const scale = (tokens: number): number => wholeTokens((tokens * threshold) / policy.thresholdTokens)
+  const scale = (tokens: number): number => roundDownTokens((tokens * threshold) / policy.thresholdTokens)
   return { threshold, head: scale(policy.headTokens), tail: scale(policy.tailTokens) }
 }
 
-function clear({ clear: { idle, budget, native, largeInputTokens } }: Policy, share: number): ClearBudgets {
+function scaleClearing(
+  { clear: { idle, budget, native, largeInputTokens } }: Policy,
+  share: number,
+): ClearBudgets {
   return {
     idleMinimumFreed: Math.min(idle.minimumFreedTokens, share),
     target: Math.min(budget.targetTokens, share),
@@ -331,12 +344,12 @@ function clear({ clear: { idle, budget, native, largeInputTokens } }: Policy, sh
 }
 
 /** Rounds down, with a tolerance for binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
-function wholeTokens(exact: number): number {
+function roundDownTokens(exact: number): number {
   return Math.floor(exact + 1e-6)
 }
 
 /** Which thresholds a context of `used` tokens has reached. */
-export interface LadderState {
+export interface ThresholdState {
   readonly used: number
   /** Percentage of the limit that is left, whole, at least 0. */
   readonly percentLeft: number
@@ -347,7 +360,7 @@ export interface LadderState {
   readonly isAtBlockingLimit: boolean
 }
 
-export function standOn(lines: Lines, used: number): LadderState {
+export function thresholdState(lines: Thresholds, used: number): ThresholdState {
   const autoCompactOn = lines.limit === lines.autoCompact
   return {
     used,

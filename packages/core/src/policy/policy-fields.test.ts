@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nearest } from './policy-fields.ts'
+import { findNearestName } from './policy-fields.ts'
 
 const known = ['keep', 'targetTokens', 'minimumFreedTokens', 'ttl']
 
@@ -18,10 +18,10 @@ describe('nearest', () => {
     ['xyz', null],
     ['', null],
   ])('%s → %s', (given, expected) => {
-    expect(nearest(given, known)).toBe(expected)
+    expect(findNearestName(given, known)).toBe(expected)
   })
 
   it('finds nothing if nothing is known', () => {
-    expect(nearest('keep', [])).toBe(null)
+    expect(findNearestName('keep', [])).toBe(null)
   })
 })

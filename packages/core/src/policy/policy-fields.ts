@@ -4,117 +4,117 @@
  */
 
 /** Which values a field accepts. `allowed` completes the sentence "allowed is …" in an error. */
-export interface Check<T> {
+export interface FieldCheck<T> {
   readonly allowed: string
   accepts(value: unknown): value is T
 }
 
 /** A whole number: tokens, results, seconds. */
-export function count(least = 0, most: number = Number.MAX_SAFE_INTEGER): Check<number> {
+export function wholeNumber(least = 0, most: number = Number.MAX_SAFE_INTEGER): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most
-  return { allowed: `a whole number ${range(least, most)}`, accepts }
+  return { allowed: `a whole number ${formatRange(least, most)}`, accepts }
 }
 
 /** Any number: a ratio, a factor. */
-export function amount(least: number, most: number): Check<number> {
+export function decimalNumber(least: number, most: number): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isFinite(value) && value >= least && value <= most
-  return { allowed: `a number ${range(least, most)}`, accepts }
+  return { allowed: `a number ${formatRange(least, most)}`, accepts }
 }
 
 /** 25 means 25%, never 0.25: half percentages stay exact, and so do the thresholds computed from them. */
-export function percent(least = 0.1, most = 100): Check<number> {
-  const { accepts } = amount(least, most)
+export function percentage(least = 0.1, most = 100): FieldCheck<number> {
+  const { accepts } = decimalNumber(least, most)
   return { allowed: `a percentage from ${least} to ${most} (25 means 25%)`, accepts }
 }
 
-export function flag(): Check<boolean> {
+export function trueOrFalse(): FieldCheck<boolean> {
   return { allowed: 'true or false', accepts: (value): value is boolean => typeof value === 'boolean' }
 }
 
-export function text(): Check<string> {
+export function anyString(): FieldCheck<string> {
   return { allowed: 'a string', accepts: (value): value is string => typeof value === 'string' }
 }
 
 /** A non-blank string. */
-export function name(): Check<string> {
+export function nonBlankString(): FieldCheck<string> {
   const accepts = (value: unknown): value is string => typeof value === 'string' && value.trim() !== ''
   return { allowed: 'a string that is not blank', accepts }
 }
 
-export function oneOf<const T extends string>(...choices: readonly T[]): Check<T> {
+export function choice<const T extends string>(...choices: readonly T[]): FieldCheck<T> {
   const accepts = (value: unknown): value is T => choices.some((choice) => choice === value)
   return { allowed: choices.map((choice) => `'${choice}'`).join(' or '), accepts }
 }
 
 /** A list without duplicates; the order matters. */
-export function listOf<T>(item: Check<T>): Check<readonly T[]> {
+export function uniqueList<T>(item: FieldCheck<T>): FieldCheck<readonly T[]> {
   const accepts = (value: unknown): value is readonly T[] =>
     Array.isArray(value) && Array.from(value).every(item.accepts) && new Set(value).size === value.length
   return { allowed: `a list without repeats, each item ${item.allowed}`, accepts }
 }
 
-export function orNull<T>(check: Check<T>): Check<T | null> {
+export function nullable<T>(check: FieldCheck<T>): FieldCheck<T | null> {
   const accepts = (value: unknown): value is T | null => value === null || check.accepts(value)
   return { allowed: `${check.allowed}, or null`, accepts }
 }
 
-export function either<A, B>(one: Check<A>, other: Check<B>): Check<A | B> {
+export function either<A, B>(one: FieldCheck<A>, other: FieldCheck<B>): FieldCheck<A | B> {
   const accepts = (value: unknown): value is A | B => one.accepts(value) || other.accepts(value)
   return { allowed: `${one.allowed}, or ${other.allowed}`, accepts }
 }
 
-function range(least: number, most: number): string {
+function formatRange(least: number, most: number): string {
   return most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`
 }
 
 // Tables of fields.
 
-type Leaf = string | number | boolean | null | readonly unknown[]
+type FieldValue = string | number | boolean | null | readonly unknown[]
 
-export interface Field<T> {
-  readonly fallback: T
-  readonly check: Check<T>
+export interface FieldSpec<T> {
+  readonly defaultValue: T
+  readonly check: FieldCheck<T>
 }
 
 /** One `Field` for every leaf of `T`: a field without default and check does not compile. */
-export type Fields<T> = {
-  readonly [K in keyof T]: [T[K]] extends [Leaf] ? Field<T[K]> : Fields<T[K]>
+export type FieldSpecs<T> = {
+  readonly [K in keyof T]: [T[K]] extends [FieldValue] ? FieldSpec<T[K]> : FieldSpecs<T[K]>
 }
 
 /** The same table, untyped, for code that walks it. */
-export interface FieldTree {
-  readonly [name: string]: Field<unknown> | FieldTree
+export interface FieldSpecTree {
+  readonly [name: string]: FieldSpec<unknown> | FieldSpecTree
 }
 
 /** Every field may be omitted. A list replaces the default list. */
 export type DeepPartial<T> = {
-  readonly [K in keyof T]?: ([T[K]] extends [Leaf] ? T[K] : DeepPartial<T[K]>) | undefined
+  readonly [K in keyof T]?: ([T[K]] extends [FieldValue] ? T[K] : DeepPartial<T[K]>) | undefined
 }
 
-export function field<T>(fallback: T, check: Check<T>): Field<T> {
-  return { fallback, check }
+export function fieldSpec<T>(fallback: T, check: FieldCheck<T>): FieldSpec<T> {
+  return { defaultValue: fallback, check }
 }
 
-export function isField(node: Field<unknown> | FieldTree): node is Field<unknown> {
-  return typeof (node as Field<unknown>).check?.accepts === 'function'
+export function isFieldSpec(node: FieldSpec<unknown> | FieldSpecTree): node is FieldSpec<unknown> {
+  return typeof (node as FieldSpec<unknown>).check?.accepts === 'function'
 }
 
 /** The path of every leaf, in the order of the tables. */
-export function pathsOf(tree: FieldTree, path = ''): readonly string[] {
+export function listFieldPaths(tree: FieldSpecTree, path = ''): readonly string[] {
   return Object.entries(tree).flatMap(([key, node]) =>
-    isField(node) ? [join(path, key)] : pathsOf(node, join(path, key)),
+    isFieldSpec(node) ? [joinPath(path, key)] : listFieldPaths(node, joinPath(path, key)),
   )
 }
 
-function join(path: string, key: string): string {
+function joinPath(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
 // Reading an object against a table; every problem is collected.
 
-export interface Problem {
+export interface FieldProblem {
   /** Path of the field, as in `clear.idle.keep`; empty for the whole object. */
   readonly path: string
   /** The given value, in words. */
@@ -124,60 +124,68 @@ export interface Problem {
   readonly message: string
 }
 
-interface Reading {
+interface ReadFieldsResult {
   /** Frozen and complete: a missing or invalid field has its default. */
   readonly value: unknown
-  readonly problems: readonly Problem[]
+  readonly problems: readonly FieldProblem[]
 }
 
-export function problem(path: string, given: unknown, allowed: string): Problem {
-  const shown = show(given)
+export function createProblem(path: string, given: unknown, allowed: string): FieldProblem {
+  const shown = formatValue(given)
   const message = `${path === '' ? 'at the top' : path}: got ${shown}, allowed is ${allowed}`
   return { path, given: shown, allowed, message }
 }
 
 /** `path` and `root`: where `tree` is in the whole table. */
-export function readFields(tree: FieldTree, given: unknown, path = '', root: FieldTree = tree): Reading {
-  const fields = given === undefined ? {} : plainFields(given)
-  const problems: Problem[] = []
+export function readFields(
+  tree: FieldSpecTree,
+  given: unknown,
+  path = '',
+  root: FieldSpecTree = tree,
+): ReadFieldsResult {
+  const fields = given === undefined ? {} : toPlainFields(given)
+  const problems: FieldProblem[] = []
   const known = Object.keys(tree).join(', ')
-  if (fields === null) problems.push(problem(path, given, `a plain object with any of the fields ${known}`))
+  if (fields === null)
+    problems.push(createProblem(path, given, `a plain object with any of the fields ${known}`))
   const value: Record<string, unknown> = {}
   for (const [key, node] of Object.entries(tree)) {
     const part = fields !== null && Object.hasOwn(fields, key) ? fields[key] : undefined
-    const at = join(path, key)
-    const reading = isField(node) ? readLeaf(node, part, at) : readFields(node, part, at, root)
+    const at = joinPath(path, key)
+    const reading = isFieldSpec(node) ? readField(node, part, at) : readFields(node, part, at, root)
     value[key] = reading.value
     problems.push(...reading.problems)
   }
   for (const key of Object.keys(fields ?? {})) {
     if (Object.hasOwn(tree, key)) continue
-    const at = join(path, key)
-    const hint = suggestion(key, tree, root, at) ?? `known here are ${known}`
+    const at = joinPath(path, key)
+    const hint = suggestField(key, tree, root, at) ?? `known here are ${known}`
     const message = `${at}: no such field; ${hint}`
     problems.push({ path: at, given: 'an unknown field', allowed: hint, message })
   }
   return { value: Object.freeze(value), problems }
 }
 
-function readLeaf(node: Field<unknown>, given: unknown, path: string): Reading {
-  if (given === undefined) return { value: own(node.fallback), problems: [] }
-  if (node.check.accepts(given)) return { value: own(given), problems: [] }
-  return { value: own(node.fallback), problems: [problem(path, given, node.check.allowed)] }
+function readField(node: FieldSpec<unknown>, given: unknown, path: string): ReadFieldsResult {
+  if (given === undefined) return { value: freezeCopy(node.defaultValue), problems: [] }
+  if (node.check.accepts(given)) return { value: freezeCopy(given), problems: [] }
+  return { value: freezeCopy(node.defaultValue), problems: [createProblem(path, given, node.check.allowed)] }
 }
 
 /** A frozen copy, so that checked values cannot be changed later. */
-function own(value: unknown): unknown {
-  if (Array.isArray(value)) return Object.freeze(value.map(own))
+function freezeCopy(value: unknown): unknown {
+  if (Array.isArray(value)) return Object.freeze(value.map(freezeCopy))
   if (typeof value !== 'object' || value === null) return value
-  return Object.freeze(Object.fromEntries(Object.entries(value).map(([key, part]) => [key, own(part)])))
+  return Object.freeze(
+    Object.fromEntries(Object.entries(value).map(([key, part]) => [key, freezeCopy(part)])),
+  )
 }
 
 /** First a typo of a field in the same group, then the right name in the wrong group or written as a path. */
-function suggestion(key: string, tree: FieldTree, root: FieldTree, path: string): string | null {
-  const neighbour = nearest(key, Object.keys(tree))
+function suggestField(key: string, tree: FieldSpecTree, root: FieldSpecTree, path: string): string | null {
+  const neighbour = findNearestName(key, Object.keys(tree))
   if (neighbour !== null) return `did you mean ${path.slice(0, path.length - key.length)}${neighbour}?`
-  const paths = pathsOf(root)
+  const paths = listFieldPaths(root)
   if (paths.includes(key)) {
     const nested = key.split('.').reduceRight((inner, part) => `{ ${part}: ${inner} }`, '…')
     return `write it nested, as in ${nested}`
@@ -187,7 +195,7 @@ function suggestion(key: string, tree: FieldTree, root: FieldTree, path: string)
 }
 
 /** The fields of a plain object of any realm; null for anything else (a Map would silently lose its entries). */
-function plainFields(value: unknown): Readonly<Record<string, unknown>> | null {
+function toPlainFields(value: unknown): Readonly<Record<string, unknown>> | null {
   if (typeof value !== 'object' || value === null) return null
   const prototype: unknown = Object.getPrototypeOf(value)
   const plain = prototype === null || Object.getPrototypeOf(prototype) === null
@@ -195,32 +203,34 @@ function plainFields(value: unknown): Readonly<Record<string, unknown>> | null {
 }
 
 /** The known name closest to `given`, or null if none is close enough to be a typo. */
-export function nearest(given: string, known: readonly string[]): string | null {
+export function findNearestName(given: string, known: readonly string[]): string | null {
   const furthest = Math.max(2, Math.floor(given.length / 3))
   let best: string | null = null
   let least = furthest + 1
   for (const candidate of known) {
-    const distance = distanceBetween(given.toLowerCase(), candidate.toLowerCase())
+    const distance = measureEditDistance(given.toLowerCase(), candidate.toLowerCase())
     if (distance < least && distance < candidate.length) [best, least] = [candidate, distance]
   }
   return best
 }
 
 /** Edit distance: letters to insert, delete, replace, or swap with their neighbour. */
-function distanceBetween(from: string, to: string): number {
+function measureEditDistance(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let row = 1; row <= from.length; row += 1) {
     const current = [row]
     for (let column = 1; column <= to.length; column += 1) {
-      const change = at(last, column - 1) + (from[row - 1] === to[column - 1] ? 0 : 1)
-      const swap = isSwap(from.slice(0, row), to.slice(0, column)) ? at(beforeLast, column - 2) + 1 : change
-      current.push(Math.min(at(last, column) + 1, at(current, column - 1) + 1, change, swap))
+      const change = readCell(last, column - 1) + (from[row - 1] === to[column - 1] ? 0 : 1)
+      const swap = isSwap(from.slice(0, row), to.slice(0, column))
+        ? readCell(beforeLast, column - 2) + 1
+        : change
+      current.push(Math.min(readCell(last, column) + 1, readCell(current, column - 1) + 1, change, swap))
     }
     beforeLast = last
     last = current
   }
-  return at(last, to.length)
+  return readCell(last, to.length)
 }
 
 /** The last two letters of one are those of the other in reverse order. */
@@ -228,27 +238,27 @@ function isSwap(from: string, to: string): boolean {
   return from.length > 1 && to.length > 1 && from.at(-1) === to.at(-2) && from.at(-2) === to.at(-1)
 }
 
-function at(row: readonly number[], index: number): number {
+function readCell(row: readonly number[], index: number): number {
   return row[index] ?? 0
 }
 
-const LONGEST = 60
+const LONGEST_VALUE = 60
 
 /** A value for an error message: exact if short, otherwise described. */
-export function show(value: unknown): string {
-  if (typeof value === 'string') return quoted(value)
+export function formatValue(value: unknown): string {
+  if (typeof value === 'string') return quoteText(value)
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'bigint') return `${value}n`
-  if (Array.isArray(value)) return shownList(value)
+  if (Array.isArray(value)) return formatList(value)
   if (typeof value === 'object' && value !== null) return 'an object'
   return Object.is(value, -0) ? '-0' : String(value)
 }
 
-function quoted(value: string): string {
-  return JSON.stringify(value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value)
+function quoteText(value: string): string {
+  return JSON.stringify(value.length > LONGEST_VALUE ? `${value.slice(0, LONGEST_VALUE)}…` : value)
 }
 
-function shownList(list: readonly unknown[]): string {
-  const whole = `[${Array.from(list, show).join(', ')}]`
-  return whole.length > LONGEST ? `a list of ${list.length}` : whole
+function formatList(list: readonly unknown[]): string {
+  const whole = `[${Array.from(list, formatValue).join(', ')}]`
+  return whole.length > LONGEST_VALUE ? `a list of ${list.length}` : whole
 }

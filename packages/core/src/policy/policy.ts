@@ -4,24 +4,24 @@
  */
 
 import { isObject } from '../log/json.ts'
-import type { ClearWay } from '../log/record.ts'
+import type { ClearMode } from '../log/record.ts'
 import { TODO_TOOLS } from '../log/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
-  amount,
-  count,
+  anyString,
+  choice,
+  decimalNumber,
   either,
-  type Fields,
-  type FieldTree,
-  field,
-  flag,
-  listOf,
-  name,
-  oneOf,
-  orNull,
-  pathsOf,
-  percent,
-  text,
+  type FieldSpecs,
+  type FieldSpecTree,
+  fieldSpec,
+  listFieldPaths,
+  nonBlankString,
+  nullable,
+  percentage,
+  trueOrFalse,
+  uniqueList,
+  wholeNumber,
 } from './policy-fields.ts'
 
 // The prompt cache: markers, lifetime, and what counts as a cache break.
@@ -66,23 +66,23 @@ export interface CachePolicy {
 const oneHourSources = ['repl_main_thread*', 'sdk', 'agent:*']
 const fiveMinuteSources = ['session_memory', 'speculation', 'prompt_suggestion']
 
-const cacheFields: Fields<CachePolicy> = {
-  ttl: field('auto', oneOf('5m', '1h', 'auto')),
-  oneHourSources: field<readonly string[]>(oneHourSources, listOf(name())),
-  fiveMinuteSources: field<readonly string[]>(fiveMinuteSources, listOf(name())),
-  volatile: field('delta', oneOf('delta', 'inline')),
+const cacheFields: FieldSpecs<CachePolicy> = {
+  ttl: fieldSpec('auto', choice('5m', '1h', 'auto')),
+  oneHourSources: fieldSpec<readonly string[]>(oneHourSources, uniqueList(nonBlankString())),
+  fiveMinuteSources: fieldSpec<readonly string[]>(fiveMinuteSources, uniqueList(nonBlankString())),
+  volatile: fieldSpec('delta', choice('delta', 'inline')),
   markers: {
-    maximum: field(4, count(1, 4)),
-    edge: field(true, flag()),
-    laggingAfterPositions: field(18, count(1)),
+    maximum: fieldSpec(4, wholeNumber(1, 4)),
+    edge: fieldSpec(true, trueOrFalse()),
+    laggingAfterPositions: fieldSpec(18, wholeNumber(1)),
   },
   breaks: {
-    percent: field(5, percent(0, 100)),
-    tokens: field(2_000, count()),
-    sources: field(10, count(1)),
-    excludedModels: field<readonly string[]>(['*haiku*'], listOf(name())),
-    diffFiles: field(true, flag()),
-    askProvider: field(true, flag()),
+    percent: fieldSpec(5, percentage(0, 100)),
+    tokens: fieldSpec(2_000, wholeNumber()),
+    sources: fieldSpec(10, wholeNumber(1)),
+    excludedModels: fieldSpec<readonly string[]>(['*haiku*'], uniqueList(nonBlankString())),
+    diffFiles: fieldSpec(true, trueOrFalse()),
+    askProvider: fieldSpec(true, trueOrFalse()),
   },
 }
 
@@ -140,7 +140,7 @@ export interface ClearPolicy {
   /** MCP tools: clearable if annotated as read-only, or never. */
   readonly mcp: 'read-only' | 'never'
   /** Enabled modes. The provider's features and the state of the cache decide which one is used. */
-  readonly ways: readonly ClearWay[]
+  readonly ways: readonly ClearMode[]
   /** Clear only if the saving pays for writing the cache again, unless space is needed. */
   readonly priceGate: boolean
   /** Calls expected before a 5-minute cache expires, until the session's own gaps are known. */
@@ -161,51 +161,51 @@ export interface ClearPolicy {
   readonly native: NativePolicy
 }
 
-const tools = ['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch', 'Edit', 'Write']
-const ways: readonly ClearWay[] = ['idle', 'budget', 'cached', 'native']
+const clearableTools = ['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch', 'Edit', 'Write']
+const clearModes: readonly ClearMode[] = ['idle', 'budget', 'cached', 'native']
 
-const clearFields: Fields<ClearPolicy> = {
-  tools: field<readonly string[]>(tools, listOf(name())),
-  writeTools: field(WRITE_TOOLS, listOf(name())),
-  mcp: field('read-only', oneOf('read-only', 'never')),
-  ways: field(ways, listOf(oneOf('idle', 'budget', 'cached', 'native'))),
-  priceGate: field(true, flag()),
-  expectedCallsFiveMinutes: field(27, count(1)),
-  expectedCallsOneHour: field(200, count(1)),
-  supersededFirst: field(true, flag()),
-  inputs: field(true, flag()),
-  largeInputTokens: field(1_000, count(1)),
-  boundThinking: field('remove', oneOf('remove', 'provider')),
+const clearFields: FieldSpecs<ClearPolicy> = {
+  tools: fieldSpec<readonly string[]>(clearableTools, uniqueList(nonBlankString())),
+  writeTools: fieldSpec(WRITE_TOOLS, uniqueList(nonBlankString())),
+  mcp: fieldSpec('read-only', choice('read-only', 'never')),
+  ways: fieldSpec(clearModes, uniqueList(choice('idle', 'budget', 'cached', 'native'))),
+  priceGate: fieldSpec(true, trueOrFalse()),
+  expectedCallsFiveMinutes: fieldSpec(27, wholeNumber(1)),
+  expectedCallsOneHour: fieldSpec(200, wholeNumber(1)),
+  supersededFirst: fieldSpec(true, trueOrFalse()),
+  inputs: fieldSpec(true, trueOrFalse()),
+  largeInputTokens: fieldSpec(1_000, wholeNumber(1)),
+  boundThinking: fieldSpec('remove', choice('remove', 'provider')),
   idle: {
-    afterMinutes: field<number | 'ttl'>(60, either(count(5), oneOf('ttl'))),
-    keep: field(5, count()),
-    minimumFreedTokens: field(5_000, count()),
+    afterMinutes: fieldSpec<number | 'ttl'>(60, either(wholeNumber(5), choice('ttl'))),
+    keep: fieldSpec(5, wholeNumber()),
+    minimumFreedTokens: fieldSpec(5_000, wholeNumber()),
   },
   budget: {
-    keep: field(3, count()),
-    targetTokens: field(40_000, count()),
-    minimumFreedTokens: field(20_000, count(1)),
+    keep: fieldSpec(3, wholeNumber()),
+    targetTokens: fieldSpec(40_000, wholeNumber()),
+    minimumFreedTokens: fieldSpec(20_000, wholeNumber(1)),
   },
-  cached: { fireAt: field(12, count(1)), keep: field(5, count()) },
+  cached: { fireAt: fieldSpec(12, wholeNumber(1)), keep: fieldSpec(5, wholeNumber()) },
   native: {
-    triggerTokens: field(180_000, count(1)),
-    keepTokens: field(40_000, count()),
-    keepAtLeast: field(3, count()),
-    clearAtLeastTokens: field(20_000, count()),
-    thinkingAfterMinutes: field(60, count(1)),
-    thinkingTurns: field(1, count(1)),
+    triggerTokens: fieldSpec(180_000, wholeNumber(1)),
+    keepTokens: fieldSpec(40_000, wholeNumber()),
+    keepAtLeast: fieldSpec(3, wholeNumber()),
+    clearAtLeastTokens: fieldSpec(20_000, wholeNumber()),
+    thinkingAfterMinutes: fieldSpec(60, wholeNumber(1)),
+    thinkingTurns: fieldSpec(1, wholeNumber(1)),
   },
 }
 
 // Tier 2: the summary that replaces a conversation.
 
-export type Sheddable = 'skills' | 'files' | 'agents' | 'deltas'
+export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
 
 export interface TargetPolicy {
   /** Size of a compacted context, as a percentage of the auto-compact threshold. */
   readonly percentOfAutoCompact: number
   /** What is dropped, in this order, if the context is above its target. Nothing else is ever dropped. */
-  readonly shed: readonly Sheddable[]
+  readonly shed: readonly DroppableSource[]
   /** Newest skills that are never dropped. */
   readonly keptSkills: number
 }
@@ -270,41 +270,41 @@ export interface CompactPolicy {
   readonly carriersFirst: boolean
 }
 
-const shed: readonly Sheddable[] = ['skills', 'files', 'agents', 'deltas']
+const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'deltas']
 
-const compactFields: Fields<CompactPolicy> = {
+const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
-    percentOfAutoCompact: field(50, percent(1, 95)),
-    shed: field(shed, listOf(oneOf('skills', 'files', 'agents', 'deltas'))),
-    keptSkills: field(1, count()),
+    percentOfAutoCompact: fieldSpec(50, percentage(1, 95)),
+    shed: fieldSpec(dropOrder, uniqueList(choice('skills', 'files', 'agents', 'deltas'))),
+    keptSkills: fieldSpec(1, wholeNumber()),
   },
   chain: {
-    block: field(true, flag()),
-    fork: field(true, flag()),
-    local: field('last', oneOf('last', 'only', 'never')),
+    block: fieldSpec(true, trueOrFalse()),
+    fork: fieldSpec(true, trueOrFalse()),
+    local: fieldSpec('last', choice('last', 'only', 'never')),
   },
   direct: {
-    model: field(null, orNull(name())),
-    outputTokens: field(20_000, count(500)),
-    retries: field(2, count(0, 20)),
+    model: fieldSpec(null, nullable(nonBlankString())),
+    outputTokens: fieldSpec(20_000, wholeNumber(500)),
+    retries: fieldSpec(2, wholeNumber(0, 20)),
   },
   headDrop: {
-    retries: field(3, count(0, 20)),
-    percentOfRounds: field(20, percent(1, 100)),
-    minimumRounds: field(1, count(1)),
+    retries: fieldSpec(3, wholeNumber(0, 20)),
+    percentOfRounds: fieldSpec(20, percentage(1, 100)),
+    minimumRounds: fieldSpec(1, wholeNumber(1)),
   },
   waiting: {
-    keepAliveSeconds: field(30, count(1)),
-    stallSeconds: field(120, count(1)),
-    attemptSeconds: field(600, count(1)),
+    keepAliveSeconds: fieldSpec(30, wholeNumber(1)),
+    stallSeconds: fieldSpec(120, wholeNumber(1)),
+    attemptSeconds: fieldSpec(600, wholeNumber(1)),
   },
-  instructions: field('', text()),
-  instructionCharacters: field(8_000, count()),
-  maximumPercentOfReplaced: field(100, percent(1, 100)),
-  pinTokens: field(20_000, count()),
-  background: field(true, flag()),
-  priceDecides: field(true, flag()),
-  carriersFirst: field(false, flag()),
+  instructions: fieldSpec('', anyString()),
+  instructionCharacters: fieldSpec(8_000, wholeNumber()),
+  maximumPercentOfReplaced: fieldSpec(100, percentage(1, 100)),
+  pinTokens: fieldSpec(20_000, wholeNumber()),
+  background: fieldSpec(true, trueOrFalse()),
+  priceDecides: fieldSpec(true, trueOrFalse()),
+  carriersFirst: fieldSpec(false, trueOrFalse()),
 }
 
 // The context window, its thresholds, and the share that each kind of content may take.
@@ -378,38 +378,44 @@ export interface SharePolicy {
   readonly spill: number
 }
 
-const offset = (tokens: number, maximumPercent: number, least = 0): Fields<OffsetPolicy> => ({
-  tokens: field(tokens, count(least)),
-  maximumPercent: field(maximumPercent, percent()),
+const offsetFields = (tokens: number, maximumPercent: number, least = 0): FieldSpecs<OffsetPolicy> => ({
+  tokens: fieldSpec(tokens, wholeNumber(least)),
+  maximumPercent: fieldSpec(maximumPercent, percentage()),
 })
 
-const windowFields: Fields<WindowPolicy> = {
-  givenTokens: field(null, orNull(count(1))),
-  givenOutputTokens: field(null, orNull(count(1))),
-  capTokens: field(null, orNull(count(1))),
+const windowFields: FieldSpecs<WindowPolicy> = {
+  givenTokens: fieldSpec(null, nullable(wholeNumber(1))),
+  givenOutputTokens: fieldSpec(null, nullable(wholeNumber(1))),
+  capTokens: fieldSpec(null, nullable(wholeNumber(1))),
 }
 
-const ladderFields: Fields<LadderPolicy> = {
-  reserve: { rule: field('smaller', oneOf('smaller', 'larger', 'none')), ...offset(20_000, 25, 1) },
-  autoCompact: { ...offset(13_000, 6.5, 1), percentOfEffective: field(null, orNull(percent(0.1, 100))) },
-  warning: offset(20_000, 10),
-  error: offset(20_000, 10),
-  blocking: offset(3_000, 1.5, 1),
-  minimumUsableTokens: field(2_000, count(100, 1_000_000)),
+const ladderFields: FieldSpecs<LadderPolicy> = {
+  reserve: {
+    rule: fieldSpec('smaller', choice('smaller', 'larger', 'none')),
+    ...offsetFields(20_000, 25, 1),
+  },
+  autoCompact: {
+    ...offsetFields(13_000, 6.5, 1),
+    percentOfEffective: fieldSpec(null, nullable(percentage(0.1, 100))),
+  },
+  warning: offsetFields(20_000, 10),
+  error: offsetFields(20_000, 10),
+  blocking: offsetFields(3_000, 1.5, 1),
+  minimumUsableTokens: fieldSpec(2_000, wholeNumber(100, 1_000_000)),
 }
 
-const shareFields: Fields<SharePolicy> = {
-  files: field(25, percent()),
-  skills: field(12, percent()),
-  notes: field(12, percent()),
-  keptMessages: field(20, percent()),
-  clearableResults: field(20, percent(0.1, 50)),
-  ambient: field(25, percent()),
-  userMessages: field(17, percent()),
-  ledger: field(5, percent()),
-  hookOutput: field(10, percent()),
-  host: field(6, percent()),
-  spill: field(10, percent()),
+const shareFields: FieldSpecs<SharePolicy> = {
+  files: fieldSpec(25, percentage()),
+  skills: fieldSpec(12, percentage()),
+  notes: fieldSpec(12, percentage()),
+  keptMessages: fieldSpec(20, percentage()),
+  clearableResults: fieldSpec(20, percentage(0.1, 50)),
+  ambient: fieldSpec(25, percentage()),
+  userMessages: fieldSpec(17, percentage()),
+  ledger: fieldSpec(5, percentage()),
+  hookOutput: fieldSpec(10, percentage()),
+  host: fieldSpec(6, percentage()),
+  spill: fieldSpec(10, percentage()),
 }
 
 // What is re-attached after a compaction, and what the engine itself adds to a summary.
@@ -468,30 +474,30 @@ interface LedgerPolicy {
   readonly errors: number
 }
 
-const rehydrateFields: Fields<RehydratePolicy> = {
+const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   files: {
-    count: field(5, count()),
-    eachTokens: field(5_000, count(1)),
-    totalTokens: field(50_000, count()),
-    readTools: field(READ_TOOLS, listOf(name())),
-    writeTools: field(WRITE_TOOLS, listOf(name())),
+    count: fieldSpec(5, wholeNumber()),
+    eachTokens: fieldSpec(5_000, wholeNumber(1)),
+    totalTokens: fieldSpec(50_000, wholeNumber()),
+    readTools: fieldSpec(READ_TOOLS, uniqueList(nonBlankString())),
+    writeTools: fieldSpec(WRITE_TOOLS, uniqueList(nonBlankString())),
   },
-  skills: { eachTokens: field(5_000, count(1)), totalTokens: field(25_000, count()) },
-  host: { eachTokens: field(5_000, count(1)), totalTokens: field(10_000, count()) },
-  todos: field(true, flag()),
-  todoTools: field(TODO_TOOLS, listOf(name())),
-  plan: field(true, flag()),
-  planMode: field(true, flag()),
-  agents: field(true, flag()),
-  deltas: field(true, flag()),
+  skills: { eachTokens: fieldSpec(5_000, wholeNumber(1)), totalTokens: fieldSpec(25_000, wholeNumber()) },
+  host: { eachTokens: fieldSpec(5_000, wholeNumber(1)), totalTokens: fieldSpec(10_000, wholeNumber()) },
+  todos: fieldSpec(true, trueOrFalse()),
+  todoTools: fieldSpec(TODO_TOOLS, uniqueList(nonBlankString())),
+  plan: fieldSpec(true, trueOrFalse()),
+  planMode: fieldSpec(true, trueOrFalse()),
+  agents: fieldSpec(true, trueOrFalse()),
+  deltas: fieldSpec(true, trueOrFalse()),
 }
 
-const ledgerFields: Fields<LedgerPolicy> = {
-  userMessagesTokens: field(30_000, count()),
-  userMessageTokens: field(2_000, count(1)),
-  filesTokens: field(2_000, count()),
-  namesTokens: field(1_500, count()),
-  errors: field(10, count()),
+const ledgerFields: FieldSpecs<LedgerPolicy> = {
+  userMessagesTokens: fieldSpec(30_000, wholeNumber()),
+  userMessageTokens: fieldSpec(2_000, wholeNumber(1)),
+  filesTokens: fieldSpec(2_000, wholeNumber()),
+  namesTokens: fieldSpec(1_500, wholeNumber()),
+  errors: fieldSpec(10, wholeNumber()),
 }
 
 // One turn: automatic compaction, recovery from refusals, network retries, hooks. Last, the switches.
@@ -550,28 +556,31 @@ export interface SwitchPolicy {
   readonly promptCachingEnabled: boolean
 }
 
-const turnFields: Fields<TurnPolicy> = {
-  auto: { breakerFailures: field(3, count(1)), closeTurns: field(3, count()) },
+const turnFields: FieldSpecs<TurnPolicy> = {
+  auto: { breakerFailures: fieldSpec(3, wholeNumber(1)), closeTurns: fieldSpec(3, wholeNumber()) },
   reactive: {
-    enabled: field(true, flag()),
-    retries: field(1, count(0, 10)),
-    mediaRetries: field(1, count(0, 10)),
+    enabled: fieldSpec(true, trueOrFalse()),
+    retries: fieldSpec(1, wholeNumber(0, 10)),
+    mediaRetries: fieldSpec(1, wholeNumber(0, 10)),
   },
   network: {
-    retries: field(8, count(0, 100)),
-    firstDelayMs: field(500, count(1)),
-    maximumDelayMs: field(8_000, count(1)),
-    jitterPercent: field(25, percent(0, 100)),
-    longestRetryAfterSeconds: field(300, count()),
+    retries: fieldSpec(8, wholeNumber(0, 100)),
+    firstDelayMs: fieldSpec(500, wholeNumber(1)),
+    maximumDelayMs: fieldSpec(8_000, wholeNumber(1)),
+    jitterPercent: fieldSpec(25, percentage(0, 100)),
+    longestRetryAfterSeconds: fieldSpec(300, wholeNumber()),
   },
-  hooks: { timeoutSeconds: field(600, count(1)), outputCharacters: field(10_000, count()) },
+  hooks: {
+    timeoutSeconds: fieldSpec(600, wholeNumber(1)),
+    outputCharacters: fieldSpec(10_000, wholeNumber()),
+  },
 }
 
-const switchFields: Fields<SwitchPolicy> = {
-  compactEnabled: field(true, flag()),
-  autoCompactEnabled: field(true, flag()),
-  microcompactEnabled: field(true, flag()),
-  promptCachingEnabled: field(true, flag()),
+const switchFields: FieldSpecs<SwitchPolicy> = {
+  compactEnabled: fieldSpec(true, trueOrFalse()),
+  autoCompactEnabled: fieldSpec(true, trueOrFalse()),
+  microcompactEnabled: fieldSpec(true, trueOrFalse()),
+  promptCachingEnabled: fieldSpec(true, trueOrFalse()),
 }
 
 // Token estimates, and the size of a request in bytes and images.
@@ -606,22 +615,22 @@ export interface RequestPolicy {
   readonly smallWindowTokens: number
 }
 
-const estimateFields: Fields<EstimatePolicy> = {
-  charactersPerToken: field(4, amount(0.5, 20)),
-  imageTokens: field(2_000, count()),
-  documentTokens: field(2_000, count()),
-  highFactor: field(4 / 3, amount(1, 10)),
-  calibrate: field(true, flag()),
-  narrowestHighFactor: field(1.05, amount(1, 10)),
-  signatureTokensPerCharacter: field(0.205, amount(0, 10)),
-  signatureLessTokens: field(38, count()),
+const estimateFields: FieldSpecs<EstimatePolicy> = {
+  charactersPerToken: fieldSpec(4, decimalNumber(0.5, 20)),
+  imageTokens: fieldSpec(2_000, wholeNumber()),
+  documentTokens: fieldSpec(2_000, wholeNumber()),
+  highFactor: fieldSpec(4 / 3, decimalNumber(1, 10)),
+  calibrate: fieldSpec(true, trueOrFalse()),
+  narrowestHighFactor: fieldSpec(1.05, decimalNumber(1, 10)),
+  signatureTokensPerCharacter: fieldSpec(0.205, decimalNumber(0, 10)),
+  signatureLessTokens: fieldSpec(38, wholeNumber()),
 }
 
-const requestFields: Fields<RequestPolicy> = {
-  bodyBytes: field(32_000_000, count(1_000)),
-  images: field(600, count()),
-  imagesInSmallWindow: field(100, count()),
-  smallWindowTokens: field(200_000, count()),
+const requestFields: FieldSpecs<RequestPolicy> = {
+  bodyBytes: fieldSpec(32_000_000, wholeNumber(1_000)),
+  images: fieldSpec(600, wholeNumber()),
+  imagesInSmallWindow: fieldSpec(100, wholeNumber()),
+  smallWindowTokens: fieldSpec(200_000, wholeNumber()),
 }
 
 // Spilled results, and looking up what left the context.
@@ -651,19 +660,19 @@ export interface HistoryPolicy {
   readonly searchSteps: number
 }
 
-const spillFields: Fields<SpillPolicy> = {
-  enabled: field(true, flag()),
-  thresholdTokens: field(10_000, count(100)),
-  headTokens: field(1_500, count(1)),
-  tailTokens: field(1_500, count(1)),
-  imageBytes: field(4_000_000, count(1_000)),
-  exceptTools: field<readonly string[]>([], listOf(name())),
+const spillFields: FieldSpecs<SpillPolicy> = {
+  enabled: fieldSpec(true, trueOrFalse()),
+  thresholdTokens: fieldSpec(10_000, wholeNumber(100)),
+  headTokens: fieldSpec(1_500, wholeNumber(1)),
+  tailTokens: fieldSpec(1_500, wholeNumber(1)),
+  imageBytes: fieldSpec(4_000_000, wholeNumber(1_000)),
+  exceptTools: fieldSpec<readonly string[]>([], uniqueList(nonBlankString())),
 }
 
-const historyFields: Fields<HistoryPolicy> = {
-  pageTokens: field(4_000, count(200)),
-  matches: field(20, count(1, 1_000)),
-  searchSteps: field(20_000_000, count(100_000)),
+const historyFields: FieldSpecs<HistoryPolicy> = {
+  pageTokens: fieldSpec(4_000, wholeNumber(200)),
+  matches: fieldSpec(20, wholeNumber(1, 1_000)),
+  searchSteps: fieldSpec(20_000_000, wholeNumber(100_000)),
 }
 
 // Tier 3: session notes, and memory files by folder.
@@ -716,30 +725,30 @@ interface MemoryFilesPolicy {
 
 const memoryNames = ['CLAUDE.md', '.claude/CLAUDE.md', 'CLAUDE.local.md', 'AGENTS.md']
 
-const notesFields: Fields<NotesPolicy> = {
-  enabled: field(true, flag()),
-  extractor: field('auto', oneOf('auto', 'model', 'local')),
-  titleMinimumWords: field(5, count(1)),
-  titleMaximumWords: field(10, count(1)),
-  sectionTokens: field(2_000, count(50)),
-  totalTokens: field(12_000, count(500)),
-  startTokens: field(10_000, count()),
-  growthTokens: field(5_000, count(1)),
-  toolCalls: field(3, count()),
-  waitSeconds: field(15, count()),
-  deadAfterSeconds: field(60, count(1)),
+const notesFields: FieldSpecs<NotesPolicy> = {
+  enabled: fieldSpec(true, trueOrFalse()),
+  extractor: fieldSpec('auto', choice('auto', 'model', 'local')),
+  titleMinimumWords: fieldSpec(5, wholeNumber(1)),
+  titleMaximumWords: fieldSpec(10, wholeNumber(1)),
+  sectionTokens: fieldSpec(2_000, wholeNumber(50)),
+  totalTokens: fieldSpec(12_000, wholeNumber(500)),
+  startTokens: fieldSpec(10_000, wholeNumber()),
+  growthTokens: fieldSpec(5_000, wholeNumber(1)),
+  toolCalls: fieldSpec(3, wholeNumber()),
+  waitSeconds: fieldSpec(15, wholeNumber()),
+  deadAfterSeconds: fieldSpec(60, wholeNumber(1)),
   kept: {
-    minimumTokens: field(10_000, count()),
-    minimumMessages: field(5, count()),
-    maximumTokens: field(40_000, count()),
+    minimumTokens: fieldSpec(10_000, wholeNumber()),
+    minimumMessages: fieldSpec(5, wholeNumber()),
+    maximumTokens: fieldSpec(40_000, wholeNumber()),
   },
 }
 
-const memoryFilesFields: Fields<MemoryFilesPolicy> = {
-  names: field<readonly string[]>(memoryNames, listOf(name())),
-  rules: field<readonly string[]>(['.claude/rules/*.md'], listOf(name())),
-  importHops: field(4, count(0, 20)),
-  reminderTokens: field(40_000, count()),
+const memoryFilesFields: FieldSpecs<MemoryFilesPolicy> = {
+  names: fieldSpec<readonly string[]>(memoryNames, uniqueList(nonBlankString())),
+  rules: fieldSpec<readonly string[]>(['.claude/rules/*.md'], uniqueList(nonBlankString())),
+  importHops: fieldSpec(4, wholeNumber(0, 20)),
+  reminderTokens: fieldSpec(40_000, wholeNumber()),
 }
 
 export interface Policy {
@@ -761,7 +770,7 @@ export interface Policy {
   readonly turn: TurnPolicy
 }
 
-const fields: Fields<Policy> = {
+const allFields: FieldSpecs<Policy> = {
   switches: switchFields,
   window: windowFields,
   ladder: ladderFields,
@@ -781,13 +790,13 @@ const fields: Fields<Policy> = {
 }
 
 /** The default and the check of every field. */
-export const policyFields: FieldTree = fields
+export const policyFields: FieldSpecTree = allFields
 
 /** The path of every field, as in `clear.idle.keep`. */
-export const policyPaths: readonly string[] = pathsOf(policyFields)
+export const policyPaths: readonly string[] = listFieldPaths(policyFields)
 
 /** The value at `path`; undefined if there is no such field. */
-export function policyValue(policy: Policy, path: string): unknown {
+export function readPolicyValue(policy: Policy, path: string): unknown {
   const step = (value: unknown, key: string): unknown =>
     isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
   return path.split('.').reduce<unknown>(step, policy)

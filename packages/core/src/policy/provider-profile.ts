@@ -4,23 +4,23 @@
  */
 import { TidemarkError } from '../errors.ts'
 import {
-  type Check,
-  count,
+  choice,
+  createProblem,
   type DeepPartial,
-  type Field,
-  type Fields,
-  field,
-  flag,
-  listOf,
-  name,
-  oneOf,
-  orNull,
-  type Problem,
-  problem,
+  type FieldCheck,
+  type FieldProblem,
+  type FieldSpec,
+  type FieldSpecs,
+  fieldSpec,
+  nonBlankString,
+  nullable,
   readFields,
+  trueOrFalse,
+  uniqueList,
+  wholeNumber,
 } from './policy-fields.ts'
 
-export interface Profile {
+export interface ProviderProfile {
   /** Shown in findings and events; has no other effect. */
   readonly name: string
   /** Context window in tokens; null if unknown. */
@@ -38,12 +38,12 @@ export interface Profile {
   readonly contextEdits: ContextEditRules
   /** Summaries written by the provider. */
   readonly compaction: CompactionRules
-  readonly capabilities: Capabilities
+  readonly capabilities: ProviderCapabilities
   /** What is refused unless a beta is enabled. */
   readonly betas: readonly BetaRule[]
   /** Dotted paths of request fields that are always refused (`temperature`, `output_config.format`). */
   readonly refusedFields: readonly string[]
-  readonly refusedBlocks: readonly BlockRefusal[]
+  readonly refusedBlocks: readonly RefusedBlock[]
 }
 
 interface RoleRules {
@@ -162,7 +162,7 @@ interface CompactionRules {
   readonly notWithBlock: readonly string[]
 }
 
-interface Capabilities {
+interface ProviderCapabilities {
   /** `cache_edits` blocks and `cache_reference`: undocumented, so off by default. */
   readonly cacheEdits: boolean
   /** `diagnostics` on a request. */
@@ -182,7 +182,7 @@ export interface BetaRule {
 }
 
 /** A block type, or one field of it, that messages of a role may not contain. */
-export interface BlockRefusal {
+export interface RefusedBlock {
   readonly role: 'user' | 'assistant' | 'system'
   readonly type: string
   readonly field?: string
@@ -190,19 +190,20 @@ export interface BlockRefusal {
 
 // Every field of a profile with its strictest value and its check.
 
-const mode: Check<ThinkingMode> = oneOf('enabled', 'adaptive', 'between_tools', 'disabled')
-const role: Check<BlockRefusal['role']> = oneOf('user', 'assistant', 'system')
-const place: Check<BetaRule['where']> = oneOf('field', 'message-field', 'block', 'edit')
+const thinkingMode: FieldCheck<ThinkingMode> = choice('enabled', 'adaptive', 'between_tools', 'disabled')
+const messageRole: FieldCheck<RefusedBlock['role']> = choice('user', 'assistant', 'system')
+const betaPlace: FieldCheck<BetaRule['where']> = choice('field', 'message-field', 'block', 'edit')
 
-const names = (...fallback: readonly string[]): Field<readonly string[]> => field(fallback, listOf(name()))
-const modes = (...fallback: readonly ThinkingMode[]): Field<readonly ThinkingMode[]> =>
-  field(fallback, listOf(mode))
+const nameList = (...fallback: readonly string[]): FieldSpec<readonly string[]> =>
+  fieldSpec(fallback, uniqueList(nonBlankString()))
+const modeList = (...fallback: readonly ThinkingMode[]): FieldSpec<readonly ThinkingMode[]> =>
+  fieldSpec(fallback, uniqueList(thinkingMode))
 
 /** An object with these fields and no others; `optional` ones may be missing. */
-function shape<T>(
-  fields: { readonly [key: string]: Check<unknown> },
+function objectWith<T>(
+  fields: { readonly [key: string]: FieldCheck<unknown> },
   optional: readonly string[] = [],
-): Check<T> {
+): FieldCheck<T> {
   const required = Object.keys(fields).filter((key) => !optional.includes(key))
   const accepts = (value: unknown): value is T =>
     typeof value === 'object' &&
@@ -212,7 +213,7 @@ function shape<T>(
   return { allowed: `an object with ${Object.keys(fields).join(', ')}`, accepts }
 }
 
-const pattern: Check<string> = {
+const regexSource: FieldCheck<string> = {
   allowed: 'the source of a regular expression',
   accepts: (value): value is string => {
     if (typeof value !== 'string' || value === '') return false
@@ -225,116 +226,123 @@ const pattern: Check<string> = {
   },
 }
 
-const ttl = shape<CacheTtl>({ name: name(), seconds: count(1) })
-const betaRule = shape<BetaRule>({ where: place, name: name(), betas: listOf(name()) })
-const blockRefusal = shape<BlockRefusal>({ role, type: name(), field: name() }, ['field'])
+const ttl = objectWith<CacheTtl>({ name: nonBlankString(), seconds: wholeNumber(1) })
+const betaRule = objectWith<BetaRule>({
+  where: betaPlace,
+  name: nonBlankString(),
+  betas: uniqueList(nonBlankString()),
+})
+const blockRefusal = objectWith<RefusedBlock>(
+  { role: messageRole, type: nonBlankString(), field: nonBlankString() },
+  ['field'],
+)
 
-const profileFields: Fields<Profile> = {
-  name: field('strict', name()),
-  window: field<number | null>(null, orNull(count(1))),
-  maxOutput: field<number | null>(null, orNull(count(1))),
-  maxOutputRequired: field(true, flag()),
+const profileFields: FieldSpecs<ProviderProfile> = {
+  name: fieldSpec('strict', nonBlankString()),
+  window: fieldSpec<number | null>(null, nullable(wholeNumber(1))),
+  maxOutput: fieldSpec<number | null>(null, nullable(wholeNumber(1))),
+  maxOutputRequired: fieldSpec(true, trueOrFalse()),
   roles: {
-    first: field('user', oneOf('user', 'any')),
-    consecutive: field('refused', oneOf('merged', 'refused')),
-    prefill: field('refused', oneOf('allowed', 'refused')),
-    system: field('refused', oneOf('placed', 'refused')),
-    turnScoped: field(false, flag()),
-    messageEffort: field(false, flag()),
+    first: fieldSpec('user', choice('user', 'any')),
+    consecutive: fieldSpec('refused', choice('merged', 'refused')),
+    prefill: fieldSpec('refused', choice('allowed', 'refused')),
+    system: fieldSpec('refused', choice('placed', 'refused')),
+    turnScoped: fieldSpec(false, trueOrFalse()),
+    messageEffort: fieldSpec(false, trueOrFalse()),
   },
   tools: {
-    namePattern: field('^[a-zA-Z0-9_-]{1,64}$', pattern),
-    idPattern: field('^[a-zA-Z0-9_-]+$', pattern),
-    resultsFirst: field(true, flag()),
-    declaredWhenUsed: field(true, flag()),
-    forcedChoice: field('refused', oneOf('allowed', 'refused')),
+    namePattern: fieldSpec('^[a-zA-Z0-9_-]{1,64}$', regexSource),
+    idPattern: fieldSpec('^[a-zA-Z0-9_-]+$', regexSource),
+    resultsFirst: fieldSpec(true, trueOrFalse()),
+    declaredWhenUsed: fieldSpec(true, trueOrFalse()),
+    forcedChoice: fieldSpec('refused', choice('allowed', 'refused')),
   },
   thinking: {
-    modes: modes('enabled', 'adaptive', 'disabled'),
-    whenAbsent: field('disabled', mode),
-    minimumBudget: field(1024, count()),
-    budgetOverBetas: names(),
-    firstInModes: modes('enabled'),
-    unforcedInModes: modes('enabled'),
-    disabledEfforts: field<readonly string[] | null>(null, orNull(listOf(name()))),
-    closing: field('never', oneOf('never', 'not-at-end', 'allowed')),
-    signed: field(true, flag()),
-    binding: field('prefix', oneOf('none', 'model', 'prefix')),
-    stripsFinishedTurns: field(false, flag()),
+    modes: modeList('enabled', 'adaptive', 'disabled'),
+    whenAbsent: fieldSpec('disabled', thinkingMode),
+    minimumBudget: fieldSpec(1024, wholeNumber()),
+    budgetOverBetas: nameList(),
+    firstInModes: modeList('enabled'),
+    unforcedInModes: modeList('enabled'),
+    disabledEfforts: fieldSpec<readonly string[] | null>(null, nullable(uniqueList(nonBlankString()))),
+    closing: fieldSpec('never', choice('never', 'not-at-end', 'allowed')),
+    signed: fieldSpec(true, trueOrFalse()),
+    binding: fieldSpec('prefix', choice('none', 'model', 'prefix')),
+    stripsFinishedTurns: fieldSpec(false, trueOrFalse()),
   },
   cache: {
-    maxMarkers: field(4, count()),
-    ttls: field<readonly CacheTtl[]>(
+    maxMarkers: fieldSpec(4, wholeNumber()),
+    ttls: fieldSpec<readonly CacheTtl[]>(
       [
         { name: '1h', seconds: 3600 },
         { name: '5m', seconds: 300 },
       ],
-      listOf(ttl),
+      uniqueList(ttl),
     ),
-    defaultTtl: field('5m', name()),
-    unmarkable: names('thinking', 'redacted_thinking', 'cache_edits'),
-    automatic: field(false, flag()),
-    scopes: names(),
-    minimumTokens: field<number | null>(null, orNull(count())),
-    lookBack: field(20, count(1)),
-    collapsesToolRuns: field(false, flag()),
+    defaultTtl: fieldSpec('5m', nonBlankString()),
+    unmarkable: nameList('thinking', 'redacted_thinking', 'cache_edits'),
+    automatic: fieldSpec(false, trueOrFalse()),
+    scopes: nameList(),
+    minimumTokens: fieldSpec<number | null>(null, nullable(wholeNumber())),
+    lookBack: fieldSpec(20, wholeNumber(1)),
+    collapsesToolRuns: fieldSpec(false, trueOrFalse()),
   },
   sizes: {
-    bodyBytes: field(32_000_000, count(1)),
-    deferredTools: field(10_000, count()),
-    messages: field(100_000, count(1)),
-    images: field(100, count()),
-    imagePixels: field(8000, count(1)),
-    manyImages: field(20, count()),
-    manyImagePixels: field(2000, count(1)),
+    bodyBytes: fieldSpec(32_000_000, wholeNumber(1)),
+    deferredTools: fieldSpec(10_000, wholeNumber()),
+    messages: fieldSpec(100_000, wholeNumber(1)),
+    images: fieldSpec(100, wholeNumber()),
+    imagePixels: fieldSpec(8000, wholeNumber(1)),
+    manyImages: fieldSpec(20, wholeNumber()),
+    manyImagePixels: fieldSpec(2000, wholeNumber(1)),
   },
   contextEdits: {
-    clearThinking: field<string | null>(null, orNull(name())),
-    clearToolUses: field<string | null>(null, orNull(name())),
-    compact: field<string | null>(null, orNull(name())),
-    minimumCompactTrigger: field(50_000, count()),
+    clearThinking: fieldSpec<string | null>(null, nullable(nonBlankString())),
+    clearToolUses: fieldSpec<string | null>(null, nullable(nonBlankString())),
+    compact: fieldSpec<string | null>(null, nullable(nonBlankString())),
+    minimumCompactTrigger: fieldSpec(50_000, wholeNumber()),
   },
   compaction: {
-    blocks: field(false, flag()),
-    onDemand: field(false, flag()),
-    beta: field<string | null>(null, orNull(name())),
-    maxInstructionCharacters: field(16_384, count(1)),
-    notWithRequest: names(
+    blocks: fieldSpec(false, trueOrFalse()),
+    onDemand: fieldSpec(false, trueOrFalse()),
+    beta: fieldSpec<string | null>(null, nullable(nonBlankString())),
+    maxInstructionCharacters: fieldSpec(16_384, wholeNumber(1)),
+    notWithRequest: nameList(
       'context_management',
       'stop_sequences',
       'output_config.format',
       'output_config.task_budget.remaining',
       'thread',
     ),
-    notWithBlock: names('output_config.task_budget.remaining'),
+    notWithBlock: nameList('output_config.task_budget.remaining'),
   },
   capabilities: {
-    cacheEdits: field(false, flag()),
-    cacheDiagnostics: field(false, flag()),
-    toolChanges: field(false, flag()),
-    prewarm: field(false, flag()),
+    cacheEdits: fieldSpec(false, trueOrFalse()),
+    cacheDiagnostics: fieldSpec(false, trueOrFalse()),
+    toolChanges: fieldSpec(false, trueOrFalse()),
+    prewarm: fieldSpec(false, trueOrFalse()),
   },
-  betas: field<readonly BetaRule[]>([], listOf(betaRule)),
-  refusedFields: names(),
-  refusedBlocks: field<readonly BlockRefusal[]>(
+  betas: fieldSpec<readonly BetaRule[]>([], uniqueList(betaRule)),
+  refusedFields: nameList(),
+  refusedBlocks: fieldSpec<readonly RefusedBlock[]>(
     [
       { role: 'assistant', type: 'image' },
       { role: 'assistant', type: 'document' },
     ],
-    listOf(blockRefusal),
+    uniqueList(blockRefusal),
   ),
 }
 
-export type ProfileOverrides = DeepPartial<Profile>
+export type ProfileOverrides = DeepPartial<ProviderProfile>
 
 /**
  * A profile with `overrides` in place of the strict values. A list replaces the strict list. Throws `bad-profile` for an
  * unknown or invalid field; `details.problems` names each one.
  */
-export function createProfile(overrides: ProfileOverrides = {}): Profile {
+export function createProfile(overrides: ProfileOverrides = {}): ProviderProfile {
   const { value, problems } = readFields(profileFields, overrides)
-  const profile = value as Profile
-  const found = problems.length > 0 ? problems : contradictions(profile)
+  const profile = value as ProviderProfile
+  const found = problems.length > 0 ? problems : findContradictions(profile)
   if (found.length > 0) {
     const list = found.map(({ message }) => message).join('; ')
     throw new TidemarkError('bad-profile', `This profile cannot be used. ${list}.`, {
@@ -345,7 +353,7 @@ export function createProfile(overrides: ProfileOverrides = {}): Profile {
 }
 
 /** Rules between fields. */
-function contradictions({ cache, thinking, sizes }: Profile): readonly Problem[] {
+function findContradictions({ cache, thinking, sizes }: ProviderProfile): readonly FieldProblem[] {
   const { ttls, defaultTtl } = cache
   const names = ttls.map((ttl) => ttl.name)
   const isSorted = ttls.every(
@@ -373,11 +381,13 @@ function contradictions({ cache, thinking, sizes }: Profile): readonly Problem[]
       'at most sizes.imagePixels',
     ],
   ]
-  return rules.flatMap(([holds, path, value, allowed]) => (holds ? [] : [problem(path, value, allowed)]))
+  return rules.flatMap(([holds, path, value, allowed]) =>
+    holds ? [] : [createProblem(path, value, allowed)],
+  )
 }
 
 /**
  * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no window, no betas
  * and none of the features that only some providers have.
  */
-export const strictProfile: Profile = createProfile()
+export const strictProfile: ProviderProfile = createProfile()

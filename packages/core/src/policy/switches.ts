@@ -27,7 +27,7 @@ interface SwitchNotice {
   readonly message: string
 }
 
-interface SwitchReading {
+interface ReadSwitchesResult {
   readonly switches: Switches
   readonly notices: readonly SwitchNotice[]
 }
@@ -36,7 +36,7 @@ export const NO_SWITCHES: Switches = { set: [], autoCompactPercent: null }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const names: readonly SwitchName[] = [
+const SWITCH_NAMES: readonly SwitchName[] = [
   'DISABLE_COMPACT',
   'DISABLE_AUTO_COMPACT',
   'DISABLE_MICROCOMPACT',
@@ -45,41 +45,41 @@ const names: readonly SwitchName[] = [
   'FORCE_PROMPT_CACHING_5M',
   'DISABLE_PROMPT_CACHING',
 ]
-const percentNames: readonly PercentName[] = ['TIDEMARK_AUTOCOMPACT_PCT', 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE']
-const on: readonly string[] = ['1', 'true', 'yes', 'on']
-const off: readonly string[] = ['', '0', 'false', 'no', 'off']
+const PERCENT_NAMES: readonly PercentName[] = ['TIDEMARK_AUTOCOMPACT_PCT', 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE']
+const ON_VALUES: readonly string[] = ['1', 'true', 'yes', 'on']
+const OFF_VALUES: readonly string[] = ['', '0', 'false', 'no', 'off']
 
-export function readSwitches(environment: Environment): SwitchReading {
-  const percents = percentNames.map((name) => percentOf(environment[name]))
+export function readSwitches(environment: Environment): ReadSwitchesResult {
+  const percents = PERCENT_NAMES.map((name) => parsePercent(environment[name]))
   const switches: Switches = {
-    set: names.filter((name) => on.includes(word(environment[name]))),
+    set: SWITCH_NAMES.filter((name) => ON_VALUES.includes(normalizeValue(environment[name]))),
     autoCompactPercent: percents.find((percent) => percent !== null) ?? null,
   }
   const expectsSwitch = '1, true, yes or on to set it, 0, false, no or off not to'
   const expectsPercent = 'a number above 0 and at most 100, as in 80'
   const notices = [
-    ...names
-      .filter((name) => ![...on, ...off].includes(word(environment[name])))
-      .map((name) => notice(name, environment[name] ?? '', expectsSwitch)),
-    ...percentNames
-      .filter((name) => word(environment[name]) !== '' && percentOf(environment[name]) === null)
-      .map((name) => notice(name, environment[name] ?? '', expectsPercent)),
+    ...SWITCH_NAMES.filter(
+      (name) => ![...ON_VALUES, ...OFF_VALUES].includes(normalizeValue(environment[name])),
+    ).map((name) => createNotice(name, environment[name] ?? '', expectsSwitch)),
+    ...PERCENT_NAMES.filter(
+      (name) => normalizeValue(environment[name]) !== '' && parsePercent(environment[name]) === null,
+    ).map((name) => createNotice(name, environment[name] ?? '', expectsPercent)),
   ]
   return { switches, notices }
 }
 
-function word(value: string | undefined): string {
+function normalizeValue(value: string | undefined): string {
   return (value ?? '').trim().toLowerCase()
 }
 
 /** 0 < n ≤ 100 in decimal notation, or null. */
-function percentOf(value: string | undefined): number | null {
-  const digits = word(value)
+function parsePercent(value: string | undefined): number | null {
+  const digits = normalizeValue(value)
   const percent = /^(\d+\.?\d*|\.\d+)$/.test(digits) ? Number(digits) : Number.NaN
   return percent > 0 && percent <= 100 ? percent : null
 }
 
-function notice(variable: SwitchName | PercentName, value: string, expected: string): SwitchNotice {
+function createNotice(variable: SwitchName | PercentName, value: string, expected: string): SwitchNotice {
   const message = `${variable} is ${JSON.stringify(value)} and was ignored: expected ${expected}.`
   return { variable, value, message }
 }
@@ -98,24 +98,24 @@ type MechanismState = { readonly on: true } | { readonly on: false; readonly bec
 type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
 
 /** The first cause in each list is reported: environment before settings, the broadest first. */
-export function mechanismStates(policy: Policy, switches: Switches): MechanismStates {
-  const variable = (name: SwitchName): Cause => [name, switches.set.includes(name)]
-  const setting = (name: keyof SwitchPolicy): Cause => [`switches.${name}`, !policy.switches[name]]
+export function findMechanismStates(policy: Policy, switches: Switches): MechanismStates {
+  const variable = (name: SwitchName): OffCause => [name, switches.set.includes(name)]
+  const setting = (name: keyof SwitchPolicy): OffCause => [`switches.${name}`, !policy.switches[name]]
   const [all, every] = [variable('DISABLE_COMPACT'), setting('compactEnabled')]
   const auto = [all, variable('DISABLE_AUTO_COMPACT'), every, setting('autoCompactEnabled')]
   return {
-    clear: state([all, variable('DISABLE_MICROCOMPACT'), every, setting('microcompactEnabled')]),
-    auto: state(auto),
-    reactive: state([...auto, ['turn.reactive.enabled', !policy.turn.reactive.enabled]]),
-    manual: state([all, every]),
-    notes: state([all, every, ['notes.enabled', !policy.notes.enabled]]),
-    caching: state([variable('DISABLE_PROMPT_CACHING'), setting('promptCachingEnabled')]),
+    clear: toMechanismState([all, variable('DISABLE_MICROCOMPACT'), every, setting('microcompactEnabled')]),
+    auto: toMechanismState(auto),
+    reactive: toMechanismState([...auto, ['turn.reactive.enabled', !policy.turn.reactive.enabled]]),
+    manual: toMechanismState([all, every]),
+    notes: toMechanismState([all, every, ['notes.enabled', !policy.notes.enabled]]),
+    caching: toMechanismState([variable('DISABLE_PROMPT_CACHING'), setting('promptCachingEnabled')]),
   }
 }
 
-type Cause = readonly [because: string, isOff: boolean]
+type OffCause = readonly [because: string, isOff: boolean]
 
-function state(causes: readonly Cause[]): MechanismState {
+function toMechanismState(causes: readonly OffCause[]): MechanismState {
   const cause = causes.find(([, isOff]) => isOff)
   return cause === undefined ? { on: true } : { on: false, because: cause[0] }
 }

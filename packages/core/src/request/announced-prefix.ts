@@ -6,107 +6,111 @@
  * Computed along the branch and kept up to date; records of an undone act do not count.
  */
 
-import type { View } from '../context/context-view.ts'
-import type { Entry } from '../context/entry.ts'
-import { isShown } from '../context/entry.ts'
-import { blocksOf } from '../log/block.ts'
+import type { ContextView } from '../context/context-view.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { isVisibleToModel } from '../context/entry.ts'
+import { toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
-import { List, Trie } from '../log/persistent-collections.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import {
-  type Delta,
-  type Epoch,
-  type EpochSection,
-  isKnown,
+  isKnownRecord,
   isSyntheticError,
   type KnownRecord,
+  type PrefixSnapshot,
+  type PrefixUpdate,
+  type SnapshotSection,
   type UserRecord,
 } from '../log/record.ts'
-import { recordAt, type Session } from '../log/session.ts'
+import { recordAt, type SessionLog } from '../log/session.ts'
 
 /** Types of the attachments that announce a delta. Tools that the provider can add itself come as a user record. */
-export const SECTION_DELTA = 'section_delta'
-export const TOOL_DELTA = 'tool_delta'
+export const SECTION_DELTA_ATTACHMENT = 'section_delta'
+export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
 
-export interface StandingEpoch {
+export interface CurrentPrefix {
   readonly uuid: string
-  readonly epoch: Epoch
+  readonly epoch: PrefixSnapshot
   /** Those of the snapshot with later changes, which are outside the cache key. */
   readonly parameters: JsonObject
   /** No response since it began, so replacing it costs nothing. */
   readonly isFresh: boolean
 }
 
-interface ToldTool {
+interface AnnouncedTool {
   /** Null: announced as removed. */
   readonly definition: JsonObject | null
   /** Callable, or only announced for the next snapshot. */
-  readonly isInForce: boolean
+  readonly isCallable: boolean
 }
 
-export interface Told {
-  readonly standing: StandingEpoch | null
+export interface AnnouncedPrefix {
+  readonly current: CurrentPrefix | null
   /** Sections with an announced change in the context, with their newest text (null: removed). */
   readonly sections: ReadonlyMap<string, string | null>
-  readonly tools: ReadonlyMap<string, ToldTool>
+  readonly tools: ReadonlyMap<string, AnnouncedTool>
   /** Delta records of the branch, by batch. */
-  readonly deltas: Trie<Delta>
+  readonly deltas: PersistentMap<PrefixUpdate>
   /** What has been processed. */
-  readonly branch: List<number>
-  readonly entries: List<Entry>
-  readonly undone: View['undone']
+  readonly branch: AppendList<number>
+  readonly entries: AppendList<ContextEntry>
+  readonly undone: ContextView['undoneRewrites']
 }
 
-const NOTHING: Omit<Told, 'branch' | 'entries' | 'undone'> = {
-  standing: null,
+const NOTHING_ANNOUNCED: Omit<AnnouncedPrefix, 'branch' | 'entries' | 'undone'> = {
+  current: null,
   sections: new Map(),
   tools: new Map(),
-  deltas: Trie.empty(),
+  deltas: PersistentMap.empty(),
 }
 
-export function nothingTold(): Told {
-  return { ...NOTHING, branch: List.of(), entries: List.of(), undone: [] }
+export function emptyAnnouncedPrefix(): AnnouncedPrefix {
+  return { ...NOTHING_ANNOUNCED, branch: AppendList.of(), entries: AppendList.of(), undone: [] }
 }
 
 /** `told`: the result for an earlier state, continued from there. `view`: the context of `session`. */
-export function advanceTold(told: Told, session: Session, view: View): Told {
-  const { branch, entries, undone } = view
+export function updateAnnouncedPrefix(
+  told: AnnouncedPrefix,
+  session: SessionLog,
+  view: ContextView,
+): AnnouncedPrefix {
+  const { branch, entries, undoneRewrites: undone } = view
   const grew = branch.extends(told.branch) && entries.extends(told.entries) && undone === told.undone
-  let next: Told = { ...(grew ? told : nothingTold()), undone }
+  let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone }
   for (let position = next.branch.length; position < branch.length; position += 1) {
     const record = recordAt(session, branch.at(position) ?? 0)
-    if (isKnown(record) && !isUndone(record, undone)) next = noted(next, record)
+    if (isKnownRecord(record) && !isUndoneRecord(record, undone)) next = applyPrefixRecord(next, record)
   }
   for (let index = next.entries.length; index < entries.length; index += 1) {
-    next = shown(next, entries.at(index) as Entry)
+    next = applyShownEntry(next, entries.at(index) as ContextEntry)
   }
   return { ...next, branch, entries }
 }
 
-function isUndone(record: KnownRecord, undone: View['undone']): boolean {
+function isUndoneRecord(record: KnownRecord, undone: ContextView['undoneRewrites']): boolean {
   return undone.some(
-    ({ uuid, batch }) => record.uuid === uuid || (batch !== null && record.batch?.id === batch),
+    ({ uuid, batchId: batch }) => record.uuid === uuid || (batch !== null && record.batch?.id === batch),
   )
 }
 
-function noted(told: Told, record: KnownRecord): Told {
-  const { standing } = told
+function applyPrefixRecord(told: AnnouncedPrefix, record: KnownRecord): AnnouncedPrefix {
+  const { current: standing } = told
   if (record.type === 'assistant' && !isSyntheticError(record) && standing?.isFresh === true)
-    return { ...told, standing: { ...standing, isFresh: false } }
+    return { ...told, current: { ...standing, isFresh: false } }
   if (record.type !== 'system') return told
-  const epoch = record.subtype === 'epoch' ? readEpoch(record.epoch) : null
+  const epoch = record.subtype === 'epoch' ? readSnapshot(record.epoch) : null
   if (epoch !== null) {
     const { parameters } = epoch
-    return { ...told, standing: { uuid: record.uuid, epoch, parameters, isFresh: true } }
+    return { ...told, current: { uuid: record.uuid, epoch, parameters, isFresh: true } }
   }
-  return record.subtype === 'delta' && isObject(record.delta) ? changed(told, record, record.delta) : told
+  return record.subtype === 'delta' && isObject(record.delta) ? applyDelta(told, record, record.delta) : told
 }
 
-function changed(told: Told, { batch }: KnownRecord, delta: Delta): Told {
+function applyDelta(told: AnnouncedPrefix, { batch }: KnownRecord, delta: PrefixUpdate): AnnouncedPrefix {
   const deltas = batch === undefined ? told.deltas : told.deltas.set(batch.id, delta)
-  const { standing } = told
+  const { current: standing } = told
   if (standing === null || !isObject(delta.parameters)) return { ...told, deltas }
   const parameters = mergeParameters(standing.parameters, delta.parameters)
-  return { ...told, deltas, standing: { ...standing, parameters } }
+  return { ...told, deltas, current: { ...standing, parameters } }
 }
 
 /** Null removes a parameter. */
@@ -116,58 +120,71 @@ export function mergeParameters(base: JsonObject, changes: JsonObject): JsonObje
 }
 
 /** An announcement that the context shows: from here on the model knows the change. */
-function shown(told: Told, entry: Entry): Told {
+function applyShownEntry(told: AnnouncedPrefix, entry: ContextEntry): AnnouncedPrefix {
   const { record } = entry
   const delta = record.type === 'system' ? undefined : told.deltas.get(record.batch?.id ?? '')
-  if (delta === undefined || !isShown(entry)) return told
-  if (record.type === 'user') return withTools(told, delta, { names: changedTools(record), isInForce: true })
+  if (delta === undefined || !isVisibleToModel(entry)) return told
+  if (record.type === 'user')
+    return withAnnouncedTools(told, delta, { names: listChangedTools(record), isInForce: true })
   if (record.type !== 'attachment') return told
   const { type, names } = record.attachment
   const said = Array.isArray(names) ? names : []
-  if (type === TOOL_DELTA) return withTools(told, delta, { names: said, isInForce: false })
-  return type === SECTION_DELTA ? withSections(told, delta, said) : told
+  if (type === TOOL_DELTA_ATTACHMENT)
+    return withAnnouncedTools(told, delta, { names: said, isInForce: false })
+  return type === SECTION_DELTA_ATTACHMENT ? withAnnouncedSections(told, delta, said) : told
 }
 
-function withSections(told: Told, { sections = {} }: Delta, names: readonly unknown[]): Told {
+function withAnnouncedSections(
+  told: AnnouncedPrefix,
+  { sections = {} }: PrefixUpdate,
+  names: readonly unknown[],
+): AnnouncedPrefix {
   const now = Object.entries(sections).filter(([name]) => names.includes(name))
   return { ...told, sections: new Map([...told.sections, ...now]) }
 }
 
-interface SaidTools {
+interface AnnouncedToolNames {
   readonly names: readonly unknown[]
   readonly isInForce: boolean
 }
 
-function withTools(told: Told, { tools = {} }: Delta, { names, isInForce }: SaidTools): Told {
+function withAnnouncedTools(
+  told: AnnouncedPrefix,
+  { tools = {} }: PrefixUpdate,
+  { names, isInForce }: AnnouncedToolNames,
+): AnnouncedPrefix {
   const now = Object.entries(tools).filter(([name]) => names.includes(name))
-  const said = now.map(([name, definition]): [string, ToldTool] => [name, { definition, isInForce }])
+  const said = now.map(([name, definition]): [string, AnnouncedTool] => [
+    name,
+    { definition, isCallable: isInForce },
+  ])
   return { ...told, tools: new Map([...told.tools, ...said]) }
 }
 
 /** The tools that a message to the provider adds or removes. */
-function changedTools({ message }: UserRecord): readonly unknown[] {
-  return blocksOf(message.content).flatMap(({ tool }) => {
+function listChangedTools({ message }: UserRecord): readonly unknown[] {
+  return toBlocks(message.content).flatMap(({ tool }) => {
     if (!isObject(tool)) return []
     return [isObject(tool.definition) ? tool.definition.name : tool.name]
   })
 }
 
 /** Checks a snapshot from the log, where decoding only saw an object. Null if invalid: the one before stays current. */
-function readEpoch(value: Epoch | undefined): Epoch | null {
+function readSnapshot(value: PrefixSnapshot | undefined): PrefixSnapshot | null {
   const fields: unknown = value
   if (!isObject(fields) || typeof fields.model !== 'string' || !isObject(fields.parameters)) return null
   const { sections, tools } = fields
-  if (!Array.isArray(sections) || !sections.every(isSection)) return null
-  return Array.isArray(tools) && tools.every(isTool) ? (value ?? null) : null
+  if (!Array.isArray(sections) || !sections.every(isSnapshotSection)) return null
+  return Array.isArray(tools) && tools.every(isToolDefinition) ? (value ?? null) : null
 }
 
-const PARTS = new Set<unknown>(['static', 'dynamic', 'volatile'])
+const SECTION_PARTS = new Set<unknown>(['static', 'dynamic', 'volatile'])
 
-function isSection(value: unknown): value is EpochSection {
-  if (!isObject(value) || !PARTS.has(value.part)) return false
+function isSnapshotSection(value: unknown): value is SnapshotSection {
+  if (!isObject(value) || !SECTION_PARTS.has(value.part)) return false
   return typeof value.name === 'string' && typeof value.text === 'string'
 }
 
-function isTool(value: unknown): value is JsonObject {
+function isToolDefinition(value: unknown): value is JsonObject {
   return isObject(value)
 }

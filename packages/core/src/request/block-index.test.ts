@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { longTalk, rounded, TEXT } from '../../test/breaks/talk.ts'
-import type { FlatMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { Block } from '../log/block.ts'
-import { List } from '../log/persistent-collections.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import { firstDifference, type MessageList } from './block-index.ts'
 
-function sent(...messages: readonly (ApiMessage | FlatMessage)[]): MessageList {
+function sent(...messages: readonly (ApiMessage | TracedMessage)[]): MessageList {
   const all = messages.map(
-    (each): FlatMessage =>
-      'message' in each ? (each as FlatMessage) : { message: each as ApiMessage, origins: ['r'] },
+    (each): TracedMessage =>
+      'message' in each ? (each as TracedMessage) : { message: each as ApiMessage, origins: ['r'] },
   )
-  return { frozen: List.of(all), tail: [] }
+  return { frozen: AppendList.of(all), tail: [] }
 }
 
 function user(content: string | readonly Block[], fields: object = {}): ApiMessage {
@@ -78,7 +78,7 @@ describe('firstDifference', () => {
 
   it('goes by the exact text where a block has one', () => {
     const message = user([{ type: 'tool_use', id: 'c', name: 'n', input: { n: 1 } }])
-    const raw = (value: string): FlatMessage => ({
+    const raw = (value: string): TracedMessage => ({
       message,
       origins: ['r'],
       raw: new Map([[0, `{"type":"tool_use","id":"c","name":"n","input":{"n":${value}}}`]]),

@@ -1,13 +1,13 @@
 /** Markers that a host brought along go, and lists that grow stay lists that grew out of each other. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { FlatMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
-import { List } from '../log/persistent-collections.ts'
-import { stripMarkers, stripMessage, type Unmarked } from './build-request.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import { stripMarkers, stripMessageMarkers, type UnmarkedMessages } from './build-request.ts'
 
 const MARK = { cache_control: { type: 'ephemeral' } }
-const said = (content: FlatMessage['message']['content']): FlatMessage => ({
+const said = (content: TracedMessage['message']['content']): TracedMessage => ({
   message: { role: 'user', content },
   origins: ['r'],
 })
@@ -21,12 +21,12 @@ describe('a message', () => {
     ['with one inside a result', result(text(), text(MARK)), result(text(), text())],
     ['with both', { ...result(text(MARK)), ...MARK }, result(text())],
   ])('%s loses it, and nothing else', (_, given, expected) => {
-    const { message } = stripMessage(said([text(), given]))
+    const { message } = stripMessageMarkers(said([text(), given]))
     expect(message.content).toStrictEqual([text(), expected])
   })
 
   it.each([said('words'), said([text(), result(text())])])('without one stays the same object', (message) => {
-    expect(stripMessage(message)).toBe(message)
+    expect(stripMessageMarkers(message)).toBe(message)
   })
 
   it('keeps the exact text of the other blocks', () => {
@@ -34,7 +34,9 @@ describe('a message', () => {
       [0, '{"type":"text","text":"x"}'],
       [1, '{"type":"text","text":"x","cache_control":{}}'],
     ])
-    expect(stripMessage({ ...said([text(), text(MARK)]), raw }).raw).toEqual(new Map([[0, raw.get(0)]]))
+    expect(stripMessageMarkers({ ...said([text(), text(MARK)]), raw }).raw).toEqual(
+      new Map([[0, raw.get(0)]]),
+    )
   })
 })
 
@@ -42,7 +44,7 @@ describe('a list', () => {
   const messages = fc.array(fc.boolean().map((isMarked) => said([text(isMarked ? MARK : {})])))
 
   it('without any is the list that was given', () => {
-    const given = { frozen: List.of([said('a'), said([text()])]), tail: [said('b')] }
+    const given = { frozen: AppendList.of([said('a'), said([text()])]), tail: [said('b')] }
     const { frozen, tail } = stripMarkers(given)
     expect([frozen === given.frozen, tail === given.tail]).toEqual([true, true])
   })
@@ -50,11 +52,11 @@ describe('a list', () => {
   it('taken in as it grew is the list taken in at once, and extends what it was', () => {
     fc.assert(
       fc.property(messages, (all) => {
-        let given = List.of<FlatMessage>()
-        let made: Unmarked | undefined
+        let given = AppendList.of<TracedMessage>()
+        let made: UnmarkedMessages | undefined
         for (const message of all) {
           given = given.push(message)
-          const next: Unmarked = stripMarkers({ frozen: given, tail: [] }, made)
+          const next: UnmarkedMessages = stripMarkers({ frozen: given, tail: [] }, made)
           expect(made === undefined || next.frozen.extends(made.frozen)).toBe(true)
           made = next
         }

@@ -1,14 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { List } from '../log/persistent-collections.ts'
-import { type CallPlaces, type EdgeQuestion, holdEdge, NO_EDGE } from './cache-markers.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import {
+  type ClearableMarkerInput,
+  type MessagesWithCalls,
+  NO_CLEARABLE_MARKER,
+  updateClearableMarker,
+} from './cache-markers.ts'
 
-function flatWith(...ids: readonly string[]): CallPlaces {
+function flatWith(...ids: readonly string[]): MessagesWithCalls {
   const results = ids.map((id) => ({ type: 'tool_result', tool_use_id: id, content: 'x' }))
   const message = { message: { role: 'user' as const, content: results }, origins: ids }
-  return { frozen: List.of([message]), tail: [], calls: { get: () => 0 } }
+  return { frozen: AppendList.of([message]), tail: [], calls: { get: () => 0 } }
 }
 
-const at = (firstClearable: string | null, given: Partial<EdgeQuestion> = {}): EdgeQuestion => ({
+const at = (
+  firstClearable: string | null,
+  given: Partial<ClearableMarkerInput> = {},
+): ClearableMarkerInput => ({
   firstClearable,
   rewrittenAt: 5,
   isAnswered: true,
@@ -17,28 +25,36 @@ const at = (firstClearable: string | null, given: Partial<EdgeQuestion> = {}): E
 })
 
 describe('the edge', () => {
-  const held = holdEdge(NO_EDGE, at('b'))
+  const held = updateClearableMarker(NO_CLEARABLE_MARKER, at('b'))
 
   it('stands at the first result that could be cleared, once there is one', () => {
-    expect(holdEdge(NO_EDGE, at(null))).toEqual({ result: null, left: null, rewrittenAt: 5 })
-    expect(holdEdge(holdEdge(NO_EDGE, at(null)), at('b'))).toEqual(held)
+    expect(updateClearableMarker(NO_CLEARABLE_MARKER, at(null))).toEqual({
+      result: null,
+      left: null,
+      rewrittenAt: 5,
+    })
+    expect(updateClearableMarker(updateClearableMarker(NO_CLEARABLE_MARKER, at(null)), at('b'))).toEqual(held)
     expect(held).toEqual({ result: 'b', left: null, rewrittenAt: 5 })
   })
 
   it('stays when something before it becomes clearable, or it no longer is', () => {
-    expect(holdEdge(held, at('a'))).toBe(held)
-    expect(holdEdge(held, at(null))).toBe(held)
+    expect(updateClearableMarker(held, at('a'))).toBe(held)
+    expect(updateClearableMarker(held, at(null))).toBe(held)
   })
 
   it('moves with a rewrite, and is in both places until that is answered', () => {
-    const moved = holdEdge(held, at('c', { rewrittenAt: 9, isAnswered: false }))
+    const moved = updateClearableMarker(held, at('c', { rewrittenAt: 9, isAnswered: false }))
     expect(moved).toEqual({ result: 'c', left: 'b', rewrittenAt: 9 })
-    expect(holdEdge(moved, at('c', { rewrittenAt: 9, isAnswered: false }))).toBe(moved)
-    expect(holdEdge(moved, at('c', { rewrittenAt: 9 }))).toEqual({ result: 'c', left: null, rewrittenAt: 9 })
+    expect(updateClearableMarker(moved, at('c', { rewrittenAt: 9, isAnswered: false }))).toBe(moved)
+    expect(updateClearableMarker(moved, at('c', { rewrittenAt: 9 }))).toEqual({
+      result: 'c',
+      left: null,
+      rewrittenAt: 9,
+    })
   })
 
   it('is looked for anew where the conversation no longer has it', () => {
-    expect(holdEdge(held, at('x', { flat: flatWith('x') }))).toEqual({
+    expect(updateClearableMarker(held, at('x', { flat: flatWith('x') }))).toEqual({
       result: 'x',
       left: null,
       rewrittenAt: 5,

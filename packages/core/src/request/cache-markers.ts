@@ -7,21 +7,21 @@
  * The reason: a provider keeps a prefix only where a marker stood, and a marker finds one only within 20 positions.
  */
 
-import type { FlatMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type { MarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import { canCarry, isTurnScoped } from '../validate/content-rules.ts'
+import { canCarryMarker, isTurnScoped } from '../validate/content-rules.ts'
 import {
-  blocksIn,
-  type Counted,
-  countThrough,
+  type BlockIndex,
+  blocksOfMessage,
   type MessageList,
   messageAt,
   messageCount,
+  totalsThroughBlock,
 } from './block-index.ts'
-import { type Front, isOffered } from './prefix.ts'
+import { isLoadedUpfront, type RequestPrefix } from './prefix.ts'
 
 /** By position. `after-sources`: after the context sources that a compaction left unchanged in front. */
 export type MarkerKind =
@@ -35,14 +35,14 @@ export type MarkerKind =
 
 export interface PlannedMarker {
   readonly kind: MarkerKind
-  readonly place: Place
+  readonly place: MarkerPlace
   /** The `cache_control` to put there. */
   readonly control: JsonObject
 }
 
-export interface MarkerQuestion {
-  readonly front: Front
-  readonly counted: Counted
+export interface PlanMarkersInput {
+  readonly front: RequestPrefix
+  readonly blockIndex: BlockIndex
   readonly policy: MarkersPolicy
   readonly cache: CacheRules
   /** The lifetime in force, by name. */
@@ -57,14 +57,14 @@ export interface MarkerQuestion {
   readonly carriersEnd?: MessagePlace | null
 }
 
-type Wanted = Pick<PlannedMarker, 'kind' | 'place'>
+type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'>
 
 /** In request order. */
-export function planMarkers(question: MarkerQuestion): readonly PlannedMarker[] {
+export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[] {
   const { policy, cache } = question
   const limit = Math.min(policy.maximum, cache.maxMarkers)
-  const chosen: Wanted[] = []
-  for (const { kind, place } of wanted(question)) {
+  const chosen: MarkerCandidate[] = []
+  for (const { kind, place } of listCandidates(question)) {
     const isTaken = chosen.some((other) => comparePlaces(other.place, place) === 0)
     if (!isTaken && chosen.length < limit) chosen.push({ kind, place })
   }
@@ -72,38 +72,41 @@ export function planMarkers(question: MarkerQuestion): readonly PlannedMarker[] 
   return inOrder.map((marker) => ({ ...marker, control: toCacheControl(question, marker.place) }))
 }
 
-function wanted(question: MarkerQuestion): readonly Wanted[] {
-  const { counted, cache, clears, policy, firstClearable, leftClearable, carriersEnd } = question
+function listCandidates(question: PlanMarkersInput): readonly MarkerCandidate[] {
+  const { blockIndex: counted, cache, clears, policy, firstClearable, leftClearable, carriersEnd } = question
   const hasEdge = clears && policy.edge
-  const edge = hasEdge ? before(question, firstClearable) : null
-  const left = hasEdge ? before(question, leftClearable) : null
+  const edge = hasEdge ? findPlaceBefore(question, firstClearable) : null
+  const left = hasEdge ? findPlaceBefore(question, leftClearable) : null
   const carriers = hasEdge ? (carriersEnd ?? null) : null
   return [
-    ...at('last-message', lastMarkable(counted.messages, cache)),
-    ...at('before-first-clearable', left ?? edge ?? carriers),
-    ...at('system', systemEnd(question)),
-    ...at('before-first-clearable', left === null ? null : edge),
-    ...at('previous-last-message', clears ? previousLastMessage(question) : null),
-    ...at('after-sources', carriers),
-    ...at('static-system', staticEnd(question)),
-    ...at('last-tool', lastTool(question)),
+    ...toCandidates('last-message', findLastMarkableBlock(counted.messages, cache)),
+    ...toCandidates('before-first-clearable', left ?? edge ?? carriers),
+    ...toCandidates('system', findSystemEnd(question)),
+    ...toCandidates('before-first-clearable', left === null ? null : edge),
+    ...toCandidates('previous-last-message', clears ? findPreviousEnd(question) : null),
+    ...toCandidates('after-sources', carriers),
+    ...toCandidates('static-system', findStaticEnd(question)),
+    ...toCandidates('last-tool', findLastSharedTool(question)),
   ]
 }
 
-function at(kind: MarkerKind, place: Place | null): readonly Wanted[] {
+function toCandidates(kind: MarkerKind, place: MarkerPlace | null): readonly MarkerCandidate[] {
   return place === null ? [] : [{ kind, place }]
 }
 
 /** The block before a result that could be cleared: what precedes it survives the clearing. */
-function before({ counted, cache }: MarkerQuestion, result: MessagePlace | null = null): MessagePlace | null {
-  return result === null ? null : lastMarkable(counted.messages, cache, result)
+function findPlaceBefore(
+  { blockIndex: counted, cache }: PlanMarkersInput,
+  result: MessagePlace | null = null,
+): MessagePlace | null {
+  return result === null ? null : findLastMarkableBlock(counted.messages, cache, result)
 }
 
 /** Covers the tools too, which come first; without a system prompt the last tool is marked. */
-function systemEnd({ front, cache }: MarkerQuestion): Place | null {
-  const index = front.system.findLastIndex(({ block }) => canCarry(block, cache))
+function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
+  const index = front.system.findLastIndex(({ block }) => canCarryMarker(block, cache))
   if (index !== -1) return { zone: 'system', index }
-  const tool = front.tools.findLastIndex(isOffered)
+  const tool = front.tools.findLastIndex(isLoadedUpfront)
   return tool === -1 ? null : { zone: 'tools', index: tool }
 }
 
@@ -111,31 +114,32 @@ function systemEnd({ front, cache }: MarkerQuestion): Place | null {
  * A turn that adds more positions than a marker looks back would lose everything before it. A marker where the last
  * answered request ended, just before the newest response, finds the prefix that it left.
  */
-function previousLastMessage({ counted, cache, policy }: MarkerQuestion): MessagePlace | null {
+function findPreviousEnd({ blockIndex: counted, cache, policy }: PlanMarkersInput): MessagePlace | null {
   const { messages } = counted
-  const response = lastResponse(messages)
-  const tail = lastMarkable(messages, cache)
-  const last = response === null ? null : lastMarkable(messages, cache, { index: response, block: 0 })
+  const response = findLastResponse(messages)
+  const tail = findLastMarkableBlock(messages, cache)
+  const last =
+    response === null ? null : findLastMarkableBlock(messages, cache, { index: response, block: 0 })
   if (tail === null || last === null) return null
   const added = countPositions(counted, tail) - countPositions(counted, last)
   return added > Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null
 }
 
-function countPositions(counted: Counted, { index, block }: MessagePlace): number {
-  return countThrough(counted, index, block).positions
+function countPositions(counted: BlockIndex, { index, block }: MessagePlace): number {
+  return totalsThroughBlock(counted, index, block).positions
 }
 
-function staticEnd({ front }: MarkerQuestion): Place | null {
+function findStaticEnd({ front }: PlanMarkersInput): MarkerPlace | null {
   const index = front.system.findIndex(({ part }) => part === 'static')
   return index === -1 ? null : { zone: 'system', index }
 }
 
-function lastTool({ front }: MarkerQuestion): Place | null {
+function findLastSharedTool({ front }: PlanMarkersInput): MarkerPlace | null {
   return front.lastSharedTool === null ? null : { zone: 'tools', index: front.lastSharedTool }
 }
 
 /** As little as possible. A scope is written only if the provider has it and the prefix may be shared. */
-function toCacheControl({ front, cache, ttl }: MarkerQuestion, place: Place): JsonObject {
+function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPlace): JsonObject {
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
   const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)
@@ -146,7 +150,7 @@ function toCacheControl({ front, cache, ttl }: MarkerQuestion, place: Place): Js
 // becomes clearable or pinned meanwhile: a marker that wanders finds nothing. The first request after a move marks both
 // places, since what survived the clearing was cached up to the old one.
 
-export interface HeldEdge {
+export interface ClearableMarker {
   /** The call whose result is the first that could be cleared; null if there is none. */
   readonly result: string | null
   /** The one it moved from, until a request with both markers has been answered. */
@@ -154,24 +158,31 @@ export interface HeldEdge {
   readonly rewrittenAt: number
 }
 
-export const NO_EDGE: HeldEdge = { result: null, left: null, rewrittenAt: Number.NEGATIVE_INFINITY }
+export const NO_CLEARABLE_MARKER: ClearableMarker = {
+  result: null,
+  left: null,
+  rewrittenAt: Number.NEGATIVE_INFINITY,
+}
 
-export interface EdgeQuestion {
+export interface ClearableMarkerInput {
   /** The call whose result would be cleared first now. */
   readonly firstClearable: string | null
   /** When the context was last rewritten … */
   readonly rewrittenAt: number
   /** … and whether a response has come since. */
   readonly isAnswered: boolean
-  readonly flat: CallPlaces
+  readonly flat: MessagesWithCalls
 }
 
-export function holdEdge(held: HeldEdge, question: EdgeQuestion): HeldEdge {
+export function updateClearableMarker(
+  held: ClearableMarker,
+  question: ClearableMarkerInput,
+): ClearableMarker {
   const { firstClearable, rewrittenAt, isAnswered, flat } = question
   if (held.rewrittenAt !== rewrittenAt) {
     return { result: firstClearable, left: isAnswered ? null : held.result, rewrittenAt }
   }
-  const stays = held.result !== null && placeOfResult(flat, held.result) !== null
+  const stays = held.result !== null && findResultPlace(flat, held.result) !== null
   const left = isAnswered ? null : held.left
   if (stays && left === held.left) return held
   return { result: stays ? held.result : firstClearable, left, rewrittenAt }
@@ -187,23 +198,23 @@ export interface MessagePlace {
   readonly block: number
 }
 
-export type Place = { readonly zone: 'tools' | 'system'; readonly index: number } | MessagePlace
+export type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: number } | MessagePlace
 
-const ZONES = ['tools', 'system', 'messages']
+const ZONE_ORDER = ['tools', 'system', 'messages']
 
 /** In request order. */
-export function comparePlaces(one: Place, other: Place): number {
+export function comparePlaces(one: MarkerPlace, other: MarkerPlace): number {
   const [left, right] = [toSortKey(one), toSortKey(other)]
   const differs = left.findIndex((part, index) => part !== right[index])
   return differs === -1 ? 0 : (left[differs] ?? 0) - (right[differs] ?? 0)
 }
 
-function toSortKey(place: Place): readonly number[] {
-  return [ZONES.indexOf(place.zone), place.index, place.zone === 'messages' ? place.block : 0]
+function toSortKey(place: MarkerPlace): readonly number[] {
+  return [ZONE_ORDER.indexOf(place.zone), place.index, place.zone === 'messages' ? place.block : 0]
 }
 
 /** The last block before `before` that may carry a marker; without it, the last of all. */
-export function lastMarkable(
+export function findLastMarkableBlock(
   messages: MessageList,
   cache: CacheRules,
   before: Omit<MessagePlace, 'zone'> = { index: messageCount(messages), block: 0 },
@@ -211,15 +222,16 @@ export function lastMarkable(
   for (let index = Math.min(before.index, messageCount(messages) - 1); index >= 0; index -= 1) {
     const message = messageAt(messages, index)
     if (message === undefined || isTurnScoped(message.message)) continue
-    const blocks = index === before.index ? blocksIn(message).slice(0, before.block) : blocksIn(message)
-    const block = blocks.findLastIndex((each) => canCarry(each, cache))
+    const blocks =
+      index === before.index ? blocksOfMessage(message).slice(0, before.block) : blocksOfMessage(message)
+    const block = blocks.findLastIndex((each) => canCarryMarker(each, cache))
     if (block !== -1) return { zone: 'messages', index, block }
   }
   return null
 }
 
 /** Index of the newest response; null if there is none. */
-export function lastResponse(messages: MessageList): number | null {
+export function findLastResponse(messages: MessageList): number | null {
   for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.message.role === 'assistant') return index
   }
@@ -227,27 +239,27 @@ export function lastResponse(messages: MessageList): number | null {
 }
 
 /** Messages with the index of each tool call. */
-export interface CallPlaces extends MessageList {
+export interface MessagesWithCalls extends MessageList {
   readonly calls: { get(id: string): number | undefined }
 }
 
 /** The result of a tool call, searched from the call on. */
-export function placeOfResult(messages: CallPlaces, id: string): MessagePlace | null {
+export function findResultPlace(messages: MessagesWithCalls, id: string): MessagePlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
   for (let index = from; index < messageCount(messages); index += 1) {
-    const block = resultIn(messageAt(messages, index), id)
+    const block = findResultBlock(messageAt(messages, index), id)
     if (block !== -1) return { zone: 'messages', index, block }
   }
   return null
 }
 
-function resultIn(message: FlatMessage | undefined, id: string): number {
+function findResultBlock(message: TracedMessage | undefined, id: string): number {
   if (message === undefined) return -1
-  return blocksIn(message).findIndex((block) => isToolResult(block) && block.tool_use_id === id)
+  return blocksOfMessage(message).findIndex((block) => isToolResult(block) && block.tool_use_id === id)
 }
 
 /** The last block from the record `uuid`. */
-export function placeOfRecord(messages: MessageList, uuid: string): MessagePlace | null {
+export function findRecordPlace(messages: MessageList, uuid: string): MessagePlace | null {
   for (let index = 0; index < messageCount(messages); index += 1) {
     const block = messageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
     if (block !== -1) return { zone: 'messages', index, block }

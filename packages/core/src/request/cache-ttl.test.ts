@@ -4,14 +4,14 @@ import { createPolicy } from '../policy/create-policy.ts'
 import { strictProfile } from '../policy/provider-profile.ts'
 import type { SwitchName } from '../policy/switches.ts'
 import {
+  addGap,
+  type ChooseTtlInput,
+  chooseRequestTtl,
   chooseTtl,
   type GapTally,
-  longLifeSaves,
+  longTtlSavings,
   NO_GAPS,
   type TimedCall,
-  type TtlQuestion,
-  tallyGap,
-  ttlFor,
 } from './cache-ttl.ts'
 
 const { cache } = strictProfile
@@ -19,13 +19,13 @@ const RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 
 const MINUTE = 60_000
 const policyOf = (ttl: '5m' | '1h' | 'auto') => createPolicy({ cache: { ttl } }).cache
 
-function choose(given: Partial<TtlQuestion> = {}, ...set: readonly SwitchName[]) {
+function choose(given: Partial<ChooseTtlInput> = {}, ...set: readonly SwitchName[]) {
   return chooseTtl({
     policy: policyOf('auto'),
     cache,
     switches: { set, autoCompactPercent: null },
     source: 'repl_main_thread',
-    gaps: () => NO_GAPS,
+    readGaps: () => NO_GAPS,
     rates: RATES,
     isInteractive: false,
     ...given,
@@ -38,22 +38,28 @@ const paused: GapTally = { calls: 30, added: 30_000, lapsed: 10 * 100_000, lost:
 const steady: GapTally = { calls: 30, added: 30_000, lapsed: 0, lost: 0 }
 
 describe('the lifetime of an epoch', () => {
-  it.each<[string, Partial<TtlQuestion>, readonly SwitchName[], string, string]>([
+  it.each<[string, Partial<ChooseTtlInput>, readonly SwitchName[], string, string]>([
     ['nothing known, nobody there', {}, [], '5m', 'unattended'],
     ['nothing known, a person answers', { isInteractive: true }, [], '1h', 'interactive'],
-    ['gaps that an hour outlasts', { gaps: () => paused }, [], '1h', 'gaps'],
-    ['no gaps', { gaps: () => steady, isInteractive: true }, [], '5m', 'gaps'],
-    ['too few calls to tell', { gaps: () => ({ ...paused, calls: 19 }) }, [], '5m', 'unattended'],
-    ['no prices', { gaps: () => paused, rates: null }, [], '5m', 'unattended'],
+    ['gaps that an hour outlasts', { readGaps: () => paused }, [], '1h', 'gaps'],
+    ['no gaps', { readGaps: () => steady, isInteractive: true }, [], '5m', 'gaps'],
+    ['too few calls to tell', { readGaps: () => ({ ...paused, calls: 19 }) }, [], '5m', 'unattended'],
+    ['no prices', { readGaps: () => paused, rates: null }, [], '5m', 'unattended'],
     [
       'a price is missing',
-      { gaps: () => paused, rates: { ...RATES, write1h: null } },
+      { readGaps: () => paused, rates: { ...RATES, write1h: null } },
       [],
       '5m',
       'unattended',
     ],
     ['the policy says an hour', { policy: policyOf('1h') }, [], '1h', 'cache.ttl'],
-    ['the policy says five minutes', { policy: policyOf('5m'), gaps: () => paused }, [], '5m', 'cache.ttl'],
+    [
+      'the policy says five minutes',
+      { policy: policyOf('5m'), readGaps: () => paused },
+      [],
+      '5m',
+      'cache.ttl',
+    ],
     ['opted in', {}, ['ENABLE_PROMPT_CACHING_1H'], '1h', 'ENABLE_PROMPT_CACHING_1H'],
     [
       'opted in, against the policy',
@@ -89,16 +95,16 @@ describe('the lifetime of an epoch', () => {
     const gaps = (): GapTally => {
       throw new Error('looked')
     }
-    expect(choose({ policy: policyOf('1h'), gaps }).because).toBe('cache.ttl')
-    expect(choose({ latched: { name: '5m', because: 'entitled' }, gaps }).because).toBe('entitled')
-    expect(choose({ rates: null, gaps }).because).toBe('unattended')
+    expect(choose({ policy: policyOf('1h'), readGaps: gaps }).because).toBe('cache.ttl')
+    expect(choose({ latched: { name: '5m', because: 'entitled' }, readGaps: gaps }).because).toBe('entitled')
+    expect(choose({ rates: null, readGaps: gaps }).because).toBe('unattended')
   })
 
   it('an answer of switch, policy or account holds for the session, one of gaps for the epoch', () => {
     const entitled = { name: '1h', because: 'entitled' }
     const lost = { isEntitled: false, isOverage: false }
     expect(choose({ latched: entitled, entitlement: lost }, 'FORCE_PROMPT_CACHING_5M')).toEqual(entitled)
-    expect(choose({ latched: { name: '5m', because: 'gaps' }, gaps: () => paused })).toEqual({
+    expect(choose({ latched: { name: '5m', because: 'gaps' }, readGaps: () => paused })).toEqual({
       name: '1h',
       because: 'gaps',
     })
@@ -126,8 +132,8 @@ describe('the lifetime of an epoch', () => {
     ['prompt_suggestion', '5m'],
   ])('a request of %s asks for %s in an epoch of an hour', (source, expected) => {
     const rules = { policy: policyOf('auto'), cache }
-    expect(ttlFor({ name: '1h', because: 'entitled' }, source, rules)).toBe(expected)
-    expect(ttlFor(undefined, source, rules)).toBe('5m')
+    expect(chooseRequestTtl({ name: '1h', because: 'entitled' }, source, rules)).toBe(expected)
+    expect(chooseRequestTtl(undefined, source, rules)).toBe('5m')
   })
 })
 
@@ -148,9 +154,9 @@ describe('what an hour saves', () => {
     })
     fc.assert(
       fc.property(fc.array(call, { maxLength: 40 }), (calls) => {
-        const tally = calls.reduce((sum, each) => tallyGap(sum, each, cache), NO_GAPS)
+        const tally = calls.reduce((sum, each) => addGap(sum, each, cache), NO_GAPS)
         const saved = costOf(calls, 300, RATES.write5m) - costOf(calls, 3_600, RATES.write1h)
-        expect(longLifeSaves(tally, RATES)).toBeCloseTo(saved, 3)
+        expect(longTtlSavings(tally, RATES)).toBeCloseTo(saved, 3)
         expect(tally.calls).toBe(calls.length)
       }),
     )

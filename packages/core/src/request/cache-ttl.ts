@@ -4,55 +4,55 @@
  * change in between would change the bytes.
  */
 
-import type { Rates } from '../cost/prices.ts'
-import { type EpochTtl, isKnown, type KnownRecord, SYNTHETIC_MODEL } from '../log/record.ts'
-import { recordAt, type Session } from '../log/session.ts'
+import type { TokenRates } from '../cost/prices.ts'
+import { isKnownRecord, type KnownRecord, type SnapshotTtl, SYNTHETIC_MODEL } from '../log/record.ts'
+import { recordAt, type SessionLog } from '../log/session.ts'
 import type { CachePolicy } from '../policy/policy.ts'
 import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'
-import { contextOf } from '../tokens/usage.ts'
+import { countContextTokens } from '../tokens/usage.ts'
 
-export interface Entitlement {
+export interface TtlEntitlement {
   /** The account gets one hour at no extra price. */
   readonly isEntitled: boolean
   /** It has used up its entitlement. */
   readonly isOverage: boolean
 }
 
-export interface TtlQuestion {
+export interface ChooseTtlInput {
   readonly policy: CachePolicy
   readonly cache: CacheRules
   readonly switches: Switches
   /** On Bedrock, which has an opt-in of its own. */
   readonly isBedrock?: boolean
-  readonly entitlement?: Entitlement
+  readonly entitlement?: TtlEntitlement
   /** The query source: `repl_main_thread`, `sdk`, `agent:review` … */
   readonly source: string
   /** The choice in the current snapshot. */
-  readonly latched?: EpochTtl | undefined
+  readonly latched?: SnapshotTtl | undefined
   /** Called only if nothing else decides: it may read the log. */
-  readonly gaps: () => GapTally
-  readonly rates: Rates | null
+  readonly readGaps: () => GapTally
+  readonly rates: TokenRates | null
   /** A user answers: decides until enough gaps were observed. */
   readonly isInteractive: boolean
 }
 
 /** Decided by observation; any other choice holds for the session. */
-const SEEN: ReadonlySet<string> = new Set(['gaps', 'interactive', 'unattended'])
+const OBSERVED_REASONS: ReadonlySet<string> = new Set(['gaps', 'interactive', 'unattended'])
 /** With fewer calls, gaps show nothing yet. */
-const ENOUGH_CALLS = 20
+const MIN_CALLS_FOR_GAPS = 20
 
 /** The lifetime for a snapshot that starts now. */
-export function chooseTtl(question: TtlQuestion): EpochTtl {
+export function chooseTtl(question: ChooseTtlInput): SnapshotTtl {
   const { latched } = question
-  if (latched !== undefined && !SEEN.has(latched.because)) return latched
-  return fixed(question) ?? fromSeen(question)
+  if (latched !== undefined && !OBSERVED_REASONS.has(latched.because)) return latched
+  return chooseFixedTtl(question) ?? chooseObservedTtl(question)
 }
 
 /** Choices that hold for the session, the strongest first. */
-function fixed(question: TtlQuestion): EpochTtl | null {
+function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
   const { policy, cache, entitlement } = question
-  const { long, short } = lifetimes(cache)
+  const { long, short } = cacheLifetimes(cache)
   const isSet = (name: SwitchName): boolean => question.switches.set.includes(name)
   if (isSet('FORCE_PROMPT_CACHING_5M')) return { name: short.name, because: 'FORCE_PROMPT_CACHING_5M' }
   if (isSet('ENABLE_PROMPT_CACHING_1H')) return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H' }
@@ -61,31 +61,31 @@ function fixed(question: TtlQuestion): EpochTtl | null {
   if (policy.ttl !== 'auto')
     return { name: policy.ttl === '1h' ? long.name : short.name, because: 'cache.ttl' }
   const isGiven = entitlement?.isEntitled === true && !entitlement.isOverage
-  const isListed = policy.oneHourSources.some((pattern) => matches(pattern, question.source))
+  const isListed = policy.oneHourSources.some((pattern) => matchesSource(pattern, question.source))
   return isGiven && isListed ? { name: long.name, because: 'entitled' } : null
 }
 
-function fromSeen(question: TtlQuestion): EpochTtl {
+function chooseObservedTtl(question: ChooseTtlInput): SnapshotTtl {
   const { cache, isInteractive } = question
-  const { long, short } = lifetimes(cache)
-  const saves = savedSoFar(question)
+  const { long, short } = cacheLifetimes(cache)
+  const saves = measureSavings(question)
   if (saves !== null) return { name: saves > 0 ? long.name : short.name, because: 'gaps' }
   return isInteractive
     ? { name: long.name, because: 'interactive' }
     : { name: short.name, because: 'unattended' }
 }
 
-function savedSoFar({ gaps, rates }: TtlQuestion): number | null {
+function measureSavings({ readGaps: gaps, rates }: ChooseTtlInput): number | null {
   if (rates === null) return null
   const seen = gaps()
-  return seen.calls < ENOUGH_CALLS ? null : longLifeSaves(seen, rates)
+  return seen.calls < MIN_CALLS_FOR_GAPS ? null : longTtlSavings(seen, rates)
 }
 
 /** The lifetime of one request's markers: short-lived sources never ask for more than they use. */
-export function ttlFor(epoch: EpochTtl | undefined, source: string, rules: TtlRules): string {
+export function chooseRequestTtl(epoch: SnapshotTtl | undefined, source: string, rules: TtlRules): string {
   const { policy, cache } = rules
-  const { short } = lifetimes(cache)
-  const isBrief = policy.fiveMinuteSources.some((pattern) => matches(pattern, source))
+  const { short } = cacheLifetimes(cache)
+  const isBrief = policy.fiveMinuteSources.some((pattern) => matchesSource(pattern, source))
   return isBrief || epoch === undefined ? short.name : epoch.name
 }
 
@@ -95,7 +95,7 @@ interface TtlRules {
 }
 
 /** A pattern is a whole source, or its beginning followed by `*`. */
-function matches(pattern: string, source: string): boolean {
+function matchesSource(pattern: string, source: string): boolean {
   return pattern.endsWith('*') ? source.startsWith(pattern.slice(0, -1)) : source === pattern
 }
 
@@ -127,8 +127,8 @@ export interface TimedCall {
   readonly added: number
 }
 
-export function tallyGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
-  const { long, short } = lifetimes(cache)
+export function addGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
+  const { long, short } = cacheLifetimes(cache)
   const gap = call.gapMs ?? 0
   const outlasts = (ttl: CacheTtl): boolean => gap < ttl.seconds * 1000
   const isLapsed = !outlasts(short) && outlasts(long)
@@ -141,7 +141,7 @@ export function tallyGap(tally: GapTally, call: TimedCall, cache: CacheRules): G
 }
 
 /** The default lifetime of a marker, and the longest. */
-export function lifetimes({ ttls, defaultTtl }: CacheRules): {
+export function cacheLifetimes({ ttls, defaultTtl }: CacheRules): {
   readonly long: CacheTtl
   readonly short: CacheTtl
 } {
@@ -150,7 +150,7 @@ export function lifetimes({ ttls, defaultTtl }: CacheRules): {
 }
 
 /** Dollars, times a million, that the longer lifetime would have saved; null if a price is unknown. */
-export function longLifeSaves(tally: GapTally, rates: Rates): number | null {
+export function longTtlSavings(tally: GapTally, rates: TokenRates): number | null {
   const { cacheRead, write5m, write1h } = rates
   if (cacheRead === null || write5m === null || write1h === null) return null
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
@@ -158,33 +158,39 @@ export function longLifeSaves(tally: GapTally, rates: Rates): number | null {
 
 // The gaps of a reopened session, read off its log.
 
-interface Walk {
+interface GapWalkState {
   readonly tally: GapTally
   /** Time of the newest record that is no response: a request does not start earlier. */
-  readonly saidAt: number
+  readonly newestInputAt: number
   readonly response: string | null
   /** When the previous call started, and what it left. */
-  readonly askedAt: number | null
+  readonly previousCallAt: number | null
   readonly prefix: number
 }
 
-export function recallGaps(session: Session, cache: CacheRules): GapTally {
-  let walk: Walk = { tally: NO_GAPS, saidAt: Number.NaN, response: null, askedAt: null, prefix: 0 }
+export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTally {
+  let walk: GapWalkState = {
+    tally: NO_GAPS,
+    newestInputAt: Number.NaN,
+    response: null,
+    previousCallAt: null,
+    prefix: 0,
+  }
   for (const index of session.branch) {
     const record = recordAt(session, index)
-    if (isKnown(record)) walk = step(walk, record, cache)
+    if (isKnownRecord(record)) walk = addRecordToWalk(walk, record, cache)
   }
   return walk.tally
 }
 
-function step(walk: Walk, record: KnownRecord, cache: CacheRules): Walk {
-  if (record.type !== 'assistant') return { ...walk, saidAt: Date.parse(record.timestamp) }
+function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRules): GapWalkState {
+  if (record.type !== 'assistant') return { ...walk, newestInputAt: Date.parse(record.timestamp) }
   const { id, model, usage } = record.message
-  const prompt = contextOf(usage)
-  if (id === walk.response || model === SYNTHETIC_MODEL || prompt === 0 || Number.isNaN(walk.saidAt))
+  const prompt = countContextTokens(usage)
+  if (id === walk.response || model === SYNTHETIC_MODEL || prompt === 0 || Number.isNaN(walk.newestInputAt))
     return walk
-  const { askedAt, saidAt, prefix } = walk
+  const { previousCallAt: askedAt, newestInputAt: saidAt, prefix } = walk
   const gapMs = askedAt === null ? null : saidAt - askedAt
-  const tally = tallyGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
-  return { ...walk, tally, response: id, askedAt: saidAt, prefix: prompt }
+  const tally = addGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
+  return { ...walk, tally, response: id, previousCallAt: saidAt, prefix: prompt }
 }

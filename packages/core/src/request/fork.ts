@@ -3,20 +3,25 @@
  * messages of its own; an override that would change the cache key is refused.
  */
 
-import type { FlatMessage } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import type { Usage } from '../log/record.ts'
-import type { Profile } from '../policy/provider-profile.ts'
-import { billedParts } from '../tokens/usage.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import { listBilledParts } from '../tokens/usage.ts'
 import {
-  blocksIn,
-  countMessages,
+  blocksOfMessage,
   firstDifference,
+  indexBlocks,
   type MessageList,
   messageAt,
   messageCount,
 } from './block-index.ts'
-import { type AssembledRequest, stripMarkers, stripMessage, toUnmarked } from './build-request.ts'
+import {
+  type AssembledRequest,
+  stripMarkers,
+  stripMessageMarkers,
+  toUnmarkedMessages,
+} from './build-request.ts'
 import type { PlannedMarker } from './cache-markers.ts'
 
 /**
@@ -25,11 +30,11 @@ import type { PlannedMarker } from './cache-markers.ts'
  */
 export interface CacheSafeParams {
   readonly sent: AssembledRequest
-  readonly profile: Profile
+  readonly profile: ProviderProfile
 }
 
 /** `sent`: the request that was really sent, not the next one. */
-export function captureParams(sent: AssembledRequest, profile: Profile): CacheSafeParams {
+export function captureCacheSafeParams(sent: AssembledRequest, profile: ProviderProfile): CacheSafeParams {
   return { sent, profile }
 }
 
@@ -47,42 +52,46 @@ export interface ForkRefusal {
   readonly message: string
 }
 
-interface Fork {
+interface ForkSuccess {
   readonly ok: true
   readonly request: AssembledRequest
   /** Tools are declared like the parent's and denied by the host when called, never by `tool_choice`. */
   readonly tools: 'denied-locally'
 }
 
-export type ForkOutcome = Fork | ForkRefusal
+export type ForkOutcome = ForkSuccess | ForkRefusal
 
 /** A message of the fork itself, or one of the conversation with its origin. */
-export type ForkMessage = ApiMessage | FlatMessage
+export type ForkMessage = ApiMessage | TracedMessage
 
 /** `added` follows all that the parent sent. */
-export function fork(
+export function createFork(
   params: CacheSafeParams,
   added: readonly ForkMessage[],
   options: ForkOptions,
 ): ForkOutcome {
   const fields = Object.keys(options.overrides ?? {})
-  if (fields.length > 0) return refuse(fields)
+  if (fields.length > 0) return refuseOverrides(fields)
   const { sent, profile } = params
-  const own = added.map(toFlat)
-  const messages = withAdded(sent.messages, sent.ttl === null ? own : own.map(stripMessage), profile)
-  const counted = countMessages(messages, profile.cache.collapsesToolRuns, sent.counted)
-  const markers = options.ttl === null ? [] : readingMarker(sent, profile, options.ttl)
+  const own = added.map(toFlatMessage)
+  const messages = withAddedMessages(
+    sent.messages,
+    sent.ttl === null ? own : own.map(stripMessageMarkers),
+    profile,
+  )
+  const counted = indexBlocks(messages, profile.cache.collapsesToolRuns, sent.blockIndex)
+  const markers = options.ttl === null ? [] : selectReadMarker(sent, profile, options.ttl)
   return {
     ok: true,
     tools: 'denied-locally',
-    request: { ...sent, messages, counted, markers, ttl: options.ttl },
+    request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },
   }
 }
 
 /** Only the block with the parent's last marker is marked, so the fork reads there and writes nothing. */
-function readingMarker(
+function selectReadMarker(
   { markers }: AssembledRequest,
-  { cache }: Profile,
+  { cache }: ProviderProfile,
   ttl: string,
 ): readonly PlannedMarker[] {
   const last = markers.at(-1)
@@ -92,7 +101,11 @@ function readingMarker(
 }
 
 /** If consecutive messages of a role are refused, the first one added is joined to the parent's last. */
-function withAdded(parent: MessageList, added: readonly FlatMessage[], profile: Profile): MessageList {
+function withAddedMessages(
+  parent: MessageList,
+  added: readonly TracedMessage[],
+  profile: ProviderProfile,
+): MessageList {
   const [first, ...rest] = added
   const last = parent.tail.at(-1)
   const joins = profile.roles.consecutive === 'refused' && last?.message.role === first?.message.role
@@ -101,19 +114,22 @@ function withAdded(parent: MessageList, added: readonly FlatMessage[], profile: 
   return { ...parent, tail: [...parent.tail.slice(0, -1), joinMessages(last, first), ...rest] }
 }
 
-function toFlat(message: ForkMessage): FlatMessage {
-  return isFlat(message) ? message : { message, origins: [] }
+function toFlatMessage(message: ForkMessage): TracedMessage {
+  return isFlatMessage(message) ? message : { message, origins: [] }
 }
 
-function isFlat(message: ForkMessage): message is FlatMessage {
+function isFlatMessage(message: ForkMessage): message is TracedMessage {
   return 'origins' in message && 'message' in message
 }
 
-function joinMessages(one: FlatMessage, other: FlatMessage): FlatMessage {
-  return { ...one, message: { ...one.message, content: [...blocksIn(one), ...blocksIn(other)] } }
+function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
+  return {
+    ...one,
+    message: { ...one.message, content: [...blocksOfMessage(one), ...blocksOfMessage(other)] },
+  }
 }
 
-const WHY: Readonly<Record<string, string>> = {
+const REFUSAL_REASONS: Readonly<Record<string, string>> = {
   max_tokens:
     'it would change the thinking budget, and the thinking budget is part of what the cache is kept under',
   tool_choice: 'it alone would miss every message in the cache; calls are denied by the host instead',
@@ -122,17 +138,17 @@ const WHY: Readonly<Record<string, string>> = {
   system: 'the system prompt comes before all messages, so that none of them would be read',
 }
 
-function refuse(fields: readonly string[]): ForkRefusal {
+function refuseOverrides(fields: readonly string[]): ForkRefusal {
   const told = fields.map(
-    (field) => `${field}: ${WHY[field] ?? 'it may be part of what the cache is kept under'}`,
+    (field) => `${field}: ${REFUSAL_REASONS[field] ?? 'it may be part of what the cache is kept under'}`,
   )
   const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a request of its own instead.`
   return { ok: false, reason: 'override', fields, message }
 }
 
 /** The share of a call's prompt that was read from the cache, 0 to 1; null for an empty prompt. */
-export function readShare(usage: Usage): number | null {
-  const parts = billedParts(usage).map(({ tokens }) => tokens)
+export function cacheReadShare(usage: Usage): number | null {
+  const parts = listBilledParts(usage).map(({ tokens }) => tokens)
   const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
   const all = parts.reduce(
     (sum, { cacheRead, input, write5m, write1h }) => sum + cacheRead + input + write5m + write1h,
@@ -145,12 +161,15 @@ export function readShare(usage: Usage): number | null {
  * Messages added since a request was sent: a fork of it adds them to show the whole conversation. Null if the
  * conversation no longer begins as it was sent, so that there is nothing to fork from.
  */
-export function messagesSince(sent: AssembledRequest, said: MessageList): readonly FlatMessage[] | null {
-  const made = toUnmarked(sent)
+export function messagesAfterRequest(
+  sent: AssembledRequest,
+  said: MessageList,
+): readonly TracedMessage[] | null {
+  const made = toUnmarkedMessages(sent)
   const now = made === undefined ? said : stripMarkers(said, made)
   if (firstDifference(sent.messages, now) !== null) return null
   const last = messageCount(sent.messages) - 1
-  const since: FlatMessage[] = addedBlocks(messageAt(sent.messages, last), messageAt(now, last))
+  const since: TracedMessage[] = listAddedBlocks(messageAt(sent.messages, last), messageAt(now, last))
   for (let index = last + 1; index < messageCount(now); index += 1) {
     const message = messageAt(now, index)
     if (message !== undefined) since.push(message)
@@ -159,10 +178,10 @@ export function messagesSince(sent: AssembledRequest, said: MessageList): readon
 }
 
 /** Blocks added to the message that was last when the request was sent. */
-function addedBlocks(sent: FlatMessage | undefined, now: FlatMessage | undefined): FlatMessage[] {
+function listAddedBlocks(sent: TracedMessage | undefined, now: TracedMessage | undefined): TracedMessage[] {
   if (sent === undefined || now === undefined) return []
-  const from = blocksIn(sent).length
-  const blocks = blocksIn(now).slice(from)
+  const from = blocksOfMessage(sent).length
+  const blocks = blocksOfMessage(now).slice(from)
   if (blocks.length === 0) return []
   const raw = new Map(
     [...(now.raw ?? [])].filter(([at]) => at >= from).map(([at, text]) => [at - from, text]),

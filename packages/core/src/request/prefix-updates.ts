@@ -5,23 +5,35 @@
  */
 import { type Block, isThinking, isToolResult } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
-import type { AttachmentRecord, Delta, Epoch, RecordBase, SystemRecord, UserRecord } from '../log/record.ts'
-import type { Profile } from '../policy/provider-profile.ts'
-import { SECTION_DELTA, type StandingEpoch, TOOL_DELTA, type Told } from './announced-prefix.ts'
-import { blocksIn, type MessageList, messageAt, messageCount, sameJson } from './block-index.ts'
+import type {
+  AttachmentRecord,
+  PrefixSnapshot,
+  PrefixUpdate,
+  RecordBase,
+  SystemRecord,
+  UserRecord,
+} from '../log/record.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
-  betasIn,
-  CONSTANT,
-  cacheLevel,
-  nextEpoch,
-  type Present,
-  toolChangeBetas,
+  type AnnouncedPrefix,
+  type CurrentPrefix,
+  SECTION_DELTA_ATTACHMENT,
+  TOOL_DELTA_ATTACHMENT,
+} from './announced-prefix.ts'
+import { blocksOfMessage, isSameJson, type MessageList, messageAt, messageCount } from './block-index.ts'
+import {
+  CONSTANT_SECTIONS,
+  createNextSnapshot,
+  type DesiredPrefix,
+  findCacheLevel,
+  listToolChangeBetas,
+  readBetas,
   toolName,
 } from './prefix.ts'
-import { OWN_NAME } from './system-prompt.ts'
+import { RESERVED_NAME_PREFIX } from './system-prompt.ts'
 
-export interface ChangeRules {
-  readonly profile: Profile
+export interface PrefixUpdateRules {
+  readonly profile: ProviderProfile
   /** Policy: changed sections are announced as a delta until the next snapshot, or rewritten at once. */
   readonly volatile: 'delta' | 'inline'
   /** Late tools that the provider cannot add: announced, or defined at the price of a break. */
@@ -34,69 +46,76 @@ export interface ChangeRules {
   readonly holds: boolean
 }
 
-export type ChangeCause =
+export type PrefixChangeCause =
   | { readonly kind: 'model'; readonly from: string; readonly to: string }
   | { readonly kind: 'parameters' | 'sections' | 'tools'; readonly names: readonly string[] }
 
 export type PrefixChange =
   | { readonly kind: 'none' }
   /** To append in one batch before the request. The prefix stays. */
-  | { readonly kind: 'delta'; readonly delta: Delta; readonly records: readonly RecordBody[] }
+  | { readonly kind: 'delta'; readonly delta: PrefixUpdate; readonly records: readonly RecordBody[] }
   /** To append; breaks the cache unless nothing was sent yet. Then compare again. */
   | {
       readonly kind: 'epoch'
-      readonly epoch: Epoch
+      readonly epoch: PrefixSnapshot
       readonly records: readonly RecordBody[]
-      readonly causes: readonly ChangeCause[]
+      readonly causes: readonly PrefixChangeCause[]
       readonly breaksCache: boolean
     }
 
-interface ToldInEpoch extends Told {
-  readonly standing: StandingEpoch
+interface ActivePrefix extends AnnouncedPrefix {
+  readonly current: CurrentPrefix
 }
 
-export function changesOf(told: ToldInEpoch, present: Present, rules: ChangeRules): PrefixChange {
-  const difference = diffPrefix(told, present, rules.profile)
-  const causes = findCauses(difference, told.standing, rules)
-  if (causes.length > 0) return newEpoch(told.standing, present, { causes, profile: rules.profile })
-  return toDelta(difference, told.standing, rules)
-}
-
-function newEpoch(
-  { epoch: current, isFresh }: StandingEpoch,
-  present: Present,
-  { causes, profile }: { readonly causes: readonly ChangeCause[]; readonly profile: Profile },
+export function diffPrefix(
+  told: ActivePrefix,
+  present: DesiredPrefix,
+  rules: PrefixUpdateRules,
 ): PrefixChange {
-  const epoch = nextEpoch(current, present, profile)
-  return { kind: 'epoch', epoch, records: [epochRecord(epoch)], causes, breaksCache: !isFresh }
+  const difference = comparePrefix(told, present, rules.profile)
+  const causes = findSnapshotCauses(difference, told.current, rules)
+  if (causes.length > 0) return toSnapshotChange(told.current, present, { causes, profile: rules.profile })
+  return toDeltaChange(difference, told.current, rules)
+}
+
+function toSnapshotChange(
+  { epoch: current, isFresh }: CurrentPrefix,
+  present: DesiredPrefix,
+  { causes, profile }: { readonly causes: readonly PrefixChangeCause[]; readonly profile: ProviderProfile },
+): PrefixChange {
+  const epoch = createNextSnapshot(current, present, profile)
+  return { kind: 'epoch', epoch, records: [createSnapshotRecord(epoch)], causes, breaksCache: !isFresh }
 }
 
 /** Why a new snapshot is needed now. */
-function findCauses(
-  difference: Difference,
-  standing: StandingEpoch,
-  rules: ChangeRules,
-): readonly ChangeCause[] {
-  const { model, keyed, sections, tools } = difference
+function findSnapshotCauses(
+  difference: PrefixDifference,
+  standing: CurrentPrefix,
+  rules: PrefixUpdateRules,
+): readonly PrefixChangeCause[] {
+  const { model, cacheKeyParameters: keyed, sections, tools } = difference
   const mayRewrite = standing.isFresh || !rules.isBound
   const isInline = mayRewrite && (standing.isFresh || rules.volatile === 'inline')
   const defines = rules.lateTools === 'define' && !canChangeTools(standing, rules)
   const isDefined = mayRewrite && (standing.isFresh || defines)
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
-    ...toCause('parameters', keyed),
-    ...toCause('sections', isInline ? sectionsToTake(sections, standing.epoch) : []),
-    ...toCause('tools', isDefined ? toolsToTake(tools, standing.epoch) : []),
+    ...toNamedCause('parameters', keyed),
+    ...toNamedCause('sections', isInline ? listOutdatedSections(sections, standing.epoch) : []),
+    ...toNamedCause('tools', isDefined ? listOutdatedTools(tools, standing.epoch) : []),
   ]
 }
 
 /** Only sections whose text in the snapshot is outdated: for the others an announcement suffices. */
-function sectionsToTake(changed: Difference['sections'], { sections }: Epoch): readonly string[] {
+function listOutdatedSections(
+  changed: PrefixDifference['sections'],
+  { sections }: PrefixSnapshot,
+): readonly string[] {
   const said = new Map(sections.map(({ name, text }) => [name, text]))
   return Object.keys(changed).filter((name) => (said.get(name) ?? null) !== changed[name])
 }
 
-function toolsToTake(changed: Difference['tools'], { tools }: Epoch): readonly string[] {
+function listOutdatedTools(changed: PrefixDifference['tools'], { tools }: PrefixSnapshot): readonly string[] {
   const said = new Map(tools.map((tool) => [toolName(tool), JSON.stringify(tool)]))
   return Object.keys(changed).filter((name) => {
     const tool = changed[name] ?? null
@@ -104,23 +123,31 @@ function toolsToTake(changed: Difference['tools'], { tools }: Epoch): readonly s
   })
 }
 
-function toCause(
+function toNamedCause(
   kind: 'parameters' | 'sections' | 'tools',
   names: readonly string[],
-): readonly ChangeCause[] {
+): readonly PrefixChangeCause[] {
   return names.length === 0 ? [] : [{ kind, names }]
 }
 
-function toDelta(difference: Difference, standing: StandingEpoch, rules: ChangeRules): PrefixChange {
-  const { free } = difference
+function toDeltaChange(
+  difference: PrefixDifference,
+  standing: CurrentPrefix,
+  rules: PrefixUpdateRules,
+): PrefixChange {
+  const { uncachedParameters: free } = difference
   const { sections, tools } = rules.holds ? { sections: {}, tools: {} } : difference
-  const delta: Delta = {
+  const delta: PrefixUpdate = {
     ...(isEmpty(sections) ? {} : { sections }),
     ...(isEmpty(tools) ? {} : { tools }),
     ...(isEmpty(free) ? {} : { parameters: free }),
   }
   if (isEmpty(delta)) return { kind: 'none' }
-  const records = [deltaRecord(delta), ...sectionWords(sections), ...toolRecords(tools, standing, rules)]
+  const records = [
+    createDeltaRecord(delta),
+    ...sectionUpdateRecords(sections),
+    ...listToolRecords(tools, standing, rules),
+  ]
   return { kind: 'delta', delta, records }
 }
 
@@ -129,99 +156,117 @@ function isEmpty(value: object): boolean {
 }
 
 /** The provider supports tool changes, and the betas for it have been named since the snapshot began. */
-function canChangeTools({ parameters }: StandingEpoch, { profile, addsTools = true }: ChangeRules): boolean {
+function canChangeTools(
+  { parameters }: CurrentPrefix,
+  { profile, addsTools = true }: PrefixUpdateRules,
+): boolean {
   if (!addsTools || !profile.capabilities.toolChanges) return false
-  const named = betasIn(parameters)
-  return toolChangeBetas(profile).every((beta) => named.includes(beta))
+  const named = readBetas(parameters)
+  return listToolChangeBetas(profile).every((beta) => named.includes(beta))
 }
 
 /** The instruction to the provider comes last: no user content may follow it before the response. */
-function toolRecords(
-  tools: Difference['tools'],
-  standing: StandingEpoch,
-  rules: ChangeRules,
+function listToolRecords(
+  tools: PrefixDifference['tools'],
+  standing: CurrentPrefix,
+  rules: PrefixUpdateRules,
 ): readonly RecordBody[] {
   const declared = new Map(standing.epoch.tools.map((tool) => [toolName(tool), tool]))
   const blocks = new Map<string, Block>()
   if (canChangeTools(standing, rules)) {
     for (const [name, tool] of Object.entries(tools)) {
-      const block = changeBlock(name, tool, declared.get(name))
+      const block = toToolChangeBlock(name, tool, declared.get(name))
       if (block !== null) blocks.set(name, block)
     }
   }
   const announced = Object.fromEntries(Object.entries(tools).filter(([name]) => !blocks.has(name)))
-  return [...toolWords(announced, new Set(declared.keys())), ...toolChange([...blocks.values()])]
+  return [
+    ...toolUpdateRecords(announced, new Set(declared.keys())),
+    ...toolChangeRecords([...blocks.values()]),
+  ]
 }
 
 /** Null if the change can only be announced: a declared tool redefined, or an undeclared one removed. */
-function changeBlock(name: string, tool: JsonObject | null, declared: JsonObject | undefined): Block | null {
+function toToolChangeBlock(
+  name: string,
+  tool: JsonObject | null,
+  declared: JsonObject | undefined,
+): Block | null {
   const reference = { type: 'tool_reference', name }
   if (tool === null) return declared === undefined ? null : { type: 'tool_removal', tool: reference }
   if (declared === undefined)
     return { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } }
-  return sameJson(declared, tool) ? { type: 'tool_addition', tool: reference } : null
+  return isSameJson(declared, tool) ? { type: 'tool_addition', tool: reference } : null
 }
 
 // The prefix that the host wants, compared with what the model knows.
 
 /** Null: removed. */
-export interface Difference {
+export interface PrefixDifference {
   readonly sections: Readonly<Record<string, string | null>>
   readonly tools: Readonly<Record<string, JsonObject | null>>
   /** Parameters outside the cache key … */
-  readonly free: JsonObject
+  readonly uncachedParameters: JsonObject
   /** … and the names of those in it. */
-  readonly keyed: readonly string[]
+  readonly cacheKeyParameters: readonly string[]
   readonly model: { readonly from: string; readonly to: string } | null
 }
 
-function diffPrefix(told: ToldInEpoch, present: Present, profile: Profile): Difference {
-  const { epoch, parameters } = told.standing
-  const changed = changedKeys(withoutOwnBetas(parameters, present, profile), present.parameters)
+function comparePrefix(
+  told: ActivePrefix,
+  present: DesiredPrefix,
+  profile: ProviderProfile,
+): PrefixDifference {
+  const { epoch, parameters } = told.current
+  const changed = listChangedParameters(withoutOwnBetas(parameters, present, profile), present.parameters)
   return {
-    sections: sectionDifference(told, present),
-    tools: toolDifference(told, present),
-    free: Object.fromEntries(changed.filter(([name]) => cacheLevel(name) === null)),
-    keyed: changed.map(([name]) => name).filter((name) => cacheLevel(name) !== null),
+    sections: diffSections(told, present),
+    tools: diffTools(told, present),
+    uncachedParameters: Object.fromEntries(changed.filter(([name]) => findCacheLevel(name) === null)),
+    cacheKeyParameters: changed.map(([name]) => name).filter((name) => findCacheLevel(name) !== null),
     model: epoch.model === present.model ? null : { from: epoch.model, to: present.model },
   }
 }
 
 /** Betas that the snapshot added by itself do not count as a change. */
-function withoutOwnBetas(parameters: JsonObject, present: Present, profile: Profile): JsonObject {
-  const given = betasIn(present.parameters)
-  const own = toolChangeBetas(profile).filter((beta) => !given.includes(beta))
-  const betas = betasIn(parameters).filter((beta) => !own.includes(beta))
+function withoutOwnBetas(
+  parameters: JsonObject,
+  present: DesiredPrefix,
+  profile: ProviderProfile,
+): JsonObject {
+  const given = readBetas(present.parameters)
+  const own = listToolChangeBetas(profile).filter((beta) => !given.includes(beta))
+  const betas = readBetas(parameters).filter((beta) => !own.includes(beta))
   const { betas: _, ...rest } = parameters
   return betas.length === 0 && present.parameters.betas === undefined ? rest : { ...parameters, betas }
 }
 
-function sectionDifference(told: Told, present: Present): Difference['sections'] {
+function diffSections(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['sections'] {
   const before = new Map<string, string | null>(
-    (told.standing?.epoch.sections ?? []).map(({ name, text }) => [name, text]),
+    (told.current?.epoch.sections ?? []).map(({ name, text }) => [name, text]),
   )
   for (const [name, text] of told.sections) before.set(name, text)
   const now = new Map(present.sections.map(({ name, text }) => [name, text]))
-  const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => !CONSTANT.has(name))
+  const names = [...new Set([...before.keys(), ...now.keys()])].filter((name) => !CONSTANT_SECTIONS.has(name))
   const changed = names.filter((name) => (before.get(name) ?? null) !== (now.get(name) ?? null))
   return Object.fromEntries(changed.map((name) => [name, now.get(name) ?? null]))
 }
 
-function toolDifference(told: Told, present: Present): Difference['tools'] {
+function diffTools(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['tools'] {
   const before = new Map<string, JsonObject | null>(
-    (told.standing?.epoch.tools ?? []).map((tool) => [toolName(tool), tool]),
+    (told.current?.epoch.tools ?? []).map((tool) => [toolName(tool), tool]),
   )
   for (const [name, { definition }] of told.tools) before.set(name, definition)
   const now = new Map(present.tools.map((tool) => [toolName(tool), tool]))
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
-  const changed = names.filter((name) => !sameJson(before.get(name) ?? null, now.get(name) ?? null))
+  const changed = names.filter((name) => !isSameJson(before.get(name) ?? null, now.get(name) ?? null))
   return Object.fromEntries(changed.map((name) => [name, now.get(name) ?? null]))
 }
 
-function changedKeys(before: JsonObject, now: JsonObject): readonly (readonly [string, Json])[] {
+function listChangedParameters(before: JsonObject, now: JsonObject): readonly (readonly [string, Json])[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
   return names.flatMap((name) =>
-    sameJson(before[name] ?? null, now[name] ?? null) ? [] : [[name, now[name] ?? null] as const],
+    isSameJson(before[name] ?? null, now[name] ?? null) ? [] : [[name, now[name] ?? null] as const],
   )
 }
 
@@ -229,66 +274,69 @@ function changedKeys(before: JsonObject, now: JsonObject): readonly (readonly [s
  * Announcements must wait: after an unfinished assistant turn they would end it. And if the model strips the thinking of
  * finished turns, text beside the tool results of a turn with thinking would finish it and break the cache.
  */
-export function mustHold(messages: MessageList, profile: Profile): boolean {
+export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
   const last = messageCount(messages) - 1
   const message = messageAt(messages, last)
   if (message === undefined) return false
   if (message.message.role === 'assistant') return true
-  if (!profile.thinking.stripsFinishedTurns || !blocksIn(message).every(isToolResult)) return false
-  return thinksSincePrompt(messages, last)
+  if (!profile.thinking.stripsFinishedTurns || !blocksOfMessage(message).every(isToolResult)) return false
+  return hasThinkingSincePrompt(messages, last)
 }
 
-function thinksSincePrompt(messages: MessageList, from: number): boolean {
+function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
   for (let index = from; index >= 0; index -= 1) {
     const message = messageAt(messages, index)
     if (message === undefined) continue
-    if (message.message.role === 'assistant' && blocksIn(message).some(isThinking)) return true
-    if (message.message.role === 'user' && !blocksIn(message).every(isToolResult)) return false
+    if (message.message.role === 'assistant' && blocksOfMessage(message).some(isThinking)) return true
+    if (message.message.role === 'user' && !blocksOfMessage(message).every(isToolResult)) return false
   }
   return false
 }
 
 // Records that announce a change. Their texts depend on the change alone.
 
-type Links = Exclude<keyof RecordBase, 'isMeta'>
+type RecordLinks = Exclude<keyof RecordBase, 'isMeta'>
 
 /** A record without its links to the log: the caller adds uuid, parent, time and session. */
-export type RecordBody = Omit<SystemRecord, Links> | Omit<AttachmentRecord, Links> | Omit<UserRecord, Links>
+export type RecordBody =
+  | Omit<SystemRecord, RecordLinks>
+  | Omit<AttachmentRecord, RecordLinks>
+  | Omit<UserRecord, RecordLinks>
 
-export function epochRecord(epoch: Epoch): RecordBody {
+export function createSnapshotRecord(epoch: PrefixSnapshot): RecordBody {
   return { type: 'system', subtype: 'epoch', isMeta: true, epoch }
 }
 
-function deltaRecord(delta: Delta): RecordBody {
+function createDeltaRecord(delta: PrefixUpdate): RecordBody {
   return { type: 'system', subtype: 'delta', isMeta: true, delta }
 }
 
-function sectionWords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {
+function sectionUpdateRecords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {
   const entries = Object.entries(sections)
   if (entries.length === 0) return []
-  const content = entries.map(([name, text]) => sectionText(name, text)).join('\n\n')
-  const attachment = { type: SECTION_DELTA, names: entries.map(([name]) => name), content }
+  const content = entries.map(([name, text]) => formatSectionUpdate(name, text)).join('\n\n')
+  const attachment = { type: SECTION_DELTA_ATTACHMENT, names: entries.map(([name]) => name), content }
   return [{ type: 'attachment', isMeta: true, attachment }]
 }
 
-function sectionText(name: string, text: string | null): string {
-  const what = name.startsWith(OWN_NAME) ? 'The system prompt' : `Its section "${name}"`
+function formatSectionUpdate(name: string, text: string | null): string {
+  const what = name.startsWith(RESERVED_NAME_PREFIX) ? 'The system prompt' : `Its section "${name}"`
   return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
 }
 
 /** `declared`: names of the tools in the snapshot. */
-export function toolWords(
+export function toolUpdateRecords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,
 ): readonly RecordBody[] {
   const entries = Object.entries(tools)
   if (entries.length === 0) return []
-  const content = entries.map(([name, tool]) => toolText(name, tool, declared)).join('\n')
-  const attachment = { type: TOOL_DELTA, names: entries.map(([name]) => name), content }
+  const content = entries.map(([name, tool]) => formatToolUpdate(name, tool, declared)).join('\n')
+  const attachment = { type: TOOL_DELTA_ATTACHMENT, names: entries.map(([name]) => name), content }
   return [{ type: 'attachment', isMeta: true, attachment }]
 }
 
-function toolText(name: string, tool: JsonObject | null, declared: ReadonlySet<string>): string {
+function formatToolUpdate(name: string, tool: JsonObject | null, declared: ReadonlySet<string>): string {
   if (tool === null) return `${name}: can no longer be called.`
   const said = typeof tool.description === 'string' ? ` ${tool.description}` : ''
   if (!declared.has(name)) return `${name}: will be there to call after the next compaction.${said}`
@@ -296,7 +344,7 @@ function toolText(name: string, tool: JsonObject | null, declared: ReadonlySet<s
 }
 
 /** Tells the provider to add or remove tools from here on. Must be the last message before the request. */
-export function toolChange(blocks: readonly Block[]): readonly RecordBody[] {
+export function toolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
   if (blocks.length === 0) return []
   return [{ type: 'user', isMeta: true, message: { role: 'system', content: blocks } }]
 }

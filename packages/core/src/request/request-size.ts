@@ -3,18 +3,18 @@
  * the prefix is rewritten once in many turns. This only proposes; the rewrite is a record like any other.
  */
 
-import { isMediaPlace, mediaPlaceholder } from '../context/entry.ts'
-import type { FlatMessage } from '../context/flatten.ts'
+import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/entry.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import { type Block, isBlock, isToolResult } from '../log/block.ts'
-import { imageSize } from '../log/image-size.ts'
-import { isObject, type JsonObject, jsonBytes } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
+import { readImageSize } from '../log/image-size.ts'
+import { countJsonBytes, isObject, type JsonObject } from '../log/json.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { RequestPolicy } from '../policy/policy.ts'
-import type { Profile, SizeRules } from '../policy/provider-profile.ts'
-import { blocksIn, type MessageList, messageAt } from './block-index.ts'
-import { requestFields } from './build-request.ts'
-import { lastResponse } from './cache-markers.ts'
-import type { Front } from './prefix.ts'
+import type { ProviderProfile, SizeRules } from '../policy/provider-profile.ts'
+import { blocksOfMessage, type MessageList, messageAt } from './block-index.ts'
+import { toRequestFields } from './build-request.ts'
+import { findLastResponse } from './cache-markers.ts'
+import type { RequestPrefix } from './prefix.ts'
 
 export interface RequestSize {
   readonly bytes: number
@@ -22,7 +22,7 @@ export interface RequestSize {
   readonly images: number
 }
 
-export interface SizeProposal {
+export interface MediaDropProposal {
   readonly before: RequestSize
   readonly after: RequestSize
   readonly limits: RequestSize
@@ -33,16 +33,16 @@ export interface SizeProposal {
 }
 
 /** Share of a limit that dropping goes down to. */
-const LOW_WATER = 0.75
+const LOW_WATER_SHARE = 0.75
 
-export interface BudgetRules {
-  readonly profile: Profile
+export interface RequestSizeRules {
+  readonly profile: ProviderProfile
   readonly policy: RequestPolicy
   /** Records that every rewrite keeps as they are. */
   readonly pins?: ReadonlySet<string>
 }
 
-export interface SizedRequest {
+export interface RequestSizeInput {
   readonly messages: MessageList
   /** Bytes of everything but the messages (`bytesAround`). */
   readonly around: number
@@ -51,69 +51,80 @@ export interface SizedRequest {
 /** Markers move: room for all of them is always reserved. */
 const MARKER_BYTES = 4 * 80
 
-export function bytesAround(front: Front, extra: JsonObject = {}): number {
-  const fields = { ...requestFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
-  return (jsonBytes(fields) ?? 0) + MARKER_BYTES
+export function measureOtherBytes(front: RequestPrefix, extra: JsonObject = {}): number {
+  const fields = { ...toRequestFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
+  return (countJsonBytes(fields) ?? 0) + MARKER_BYTES
 }
 
 /** `tally`: of the frozen messages. Costs what is not frozen. */
-export function isOverBudget(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): boolean {
-  const limits = limitsOf(rules.profile, rules.policy)
-  const { bytes, items } = tallyMedia(tally, sized.messages)
+export function isOverSizeLimit(
+  sized: RequestSizeInput,
+  tally: MediaTally,
+  rules: RequestSizeRules,
+): boolean {
+  const limits = requestSizeLimits(rules.profile, rules.policy)
+  const { bytes, items } = tallyAllMedia(tally, sized.messages)
   const few = Math.min(limits.images, rules.profile.sizes.manyImages)
   return sized.around + bytes > limits.bytes || items.length > few
 }
 
-export function proposeSize(sized: SizedRequest, tally: MediaTally, rules: BudgetRules): SizeProposal {
+export function proposeMediaDrop(
+  sized: RequestSizeInput,
+  tally: MediaTally,
+  rules: RequestSizeRules,
+): MediaDropProposal {
   const { sizes } = rules.profile
-  const { items, ...nothing } = measure(sized, tally, rules)
-  const old = items.filter((item) => mayGo(item, sized.messages, rules.pins))
-  const dropped = withLarge(items, old, new Set(selectOldest(old, nothing)), sizes)
-  const proposal = withDropped(
+  const { items, ...nothing } = measureRequest(sized, tally, rules)
+  const old = items.filter((item) => canDropMedia(item, sized.messages, rules.pins))
+  const dropped = withLargeImages(items, old, new Set(selectOldestMedia(old, nothing)), sizes)
+  const proposal = withDroppedMedia(
     nothing,
     items.filter((item) => dropped.has(item)),
   )
   const left = items.filter((item) => !dropped.has(item))
-  return { ...proposal, fits: proposal.fits && !areTooLarge(left, sizes) }
+  return { ...proposal, fits: proposal.fits && !hasTooLargeImages(left, sizes) }
 }
 
 /** All that may go, whatever the limits: the provider has refused it. `unanswered`: what was just sent goes too. */
-export function proposeAll(
-  sized: SizedRequest,
+export function proposeFullMediaDrop(
+  sized: RequestSizeInput,
   tally: MediaTally,
-  rules: BudgetRules & { readonly unanswered: boolean },
-): SizeProposal {
-  const { items, ...nothing } = measure(sized, tally, rules)
-  const isFree = rules.unanswered ? isUserMedia : mayGo
-  return withDropped(
+  rules: RequestSizeRules & { readonly unanswered: boolean },
+): MediaDropProposal {
+  const { items, ...nothing } = measureRequest(sized, tally, rules)
+  const isFree = rules.unanswered ? isUserMedia : canDropMedia
+  return withDroppedMedia(
     nothing,
     items.filter((item) => isFree(item, sized.messages, rules.pins)),
   )
 }
 
 /** The proposal with exactly these dropped. */
-export function withDropped(proposal: SizeProposal, drop: readonly MediaItem[]): SizeProposal {
+export function withDroppedMedia(proposal: MediaDropProposal, drop: readonly MediaItem[]): MediaDropProposal {
   const { before, limits } = proposal
-  const after = { bytes: before.bytes - freedBytes(drop), images: before.images - imagesIn(drop).length }
+  const after = {
+    bytes: before.bytes - measureFreedBytes(drop),
+    images: before.images - filterImages(drop).length,
+  }
   const fits = after.bytes <= limits.bytes && after.images <= limits.images
   return { ...proposal, after, drop, fits }
 }
 
 /** Nothing is dropped yet. */
-function measure(
-  sized: SizedRequest,
+function measureRequest(
+  sized: RequestSizeInput,
   tally: MediaTally,
-  { profile, policy }: BudgetRules,
-): SizeProposal & { readonly items: readonly MediaItem[] } {
-  const media = tallyMedia(tally, sized.messages)
+  { profile, policy }: RequestSizeRules,
+): MediaDropProposal & { readonly items: readonly MediaItem[] } {
+  const media = tallyAllMedia(tally, sized.messages)
   const items = media.items.toArray()
-  const before = { bytes: sized.around + media.bytes, images: imagesIn(items).length }
-  return { items, before, after: before, limits: limitsOf(profile, policy), drop: [], fits: false }
+  const before = { bytes: sized.around + media.bytes, images: filterImages(items).length }
+  return { items, before, after: before, limits: requestSizeLimits(profile, policy), drop: [], fits: false }
 }
 
 /** A prompt that has not been answered keeps its images. */
-function mayGo(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
-  return item.index <= (lastResponse(messages) ?? -1) && isUserMedia(item, messages, pins)
+function canDropMedia(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
+  return item.index <= (findLastResponse(messages) ?? -1) && isUserMedia(item, messages, pins)
 }
 
 /** Pinned records and the model's own messages are kept as they are. */
@@ -126,29 +137,29 @@ function isUserMedia(
   return messageAt(messages, index)?.message.role === 'user'
 }
 
-export function limitsOf({ sizes, window }: Profile, policy: RequestPolicy): RequestSize {
+export function requestSizeLimits({ sizes, window }: ProviderProfile, policy: RequestPolicy): RequestSize {
   const isSmall = window === null || window <= policy.smallWindowTokens
   const images = isSmall ? policy.imagesInSmallWindow : policy.images
   return { bytes: Math.min(policy.bodyBytes, sizes.bodyBytes), images: Math.min(images, sizes.images) }
 }
 
-function imagesIn(items: readonly MediaItem[]): readonly MediaItem[] {
+function filterImages(items: readonly MediaItem[]): readonly MediaItem[] {
   return items.filter(({ isPicture }) => isPicture)
 }
 
 /** Bytes that go when the items become placeholders. */
-function freedBytes(items: readonly MediaItem[]): number {
-  return items.reduce((sum, item) => sum + item.bytes - (jsonBytes(placeholderFor(item)) ?? 0), 0)
+function measureFreedBytes(items: readonly MediaItem[]): number {
+  return items.reduce((sum, item) => sum + item.bytes - (countJsonBytes(toMediaPlaceholder(item)) ?? 0), 0)
 }
 
 /** Oldest first, until each limit that was exceeded is back at its low-water mark. */
-function selectOldest(
+function selectOldestMedia(
   items: readonly MediaItem[],
-  { before, limits }: Pick<SizeProposal, 'before' | 'limits'>,
+  { before, limits }: Pick<MediaDropProposal, 'before' | 'limits'>,
 ): readonly MediaItem[] {
   const target = {
-    bytes: before.bytes > limits.bytes ? limits.bytes * LOW_WATER : Number.POSITIVE_INFINITY,
-    images: before.images > limits.images ? limits.images * LOW_WATER : Number.POSITIVE_INFINITY,
+    bytes: before.bytes > limits.bytes ? limits.bytes * LOW_WATER_SHARE : Number.POSITIVE_INFINITY,
+    images: before.images > limits.images ? limits.images * LOW_WATER_SHARE : Number.POSITIVE_INFINITY,
   }
   const drop: MediaItem[] = []
   let { bytes, images } = before
@@ -157,20 +168,20 @@ function selectOldest(
     const helps = bytes > target.bytes || item.isPicture
     if (!helps) continue
     drop.push(item)
-    bytes -= freedBytes([item])
+    bytes -= measureFreedBytes([item])
     images -= item.isPicture ? 1 : 0
   }
   return drop
 }
 
 /** Among many images, a provider accepts only small ones. */
-function areTooLarge(items: readonly MediaItem[], sizes: SizeRules): boolean {
-  const images = imagesIn(items)
+function hasTooLargeImages(items: readonly MediaItem[], sizes: SizeRules): boolean {
+  const images = filterImages(items)
   return images.length > sizes.manyImages && images.some(({ side }) => side > sizes.manyImagePixels)
 }
 
 /** `dropped`, with the large old ones; if a new one is large, with so many old ones that few are left. */
-function withLarge(
+function withLargeImages(
   items: readonly MediaItem[],
   old: readonly MediaItem[],
   dropped: ReadonlySet<MediaItem>,
@@ -178,9 +189,9 @@ function withLarge(
 ): ReadonlySet<MediaItem> {
   const all = new Set(dropped)
   const listKept = (): readonly MediaItem[] => items.filter((item) => !all.has(item))
-  if (!areTooLarge(listKept(), sizes)) return all
+  if (!hasTooLargeImages(listKept(), sizes)) return all
   for (const item of old) if (item.side > sizes.manyImagePixels) all.add(item)
-  for (const item of imagesIn(old)) if (areTooLarge(listKept(), sizes)) all.add(item)
+  for (const item of filterImages(old)) if (hasTooLargeImages(listKept(), sizes)) all.add(item)
   return all
 }
 
@@ -205,42 +216,42 @@ export interface MediaItem {
 }
 
 export interface MediaTally {
-  readonly frozen: List<FlatMessage>
-  readonly items: List<MediaItem>
+  readonly frozen: AppendList<TracedMessage>
+  readonly items: AppendList<MediaItem>
   /** UTF-8 bytes of the messages as JSON, with the commas between them. */
   readonly bytes: number
 }
 
-export const NO_MEDIA: MediaTally = { frozen: List.of(), items: List.of(), bytes: 0 }
+export const NO_MEDIA: MediaTally = { frozen: AppendList.of(), items: AppendList.of(), bytes: 0 }
 
 /** Of the frozen messages, continued from an earlier state. */
-export function advanceMedia(tally: MediaTally, { frozen }: MessageList): MediaTally {
+export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): MediaTally {
   let next = frozen.extends(tally.frozen) ? tally : NO_MEDIA
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
-    next = withMessage(next, frozen.at(index), index)
+    next = withMessageMedia(next, frozen.at(index), index)
   }
   return { ...next, frozen }
 }
 
 /** Of all messages. */
-function tallyMedia(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
-  return tail.reduce((sum, message, at) => withMessage(sum, message, frozen.length + at), tally)
+function tallyAllMedia(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
+  return tail.reduce((sum, message, at) => withMessageMedia(sum, message, frozen.length + at), tally)
 }
 
-function withMessage(tally: MediaTally, message: FlatMessage | undefined, index: number): MediaTally {
+function withMessageMedia(tally: MediaTally, message: TracedMessage | undefined, index: number): MediaTally {
   if (message === undefined) return tally
   let { items } = tally
-  for (const item of mediaIn(message, index)) items = items.push(item)
+  for (const item of findMedia(message, index)) items = items.push(item)
   const comma = index === 0 ? 0 : 1
-  const sent = { ...message.message, content: blocksIn(message) }
-  return { ...tally, items, bytes: tally.bytes + comma + (jsonBytes(sent) ?? 0) }
+  const sent = { ...message.message, content: blocksOfMessage(message) }
+  return { ...tally, items, bytes: tally.bytes + comma + (countJsonBytes(sent) ?? 0) }
 }
 
-function mediaIn(message: FlatMessage, index: number): readonly MediaItem[] {
+function findMedia(message: TracedMessage, index: number): readonly MediaItem[] {
   const numbers = new Map<string, number>()
-  return blocksIn(message).flatMap((block, at) => {
+  return blocksOfMessage(message).flatMap((block, at) => {
     const origin = message.origins[at] ?? ''
-    const number = numbering(numbers, origin)
+    const number = createNumbering(numbers, origin)
     const place = { origin, index, block: at }
     const id = isToolResult(block) ? block.tool_use_id : null
     const inner: readonly unknown[] = id !== null && Array.isArray(block.content) ? block.content : []
@@ -251,50 +262,50 @@ function mediaIn(message: FlatMessage, index: number): readonly MediaItem[] {
   })
 }
 
-type Numbered = Pick<MediaItem, 'toolUseId' | 'nth'>
+type MediaNumber = Pick<MediaItem, 'toolUseId' | 'nth'>
 
 /** Numbers the media of a record, by tool result, in order. */
-function numbering(
+function createNumbering(
   numbers: Map<string, number>,
   origin: string,
-): (value: unknown, toolUseId: string | null) => Numbered {
+): (value: unknown, toolUseId: string | null) => MediaNumber {
   return (value, toolUseId) => {
     const key = JSON.stringify([origin, toolUseId])
     const nth = numbers.get(key) ?? 0
-    if (isBlock(value) && isMediaPlace(value)) numbers.set(key, nth + 1)
+    if (isBlock(value) && isMediaOrPlaceholder(value)) numbers.set(key, nth + 1)
     return { toolUseId, nth }
   }
 }
 
-type MediaPlace = Omit<MediaItem, 'kind' | 'isPicture' | 'bytes' | 'side'>
+type MediaPosition = Omit<MediaItem, 'kind' | 'isPicture' | 'bytes' | 'side'>
 
-function toMediaItem(value: unknown, place: MediaPlace): readonly MediaItem[] {
+function toMediaItem(value: unknown, place: MediaPosition): readonly MediaItem[] {
   if (!isObject(value) || (value.type !== 'image' && value.type !== 'document')) return []
   const { type: kind, source } = value
-  const isPicture = kind === 'image' || isPaged(source)
+  const isPicture = kind === 'image' || isPagedDocument(source)
   return [
     {
       ...place,
       kind,
       isPicture,
-      bytes: jsonBytes(value) ?? 0,
-      side: kind === 'image' ? longestSide(source) : 0,
+      bytes: countJsonBytes(value) ?? 0,
+      side: kind === 'image' ? measureLongestSide(source) : 0,
     },
   ]
 }
 
-function isPaged(source: unknown): boolean {
+function isPagedDocument(source: unknown): boolean {
   if (!isObject(source)) return false
   return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
 }
 
-function longestSide(source: unknown): number {
+function measureLongestSide(source: unknown): number {
   if (!isObject(source) || typeof source.data !== 'string') return 0
-  const size = imageSize(source.data)
+  const size = readImageSize(source.data)
   return size === null ? 0 : Math.max(size.width, size.height)
 }
 
 /** The block left in its place. */
-export function placeholderFor({ kind }: Pick<MediaItem, 'kind'>): Block {
+export function toMediaPlaceholder({ kind }: Pick<MediaItem, 'kind'>): Block {
   return mediaPlaceholder(kind)
 }

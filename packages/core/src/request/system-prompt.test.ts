@@ -3,11 +3,11 @@ import type { TidemarkError } from '../errors.ts'
 import {
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY as BOUNDARY,
   type CallerPrompt,
+  listPresentSections,
+  listSectionsToCompute,
   placeSections,
-  presentSections,
   type SystemPrompt,
   section,
-  sectionsDue,
   volatileSection,
 } from './system-prompt.ts'
 
@@ -19,7 +19,7 @@ const git = volatileSection('git', () => 'clean', 'the work tree changes')
 function present(given: SystemPrompt | CallerPrompt) {
   const placed = placeSections(given)
   const texts = new Map(placed.map(({ name, compute }) => [name, compute() as string | null]))
-  return presentSections(placed, texts)
+  return listPresentSections(placed, texts)
 }
 
 function codeOf(run: () => unknown): unknown {
@@ -56,7 +56,7 @@ describe('sections', () => {
   it('are computed once, the volatile ones each turn, all of them when the texts are forgotten', () => {
     const placed = placeSections({ sections: [rules, BOUNDARY, environment, git] })
     const due = (names: readonly string[]) =>
-      sectionsDue(placed, new Map(names.map((name) => [name, null]))).map(({ name }) => name)
+      listSectionsToCompute(placed, new Map(names.map((name) => [name, null]))).map(({ name }) => name)
     expect(due([])).toEqual(['rules', 'environment', 'git'])
     expect(due(['rules', 'environment', 'git'])).toEqual(['git'])
     expect(due(['rules', 'git'])).toEqual(['environment', 'git'])

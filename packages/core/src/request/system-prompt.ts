@@ -4,52 +4,55 @@
  */
 
 import { TidemarkError } from '../errors.ts'
-import type { EpochSection } from '../log/record.ts'
+import type { SnapshotSection } from '../log/record.ts'
 
 /** Separates static sections from dynamic ones. Never sent. */
 export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__'
 
 /** Names with this prefix are reserved for the engine. */
-export const OWN_NAME = '@'
+export const RESERVED_NAME_PREFIX = '@'
 
 export type SectionText = string | null
 
 /** Null or blank text: no section. */
-type ComputeSection = () => SectionText | Promise<SectionText>
+type SectionComputation = () => SectionText | Promise<SectionText>
 
 export interface Section {
   readonly name: string
-  readonly compute: ComputeSection
+  readonly compute: SectionComputation
   /** Why it is computed each turn; null: computed once and kept until clear or compact. */
   readonly volatileBecause: string | null
 }
 
 /** A section with its part of the prompt. */
 export interface PlacedSection extends Section {
-  readonly part: EpochSection['part']
+  readonly part: SnapshotSection['part']
 }
 
-export function section(name: string, compute: ComputeSection): Section {
-  return { name: checkedName(name), compute, volatileBecause: null }
+export function section(name: string, compute: SectionComputation): Section {
+  return { name: checkSectionName(name), compute, volatileBecause: null }
 }
 
-export function volatileSection(name: string, compute: ComputeSection, reason: string): Section {
+export function volatileSection(name: string, compute: SectionComputation, reason: string): Section {
   if (reason.trim() === '') {
     throw new TidemarkError('bad-option', `Expected the reason why section "${name}" is volatile.`)
   }
-  return { name: checkedName(name), compute, volatileBecause: reason }
+  return { name: checkSectionName(name), compute, volatileBecause: reason }
 }
 
-function checkedName(name: string): string {
-  if (name.trim() !== '' && !name.startsWith(OWN_NAME)) return name
-  throw new TidemarkError('bad-option', `Expected a section name that does not begin with ${OWN_NAME}.`)
+function checkSectionName(name: string): string {
+  if (name.trim() !== '' && !name.startsWith(RESERVED_NAME_PREFIX)) return name
+  throw new TidemarkError(
+    'bad-option',
+    `Expected a section name that does not begin with ${RESERVED_NAME_PREFIX}.`,
+  )
 }
 
 /** Texts computed so far, by name. Reset to an empty map at clear and compact. */
 export type SectionTexts = ReadonlyMap<string, SectionText>
 
 /** Sections to compute before the next request: those without a text, and volatile ones. */
-export function sectionsDue(
+export function listSectionsToCompute(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
 ): readonly PlacedSection[] {
@@ -57,10 +60,10 @@ export function sectionsDue(
 }
 
 /** The sections that have a text. The boundary is removed from computed texts. */
-export function presentSections(
+export function listPresentSections(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
-): readonly EpochSection[] {
+): readonly SnapshotSection[] {
   return sections.flatMap(({ name, part }) => {
     const text = (texts.get(name) ?? '').replaceAll(SYSTEM_PROMPT_DYNAMIC_BOUNDARY, '')
     return text.trim() === '' ? [] : [{ name, part, text }]
@@ -70,10 +73,10 @@ export function presentSections(
 // Sections before the boundary are the same for all users, those after it belong to the session. A caller's own prompt
 // replaces all of them.
 
-export const ATTRIBUTION = '@attribution'
-export const IDENTITY = '@identity'
-const CALLER_STATIC = '@system-static'
-const CALLER_DYNAMIC = '@system'
+export const ATTRIBUTION_SECTION = '@attribution'
+export const IDENTITY_SECTION = '@identity'
+const CALLER_STATIC_SECTION = '@system-static'
+const CALLER_DYNAMIC_SECTION = '@system'
 
 /** What a host supplies: the sections with the boundary among them, and what precedes them. */
 export interface SystemPrompt {
@@ -89,12 +92,12 @@ export type CallerPrompt = string | readonly string[]
 
 /** The sections in order, each with its part. Throws for a list that contradicts itself. */
 export function placeSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
-  if (!isSystemPrompt(given)) return callerSections(given)
+  if (!isSystemPrompt(given)) return toCallerSections(given)
   const { attribution, identity, sections } = given
   const placed = [
-    ...fixed(ATTRIBUTION, 'static', attribution ?? ''),
-    ...fixed(IDENTITY, 'static', identity ?? ''),
-    ...inParts(sections),
+    ...toFixedSection(ATTRIBUTION_SECTION, 'static', attribution ?? ''),
+    ...toFixedSection(IDENTITY_SECTION, 'static', identity ?? ''),
+    ...assignParts(sections),
   ]
   const names = placed.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) < index)
@@ -106,7 +109,7 @@ function isSystemPrompt(given: SystemPrompt | CallerPrompt): given is SystemProm
   return typeof given !== 'string' && !Array.isArray(given)
 }
 
-function inParts(sections: readonly (Section | string)[]): readonly PlacedSection[] {
+function assignParts(sections: readonly (Section | string)[]): readonly PlacedSection[] {
   const boundary = sections.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
   return sections.flatMap((item, index) => {
     if (item === SYSTEM_PROMPT_DYNAMIC_BOUNDARY) return []
@@ -114,11 +117,11 @@ function inParts(sections: readonly (Section | string)[]): readonly PlacedSectio
       const expected = 'Expected sections and the boundary between their parts, found a text'
       throw new TidemarkError('bad-option', `${expected}: give it a name with section(name, compute).`)
     }
-    return [{ ...item, part: findPart(item, index < boundary) }]
+    return [{ ...item, part: findSectionPart(item, index < boundary) }]
   })
 }
 
-function findPart({ name, volatileBecause }: Section, isStatic: boolean): EpochSection['part'] {
+function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean): SnapshotSection['part'] {
   if (volatileBecause === null) return isStatic ? 'static' : 'dynamic'
   if (!isStatic) return 'volatile'
   const expected = `Expected section "${name}" behind the boundary: it is volatile`
@@ -126,18 +129,18 @@ function findPart({ name, volatileBecause }: Section, isStatic: boolean): EpochS
 }
 
 /** Elements are paragraphs. The boundary may be an element or inside one; the first separates, all are removed. */
-function callerSections(given: CallerPrompt): readonly PlacedSection[] {
-  const texts = (typeof given === 'string' ? [given] : given).flatMap(aroundBoundaries)
+function toCallerSections(given: CallerPrompt): readonly PlacedSection[] {
+  const texts = (typeof given === 'string' ? [given] : given).flatMap(splitAtBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
   const joinPart = (some: readonly string[]): string =>
-    joinTexts(some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
+    joinSectionTexts(some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
   return [
-    ...fixed(CALLER_STATIC, 'static', joinPart(texts.slice(0, boundary))),
-    ...fixed(CALLER_DYNAMIC, 'dynamic', joinPart(texts.slice(boundary))),
+    ...toFixedSection(CALLER_STATIC_SECTION, 'static', joinPart(texts.slice(0, boundary))),
+    ...toFixedSection(CALLER_DYNAMIC_SECTION, 'dynamic', joinPart(texts.slice(boundary))),
   ]
 }
 
-function aroundBoundaries(text: string): readonly string[] {
+function splitAtBoundaries(text: string): readonly string[] {
   const [first = '', ...others] = text.split(SYSTEM_PROMPT_DYNAMIC_BOUNDARY)
   if (others.length === 0) return [first]
   const apart = others.flatMap((other) => [SYSTEM_PROMPT_DYNAMIC_BOUNDARY, other.trim()])
@@ -145,10 +148,10 @@ function aroundBoundaries(text: string): readonly string[] {
 }
 
 /** Joins the sections of a part into one block. */
-export function joinTexts(texts: readonly string[]): string {
+export function joinSectionTexts(texts: readonly string[]): string {
   return texts.join('\n\n')
 }
 
-function fixed(name: string, part: EpochSection['part'], text: string): readonly PlacedSection[] {
+function toFixedSection(name: string, part: SnapshotSection['part'], text: string): readonly PlacedSection[] {
   return text.trim() === '' ? [] : [{ name, part, compute: () => text, volatileBecause: null }]
 }

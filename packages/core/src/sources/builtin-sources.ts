@@ -1,34 +1,34 @@
 /** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
-import type { Entry } from '../context/entry.ts'
-import { textOfAttachment } from '../context/entry.ts'
-import { blocksOf } from '../log/block.ts'
-import { historyOf } from '../log/session.ts'
-import { readTodos } from '../log/todo-list.ts'
-import { toolRunsOf } from '../log/tool-calls.ts'
-import type { Sheddable } from '../policy/policy.ts'
-import { headWithin } from '../summary/truncate-text.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { formatAttachmentText } from '../context/entry.ts'
+import { toBlocks } from '../log/block.ts'
+import { listHistory } from '../log/session.ts'
+import { readTodoList } from '../log/todo-list.ts'
+import { listToolRuns } from '../log/tool-calls.ts'
+import type { DroppableSource } from '../policy/policy.ts'
+import { takeHead } from '../summary/truncate-text.ts'
 import {
-  type Carried,
-  type Carrier,
-  type CarryContext,
-  type Given,
-  keyFor,
-  type Offer,
-  simpleCarrier,
+  type ContextSource,
+  createAttachmentKey,
+  createListSource,
+  type MaybePromise,
+  type SourceAttachment,
+  type SourceContext,
+  type SourceItem,
 } from './context-source.ts'
 
 // What the user set: instructions, the plan and the modes. Byte for byte, never cut and never dropped.
 
 /** The text of a file and its path. */
-export interface StandingText {
+export interface SourceText {
   readonly path: string
   readonly text: string
 }
 
 /** Memory files and rules, with their current text. */
-export function standingCarrier(read: () => Given<readonly StandingText[]>): Carrier {
-  return simpleCarrier({
+export function instructionsSource(read: () => MaybePromise<readonly SourceText[]>): ContextSource {
+  return createListSource({
     name: 'standing',
     kind: 'standing',
     read: async () =>
@@ -41,8 +41,8 @@ export function standingCarrier(read: () => Given<readonly StandingText[]>): Car
 }
 
 /** The plan file; null if there is none. Attached only after compactions, since in between the model writes it itself. */
-export function planCarrier(read: () => Given<StandingText | null>): Carrier {
-  return simpleCarrier({
+export function planSource(read: () => MaybePromise<SourceText | null>): ContextSource {
+  return createListSource({
     name: 'plan',
     kind: 'plan',
     tellsChanges: false,
@@ -56,26 +56,26 @@ export function planCarrier(read: () => Given<StandingText | null>): Carrier {
   })
 }
 
-const PLAN_MODE =
+const PLAN_MODE_TEXT =
   'Only read and plan: change no file, run nothing that changes anything, until the person has agreed to the plan.'
 
 /** `read` returns true, or the host's own text, while plan mode is on; false or null while it is off. */
-export function planModeCarrier(read: () => Given<boolean | string | null>): Carrier {
-  return simpleCarrier({
+export function planModeSource(read: () => MaybePromise<boolean | string | null>): ContextSource {
+  return createListSource({
     name: 'plan-mode',
     kind: 'plan-mode',
     read: async () => {
       const mode = await read()
       if (mode === false || mode === null) return []
-      const content = mode === true ? PLAN_MODE : mode
+      const content = mode === true ? PLAN_MODE_TEXT : mode
       return [{ id: '', attachment: { type: 'plan_mode', content }, source: 'host' }]
     },
   })
 }
 
 /** The host's permission mode; null attaches nothing. Only reported: nothing here changes it. */
-export function permissionCarrier(read: () => Given<string | null>): Carrier {
-  return simpleCarrier({
+export function permissionSource(read: () => MaybePromise<string | null>): ContextSource {
+  return createListSource({
     name: 'permission',
     kind: 'permission',
     read: async () => {
@@ -94,36 +94,41 @@ export interface Todo {
   readonly status: string
 }
 
-export interface TodosOptions {
+export interface TodosSourceOptions {
   /** The host's list; without it the list is read from the records. */
-  readonly read?: () => Given<readonly Todo[]>
+  readonly read?: () => MaybePromise<readonly Todo[]>
   /** Also append changes between compactions: for lists changed outside the conversation. */
   readonly tellsChanges?: boolean
 }
 
-export function todosCarrier({ read, tellsChanges = false }: TodosOptions = {}): Carrier {
-  return simpleCarrier({
+export function todosSource({ read, tellsChanges = false }: TodosSourceOptions = {}): ContextSource {
+  return createListSource({
     name: 'todos',
     kind: 'todos',
     tellsChanges,
     read: async (context) =>
-      read === undefined ? fromRecords(context) : offersOf(await read(), context, 'host'),
+      read === undefined ? readFromRecords(context) : toTodoItems(await read(), context, 'host'),
   })
 }
 
-function fromRecords(context: CarryContext): readonly Offer[] {
+function readFromRecords(context: SourceContext): readonly SourceItem[] {
   const { session, policy, kept } = context
-  const list = readTodos(toolRunsOf(historyOf(session)), policy.rehydrate.todoTools)
+  const list = readTodoList(listToolRuns(listHistory(session)), policy.rehydrate.todoTools)
   if (list === null) return []
   const { items, callId, isWhole } = list
   // A call that updates one task does not show the whole list.
-  if (isWhole && isIn(kept, callId)) return [{ id: '', why: `the call ${callId} is among the kept messages` }]
+  if (isWhole && isCallKept(kept, callId))
+    return [{ id: '', why: `the call ${callId} is among the kept messages` }]
   const todos = items.map(({ text, status }) => ({ content: text, status }))
-  return offersOf(todos, context, callId)
+  return toTodoItems(todos, context, callId)
 }
 
 /** None when empty. */
-function offersOf(todos: readonly Todo[], { moment }: CarryContext, source: string): readonly Offer[] {
+function toTodoItems(
+  todos: readonly Todo[],
+  { moment }: SourceContext,
+  source: string,
+): readonly SourceItem[] {
   if (todos.length === 0) return []
   const content = todos.map(({ content: text, status }) => `[${status}] ${text}`).join('\n')
   const context = moment === 'compaction' ? { context: 'post-compact' } : {}
@@ -131,11 +136,11 @@ function offersOf(todos: readonly Todo[], { moment }: CarryContext, source: stri
 }
 
 /** A call whose input was cleared does not count. */
-function isIn(kept: Iterable<Entry>, callId: string): boolean {
+function isCallKept(kept: Iterable<ContextEntry>, callId: string): boolean {
   return [...kept].some(
     ({ record, cleared }) =>
       record.type === 'assistant' &&
-      blocksOf(record.message.content).some(({ id }) => id === callId) &&
+      toBlocks(record.message.content).some(({ id }) => id === callId) &&
       !cleared?.inputs.some(({ toolUseId }) => toolUseId === callId),
   )
 }
@@ -150,8 +155,8 @@ export interface InvokedSkill {
 }
 
 /** `read` returns the host's invoked skills, most recently used first. */
-export function skillsCarrier(read: () => Given<readonly InvokedSkill[]>): Carrier {
-  return simpleCarrier({
+export function skillsSource(read: () => MaybePromise<readonly InvokedSkill[]>): ContextSource {
+  return createListSource({
     name: 'skills',
     kind: 'skills',
     // The tool call that loads a skill already shows its text.
@@ -183,22 +188,22 @@ export interface BackgroundAgent {
   readonly output?: string
 }
 
-export function agentsCarrier(read: () => Given<readonly BackgroundAgent[]>): Carrier {
-  return simpleCarrier({
+export function agentsSource(read: () => MaybePromise<readonly BackgroundAgent[]>): ContextSource {
+  return createListSource({
     name: 'agents',
     kind: 'agents',
     // The host itself reports the end of an agent.
     tellsChanges: false,
-    read: async () => (await read()).filter(isOpen).map(toOffer),
+    read: async () => (await read()).filter(isUncollected).map(toAgentItem),
   })
 }
 
-function isOpen({ status, isCollected = false }: BackgroundAgent): boolean {
+function isUncollected({ status, isCollected = false }: BackgroundAgent): boolean {
   return status === 'running' || !isCollected
 }
 
 /** A running agent is never dropped. */
-function toOffer({ id, purpose, status, output }: BackgroundAgent): Offer {
+function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceItem {
   const line = `${id} (${status}): ${purpose}`
   const content = output === undefined ? line : `${line}\nOutput: ${output}`
   const attachment = { type: 'task_status', taskId: id, status, content }
@@ -207,35 +212,35 @@ function toOffer({ id, purpose, status, output }: BackgroundAgent): Offer {
 
 // Sources of the host's own: any state, within a budget.
 
-export interface HostState {
+export interface HostItem {
   /** Identifies the item within the source; may be omitted if there is only one. */
   readonly id?: string
   readonly text: string
 }
 
-export interface HostCarrier {
+export interface HostSourceOptions {
   /** Also the type of the attachment, unless `type` is given. */
   readonly name: string
   readonly type?: string
   /** The current items, newest first; may be empty. */
-  readonly read: () => Given<readonly HostState[]>
+  readonly read: () => MaybePromise<readonly HostItem[]>
   /** Cut an item that is over the budget, with a note; otherwise it is left out and reported. */
   readonly mayCut?: boolean
   /** Also append changes between compactions. Default: true. */
   readonly tellsChanges?: boolean
   /** Set if its items may be dropped when the compacted context is above its target, and with which kind. */
-  readonly sheddable?: Sheddable
+  readonly sheddable?: DroppableSource
 }
 
-export function hostCarrier({
+export function hostSource({
   name,
   type = name,
   read,
   mayCut = false,
   tellsChanges = true,
   sheddable,
-}: HostCarrier): Carrier {
-  return simpleCarrier({
+}: HostSourceOptions): ContextSource {
+  return createListSource({
     name,
     kind: 'host',
     tellsChanges,
@@ -246,12 +251,12 @@ export function hostCarrier({
         attachment: { type, content: text },
         source: name,
         ...(sheddable === undefined ? {} : { sheddable }),
-        ...(mayCut ? { cutNote } : {}),
+        ...(mayCut ? { cutNote: formatCutNote } : {}),
       })),
   })
 }
 
-function cutNote(shown: string, whole: string): string {
+function formatCutNote(shown: string, whole: string): string {
   return `[cut: ${shown.length} of ${whole.length} characters are shown]`
 }
 
@@ -263,24 +268,24 @@ export interface HookOutput {
 }
 
 /** Blank output is left out. */
-export function hookContext(
+export function attachHookOutputs(
   outputs: readonly HookOutput[],
-  { budgets, measure }: Pick<CarryContext, 'budgets' | 'measure'>,
-): readonly Carried[] {
+  { budgets, measure }: Pick<SourceContext, 'budgets' | 'measure'>,
+): readonly SourceAttachment[] {
   return outputs
     .filter(({ text }) => text.trim() !== '')
     .map(({ hook, text }) => {
-      const key = keyFor('hooks', hook)
-      const content = cutOutput(text, budgets.hookOutputCharacters)
+      const key = createAttachmentKey('hooks', hook)
+      const content = truncateOutput(text, budgets.hookOutputCharacters)
       const attachment = { type: 'hook_context', hook, content, key }
-      const tokens = measure(textOfAttachment(attachment))
+      const tokens = measure(formatAttachmentText(attachment))
       const item = { carrier: 'hooks', kind: 'session-start' as const, key, attachment, tokens }
       return { ...item, source: hook, sheddable: null }
     })
 }
 
-function cutOutput(text: string, characters: number): string {
+function truncateOutput(text: string, characters: number): string {
   if (text.length <= characters) return text
-  const head = headWithin(text, characters, (part) => part.length)
-  return `${head}\n${cutNote(head, text)}`
+  const head = takeHead(text, characters, (part) => part.length)
+  return `${head}\n${formatCutNote(head, text)}`
 }

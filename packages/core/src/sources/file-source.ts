@@ -3,20 +3,20 @@
  * that cannot be read is skipped and reported.
  */
 
-import type { Entry } from '../context/entry.ts'
-import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
-import { historyOf, type Session } from '../log/session.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { listHistory, type SessionLog } from '../log/session.ts'
 import {
-  type FileTools,
+  type FileToolNames,
   hasSucceeded,
   isUnchangedNotice,
-  plainPath,
-  resultText,
-  toolRunsOf,
+  listToolRuns,
+  normalizePath,
+  readResultText,
 } from '../log/tool-calls.ts'
-import type { Carrier, CarryContext, Offer } from './context-source.ts'
+import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 
-export type FileRead =
+export type FileReadResult =
   | {
       readonly ok: true
       readonly text: string
@@ -30,10 +30,10 @@ export type FileRead =
 
 /** Reads files; needs to return no more than `limitBytes` of a large one. */
 export interface FileReader {
-  read(path: string, limitBytes: number): Promise<FileRead>
+  read(path: string, limitBytes: number): Promise<FileReadResult>
 }
 
-export interface FilesOptions {
+export interface FilesSourceOptions {
   readonly reader: FileReader
   /** Base of relative paths. */
   readonly folder?: string
@@ -49,9 +49,9 @@ export interface FilesOptions {
 const BYTES_PER_TOKEN = 24
 
 /** A session from another machine may name thousands of files that do not exist here. */
-const MOST_TRIES = 100
+const MAX_TRIES = 100
 
-export function filesCarrier(options: FilesOptions): Carrier {
+export function filesSource(options: FilesSourceOptions): ContextSource {
   return {
     name: 'files',
     kind: 'files',
@@ -62,50 +62,56 @@ export function filesCarrier(options: FilesOptions): Carrier {
   }
 }
 
-async function* renderFiles(options: FilesOptions, context: CarryContext): AsyncGenerator<Offer> {
+async function* renderFiles(options: FilesSourceOptions, context: SourceContext): AsyncGenerator<SourceItem> {
   const { budgets, policy } = context
   const seen = new Set<string>()
   let tries = 0
-  const isNever = neverOf(options, policy.memoryFiles)
-  for (const path of candidates(options, context)) {
+  const isNever = createExclusion(options, policy.memoryFiles)
+  for (const path of findCandidates(options, context)) {
     if (isNever(path)) continue
     tries += 1
-    if (tries > MOST_TRIES) return
+    if (tries > MAX_TRIES) return
     const read = await options.reader.read(path, budgets.files.each * BYTES_PER_TOKEN)
     if (!read.ok) yield { id: path, why: read.why }
     else if (!seen.has(read.realPath) && !isNever(read.realPath)) {
       seen.add(read.realPath)
-      yield offerOf(path, read)
+      yield toFileItem(path, read)
     }
   }
 }
 
 /** Newest first, each once, without the files that kept messages show. */
-function candidates(options: FilesOptions, { session, kept, policy }: CarryContext): ReadonlySet<string> {
+function findCandidates(
+  options: FilesSourceOptions,
+  { session, kept, policy }: SourceContext,
+): ReadonlySet<string> {
   const { folder = null, recent, isStub = isUnchangedNotice } = options
   const touches = findTouches(session, policy.rehydrate.files, folder)
-  const shown = shownFiles(touches, [...kept], isStub)
-  const paths = recent?.().map((path) => plainPath(path, folder)) ?? touches.map(({ path }) => path)
+  const shown = findShownFiles(touches, [...kept], isStub)
+  const paths = recent?.().map((path) => normalizePath(path, folder)) ?? touches.map(({ path }) => path)
   return new Set(paths.filter((path) => !shown.has(path)))
 }
 
-function neverOf(
-  { never, folder }: FilesOptions,
+function createExclusion(
+  { never, folder }: FilesSourceOptions,
   memory: { readonly names: readonly string[]; readonly rules: readonly string[] },
 ): (path: string) => boolean {
-  const own = new Set((never?.() ?? []).map((path) => plainPath(path, folder)))
+  const own = new Set((never?.() ?? []).map((path) => normalizePath(path, folder)))
   return (path) =>
-    own.has(plainPath(path, folder)) || [...memory.names, ...memory.rules].some((name) => endsIn(path, name))
+    own.has(normalizePath(path, folder)) ||
+    [...memory.names, ...memory.rules].some((name) => hasPathEnding(path, name))
 }
 
 /** Whether `path` ends in `name`: a file name or several parts of a path, with `*` as a wildcard inside a part. */
-function endsIn(path: string, name: string): boolean {
+function hasPathEnding(path: string, name: string): boolean {
   const wanted = name.split('/').filter((part) => part !== '')
-  const given = plainPath(path).split('/').slice(-wanted.length)
-  return given.length === wanted.length && wanted.every((part, index) => isLike(given[index] ?? '', part))
+  const given = normalizePath(path).split('/').slice(-wanted.length)
+  return (
+    given.length === wanted.length && wanted.every((part, index) => isWildcardMatch(given[index] ?? '', part))
+  )
 }
 
-function isLike(part: string, pattern: string): boolean {
+function isWildcardMatch(part: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   if (rest.length === 0) return part === pattern
   if (!part.startsWith(first)) return false
@@ -119,7 +125,10 @@ function isLike(part: string, pattern: string): boolean {
   return part.endsWith(last) && part.length - last.length >= at
 }
 
-function offerOf(path: string, { text, bytes, isWhole }: FileRead & { readonly ok: true }): Offer {
+function toFileItem(
+  path: string,
+  { text, bytes, isWhole }: FileReadResult & { readonly ok: true },
+): SourceItem {
   const cutNote = (shown: string): string =>
     `[cut: ${shown.length} characters are shown of a file of ${bytes} bytes; read the file for the rest]`
   const content = isWhole ? text : `${text}\n${cutNote(text)}`
@@ -129,7 +138,7 @@ function offerOf(path: string, { text, bytes, isWhole }: FileRead & { readonly o
 
 // Touched files, most recent first, and which of them the kept messages show.
 
-export interface Touch {
+export interface SourceFileTouch {
   readonly path: string
   readonly isWrite: boolean
   readonly callId: string
@@ -138,27 +147,31 @@ export interface Touch {
 }
 
 /** Newest first, one for each touch. Calls that failed or have no result are left out. */
-function findTouches(session: Session, tools: FileTools, folder: string | null): readonly Touch[] {
-  const runs = toolRunsOf(historyOf(session), tools).filter(hasSucceeded)
+function findTouches(
+  session: SessionLog,
+  tools: FileToolNames,
+  folder: string | null,
+): readonly SourceFileTouch[] {
+  const runs = listToolRuns(listHistory(session), tools).filter(hasSucceeded)
   const touches = runs.flatMap((run) =>
-    run.touches.map(({ path, act }) => ({
-      path: plainPath(path, folder),
+    run.touches.map(({ path, action: act }) => ({
+      path: normalizePath(path, folder),
       isWrite: act !== 'read',
       callId: run.id,
-      index: run.place,
+      index: run.callIndex,
     })),
   )
   return touches.toReversed()
 }
 
 /** Files whose content the kept messages show: a read whose result is present and not cleared, with all later changes kept too. */
-export function shownFiles(
-  touches: readonly Touch[],
-  kept: readonly Entry[],
+export function findShownFiles(
+  touches: readonly SourceFileTouch[],
+  kept: readonly ContextEntry[],
   isStub: (text: string) => boolean,
 ): ReadonlySet<string> {
-  const answered = callsWithContent(kept, isStub)
-  const calls = callsIn(kept)
+  const answered = listCallsWithContent(kept, isStub)
+  const calls = listCallIds(kept)
   const readAt = new Map<string, number>()
   for (const { path, isWrite, callId, index } of touches)
     if (!isWrite && answered.has(callId) && !readAt.has(path)) readAt.set(path, index)
@@ -169,23 +182,26 @@ export function shownFiles(
   return new Set([...readAt].filter(([path, at]) => !isStale(path, at)).map(([path]) => path))
 }
 
-function callsWithContent(kept: readonly Entry[], isStub: (text: string) => boolean): ReadonlySet<string> {
+function listCallsWithContent(
+  kept: readonly ContextEntry[],
+  isStub: (text: string) => boolean,
+): ReadonlySet<string> {
   const ids = kept.flatMap(({ record, cleared }) =>
     record.type !== 'user'
       ? []
-      : blocksOf(record.message.content)
+      : toBlocks(record.message.content)
           .filter(isToolResult)
           .filter(({ tool_use_id: id }) => !cleared?.results.some((result) => result.id === id))
-          .filter(({ content }) => !isStub(resultText(content)))
+          .filter(({ content }) => !isStub(readResultText(content)))
           .map(({ tool_use_id: id }) => id),
   )
   return new Set(ids)
 }
 
-function callsIn(kept: readonly Entry[]): ReadonlySet<string> {
+function listCallIds(kept: readonly ContextEntry[]): ReadonlySet<string> {
   const ids = kept.flatMap(({ record }) =>
     record.type === 'assistant'
-      ? blocksOf(record.message.content)
+      ? toBlocks(record.message.content)
           .filter(isToolUse)
           .map(({ id }) => id)
       : [],

@@ -3,60 +3,65 @@
  * Unchanged state adds nothing to the request.
  */
 
-import { textOfAttachment } from '../context/entry.ts'
+import { formatAttachmentText } from '../context/entry.ts'
 import type { Attachment } from '../log/record.ts'
-import { endedIn, failuresOf, inOrder, type Rendered, renderAll } from './collect.ts'
+import { findEndedItems, listFailures, renderSources, type SourceRendering, sortByKind } from './collect.ts'
 import {
-  type Carried,
-  type Carrier,
-  type CarryContext,
-  type CarryOutcome,
-  type ChangeQuestion,
-  type Given,
+  type CollectedSources,
+  type CollectUpdatesInput,
+  type ContextSource,
+  createListSource,
+  isSameAttachmentText,
+  type MaybePromise,
   type ShownAttachment,
-  sameRendering,
-  simpleCarrier,
+  type SourceAttachment,
+  type SourceContext,
 } from './context-source.ts'
 
-export type CarriedChanges = Pick<CarryOutcome, 'carried' | 'skipped' | 'failed'>
+export type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
 
-export async function carryChanges(
-  carriers: readonly Carrier[],
-  question: ChangeQuestion,
-): Promise<CarriedChanges> {
-  const context: CarryContext = { ...question, kept: question.shown.entries, moment: 'change' }
+export async function collectUpdates(
+  carriers: readonly ContextSource[],
+  question: CollectUpdatesInput,
+): Promise<SourceUpdates> {
+  const context: SourceContext = { ...question, kept: question.shown.entries, moment: 'change' }
   const updating = carriers.filter(({ tellsChanges }) => tellsChanges)
-  const rendered = await renderAll(updating, context)
+  const rendered = await renderSources(updating, context)
   return {
-    carried: inOrder(rendered.flatMap((one) => [...findChanged(one, context), ...findEnded(one, context)])),
+    carried: sortByKind(
+      rendered.flatMap((one) => [...findChanged(one, context), ...findEnded(one, context)]),
+    ),
     skipped: rendered.flatMap(({ skipped }) => skipped),
-    failed: failuresOf(rendered),
+    failed: listFailures(rendered),
   }
 }
 
-function findChanged({ renderings }: Rendered, { shown, measure }: CarryContext): readonly Carried[] {
+function findChanged(
+  { renderings }: SourceRendering,
+  { shown, measure }: SourceContext,
+): readonly SourceAttachment[] {
   return renderings.flatMap(({ isDelta, ...rendering }) => {
     const last = isDelta ? undefined : shown.byKey.get(rendering.key)?.at(-1)
     if (last === undefined) return [rendering]
-    if (sameRendering(last.attachment, rendering.attachment)) return []
+    if (isSameAttachmentText(last.attachment, rendering.attachment)) return []
     const attachment = { ...rendering.attachment, update: true }
-    return [{ ...rendering, attachment, tokens: measure(textOfAttachment(attachment)) }]
+    return [{ ...rendering, attachment, tokens: measure(formatAttachmentText(attachment)) }]
   })
 }
 
-function findEnded(one: Rendered, { shown, measure }: CarryContext): readonly Carried[] {
+function findEnded(one: SourceRendering, { shown, measure }: SourceContext): readonly SourceAttachment[] {
   const { name, kind } = one.carrier
-  return endedIn(one, shown).flatMap(([key, attachments]) => {
+  return findEndedItems(one, shown).flatMap(([key, attachments]) => {
     const last = attachments.at(-1)
     if (last === undefined || last.attachment.ended === true) return []
-    const attachment = endNotice(last, key)
-    const tokens = measure(textOfAttachment(attachment))
+    const attachment = createEndNotice(last, key)
+    const tokens = measure(formatAttachmentText(attachment))
     return [{ carrier: name, kind, key, attachment, tokens, source: last.uuid, sheddable: null }]
   })
 }
 
 /** Identifies what has ended, without repeating its text. */
-function endNotice({ attachment }: ShownAttachment, key: string): Attachment {
+function createEndNotice({ attachment }: ShownAttachment, key: string): Attachment {
   const named = ['type', 'path', 'filename', 'planFilePath', 'name', 'taskId', 'status'] as const
   const fields = named.flatMap((field) =>
     typeof attachment[field] === 'string' ? [[field, attachment[field]]] : [],
@@ -67,20 +72,20 @@ function endNotice({ attachment }: ShownAttachment, key: string): Attachment {
 // Lists announced item by item: deferred tools, available agents, instructions of MCP servers. Only new, changed and
 // removed items are appended.
 
-export interface Announced {
+export interface AnnouncedItem {
   readonly name: string
   readonly text: string
 }
 
-export interface DeltaCarrier {
+export interface DeltaSourceOptions {
   readonly name: string
   readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
   /** All current items, in the host's order. */
-  readonly read: () => Given<readonly Announced[]>
+  readonly read: () => MaybePromise<readonly AnnouncedItem[]>
 }
 
-export function deltaCarrier({ name, type, read }: DeltaCarrier): Carrier {
-  return simpleCarrier({
+export function deltaSource({ name, type, read }: DeltaSourceOptions): ContextSource {
+  return createListSource({
     name,
     kind: 'deltas',
     isWhole: false,
@@ -94,7 +99,7 @@ export function deltaCarrier({ name, type, read }: DeltaCarrier): Carrier {
 }
 
 function diffItems(
-  now: readonly Announced[],
+  now: readonly AnnouncedItem[],
   before: ReadonlyMap<string, string | null>,
 ): readonly (readonly [string, string | null])[] {
   const names = new Set(now.map(({ name }) => name))

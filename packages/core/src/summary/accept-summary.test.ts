@@ -2,22 +2,22 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import {
-  type AcceptRules,
-  type AnswerRefusal,
+  type AcceptanceRules,
   acceptBlock,
   acceptSummary,
   parseSummary,
+  type SummaryRefusalReason,
 } from './accept-summary.ts'
-import { sectionTitles, summaryPrompt } from './summary-prompt.ts'
+import { listSectionTitles, writeSummaryPrompt } from './summary-prompt.ts'
 
-const prompt = summaryPrompt({ form: 'full' })
-const rules: AcceptRules = {
+const prompt = writeSummaryPrompt({ form: 'full' })
+const rules: AcceptanceRules = {
   prompt,
   replacedTokens: 5_000,
   maximumPercent: 100,
-  tokensOf: (text) => Math.ceil(text.length / 4),
+  countTokens: (text) => Math.ceil(text.length / 4),
 }
-const good = `<analysis>thought</analysis>\n<summary>\n${sectionTitles('full')
+const good = `<analysis>thought</analysis>\n<summary>\n${listSectionTitles('full')
   .map((title, index) => `${index + 1}. ${title}:\nbody ${index + 1}`)
   .join('\n')}\n</summary>`
 const text = (said: string): Block => ({ type: 'text', text: said })
@@ -63,7 +63,7 @@ describe('a summary is accepted', () => {
 })
 
 describe('what is no summary is refused', () => {
-  it.each<[AnswerRefusal, string, { content: readonly Block[]; stopReason: string | null }]>([
+  it.each<[SummaryRefusalReason, string, { content: readonly Block[]; stopReason: string | null }]>([
     ['cut-off', 'stopped by the limit', answer(good.slice(0, -40), 'max_tokens')],
     ['cut-off', 'whole, but stopped by the limit', answer(good, 'max_tokens')],
     ['cut-off', 'paused', answer(good, 'pause_turn')],
@@ -160,7 +160,7 @@ describe('a block of the provider’s', () => {
     })
   })
 
-  it.each<[AnswerRefusal, readonly Block[], string]>([
+  it.each<[SummaryRefusalReason, readonly Block[], string]>([
     ['no-text', [{ ...block, content: null }], 'compaction'],
     ['no-text', [{ ...block, content: ' ' }], 'compaction'],
     ['no-text', [], 'end_turn'],
@@ -175,7 +175,7 @@ describe('a block of the provider’s', () => {
   })
 })
 
-const SECTIONS = sectionTitles('full')
+const SECTIONS = listSectionTitles('full')
   .map((title, index) => `${index + 1}. ${title}:\nbody ${index + 1}`)
   .join('\n\n')
 

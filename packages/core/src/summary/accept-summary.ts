@@ -1,24 +1,24 @@
 /** Decides whether a model's answer is a summary. Anything else is refused with a reason, and the context stays as it is. */
 
 import { type Block, isCompactionBlock, isServerToolUse, isText, isToolUse } from '../log/block.ts'
-import { sectionsIn } from './summary-prompt.ts'
+import { findSections } from './summary-prompt.ts'
 
 export interface SummaryAnswer {
   readonly content: readonly Block[]
   readonly stopReason: string | null
 }
 
-export interface AcceptRules {
+export interface AcceptanceRules {
   /** The prompt, to recognise an answer that only repeats it. */
   readonly prompt: string
   /** Tokens of what the summary replaces. */
   readonly replacedTokens: number
   /** The summary must be smaller than this percentage of `replacedTokens`. */
   readonly maximumPercent: number
-  readonly tokensOf: (text: string) => number
+  readonly countTokens: (text: string) => number
 }
 
-export type AnswerRefusal =
+export type SummaryRefusalReason =
   | 'cut-off'
   | 'window-full'
   | 'tool-call'
@@ -32,42 +32,42 @@ export type AnswerRefusal =
   | 'no-structure'
   | 'too-large'
 
-type PlainRefusal = Exclude<AnswerRefusal, 'too-large'>
+type FixedRefusalReason = Exclude<SummaryRefusalReason, 'too-large'>
 
-type Verdict =
+type AcceptanceVerdict =
   | { readonly ok: true; readonly summary: string; readonly tokens: number; readonly block?: Block }
-  | { readonly ok: false; readonly reason: AnswerRefusal; readonly message: string }
+  | { readonly ok: false; readonly reason: SummaryRefusalReason; readonly message: string }
 
 /** Checks the answer to a fork or a direct call. */
-export function acceptSummary(answer: SummaryAnswer, rules: AcceptRules): Verdict {
-  const stopped = badStop(answer, ['end_turn', 'stop_sequence'])
-  if (stopped !== null) return refused(stopped)
+export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
+  const stopped = findStopProblem(answer, ['end_turn', 'stop_sequence'])
+  if (stopped !== null) return refuseAnswer(stopped)
   const text = answer.content
     .filter(isText)
     .map((block) => block.text)
     .join('\n')
   const parsed = parseSummary(text)
-  if (parsed === null) return refused(isErrorText(text) ? 'error-text' : 'no-text')
-  const wrong = badText(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
-  if (wrong !== null) return refused(wrong)
-  if (answer.stopReason === 'stop_sequence' && parsed.tags !== 'closed') return refused('cut-off')
-  return sized(neutral(parsed.text), rules)
+  if (parsed === null) return refuseAnswer(isErrorText(text) ? 'error-text' : 'no-text')
+  const wrong = findTextProblem(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
+  if (wrong !== null) return refuseAnswer(wrong)
+  if (answer.stopReason === 'stop_sequence' && parsed.tags !== 'closed') return refuseAnswer('cut-off')
+  return checkSize(defuseReminderTags(parsed.text), rules)
 }
 
 /** Checks a provider's compaction block. It is sent back byte for byte, so it can be refused but not repaired. */
-export function acceptBlock(answer: SummaryAnswer, rules: AcceptRules): Verdict {
-  const stopped = badStop(answer, ['compaction'])
-  if (stopped !== null) return refused(stopped)
+export function acceptBlock(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
+  const stopped = findStopProblem(answer, ['compaction'])
+  if (stopped !== null) return refuseAnswer(stopped)
   const [block, ...others] = answer.content.filter(isCompactionBlock)
   const text = block !== undefined && others.length === 0 ? block.content : null
-  if (block === undefined || typeof text !== 'string' || text.trim() === '') return refused('no-text')
-  const wrong = badText(text, parseSummary(text) ?? { text, tags: 'none' }, rules.prompt)
-  if (wrong !== null) return refused(wrong)
-  const verdict = sized(text, rules)
+  if (block === undefined || typeof text !== 'string' || text.trim() === '') return refuseAnswer('no-text')
+  const wrong = findTextProblem(text, parseSummary(text) ?? { text, tags: 'none' }, rules.prompt)
+  if (wrong !== null) return refuseAnswer(wrong)
+  const verdict = checkSize(text, rules)
   return verdict.ok ? { ...verdict, block } : verdict
 }
 
-const STOPS: ReadonlyMap<string, PlainRefusal> = new Map([
+const STOP_REFUSALS: ReadonlyMap<string, FixedRefusalReason> = new Map([
   ['max_tokens', 'cut-off'],
   ['pause_turn', 'cut-off'],
   ['model_context_window_exceeded', 'window-full'],
@@ -75,46 +75,52 @@ const STOPS: ReadonlyMap<string, PlainRefusal> = new Map([
   ['refusal', 'refusal'],
 ])
 
-function badStop({ content, stopReason }: SummaryAnswer, normal: readonly string[]): PlainRefusal | null {
+function findStopProblem(
+  { content, stopReason }: SummaryAnswer,
+  normal: readonly string[],
+): FixedRefusalReason | null {
   if (content.some((block) => isToolUse(block) || isServerToolUse(block))) return 'tool-call'
   if (stopReason !== null && normal.includes(stopReason)) return null
   // Only reached for a compaction block: a normal stop means that the provider wrote none.
   if (stopReason === 'end_turn') return 'no-text'
-  return stopReason === null ? 'cut-off' : (STOPS.get(stopReason) ?? 'odd-stop')
+  return stopReason === null ? 'cut-off' : (STOP_REFUSALS.get(stopReason) ?? 'odd-stop')
 }
 
-function badText(answer: string, parsed: ParsedSummary, prompt: string): PlainRefusal | null {
-  if (echoesTask(answer, prompt)) return 'echo'
-  if (withToolProtocol(parsed.text)) return 'tool-protocol'
+function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string): FixedRefusalReason | null {
+  if (isTaskEcho(answer, prompt)) return 'echo'
+  if (hasToolProtocol(parsed.text)) return 'tool-protocol'
   if (isErrorText(parsed.text)) return 'error-text'
   return isRefusalText(parsed.text) ? 'refusal-text' : null
 }
 
 /** Headings that identify a summary without tags; minimum length of an unclosed summary block. */
-const LEAST = { sections: 3, characters: 200 }
+const STRUCTURE_MINIMUM = { sections: 3, characters: 200 }
 
 function isStructured({ text, tags }: ParsedSummary): boolean {
-  if (tags === 'closed' || sectionsIn(text).length >= LEAST.sections) return true
-  return tags === 'open' && text.length >= LEAST.characters
+  if (tags === 'closed' || findSections(text).length >= STRUCTURE_MINIMUM.sections) return true
+  return tags === 'open' && text.length >= STRUCTURE_MINIMUM.characters
 }
 
 /** Defuses reminder tags: the summary would otherwise pass for a message of the host. */
-function neutral(text: string): string {
+function defuseReminderTags(text: string): string {
   return text.replace(/<(\/?)system-reminder>/gi, '[$1system-reminder]')
 }
 
-function sized(summary: string, { replacedTokens, maximumPercent, tokensOf }: AcceptRules): Verdict {
+function checkSize(
+  summary: string,
+  { replacedTokens, maximumPercent, countTokens: tokensOf }: AcceptanceRules,
+): AcceptanceVerdict {
   const tokens = tokensOf(summary)
   if (tokens * 100 < replacedTokens * maximumPercent) return { ok: true, summary, tokens }
   const message = `The summary is not smaller than what it would replace: ${tokens} tokens for ${replacedTokens}.`
   return { ok: false, reason: 'too-large', message }
 }
 
-function refused(reason: PlainRefusal): Verdict & { readonly ok: false } {
-  return { ok: false, reason, message: MESSAGES[reason] }
+function refuseAnswer(reason: FixedRefusalReason): AcceptanceVerdict & { readonly ok: false } {
+  return { ok: false, reason, message: REFUSAL_MESSAGES[reason] }
 }
 
-const MESSAGES: Readonly<Record<PlainRefusal, string>> = {
+const REFUSAL_MESSAGES: Readonly<Record<FixedRefusalReason, string>> = {
   'cut-off': 'The summary broke off before its end.',
   'window-full': 'The window was full before the summary was at its end.',
   'tool-call': 'The model called a tool where it was to write a summary.',
@@ -139,15 +145,15 @@ const TOOL_PROTOCOL: readonly RegExp[] = [
 ]
 
 /** Markup quoted in code is not a call. */
-function withToolProtocol(summary: string): boolean {
+function hasToolProtocol(summary: string): boolean {
   const prose = summary.replace(/```[\s\S]*?(?:```|$)/g, '').replace(/`[^`\n]*`/g, '')
   return TOOL_PROTOCOL.some((pattern) => pattern.test(prose))
 }
 
 /** Longer texts are not mere error messages or refusals, however they begin. */
-const SHORT = 600
+const SHORT_TEXT_CHARACTERS = 600
 
-const ERRORS: readonly RegExp[] = [
+const ERROR_PATTERNS: readonly RegExp[] = [
   /^(?:(?:api|internal|request|server|connection) error\b|error\s*:)/i,
   /^\{\s*"(?:type"\s*:\s*"error"|error"\s*:)/,
   /^(?:prompt is too long|request timed out|service unavailable|bad gateway|overloaded_error|rate limit (?:exceeded|reached))/i,
@@ -155,7 +161,7 @@ const ERRORS: readonly RegExp[] = [
   /^(?:4\d\d|5\d\d)\b.{0,80}(?:error|overloaded|limit|unavailable|timeout)/i,
 ]
 
-const REFUSALS: readonly RegExp[] = [
+const REFUSAL_PATTERNS: readonly RegExp[] = [
   /^(?:i['’]?m |i am )?(?:very )?sorry\b/i,
   /^(?:i |we )(?:can['’]?t|cannot|won['’]?t|will not|am unable|am not able|['’]m unable|['’]m not able|must decline|decline)\b/i,
   /^(?:i['’]m (?:unable|not able)|as an ai\b)/i,
@@ -163,37 +169,37 @@ const REFUSALS: readonly RegExp[] = [
 ]
 
 function isErrorText(text: string): boolean {
-  return isShortMatch(text, ERRORS)
+  return isShortMatch(text, ERROR_PATTERNS)
 }
 
 function isRefusalText(text: string): boolean {
-  return isShortMatch(text, REFUSALS)
+  return isShortMatch(text, REFUSAL_PATTERNS)
 }
 
 function isShortMatch(text: string, patterns: readonly RegExp[]): boolean {
   const body = text.replace(/^\s*summary:\s*/i, '').trim()
-  return body.length <= SHORT && patterns.some((pattern) => pattern.test(body))
+  return body.length <= SHORT_TEXT_CHARACTERS && patterns.some((pattern) => pattern.test(body))
 }
 
 /** Shorter lines of the prompt could occur in a summary by chance. */
-const TELLING_LINE = 40
+const MIN_ECHO_LINE_CHARACTERS = 40
 /** This many of them, or all if there are fewer, make an echo. */
-const TELLING_LINES = 3
+const MIN_ECHO_LINES = 3
 
 /** The answer contains several long lines of the prompt verbatim. */
-function echoesTask(answer: string, prompt: string): boolean {
-  const text = squeezed(answer)
+function isTaskEcho(answer: string, prompt: string): boolean {
+  const text = normalizeWhitespace(answer)
   const lines = new Set(
     prompt
       .split('\n')
-      .map(squeezed)
-      .filter((line) => line.length >= TELLING_LINE),
+      .map(normalizeWhitespace)
+      .filter((line) => line.length >= MIN_ECHO_LINE_CHARACTERS),
   )
   const found = [...lines].filter((line) => text.includes(line)).length
-  return lines.size > 0 && found >= Math.min(TELLING_LINES, lines.size)
+  return lines.size > 0 && found >= Math.min(MIN_ECHO_LINES, lines.size)
 }
 
-function squeezed(text: string): string {
+function normalizeWhitespace(text: string): string {
   return text.replace(/\s+/g, ' ').trim().toLowerCase()
 }
 
@@ -209,77 +215,80 @@ interface ParsedSummary {
 
 export const SUMMARY_HEADING = 'Summary:'
 
-const OPEN = /<[ \t]*summary(?:[ \t][^<>\n]*)?>/i
-const CLOSE = /<[ \t]*\/[ \t]*summary[ \t]*>/i
+const SUMMARY_OPEN = /<[ \t]*summary(?:[ \t][^<>\n]*)?>/i
+const SUMMARY_CLOSE = /<[ \t]*\/[ \t]*summary[ \t]*>/i
 const ANALYSIS_OPEN = /<[ \t]*analysis(?:[ \t][^<>\n]*)?>/i
 const ANALYSIS_CLOSE = /<[ \t]*\/[ \t]*analysis[ \t]*>/i
 /** Both blocks as requested: the summary begins where the analysis ends. */
-const SEAM = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
+const ANALYSIS_TO_SUMMARY = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
 
 /** Null if the text contains no summary. */
 export function parseSummary(text: string): ParsedSummary | null {
   const whole = withoutAnalysis(text)
-  const tagged = insideTags(whole)
+  const tagged = extractTagged(whole)
   const bare = { body: withoutLoneTags(whole), tags: 'none' as const }
   // Tags that were quoted, or belong to some other markup: most of the summary lies outside them.
-  const isOutside = tagged !== null && sectionsIn(bare.body).length > sectionsIn(tagged.body).length
+  const isOutside = tagged !== null && findSections(bare.body).length > findSections(tagged.body).length
   const found = tagged === null || isOutside ? bare : tagged
-  const body = tidy(found.body)
+  const body = tidyText(found.body)
   return body === '' ? null : { text: `${SUMMARY_HEADING}\n${body}`, tags: found.tags }
 }
 
 function withoutAnalysis(text: string): string {
-  const seam = SEAM.exec(text)
-  if (seam !== null && !CLOSE.test(text.slice(0, seam.index))) return text.slice(seam.index + seam[0].length)
+  const seam = ANALYSIS_TO_SUMMARY.exec(text)
+  if (seam !== null && !SUMMARY_CLOSE.test(text.slice(0, seam.index)))
+    return text.slice(seam.index + seam[0].length)
   const opens = ANALYSIS_OPEN.exec(text)
-  if (opens === null) return behindLoneClose(text)
-  const summary = OPEN.exec(text)
+  if (opens === null) return dropUntilAnalysisClose(text)
+  const summary = SUMMARY_OPEN.exec(text)
   // An analysis tag inside the summary belongs to the summary.
   if (summary !== null && summary.index < opens.index) return text
-  return withoutBlock(text, opens.index)
+  return withoutAnalysisBlock(text, opens.index)
 }
 
 /** For an analysis without its opening tag: the text after the closing one. */
-function behindLoneClose(text: string): string {
+function dropUntilAnalysisClose(text: string): string {
   const closes = ANALYSIS_CLOSE.exec(text)
-  const summary = OPEN.exec(text)
+  const summary = SUMMARY_OPEN.exec(text)
   if (closes === null || (summary !== null && summary.index < closes.index)) return text
   return text.slice(closes.index + closes[0].length)
 }
 
-function withoutBlock(text: string, start: number): string {
+function withoutAnalysisBlock(text: string, start: number): string {
   const block = text.slice(start)
   const closes = ANALYSIS_CLOSE.exec(block)
-  const summary = OPEN.exec(block)
+  const summary = SUMMARY_OPEN.exec(block)
   const rest = closes === null ? '' : block.slice(closes.index + closes[0].length)
   const holdsSummary =
-    summary !== null && !OPEN.test(rest) && (closes === null || summary.index < closes.index)
+    summary !== null && !SUMMARY_OPEN.test(rest) && (closes === null || summary.index < closes.index)
   // Unclosed, or closed too late: the analysis ends where the summary inside it begins.
   if (holdsSummary) return block.slice(summary.index).replace(ANALYSIS_CLOSE, '')
   return `${text.slice(0, start)}\n${rest}`
 }
 
 /** From the first opening tag to the last closing one, since a summary may quote either. */
-function insideTags(text: string): { readonly body: string; readonly tags: ParsedSummary['tags'] } | null {
-  const opens = OPEN.exec(text)
+function extractTagged(text: string): { readonly body: string; readonly tags: ParsedSummary['tags'] } | null {
+  const opens = SUMMARY_OPEN.exec(text)
   if (opens === null) return null
   const behind = text.slice(opens.index + opens[0].length)
-  const closes = lastIndexOf(behind, CLOSE)
+  const closes = findLastIndex(behind, SUMMARY_CLOSE)
   if (closes === -1) return { body: withoutLoneTags(behind), tags: 'open' }
   const inside = behind.slice(0, closes)
-  return inside.trim() === '' ? null : { body: withoutLoneTags(withoutGaps(inside)), tags: 'closed' }
+  return inside.trim() === ''
+    ? null
+    : { body: withoutLoneTags(withoutAnalysisBetween(inside)), tags: 'closed' }
 }
 
-function lastIndexOf(text: string, pattern: RegExp): number {
+function findLastIndex(text: string, pattern: RegExp): number {
   let last = -1
   for (const match of text.matchAll(new RegExp(pattern, 'gi'))) last = match.index
   return last
 }
 
 /** Removes an analysis between two summaries. */
-function withoutGaps(text: string): string {
+function withoutAnalysisBetween(text: string): string {
   const gap = new RegExp(
-    `(${CLOSE.source})\\s*${ANALYSIS_OPEN.source}[\\s\\S]*?${ANALYSIS_CLOSE.source}\\s*(?=${OPEN.source})`,
+    `(${SUMMARY_CLOSE.source})\\s*${ANALYSIS_OPEN.source}[\\s\\S]*?${ANALYSIS_CLOSE.source}\\s*(?=${SUMMARY_OPEN.source})`,
     'gi',
   )
   return text.replace(gap, '$1\n')
@@ -287,37 +296,37 @@ function withoutGaps(text: string): string {
 
 /** Removes tags alone on a line or at either end of the text; others are quotations. */
 function withoutLoneTags(text: string): string {
-  const lone = new RegExp(`^[ \\t]*(?:${TAG}[ \\t]*)+$`, 'gim')
+  const lone = new RegExp(`^[ \\t]*(?:${SUMMARY_TAG}[ \\t]*)+$`, 'gim')
   return withoutTagsAtEnd(withoutTagsAtStart(text.replace(lone, '')))
 }
 
-const TAG = `(?:${OPEN.source}|${CLOSE.source})`
-const AT_START = new RegExp(`^${TAG}`, 'i')
+const SUMMARY_TAG = `(?:${SUMMARY_OPEN.source}|${SUMMARY_CLOSE.source})`
+const TAG_AT_START = new RegExp(`^${SUMMARY_TAG}`, 'i')
 
 function withoutTagsAtStart(text: string): string {
   const rest = text.trimStart()
-  const tag = AT_START.exec(rest)
+  const tag = TAG_AT_START.exec(rest)
   return tag === null ? rest : withoutTagsAtStart(rest.slice(tag[0].length))
 }
 
 function withoutTagsAtEnd(text: string): string {
   const rest = text.trimEnd()
   const start = rest.endsWith('>') ? rest.lastIndexOf('<') : -1
-  const isTag = start !== -1 && AT_START.exec(rest.slice(start))?.[0].length === rest.length - start
+  const isTag = start !== -1 && TAG_AT_START.exec(rest.slice(start))?.[0].length === rest.length - start
   return isTag ? withoutTagsAtEnd(rest.slice(0, start)) : rest
 }
 
-function tidy(text: string): string {
+function tidyText(text: string): string {
   const lines = text.replace(/\r\n?/g, '\n').split('\n')
   const body = lines
     .map((line) => line.trimEnd())
     .join('\n')
     .trim()
   return body
-    .replace(HEADED, '')
+    .replace(OWN_HEADING, '')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
 }
 
 /** A `Summary:` heading written by the model itself. */
-const HEADED = /^(?:#+[ \t]*|\*\*)?summary:(?:\*\*)?(?=\n|$)/i
+const OWN_HEADING = /^(?:#+[ \t]*|\*\*)?summary:(?:\*\*)?(?=\n|$)/i

@@ -6,15 +6,22 @@ import {
   runAttempts,
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
-import type { AskOutcome } from './attempt.ts'
-import { answered, isDone, mostCalls, nextAsk, startChain, unfit } from './attempts.ts'
+import type { AttemptResult } from './attempt.ts'
+import {
+  countMaximumCalls,
+  isDone,
+  nextAttempt,
+  recordResult,
+  rejectTooLarge,
+  startAttempts,
+} from './attempts.ts'
 
 const binding = {
   thinking: { binding: 'prefix' as const },
   compaction: { blocks: true, onDemand: true, beta: 'compact-beta', maxInstructionCharacters: 16_384 },
 }
 const kept = selectSpan(buildLongSession(8, true), 'up_to')
-const block: AskOutcome = {
+const block: AttemptResult = {
   kind: 'answer',
   content: [{ type: 'compaction', content: 'short', signature: 's' }],
   stopReason: 'compaction',
@@ -38,18 +45,18 @@ describe('the end', () => {
   it('a summary that does not fit in is followed by the next rung, to the last', () => {
     let chain = runAttempts(createContext(), [GOOD_SUMMARY]).chain
     const found: string[] = []
-    for (let count = 0; count < 9 && isDone(nextAsk(chain)); count += 1) {
-      chain = unfit(chain, 'above the target')
-      const next = nextAsk(chain)
+    for (let count = 0; count < 9 && isDone(nextAttempt(chain)); count += 1) {
+      chain = rejectTooLarge(chain, 'above the target')
+      const next = nextAttempt(chain)
       if (isDone(next)) break
       found.push(`${next.rung} ${next.kind}`)
-      chain = answered(
+      chain = recordResult(
         chain,
         next.kind === 'local' ? { kind: 'text', text: 'Summary:\nshort' } : GOOD_SUMMARY,
       )
     }
     expect(found).toEqual(['2 direct', '4 local'])
-    expect(nextAsk(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
+    expect(nextAttempt(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
   })
 
   it('a local summary as large as what it replaces is none', () => {
@@ -66,21 +73,26 @@ describe('the end', () => {
 
   it('what has ended stays so', () => {
     const { chain } = runAttempts(createContext(), [GOOD_SUMMARY])
-    expect(answered(chain, GOOD_SUMMARY)).toBe(chain)
-    const waiting = startChain(createContext())
-    expect(unfit(waiting, 'x')).toBe(waiting)
+    expect(recordResult(chain, GOOD_SUMMARY)).toBe(chain)
+    const waiting = startAttempts(createContext())
+    expect(rejectTooLarge(waiting, 'x')).toBe(waiting)
   })
 
   it('leaves a summary without a model no more room than there is', () => {
     const { chain } = runAttempts(createContext({ policy: { compact: { chain: { fork: false } } } }), [
       GOOD_SUMMARY,
     ])
-    expect(nextAsk(unfit(chain, 'above the target'))).toMatchObject({ kind: 'local' })
-    expect(nextAsk(unfit(chain, 'above the target', 50))).toMatchObject({ kind: 'local', maximumTokens: 50 })
+    expect(nextAttempt(rejectTooLarge(chain, 'above the target'))).toMatchObject({ kind: 'local' })
+    expect(nextAttempt(rejectTooLarge(chain, 'above the target', 50))).toMatchObject({
+      kind: 'local',
+      maximumTokens: 50,
+    })
   })
 
   it('the most calls there can be', () => {
-    expect(mostCalls(createContext().policy)).toBe(17)
-    expect(mostCalls(createContext({ policy: { compact: { chain: { local: 'only' } } } }).policy)).toBe(0)
+    expect(countMaximumCalls(createContext().policy)).toBe(17)
+    expect(
+      countMaximumCalls(createContext({ policy: { compact: { chain: { local: 'only' } } } }).policy),
+    ).toBe(0)
   })
 })

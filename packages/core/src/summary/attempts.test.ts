@@ -10,15 +10,15 @@ import {
   runAttempts,
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
-import type { AskOutcome, DirectAsk } from './attempt.ts'
+import type { AttemptResult, DirectAttempt } from './attempt.ts'
 
 const binding = {
   thinking: { binding: 'prefix' as const },
   compaction: { blocks: true, onDemand: true, beta: 'compact-beta', maxInstructionCharacters: 16_384 },
 }
 const kept = selectSpan(buildLongSession(8, true), 'up_to')
-const lastText = (ask: unknown): string => JSON.stringify((ask as DirectAsk).payload.messages.at(-1))
-const block: AskOutcome = {
+const lastText = (ask: unknown): string => JSON.stringify((ask as DirectAttempt).payload.messages.at(-1))
+const block: AttemptResult = {
   kind: 'answer',
   content: [{ type: 'compaction', content: 'short', signature: 's' }],
   stopReason: 'compaction',
@@ -148,7 +148,7 @@ describe('what is asked', () => {
 })
 
 describe('after a failure', () => {
-  it.each<[string, readonly AskOutcome[], readonly string[], string | null]>([
+  it.each<[string, readonly AttemptResult[], readonly string[], string | null]>([
     ['a fork without a text', [answerWith(' '), GOOD_SUMMARY], ['1 fork', '2 direct'], 'no_summary'],
     [
       'a fork that could not be made',
@@ -205,7 +205,7 @@ describe('after a failure', () => {
   })
 
   it('a retry says what was wrong, and goes without tools after a call', () => {
-    const call: AskOutcome = {
+    const call: AttemptResult = {
       kind: 'answer',
       content: [{ type: 'tool_use', id: 'c', name: 'Read', input: {} }],
       stopReason: 'tool_use',
@@ -215,7 +215,7 @@ describe('after a failure', () => {
       answerWith('x', 'max_tokens'),
       GOOD_SUMMARY,
     ])
-    expect(asks.map((ask) => (ask as DirectAsk).payload.tools?.length)).toEqual([1, undefined, undefined])
+    expect(asks.map((ask) => (ask as DirectAttempt).payload.tools?.length)).toEqual([1, undefined, undefined])
     expect(lastText(asks[1])).toContain(
       'This is attempt 2. The answer before it could not be used: The model called a tool',
     )
@@ -227,13 +227,13 @@ describe('after a failure', () => {
       failWith('not-found'),
       GOOD_SUMMARY,
     ])
-    expect(asks.map((ask) => (ask as DirectAsk).payload.model)).toEqual(['small', 'model-a'])
+    expect(asks.map((ask) => (ask as DirectAttempt).payload.model)).toEqual(['small', 'model-a'])
   })
 
   it('a request that would be refused is made otherwise, and is no call', () => {
-    const refused: AskOutcome = { kind: 'unavailable', message: 'The provider would refuse the request.' }
+    const refused: AttemptResult = { kind: 'unavailable', message: 'The provider would refuse the request.' }
     const { asks, done } = runAttempts(createContext({ context: { isWarm: false } }), [refused, GOOD_SUMMARY])
-    expect(asks.map((ask) => (ask as DirectAsk).payload.tools?.length)).toEqual([1, undefined])
+    expect(asks.map((ask) => (ask as DirectAttempt).payload.tools?.length)).toEqual([1, undefined])
     expect(done).toMatchObject({ ok: true, calls: 1, fallbackReason: 'api_error' })
   })
 
@@ -286,7 +286,7 @@ describe('what no model was shown', () => {
   it('is handed back, oldest first', () => {
     const { done, asks } = runAttempts(createContext(), [failWith('overflow', { over: 200 }), GOOD_SUMMARY])
     if (!done.ok) throw new Error(done.message)
-    expect(done.covered.map((entry) => entry.record.uuid)).toEqual(['q1', 'a0', 'r0'])
+    expect(done.coveredLocally.map((entry) => entry.record.uuid)).toEqual(['q1', 'a0', 'r0'])
     expect(asks[1]).toMatchObject({ dropped: 3 })
     expect(JSON.stringify(asks[1])).toContain('[earlier conversation truncated for compaction retry]')
   })
@@ -321,7 +321,7 @@ describe('what no model was shown', () => {
     builder.assistant('m-two', 'done '.repeat(100))
     const context = createContext({ span: selectSpan(builder), context: { isWarm: false } })
     const { asks } = runAttempts(context, [failWith('overflow', { over: 1 }), GOOD_SUMMARY])
-    expect(asks.map((ask) => (ask as DirectAsk).dropped)).toEqual([0, 2])
+    expect(asks.map((ask) => (ask as DirectAttempt).dropped)).toEqual([0, 2])
     expect(JSON.stringify(asks[0])).not.toBe(JSON.stringify(asks[1]))
   })
 
@@ -355,7 +355,7 @@ describe('a summariser with a small window', () => {
       GOOD_SUMMARY,
     ])
     if (!done.ok) throw new Error(done.message)
-    expect(done.covered[0]?.record.uuid).toBe('q1')
+    expect(done.coveredLocally[0]?.record.uuid).toBe('q1')
     const last = asks.length
     const failing = runAttempts(createContext({ ...small, span: selectSpan(buildLongSession(30)) }), [
       ...Array.from({ length: last - 1 }, () => GOOD_SUMMARY),
@@ -372,7 +372,7 @@ describe('a summariser with a small window', () => {
       [failWith('overflow', { limit: 6_000, over: 9_000 }), GOOD_SUMMARY],
     )
     expect(listRungs(asks).slice(0, 2)).toEqual(['2 direct', '3 direct'])
-    expect((asks[1] as DirectAsk).part).toMatchObject({ number: 1 })
+    expect((asks[1] as DirectAttempt).part).toMatchObject({ number: 1 })
   })
 
   it('too small for parts: no model', () => {

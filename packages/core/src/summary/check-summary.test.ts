@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
-import { neutralVoice, passGate } from './check-summary.ts'
-import { localSummary } from './local-summary.ts'
-import { factsOf } from './session-facts.ts'
+import { neutralizeVoice, repairSummary } from './check-summary.ts'
+import { writeLocalSummary } from './local-summary.ts'
+import { extractFacts } from './session-facts.ts'
 
 const SUMMARY = `Summary:
 1. Primary request and intent
@@ -21,7 +21,7 @@ A parser is wanted.
 9. Optional next step
 None.`
 
-function told(): CodingSession {
+function createWorkedSession(): CodingSession {
   const work = new CodingSession()
   work.says('Make a parser.')
   work.edits('/app/src/parser.ts', 'export {}')
@@ -39,7 +39,7 @@ function told(): CodingSession {
 
 describe('the gate', () => {
   it('adds what the log knows and the summary does not hold, in one place', () => {
-    const gated = passGate(SUMMARY, factsOf(told().history), gateRules)
+    const gated = repairSummary(SUMMARY, extractFacts(createWorkedSession().history), gateRules)
     expect(gated.text).toBe(`${SUMMARY.replace('\n- **Write the parser**', '')}
 
 From the log, since the summary above does not have it:
@@ -63,9 +63,9 @@ parser.ts:1 unexpected token`)
   })
 
   it('says what it did', () => {
-    const work = told()
-    const facts = factsOf(work.history)
-    const { text: _, repairs, ...said } = passGate(SUMMARY, facts, gateRules)
+    const work = createWorkedSession()
+    const facts = extractFacts(work.history)
+    const { text: _, repairs, ...said } = repairSummary(SUMMARY, facts, gateRules)
     expect(repairs.map((part) => part.split('\n')[0])).toEqual([
       'From the log, since the summary above does not have it:',
       'User messages, word for word:',
@@ -87,9 +87,9 @@ parser.ts:1 unexpected token`)
   })
 
   it('leaves a summary that holds everything as it is, our own to begin with', () => {
-    const facts = factsOf(told().history)
-    const { text } = localSummary(facts, summaryRules)
-    expect(passGate(text, facts, gateRules)).toEqual({
+    const facts = extractFacts(createWorkedSession().history)
+    const { text } = writeLocalSummary(facts, summaryRules)
+    expect(repairSummary(text, facts, gateRules)).toEqual({
       text,
       repairs: [],
       added: { messages: [], files: [], todos: [], errors: [] },
@@ -104,9 +104,9 @@ parser.ts:1 unexpected token`)
     work.edits('/app/src/index.ts', 'x')
     work.edits('/app/test/index.ts', 'y')
     work.reads('/app/src/main.ts', 'z')
-    const { added } = passGate(
+    const { added } = repairSummary(
       'Summary:\nsrc/index.ts was changed, main.ts looked at.',
-      factsOf(work.history),
+      extractFacts(work.history),
       gateRules,
     )
     expect(added.files).toEqual(['/app/test/index.ts'])
@@ -115,7 +115,7 @@ parser.ts:1 unexpected token`)
   it('does not take part of a longer name for the file', () => {
     const work = new CodingSession()
     work.reads('/app/src/main.ts', 'z')
-    const { added } = passGate('Summary:\ndomain.tsx', factsOf(work.history), gateRules)
+    const { added } = repairSummary('Summary:\ndomain.tsx', extractFacts(work.history), gateRules)
     expect(added.files).toEqual(['/app/src/main.ts'])
   })
 
@@ -123,30 +123,38 @@ parser.ts:1 unexpected token`)
     const work = new CodingSession()
     const secret = `sk-ant-api03-${'aB3x'.repeat(8)}`
     work.says(`The key is ${secret}.`)
-    const { text } = passGate(`Summary:\nThe key ${secret} was set.`, factsOf(work.history), gateRules)
+    const { text } = repairSummary(
+      `Summary:\nThe key ${secret} was set.`,
+      extractFacts(work.history),
+      gateRules,
+    )
     expect(text).toBe(
       'Summary:\nThe key [redacted] was set.\n\nFrom the log, since the summary above does not have it:\n\nUser messages, word for word:\n[1] The key is [redacted].',
     )
   })
 
   it('takes secrets out of the summary where nothing has to be added', () => {
-    const { text } = passGate(`Summary:\nghp_${'aB3'.repeat(12)} was set.`, factsOf([]), gateRules)
+    const { text } = repairSummary(`Summary:\nghp_${'aB3'.repeat(12)} was set.`, extractFacts([]), gateRules)
     expect(text).toBe('Summary:\n[redacted] was set.')
   })
 
   it('compares after redaction', () => {
     const work = new CodingSession()
     work.says(`Use password=hunter2hunter2 there.`)
-    const { added } = passGate('Summary:\nUse password=[redacted] there.', factsOf(work.history), gateRules)
+    const { added } = repairSummary(
+      'Summary:\nUse password=[redacted] there.',
+      extractFacts(work.history),
+      gateRules,
+    )
     expect(added.messages).toEqual([])
   })
 
   it('stays within its budgets and tells what found no room', () => {
     const work = new CodingSession()
     for (let at = 0; at < 30; at += 1) work.says(`Message ${at} ${'word '.repeat(100)}`)
-    const facts = factsOf(work.history)
+    const facts = extractFacts(work.history)
     const tight = { ...gateRules, messages: { each: 2_000, total: 1_000 }, tokens: 1_200 }
-    const gated = passGate('Summary:\nx', facts, tight)
+    const gated = repairSummary('Summary:\nx', facts, tight)
     expect(gated.added.messages).toHaveLength(30)
     expect(estimate.text(gated.text)).toBeLessThan(1_200)
     expect(gated.text.includes(facts.messages.at(-1)?.text ?? '?')).toBe(true)
@@ -157,7 +165,7 @@ parser.ts:1 unexpected token`)
   it('adds the newest errors in full and the last words of the others', () => {
     const work = new CodingSession()
     for (let at = 0; at < 3; at += 1) work.runs(`make ${at}`, `${'x'.repeat(300)} error ${at}`, true)
-    const { text } = passGate('Summary:\nx', factsOf(work.history), { ...gateRules, errors: 1 })
+    const { text } = repairSummary('Summary:\nx', extractFacts(work.history), { ...gateRules, errors: 1 })
     expect(text.match(/x{100,} error \d/g)?.map((error) => [error.length, error.at(-1)])).toEqual([
       [308, '2'],
       [150, '1'],
@@ -177,9 +185,9 @@ parser.ts:1 unexpected token`)
           work.runs(words, words, true)
           work.lists([{ content: words || 'x', status: at % 2 === 0 ? 'pending' : 'completed' }])
         }
-        const facts = factsOf(work.history)
-        const once = passGate(given, facts, gateRules)
-        expect(passGate(once.text, facts, gateRules)).toMatchObject({
+        const facts = extractFacts(work.history)
+        const once = repairSummary(given, facts, gateRules)
+        expect(repairSummary(once.text, facts, gateRules)).toMatchObject({
           text: once.text,
           added: { messages: [], files: [], todos: [], errors: [] },
         })
@@ -204,7 +212,7 @@ describe('a task that is done', () => {
     work.lists(todos)
     const given = `7. **Pending Tasks:**\n${line}\n- Write the parser again\n8. Current work\n- Write the parser`
     const expected = given.replace(`\n${line}`, kept === '' ? '' : `\n${kept}`)
-    expect(passGate(given, factsOf(work.history), gateRules).text).toBe(expected)
+    expect(repairSummary(given, extractFacts(work.history), gateRules).text).toBe(expected)
   })
 })
 
@@ -230,13 +238,13 @@ describe('a line of a summary', () => {
     ['Which parser is used? The one in lib.', 'Which parser is used? The one in lib.'],
     ['- "Continue" was the request', '- "Continue" was the request'],
   ])('%j reads %j', (line, neutral) => {
-    expect(neutralVoice(line)).toEqual({ text: neutral, marked: neutral === line ? [] : [line] })
+    expect(neutralizeVoice(line)).toEqual({ text: neutral, marked: neutral === line ? [] : [line] })
   })
 
   it('is left alone among the user messages and in code', () => {
     const text =
       '5. Problem solving\n```\ncontinue\n```\n6. All user messages\n1. Continue please\nContinue\n7. Pending tasks\nNone\n9. Next step\nContinue'
-    expect(neutralVoice(text)).toEqual({
+    expect(neutralizeVoice(text)).toEqual({
       text: text.replace(/Continue$/, 'Noted as next: Continue'),
       marked: ['Continue'],
     })

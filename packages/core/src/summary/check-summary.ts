@@ -3,31 +3,31 @@
  * files, open tasks and errors are added at its end, within budgets. Deterministic; a second run changes nothing.
  */
 
-import { isOpen, type TodoItem } from '../log/todo-list.ts'
+import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { fileName } from './ledger.ts'
+import { baseName } from './ledger.ts'
 import {
   errorPieces,
-  FILES,
+  FILES_GROUP,
   filePieces,
   fitPieces,
-  LAST_WORDS,
-  MESSAGES,
+  formatTask,
+  MESSAGES_GROUP,
   messagePieces,
-  type Piece,
-  taskLine,
+  SHORT_ERROR_CHARACTERS,
+  type SummaryPiece,
 } from './local-sections.ts'
 import {
-  type Facts,
   type FailingCommand,
   isEdited,
-  type MessageRules,
-  mustHold,
-  type PersonMessage,
+  listRequiredTexts,
+  type SessionFacts,
   type TouchedFile,
+  type UserPrompt,
+  type UserPromptLimits,
 } from './session-facts.ts'
 
-export interface GateRules {
+export interface RepairRules {
   /** Tokens of the user messages that are added: of one, and of all. */
   readonly messages: { readonly each: number; readonly total: number }
   /** Tokens of the files that are added. */
@@ -39,7 +39,7 @@ export interface GateRules {
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-interface Gated {
+interface RepairedSummary {
   /** Checked, repaired, credentials removed. */
   readonly text: string
   /** The paragraphs that were added. */
@@ -59,9 +59,9 @@ interface Gated {
   readonly marked: readonly string[]
 }
 
-export function passGate(summary: string, facts: Facts, rules: GateRules): Gated {
-  const voiced = neutralVoice(facts.clean(summary), quotedLines(facts))
-  const sorted = withoutSettledTasks(voiced.text, facts.todos)
+export function repairSummary(summary: string, facts: SessionFacts, rules: RepairRules): RepairedSummary {
+  const voiced = neutralizeVoice(facts.clean(summary), listQuotedLines(facts))
+  const sorted = removeSettledTasks(voiced.text, facts.todos)
   const missing = findMissing(sorted.text, facts, rules)
   const repair = writeRepairs(missing, facts, rules)
   const repaired = [sorted.text.trimEnd(), ...repair.paragraphs].join('\n\n')
@@ -81,43 +81,47 @@ export function passGate(summary: string, facts: Facts, rules: GateRules): Gated
 }
 
 /** Lines that a summary quotes word for word. */
-function quotedLines({ messages, commands, todos }: Facts): ReadonlySet<string> {
+function listQuotedLines({ messages, commands, todos }: SessionFacts): ReadonlySet<string> {
   const texts = [...messages, ...todos].map(({ text }) => text)
   const errors = commands.map(({ error }) => error)
   return new Set([...texts, ...errors].flatMap((text) => text.split('\n').map((line) => line.trim())))
 }
 
-function messageRules({ messages, estimate }: GateRules): MessageRules {
+function toMessageLimits({ messages, estimate }: RepairRules): UserPromptLimits {
   return { eachTokens: messages.each, estimate }
 }
 
-const HEADINGS: readonly (readonly [section: number, heading: string])[] = [
+const REPAIR_HEADINGS: readonly (readonly [section: number, heading: string])[] = [
   [6, 'User messages, word for word:'],
   [3, 'Files touched:'],
   [7, 'Open tasks on the list:'],
   [4, 'Commands that failed and have not succeeded since:'],
 ]
-const ADDED = 'From the log, since the summary above does not have it:'
+const REPAIR_INTRODUCTION = 'From the log, since the summary above does not have it:'
 
-function writeRepairs(missing: Missing, facts: Facts, rules: GateRules) {
+function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairRules) {
   const caps = new Map([
-    [MESSAGES, rules.messages.total],
-    [FILES, rules.files],
+    [MESSAGES_GROUP, rules.messages.total],
+    [FILES_GROUP, rules.files],
   ])
   const room = { total: rules.tokens, caps, estimate: rules.estimate }
-  const fitted = fitPieces(missingPieces(missing, facts, rules), room)
-  const parts = HEADINGS.flatMap(([section, heading]) => {
+  const fitted = fitPieces(createMissingPieces(missing, facts, rules), room)
+  const parts = REPAIR_HEADINGS.flatMap(([section, heading]) => {
     const own = fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
     return own.length === 0 ? [] : [[heading, ...own].join('\n')]
   })
   const unfit = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
-  return { paragraphs: parts.length === 0 ? [] : [ADDED, ...parts], unfit }
+  return { paragraphs: parts.length === 0 ? [] : [REPAIR_INTRODUCTION, ...parts], unfit }
 }
 
 /** Messages keep their number among all messages. */
-function missingPieces(missing: Missing, facts: Facts, rules: GateRules): readonly Piece[] {
+function createMissingPieces(
+  missing: MissingFacts,
+  facts: SessionFacts,
+  rules: RepairRules,
+): readonly SummaryPiece[] {
   const wanted = new Set(missing.messages.map(({ uuid }) => uuid))
-  const messages = messagePieces(facts.messages, 1, messageRules(rules)).filter(({ id }) =>
+  const messages = messagePieces(facts.messages, 1, toMessageLimits(rules)).filter(({ id }) =>
     wanted.has(id ?? ''),
   )
   const files = filePieces(missing.files, { edited: 3, snippets: 9, read: 5 })
@@ -134,18 +138,18 @@ function missingPieces(missing: Missing, facts: Facts, rules: GateRules): readon
     section: 7,
     rank: 0,
     order,
-    full: taskLine(todo),
+    full: formatTask(todo),
     short: null,
     group: 'todos',
     id: todo.text,
   }))
-  return [...todos, ...messages, ...files.filter(({ group }) => group === FILES), ...errors]
+  return [...todos, ...messages, ...files.filter(({ group }) => group === FILES_GROUP), ...errors]
 }
 
 // The facts that a summary must contain and does not.
 
-interface Missing {
-  readonly messages: readonly PersonMessage[]
+interface MissingFacts {
+  readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
   /** Commands that still fail and whose last error is missing; for older ones the end of the error is enough. */
@@ -153,100 +157,105 @@ interface Missing {
 }
 
 /** Both `text` and the facts are redacted already, so they can be compared. */
-function findMissing(text: string, facts: Facts, rules: GateRules): Missing {
+function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
   const failing = facts.commands.filter(({ isSettled }) => !isSettled)
   return {
     messages: facts.messages.filter(
-      (message) => !mustHold(message, messageRules(rules)).every((part) => text.includes(part)),
+      (message) => !listRequiredTexts(message, toMessageLimits(rules)).every((part) => text.includes(part)),
     ),
-    files: facts.files.filter((file) => !isNamed(text, file)),
-    todos: facts.todos.filter((todo) => isOpen(todo) && !text.includes(todo.text)),
+    files: facts.files.filter((file) => !isFileNamed(text, file)),
+    todos: facts.todos.filter((todo) => isOpenTodo(todo) && !text.includes(todo.text)),
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
-      return !text.includes(index < rules.errors ? wanted : wanted.slice(-LAST_WORDS))
+      return !text.includes(index < rules.errors ? wanted : wanted.slice(-SHORT_ERROR_CHARACTERS))
     }),
   }
 }
 
 /** An edited file must be named with its folder, to tell it from others of its name; for a file only read the name is enough. */
-function isNamed(text: string, file: TouchedFile): boolean {
-  return isEdited(file) ? namesFile(text, file.path) : mentionsFile(text, file.path)
+function isFileNamed(text: string, file: TouchedFile): boolean {
+  return isEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
 // A summary is a record, not a message. A line that gives an order or asks a question would later be taken for the
 // user's, so it is marked as a note; nothing is removed, and quotations stay as they are.
 
-const ORDER =
+const ORDER_LINE =
   /^(?:(?:please|now|next|then|ok(?:ay)?|so)[,:]?\s+)*(?:continue|proceed|resume|go (?:on|ahead)|keep (?:going|working)|carry on|let(?:'|’)?s (?:continue|proceed|go on))\b/i
-const QUESTION =
+const QUESTION_LINE =
   /^(?:(?:so|and|ok(?:ay)?)[,:]?\s+)*(?:shall|should|would|could|can|do|did|may|is it|are you|what|which|how)\b[^\n]*\b(?:i|you|we)\b[^\n]*\?$/i
-const COMMAND = /^\/(?:compact|clear|init|resume)\b/
+const SLASH_COMMAND = /^\/(?:compact|clear|init|resume)\b/
 /** Text that poses as a system message or tries to cancel earlier instructions. */
-const POSING =
+const IMPERSONATION =
   /^\W*(?:system(?: (?:prompt|message|note))?\s*:|(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions|rules|prompts?)\b)/i
 const FENCE = /^\s*(?:```|~~~)/
-const MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
-const NUMBERED = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
+const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
+const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
 const QUOTED_SECTION = 6
 /** Longer lines are not orders. */
-const LONGEST = 500
+const MAX_ORDER_CHARACTERS = 500
 
 /** `quoted`: lines that are quotations and stay as they are. `marked` in the result: the changed lines, as they were before. */
-export function neutralVoice(text: string, quoted: ReadonlySet<string> = new Set()) {
+export function neutralizeVoice(text: string, quoted: ReadonlySet<string> = new Set()) {
   const marked: string[] = []
   let section = 0
   let isFenced = false
   const lines = text.split('\n').map((line) => {
     if (FENCE.test(line)) isFenced = !isFenced
-    const number = NUMBERED.exec(line)?.[1]
+    const number = SECTION_NUMBER.exec(line)?.[1]
     if (!isFenced && number !== undefined && Number(number) > section) section = Number(number)
-    if (isFenced || section === QUOTED_SECTION || line.length > LONGEST || quoted.has(line.trim()))
+    if (
+      isFenced ||
+      section === QUOTED_SECTION ||
+      line.length > MAX_ORDER_CHARACTERS ||
+      quoted.has(line.trim())
+    )
       return line
-    const voiced = neutralLine(line)
+    const voiced = neutralizeLine(line)
     if (voiced !== line) marked.push(line)
     return voiced
   })
   return { text: lines.join('\n'), marked }
 }
 
-function neutralLine(line: string): string {
-  const [, marker = '', said = ''] = MARKER.exec(line) ?? []
-  if (COMMAND.test(said)) return `${marker}A command that was given: \`${said.trim()}\``
-  if (POSING.test(said)) return `${marker}Text without any authority: “${said.trim()}”`
-  if (ORDER.test(said)) return `${marker}Noted as next: ${said}`
-  return QUESTION.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
+function neutralizeLine(line: string): string {
+  const [, marker = '', said = ''] = LIST_MARKER.exec(line) ?? []
+  if (SLASH_COMMAND.test(said)) return `${marker}A command that was given: \`${said.trim()}\``
+  if (IMPERSONATION.test(said)) return `${marker}Text without any authority: “${said.trim()}”`
+  if (ORDER_LINE.test(said)) return `${marker}Noted as next: ${said}`
+  return QUESTION_LINE.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
 }
 
 // Completed tasks that the summary lists as pending: left in, the work would be done twice.
 
-const PENDING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
-const NEXT = /^[ \t#*]*[89][.)][ \t*]*\S/m
-const SAID_DONE = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
+const PENDING_HEADING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
+const NEXT_HEADING = /^[ \t#*]*[89][.)][ \t*]*\S/m
+const DONE_MARK = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
 
 /**
  * Removes the lines of section 7 that name a completed task without saying that it is done. Of several sections of
  * that name the last one counts, since messages may quote one. `done`: texts of the tasks whose lines were removed.
  */
-function withoutSettledTasks(text: string, todos: readonly TodoItem[]) {
-  const head = [...text.matchAll(PENDING)].at(-1)
-  const open = todos.filter(isOpen).map(({ text: task }) => plain(task))
-  const settled = todos.filter((todo) => !isOpen(todo) && !open.includes(plain(todo.text)))
+function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
+  const head = [...text.matchAll(PENDING_HEADING)].at(-1)
+  const open = todos.filter(isOpenTodo).map(({ text: task }) => normalizeTask(task))
+  const settled = todos.filter((todo) => !isOpenTodo(todo) && !open.includes(normalizeTask(todo.text)))
   if (head === undefined || settled.length === 0) return { text, done: [] }
   const from = head.index + head[0].length
-  const length = NEXT.exec(text.slice(from))?.index ?? text.length - from
+  const length = NEXT_HEADING.exec(text.slice(from))?.index ?? text.length - from
   const done = new Set<string>()
   const lines = text.slice(from, from + length).split('\n')
   const kept = lines.filter((line) => {
-    const task = settled.find(({ text: given }) => plain(line).includes(plain(given)))
-    if (task === undefined || SAID_DONE.test(line)) return true
-    if (open.some((other) => plain(line).includes(other))) return true
+    const task = settled.find(({ text: given }) => normalizeTask(line).includes(normalizeTask(given)))
+    if (task === undefined || DONE_MARK.test(line)) return true
+    if (open.some((other) => normalizeTask(line).includes(other))) return true
     done.add(task.text)
     return false
   })
   return { text: text.slice(0, from) + kept.join('\n') + text.slice(from + length), done: [...done] }
 }
 
-function plain(text: string): string {
+function normalizeTask(text: string): string {
   return text
     .toLowerCase()
     .replace(/[\s*_`]+/g, ' ')
@@ -266,12 +275,12 @@ function hasWord(text: string, word: string): boolean {
 }
 
 /** By at least its last two parts; by its name alone if it has no folder. */
-function namesFile(text: string, path: string): boolean {
+function isPathNamed(text: string, path: string): boolean {
   const parts = path.split('/').filter((part) => part !== '')
   return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
 }
 
 /** At least by its name. */
-export function mentionsFile(text: string, path: string): boolean {
-  return hasWord(text, fileName(path))
+export function isFileMentioned(text: string, path: string): boolean {
+  return hasWord(text, baseName(path))
 }

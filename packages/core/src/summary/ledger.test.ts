@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate } from '../../test/summarize/summary-rules.ts'
-import { ledgerOf, namesIn } from './ledger.ts'
+import { buildLedger, findNames } from './ledger.ts'
 
 const rules = { tokens: 1_500, estimate }
 
@@ -14,7 +14,7 @@ describe('the ledger', () => {
     work.edits('/app/src/parser.ts', 'export function readQuery(rawText: string) {}')
     work.runs('grep -rn parseQuery src', 'src/lexer.ts:3: parseQuery(input_line)')
     work.edits('/app/src/lexer.ts', 'readQuery(input_line)')
-    expect(ledgerOf(work.history, rules).lines).toEqual([
+    expect(buildLedger(work.history, rules).lines).toEqual([
       'In use (+n: edits)',
       '/app/src/lexer.ts +1: readQuery input_line',
       '/app/src/parser.ts +1: parseQuery rawText',
@@ -24,7 +24,7 @@ describe('the ledger', () => {
   it('has the files and their symbols as data too', () => {
     const work = new CodingSession()
     work.edits('/app/a.ts', 'const firstName = 1')
-    expect(ledgerOf(work.history, rules)).toMatchObject({
+    expect(buildLedger(work.history, rules)).toMatchObject({
       files: [{ path: '/app/a.ts', edits: 1, reads: 0, symbols: ['firstName'] }],
       names: [],
     })
@@ -34,7 +34,7 @@ describe('the ledger', () => {
     const work = new CodingSession()
     work.edits('/app/src/parser.ts', 'x')
     work.answers('parser.ts is done, and so is src/parser.ts, b/src/parser.ts in the diff.')
-    expect(ledgerOf(work.history, rules).files.map(({ path }) => path)).toEqual(['/app/src/parser.ts'])
+    expect(buildLedger(work.history, rules).files.map(({ path }) => path)).toEqual(['/app/src/parser.ts'])
   })
 
   it('lets what was used last go before what was met long ago, and what was used before what was met', () => {
@@ -43,16 +43,16 @@ describe('the ledger', () => {
     for (let at = 0; at < 30; at += 1) work.answers('…')
     work.reads('/app/read.ts', 'metName')
     work.edits('/app/new.ts', 'newName')
-    const tight = ledgerOf(work.history, { ...rules, tokens: 17 })
+    const tight = buildLedger(work.history, { ...rules, tokens: 17 })
     expect(tight.lines).toEqual(['In use (+n: edits)', '/app/new.ts +1: newName', '/app/read.ts: metName'])
   })
 
   it('is nothing where nothing was named, and where there is no room', () => {
     const work = new CodingSession()
     work.says('hello')
-    expect(ledgerOf(work.history, rules)).toEqual({ files: [], names: [], lines: [], text: '', tokens: 0 })
+    expect(buildLedger(work.history, rules)).toEqual({ files: [], names: [], lines: [], text: '', tokens: 0 })
     work.edits('/app/a.ts', 'aName')
-    expect(ledgerOf(work.history, { ...rules, tokens: 3 }).text).toBe('')
+    expect(buildLedger(work.history, { ...rules, tokens: 3 }).text).toBe('')
   })
 
   it('names nothing from summaries of what the log holds, but all from one of what it does not', () => {
@@ -60,7 +60,7 @@ describe('the ledger', () => {
     work.compacts('Summary:\nworked on lostName in /app/lost.ts')
     work.edits('/app/a.ts', 'aName')
     work.compacts('Summary:\ninventedName in /app/invented.ts')
-    const { text } = ledgerOf(work.history, rules)
+    const { text } = buildLedger(work.history, rules)
     expect(['lostName', 'lost.ts', 'inventedName', 'invented.ts'].map((name) => text.includes(name))).toEqual(
       [true, true, false, false],
     )
@@ -73,7 +73,7 @@ describe('the ledger', () => {
       `PASSWORD=other_secret_word9\nTOKEN: 'third_secret_word'`,
     )
     work.answers(`It is ghp_${'aB3'.repeat(12)} for deployName.`)
-    expect(ledgerOf(work.history, rules).text.match(/\w*secret\w*|ghp_\w*|deployName/g)).toEqual([
+    expect(buildLedger(work.history, rules).text.match(/\w*secret\w*|ghp_\w*|deployName/g)).toEqual([
       'deployName',
     ])
   })
@@ -86,17 +86,17 @@ describe('the ledger', () => {
       fc.property(edits, fc.integer({ min: 0, max: 900 }), (made, tokens) => {
         const work = new CodingSession()
         for (const [parts, names] of made) work.edits(`/${parts.join('/')}.ts`, names.join(' '))
-        const ledger = ledgerOf(work.history, { tokens, estimate })
+        const ledger = buildLedger(work.history, { tokens, estimate })
         expect(ledger.tokens).toBeLessThanOrEqual(tokens)
-        expect(ledger).toEqual(ledgerOf(work.history, { tokens, estimate }))
+        expect(ledger).toEqual(buildLedger(work.history, { tokens, estimate }))
       }),
       { numRuns: 60 },
     )
   })
 })
 
-function names(text: string): readonly string[] {
-  const { files, identifiers } = namesIn(text)
+function listNames(text: string): readonly string[] {
+  const { files, identifiers } = findNames(text)
   return [...files, ...[...identifiers].map((name) => `<${name}>`)]
 }
 
@@ -118,6 +118,6 @@ describe('names in a text', () => {
     ['each once', 'parseQuery(parseQuery)', ['<parseQuery>']],
     ['other scripts around it', '请修改 parseQuery 函数', ['<parseQuery>']],
   ])('%s', (_, text, expected) => {
-    expect(names(text)).toEqual(expected)
+    expect(listNames(text)).toEqual(expected)
   })
 })

@@ -1,24 +1,28 @@
 import { describe, expect, it } from 'vitest'
-import { fitPieces, type Piece } from './local-sections.ts'
+import { fitPieces, type SummaryPiece } from './local-sections.ts'
 
 /** One token a character. */
 const estimate = { text: (text: string): number => text.length }
 
-function piece(given: Partial<Piece>): Piece {
+function createPiece(given: Partial<SummaryPiece>): SummaryPiece {
   return { section: 1, rank: 0, order: 0, full: '', short: null, group: '', id: null, ...given }
 }
 
-function fit(pieces: readonly Piece[], total: number, caps: readonly (readonly [string, number])[] = []) {
+function fitTexts(
+  pieces: readonly SummaryPiece[],
+  total: number,
+  caps: readonly (readonly [string, number])[] = [],
+) {
   const { placed, leftOut } = fitPieces(pieces, { total, caps: new Map(caps), estimate })
   return [placed.map(({ text }) => text).join(' '), leftOut.map(({ full }) => full).join(' ')]
 }
 
 describe('pieces in a room', () => {
   const pieces = [
-    piece({ rank: 1, order: 2, full: 'dddddd', short: 'd' }),
-    piece({ rank: 0, order: 1, full: 'aaaa', short: 'a' }),
-    piece({ rank: 0, order: 0, full: 'bbbb', short: 'b' }),
-    piece({ rank: 2, order: 3, full: 'ccc' }),
+    createPiece({ rank: 1, order: 2, full: 'dddddd', short: 'd' }),
+    createPiece({ rank: 0, order: 1, full: 'aaaa', short: 'a' }),
+    createPiece({ rank: 0, order: 0, full: 'bbbb', short: 'b' }),
+    createPiece({ rank: 2, order: 3, full: 'ccc' }),
   ]
   it.each([
     [99, 'bbbb aaaa dddddd ccc', ''],
@@ -29,22 +33,21 @@ describe('pieces in a room', () => {
     [1, 'a', 'dddddd bbbb ccc'],
     [0, '', 'dddddd aaaa bbbb ccc'],
   ])('of %d: each of a rank in short before any in full', (total, placed, leftOut) => {
-    expect(fit(pieces, total)).toEqual([placed, leftOut])
+    expect(fitTexts(pieces, total)).toEqual([placed, leftOut])
   })
 
   it('share the cap of their group', () => {
     const grouped = [
-      piece({ full: 'aaaa', group: 'g' }),
-      piece({ full: 'bb', group: 'g', order: 1 }),
-      piece({ full: 'cc', group: 'h', order: 2 }),
+      createPiece({ full: 'aaaa', group: 'g' }),
+      createPiece({ full: 'bb', group: 'g', order: 1 }),
+      createPiece({ full: 'cc', group: 'h', order: 2 }),
     ]
-    expect(fit(grouped, 99, [['g', 4]])).toEqual(['aaaa cc', 'bb'])
+    expect(fitTexts(grouped, 99, [['g', 4]])).toEqual(['aaaa cc', 'bb'])
   })
 
   it('stand by section, then in order', () => {
-    expect(fit([piece({ section: 2, full: 'z' }), piece({ section: 1, order: 9, full: 'y' })], 9)).toEqual([
-      'y z',
-      '',
-    ])
+    expect(
+      fitTexts([createPiece({ section: 2, full: 'z' }), createPiece({ section: 1, order: 9, full: 'y' })], 9),
+    ).toEqual(['y z', ''])
   })
 })

@@ -3,25 +3,25 @@
  * The check of a model's summary uses them too, to add what is missing.
  */
 
-import { isInProgress, isOpen, type TodoItem } from '../log/todo-list.ts'
+import { isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { fileName } from './ledger.ts'
+import { baseName } from './ledger.ts'
 import {
-  type Facts,
   type FailedCall,
   type FailingCommand,
+  formatUserPrompt,
   isEdited,
-  type MessageRules,
-  type PersonMessage,
-  plainCommand,
-  type Said,
-  shownText,
+  normalizeCommand,
+  type RecordText,
+  type SessionFacts,
   type TouchedFile,
+  type UserPrompt,
+  type UserPromptLimits,
 } from './session-facts.ts'
-import { beginning, ending, firstLine } from './truncate-text.ts'
+import { truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
 
-export interface Piece {
+export interface SummaryPiece {
   /** Number of its section, 1 to 9. */
   readonly section: number
   /** Lower ranks are placed first; within a rank the given order decides. */
@@ -45,7 +45,7 @@ const MOST_COMMANDS = 8
 const MOST_CALLS = 6
 const CALL_CHARACTERS = 160
 
-type WorkPiece = Pick<Piece, 'section' | 'rank' | 'full'> & { readonly short?: string }
+type WorkPiece = Pick<SummaryPiece, 'section' | 'rank' | 'full'> & { readonly short?: string }
 
 interface WorkRanks {
   /** What the work cannot continue without: requests, open todos. */
@@ -54,7 +54,7 @@ interface WorkRanks {
   readonly rest: number
 }
 
-export function workPieces(facts: Facts, ranks: WorkRanks): readonly Piece[] {
+export function workPieces(facts: SessionFacts, ranks: WorkRanks): readonly SummaryPiece[] {
   const pieces = [
     ...requestPieces(facts.messages, ranks),
     ...conceptPieces(facts, ranks),
@@ -72,7 +72,7 @@ export function workPieces(facts: Facts, ranks: WorkRanks): readonly Piece[] {
   }))
 }
 
-function requestPieces(messages: readonly PersonMessage[], { must, rest }: WorkRanks): readonly WorkPiece[] {
+function requestPieces(messages: readonly UserPrompt[], { must, rest }: WorkRanks): readonly WorkPiece[] {
   const first = messages[0]
   const last = messages.at(-1)
   if (first === undefined || last === undefined)
@@ -85,16 +85,16 @@ function requestPieces(messages: readonly PersonMessage[], { must, rest }: WorkR
   return [opening, newest, ...(corrections.length === 0 ? [] : [{ section: 1, rank: rest, full }])]
 }
 
-function quote({ text }: PersonMessage): string {
-  return `"${beginning(text.trim(), QUOTE_CHARACTERS)}"`
+function quote({ text }: UserPrompt): string {
+  return `"${truncateEnd(text.trim(), QUOTE_CHARACTERS)}"`
 }
 
 /** Commands that were run more than once, most used first, and the extensions of the touched files. */
-function conceptPieces({ runs, files, clean }: Facts, { rest }: WorkRanks): readonly WorkPiece[] {
+function conceptPieces({ runs, files, clean }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
   const commands = new Map<string, { times: number; failed: boolean }>()
   for (const run of runs) {
     if (run.command === null || run.command.includes('\n')) continue
-    const command = plainCommand(run.command)
+    const command = normalizeCommand(run.command)
     commands.set(command, { times: (commands.get(command)?.times ?? 0) + 1, failed: run.failed })
   }
   const repeated = [...commands]
@@ -103,7 +103,7 @@ function conceptPieces({ runs, files, clean }: Facts, { rest }: WorkRanks): read
     .slice(0, MOST_COMMANDS)
   const extensions = new Map<string, number>()
   for (const { path } of files) {
-    const extension = /\.[A-Za-z0-9]+$/.exec(fileName(path))?.[0]
+    const extension = /\.[A-Za-z0-9]+$/.exec(baseName(path))?.[0]
     if (extension !== undefined) extensions.set(extension, (extensions.get(extension) ?? 0) + 1)
   }
   const counts = [...extensions].toSorted(([, one], [, other]) => other - one).slice(0, MOST_COMMANDS)
@@ -112,14 +112,17 @@ function conceptPieces({ runs, files, clean }: Facts, { rest }: WorkRanks): read
     ...(kinds === '' ? [] : [`- Files worked with: ${kinds}`]),
     ...repeated.map(
       ([command, { times, failed }]) =>
-        `- \`${beginning(clean(command), CALL_CHARACTERS)}\`: run ${times} times, last time ${failed ? 'failed' : 'succeeded'}`,
+        `- \`${truncateEnd(clean(command), CALL_CHARACTERS)}\`: run ${times} times, last time ${failed ? 'failed' : 'succeeded'}`,
     ),
   ]
   return lines.map((full) => ({ section: 2, rank: rest, full }))
 }
 
-function resultPieces({ commands, todos, plan, earlier }: Facts, { rest }: WorkRanks): readonly WorkPiece[] {
-  const done = todos.filter((todo) => !isOpen(todo)).map(({ text }) => `- Done: ${text}`)
+function resultPieces(
+  { commands, todos, plan, earlierSummary: earlier }: SessionFacts,
+  { rest }: WorkRanks,
+): readonly WorkPiece[] {
+  const done = todos.filter((todo) => !isOpenTodo(todo)).map(({ text }) => `- Done: ${text}`)
   const solved = commands.filter(({ isSettled }) => isSettled).length
   const failing = commands.length - solved
   const counts =
@@ -133,58 +136,69 @@ function resultPieces({ commands, todos, plan, earlier }: Facts, { rest }: WorkR
   ]
 }
 
-function quoteWhole(title: string, source: Said | null, rank: number): readonly WorkPiece[] {
+function quoteWhole(title: string, source: RecordText | null, rank: number): readonly WorkPiece[] {
   if (source === null) return []
   const head = `- ${title} (record ${source.uuid}):\n`
-  const full = `${head}${beginning(source.text, 4 * ANSWER_CHARACTERS)}`
-  return [{ section: 5, rank, full, short: `${head}${beginning(source.text, SHORT_ANSWER_CHARACTERS)}` }]
+  const full = `${head}${truncateEnd(source.text, 4 * ANSWER_CHARACTERS)}`
+  return [{ section: 5, rank, full, short: `${head}${truncateEnd(source.text, SHORT_ANSWER_CHARACTERS)}` }]
 }
 
-function pendingPieces({ todos, areTodosOlder }: Facts, { must }: WorkRanks): readonly WorkPiece[] {
-  const open = todos.filter(isOpen)
+function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRanks): readonly WorkPiece[] {
+  const open = todos.filter(isOpenTodo)
   const age = areTodosOlder ? ['The list is older than the latest message.'] : []
   const none = todos.length === 0 ? 'No list of tasks is on record.' : 'Every task on the list is done.'
-  const lines = open.length > 0 ? [...open.map(taskLine), ...age] : [none]
+  const lines = open.length > 0 ? [...open.map(formatTask), ...age] : [none]
   return lines.map((full) => ({
     section: 7,
     rank: must,
     full,
-    ...(full.length <= QUOTE_CHARACTERS ? {} : { short: beginning(full, QUOTE_CHARACTERS) }),
+    ...(full.length <= QUOTE_CHARACTERS ? {} : { short: truncateEnd(full, QUOTE_CHARACTERS) }),
   }))
 }
 
-export function taskLine(todo: TodoItem): string {
-  return `- ${isInProgress(todo) ? 'In work: ' : ''}${todo.text}`
+export function formatTask(todo: TodoItem): string {
+  return `- ${isTodoInProgress(todo) ? 'In work: ' : ''}${todo.text}`
 }
 
-function currentWorkPieces({ lastAnswer, runs, clean }: Facts, { now }: WorkRanks): readonly WorkPiece[] {
+function currentWorkPieces(
+  { lastAnswer, runs, clean }: SessionFacts,
+  { now }: WorkRanks,
+): readonly WorkPiece[] {
   const pieces: WorkPiece[] = []
   if (lastAnswer !== null) {
     const [head, text] = ["The model's latest words:\n", lastAnswer.text.trim()]
-    const full = `${head}${beginning(text, ANSWER_CHARACTERS)}`
-    pieces.push({ section: 8, rank: now, full, short: `${head}${ending(text, SHORT_ANSWER_CHARACTERS)}` })
+    const full = `${head}${truncateEnd(text, ANSWER_CHARACTERS)}`
+    pieces.push({
+      section: 8,
+      rank: now,
+      full,
+      short: `${head}${truncateStart(text, SHORT_ANSWER_CHARACTERS)}`,
+    })
   }
-  const calls = runs.slice(-MOST_CALLS).map((run) => `- ${callLine(run, clean)}`)
+  const calls = runs.slice(-MOST_CALLS).map((run) => `- ${formatCall(run, clean)}`)
   const full = `The latest calls, oldest first:\n${calls.join('\n')}`
   return calls.length === 0 ? pieces : [...pieces, { section: 8, rank: now, full }]
 }
 
-function callLine(run: ToolRun, clean: (text: string) => string): string {
-  const target = run.command ?? run.touches[0]?.path ?? firstString(run.input)
-  const how = run.answeredAt === null ? 'no answer yet' : run.failed ? 'failed' : 'succeeded'
+function formatCall(run: ToolRun, clean: (text: string) => string): string {
+  const target = run.command ?? run.touches[0]?.path ?? findFirstString(run.input)
+  const how = run.resultIndex === null ? 'no answer yet' : run.failed ? 'failed' : 'succeeded'
   const line = clean(target).split('\n')[0] ?? ''
-  return `${run.name}${line === '' ? '' : ` ${beginning(line, CALL_CHARACTERS)}`}: ${how}`
+  return `${run.name}${line === '' ? '' : ` ${truncateEnd(line, CALL_CHARACTERS)}`}: ${how}`
 }
 
-function firstString(input: unknown): string {
+function findFirstString(input: unknown): string {
   if (typeof input !== 'object' || input === null) return ''
   return Object.values(input).find((value): value is string => typeof value === 'string') ?? ''
 }
 
 /** A todo list that is older than the latest message does not name the next step. */
-function nextStepPieces({ todos, areTodosOlder, messages }: Facts, { now }: WorkRanks): readonly WorkPiece[] {
-  const listed = areTodosOlder ? [] : todos.filter(isOpen)
-  const task = listed.find(isInProgress) ?? listed[0]
+function nextStepPieces(
+  { todos, areTodosOlder, messages }: SessionFacts,
+  { now }: WorkRanks,
+): readonly WorkPiece[] {
+  const listed = areTodosOlder ? [] : todos.filter(isOpenTodo)
+  const task = listed.find(isTodoInProgress) ?? listed[0]
   const last = messages.at(-1)
   const lines = [
     ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),
@@ -196,24 +210,24 @@ function nextStepPieces({ todos, areTodosOlder, messages }: Facts, { now }: Work
 
 // Section 3, "Files and code sections": each file, what was done to it, and its last known state.
 
-export const FILES = 'files'
-export const SNIPPETS = 'snippets'
+export const FILES_GROUP = 'files'
+export const SNIPPETS_GROUP = 'snippets'
 const LINE_CHARACTERS = 100
 const SNIPPET_CHARACTERS = 1_200
 
 export function filePieces(
   files: readonly TouchedFile[],
   ranks: { readonly edited: number; readonly snippets: number; readonly read: number },
-): readonly Piece[] {
+): readonly SummaryPiece[] {
   const edited = files.filter(isEdited)
   const read = files.filter((file) => !isEdited(file))
-  const line = (file: TouchedFile, index: number): Piece => ({
+  const line = (file: TouchedFile, index: number): SummaryPiece => ({
     section: 3,
     rank: isEdited(file) ? ranks.edited : ranks.read,
     order: 2 * index,
     full: `- ${file.path}: ${describeTouches(file)}${describeState(file)}`,
     short: `- ${file.path}${isEdited(file) ? ': edited' : ''}`,
-    group: FILES,
+    group: FILES_GROUP,
     id: file.path,
   })
   return [
@@ -224,13 +238,17 @@ export function filePieces(
 }
 
 /** The text of the newest change, if it is longer than the file's line shows. */
-function snippetPiece({ put }: TouchedFile, order: number, rank: number): readonly Piece[] {
+function snippetPiece(
+  { newestText: put }: TouchedFile,
+  order: number,
+  rank: number,
+): readonly SummaryPiece[] {
   if (put === null || put.trim().length <= LINE_CHARACTERS) return []
-  const full = `\`\`\`\n${beginning(put, SNIPPET_CHARACTERS)}\n\`\`\``
-  return [{ section: 3, rank, order, full, short: null, group: SNIPPETS, id: null }]
+  const full = `\`\`\`\n${truncateEnd(put, SNIPPET_CHARACTERS)}\n\`\`\``
+  return [{ section: 3, rank, order, full, short: null, group: SNIPPETS_GROUP, id: null }]
 }
 
-function describeTouches({ edits, refusedEdits, reads, isMade }: TouchedFile): string {
+function describeTouches({ edits, refusedEdits, reads, isCreated: isMade }: TouchedFile): string {
   const parts = [
     edits > 0 ? `${isMade ? 'written or edited' : 'edited'} ${formatTimes(edits)}` : '',
     edits === 0 && refusedEdits > 0 ? 'an edit was tried and did not go through' : '',
@@ -239,8 +257,9 @@ function describeTouches({ edits, refusedEdits, reads, isMade }: TouchedFile): s
   return parts.filter((part) => part !== '').join(', ')
 }
 
-function describeState({ put, linesRead }: TouchedFile): string {
-  if (put !== null && put.trim() !== '') return `; newest text put there: ${firstLine(put, LINE_CHARACTERS)}`
+function describeState({ newestText: put, linesRead }: TouchedFile): string {
+  if (put !== null && put.trim() !== '')
+    return `; newest text put there: ${truncateFirstLine(put, LINE_CHARACTERS)}`
   return linesRead === null ? '' : `; ${linesRead} line${linesRead === 1 ? '' : 's'} when last read`
 }
 
@@ -250,25 +269,25 @@ function formatTimes(count: number): string {
 
 // Section 4, "Errors and fixes": failed commands with their last error, and other failed calls.
 
-export const ERRORS = 'errors'
+export const ERRORS_GROUP = 'errors'
 const COMMAND_CHARACTERS = 300
 /** Characters kept of an error in its short form. */
-export const LAST_WORDS = 150
+export const SHORT_ERROR_CHARACTERS = 150
 const MOST_CHANGED_FILES = 6
 
 export function errorPieces(
   commands: readonly FailingCommand[],
   calls: readonly FailedCall[],
   ranks: { readonly open: number; readonly settled: number; readonly calls: number },
-): readonly Piece[] {
-  const base = { section: 4, group: ERRORS }
+): readonly SummaryPiece[] {
+  const base = { section: 4, group: ERRORS_GROUP }
   return [
     ...commands.map((item, order) => ({
       ...base,
       rank: item.isSettled ? ranks.settled : ranks.open,
       order,
-      full: `- \`${beginning(item.command, COMMAND_CHARACTERS)}\` ${describeFailures(item)}. Its last error:\n${item.error}`,
-      short: `- \`${beginning(item.command, LAST_WORDS)}\` ${describeFailures(item)}: ${ending(item.error.trim(), LAST_WORDS)}`,
+      full: `- \`${truncateEnd(item.command, COMMAND_CHARACTERS)}\` ${describeFailures(item)}. Its last error:\n${item.error}`,
+      short: `- \`${truncateEnd(item.command, SHORT_ERROR_CHARACTERS)}\` ${describeFailures(item)}: ${truncateStart(item.error.trim(), SHORT_ERROR_CHARACTERS)}`,
       id: item.uuid,
     })),
     ...calls.map(({ tool, target, error, uuid }, index) => ({
@@ -284,15 +303,15 @@ export function errorPieces(
 
 function describeFailures({ isSettled, failures, editedSince }: FailingCommand): string {
   const failed = failures === 1 ? 'failed' : `failed ${failures} times`
-  const changed = shortNames(editedSince.slice(-MOST_CHANGED_FILES)).join(', ')
+  const changed = shortenPaths(editedSince.slice(-MOST_CHANGED_FILES)).join(', ')
   if (isSettled)
     return `${failed} and has succeeded since${changed === '' ? '' : ` after changes to ${changed}`}`
   return `${failed} and has not succeeded since${changed === '' ? '' : `; changed since: ${changed}`}`
 }
 
 /** File names; files of the same name keep their folder. */
-function shortNames(paths: readonly string[]): readonly string[] {
-  const names = paths.map(fileName)
+function shortenPaths(paths: readonly string[]): readonly string[] {
+  const names = paths.map(baseName)
   const short = paths.map((path, index) => {
     const name = names[index] ?? path
     const isUnique = names.indexOf(name) === names.lastIndexOf(name)
@@ -303,25 +322,25 @@ function shortNames(paths: readonly string[]): readonly string[] {
 
 // Section 6, "All user messages": word for word; the newest and the first are placed before the others.
 
-export const MESSAGES = 'messages'
+export const MESSAGES_GROUP = 'messages'
 const SHORT_MESSAGE_CHARACTERS = 200
 
 /** The newest and the first request get `rank`, the others the next one, newest first. */
 export function messagePieces(
-  messages: readonly PersonMessage[],
+  messages: readonly UserPrompt[],
   rank: number,
-  rules: MessageRules,
-): readonly Piece[] {
+  rules: UserPromptLimits,
+): readonly SummaryPiece[] {
   const pieces = messages.map((message, index) => {
     const { text, uuid } = message
-    const short = `[${index + 1}] ${beginning(text, SHORT_MESSAGE_CHARACTERS)} (in full in record ${uuid})`
+    const short = `[${index + 1}] ${truncateEnd(text, SHORT_MESSAGE_CHARACTERS)} (in full in record ${uuid})`
     return {
       section: 6,
       rank: index === 0 || index === messages.length - 1 ? rank : rank + 1,
       order: index,
-      full: `[${index + 1}] ${shownText(message, rules)}`,
+      full: `[${index + 1}] ${formatUserPrompt(message, rules)}`,
       short: text.length <= SHORT_MESSAGE_CHARACTERS ? null : short,
-      group: MESSAGES,
+      group: MESSAGES_GROUP,
       id: uuid,
     }
   })
@@ -330,14 +349,14 @@ export function messagePieces(
 
 // Fitting pieces into a budget.
 
-export interface Fitted {
+export interface PlacedPieces {
   /** In the order of the sections. */
   readonly placed: readonly { readonly section: number; readonly text: string }[]
-  readonly leftOut: readonly Piece[]
+  readonly leftOut: readonly SummaryPiece[]
   readonly tokens: number
 }
 
-interface Room {
+interface PieceBudget {
   readonly total: number
   /** Tokens by group; a group that is not named has no cap. */
   readonly caps: ReadonlyMap<string, number>
@@ -345,11 +364,14 @@ interface Room {
 }
 
 /** Rank by rank: every piece in its short form first, so that one long piece displaces no other, then in full while tokens last. */
-export function fitPieces(pieces: readonly Piece[], { total, caps, estimate }: Room): Fitted {
-  const placed = new Map<Piece, string>()
+export function fitPieces(
+  pieces: readonly SummaryPiece[],
+  { total, caps, estimate }: PieceBudget,
+): PlacedPieces {
+  const placed = new Map<SummaryPiece, string>()
   const spent = new Map<string, number>()
   let tokens = 0
-  const put = (piece: Piece, text: string): void => {
+  const put = (piece: SummaryPiece, text: string): void => {
     const before = placed.get(piece)
     const cost = estimate.text(text) - (before === undefined ? 0 : estimate.text(before))
     const used = spent.get(piece.group) ?? 0

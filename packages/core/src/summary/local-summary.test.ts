@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
-import { localSummary } from './local-summary.ts'
-import { factsOf } from './session-facts.ts'
-import { sectionsIn } from './summary-prompt.ts'
+import { writeLocalSummary } from './local-summary.ts'
+import { extractFacts } from './session-facts.ts'
+import { findSections } from './summary-prompt.ts'
 
-function told(): CodingSession {
+function createWorkedSession(): CodingSession {
   const work = new CodingSession()
   work.says('Make the login work again.')
   work.reads('/app/src/login.ts', 'export function login() {}\n')
@@ -26,7 +26,7 @@ function told(): CodingSession {
 
 describe('the local summary', () => {
   it('tells a session in nine sections', () => {
-    expect(localSummary(factsOf(told().history), summaryRules).text).toBe(`Summary:
+    expect(writeLocalSummary(extractFacts(createWorkedSession().history), summaryRules).text).toBe(`Summary:
 
 1. Primary request and intent
 - First request: "Make the login work again."
@@ -84,12 +84,15 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 
   it('looks ahead at its end where newer messages follow', () => {
-    const { text } = localSummary(factsOf(told().history), { ...summaryRules, form: 'up_to' })
+    const { text } = writeLocalSummary(extractFacts(createWorkedSession().history), {
+      ...summaryRules,
+      form: 'up_to',
+    })
     expect(text.match(/^[89]\. .*$/gm)).toEqual(['8. Work completed', '9. Context for continuing work'])
   })
 
   it('says of nothing that there is nothing', () => {
-    const { text } = localSummary(factsOf([]), summaryRules)
+    const { text } = writeLocalSummary(extractFacts([]), summaryRules)
     expect(text.match(/^(?!\d\.|Summary:).+$/gm)).toEqual([
       'No message of the person is on record.',
       'Nothing on record.',
@@ -104,12 +107,12 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 
   it('names the task in work as next where the list is newer than the latest message', () => {
-    const work = told()
+    const work = createWorkedSession()
     work.lists([
       { content: 'Update the notes', status: 'pending' },
       { content: 'Translate the message', status: 'in_progress' },
     ])
-    const { text } = localSummary(factsOf(work.history), summaryRules)
+    const { text } = writeLocalSummary(extractFacts(work.history), summaryRules)
     expect(/7\. [\s\S]*?(?=8\.)/.exec(text)?.[0]).toBe(
       '7. Pending tasks\n- Update the notes\n- In work: Translate the message\n\n',
     )
@@ -119,7 +122,7 @@ The latest request: "Bitte auch die Fehlermeldung
   it('says that a list is done when all of it is', () => {
     const work = new CodingSession()
     work.lists([{ content: 'one', status: 'completed' }])
-    expect(localSummary(factsOf(work.history), summaryRules).text).toContain(
+    expect(writeLocalSummary(extractFacts(work.history), summaryRules).text).toContain(
       '7. Pending tasks\nEvery task on the list is done.\n',
     )
   })
@@ -128,7 +131,7 @@ The latest request: "Bitte auch die Fehlermeldung
     const work = new CodingSession()
     work.compacts(`Summary:\nThe port is 5417. ${'More. '.repeat(5_000)}`)
     work.says('Go on.')
-    const { text, tokens } = localSummary(factsOf(work.history), summaryRules)
+    const { text, tokens } = writeLocalSummary(extractFacts(work.history), summaryRules)
     expect([text.includes('The port is 5417.'), tokens < 4_000]).toEqual([true, true])
   })
 })
@@ -149,15 +152,15 @@ describe('when room is short', () => {
   }
 
   it.each([600, 1_500, 3_000, 6_000, 12_000, 20_000])('fits %d tokens, headings and all', (tokens) => {
-    const made = localSummary(factsOf(crowded().history), { ...summaryRules, tokens })
+    const made = writeLocalSummary(extractFacts(crowded().history), { ...summaryRules, tokens })
     expect(made.tokens).toBe(estimate.text(made.text))
-    expect([made.tokens <= tokens, sectionsIn(made.text).length]).toEqual([true, 9])
+    expect([made.tokens <= tokens, findSections(made.text).length]).toEqual([true, 9])
   })
 
   it('keeps first and newest request and the open error, then every message, then every changed file', () => {
-    const facts = factsOf(crowded().history)
+    const facts = extractFacts(crowded().history)
     const within = (tokens: number): readonly boolean[] => {
-      const { text } = localSummary(facts, { ...summaryRules, tokens })
+      const { text } = writeLocalSummary(facts, { ...summaryRules, tokens })
       return [
         text.includes('Rename the parser.') && text.includes('[62] And now the lexer.'),
         text.includes(facts.commands[0]?.error ?? '?'),
@@ -182,12 +185,14 @@ describe('when room is short', () => {
     work.runs(huge, huge, true)
     work.lists([{ content: huge, status: 'pending' }])
     work.answers(huge)
-    expect(localSummary(factsOf(work.history), { ...summaryRules, tokens: 3_000 }).tokens).toBeLessThan(3_000)
+    expect(
+      writeLocalSummary(extractFacts(work.history), { ...summaryRules, tokens: 3_000 }).tokens,
+    ).toBeLessThan(3_000)
   })
 
   it('names what it leaves out', () => {
-    const facts = factsOf(crowded().history)
-    const { text, leftOut } = localSummary(facts, { ...summaryRules, tokens: 1_500 })
+    const facts = extractFacts(crowded().history)
+    const { text, leftOut } = writeLocalSummary(facts, { ...summaryRules, tokens: 1_500 })
     const missing = facts.messages.filter(({ uuid }) => leftOut.includes(uuid)).length
     expect([missing > 0, text.includes(`(${missing} more in the transcript: `)]).toEqual([true, true])
   })
@@ -208,11 +213,11 @@ describe('of any session', () => {
             work.edits(`/src/${at}.ts`, text)
             work.runs(text, text, at % 3 === 0)
           }
-          const facts = factsOf(work.history)
-          const made = localSummary(facts, { ...summaryRules, tokens })
-          expect(made).toEqual(localSummary(factsOf(work.history), { ...summaryRules, tokens }))
+          const facts = extractFacts(work.history)
+          const made = writeLocalSummary(facts, { ...summaryRules, tokens })
+          expect(made).toEqual(writeLocalSummary(extractFacts(work.history), { ...summaryRules, tokens }))
           expect(made.tokens).toBeLessThanOrEqual(tokens)
-          const roomy = localSummary(facts, summaryRules).text
+          const roomy = writeLocalSummary(facts, summaryRules).text
           expect(facts.messages.filter(({ text }) => !roomy.includes(text))).toEqual([])
         },
       ),

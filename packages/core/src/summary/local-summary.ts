@@ -5,24 +5,24 @@
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import {
-  ERRORS,
+  ERRORS_GROUP,
   errorPieces,
-  FILES,
-  type Fitted,
+  FILES_GROUP,
   filePieces,
   fitPieces,
-  MESSAGES,
+  MESSAGES_GROUP,
   messagePieces,
-  type Piece,
-  SNIPPETS,
+  type PlacedPieces,
+  SNIPPETS_GROUP,
+  type SummaryPiece,
   workPieces,
 } from './local-sections.ts'
-import type { Facts } from './session-facts.ts'
-import { type CompactForm, sectionTitles } from './summary-prompt.ts'
-import { beginning } from './truncate-text.ts'
+import type { SessionFacts } from './session-facts.ts'
+import { type CompactionForm, listSectionTitles } from './summary-prompt.ts'
+import { truncateEnd } from './truncate-text.ts'
 
-export interface LocalSummaryRules {
-  readonly form: CompactForm
+export interface LocalSummaryOptions {
+  readonly form: CompactionForm
   /** Maximum tokens of the whole summary. */
   readonly tokens: number
   /** Tokens of the user messages: of one, and of all. */
@@ -41,22 +41,25 @@ interface LocalSummary {
 }
 
 /** Largest share of the summary for each group, so that none displaces all others. */
-const SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
+const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
 
-export function localSummary(facts: Facts, rules: LocalSummaryRules): LocalSummary {
+export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions): LocalSummary {
   const pieces = listPieces(facts, rules)
   let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form))
-  let made = fitSummary(pieces, facts, rules, room)
+  let made = fitLocalSummary(pieces, facts, rules, room)
   // The estimate of a whole text differs a little from the sum of its parts, and the notes on what is left out add to it.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
-    made = fitSummary(pieces, facts, rules, room)
+    made = fitLocalSummary(pieces, facts, rules, room)
   }
   return made
 }
 
 /** Lower ranks first: what only the log knows for certain, the state of the work, then what helps to continue. */
-function listPieces(facts: Facts, { messages, estimate }: LocalSummaryRules): readonly Piece[] {
+function listPieces(
+  facts: SessionFacts,
+  { messages, estimate }: LocalSummaryOptions,
+): readonly SummaryPiece[] {
   const rules = { eachTokens: messages.each, estimate }
   return [
     ...workPieces(facts, { must: 0, now: 5, rest: 8 }),
@@ -66,17 +69,17 @@ function listPieces(facts: Facts, { messages, estimate }: LocalSummaryRules): re
   ]
 }
 
-function fitSummary(
-  pieces: readonly Piece[],
-  { clean }: Facts,
-  rules: LocalSummaryRules,
+function fitLocalSummary(
+  pieces: readonly SummaryPiece[],
+  { clean }: SessionFacts,
+  rules: LocalSummaryOptions,
   room: number,
 ): LocalSummary {
   const caps = new Map([
-    [MESSAGES, Math.min(rules.messages.total, SHARES.messages * room)],
-    [FILES, Math.min(rules.files, SHARES.files * room)],
-    [ERRORS, SHARES.errors * room],
-    [SNIPPETS, SHARES.snippets * room],
+    [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
+    [FILES_GROUP, Math.min(rules.files, GROUP_SHARES.files * room)],
+    [ERRORS_GROUP, GROUP_SHARES.errors * room],
+    [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
   ])
   const fitted = fitPieces(pieces, { total: room, caps, estimate: rules.estimate })
   const text = clean(formatSections(fitted, rules.form))
@@ -84,33 +87,33 @@ function fitSummary(
   return { text, tokens: rules.estimate.text(text), leftOut }
 }
 
-function formatSections({ placed, leftOut }: Omit<Fitted, 'tokens'>, form: CompactForm): string {
-  const sections = sectionTitles(form).map((title, index) => {
+function formatSections({ placed, leftOut }: Omit<PlacedPieces, 'tokens'>, form: CompactionForm): string {
+  const sections = listSectionTitles(form).map((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
     const missing = leftOut.filter(({ section }) => section === index + 1)
-    const lines = [...own, ...leftOutNote(missing)]
-    return [`${index + 1}. ${title}`, ...(lines.length === 0 ? [NONE] : lines)].join('\n')
+    const lines = [...own, ...formatLeftOut(missing)]
+    return [`${index + 1}. ${title}`, ...(lines.length === 0 ? [EMPTY_SECTION] : lines)].join('\n')
   })
   return [SUMMARY_HEADING, ...sections].join('\n\n')
 }
 
-const NONE = 'Nothing on record.'
+const EMPTY_SECTION = 'Nothing on record.'
 const MOST_NAMED = 3
 const ID_CHARACTERS = 120
 
 /** How many pieces are left out, with a few of the ids by which the history tool finds them. */
-function leftOutNote(missing: readonly Piece[]): readonly string[] {
+function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
   const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
   if (ids.length === 0) return []
   const named = ids
     .slice(0, MOST_NAMED)
-    .map((id) => beginning(id, ID_CHARACTERS))
+    .map((id) => truncateEnd(id, ID_CHARACTERS))
     .join(', ')
   return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
 }
 
 /** Puts the local summary of records that no model saw in front of a model's summary. Null or no records: unchanged. */
-export function composeSummary(
+export function prependLocalSummary(
   summary: string,
   cover: { readonly text: string; readonly records: number } | null,
 ): string {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate } from '../../test/summarize/summary-rules.ts'
-import { receiptOf } from './receipt.ts'
+import { createReceipt } from './receipt.ts'
 import { redact } from './redact.ts'
 
 const rules = {
@@ -22,7 +22,7 @@ describe('the receipt of a compaction', () => {
     const before = work.builder.view.entries.toArray()
     work.compacts(summary)
     const after = work.builder.view.entries.toArray()
-    return { work, before, receipt: receiptOf({ ...rules, before, after, summarised: before }) }
+    return { work, before, receipt: createReceipt({ ...rules, before, after, summarised: before }) }
   }
 
   it('names what is no longer mentioned, with the record that contains it', () => {
@@ -51,7 +51,7 @@ describe('the receipt of a compaction', () => {
     const before = work.builder.view.entries.toArray()
     work.compacts('Summary:\nNothing.')
     const after = work.builder.view.entries.toArray()
-    const { lost } = receiptOf({ ...rules, before, after, summarised: before, history })
+    const { lost } = createReceipt({ ...rules, before, after, summarised: before, history })
     expect(lost).toMatchObject({
       files: [],
       userMessages: [{ text: 'Amounts are in cents.', uuid: history[0]?.uuid }],
@@ -73,7 +73,7 @@ describe('the receipt of a compaction', () => {
     const work = new CodingSession()
     work.says('Use password=hunter2hunter2 in parseQuery.')
     const before = work.builder.view.entries.toArray()
-    expect(receiptOf({ ...rules, before, after: before, summarised: [] })).toEqual({
+    expect(createReceipt({ ...rules, before, after: before, summarised: [] })).toEqual({
       summarised: [],
       kept: [before[0]?.record.uuid],
       carried: [{ kind: 'todos', key: 'todos' }],
@@ -90,7 +90,7 @@ describe('the receipt of a compaction', () => {
       Array.from({ length: 230 }, (_, at) => `name_${String.fromCharCode(97 + (at % 26))}_${at}`).join(' '),
     )
     const before = work.builder.view.entries.toArray()
-    const { lost } = receiptOf({ ...rules, before, after: [], summarised: before })
+    const { lost } = createReceipt({ ...rules, before, after: [], summarised: before })
     expect([lost.identifiers.length, lost.moreIdentifiers]).toEqual([200, 30])
   })
 })

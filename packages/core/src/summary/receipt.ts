@@ -3,23 +3,23 @@
  * Computed by comparing the texts of both contexts, not from what the engine meant to keep.
  */
 
-import type { Entry } from '../context/entry.ts'
-import { isShown, partsOf } from '../context/entry.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { isVisibleToModel, toMessageParts } from '../context/entry.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { stringsIn } from '../log/tool-calls.ts'
+import { collectStrings } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { mentionsFile } from './check-summary.ts'
-import { mentionsOf, namesIn, weighNames } from './ledger.ts'
-import { factsOf, mustHold } from './session-facts.ts'
+import { isFileMentioned } from './check-summary.ts'
+import { findMentions, findNames, weighNames } from './ledger.ts'
+import { extractFacts, listRequiredTexts } from './session-facts.ts'
 
 export interface Receipt {
   /** Records that the summary replaces. */
   readonly summarised: readonly string[]
   /** Records kept verbatim. */
   readonly kept: readonly string[]
-  readonly carried: readonly CarriedThing[]
-  readonly lost: Losses
+  readonly carried: readonly ReceiptAttachment[]
+  readonly lost: LostItems
   /** Missing from the summary and too large to be added: uuids of messages and results, paths, texts of tasks. */
   readonly unfit: readonly string[]
   /** Pinned records that were summarised because the pin budget was spent. */
@@ -28,33 +28,33 @@ export interface Receipt {
   readonly retrievable: readonly string[]
 }
 
-interface CarriedThing {
+interface ReceiptAttachment {
   readonly kind: string
   readonly key: string
 }
 
-interface Losses {
-  readonly files: readonly Lost[]
-  readonly userMessages: readonly Lost[]
-  readonly errors: readonly Lost[]
+interface LostItems {
+  readonly files: readonly LostItem[]
+  readonly userMessages: readonly LostItem[]
+  readonly errors: readonly LostItem[]
   /** Most important first; `moreIdentifiers` counts the ones not listed. */
-  readonly identifiers: readonly Lost[]
+  readonly identifiers: readonly LostItem[]
   readonly moreIdentifiers: number
 }
 
 /** Something lost, and the record that contains it. */
-interface Lost {
+interface LostItem {
   readonly text: string
   readonly uuid: string
 }
 
 interface ReceiptInput {
-  readonly before: readonly Entry[]
+  readonly before: readonly ContextEntry[]
   /** Records already summarised before. What the last summary still mentioned of them and the new context does not is lost. */
   readonly history?: readonly KnownRecord[]
-  readonly after: readonly Entry[]
-  readonly summarised: readonly Entry[]
-  readonly carried: readonly CarriedThing[]
+  readonly after: readonly ContextEntry[]
+  readonly summarised: readonly ContextEntry[]
+  readonly carried: readonly ReceiptAttachment[]
   readonly unfit?: readonly string[]
   readonly unpinned?: readonly string[]
   /** Removes credentials, as for the summary. */
@@ -63,15 +63,15 @@ interface ReceiptInput {
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-const MOST_IDENTIFIERS = 200
+const MAX_IDENTIFIERS = 200
 
-export function receiptOf(input: ReceiptInput): Receipt {
+export function createReceipt(input: ReceiptInput): Receipt {
   const { before, after, summarised, carried, unfit = [], unpinned = [] } = input
   const shown = new Set(after.map(({ record }) => record.uuid))
   return {
     summarised: summarised.map(({ record }) => record.uuid),
     kept: before
-      .filter((entry) => isShown(entry) && shown.has(entry.record.uuid))
+      .filter((entry) => isVisibleToModel(entry) && shown.has(entry.record.uuid))
       .map(({ record }) => record.uuid),
     carried: carried.map(({ kind, key }) => ({ kind, key })),
     lost: findLosses(input),
@@ -81,38 +81,38 @@ export function receiptOf(input: ReceiptInput): Receipt {
   }
 }
 
-function findLosses(input: ReceiptInput): Losses {
+function findLosses(input: ReceiptInput): LostItems {
   const { before, after, clean, messages, estimate, history = [] } = input
-  const records = before.filter(isShown).map(({ record }) => record)
+  const records = before.filter(isVisibleToModel).map(({ record }) => record)
   const inView = new Set(records.map(({ uuid }) => uuid))
-  const joinTexts = (entries: readonly Entry[]): string => clean(entries.map(entryText).join('\n'))
+  const joinTexts = (entries: readonly ContextEntry[]): string => clean(entries.map(entryText).join('\n'))
   const [textBefore, textAfter] = [joinTexts(before), joinTexts(after)]
-  const facts = factsOf([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
+  const facts = extractFacts([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
   const rules = { eachTokens: messages.each, estimate }
   const identifiers = findLostIdentifiers(records, textAfter)
   return {
     files: facts.files
-      .filter(({ path, uuid }) => isLost(uuid, (text) => mentionsFile(text, path)))
+      .filter(({ path, uuid }) => isLost(uuid, (text) => isFileMentioned(text, path)))
       .map(({ path, uuid }) => ({ text: path, uuid })),
     userMessages: facts.messages
       .filter((message) => {
-        const parts = mustHold(message, rules)
+        const parts = listRequiredTexts(message, rules)
         return isLost(message.uuid, (text) => parts.every((part) => text.includes(part)))
       })
       .map(({ text, uuid }) => ({ text, uuid })),
     errors: facts.commands
       .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
       .map(({ error, uuid }) => ({ text: error, uuid })),
-    identifiers: identifiers.slice(0, MOST_IDENTIFIERS),
-    moreIdentifiers: Math.max(0, identifiers.length - MOST_IDENTIFIERS),
+    identifiers: identifiers.slice(0, MAX_IDENTIFIERS),
+    moreIdentifiers: Math.max(0, identifiers.length - MAX_IDENTIFIERS),
   }
 }
 
-function findLostIdentifiers(records: readonly KnownRecord[], after: string): readonly Lost[] {
-  const present = namesIn(after).identifiers
-  const { identifiers } = weighNames(mentionsOf(records))
+function findLostIdentifiers(records: readonly KnownRecord[], after: string): readonly LostItem[] {
+  const present = findNames(after).identifiers
+  const { identifiers } = weighNames(findMentions(records))
   return identifiers
     .filter(({ name }) => !present.has(name))
     .toSorted((one, other) => other.weight - one.weight || (one.name < other.name ? -1 : 1))
@@ -120,9 +120,9 @@ function findLostIdentifiers(records: readonly KnownRecord[], after: string): re
 }
 
 /** Every text of an entry that the model is shown. */
-function entryText(entry: Entry): string {
-  if (!isShown(entry)) return ''
-  return partsOf(entry)
-    .flatMap(({ block }: { readonly block: Block }) => stringsIn(block))
+function entryText(entry: ContextEntry): string {
+  if (!isVisibleToModel(entry)) return ''
+  return toMessageParts(entry)
+    .flatMap(({ block }: { readonly block: Block }) => collectStrings(block))
     .join('\n')
 }

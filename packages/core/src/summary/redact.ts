@@ -3,13 +3,13 @@
 export const REDACTED = '[redacted]'
 
 /** A cheap test first, since most texts contain no credential and there are many patterns. */
-const SUSPICIOUS =
+const SECRET_HINT =
   /[A-Za-z0-9_+/=-]{16}|pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|\b(?:curl|mysql|mariadb|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
 
 /** Replaces every credential it recognises with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
-  if (!SUSPICIOUS.test(text)) return text
-  return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, withoutSecret), text)
+  if (!SECRET_HINT.test(text)) return text
+  return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, replaceSecret), text)
 }
 
 /** A copy of the value with every string in it redacted. */
@@ -22,7 +22,7 @@ export function redactAll(value: unknown): unknown {
 }
 
 /** The last argument of a replacer holds the named groups, if the pattern has any. */
-function withoutSecret(_match: string, ...rest: readonly unknown[]): string {
+function replaceSecret(_match: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1)
   const kept = typeof groups === 'object' && groups !== null && 'kept' in groups ? groups.kept : ''
   return `${typeof kept === 'string' ? kept : ''}${REDACTED}`
@@ -36,24 +36,24 @@ interface SecretPattern {
 }
 
 /** Values that are clearly not secrets: a reference, a placeholder, a keyword. */
-const NO_VALUE: string =
+const NOT_A_SECRET: string =
   '(?!\\[redacted\\]|[$<{(*[]|(?:process|os|env|self|this|config|settings|options)\\.|(?:null|none|nil|true|false|undefined|string|str|bytes|number|int|bool|boolean|any|unknown|optional|required|x{3,}|\\.{3}|…|your[_-]|my[_-]|example|changeme|placeholder|redacted)(?![A-Za-z0-9]))'
 
 // Passwords behind one-letter options on a command line, whose meaning depends on the command.
 
 /** A quoted value after `option`, within the same command. */
-function behind(name: string, command: string, option: string): SecretPattern {
+function optionPatternQuoted(name: string, command: string, option: string): SecretPattern {
   const kept = `(?<kept>(?<![A-Za-z0-9_-])(?:${command})\\b[^\\r\\n|;&]{0,400}?\\s${option}`
-  const quoted = `(?<quote>["'])(?=[^\\r\\n]*?\\k<quote>))${NO_VALUE}(?:(?!\\k<quote>)[^\\r\\n])+`
+  const quoted = `(?<quote>["'])(?=[^\\r\\n]*?\\k<quote>))${NOT_A_SECRET}(?:(?!\\k<quote>)[^\\r\\n])+`
   return { name, pattern: new RegExp(`${kept}${quoted}`, 'g') }
 }
 
-function behindPlain(name: string, command: string, option: string): SecretPattern {
+function optionPatternPlain(name: string, command: string, option: string): SecretPattern {
   const kept = `(?<kept>(?<![A-Za-z0-9_-])(?:${command})\\b[^\\r\\n|;&]{0,400}?\\s${option})`
-  return { name, pattern: new RegExp(`${kept}(?!["'-])${NO_VALUE}[^\\s"']{3,}`, 'g') }
+  return { name, pattern: new RegExp(`${kept}(?!["'-])${NOT_A_SECRET}[^\\s"']{3,}`, 'g') }
 }
 
-const OPTIONS: readonly (readonly [command: string, option: string])[] = [
+const PASSWORD_OPTIONS: readonly (readonly [command: string, option: string])[] = [
   // Only without a space: `-p ` alone prompts, and what follows is the name of a database.
   ['mysql(?:dump|admin|import|show|check|sh|pump|slap)?|mariadb(?:-[a-z]+)?', '-p'],
   ['sshpass', '-p[ \\t]*'],
@@ -66,9 +66,9 @@ const OPTIONS: readonly (readonly [command: string, option: string])[] = [
 ]
 
 const COMMAND_SECRETS: readonly SecretPattern[] = [
-  ...OPTIONS.flatMap(([command, option]) => [
-    behind(`quoted, of ${command}`, command, option),
-    behindPlain(`of ${command}`, command, option),
+  ...PASSWORD_OPTIONS.flatMap(([command, option]) => [
+    optionPatternQuoted(`quoted, of ${command}`, command, option),
+    optionPatternPlain(`of ${command}`, command, option),
   ]),
   // User and password as one quoted word.
   {
@@ -80,68 +80,71 @@ const COMMAND_SECRETS: readonly SecretPattern[] = [
 
 // Tokens with a known prefix.
 
-const WORD = '[A-Za-z0-9_-]'
+const TOKEN_CHARACTER = '[A-Za-z0-9_-]'
 
 /** Not inside a word or a longer token: ordinary words may end in this prefix. */
-function token(name: string, body: string): SecretPattern {
+function tokenPattern(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(`(?<![A-Za-z0-9_-])${body}`, 'g') }
 }
 
 /** Recognised even directly after other letters, as in `-pghp_…`. */
-function glued(name: string, body: string): SecretPattern {
+function prefixPattern(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(body, 'g') }
 }
 
 const ISSUED_TOKENS: readonly SecretPattern[] = [
-  token('anthropic', `sk-ant-${WORD}{16,}`),
-  token('openai', `sk-(?:proj|svcacct|admin|or-v1|or)-${WORD}{16,}`),
+  tokenPattern('anthropic', `sk-ant-${TOKEN_CHARACTER}{16,}`),
+  tokenPattern('openai', `sk-(?:proj|svcacct|admin|or-v1|or)-${TOKEN_CHARACTER}{16,}`),
   // After a letter this could be the end of `task-` or `disk-`, so the rest must look random.
-  glued(
+  prefixPattern(
     'glued sk',
-    `sk-(?:ant|proj|svcacct|admin|or-v1|or)-(?=${WORD}*[A-Z])(?=${WORD}*[a-z])(?=${WORD}*[0-9])${WORD}{24,}`,
+    `sk-(?:ant|proj|svcacct|admin|or-v1|or)-(?=${TOKEN_CHARACTER}*[A-Z])(?=${TOKEN_CHARACTER}*[a-z])(?=${TOKEN_CHARACTER}*[0-9])${TOKEN_CHARACTER}{24,}`,
   ),
   // Old keys have only `sk-`: upper and lower case letters and digits distinguish them from a hyphenated name.
-  token('sk', `sk-(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{20,}`),
-  glued('github', `(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})`),
-  glued('gitlab', `gl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat)-${WORD}{20,}`),
-  glued('slack', `(?:xox[abeoprs](?:\\.xox[bp])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})`),
-  glued('aws key id', `(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])`),
-  glued('google', `AIza${WORD}{35}(?![A-Za-z0-9_-])`),
-  glued('google oauth', `(?:ya29\\.${WORD}{20,}|GOCSPX-${WORD}{20,}|(?<![A-Za-z0-9_-])1//0${WORD}{30,})`),
-  glued('stripe', `(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,})`),
-  glued('npm', `npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])`),
-  glued('pypi', `pypi-AgE${WORD}{50,}`),
-  token('hugging face', `(?:hf|api_org)_[A-Za-z]{30,}`),
-  glued('sendgrid', `SG\\.${WORD}{16,}\\.${WORD}{30,}`),
-  token('twilio', `SK[0-9a-f]{32}(?![0-9a-zA-Z])`),
-  token('mailgun', `key-[0-9a-f]{32}(?![0-9a-zA-Z])`),
-  glued('digitalocean', `do[oprt]_v1_[0-9a-f]{64}`),
-  glued('databricks', `dapi[0-9a-f]{32}(?:-\\d)?(?![0-9a-zA-Z])`),
-  token('vault', `hv[sbr]\\.${WORD}{24,}`),
-  glued('groq', `gsk_[A-Za-z0-9]{40,}`),
-  glued('xai', `xai-[A-Za-z0-9]{40,}`),
-  token('replicate', `r8_[A-Za-z0-9]{30,}`),
-  glued('perplexity', `pplx-[A-Za-z0-9]{40,}`),
-  glued('langsmith', `lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}`),
-  glued('linear', `lin_(?:api|oauth)_[A-Za-z0-9]{32,}`),
-  glued('notion', `(?:secret_[A-Za-z0-9]{43}|ntn_[A-Za-z0-9]{40,})(?![A-Za-z0-9])`),
-  glued('shopify', `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`),
-  glued('docker', `dckr_(?:pat|oat)_${WORD}{20,}`),
-  glued('atlassian', `ATATT3x[A-Za-z0-9_=-]{50,}`),
-  glued('sentry', `sntry[su]_[A-Za-z0-9+/=_-]{40,}`),
-  glued('grafana', `(?:glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,})`),
-  glued('new relic', `NRAK-[A-Z0-9]{27}`),
-  glued('postman', `PMAK-[0-9a-f]{24}-[0-9a-f]{34}`),
-  glued('figma', `figd_${WORD}{40,}`),
-  glued('supabase', `sbp_[0-9a-f]{40}`),
-  glued('doppler', `dp\\.(?:pt|st|ct|sa|scim|audit)\\.(?:[a-z0-9_-]+\\.)?[A-Za-z0-9]{40,}`),
-  glued('tailscale', `tskey-(?:auth|api|client|scim|webhook)-${WORD}{16,}`),
-  token('terraform', `[A-Za-z0-9]{14}\\.atlasv1\\.${WORD}{60,}`),
-  glued('planetscale', `pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}`),
-  token('telegram', `\\d{8,10}:AA${WORD}{33}(?![A-Za-z0-9_-])`),
-  token('discord', `[MNO][A-Za-z0-9_-]{23,27}\\.${WORD}{6}\\.${WORD}{27,}`),
-  glued('age', `AGE-SECRET-KEY-1[0-9A-Z]{58}`),
-  glued('jwt', `eyJ${WORD}{8,}\\.eyJ${WORD}{8,}\\.${WORD}*`),
+  tokenPattern('sk', `sk-(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{20,}`),
+  prefixPattern('github', `(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})`),
+  prefixPattern('gitlab', `gl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat)-${TOKEN_CHARACTER}{20,}`),
+  prefixPattern('slack', `(?:xox[abeoprs](?:\\.xox[bp])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})`),
+  prefixPattern('aws key id', `(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])`),
+  prefixPattern('google', `AIza${TOKEN_CHARACTER}{35}(?![A-Za-z0-9_-])`),
+  prefixPattern(
+    'google oauth',
+    `(?:ya29\\.${TOKEN_CHARACTER}{20,}|GOCSPX-${TOKEN_CHARACTER}{20,}|(?<![A-Za-z0-9_-])1//0${TOKEN_CHARACTER}{30,})`,
+  ),
+  prefixPattern('stripe', `(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,})`),
+  prefixPattern('npm', `npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])`),
+  prefixPattern('pypi', `pypi-AgE${TOKEN_CHARACTER}{50,}`),
+  tokenPattern('hugging face', `(?:hf|api_org)_[A-Za-z]{30,}`),
+  prefixPattern('sendgrid', `SG\\.${TOKEN_CHARACTER}{16,}\\.${TOKEN_CHARACTER}{30,}`),
+  tokenPattern('twilio', `SK[0-9a-f]{32}(?![0-9a-zA-Z])`),
+  tokenPattern('mailgun', `key-[0-9a-f]{32}(?![0-9a-zA-Z])`),
+  prefixPattern('digitalocean', `do[oprt]_v1_[0-9a-f]{64}`),
+  prefixPattern('databricks', `dapi[0-9a-f]{32}(?:-\\d)?(?![0-9a-zA-Z])`),
+  tokenPattern('vault', `hv[sbr]\\.${TOKEN_CHARACTER}{24,}`),
+  prefixPattern('groq', `gsk_[A-Za-z0-9]{40,}`),
+  prefixPattern('xai', `xai-[A-Za-z0-9]{40,}`),
+  tokenPattern('replicate', `r8_[A-Za-z0-9]{30,}`),
+  prefixPattern('perplexity', `pplx-[A-Za-z0-9]{40,}`),
+  prefixPattern('langsmith', `lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}`),
+  prefixPattern('linear', `lin_(?:api|oauth)_[A-Za-z0-9]{32,}`),
+  prefixPattern('notion', `(?:secret_[A-Za-z0-9]{43}|ntn_[A-Za-z0-9]{40,})(?![A-Za-z0-9])`),
+  prefixPattern('shopify', `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`),
+  prefixPattern('docker', `dckr_(?:pat|oat)_${TOKEN_CHARACTER}{20,}`),
+  prefixPattern('atlassian', `ATATT3x[A-Za-z0-9_=-]{50,}`),
+  prefixPattern('sentry', `sntry[su]_[A-Za-z0-9+/=_-]{40,}`),
+  prefixPattern('grafana', `(?:glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|glc_[A-Za-z0-9+/]{32,})`),
+  prefixPattern('new relic', `NRAK-[A-Z0-9]{27}`),
+  prefixPattern('postman', `PMAK-[0-9a-f]{24}-[0-9a-f]{34}`),
+  prefixPattern('figma', `figd_${TOKEN_CHARACTER}{40,}`),
+  prefixPattern('supabase', `sbp_[0-9a-f]{40}`),
+  prefixPattern('doppler', `dp\\.(?:pt|st|ct|sa|scim|audit)\\.(?:[a-z0-9_-]+\\.)?[A-Za-z0-9]{40,}`),
+  prefixPattern('tailscale', `tskey-(?:auth|api|client|scim|webhook)-${TOKEN_CHARACTER}{16,}`),
+  tokenPattern('terraform', `[A-Za-z0-9]{14}\\.atlasv1\\.${TOKEN_CHARACTER}{60,}`),
+  prefixPattern('planetscale', `pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}`),
+  tokenPattern('telegram', `\\d{8,10}:AA${TOKEN_CHARACTER}{33}(?![A-Za-z0-9_-])`),
+  tokenPattern('discord', `[MNO][A-Za-z0-9_-]{23,27}\\.${TOKEN_CHARACTER}{6}\\.${TOKEN_CHARACTER}{27,}`),
+  prefixPattern('age', `AGE-SECRET-KEY-1[0-9A-Z]{58}`),
+  prefixPattern('jwt', `eyJ${TOKEN_CHARACTER}{8,}\\.eyJ${TOKEN_CHARACTER}{8,}\\.${TOKEN_CHARACTER}*`),
 ]
 
 // Credentials recognised by what precedes them: a header, a URL, the name of a field.
@@ -149,16 +152,16 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
 /** Field names whose value is a secret; with any prefix, and `-`, `_` or nothing between their parts. */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
-const BEFORE = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
-const SECRET_NAME = `${BEFORE}${SECRET_WORD}[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}`
+const NAME_PREFIX = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
+const SECRET_NAME = `${NAME_PREFIX}${SECRET_WORD}[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}`
 
 /** A function call or an index is code, not a value. */
-const NO_CODE = '(?![A-Za-z_$][\\w$.]*[([])'
-const PLAIN = '[^\\s"\'`,;&|(){}<>\\\\]'
+const NOT_CODE = '(?![A-Za-z_$][\\w$.]*[([])'
+const VALUE_CHARACTER = '[^\\s"\'`,;&|(){}<>\\\\]'
 /** An equals sign with spaces is usually code rather than configuration, so the value must look random. */
-const SPACED = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
+const SPACED_ASSIGNMENT = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
 
-const SPOKEN_SECRETS: readonly SecretPattern[] = [
+const NAMED_SECRETS: readonly SecretPattern[] = [
   {
     name: 'authorization',
     pattern:
@@ -182,39 +185,42 @@ const SPOKEN_SECRETS: readonly SecretPattern[] = [
   {
     name: 'quoted assignment',
     pattern: new RegExp(
-      `(?<kept>${SECRET_NAME}\\\\?["']?\\s*(?::=|=>|[:=])\\s*(?<quote>\\\\?["'\`]))${NO_VALUE}(?:(?!\\k<quote>)[^\\r\\n]){4,}?(?=\\k<quote>)`,
+      `(?<kept>${SECRET_NAME}\\\\?["']?\\s*(?::=|=>|[:=])\\s*(?<quote>\\\\?["'\`]))${NOT_A_SECRET}(?:(?!\\k<quote>)[^\\r\\n]){4,}?(?=\\k<quote>)`,
       'gi',
     ),
   },
   {
     name: 'plain assignment',
     pattern: new RegExp(
-      `(?<kept>${SECRET_NAME}=)(?!["'\`\\\\=])${NO_VALUE}(?![A-Za-z_][\\w.]*\\()[^\\s"'\`,;&|)\\\\]{6,}`,
+      `(?<kept>${SECRET_NAME}=)(?!["'\`\\\\=])${NOT_A_SECRET}(?![A-Za-z_][\\w.]*\\()[^\\s"'\`,;&|)\\\\]{6,}`,
       'gi',
     ),
   },
   {
     name: 'spaced assignment',
     pattern: new RegExp(
-      `(?<kept>${SECRET_NAME}${SPACED})${NO_VALUE}${NO_CODE}(?=${PLAIN}*[0-9]|${PLAIN}+[!@#%^~])(?=${PLAIN}*[A-Za-z])${PLAIN}{6,}`,
+      `(?<kept>${SECRET_NAME}${SPACED_ASSIGNMENT})${NOT_A_SECRET}${NOT_CODE}(?=${VALUE_CHARACTER}*[0-9]|${VALUE_CHARACTER}+[!@#%^~])(?=${VALUE_CHARACTER}*[A-Za-z])${VALUE_CHARACTER}{6,}`,
       'gi',
     ),
   },
   {
     name: 'spaced password of figures',
-    pattern: new RegExp(`(?<kept>${BEFORE}pass(?:word|wd|phrase)${SPACED})[0-9]{6,}(?![A-Za-z0-9.])`, 'gi'),
+    pattern: new RegExp(
+      `(?<kept>${NAME_PREFIX}pass(?:word|wd|phrase)${SPACED_ASSIGNMENT})[0-9]{6,}(?![A-Za-z0-9.])`,
+      'gi',
+    ),
   },
   {
     name: 'plain field',
     pattern: new RegExp(
-      `(?<kept>${SECRET_NAME}:[ \\t]+)(?!["'\`\\\\])${NO_VALUE}(?=[^\\s]*[0-9])(?=[^\\s]*[A-Za-z])[^\\s"'\`,;(){}<>\\\\]{8,}`,
+      `(?<kept>${SECRET_NAME}:[ \\t]+)(?!["'\`\\\\])${NOT_A_SECRET}(?=[^\\s]*[0-9])(?=[^\\s]*[A-Za-z])[^\\s"'\`,;(){}<>\\\\]{8,}`,
       'gi',
     ),
   },
   {
     name: 'option',
     pattern: new RegExp(
-      `(?<kept>(?<![A-Za-z0-9])--?${SECRET_NAME}[ \\t]+["']?)(?!-)${NO_VALUE}[^\\s"']{6,}`,
+      `(?<kept>(?<![A-Za-z0-9])--?${SECRET_NAME}[ \\t]+["']?)(?!-)${NOT_A_SECRET}[^\\s"']{6,}`,
       'gi',
     ),
   },
@@ -234,6 +240,6 @@ const PRIVATE_KEY: SecretPattern = {
 const SECRET_PATTERNS: readonly SecretPattern[] = [
   PRIVATE_KEY,
   ...ISSUED_TOKENS,
-  ...SPOKEN_SECRETS,
+  ...NAMED_SECRETS,
   ...COMMAND_SECRETS,
 ]

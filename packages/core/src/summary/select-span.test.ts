@@ -1,11 +1,11 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../context/entry.ts'
-import { chooseSpan, keptMetadata, type Span, type SpanOptions } from './select-span.ts'
-import type { CompactForm } from './summary-prompt.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { type CompactionSpan, chooseSpan, createKeptMetadata, type SpanOptions } from './select-span.ts'
+import type { CompactionForm } from './summary-prompt.ts'
 
 /** q1 · a1 with two calls · their results · a2 · q2 · a3 */
-function talk(): SessionBuilder {
+function createTalk(): SessionBuilder {
   const builder = new SessionBuilder()
   builder.user('one', { uuid: 'q1' })
   builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
@@ -18,16 +18,17 @@ function talk(): SessionBuilder {
   return builder
 }
 
-const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
+const uuids = (entries: readonly ContextEntry[]): readonly string[] =>
+  entries.map((entry) => entry.record.uuid)
 
-function span(builder: SessionBuilder, options: SpanOptions): Span {
+function selectExampleSpan(builder: SessionBuilder, options: SpanOptions): CompactionSpan {
   const choice = chooseSpan(builder.view, options)
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }
 
-function classes(builder: SessionBuilder, options: SpanOptions): Record<string, readonly string[]> {
-  const { summarised, kept, pinned, unanswered } = span(builder, options)
+function classifyRecords(builder: SessionBuilder, options: SpanOptions): Record<string, readonly string[]> {
+  const { summarised, kept, pinned, unanswered } = selectExampleSpan(builder, options)
   return {
     summarised: uuids(summarised),
     kept: uuids(kept),
@@ -39,7 +40,7 @@ function classes(builder: SessionBuilder, options: SpanOptions): Record<string, 
 describe('the span of a compaction', () => {
   const all = ['q1', 'a1', 'a1b', 'r1', 'r2', 'a2', 'q2', 'a3']
 
-  it.each<[string, CompactForm, string, number, string | null]>([
+  it.each<[string, CompactionForm, string, number, string | null]>([
     ['from a prompt', 'from', 'q2', 6, null],
     ['from inside a round keeps the whole round', 'from', 'r1', 5, 'r1'],
     ['from the second record of a response keeps it whole', 'from', 'a1b', 5, 'a1b'],
@@ -47,7 +48,7 @@ describe('the span of a compaction', () => {
     ['up to a result keeps the round it ends', 'up_to', 'r2', 1, 'r2'],
     ['up to a response', 'up_to', 'a2', 5, null],
   ])('%s', (_, form, pivot, cut, movedFrom) => {
-    const found = span(talk(), { form, pivot })
+    const found = selectExampleSpan(createTalk(), { form, pivot })
     const [front, back] = [all.slice(0, cut), all.slice(cut)]
     expect(uuids(found.summarised)).toEqual(form === 'from' ? back : front)
     expect(uuids(found.kept)).toEqual(form === 'from' ? front : back)
@@ -57,13 +58,13 @@ describe('the span of a compaction', () => {
   })
 
   it('a moved cut is reported with both records', () => {
-    expect(span(talk(), { form: 'up_to', pivot: 'r2' }).note).toBe(
+    expect(selectExampleSpan(createTalk(), { form: 'up_to', pivot: 'r2' }).note).toBe(
       'The cut was moved from r2 to a1, so that no tool call is parted from its result and no response from its own records. More is kept than was asked for.',
     )
   })
 
   it('full takes everything, earlier summaries and what they kept included', () => {
-    const builder = talk()
+    const builder = createTalk()
     builder.batch(() => {
       builder.notice('compact_boundary', {
         uuid: 'b',
@@ -78,13 +79,13 @@ describe('the span of a compaction', () => {
     })
     builder.user('three', { uuid: 'q3' })
     builder.assistant('m4', 'done again', { uuid: 'a4' })
-    const found = span(builder, { form: 'full' })
+    const found = selectExampleSpan(builder, { form: 'full' })
     expect(uuids(found.summarised)).toEqual(['s', 'q2', 'a3', 'q3', 'a4'])
-    expect(uuids(found.aside)).toEqual(['b'])
+    expect(uuids(found.notSent)).toEqual(['b'])
   })
 
   it('unanswered user messages come last, attachments and notices aside', () => {
-    const builder = talk()
+    const builder = createTalk()
     builder.assistant('m3', 'API error', {
       uuid: 'e',
       isApiErrorMessage: true,
@@ -95,17 +96,17 @@ describe('the span of a compaction', () => {
     builder.user('<local-command-stdout>ls</local-command-stdout>', { uuid: 'l' })
     builder.user('a hint', { uuid: 'h', isMeta: true })
     builder.user([{ type: 'image', source: {} }], { uuid: 'p' })
-    expect(classes(builder, { form: 'full' })).toEqual({
+    expect(classifyRecords(builder, { form: 'full' })).toEqual({
       summarised: [...all, 'f', 'l', 'h'],
       kept: [],
       pinned: [],
       unanswered: ['q3', 'p'],
     })
-    expect(classes(builder, { form: 'up_to', pivot: 'q2' })).toMatchObject({
+    expect(classifyRecords(builder, { form: 'up_to', pivot: 'q2' })).toMatchObject({
       kept: ['q2', 'a3', 'f', 'l', 'h'],
       unanswered: ['q3', 'p'],
     })
-    expect(classes(builder, { form: 'from', pivot: 'q2' })).toMatchObject({
+    expect(classifyRecords(builder, { form: 'from', pivot: 'q2' })).toMatchObject({
       summarised: ['q2', 'a3', 'f', 'l', 'h'],
       unanswered: ['q3', 'p'],
     })
@@ -122,7 +123,10 @@ describe('the span of a compaction', () => {
       ],
       { uuid: 'r1' },
     )
-    expect(classes(builder, { form: 'full' })).toMatchObject({ summarised: ['q1', 'a1'], unanswered: ['r1'] })
+    expect(classifyRecords(builder, { form: 'full' })).toMatchObject({
+      summarised: ['q1', 'a1'],
+      unanswered: ['r1'],
+    })
   })
 })
 
@@ -130,30 +134,32 @@ describe('pins', () => {
   const pins = (targets: readonly string[], budgetTokens = 100): NonNullable<SpanOptions['pins']> => ({
     targets,
     budgetTokens,
-    tokensOf: () => 10,
+    countTokens: () => 10,
   })
 
   it('keep a record with all it cannot be parted from', () => {
-    expect(classes(talk(), { form: 'full', pins: pins(['r2', 'q1']) })).toMatchObject({
+    expect(classifyRecords(createTalk(), { form: 'full', pins: pins(['r2', 'q1']) })).toMatchObject({
       summarised: ['a2', 'q2', 'a3'],
       pinned: ['q1', 'a1', 'a1b', 'r1', 'r2'],
     })
   })
 
   it('the newest get the budget, and those beyond it are reported', () => {
-    const found = span(talk(), { form: 'full', pins: pins(['q1', 'r2', 'q2'], 25) })
+    const found = selectExampleSpan(createTalk(), { form: 'full', pins: pins(['q1', 'r2', 'q2'], 25) })
     expect([uuids(found.pinned), uuids(found.unpinned)]).toEqual([['q1', 'q2'], ['r2']])
     expect(uuids(found.summarised)).toEqual(['a1', 'a1b', 'r1', 'r2', 'a2', 'a3'])
   })
 
   it('on the kept side say nothing new', () => {
-    expect(classes(talk(), { form: 'up_to', pivot: 'q2', pins: pins(['q2']) }).pinned).toEqual([])
+    expect(classifyRecords(createTalk(), { form: 'up_to', pivot: 'q2', pins: pins(['q2']) }).pinned).toEqual(
+      [],
+    )
   })
 })
 
 describe('what cannot be compacted', () => {
   const waiting = (): SessionBuilder => {
-    const builder = talk()
+    const builder = createTalk()
     builder.assistant('m4', [{ type: 'tool_use', id: 'c9', name: 'Bash', input: {} }], { uuid: 'a4' })
     builder.user('hurry', { uuid: 'q9' })
     return builder
@@ -163,10 +169,10 @@ describe('what cannot be compacted', () => {
     ['an empty conversation', new SessionBuilder(), { form: 'full' }, 'empty-conversation'],
     ['a call that waits', waiting(), { form: 'full' }, 'pending-call'],
     ['a call that waits on the kept side', waiting(), { form: 'up_to', pivot: 'q2' }, 'pending-call'],
-    ['a pivot nobody knows', talk(), { form: 'from', pivot: 'nowhere' }, 'unknown-pivot'],
-    ['no pivot at all', talk(), { form: 'up_to' }, 'unknown-pivot'],
-    ['nothing to keep in front', talk(), { form: 'from', pivot: 'q1' }, 'empty-side'],
-    ['nothing before the pivot', talk(), { form: 'up_to', pivot: 'q1' }, 'empty-side'],
+    ['a pivot nobody knows', createTalk(), { form: 'from', pivot: 'nowhere' }, 'unknown-pivot'],
+    ['no pivot at all', createTalk(), { form: 'up_to' }, 'unknown-pivot'],
+    ['nothing to keep in front', createTalk(), { form: 'from', pivot: 'q1' }, 'empty-side'],
+    ['nothing before the pivot', createTalk(), { form: 'up_to', pivot: 'q1' }, 'empty-side'],
   ])('%s', (_, builder, options, reason) => {
     const choice = chooseSpan(builder.view, options)
     expect(choice).toMatchObject({ ok: false, reason })
@@ -194,13 +200,13 @@ describe('what cannot be compacted', () => {
   })
 
   it('a pending call of the provider is dropped once the user has continued', () => {
-    const builder = talk()
+    const builder = createTalk()
     builder.assistant('m4', [{ type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }], {
       uuid: 'a4',
     })
     expect(chooseSpan(builder.view, { form: 'full' })).toMatchObject({ reason: 'pending-call' })
     builder.user('never mind', { uuid: 'q9' })
-    expect(classes(builder, { form: 'full' })).toMatchObject({
+    expect(classifyRecords(builder, { form: 'full' })).toMatchObject({
       summarised: [...talkUuids, 'a4'],
       unanswered: ['q9'],
     })
@@ -217,8 +223,8 @@ describe('a cut between roles', () => {
     builder.user('two', { uuid: 'q2' })
     builder.user('and three', { uuid: 'q3' })
     builder.assistant('m2', 'yes', { uuid: 'a2' })
-    expect(span(builder, { form: 'up_to', pivot: 'q3' }).pivot).toBe('q3')
-    expect(span(builder, { form: 'up_to', pivot: 'q3', apart: true })).toMatchObject({
+    expect(selectExampleSpan(builder, { form: 'up_to', pivot: 'q3' }).pivot).toBe('q3')
+    expect(selectExampleSpan(builder, { form: 'up_to', pivot: 'q3', betweenRoles: true })).toMatchObject({
       pivot: 'q2',
       movedFrom: 'q3',
     })
@@ -239,7 +245,7 @@ describe('what the boundary says', () => {
       },
     ],
     [
-      { form: 'up_to', pivot: 'q2', pins: { targets: ['q1'], budgetTokens: 9, tokensOf: () => 1 } },
+      { form: 'up_to', pivot: 'q2', pins: { targets: ['q1'], budgetTokens: 9, countTokens: () => 1 } },
       {
         messagesSummarized: 5,
         preservedMessages: { anchorUuid: 'S', uuids: ['q1', 'q2', 'a3'] },
@@ -247,8 +253,8 @@ describe('what the boundary says', () => {
       },
     ],
   ])('%j', (options, metadata) => {
-    const builder = talk()
+    const builder = createTalk()
     builder.user('nine', { uuid: 'q9' })
-    expect(keptMetadata(span(builder, options), anchors)).toEqual(metadata)
+    expect(createKeptMetadata(selectExampleSpan(builder, options), anchors)).toEqual(metadata)
   })
 })

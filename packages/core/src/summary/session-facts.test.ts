@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate } from '../../test/summarize/summary-rules.ts'
-import { toolRunsOf } from '../log/tool-calls.ts'
+import { listToolRuns } from '../log/tool-calls.ts'
 import {
-  factsOf,
-  failedCallsOf,
-  failingCommandsOf,
-  mustHold,
-  plainCommand,
-  shownText,
+  collectFailedCalls,
+  collectFailingCommands,
+  extractFacts,
+  formatUserPrompt,
+  listRequiredTexts,
+  normalizeCommand,
 } from './session-facts.ts'
 
 const rules = { eachTokens: 2_000, estimate }
@@ -22,7 +22,7 @@ describe('user messages', () => {
     work.runs('ls', 'a.ts')
     work.compacts('Summary:\n6. All user messages\n[1] Invented.')
     work.says('Go on.')
-    expect(factsOf(work.history).messages.map(({ text }) => text)).toEqual(['Build it.', 'Go on.'])
+    expect(extractFacts(work.history).messages.map(({ text }) => text)).toEqual(['Build it.', 'Go on.'])
   })
 
   it('is a correction where the model had been stopped', () => {
@@ -33,7 +33,7 @@ describe('user messages', () => {
     work.says('Not like that.')
     work.answers('How then?')
     work.says('Like this.')
-    const corrections = factsOf(work.history).messages.map(({ isCorrection }) => isCorrection)
+    const corrections = extractFacts(work.history).messages.map(({ isCorrection }) => isCorrection)
     expect(corrections).toEqual([false, true, false])
   })
 
@@ -41,9 +41,12 @@ describe('user messages', () => {
     const at = { uuid: 'u1', place: 0, isCorrection: false }
     const whole = { ...at, text: 'é'.repeat(4_000) }
     const long = { ...at, text: `${'a'.repeat(2_001)}${'b'.repeat(2_000)}` }
-    expect([mustHold(whole, rules), shownText(whole, rules)]).toEqual([[whole.text], whole.text])
-    expect(mustHold(long, rules)).toEqual(['a'.repeat(500), 'b'.repeat(500), 'u1'])
-    expect(shownText(long, rules)).toBe(
+    expect([listRequiredTexts(whole, rules), formatUserPrompt(whole, rules)]).toEqual([
+      [whole.text],
+      whole.text,
+    ])
+    expect(listRequiredTexts(long, rules)).toEqual(['a'.repeat(500), 'b'.repeat(500), 'u1'])
+    expect(formatUserPrompt(long, rules)).toBe(
       `${'a'.repeat(500)}\n[… 3001 characters, in full in record u1 …]\n${'b'.repeat(500)}`,
     )
   })
@@ -61,8 +64,8 @@ describe('files', () => {
       { input: '*** Begin Patch\n*** Update File: src/p.ts\n*** Add File: src/q.ts\n' },
       'ok',
     )
-    const told = factsOf(work.history).files.map(
-      ({ path, edits, refusedEdits, reads, isMade, put, linesRead }) =>
+    const told = extractFacts(work.history).files.map(
+      ({ path, edits, refusedEdits, reads, isCreated: isMade, newestText: put, linesRead }) =>
         [path, edits, refusedEdits, reads, isMade, put, linesRead] as const,
     )
     expect(told).toEqual([
@@ -80,7 +83,7 @@ describe('the rest', () => {
     work.compacts('Summary:\nof another file')
     work.calls('ExitPlanMode', { plan: 'First this.' }, 'ok')
     work.answers('Started.')
-    const { plan, lastAnswer, earlier } = factsOf(work.history)
+    const { plan, lastAnswer, earlierSummary: earlier } = extractFacts(work.history)
     expect([plan?.text, lastAnswer?.text, earlier?.text]).toEqual([
       'First this.',
       'Started.',
@@ -96,7 +99,7 @@ describe('the rest', () => {
     work.runs(`curl -H "authorization: Bearer ${secret}"`, `refused ${secret}`, true)
     work.lists([{ content: `rotate ${secret}`, status: 'pending' }])
     work.answers(`used ${secret}`)
-    const { runs: _, ...facts } = factsOf(work.history)
+    const { runs: _, ...facts } = extractFacts(work.history)
     expect(JSON.stringify(facts)).not.toContain(secret)
   })
 })
@@ -114,7 +117,7 @@ describe('the normal form of a command', () => {
     ['cd /a', 'cd /a'],
     ['npm test | grep tail', 'npm test | grep tail'],
   ])('%j is %j', (command, plain) => {
-    expect(plainCommand(command)).toBe(plain)
+    expect(normalizeCommand(command)).toBe(plain)
   })
 })
 
@@ -126,7 +129,7 @@ describe('commands that failed', () => {
     work.runs('cd /src && npm test | tail -5', 'second error', true)
     work.edits('/src/b.ts', 'y')
     work.edits('/src/c.ts', 'z', true)
-    const [command] = failingCommandsOf(toolRunsOf(work.history), same)
+    const [command] = collectFailingCommands(listToolRuns(work.history), same)
     expect(command).toMatchObject({
       command: 'npm test',
       error: 'second error',
@@ -143,7 +146,7 @@ describe('commands that failed', () => {
     work.runs('npm run lint', 'fine')
     work.runs('npm test', 'fine')
     work.edits('/src/late.ts', 'x')
-    expect(failingCommandsOf(toolRunsOf(work.history), same)).toMatchObject([
+    expect(collectFailingCommands(listToolRuns(work.history), same)).toMatchObject([
       { command: 'npm test', isSettled: true, editedSince: ['/src/a.ts'] },
     ])
   })
@@ -153,7 +156,7 @@ describe('commands that failed', () => {
     work.runs('make', 'one', true)
     work.runs('make', 'fine')
     work.runs('make', 'two', true)
-    expect(failingCommandsOf(toolRunsOf(work.history), same)).toMatchObject([
+    expect(collectFailingCommands(listToolRuns(work.history), same)).toMatchObject([
       { error: 'two', isSettled: false },
     ])
   })
@@ -162,7 +165,7 @@ describe('commands that failed', () => {
     const work = new CodingSession()
     const output = `${'x'.repeat(700)}${'y'.repeat(600)}\n\n`
     work.runs('make', output, true)
-    expect(failingCommandsOf(toolRunsOf(work.history), same)[0]?.error).toBe(`${'y'.repeat(600)}\n\n`)
+    expect(collectFailingCommands(listToolRuns(work.history), same)[0]?.error).toBe(`${'y'.repeat(600)}\n\n`)
   })
 
   it('are known by an exit code where nothing marks them', () => {
@@ -170,7 +173,9 @@ describe('commands that failed', () => {
     work.runs('make', 'Wall time: 1\nProcess exited with code 2\nOutput:\nno rule')
     work.runs('ls', 'Process exited with code 0\nOutput:')
     work.runs('grep -r nothing', 'Process exited with code 1\nOutput:\n')
-    expect(failingCommandsOf(toolRunsOf(work.history), same).map(({ command }) => command)).toEqual(['make'])
+    expect(collectFailingCommands(listToolRuns(work.history), same).map(({ command }) => command)).toEqual([
+      'make',
+    ])
   })
 })
 
@@ -180,7 +185,7 @@ describe('other calls that failed', () => {
     work.edits('/src/a.ts', 'x', true)
     work.edits('/src/b.ts', 'x', true)
     work.edits('/src/a.ts', 'x')
-    expect(failedCallsOf(toolRunsOf(work.history), same)).toMatchObject([
+    expect(collectFailedCalls(listToolRuns(work.history), same)).toMatchObject([
       { tool: 'Edit', target: '/src/b.ts' },
     ])
   })

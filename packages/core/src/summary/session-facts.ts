@@ -3,52 +3,55 @@
  * to the cut, never from an earlier summary, so that repeated compaction loses nothing; only a summary whose records
  * are not in the log is quoted.
  */
-import { blocksOf, isText } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord, typedText } from '../log/record.ts'
-import { readTodos, type TodoItem } from '../log/todo-list.ts'
-import { type FileTouch, type ToolRun, toolRunsOf } from '../log/tool-calls.ts'
+import { isText, toBlocks } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord, readTypedText } from '../log/record.ts'
+import { readTodoList, type TodoItem } from '../log/todo-list.ts'
+import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
-import { bothEnds } from './truncate-text.ts'
+import { truncateMiddle } from './truncate-text.ts'
 
-export interface Facts {
-  readonly messages: readonly PersonMessage[]
+export interface SessionFacts {
+  readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly commands: readonly FailingCommand[]
   readonly failedCalls: readonly FailedCall[]
   readonly todos: readonly TodoItem[]
   /** The user has written a message since the list was last changed. */
   readonly areTodosOlder: boolean
-  readonly plan: Said | null
+  readonly plan: RecordText | null
   /** The model's newest text. */
-  readonly lastAnswer: Said | null
+  readonly lastAnswer: RecordText | null
   readonly runs: readonly ToolRun[]
   /** The summary that opens a log whose earlier records are missing. */
-  readonly earlier: Said | null
+  readonly earlierSummary: RecordText | null
   readonly clean: (text: string) => string
 }
 
-export interface Said {
+export interface RecordText {
   readonly text: string
   readonly uuid: string
 }
 
 /** `history`: the records of the branch in order, up to the cut; for form `from`, those after it. `clean` removes credentials from every text. */
-export function factsOf(history: readonly KnownRecord[], clean: (text: string) => string = redact): Facts {
-  const runs = toolRunsOf(history)
-  const messages = personMessagesOf(history, clean)
-  const list = readTodos(runs)
+export function extractFacts(
+  history: readonly KnownRecord[],
+  clean: (text: string) => string = redact,
+): SessionFacts {
+  const runs = listToolRuns(history)
+  const messages = collectUserPrompts(history, clean)
+  const list = readTodoList(runs)
   return {
     messages,
-    files: touchedFilesOf(runs, clean),
-    commands: failingCommandsOf(runs, clean),
-    failedCalls: failedCallsOf(runs, clean),
+    files: collectTouchedFiles(runs, clean),
+    commands: collectFailingCommands(runs, clean),
+    failedCalls: collectFailedCalls(runs, clean),
     todos: (list?.items ?? []).map((item) => ({ ...item, text: clean(item.text) })),
-    areTodosOlder: (messages.at(-1)?.place ?? -1) > (list?.place ?? -1),
+    areTodosOlder: (messages.at(-1)?.place ?? -1) > (list?.callIndex ?? -1),
     plan: findPlan(history, runs, clean),
     lastAnswer: findLastAnswer(history, clean),
     runs,
-    earlier: findEarlierSummary(history, clean),
+    earlierSummary: findEarlierSummary(history, clean),
     clean,
   }
 }
@@ -57,44 +60,47 @@ function findPlan(
   history: readonly KnownRecord[],
   runs: readonly ToolRun[],
   clean: (text: string) => string,
-): Said | null {
+): RecordText | null {
   const attached = history.findLast(
     (record) => record.type === 'attachment' && typeof record.attachment.planContent === 'string',
   )
   if (attached?.type === 'attachment')
     return { text: clean(String(attached.attachment.planContent)), uuid: attached.uuid }
-  const run = runs.findLast(({ input }) => planIn(input) !== null)
-  return run === undefined ? null : { text: clean(planIn(run.input) ?? ''), uuid: run.uuid }
+  const run = runs.findLast(({ input }) => readPlan(input) !== null)
+  return run === undefined ? null : { text: clean(readPlan(run.input) ?? ''), uuid: run.uuid }
 }
 
-function planIn(input: unknown): string | null {
+function readPlan(input: unknown): string | null {
   const plan = typeof input === 'object' && input !== null && 'plan' in input ? input.plan : null
   return typeof plan === 'string' && plan.trim() !== '' ? plan : null
 }
 
-function findLastAnswer(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
+function findLastAnswer(history: readonly KnownRecord[], clean: (text: string) => string): RecordText | null {
   const record = history.findLast(
-    (one) => one.type === 'assistant' && !isSyntheticError(one) && textIn(one).trim() !== '',
+    (one) => one.type === 'assistant' && !isSyntheticError(one) && readText(one).trim() !== '',
   )
-  return record === undefined ? null : { text: clean(textIn(record)), uuid: record.uuid }
+  return record === undefined ? null : { text: clean(readText(record)), uuid: record.uuid }
 }
 
-function findEarlierSummary(history: readonly KnownRecord[], clean: (text: string) => string): Said | null {
+function findEarlierSummary(
+  history: readonly KnownRecord[],
+  clean: (text: string) => string,
+): RecordText | null {
   const first = history.find((record) => record.type === 'user' || record.type === 'assistant')
   if (first?.isCompactSummary !== true) return null
-  return { text: clean(textIn(first)), uuid: first.uuid }
+  return { text: clean(readText(first)), uuid: first.uuid }
 }
 
-function textIn(record: KnownRecord): string {
+function readText(record: KnownRecord): string {
   if (record.type !== 'user' && record.type !== 'assistant') return ''
-  return blocksOf(record.message.content)
+  return toBlocks(record.message.content)
     .flatMap((block) => (isText(block) ? [block.text] : []))
     .join('\n')
 }
 
 // User messages: kept word for word, so that the intent does not drift.
 
-export interface PersonMessage {
+export interface UserPrompt {
   readonly uuid: string
   readonly place: number
   /** Verbatim, except that credentials are removed. */
@@ -103,52 +109,54 @@ export interface PersonMessage {
   readonly isCorrection: boolean
 }
 
-const STOPPED = /^\s*\[Request interrupted/
+const INTERRUPTION = /^\s*\[Request interrupted/
 
-function personMessagesOf(
+function collectUserPrompts(
   history: readonly KnownRecord[],
   clean: (text: string) => string,
-): readonly PersonMessage[] {
-  const messages: PersonMessage[] = []
+): readonly UserPrompt[] {
+  const messages: UserPrompt[] = []
   let isCorrection = false
   history.forEach((record, place) => {
-    const typed = typedText(record)
+    const typed = readTypedText(record)
     if (typed !== null) messages.push({ uuid: record.uuid, place, text: clean(typed), isCorrection })
     if (typed !== null || record.type === 'assistant') isCorrection = false
-    if (isStop(record)) isCorrection = true
+    if (isInterruption(record)) isCorrection = true
   })
   return messages
 }
 
-function isStop(record: KnownRecord): boolean {
+function isInterruption(record: KnownRecord): boolean {
   if (record.type !== 'user' || record.isMeta === true) return false
-  return blocksOf(record.message.content).some((block) => isText(block) && STOPPED.test(block.text))
+  return toBlocks(record.message.content).some((block) => isText(block) && INTERRUPTION.test(block.text))
 }
 
 /** A longer message is cut in the middle; both ends keep `MESSAGE_END` characters. */
-const LONG_MESSAGE = 4_000
-const MESSAGE_END = 500
+const LONG_PROMPT_CHARACTERS = 4_000
+const PROMPT_END_CHARACTERS = 500
 
-export interface MessageRules {
+export interface UserPromptLimits {
   /** A message with more tokens is cut as well. */
   readonly eachTokens: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
 /** The text of a message in a summary: all of it, or both ends of a long one with its id. */
-export function shownText(message: PersonMessage, rules: MessageRules): string {
-  return isLong(message, rules) ? bothEnds(message.text, MESSAGE_END, message.uuid) : message.text
+export function formatUserPrompt(message: UserPrompt, rules: UserPromptLimits): string {
+  return isLongPrompt(message, rules)
+    ? truncateMiddle(message.text, PROMPT_END_CHARACTERS, message.uuid)
+    : message.text
 }
 
 /** The texts a summary must contain for a message: all of it, or both ends of a long one and its id. */
-export function mustHold(message: PersonMessage, rules: MessageRules): readonly string[] {
+export function listRequiredTexts(message: UserPrompt, rules: UserPromptLimits): readonly string[] {
   const text = message.text.trim()
-  if (!isLong(message, rules) || text.length <= 2 * MESSAGE_END) return [text]
-  return [text.slice(0, MESSAGE_END), text.slice(-MESSAGE_END), message.uuid]
+  if (!isLongPrompt(message, rules) || text.length <= 2 * PROMPT_END_CHARACTERS) return [text]
+  return [text.slice(0, PROMPT_END_CHARACTERS), text.slice(-PROMPT_END_CHARACTERS), message.uuid]
 }
 
-function isLong({ text }: PersonMessage, { eachTokens, estimate }: MessageRules): boolean {
-  return text.trim().length > LONG_MESSAGE || estimate.text(text) > eachTokens
+function isLongPrompt({ text }: UserPrompt, { eachTokens, estimate }: UserPromptLimits): boolean {
+  return text.trim().length > LONG_PROMPT_CHARACTERS || estimate.text(text) > eachTokens
 }
 
 // Touched files: what was done to each, and its last known state.
@@ -159,29 +167,32 @@ export interface TouchedFile {
   readonly edits: number
   readonly refusedEdits: number
   readonly reads: number
-  readonly isMade: boolean
+  readonly isCreated: boolean
   /** Position and record of the newest touch. */
   readonly place: number
   readonly uuid: string
   /** Text of the newest change; null if no call gives it. */
-  readonly put: string | null
+  readonly newestText: string | null
   /** Number of lines when last read. */
   readonly linesRead: number | null
 }
 
 /** Most recently touched first. */
-function touchedFilesOf(runs: readonly ToolRun[], clean: (text: string) => string): readonly TouchedFile[] {
+function collectTouchedFiles(
+  runs: readonly ToolRun[],
+  clean: (text: string) => string,
+): readonly TouchedFile[] {
   const files = new Map<string, TouchedFile>()
   for (const run of runs) {
     for (const touch of run.touches) {
-      const before = files.get(touch.path) ?? { ...UNTOUCHED, path: touch.path }
+      const before = files.get(touch.path) ?? { ...NO_TOUCHES, path: touch.path }
       files.set(touch.path, withTouch(before, touch, run))
     }
   }
   const cleaned = [...files.values()].map((file) => ({
     ...file,
     path: clean(file.path),
-    put: file.put === null ? null : clean(file.put),
+    put: file.newestText === null ? null : clean(file.newestText),
   }))
   return cleaned.toSorted((one, other) => other.place - one.place || (one.path < other.path ? -1 : 1))
 }
@@ -190,26 +201,35 @@ export function isEdited({ edits, refusedEdits }: TouchedFile): boolean {
   return edits + refusedEdits > 0
 }
 
-const UNTOUCHED: Omit<TouchedFile, 'path'> = {
+const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
   edits: 0,
   refusedEdits: 0,
   reads: 0,
-  isMade: false,
+  isCreated: false,
   place: 0,
   uuid: '',
-  put: null,
+  newestText: null,
   linesRead: null,
 }
 
-function withTouch(file: TouchedFile, { act, put }: FileTouch, run: ToolRun): TouchedFile {
-  const touched = { ...file, place: run.place, uuid: run.uuid }
+function withTouch(file: TouchedFile, { action: act, newText: put }: FileTouch, run: ToolRun): TouchedFile {
+  const touched = { ...file, place: run.callIndex, uuid: run.uuid }
   if (act === 'read')
-    return { ...touched, reads: file.reads + 1, linesRead: run.failed ? file.linesRead : lines(run.result) }
+    return {
+      ...touched,
+      reads: file.reads + 1,
+      linesRead: run.failed ? file.linesRead : countLines(run.result),
+    }
   if (run.failed) return { ...touched, refusedEdits: file.refusedEdits + 1 }
-  return { ...touched, edits: file.edits + 1, isMade: file.isMade || act === 'write', put: put ?? file.put }
+  return {
+    ...touched,
+    edits: file.edits + 1,
+    isCreated: file.isCreated || act === 'write',
+    newestText: put ?? file.newestText,
+  }
 }
 
-function lines(text: string): number {
+function countLines(text: string): number {
   return text === '' ? 0 : text.replace(/\n$/, '').split('\n').length
 }
 
@@ -229,32 +249,33 @@ export interface FailingCommand {
   readonly uuid: string
 }
 
-const ERROR_END = 600
+const ERROR_END_CHARACTERS = 600
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
-const CUTTING = /^\|\s*(?:head|tail)\b[^&;\n]*$/
+const OUTPUT_LIMIT = /^\|\s*(?:head|tail)\b[^&;\n]*$/
 
 /** The command without a leading `cd … &&` and a trailing `| head` or `| tail`: runs that differ only in these count as the same. */
-export function plainCommand(command: string): string {
+export function normalizeCommand(command: string): string {
   let start = 0
   LEADING_CD.lastIndex = 0
   while (LEADING_CD.test(command)) start = LEADING_CD.lastIndex
   let end = command.trimEnd().length
   for (;;) {
     const pipe = command.lastIndexOf('|', end - 1)
-    if (pipe <= start || !CUTTING.test(command.slice(pipe, end))) break
+    if (pipe <= start || !OUTPUT_LIMIT.test(command.slice(pipe, end))) break
     end = command.slice(0, pipe).trimEnd().length
   }
   return command.slice(start, end).trim()
 }
 
 /** Newest failure first. */
-export function failingCommandsOf(
+export function collectFailingCommands(
   runs: readonly ToolRun[],
   clean: (text: string) => string,
 ): readonly FailingCommand[] {
   const failing = new Map<string, FailingCommand>()
   for (const run of runs) {
-    if (run.command !== null && run.answeredAt !== null) recordRun(failing, plainCommand(run.command), run)
+    if (run.command !== null && run.resultIndex !== null)
+      recordRun(failing, normalizeCommand(run.command), run)
     else if (!run.failed) recordEdits(failing, run)
   }
   const cleaned = [...failing.values()].map((item) => ({
@@ -275,22 +296,22 @@ function recordRun(failing: Map<string, FailingCommand>, command: string, run: T
   }
   failing.set(command, {
     command,
-    error: errorEnd(run.result),
+    error: cutErrorEnd(run.result),
     failures: (before?.failures ?? 0) + 1,
     isSettled: false,
     editedSince: [],
-    place: run.place,
+    place: run.callIndex,
     uuid: run.resultUuid ?? run.uuid,
   })
 }
 
 /** Trailing white space does not count, so that the end contains text in any case. */
-function errorEnd(text: string): string {
-  return text.slice(-(ERROR_END + text.length - text.trimEnd().length))
+function cutErrorEnd(text: string): string {
+  return text.slice(-(ERROR_END_CHARACTERS + text.length - text.trimEnd().length))
 }
 
 function recordEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
-  const edited = run.touches.flatMap(({ act, path }) => (act === 'read' ? [] : [path]))
+  const edited = run.touches.flatMap(({ action: act, path }) => (act === 'read' ? [] : [path]))
   if (edited.length === 0) return
   for (const [command, item] of failing) {
     if (item.isSettled) continue
@@ -307,10 +328,10 @@ export interface FailedCall {
   readonly uuid: string
 }
 
-const CALL_ERROR = 300
+const CALL_ERROR_CHARACTERS = 300
 
 /** Newest first. Left out where a later call of the same tool succeeded on the same file. */
-export function failedCallsOf(
+export function collectFailedCalls(
   runs: readonly ToolRun[],
   clean: (text: string) => string,
 ): readonly FailedCall[] {
@@ -321,12 +342,12 @@ export function failedCallsOf(
     const key = `${run.name} ${target}`
     failed.delete(key)
     if (!run.failed) continue
-    const error = clean(run.result.trim().slice(0, CALL_ERROR))
+    const error = clean(run.result.trim().slice(0, CALL_ERROR_CHARACTERS))
     failed.set(key, {
       tool: run.name,
       target: clean(target),
       error,
-      place: run.place,
+      place: run.callIndex,
       uuid: run.resultUuid ?? run.uuid,
     })
   }

@@ -1,24 +1,24 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/entry.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import { validate } from '../validate/validate.ts'
-import { MOST_PARTS, splitParts } from './attempt-requests.ts'
+import { MAX_PARTS, splitRounds } from './attempt-requests.ts'
 import {
-  answerSettings,
+  buildDirectInput,
+  chooseAnswerSettings,
+  createMetaRecord,
+  type DirectInputOptions,
   dropHead,
-  type InputParts,
-  metaRecord,
-  prepareInput,
-  roundsOfEntries,
-  SUMMARISER_SYSTEM_PROMPT,
-  type Summariser,
+  groupEntriesIntoRounds,
+  SUMMARIZER_SYSTEM_PROMPT,
+  type SummaryModel,
   TRUNCATION_MARKER,
-  withMarker,
+  withLeadingMarker,
 } from './summary-input.ts'
 
 const profile = createProfile({ window: 200_000, maxOutput: 64_000 })
-const summariser: Summariser = { model: 'model-b', profile, window: 200_000, outputTokens: 20_000 }
+const summariser: SummaryModel = { model: 'model-b', profile, window: 200_000, outputTokens: 20_000 }
 const read = {
   name: 'Read',
   description: 'reads',
@@ -27,8 +27,8 @@ const read = {
 }
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
 
-function input(builder: SessionBuilder, changes: Partial<InputParts> = {}) {
-  return prepareInput({
+function buildInput(builder: SessionBuilder, changes: Partial<DirectInputOptions> = {}) {
+  return buildDirectInput({
     entries: builder.view.entries.toArray(),
     prompt: 'TASK',
     summariser,
@@ -37,19 +37,19 @@ function input(builder: SessionBuilder, changes: Partial<InputParts> = {}) {
   })
 }
 
-const said = (builder: SessionBuilder, changes: Partial<InputParts> = {}): unknown =>
-  input(builder, changes).payload.messages.map(({ role, content }) => [role, content])
+const said = (builder: SessionBuilder, changes: Partial<DirectInputOptions> = {}): unknown =>
+  buildInput(builder, changes).payload.messages.map(({ role, content }) => [role, content])
 
 describe('the request of a call of its own', () => {
   it('has a short system prompt, the task as its last words, room for the answer, and passes the rules', () => {
     const builder = new SessionBuilder()
     builder.user('one')
     builder.assistant('m1', 'yes')
-    const { payload } = input(builder)
+    const { payload } = buildInput(builder)
     expect(payload).toEqual({
       model: 'model-b',
       max_tokens: 20_000,
-      system: SUMMARISER_SYSTEM_PROMPT,
+      system: SUMMARIZER_SYSTEM_PROMPT,
       messages: [
         { role: 'user', content: 'one' },
         { role: 'assistant', content: 'yes' },
@@ -115,11 +115,11 @@ describe('the request of a call of its own', () => {
     builder.user('one')
     builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }])
     builder.result('c1', 'text')
-    const { payload } = input(builder, { tools })
+    const { payload } = buildInput(builder, { tools })
     expect(payload.tools?.map((tool) => tool.name)).toEqual(names)
     expect(payload.tools?.some((tool) => 'cache_control' in tool)).toBe(false)
     expect(validate(payload, profile)).toEqual([])
-    const told = input(builder, { tools, asText: true }).payload
+    const told = buildInput(builder, { tools, asText: true }).payload
     expect([told.tools, validate(told, profile)]).toEqual([undefined, []])
     expect(told.messages.map(({ content }) => content)).toEqual([
       'one',
@@ -221,7 +221,7 @@ describe('the request of a call of its own', () => {
       { rawBlocks: [{ index: 1, text: '{"type":"tool_use","id":"c1","name":"Read","input":{"id":1.0}}' }] },
     )
     builder.result('c1', 'x')
-    expect(input(builder).raw[1]?.get(0)).toContain('1.0')
+    expect(buildInput(builder).raw[1]?.get(0)).toContain('1.0')
   })
 
   it('the marker stands in front only where the model would speak first', () => {
@@ -268,18 +268,18 @@ describe('thinking while a summary is written', () => {
     ],
   ])('%s', (_, thinking, settings) => {
     const made = createProfile({ ...(thinking === undefined ? {} : { thinking }) })
-    expect(answerSettings({ ...summariser, profile: made })).toEqual(settings)
+    expect(chooseAnswerSettings({ ...summariser, profile: made })).toEqual(settings)
   })
 
   it('never more than the model can write', () => {
-    expect(answerSettings({ ...summariser, profile: createProfile({ maxOutput: 8_000 }) })).toEqual({
+    expect(chooseAnswerSettings({ ...summariser, profile: createProfile({ maxOutput: 8_000 }) })).toEqual({
       max_tokens: 8_000,
     })
   })
 })
 
 /** `count` rounds of a call and its result, 10 tokens a record, behind a prompt. */
-function rounds(count: number): readonly Entry[] {
+function createRounds(count: number): readonly ContextEntry[] {
   const builder = new SessionBuilder()
   builder.user('go', { uuid: 'q' })
   for (let index = 0; index < count; index += 1) {
@@ -293,9 +293,9 @@ function rounds(count: number): readonly Entry[] {
 
 const tokensOf = (): number => 10
 const policy = { percentOfRounds: 20, minimumRounds: 1 }
-const uuids = (entries: readonly Entry[] | undefined): readonly string[] =>
+const uuids = (entries: readonly ContextEntry[] | undefined): readonly string[] =>
   (entries ?? []).map((entry) => entry.record.uuid)
-const marker: Entry = { record: metaRecord('mark', TRUNCATION_MARKER), index: -1 }
+const marker: ContextEntry = { record: createMetaRecord('mark', TRUNCATION_MARKER), index: -1 }
 
 describe('dropping the head', () => {
   it.each<[string, number, number | null, number]>([
@@ -305,40 +305,52 @@ describe('dropping the head', () => {
     ['at least one', 2, null, 1],
     ['a gap that is none is not known', 9, 0, 2],
   ])('%s', (_, count, over, dropped) => {
-    const entries = rounds(count)
-    const drop = dropHead(entries, { over, tokensOf, policy })
-    const all = roundsOfEntries(entries)
+    const entries = createRounds(count)
+    const drop = dropHead(entries, { over, countTokens: tokensOf, policy })
+    const all = groupEntriesIntoRounds(entries)
     expect(uuids(drop?.dropped)).toEqual(uuids(all.slice(0, dropped).flat()))
     expect(uuids(drop?.rest)).toEqual(uuids(all.slice(dropped).flat()))
   })
 
   it('never parts a call from its result', () => {
-    expect(uuids(dropHead(rounds(3), { over: 15, tokensOf, policy })?.rest)).toEqual(['a1', 'r1', 'a2', 'r2'])
+    expect(uuids(dropHead(createRounds(3), { over: 15, countTokens: tokensOf, policy })?.rest)).toEqual([
+      'a1',
+      'r1',
+      'a2',
+      'r2',
+    ])
   })
 
   it.each([
     ['a gap as large as everything', 5, 1_000],
     ['a single round', 0, null],
   ])('%s leaves nothing', (_, count, over) => {
-    expect(dropHead(rounds(count), { over, tokensOf, policy })).toBeNull()
+    expect(dropHead(createRounds(count), { over, countTokens: tokensOf, policy })).toBeNull()
   })
 
   it('the marker of an earlier retry is no round', () => {
-    const entries = [marker, ...rounds(9).slice(1)]
-    const drop = dropHead(entries, { over: null, tokensOf, policy: { ...policy, percentOfRounds: 1 } })
+    const entries = [marker, ...createRounds(9).slice(1)]
+    const drop = dropHead(entries, {
+      over: null,
+      countTokens: tokensOf,
+      policy: { ...policy, percentOfRounds: 1 },
+    })
     expect(uuids(drop?.dropped)).toEqual(['a0', 'r0'])
   })
 
   it('what only looks like the marker is a message', () => {
-    const typed: Entry = { record: { ...metaRecord('mark', TRUNCATION_MARKER), isMeta: false }, index: 0 }
-    expect(uuids(dropHead([typed, ...rounds(1)], { over: null, tokensOf, policy })?.dropped)).toEqual([
-      'mark',
-    ])
+    const typed: ContextEntry = {
+      record: { ...createMetaRecord('mark', TRUNCATION_MARKER), isMeta: false },
+      index: 0,
+    }
+    expect(
+      uuids(dropHead([typed, ...createRounds(1)], { over: null, countTokens: tokensOf, policy })?.dropped),
+    ).toEqual(['mark'])
   })
 
   it('the marker stands in front of a response and of nothing else', () => {
-    expect(uuids(withMarker(rounds(2), TRUNCATION_MARKER))[0]).toBe('q')
-    expect(withMarker(rounds(2).slice(1), TRUNCATION_MARKER)[0]?.record).toMatchObject({
+    expect(uuids(withLeadingMarker(createRounds(2), TRUNCATION_MARKER))[0]).toBe('q')
+    expect(withLeadingMarker(createRounds(2).slice(1), TRUNCATION_MARKER)[0]?.record).toMatchObject({
       isMeta: true,
       message: { role: 'user', content: TRUNCATION_MARKER },
     })
@@ -350,7 +362,7 @@ describe('parts', () => {
   const room = { tokens, outputTokens: 20_000, tokensOf: () => 1_000 }
 
   it('hold whole rounds, as many as fit, and leave room to be put together', () => {
-    const split = splitParts(rounds(6), room)
+    const split = splitRounds(createRounds(6), room)
     expect(split?.outputTokens).toBe(500)
     expect(split?.parts.map(uuids)).toEqual([
       ['q', 'a0', 'r0'],
@@ -359,21 +371,21 @@ describe('parts', () => {
       ['a5', 'r5'],
     ])
     expect(split?.covered).toEqual([])
-    expect((split?.outputTokens ?? 0) * MOST_PARTS).toBeLessThan(tokens)
+    expect((split?.outputTokens ?? 0) * MAX_PARTS).toBeLessThan(tokens)
   })
 
   it('what fits into none is covered, and so are the oldest where there are too many', () => {
-    const sizes = (entry: Entry): number => (entry.record.uuid === 'r2' ? 9_000 : 2_000)
-    const split = splitParts(rounds(12), { ...room, tokensOf: sizes })
-    expect(split?.parts).toHaveLength(MOST_PARTS)
+    const sizes = (entry: ContextEntry): number => (entry.record.uuid === 'r2' ? 9_000 : 2_000)
+    const split = splitRounds(createRounds(12), { ...room, tokensOf: sizes })
+    expect(split?.parts).toHaveLength(MAX_PARTS)
     expect(uuids(split?.covered)).toEqual(['q', 'a0', 'r0', 'a1', 'r1', 'a2', 'r2', 'a3', 'r3'])
   })
 
   it.each([
-    ['a window that holds no two summaries', rounds(3), 1_000],
-    ['rounds all too large', rounds(3).slice(1), 1_800],
+    ['a window that holds no two summaries', createRounds(3), 1_000],
+    ['rounds all too large', createRounds(3).slice(1), 1_800],
     ['nothing', [], 5_000],
   ])('%s: none', (_, entries, size) => {
-    expect(splitParts(entries, { ...room, tokens: size })).toBeNull()
+    expect(splitRounds(entries, { ...room, tokens: size })).toBeNull()
   })
 })

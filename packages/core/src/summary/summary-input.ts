@@ -1,13 +1,12 @@
 /** The input of a direct summary call: a short system prompt, the stripped conversation, the prompt as the last message. */
 
-import { roundsOf } from '../context/cut-points.ts'
-import type { Entry } from '../context/entry.ts'
-import { isShown, partsOf } from '../context/entry.ts'
-import { type FlatMessage, flatMessagesOf, flatten } from '../context/flatten.ts'
+import { groupIntoRounds } from '../context/cut-points.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { isVisibleToModel, toMessageParts } from '../context/entry.ts'
+import { flatten, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import {
   type Block,
-  blocksOf,
   isBlock,
   isCompactionBlock,
   isMedia,
@@ -17,18 +16,24 @@ import {
   isThinking,
   isToolResult,
   isToolUse,
+  toBlocks,
 } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
-import { type AttachmentRecord, isCompactBoundary, type KnownRecord, type RawBlock } from '../log/record.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import {
+  type AttachmentRecord,
+  isCompactBoundary,
+  type KnownRecord,
+  type RawBlockText,
+} from '../log/record.ts'
 import type { HeadDropPolicy } from '../policy/policy.ts'
-import type { Profile } from '../policy/provider-profile.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 
-export interface InputParts {
+export interface DirectInputOptions {
   /** Entries to send, in the order of the context. */
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ContextEntry[]
   readonly prompt: string
-  readonly summariser: Summariser
+  readonly summariser: SummaryModel
   /** The conversation's tools; one of them stays declared while messages contain tool calls. */
   readonly tools: readonly JsonObject[]
   /** Text put in front if the first message would be the assistant's; null if nothing was dropped. */
@@ -39,36 +44,36 @@ export interface InputParts {
   readonly outputTokens?: number
 }
 
-export interface DirectInput {
+export interface DirectCallInput {
   readonly payload: Payload
   /** By message: exact JSON text of blocks that parse and stringify would change. */
   readonly raw: readonly (ReadonlyMap<number, string> | undefined)[]
 }
 
-export const SUMMARISER_SYSTEM_PROMPT =
+export const SUMMARIZER_SYSTEM_PROMPT =
   'You write summaries of conversations between a person and an assistant that works with tools. You write text only.'
 
-export function prepareInput(parts: InputParts): DirectInput {
+export function buildDirectInput(parts: DirectInputOptions): DirectCallInput {
   const { summariser, prompt, tools, asText = false, outputTokens, marker = null } = parts
   const stripped = stripInput(parts.entries, { asText })
-  const shown = marker === null ? stripped : withMarker(stripped, marker)
-  const task: Entry = { record: metaRecord('summary-task', prompt), index: -1 }
-  const all = flatMessagesOf(flatten({ entries: List.of([...shown, task]) }))
+  const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)
+  const task: ContextEntry = { record: createMetaRecord('summary-task', prompt), index: -1 }
+  const all = listTracedMessages(flatten({ entries: AppendList.of([...shown, task]) }))
   const flat = summariser.profile.roles.consecutive === 'refused' ? joinSameRole(all) : all
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
-    ...answerSettings(summariser, outputTokens),
-    system: SUMMARISER_SYSTEM_PROMPT,
-    ...toolsFor(messages, tools),
+    ...chooseAnswerSettings(summariser, outputTokens),
+    system: SUMMARIZER_SYSTEM_PROMPT,
+    ...declareTools(messages, tools),
     messages,
   }
   return { payload, raw: flat.map(({ raw }) => raw) }
 }
 
 /** Joins consecutive messages of one role. */
-function joinSameRole(messages: readonly FlatMessage[]): readonly FlatMessage[] {
-  const joined: FlatMessage[] = []
+function joinSameRole(messages: readonly TracedMessage[]): readonly TracedMessage[] {
+  const joined: TracedMessage[] = []
   for (const message of messages) {
     const last = joined.at(-1)
     if (last?.message.role === message.message.role) joined.splice(-1, 1, joinMessages(last, message))
@@ -77,24 +82,26 @@ function joinSameRole(messages: readonly FlatMessage[]): readonly FlatMessage[] 
   return joined
 }
 
-function joinMessages(one: FlatMessage, other: FlatMessage): FlatMessage {
-  const blocks = blocksOf(one.message.content)
+function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
+  const blocks = toBlocks(one.message.content)
   const behind = [...(other.raw ?? [])].map(([index, text]) => [blocks.length + index, text] as const)
   return {
-    message: { ...one.message, content: [...blocks, ...blocksOf(other.message.content)] },
+    message: { ...one.message, content: [...blocks, ...toBlocks(other.message.content)] },
     origins: [...one.origins, ...other.origins],
     raw: new Map([...(one.raw ?? []), ...behind]),
   }
 }
 
 /** Providers require a declared tool beside tool blocks. One is enough; more would invite calls. */
-function toolsFor(messages: readonly ApiMessage[], tools: readonly JsonObject[]): Pick<Payload, 'tools'> {
-  const blocks = messages.flatMap((message) => blocksOf(message.content))
+function declareTools(messages: readonly ApiMessage[], tools: readonly JsonObject[]): Pick<Payload, 'tools'> {
+  const blocks = messages.flatMap((message) => toBlocks(message.content))
   if (!blocks.some((block) => isToolUse(block) || isToolResult(block))) return {}
   const used = new Set(blocks.flatMap((block: Block) => (isToolUse(block) ? [block.name] : [])))
   const plain = tools.filter((tool) => tool.input_schema !== undefined)
   return {
-    tools: [plain.find((tool) => used.has(String(tool.name))) ?? plain[0] ?? NO_TOOL].map(toPlainTool),
+    tools: [plain.find((tool) => used.has(String(tool.name))) ?? plain[0] ?? PLACEHOLDER_TOOL].map(
+      toPlainTool,
+    ),
   }
 }
 
@@ -102,7 +109,7 @@ function toPlainTool({ cache_control: _, defer_loading: __, ...tool }: JsonObjec
   return tool
 }
 
-const NO_TOOL: JsonObject = {
+const PLACEHOLDER_TOOL: JsonObject = {
   name: 'unavailable',
   description: 'No tool can be called here.',
   input_schema: { type: 'object' },
@@ -117,15 +124,15 @@ interface StripOptions {
 }
 
 /** Not worth summarising: the skill tool lists them, and skills in use are attached again. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['skill_discovery', 'skill_listing'])
+const OMITTED_ATTACHMENTS: ReadonlySet<string> = new Set(['skill_discovery', 'skill_listing'])
 
-export function stripInput(entries: readonly Entry[], options: StripOptions): readonly Entry[] {
-  const batches = compactionBatches(entries)
+export function stripInput(entries: readonly ContextEntry[], options: StripOptions): readonly ContextEntry[] {
+  const batches = findCompactionBatches(entries)
   return entries.flatMap((entry) => stripEntry(entry, batches, options))
 }
 
 /** Batches of earlier compactions: their attachments will be attached again. */
-function compactionBatches(entries: readonly Entry[]): ReadonlySet<string> {
+function findCompactionBatches(entries: readonly ContextEntry[]): ReadonlySet<string> {
   return new Set(
     entries.flatMap(({ record }) =>
       (isCompactBoundary(record) || record.isCompactSummary === true) && record.batch !== undefined
@@ -135,7 +142,11 @@ function compactionBatches(entries: readonly Entry[]): ReadonlySet<string> {
   )
 }
 
-function stripEntry(entry: Entry, batches: ReadonlySet<string>, options: StripOptions): readonly Entry[] {
+function stripEntry(
+  entry: ContextEntry,
+  batches: ReadonlySet<string>,
+  options: StripOptions,
+): readonly ContextEntry[] {
   const { record, cleared } = entry
   if (record.type === 'attachment') return stripAttachment(entry, record, batches)
   if (record.type !== 'user' && record.type !== 'assistant') return []
@@ -146,12 +157,12 @@ function stripEntry(entry: Entry, batches: ReadonlySet<string>, options: StripOp
 }
 
 function stripAttachment(
-  entry: Entry,
+  entry: ContextEntry,
   record: AttachmentRecord,
   batches: ReadonlySet<string>,
-): readonly Entry[] {
+): readonly ContextEntry[] {
   const { attachment } = record
-  if (LEFT_OUT.has(attachment.type ?? '')) return []
+  if (OMITTED_ATTACHMENTS.has(attachment.type ?? '')) return []
   const returns = attachment.context === 'post-compact' || batches.has(record.batch?.id ?? '')
   if (!returns) return [entry]
   const named = attachment.path ?? attachment.filename ?? attachment.planFilePath
@@ -165,15 +176,19 @@ function stripAttachment(
 type MessageRecord = Extract<KnownRecord, { type: 'user' | 'assistant' }>
 
 /** With clearings applied. Unchanged blocks keep their exact JSON text, so that long numbers stay correct. */
-function stripRecord(record: MessageRecord, entry: Entry, options: StripOptions): MessageRecord | null {
+function stripRecord(
+  record: MessageRecord,
+  entry: ContextEntry,
+  options: StripOptions,
+): MessageRecord | null {
   const isSystem = record.message.role === 'system'
   const blocks: Block[] = []
-  const rawBlocks: RawBlock[] = []
-  for (const { block, raw } of partsOf(entry)) {
+  const rawBlocks: RawBlockText[] = []
+  for (const { block, raw } of toMessageParts(entry)) {
     const stripped = stripBlock(block, options)
     if (stripped === null) continue
     if (raw !== undefined && stripped === block) rawBlocks.push({ index: blocks.length, text: raw })
-    blocks.push(isSystem ? asReminder(stripped) : stripped)
+    blocks.push(isSystem ? toReminder(stripped) : stripped)
   }
   return blocks.length === 0 ? null : withContent(record, blocks, rawBlocks)
 }
@@ -181,7 +196,7 @@ function stripRecord(record: MessageRecord, entry: Entry, options: StripOptions)
 function withContent(
   record: MessageRecord,
   content: readonly Block[],
-  rawBlocks: readonly RawBlock[],
+  rawBlocks: readonly RawBlockText[],
 ): MessageRecord {
   const { rawBlocks: _, ...rest } = record
   const raw = rawBlocks.length > 0 ? { rawBlocks } : {}
@@ -190,53 +205,56 @@ function withContent(
 }
 
 /** Not every provider accepts a system message inside the conversation, and it is not addressed to the summarizer. */
-function asReminder(block: Block): Block {
+function toReminder(block: Block): Block {
   if (!isText(block)) return block
   return { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }
 }
 
 /** Null for a block that is left out. */
 function stripBlock(block: Block, { asText }: StripOptions): Block | null {
-  if (isText(block)) return plainText(block)
+  if (isText(block)) return toPlainText(block)
   if (isThinking(block)) return null
-  if (isMedia(block)) return text(`[${block.type}]`)
-  if (isCompactionBlock(block)) return text(typeof block.content === 'string' ? block.content : UNREADABLE)
-  if (isToolUse(block)) return asText ? text(`[call of ${block.name}: ${readable(block.input)}]`) : block
+  if (isMedia(block)) return textBlock(`[${block.type}]`)
+  if (isCompactionBlock(block))
+    return textBlock(typeof block.content === 'string' ? block.content : UNREADABLE_SUMMARY)
+  if (isToolUse(block))
+    return asText ? textBlock(`[call of ${block.name}: ${toReadableJson(block.input)}]`) : block
   if (isToolResult(block))
-    return asText ? text(`[result: ${resultText(block.content)}]`) : withoutMedia(block)
-  if (isServerToolUse(block)) return text(`[call of ${String(block.name)}: ${readable(block.input)}]`)
-  if (isServerToolResult(block)) return text(`[result: ${readable(block.content)}]`)
-  return text(`[${block.type}: ${readable(block)}]`)
+    return asText ? textBlock(`[result: ${toResultText(block.content)}]`) : withoutMedia(block)
+  if (isServerToolUse(block))
+    return textBlock(`[call of ${String(block.name)}: ${toReadableJson(block.input)}]`)
+  if (isServerToolResult(block)) return textBlock(`[result: ${toReadableJson(block.content)}]`)
+  return textBlock(`[${block.type}: ${toReadableJson(block)}]`)
 }
 
-const UNREADABLE = '[an earlier summary that cannot be read]'
+const UNREADABLE_SUMMARY = '[an earlier summary that cannot be read]'
 
 /** Without citations and other fields that refer to blocks which may be missing. */
-function plainText(block: Block & { readonly text: string }): Block {
-  return Object.keys(block).length === 2 ? block : text(block.text)
+function toPlainText(block: Block & { readonly text: string }): Block {
+  return Object.keys(block).length === 2 ? block : textBlock(block.text)
 }
 
 function withoutMedia(block: Block): Block {
   const { content } = block
   if (!Array.isArray(content) || content.every((item) => isBlock(item) && isText(item))) return block
-  return { ...block, content: blocksAsText(content) }
+  return { ...block, content: toTextBlocks(content) }
 }
 
-function resultText(content: unknown): string {
+function toResultText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
-  return blocksAsText(content)
+  return toTextBlocks(content)
     .map((item) => String(item.text ?? ''))
     .join('\n')
 }
 
-function blocksAsText(content: readonly unknown[]): readonly Block[] {
+function toTextBlocks(content: readonly unknown[]): readonly Block[] {
   return content.flatMap((item) => (isBlock(item) ? (stripBlock(item, { asText: true }) ?? []) : []))
 }
 
 /** As JSON, without signatures, encrypted fields and media. */
-function readable(value: unknown): string {
-  const json = JSON.stringify(value, (key, held) => (isOpaque(key, held) ? undefined : mediaAsText(held)))
+function toReadableJson(value: unknown): string {
+  const json = JSON.stringify(value, (key, held) => (isOpaque(key, held) ? undefined : toMediaText(held)))
   return json ?? ''
 }
 
@@ -248,19 +266,19 @@ function isOpaque(key: string, held: unknown): boolean {
   )
 }
 
-function mediaAsText(held: unknown): unknown {
+function toMediaText(held: unknown): unknown {
   return isObject(held) && isBlock(held) && isMedia(held) ? `[${held.type}]` : held
 }
 
-function text(content: string): Block {
+function textBlock(content: string): Block {
   return { type: 'text', text: content.trim() === '' ? '[empty]' : content }
 }
 
 // The model of a direct call, and settings that keep thinking from using up the answer's tokens.
 
-export interface Summariser {
+export interface SummaryModel {
   readonly model: string
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   /** Context window in tokens; null if unknown. */
   readonly window: number | null
   /** Maximum tokens of a summary: 20,000 by policy, less in a small window. */
@@ -268,7 +286,7 @@ export interface Summariser {
 }
 
 /** Tokens added for thinking that cannot be turned off. */
-const THINKING_ROOM = 8_000
+const THINKING_TOKENS = 8_000
 const LOWEST_EFFORT = 'low'
 
 type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
@@ -276,37 +294,40 @@ type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
 }
 
 /** Thinking off if the model allows it; otherwise the lowest effort, with tokens added for it. */
-export function answerSettings(
-  { profile, outputTokens }: Summariser,
+export function chooseAnswerSettings(
+  { profile, outputTokens }: SummaryModel,
   tokens: number = outputTokens,
 ): AnswerSettings {
   const { modes, whenAbsent, minimumBudget, disabledEfforts } = profile.thinking
-  if (whenAbsent === 'disabled') return { max_tokens: within(tokens, profile) }
+  if (whenAbsent === 'disabled') return { max_tokens: limitOutput(tokens, profile) }
   if (modes.includes('disabled')) {
-    const effort = disabledEfforts === null ? {} : effortOf(disabledEfforts[0] ?? LOWEST_EFFORT, profile)
-    return { max_tokens: within(tokens, profile), thinking: { type: 'disabled' }, ...effort }
+    const effort = disabledEfforts === null ? {} : effortSetting(disabledEfforts[0] ?? LOWEST_EFFORT, profile)
+    return { max_tokens: limitOutput(tokens, profile), thinking: { type: 'disabled' }, ...effort }
   }
-  const room = Math.max(minimumBudget, Math.min(THINKING_ROOM, tokens))
-  const max_tokens = within(tokens + room, profile)
+  const room = Math.max(minimumBudget, Math.min(THINKING_TOKENS, tokens))
+  const max_tokens = limitOutput(tokens + room, profile)
   if (!modes.includes('adaptive') && modes.includes('enabled')) {
     return {
       max_tokens,
       thinking: { type: 'enabled', budget_tokens: Math.min(minimumBudget, max_tokens - 1) },
     }
   }
-  return { max_tokens, ...effortOf(LOWEST_EFFORT, profile) }
+  return { max_tokens, ...effortSetting(LOWEST_EFFORT, profile) }
 }
 
 /** Tokens of the window reserved for the answer and its thinking. */
-export function answerTokens(summariser: Summariser): number {
-  return answerSettings(summariser).max_tokens ?? summariser.outputTokens
+export function countAnswerTokens(summariser: SummaryModel): number {
+  return chooseAnswerSettings(summariser).max_tokens ?? summariser.outputTokens
 }
 
-function within(tokens: number, { maxOutput }: Profile): number {
+function limitOutput(tokens: number, { maxOutput }: ProviderProfile): number {
   return maxOutput === null ? tokens : Math.min(tokens, maxOutput)
 }
 
-function effortOf(effort: string, { refusedFields }: Profile): { readonly output_config?: JsonObject } {
+function effortSetting(
+  effort: string,
+  { refusedFields }: ProviderProfile,
+): { readonly output_config?: JsonObject } {
   const refused = refusedFields.some((path) => path === 'output_config' || path === 'output_config.effort')
   return refused ? {} : { output_config: { effort } }
 }
@@ -320,20 +341,23 @@ export const TRUNCATION_MARKER = '[earlier conversation truncated for compaction
 interface DropRules {
   /** Tokens above the limit, if the provider reported them. */
   readonly over: number | null
-  readonly tokensOf: (entry: Entry) => number
+  readonly countTokens: (entry: ContextEntry) => number
   readonly policy: Pick<HeadDropPolicy, 'percentOfRounds' | 'minimumRounds'>
 }
 
 /** Drops at least one round, so that a retry differs from what failed. Null if nothing would be left. */
-export function dropHead(entries: readonly Entry[], context: DropRules) {
-  const rounds = roundsOfEntries(withoutMarker(entries))
-  const count = roundsToDrop(rounds, context)
+export function dropHead(entries: readonly ContextEntry[], context: DropRules) {
+  const rounds = groupEntriesIntoRounds(withoutMarker(entries))
+  const count = countRoundsToDrop(rounds, context)
   const rest = rounds.slice(count).flat()
-  if (!rest.some(isShown)) return null
+  if (!rest.some(isVisibleToModel)) return null
   return { rest, dropped: rounds.slice(0, count).flat() }
 }
 
-function roundsToDrop(rounds: readonly (readonly Entry[])[], { over, tokensOf, policy }: DropRules): number {
+function countRoundsToDrop(
+  rounds: readonly (readonly ContextEntry[])[],
+  { over, countTokens: tokensOf, policy }: DropRules,
+): number {
   if (over === null || over <= 0)
     return Math.max(policy.minimumRounds, Math.floor((rounds.length * policy.percentOfRounds) / 100))
   let left = over
@@ -345,9 +369,11 @@ function roundsToDrop(rounds: readonly (readonly Entry[])[], { over, tokensOf, p
 }
 
 /** Entries grouped into rounds: between two neighbouring cut points, each with at least one message. */
-export function roundsOfEntries(entries: readonly Entry[]): readonly (readonly Entry[])[] {
+export function groupEntriesIntoRounds(
+  entries: readonly ContextEntry[],
+): readonly (readonly ContextEntry[])[] {
   let at = 0
-  return roundsOf(entries.map((entry) => entry.record))
+  return groupIntoRounds(entries.map((entry) => entry.record))
     .filter((round) => round.length > 0)
     .map((round) => {
       at += round.length
@@ -356,24 +382,24 @@ export function roundsOfEntries(entries: readonly Entry[]): readonly (readonly E
 }
 
 /** Removes the marker of an earlier retry: it would count as a round, and nothing else would be dropped. */
-function withoutMarker(entries: readonly Entry[]): readonly Entry[] {
+function withoutMarker(entries: readonly ContextEntry[]): readonly ContextEntry[] {
   const first = entries[0]
-  return first !== undefined && isMarker(first.record) ? entries.slice(1) : entries
+  return first !== undefined && isTruncationMarker(first.record) ? entries.slice(1) : entries
 }
 
 /** Puts `text` in front if the first message would be the assistant's. */
-export function withMarker(entries: readonly Entry[], text: string): readonly Entry[] {
-  const first = entries.find(isShown)
+export function withLeadingMarker(entries: readonly ContextEntry[], text: string): readonly ContextEntry[] {
+  const first = entries.find(isVisibleToModel)
   if (first?.record.type !== 'assistant') return entries
-  return [{ record: metaRecord('truncation-marker', text), index: -1 }, ...entries]
+  return [{ record: createMetaRecord('truncation-marker', text), index: -1 }, ...entries]
 }
 
-function isMarker(record: KnownRecord): boolean {
+function isTruncationMarker(record: KnownRecord): boolean {
   return record.type === 'user' && record.isMeta === true && record.message.content === TRUNCATION_MARKER
 }
 
 /** A user record that is only sent, never stored. */
-export function metaRecord(uuid: string, text: string): KnownRecord {
+export function createMetaRecord(uuid: string, text: string): KnownRecord {
   return {
     type: 'user',
     uuid,

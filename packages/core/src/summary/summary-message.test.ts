@@ -1,32 +1,32 @@
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../context/entry.ts'
-import { composeSummary } from './local-summary.ts'
-import { metaRecord } from './summary-input.ts'
+import type { ContextEntry } from '../context/entry.ts'
+import { prependLocalSummary } from './local-summary.ts'
+import { createMetaRecord } from './summary-input.ts'
 import {
-  continuationFor,
-  type SummaryMessageParts,
-  summaryMessage,
-  summaryRecord,
+  chooseContinuation,
+  createSummaryRecord,
+  formatSummaryMessage,
+  type SummaryMessageInput,
 } from './summary-message.ts'
 
-const one: readonly Entry[] = [{ record: metaRecord('x', 'x'), index: 0 }]
-const parts: SummaryMessageParts = {
+const one: readonly ContextEntry[] = [{ record: createMetaRecord('x', 'x'), index: 0 }]
+const parts: SummaryMessageInput = {
   summary: 'Summary:\nwhat happened',
   span: { form: 'full', kept: [], pinned: [], unanswered: [] },
   transcript: '/sessions/one.jsonl',
   continuation: 'none',
 }
-const paragraphs = (changes: Partial<SummaryMessageParts>): readonly string[] =>
-  summaryMessage({ ...parts, ...changes }).split('\n\n')
+const paragraphs = (changes: Partial<SummaryMessageInput>): readonly string[] =>
+  formatSummaryMessage({ ...parts, ...changes }).split('\n\n')
 
 const TRANSCRIPT =
   'Exact details that the summary leaves out (code, messages of errors, what was written) can be read in the full transcript: /sessions/one.jsonl'
 
 describe('the summary message', () => {
   it('has the user role, is hidden on screen and marked as a summary', () => {
-    expect(summaryRecord(parts)).toEqual({
+    expect(createSummaryRecord(parts)).toEqual({
       type: 'user',
-      message: { role: 'user', content: summaryMessage(parts) },
+      message: { role: 'user', content: formatSummaryMessage(parts) },
       isCompactSummary: true,
       isVisibleInTranscriptOnly: true,
     })
@@ -61,7 +61,7 @@ describe('the summary message', () => {
     ['auto', false, 'automatic', 'Work that was under way goes on from where it stopped'],
     ['auto', true, 'autonomous', 'This session runs on its own and is already under way. Keep working'],
   ] as const)('continuation: %s, autonomous %s → %s', (trigger, autonomous, continuation, start) => {
-    expect(continuationFor(trigger, autonomous)).toBe(continuation)
+    expect(chooseContinuation(trigger, autonomous)).toBe(continuation)
     const last = paragraphs({ continuation }).at(-1)
     expect(last).toBe(
       start === null ? TRANSCRIPT : paragraphs({ continuation }).find((text) => text.startsWith(start)),
@@ -71,13 +71,13 @@ describe('the summary message', () => {
 
 describe('a summary with what no model was shown', () => {
   it('has it in front, with how many records it stands for', () => {
-    expect(composeSummary('Summary:\nthe model’s', { text: 'Summary:\nthe log’s', records: 3 })).toBe(
+    expect(prependLocalSummary('Summary:\nthe model’s', { text: 'Summary:\nthe log’s', records: 3 })).toBe(
       "Summary:\n3 records did not fit into the summariser's window. This was taken from the log without a model:\n\nthe log’s\n\nThe rest, summarised by the model:\n\nthe model’s",
     )
   })
 
   it('stays as it is where everything was shown', () => {
-    expect(composeSummary('Summary:\nx', null)).toBe('Summary:\nx')
-    expect(composeSummary('Summary:\nx', { text: 'y', records: 0 })).toBe('Summary:\nx')
+    expect(prependLocalSummary('Summary:\nx', null)).toBe('Summary:\nx')
+    expect(prependLocalSummary('Summary:\nx', { text: 'y', records: 0 })).toBe('Summary:\nx')
   })
 })

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import {
-  type CompactForm,
+  type CompactionForm,
   composeInstructions,
-  sectionsIn,
-  sectionTitles,
-  summaryPrompt,
+  findSections,
+  listSectionTitles,
+  writeSummaryPrompt,
 } from './summary-prompt.ts'
 
-const FORMS: readonly CompactForm[] = ['full', 'from', 'up_to']
+const FORMS: readonly CompactionForm[] = ['full', 'from', 'up_to']
 
 describe.each(FORMS)('the prompt of a %s summary', (form) => {
-  const prompt = summaryPrompt({ form, instructions: 'Dwell on the tests.' })
+  const prompt = writeSummaryPrompt({ form, instructions: 'Dwell on the tests.' })
 
   it('demands text alone, first and last', () => {
     const lines = prompt.split('\n')
@@ -21,50 +21,56 @@ describe.each(FORMS)('the prompt of a %s summary', (form) => {
   })
 
   it('demands the analysis, then the summary with its nine sections, then what was wished for', () => {
-    const places = ['<analysis>', '<summary>', ...sectionTitles(form), '</summary>', 'Dwell on the tests.']
+    const places = [
+      '<analysis>',
+      '<summary>',
+      ...listSectionTitles(form),
+      '</summary>',
+      'Dwell on the tests.',
+    ]
     const found = places.map((part) => prompt.indexOf(part))
     expect(found).toEqual(found.toSorted((one, other) => one - other))
     expect(found.every((at) => at > 0)).toBe(true)
-    expect(sectionsIn(prompt.replaceAll(/: .*$/gm, ':'))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    expect(findSections(prompt.replaceAll(/: .*$/gm, ':'))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
 })
 
 describe('the variants', () => {
   it('up_to looks ahead: what was done, and what is needed to go on', () => {
-    expect(sectionTitles('up_to').slice(7)).toEqual(['Work completed', 'Context for continuing work'])
-    expect([sectionTitles('full').slice(7), sectionTitles('from').slice(7)]).toEqual([
+    expect(listSectionTitles('up_to').slice(7)).toEqual(['Work completed', 'Context for continuing work'])
+    expect([listSectionTitles('full').slice(7), listSectionTitles('from').slice(7)]).toEqual([
       ['Current work', 'Optional next step'],
       ['Current work', 'Optional next step'],
     ])
-    expect(summaryPrompt({ form: 'up_to' })).toContain(
+    expect(writeSummaryPrompt({ form: 'up_to' })).toContain(
       'newer messages, which are not shown here, will follow',
     )
   })
 
   it('from says that the earlier ones are kept, and where the part begins', () => {
-    const prompt = summaryPrompt({ form: 'from', beginsWith: 'now the parser' })
+    const prompt = writeSummaryPrompt({ form: 'from', beginsWith: 'now the parser' })
     expect(prompt).toContain('do not summarise them again')
     expect(prompt).toContain('begins with the message that starts: "now the parser"')
   })
 
   it('all differ', () => {
     const made = [
-      ...FORMS.map((form) => summaryPrompt({ form })),
-      summaryPrompt({ form: 'full', part: { number: 1, of: 2 } }),
-      summaryPrompt({ form: 'full', part: { number: 2, of: 2 } }),
-      summaryPrompt({ form: 'full', joins: true }),
-      summaryPrompt({ form: 'full', remark: 'This is attempt 2.' }),
-      summaryPrompt({ form: 'full', analysis: false }),
+      ...FORMS.map((form) => writeSummaryPrompt({ form })),
+      writeSummaryPrompt({ form: 'full', part: { number: 1, of: 2 } }),
+      writeSummaryPrompt({ form: 'full', part: { number: 2, of: 2 } }),
+      writeSummaryPrompt({ form: 'full', joins: true }),
+      writeSummaryPrompt({ form: 'full', remark: 'This is attempt 2.' }),
+      writeSummaryPrompt({ form: 'full', analysis: false }),
     ]
     expect(new Set(made).size).toBe(made.length)
   })
 
   it('without an analysis where the answer goes into the conversation as it is', () => {
-    expect(summaryPrompt({ form: 'up_to', analysis: false })).not.toContain('<analysis>')
+    expect(writeSummaryPrompt({ form: 'up_to', analysis: false })).not.toContain('<analysis>')
   })
 
   it.each([null, '', ' \n '])('blank instructions are none: %j', (instructions) => {
-    expect(summaryPrompt({ form: 'full', instructions })).toBe(summaryPrompt({ form: 'full' }))
+    expect(writeSummaryPrompt({ form: 'full', instructions })).toBe(writeSummaryPrompt({ form: 'full' }))
   })
 })
 

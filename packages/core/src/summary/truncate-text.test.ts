@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createEstimator, fixedRule } from '../tokens/estimator.ts'
-import { headWithin, tailWithin } from './truncate-text.ts'
+import { createEstimator, createFixedWeights } from '../tokens/estimator.ts'
+import { takeHead, takeTail } from './truncate-text.ts'
 
 const words = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length
-const { text: measure } = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
+const { text: measure } = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 
 describe('the beginning of a text', () => {
   it.each([
@@ -15,13 +15,13 @@ describe('the beginning of a text', () => {
     ['a\nb c d e f g', 5, 'a\nb c d e '],
     ['one', 0, ''],
   ])('%j within %d', (text, tokens, head) => {
-    expect(headWithin(text, tokens, words)).toBe(head)
+    expect(takeHead(text, tokens, words)).toBe(head)
   })
 
   it('and its end are within their tokens, parts of the text, and cut no character in two', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), fc.nat(120), (text, tokens) => {
-        const [head, tail] = [headWithin(text, tokens, measure), tailWithin(text, tokens, measure)]
+        const [head, tail] = [takeHead(text, tokens, measure), takeTail(text, tokens, measure)]
         expect([text.startsWith(head), text.endsWith(tail)]).toEqual([true, true])
         for (const part of [head, tail].filter((piece) => piece !== ''))
           expect(measure(part)).toBeLessThanOrEqual(tokens)
@@ -37,6 +37,6 @@ describe('the end of a text', () => {
     ['a b\nc d\ne f', 5, 'c d\ne f'],
     ['one', 0, ''],
   ])('%j within %d', (text, tokens, tail) => {
-    expect(tailWithin(text, tokens, words)).toBe(tail)
+    expect(takeTail(text, tokens, words)).toBe(tail)
   })
 })

@@ -1,6 +1,6 @@
 /** A model that answers with the replies it is given, streamed event by event as a provider does. */
 import type { Model, ModelCall } from '../engine/ports.ts'
-import { type BlockEnded, collect, type Failure, type ReplyEvent } from '../engine/reply.ts'
+import { type BlockEnded, collectReply, type ModelFailure, type ReplyEvent } from '../engine/reply.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 
@@ -11,7 +11,7 @@ export interface FakeReply {
   /** `end_turn` unless given. */
   readonly stop?: string
   /** The reply fails after its blocks. */
-  readonly failure?: Failure
+  readonly failure?: ModelFailure
   /** Index of the tool call whose input is cut off. */
   readonly cut?: number
   /** Figures beside the output tokens. */
@@ -57,7 +57,7 @@ function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
   }
   if (failure === undefined)
     events.push({ type: 'reply-updated', fields: { stop_reason: stop }, usage: { output_tokens: 5 } })
-  const reply = collect(events)
+  const reply = collectReply(events)
   yield* events
   if (failure !== undefined) yield { type: 'reply-failed', failure, reply }
   else if (reply !== null) yield { type: 'reply-ended', reply }

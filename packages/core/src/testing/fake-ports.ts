@@ -3,7 +3,7 @@ import type {
   AppendOutcome,
   BlobStore,
   Clock,
-  Ids,
+  IdGenerator,
   Journal,
   JournalState,
   NewRecord,
@@ -56,7 +56,7 @@ async function settle(): Promise<void> {
 }
 
 /** `record-1`, `record-2`, …; each kind has its own counter. */
-export function createCountingIds(): Ids {
+export function createCountingIds(): IdGenerator {
   const counts = new Map<string, number>()
   return {
     next(kind) {

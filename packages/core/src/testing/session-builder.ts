@@ -2,9 +2,9 @@
  * Builds a session record by record for tests: links, ids and timestamps are filled in, and the folded session and
  * the context view follow each append. The session generator is written on top of it.
  */
-import { advance, emptyView, type View } from '../context/context-view.ts'
+import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
 import type { NewRecord } from '../engine/ports.ts'
-import type { Block, Content } from '../log/block.ts'
+import type { Block, MessageContent } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import type {
   AssistantRecord,
@@ -13,7 +13,7 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../log/record.ts'
-import { emptySession, reduce, type Session } from '../log/session.ts'
+import { appendRecord, emptySessionLog, type SessionLog } from '../log/session.ts'
 
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 
@@ -25,8 +25,8 @@ export type ExtraFields = Partial<Omit<UserRecord, 'message' | 'type'>> & {
 export class SessionBuilder {
   readonly sessionId: string
   readonly records: SessionRecord[] = []
-  session: Session = emptySession()
-  view: View = emptyView()
+  session: SessionLog = emptySessionLog()
+  view: ContextView = emptyContextView()
   #count = 0
   #batch: NewRecord[] | null = null
 
@@ -43,14 +43,14 @@ export class SessionBuilder {
   /** uuid of the newest record: the parent of the next one. */
   get tip(): string | null {
     const waiting = this.#batch?.at(-1)?.uuid
-    return waiting ?? this.session.records.at(this.session.tip)?.uuid ?? null
+    return waiting ?? this.session.records.at(this.session.newestRecord)?.uuid ?? null
   }
 
-  user(content: Content, extra: ExtraFields = {}): UserRecord {
+  user(content: MessageContent, extra: ExtraFields = {}): UserRecord {
     return this.#add<UserRecord>({ type: 'user', message: { role: 'user', content }, ...extra })
   }
 
-  system(content: Content, extra: ExtraFields = {}): UserRecord {
+  system(content: MessageContent, extra: ExtraFields = {}): UserRecord {
     return this.#add<UserRecord>({
       type: 'user',
       isMeta: true,
@@ -61,7 +61,7 @@ export class SessionBuilder {
 
   assistant(
     id: string,
-    content: Content,
+    content: MessageContent,
     extra: ExtraFields & Partial<AssistantRecord> = {},
   ): AssistantRecord {
     const message = { id, role: 'assistant' as const, model: 'model-a', content }
@@ -162,7 +162,7 @@ export class SessionBuilder {
   #append(record: SessionRecord): void {
     const placed = { ...record, seq: this.records.length + 1 }
     this.records.push(placed)
-    this.session = reduce(this.session, placed)
-    this.view = advance(this.view, this.session)
+    this.session = appendRecord(this.session, placed)
+    this.view = updateContextView(this.view, this.session)
   }
 }

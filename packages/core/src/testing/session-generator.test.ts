@@ -1,13 +1,13 @@
 import {
   type AssistantRecord,
-  blocksOf,
   flatten,
   isServerToolUse,
   isThinking,
   isToolUse,
-  repairsOf,
+  listRepairs,
   type SessionRecord,
   type SystemRecord,
+  toBlocks,
   type UserRecord,
 } from '@tidemark/core'
 import { choicesFrom, generateSession } from '@tidemark/core/testing'
@@ -16,7 +16,7 @@ import { describe, expect, it } from 'vitest'
 /** What a session holds, by name. */
 function featuresOf(seed: number): readonly string[] {
   const { records, builder } = generateSession(choicesFrom(seed, 200))
-  const repairs = repairsOf(flatten(builder.view)).map((repair) => `repair ${repair.kind}`)
+  const repairs = listRepairs(flatten(builder.view)).map((repair) => `repair ${repair.kind}`)
   const rewound = builder.session.branch.length < records.filter((record) => record.uuid !== undefined).length
   return [...records.flatMap(inRecord), ...repairs, ...(rewound ? ['off the branch'] : [])]
 }
@@ -30,7 +30,7 @@ function inRecord(record: SessionRecord): readonly string[] {
   const unanswered = metadata?.unansweredMessages === undefined ? [] : ['unanswered']
   const blocks =
     record.type === 'user' || record.type === 'assistant'
-      ? blocksOf((record as UserRecord | AssistantRecord).message.content)
+      ? toBlocks((record as UserRecord | AssistantRecord).message.content)
       : []
   const kinds = blocks.map((block) =>
     isToolUse(block)

@@ -4,8 +4,8 @@
  * partial compactions of partial compactions, clearings, undo, and lines of other programs.
  */
 
-import { legalCuts } from '../context/cut-points.ts'
-import { blocksOf, isToolResult, isToolUse } from '../log/block.ts'
+import { findCutPoints } from '../context/cut-points.ts'
+import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isPrompt, type KnownRecord, type SessionRecord } from '../log/record.ts'
 import {
   resultContent,
@@ -142,7 +142,7 @@ function rewind(builder: SessionBuilder, choices: Choices): void {
 /** Full, `from` or `up_to`; the kept side begins at a legal cut. */
 export function compactSession(builder: SessionBuilder, choices: Choices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
-  const cuts = legalCuts(shown)
+  const cuts = findCutPoints(shown)
   const cut = cuts[choices.below(cuts.length)] ?? 0
   const form = choices.pick(['full', 'from', 'up_to'])
   const kept = form === 'full' ? [] : form === 'from' ? shown.slice(0, cut) : shown.slice(cut)
@@ -193,10 +193,10 @@ function findUnanswered(shown: readonly KnownRecord[]): readonly KnownRecord[] {
 export function clearSession(builder: SessionBuilder, choices: Choices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
   const results = shown.flatMap((record) =>
-    record.type === 'user' ? blocksOf(record.message.content).filter(isToolResult) : [],
+    record.type === 'user' ? toBlocks(record.message.content).filter(isToolResult) : [],
   )
   const calls = shown.flatMap((record) =>
-    record.type === 'assistant' ? blocksOf(record.message.content).filter(isToolUse) : [],
+    record.type === 'assistant' ? toBlocks(record.message.content).filter(isToolUse) : [],
   )
   const attachments = shown.filter((record) => record.type === 'attachment')
   const responses = shown.flatMap((record) => (record.type === 'assistant' ? [record.message.id] : []))
@@ -250,7 +250,7 @@ function others(builder: SessionBuilder, choices: Choices): void {
 function lateAnswer(builder: SessionBuilder, choices: Choices): void {
   const calls = builder.records.flatMap((record) =>
     record.type === 'assistant'
-      ? blocksOf((record as KnownRecord & { type: 'assistant' }).message.content).filter(isToolUse)
+      ? toBlocks((record as KnownRecord & { type: 'assistant' }).message.content).filter(isToolUse)
       : [],
   )
   const call = calls[choices.below(calls.length)]

@@ -1,7 +1,7 @@
 /** The host that tests of the engine use: fake ports and defaults, each of which a test may replace. */
-import { NO_PATHS } from '../clearing/select-results.ts'
-import { registerRules } from '../clearing/tool-result-index.ts'
-import type { Room, TurnHost } from '../engine/host.ts'
+import { NO_RETRIEVAL } from '../clearing/select-results.ts'
+import { createIndexRules } from '../clearing/tool-result-index.ts'
+import type { CompactionHost, TurnHost } from '../engine/host.ts'
 import type { Deadlines } from '../engine/ports.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { scalePolicy } from '../policy/limits.ts'
@@ -9,7 +9,7 @@ import type { Policy } from '../policy/policy.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import type { Switches } from '../policy/switches.ts'
 import { placeSections } from '../request/system-prompt.ts'
-import { createEstimator, type Estimator, fixedRule } from '../tokens/estimator.ts'
+import { createEstimator, createFixedWeights, type Estimator } from '../tokens/estimator.ts'
 import { createFakeModel } from './fake-model.ts'
 import { createCountingIds, createFakeClock, createFakeJournal } from './fake-ports.ts'
 
@@ -26,7 +26,7 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
     isInteractive: false,
     pricesOf: () => null,
     sections: placeSections('You help.'),
-    offered: () => ({
+    modelSettings: () => ({
       tools: [{ name: 'Read', input_schema: { type: 'object' } }],
       model: 'model-a',
       parameters: { max_tokens: 100 },
@@ -47,17 +47,20 @@ export interface TestRoomOptions {
 }
 
 /** What clearing and compaction need. Summaries are written by the model unless `changes` has `writeSummary`. */
-export function createTestRoom(options: TestRoomOptions = {}, changes: Partial<Room> = {}): Room {
+export function createTestRoom(
+  options: TestRoomOptions = {},
+  changes: Partial<CompactionHost> = {},
+): CompactionHost {
   const { policy = createPolicy({}), switches, window = 200_000 } = options
   const { maxOutput = Math.min(64_000, Math.floor((window ?? 0) / 4)) } = options
-  const { estimator = createEstimator(fixedRule(policy.estimate)) } = options
+  const { estimator = createEstimator(createFixedWeights(policy.estimate)) } = options
   const scaled = scalePolicy(policy, { window, maxOutput }, switches)
   return {
     estimator,
     scaled,
-    rules: registerRules({ estimator, policy: policy.clear, largeInput: scaled.budgets.clear.largeInput }),
+    rules: createIndexRules({ estimator, policy: policy.clear, largeInput: scaled.budgets.clear.largeInput }),
     deadlines: patientDeadlines,
-    retrieval: NO_PATHS,
+    retrieval: NO_RETRIEVAL,
     ...changes,
   }
 }

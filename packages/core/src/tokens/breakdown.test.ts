@@ -1,10 +1,15 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import { type AccountingRules, accountingMetrics, duplicateReads, openAccount } from './breakdown.ts'
+import {
+  type BreakdownOptions,
+  createBreakdown,
+  findDuplicateReads,
+  toBreakdownMetrics,
+} from './breakdown.ts'
 
 /** Ten tokens a block, so that sums can be read off. */
-const rules: AccountingRules = { estimate: () => 10, readTools: ['Read'] }
+const rules: BreakdownOptions = { estimate: () => 10, readTools: ['Read'] }
 const read = (id: string, path: string): Block => ({
   type: 'tool_use',
   id,
@@ -15,9 +20,9 @@ const read = (id: string, path: string): Block => ({
 function told(tell: (builder: SessionBuilder) => void) {
   const builder = new SessionBuilder()
   tell(builder)
-  const account = openAccount(rules)
+  const account = createBreakdown(rules)
   for (const entry of builder.view.entries) account.add(entry.record)
-  return account.standing
+  return account.breakdown
 }
 
 describe('accounting', () => {
@@ -78,13 +83,13 @@ describe('accounting', () => {
   })
 
   it('says what reading a file again has wasted', () => {
-    expect(duplicateReads(standing)).toEqual([{ path: '/a', count: 2, tokens: 10 }])
+    expect(findDuplicateReads(standing)).toEqual([{ path: '/a', count: 2, tokens: 10 }])
     const thrice = { ...standing, reads: new Map([['/a', { count: 3, tokens: 100 }]]) }
-    expect(duplicateReads(thrice)).toEqual([{ path: '/a', count: 3, tokens: 66 }])
+    expect(findDuplicateReads(thrice)).toEqual([{ path: '/a', count: 3, tokens: 66 }])
   })
 
   it('has the metrics of the contract', () => {
-    expect(accountingMetrics(standing)).toEqual({
+    expect(toBreakdownMetrics(standing)).toEqual({
       total_tokens: 190,
       human_message_tokens: 10,
       assistant_message_tokens: 10,
@@ -106,6 +111,6 @@ describe('accounting', () => {
       tool_request_percent: 21,
       tool_result_percent: 26,
     })
-    expect(accountingMetrics(openAccount(rules).standing)).not.toHaveProperty('human_message_percent')
+    expect(toBreakdownMetrics(createBreakdown(rules).breakdown)).not.toHaveProperty('human_message_percent')
   })
 })

@@ -2,16 +2,16 @@
  * What fills a conversation: tokens by class, and files read more than once. Updated record by record, so a turn costs
  * what it added.
  */
-import { type Block, blocksOf, isMedia, isText, isThinking, isToolResult, isToolUse } from '../log/block.ts'
+import { type Block, isMedia, isText, isThinking, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
-import { describeToolCall, toolName } from '../log/tool-calls.ts'
+import { describeToolCall, readToolName } from '../log/tool-calls.ts'
 
-export interface Tally {
+export interface TokenTally {
   readonly count: number
   readonly tokens: number
 }
 
-export interface Accounting {
+export interface TokenBreakdown {
   readonly human: number
   readonly assistantText: number
   readonly thinking: number
@@ -19,17 +19,17 @@ export interface Accounting {
   readonly localCommandOutput: number
   readonly other: number
   readonly total: number
-  readonly media: Tally
+  readonly media: TokenTally
   /** By tool. */
-  readonly toolRequests: ReadonlyMap<string, Tally>
-  readonly toolResults: ReadonlyMap<string, Tally>
+  readonly toolRequests: ReadonlyMap<string, TokenTally>
+  readonly toolResults: ReadonlyMap<string, TokenTally>
   /** By type. */
-  readonly attachments: ReadonlyMap<string, Tally>
+  readonly attachments: ReadonlyMap<string, TokenTally>
   /** By path: how often a file was read, and the tokens of the results. */
-  readonly reads: ReadonlyMap<string, Tally>
+  readonly reads: ReadonlyMap<string, TokenTally>
 }
 
-export interface AccountingRules {
+export interface BreakdownOptions {
   readonly estimate: (block: Block) => number
   /** Tools whose reads are counted by path. */
   readonly readTools: readonly string[]
@@ -43,48 +43,55 @@ export interface DuplicateRead {
 }
 
 /** `standing` is live: it changes with every record added. */
-interface Account {
-  readonly standing: Accounting
+interface BreakdownBuilder {
+  readonly breakdown: TokenBreakdown
   add(record: KnownRecord): void
 }
 
-type Sum = 'human' | 'assistantText' | 'thinking' | 'summaries' | 'localCommandOutput' | 'other' | 'total'
+type BreakdownClass =
+  | 'human'
+  | 'assistantText'
+  | 'thinking'
+  | 'summaries'
+  | 'localCommandOutput'
+  | 'other'
+  | 'total'
 
-interface Ledger extends Record<Sum, number> {
-  media: Tally
-  readonly toolRequests: Map<string, Tally>
-  readonly toolResults: Map<string, Tally>
-  readonly attachments: Map<string, Tally>
-  readonly reads: Map<string, Tally>
+interface MutableBreakdown extends Record<BreakdownClass, number> {
+  media: TokenTally
+  readonly toolRequests: Map<string, TokenTally>
+  readonly toolResults: Map<string, TokenTally>
+  readonly attachments: Map<string, TokenTally>
+  readonly reads: Map<string, TokenTally>
 }
 
-interface Call {
+interface CountedCall {
   readonly tool: string
   readonly path: string | null
 }
 
-export function openAccount(rules: AccountingRules): Account {
-  const ledger = emptyLedger()
-  const calls = new Map<string, Call>()
+export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
+  const ledger = createEmptyBreakdown()
+  const calls = new Map<string, CountedCall>()
   return {
-    standing: ledger,
+    breakdown: ledger,
     add: (record) => {
-      for (const block of countedBlocks(record)) {
+      for (const block of listCountedBlocks(record)) {
         const tokens = rules.estimate(block)
         ledger.total += tokens
-        if (isToolUse(block)) enterCall(ledger, calls, block, tokens, rules)
-        else if (isToolResult(block)) enterResult(ledger, calls.get(block.tool_use_id), tokens)
+        if (isToolUse(block)) addCall(ledger, calls, block, tokens, rules)
+        else if (isToolResult(block)) addResult(ledger, calls.get(block.tool_use_id), tokens)
         else if (record.type === 'attachment')
-          tally(ledger.attachments, record.attachment.type ?? 'unknown', tokens)
-        else if (isMedia(block)) ledger.media = grown(ledger.media, tokens)
-        else ledger[sumFor(block, record)] += tokens
+          addToTally(ledger.attachments, record.attachment.type ?? 'unknown', tokens)
+        else if (isMedia(block)) ledger.media = withTokens(ledger.media, tokens)
+        else ledger[chooseClass(block, record)] += tokens
       }
     },
   }
 }
 
 /** Files read more than once, most wasted tokens first. */
-export function duplicateReads(accounting: Accounting): readonly DuplicateRead[] {
+export function findDuplicateReads(accounting: TokenBreakdown): readonly DuplicateRead[] {
   const repeated = [...accounting.reads].filter(([, read]) => read.count > 1)
   const wasted = repeated.map(([path, { count, tokens }]) => ({
     path,
@@ -94,7 +101,7 @@ export function duplicateReads(accounting: Accounting): readonly DuplicateRead[]
   return wasted.sort((one, other) => other.tokens - one.tokens || (one.path < other.path ? -1 : 1))
 }
 
-function emptyLedger(): Ledger {
+function createEmptyBreakdown(): MutableBreakdown {
   return {
     human: 0,
     assistantText: 0,
@@ -112,17 +119,17 @@ function emptyLedger(): Ledger {
 }
 
 /** Empty for records that never reach the model. */
-function countedBlocks(record: KnownRecord): readonly Block[] {
+function listCountedBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment') {
     return record.isScreenOnly === true
       ? []
       : [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
   }
   if ((record.type !== 'user' && record.type !== 'assistant') || isSyntheticError(record)) return []
-  return blocksOf(record.message.content)
+  return toBlocks(record.message.content)
 }
 
-function sumFor(block: Block, record: KnownRecord): Sum {
+function chooseClass(block: Block, record: KnownRecord): BreakdownClass {
   if (isThinking(block)) return 'thinking'
   if (!isText(block)) return 'other'
   if (record.type === 'assistant') return 'assistantText'
@@ -131,35 +138,35 @@ function sumFor(block: Block, record: KnownRecord): Sum {
   return record.isMeta === true ? 'other' : 'human'
 }
 
-function enterCall(
-  ledger: Ledger,
-  calls: Map<string, Call>,
+function addCall(
+  ledger: MutableBreakdown,
+  calls: Map<string, CountedCall>,
   block: Block & { readonly id: string },
   tokens: number,
-  rules: AccountingRules,
+  rules: BreakdownOptions,
 ): void {
-  const tool = toolName(block)
+  const tool = readToolName(block)
   const isRead = rules.readTools.includes(tool)
   calls.set(block.id, { tool, path: isRead ? describeToolCall(tool, block.input, rules).path : null })
-  tally(ledger.toolRequests, tool, tokens)
+  addToTally(ledger.toolRequests, tool, tokens)
 }
 
-function enterResult(ledger: Ledger, call: Call | undefined, tokens: number): void {
-  tally(ledger.toolResults, call?.tool ?? 'unknown', tokens)
-  if (call?.path != null) tally(ledger.reads, call.path, tokens)
+function addResult(ledger: MutableBreakdown, call: CountedCall | undefined, tokens: number): void {
+  addToTally(ledger.toolResults, call?.tool ?? 'unknown', tokens)
+  if (call?.path != null) addToTally(ledger.reads, call.path, tokens)
 }
 
-function tally(tallies: Map<string, Tally>, name: string, tokens: number): void {
-  tallies.set(name, grown(tallies.get(name) ?? { count: 0, tokens: 0 }, tokens))
+function addToTally(tallies: Map<string, TokenTally>, name: string, tokens: number): void {
+  tallies.set(name, withTokens(tallies.get(name) ?? { count: 0, tokens: 0 }, tokens))
 }
 
-function grown(tally: Tally, tokens: number): Tally {
+function withTokens(tally: TokenTally, tokens: number): TokenTally {
   return { count: tally.count + 1, tokens: tally.tokens + tokens }
 }
 
 /** The breakdown as flat figures for telemetry. The names are part of the contract. */
-export function accountingMetrics(accounting: Accounting): Readonly<Record<string, number>> {
-  const duplicates = duplicateReads(accounting)
+export function toBreakdownMetrics(accounting: TokenBreakdown): Readonly<Record<string, number>> {
+  const duplicates = findDuplicateReads(accounting)
   const wasted = duplicates.reduce((sum, read) => sum + read.tokens, 0)
   return {
     total_tokens: accounting.total,
@@ -167,25 +174,25 @@ export function accountingMetrics(accounting: Accounting): Readonly<Record<strin
     assistant_message_tokens: accounting.assistantText,
     local_command_output_tokens: accounting.localCommandOutput,
     other_tokens: accounting.other,
-    ...named(accounting.attachments, 'attachment', 'count'),
-    ...named(accounting.toolRequests, 'tool_request', 'tokens'),
-    ...named(accounting.toolResults, 'tool_result', 'tokens'),
+    ...toNamedMetrics(accounting.attachments, 'attachment', 'count'),
+    ...toNamedMetrics(accounting.toolRequests, 'tool_request', 'tokens'),
+    ...toNamedMetrics(accounting.toolResults, 'tool_result', 'tokens'),
     duplicate_read_tokens: wasted,
     duplicate_read_file_count: duplicates.length,
-    ...percents(accounting, wasted),
+    ...toPercentMetrics(accounting, wasted),
   }
 }
 
-function named(
-  tallies: ReadonlyMap<string, Tally>,
+function toNamedMetrics(
+  tallies: ReadonlyMap<string, TokenTally>,
   group: string,
-  figure: keyof Tally,
+  figure: keyof TokenTally,
 ): Readonly<Record<string, number>> {
   return Object.fromEntries([...tallies].map(([key, tally]) => [`${group}_${key}_${figure}`, tally[figure]]))
 }
 
 /** Whole percentages; none if the total is 0. */
-function percents(accounting: Accounting, wasted: number): Readonly<Record<string, number>> {
+function toPercentMetrics(accounting: TokenBreakdown, wasted: number): Readonly<Record<string, number>> {
   if (accounting.total <= 0) return {}
   const share = (tokens: number): number => Math.round((tokens / accounting.total) * 100)
   return {
@@ -193,11 +200,11 @@ function percents(accounting: Accounting, wasted: number): Readonly<Record<strin
     assistant_message_percent: share(accounting.assistantText),
     local_command_output_percent: share(accounting.localCommandOutput),
     duplicate_read_percent: share(wasted),
-    tool_request_percent: share(sumOf(accounting.toolRequests)),
-    tool_result_percent: share(sumOf(accounting.toolResults)),
+    tool_request_percent: share(sumTallies(accounting.toolRequests)),
+    tool_result_percent: share(sumTallies(accounting.toolResults)),
   }
 }
 
-function sumOf(tallies: ReadonlyMap<string, Tally>): number {
+function sumTallies(tallies: ReadonlyMap<string, TokenTally>): number {
   return [...tallies.values()].reduce((sum, tally) => sum + tally.tokens, 0)
 }

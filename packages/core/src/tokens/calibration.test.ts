@@ -3,23 +3,23 @@ import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
   type Calibration,
-  growthOf,
-  highFactor,
-  type Observation,
-  observe,
-  scaleOf,
-  sizeOf,
+  calibrateGrowth,
+  calibrateSize,
+  computeHighFactor,
+  type GrowthObservation,
+  readScale,
   startCalibration,
+  withObservation,
 } from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
 const START = startCalibration({ scale: 1, offset: 0, weight: 10_000 })
 
-function after(observations: readonly Observation[], from: Calibration = START): Calibration {
-  return observations.reduce(observe, from)
+function after(observations: readonly GrowthObservation[], from: Calibration = START): Calibration {
+  return observations.reduce(withObservation, from)
 }
 
-const times = (count: number, observation: Observation): readonly Observation[] =>
+const times = (count: number, observation: GrowthObservation): readonly GrowthObservation[] =>
   Array.from({ length: count }, () => observation)
 
 describe('before the first observation', () => {
@@ -32,20 +32,20 @@ describe('before the first observation', () => {
     [100, 100, 134],
     [3_000_000, 3_000_000, 4_000_000],
   ])('%i tokens: %i expected, and × 4/3, rounded up, is %i', (tokens, expected, high) => {
-    expect(sizeOf(START, tokens, policy)).toEqual({ expected, high })
-    expect(growthOf(START, tokens, policy)).toEqual({ expected, high })
+    expect(calibrateSize(START, tokens, policy)).toEqual({ expected, high })
+    expect(calibrateGrowth(START, tokens, policy)).toEqual({ expected, high })
   })
 
   it('starts with the given values', () => {
     const start = startCalibration({ scale: 1.5, offset: -20, weight: 1 })
-    expect(sizeOf(start, 100, policy)).toEqual({ expected: 150, high: 200 })
-    expect(growthOf(start, 100, policy)).toEqual({ expected: 130, high: 174 })
+    expect(calibrateSize(start, 100, policy)).toEqual({ expected: 150, high: 200 })
+    expect(calibrateGrowth(start, 100, policy)).toEqual({ expected: 130, high: 174 })
   })
 
   it('never estimates 0 for a call that adds something', () => {
     const start = startCalibration({ scale: 1, offset: -20, weight: 1 })
-    expect(growthOf(start, 5, policy)).toEqual({ expected: 1, high: 2 })
-    expect(growthOf(start, 0, policy)).toEqual({ expected: 0, high: 0 })
+    expect(calibrateGrowth(start, 5, policy)).toEqual({ expected: 1, high: 2 })
+    expect(calibrateGrowth(start, 0, policy)).toEqual({ expected: 0, high: 0 })
   })
 })
 
@@ -60,22 +60,24 @@ describe('learning', () => {
 
   it('finds the scale of a session', () => {
     const learnt = told((estimated) => 1.5 * estimated)
-    expect(scaleOf(learnt)).toBeCloseTo(1.5, 1)
+    expect(readScale(learnt)).toBeCloseTo(1.5, 1)
     for (const size of SIZES)
-      expect(Math.abs(growthOf(learnt, size, policy).expected / size - 1.5)).toBeLessThan(0.05)
+      expect(Math.abs(calibrateGrowth(learnt, size, policy).expected / size - 1.5)).toBeLessThan(0.05)
   })
 
   it('finds the fixed cost of every call', () => {
     const learnt = told((estimated) => estimated + 25)
     expect(learnt.offset).toBeGreaterThan(5)
-    expect(Math.abs(growthOf(learnt, 1_000, policy).expected - 1_025)).toBeLessThan(10)
-    expect(sizeOf(learnt, 1_000, policy).expected).toBeLessThan(growthOf(learnt, 1_000, policy).expected)
+    expect(Math.abs(calibrateGrowth(learnt, 1_000, policy).expected - 1_025)).toBeLessThan(10)
+    expect(calibrateSize(learnt, 1_000, policy).expected).toBeLessThan(
+      calibrateGrowth(learnt, 1_000, policy).expected,
+    )
   })
 
   it('is not thrown off by one call with much that the log does not show', () => {
     const steady = times(50, { estimated: 500, reported: 500 })
     const learnt = after([...steady, { estimated: 500, reported: 20_000 }])
-    expect(growthOf(learnt, 500, policy).expected - 500).toBeLessThan(20)
+    expect(calibrateGrowth(learnt, 500, policy).expected - 500).toBeLessThan(20)
   })
 
   it.each([
@@ -85,7 +87,7 @@ describe('learning', () => {
   ])(
     'small calls that are far out do not carry the scale away: %s',
     (_, start, count, estimated, reported, most) => {
-      const scale = scaleOf(after(times(count, { estimated, reported }), startCalibration(start)))
+      const scale = readScale(after(times(count, { estimated, reported }), startCalibration(start)))
       expect(scale).toBeGreaterThanOrEqual(0.5 * start.scale)
       expect(scale).toBeLessThanOrEqual(most)
     },
@@ -103,21 +105,21 @@ describe('learning', () => {
       fc.property(start, fc.array(observation), tokens, (from, observations, size) => {
         let before = startCalibration(from)
         for (const one of observations) {
-          const next = observe(before, one)
+          const next = withObservation(before, one)
           const share = one.estimated / next.estimated
-          expect(Math.abs(scaleOf(next) - scaleOf(before))).toBeLessThanOrEqual(share + 1e-9)
-          expect(scaleOf(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
-          expect(scaleOf(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
+          expect(Math.abs(readScale(next) - readScale(before))).toBeLessThanOrEqual(share + 1e-9)
+          expect(readScale(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
+          expect(readScale(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
           before = next
         }
-        expect(sizeOf(before, size, policy).expected).toBeGreaterThanOrEqual(0)
-        expect(growthOf(before, size, policy).expected).toBeGreaterThanOrEqual(1)
+        expect(calibrateSize(before, size, policy).expected).toBeGreaterThanOrEqual(0)
+        expect(calibrateGrowth(before, size, policy).expected).toBeGreaterThanOrEqual(1)
       }),
     )
   })
 
   it('is 0 for a negative size', () => {
-    expect(sizeOf(START, -5, policy)).toEqual({ expected: 0, high: 0 })
+    expect(calibrateSize(START, -5, policy)).toEqual({ expected: 0, high: 0 })
   })
 
   it.each([
@@ -127,12 +129,12 @@ describe('learning', () => {
     ['of nothing', { estimated: 0, reported: 300 }],
     ['that is not known', { estimated: 500, reported: Number.NaN }],
   ])('learns nothing from growth %s', (_, observation) => {
-    expect(observe(START, observation)).toBe(START)
+    expect(withObservation(START, observation)).toBe(START)
   })
 
   it('does not change the given state', () => {
     const before = { ...START }
-    observe(START, { estimated: 10, reported: 20 })
+    withObservation(START, { estimated: 10, reported: 20 })
     expect(START).toEqual(before)
   })
 })
@@ -140,7 +142,7 @@ describe('learning', () => {
 describe('the margin of the high figure', () => {
   it('narrows with good observations, but not beyond its limit', () => {
     const steps = Array.from({ length: 400 }, (_, count) =>
-      highFactor(after(times(count, { estimated: 1_000, reported: 1_000 })), policy),
+      computeHighFactor(after(times(count, { estimated: 1_000, reported: 1_000 })), policy),
     )
     expect(steps[0]).toBe(4 / 3)
     expect(steps.every((step, index) => step <= (steps[index - 1] ?? 4 / 3))).toBe(true)
@@ -149,12 +151,12 @@ describe('the margin of the high figure', () => {
 
   it('stays wide if estimates stay wrong', () => {
     const wild = [200, 1_800].map((reported) => ({ estimated: 1_000, reported }))
-    expect(highFactor(after(Array.from({ length: 100 }, () => wild).flat()), policy)).toBe(4 / 3)
+    expect(computeHighFactor(after(Array.from({ length: 100 }, () => wild).flat()), policy)).toBe(4 / 3)
   })
 
   it('stays unchanged if calibration is off', () => {
     const still = createPolicy({ estimate: { calibrate: false } }).estimate
-    expect(highFactor(after(times(400, { estimated: 1_000, reported: 1_000 })), still)).toBe(4 / 3)
+    expect(computeHighFactor(after(times(400, { estimated: 1_000, reported: 1_000 })), still)).toBe(4 / 3)
   })
 
   it('keeps every figure valid, whatever is observed', () => {
@@ -165,7 +167,10 @@ describe('the margin of the high figure', () => {
     fc.assert(
       fc.property(fc.array(observation), fc.integer({ min: 0, max: 1e6 }), (observations, tokens) => {
         const learnt = after(observations)
-        for (const { expected, high } of [sizeOf(learnt, tokens, policy), growthOf(learnt, tokens, policy)]) {
+        for (const { expected, high } of [
+          calibrateSize(learnt, tokens, policy),
+          calibrateGrowth(learnt, tokens, policy),
+        ]) {
           expect(Number.isInteger(expected) && Number.isInteger(high)).toBe(true)
           expect(expected).toBeGreaterThanOrEqual(0)
           expect(high).toBeGreaterThanOrEqual(expected)

@@ -2,53 +2,53 @@
  * How full the window is: what the provider last reported for this context, plus an estimate of everything since.
  * Updated entry by entry, so a turn costs what it added. A rewrite of the context starts a new measurement.
  */
-import type { View } from '../context/context-view.ts'
-import { type Entry, entryEndsTurn } from '../context/entry.ts'
-import { List } from '../log/persistent-collections.ts'
+import type { ContextView } from '../context/context-view.ts'
+import { type ContextEntry, isTurnEnd } from '../context/entry.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { EstimatePolicy } from '../policy/policy.ts'
 import type { Estimator } from './estimator.ts'
 import {
   type Calibration,
   type ContextTokens,
-  contextOf,
-  growthOf,
-  observe,
-  outputOf,
-  sizeOf,
+  calibrateGrowth,
+  calibrateSize,
+  countContextTokens,
+  countOutputTokens,
   startCalibration,
+  withObservation,
 } from './usage.ts'
 
-export type MeasuredView = Pick<View, 'entries' | 'acts' | 'rewrittenAt'>
+export type MeasuredContext = Pick<ContextView, 'entries' | 'acts' | 'rewrittenAt'>
 
-export interface Meter {
+export interface ContextMeter {
   readonly estimator: Estimator
-  readonly entries: List<Entry>
-  readonly acts: MeasuredView['acts']
+  readonly entries: AppendList<ContextEntry>
+  readonly acts: MeasuredContext['acts']
   readonly rewrittenAt: number
   /** Estimated tokens of all entries before each index, and of the thinking among them. */
-  readonly before: List<number>
-  readonly thinkingBefore: List<number>
+  readonly tokensBefore: AppendList<number>
+  readonly thinkingBefore: AppendList<number>
   /** Index of the entry where the current turn began. */
-  readonly turn: number
+  readonly turnStart: number
   /** The response whose records are being read. */
-  readonly run: Run | null
+  readonly currentResponse: ResponseRun | null
   /** The newest response that measured this context. */
-  readonly anchor: Measured | null
+  readonly measuredResponse: MeasuredRun | null
   /** Context size of the first response that measured it, and how many responses have. */
   readonly firstContext: number | null
   readonly calls: number
   /** The provider has been told to delete content since: the next growth is smaller than what was added. */
-  readonly isDeleted: boolean
+  readonly hasDeletions: boolean
   /** Learned from all measured responses, across rewrites. */
   readonly calibration: Calibration
 }
 
 /** A response, as far as its records have been read. */
-interface Run {
+interface ResponseRun {
   readonly response: string
   /** Index of its first entry. */
-  readonly first: number
+  readonly firstEntry: number
   /** Index of the entry where its turn began. */
   readonly turnStart: number
   /** It began before the context was rewritten, so it measured something else. */
@@ -56,113 +56,130 @@ interface Run {
   /** The largest output figure of its records. */
   readonly output: number
   /** Estimated tokens of its records. */
-  readonly own: number
+  readonly ownTokens: number
 }
 
-interface Measured extends Run {
+interface MeasuredRun extends ResponseRun {
   readonly context: number
 }
 
-export function emptyMeter(
+export function createMeter(
   estimator: Estimator,
   calibration: Calibration = startCalibration(estimator.weights.start),
-): Meter {
+): ContextMeter {
   return {
     estimator,
-    entries: List.of(),
+    entries: AppendList.of(),
     acts: [],
     rewrittenAt: Number.NEGATIVE_INFINITY,
-    before: List.of([0]),
-    thinkingBefore: List.of([0]),
-    turn: 0,
-    run: null,
-    anchor: null,
+    tokensBefore: AppendList.of([0]),
+    thinkingBefore: AppendList.of([0]),
+    turnStart: 0,
+    currentResponse: null,
+    measuredResponse: null,
     firstContext: null,
     calls: 0,
-    isDeleted: false,
+    hasDeletions: false,
     calibration,
   }
 }
 
-export function advanceMeter(meter: Meter, view: MeasuredView): Meter {
+export function updateMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
   const { entries, acts, rewrittenAt } = view
   const follows = entries.extends(meter.entries) && meter.rewrittenAt === rewrittenAt && meter.acts === acts
-  const start = follows ? meter : emptyMeter(meter.estimator, meter.calibration)
-  let next: Meter = { ...start, acts, rewrittenAt }
+  const start = follows ? meter : createMeter(meter.estimator, meter.calibration)
+  let next: ContextMeter = { ...start, acts, rewrittenAt }
   for (let place = next.entries.length; place < entries.length; place += 1) {
     const entry = entries.at(place)
-    if (entry !== undefined) next = taken(next, entry, place)
+    if (entry !== undefined) next = addEntry(next, entry, place)
   }
   return { ...next, entries }
 }
 
-function taken(meter: Meter, entry: Entry, place: number): Meter {
-  const { estimator, before, thinkingBefore } = meter
+function addEntry(meter: ContextMeter, entry: ContextEntry, place: number): ContextMeter {
+  const { estimator, tokensBefore: before, thinkingBefore } = meter
   const { record } = entry
   const isDeletion = isMicrocompactBoundary(record) && record.microcompactMetadata.way === 'cached'
   const thinking = record.type === 'assistant' ? estimator.thinking(entry) : 0
-  const added: Meter = {
+  const added: ContextMeter = {
     ...meter,
-    before: before.push((before.last ?? 0) + estimator.entry(entry)),
+    tokensBefore: before.push((before.last ?? 0) + estimator.entry(entry)),
     thinkingBefore: thinkingBefore.push((thinkingBefore.last ?? 0) + thinking),
-    turn: entryEndsTurn(entry) ? place : meter.turn,
-    isDeleted: meter.isDeleted || isDeletion,
+    turnStart: isTurnEnd(entry) ? place : meter.turnStart,
+    hasDeletions: meter.hasDeletions || isDeletion,
   }
-  const response = responseOf(entry)
-  return response === null ? added : measured(added, { entry, record: response, place, turn: meter.turn })
+  const response = toResponse(entry)
+  return response === null
+    ? added
+    : addResponseRecord(added, { entry, record: response, place, turn: meter.turnStart })
 }
 
 /** A record of a response, its index, and where the turn before it began. */
-interface Answer {
-  readonly entry: Entry
+interface ResponseRecord {
+  readonly entry: ContextEntry
   readonly record: AssistantRecord
   readonly place: number
   readonly turn: number
 }
 
-function measured(meter: Meter, answer: Answer): Meter {
+function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): ContextMeter {
   const { id, usage } = answer.record.message
-  const isAnchor = meter.anchor?.response === id
-  const run = withRecord(meter.run?.response === id ? meter.run : begun(meter, answer), meter, answer)
-  const context = contextOf(usage)
+  const isAnchor = meter.measuredResponse?.response === id
+  const run = withRecord(
+    meter.currentResponse?.response === id ? meter.currentResponse : startRun(meter, answer),
+    meter,
+    answer,
+  )
+  const context = countContextTokens(usage)
   if (context === 0 || run.isOld || answer.entry.index <= meter.rewrittenAt) {
     // A record without a measurement does not change the output figure either.
     const anchor =
-      meter.anchor !== null && isAnchor
-        ? { ...withRecord(meter.anchor, meter, answer), output: meter.anchor.output }
-        : meter.anchor
-    return { ...meter, run, anchor }
+      meter.measuredResponse !== null && isAnchor
+        ? { ...withRecord(meter.measuredResponse, meter, answer), output: meter.measuredResponse.output }
+        : meter.measuredResponse
+    return { ...meter, currentResponse: run, measuredResponse: anchor }
   }
   return {
     ...meter,
-    run,
-    anchor: { ...run, context },
+    currentResponse: run,
+    measuredResponse: { ...run, context },
     firstContext: meter.firstContext ?? context,
     calls: meter.calls + (isAnchor ? 0 : 1),
-    isDeleted: false,
-    calibration: isAnchor ? meter.calibration : taught(meter, run, context),
+    hasDeletions: false,
+    calibration: isAnchor ? meter.calibration : learnFromGrowth(meter, run, context),
   }
 }
 
 /** Learns from how much the context grew since the last response, compared with the estimate of what was added. */
-function taught(meter: Meter, run: Run, context: number): Calibration {
-  const { anchor, before, thinkingBefore, calibration, isDeleted } = meter
+function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number): Calibration {
+  const {
+    measuredResponse: anchor,
+    tokensBefore: before,
+    thinkingBefore,
+    calibration,
+    hasDeletions: isDeleted,
+  } = meter
   if (anchor === null || isDeleted) return calibration
-  const between = (sums: List<number>): number => (sums.at(run.first) ?? 0) - (sums.at(anchor.first) ?? 0)
+  const between = (sums: AppendList<number>): number =>
+    (sums.at(run.firstEntry) ?? 0) - (sums.at(anchor.firstEntry) ?? 0)
   // Thinking of a turn that ended in between may have been dropped: such growth teaches nothing.
   if (run.turnStart !== anchor.turnStart && between(thinkingBefore) > 0) return calibration
-  return observe(calibration, { estimated: between(before), reported: context - anchor.context })
+  return withObservation(calibration, { estimated: between(before), reported: context - anchor.context })
 }
 
-function withRecord<R extends Run>(run: R, { estimator }: Meter, { entry, record }: Answer): R {
-  const output = Math.max(run.output, outputOf(record.message.usage))
-  return { ...run, output, own: run.own + estimator.entry(entry) }
+function withRecord<R extends ResponseRun>(
+  run: R,
+  { estimator }: ContextMeter,
+  { entry, record }: ResponseRecord,
+): R {
+  const output = Math.max(run.output, countOutputTokens(record.message.usage))
+  return { ...run, output, ownTokens: run.ownTokens + estimator.entry(entry) }
 }
 
-function begun(meter: Meter, { entry, record, place, turn }: Answer): Run {
+function startRun(meter: ContextMeter, { entry, record, place, turn }: ResponseRecord): ResponseRun {
   const { id } = record.message
-  const isOld = isFromBefore(meter, entry.index, id)
-  return { response: id, first: place, turnStart: turn, isOld, output: 0, own: 0 }
+  const isOld = isFromBeforeRewrite(meter, entry.index, id)
+  return { response: id, firstEntry: place, turnStart: turn, isOld, output: 0, ownTokens: 0 }
 }
 
 // Which response measured the context.
@@ -171,7 +188,7 @@ function begun(meter: Meter, { entry, record, place, turn }: Answer): Run {
 export interface MeasuredResponse {
   readonly response: string
   /** Index of its first entry: tool results between its records were not in the request. */
-  readonly first: number
+  readonly firstEntry: number
   readonly context: number
   /** The largest figure of its records: earlier ones may be from the start of the stream. */
   readonly output: number
@@ -181,64 +198,70 @@ export interface MeasuredResponse {
  * The newest response to a request of this context. A response that began before the last rewrite measured another
  * context, whether it was kept or not, and so did those of its records that came after the rewrite.
  */
-export function findMeasuredResponse(view: MeasuredView): MeasuredResponse | null {
+export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | null {
   for (let place = view.entries.length - 1; place >= 0; place -= 1) {
     const entry = view.entries.at(place)
-    const record = entry === undefined || entry.index <= view.rewrittenAt ? null : responseOf(entry)
-    if (record === null || contextOf(record.message.usage) === 0) continue
+    const record = entry === undefined || entry.index <= view.rewrittenAt ? null : toResponse(entry)
+    if (record === null || countContextTokens(record.message.usage) === 0) continue
     const found = withEarlierRecords(view.entries, place, record)
-    const index = view.entries.at(found.first)?.index ?? view.rewrittenAt
-    if (!isFromBefore(view, index, found.response)) return found
+    const index = view.entries.at(found.firstEntry)?.index ?? view.rewrittenAt
+    if (!isFromBeforeRewrite(view, index, found.response)) return found
   }
   return null
 }
 
 function withEarlierRecords(
-  entries: View['entries'],
+  entries: ContextView['entries'],
   newest: number,
   record: AssistantRecord,
 ): MeasuredResponse {
   const { id, usage } = record.message
   let found: MeasuredResponse = {
     response: id,
-    first: newest,
-    context: contextOf(usage),
-    output: outputOf(usage),
+    firstEntry: newest,
+    context: countContextTokens(usage),
+    output: countOutputTokens(usage),
   }
   for (let place = newest - 1; place >= 0; place -= 1) {
-    const earlier = responseOf(entries.at(place))
+    const earlier = toResponse(entries.at(place))
     if (earlier === null) continue
     if (earlier.message.id !== id) break
-    found = { ...found, first: place, output: Math.max(found.output, outputOf(earlier.message.usage)) }
+    found = {
+      ...found,
+      firstEntry: place,
+      output: Math.max(found.output, countOutputTokens(earlier.message.usage)),
+    }
   }
   return found
 }
 
 /** The response began before a rewrite. `index`: of its first record; a compaction may have removed earlier ones. */
-function isFromBefore(
-  { acts, rewrittenAt }: Pick<View, 'acts' | 'rewrittenAt'>,
+function isFromBeforeRewrite(
+  { acts, rewrittenAt }: Pick<ContextView, 'acts' | 'rewrittenAt'>,
   index: number,
   response: string,
 ): boolean {
-  return index <= rewrittenAt || acts.some(({ before }) => lastResponse(before) === response)
+  return (
+    index <= rewrittenAt || acts.some(({ replacedEntries: before }) => findLastResponse(before) === response)
+  )
 }
 
-function lastResponse(entries: List<Entry>): string | null {
+function findLastResponse(entries: AppendList<ContextEntry>): string | null {
   for (let place = entries.length - 1; place >= 0; place -= 1) {
-    const record = responseOf(entries.at(place))
+    const record = toResponse(entries.at(place))
     if (record !== null) return record.message.id
   }
   return null
 }
 
-function responseOf(entry: Entry | undefined): AssistantRecord | null {
+function toResponse(entry: ContextEntry | undefined): AssistantRecord | null {
   if (entry?.record.type !== 'assistant' || entry.record.message.model === SYNTHETIC_MODEL) return null
   return entry.record
 }
 
 // Reading.
 
-export interface MeterReading {
+export interface ReadMeterOptions {
   readonly calibration: Calibration
   readonly policy: EstimatePolicy
   /** The provider drops the thinking of finished turns. */
@@ -249,26 +272,33 @@ export interface MeterReading {
   readonly deleted: number
 }
 
-export function readMeter(meter: Meter, reading: MeterReading): ContextTokens {
-  return meter.anchor === null ? allEstimated(meter, reading) : sinceMeasured(meter, meter.anchor, reading)
+export function readMeter(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
+  return meter.measuredResponse === null
+    ? estimateAll(meter, reading)
+    : estimateSinceMeasured(meter, meter.measuredResponse, reading)
 }
 
-function allEstimated(meter: Meter, reading: MeterReading): ContextTokens {
+function estimateAll(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
   const { calibration, policy, stripsThinking, prefix, deleted } = reading
-  const stripped = stripsThinking ? (meter.thinkingBefore.at(meter.turn) ?? 0) : 0
-  const tokens = Math.max(0, prefix() + (meter.before.last ?? 0) - stripped - deleted)
-  return { ...sizeOf(calibration, tokens, policy), source: 'estimated' }
+  const stripped = stripsThinking ? (meter.thinkingBefore.at(meter.turnStart) ?? 0) : 0
+  const tokens = Math.max(0, prefix() + (meter.tokensBefore.last ?? 0) - stripped - deleted)
+  return { ...calibrateSize(calibration, tokens, policy), source: 'estimated' }
 }
 
 /** Logs often hold the output figure from the start of the stream, so the larger of figure and estimate counts. */
-function sinceMeasured(meter: Meter, anchor: Measured, reading: MeterReading): ContextTokens {
+function estimateSinceMeasured(
+  meter: ContextMeter,
+  anchor: MeasuredRun,
+  reading: ReadMeterOptions,
+): ContextTokens {
   const { calibration, policy, deleted } = reading
-  const estimated = sizeOf(calibration, anchor.own, policy)
+  const estimated = calibrateSize(calibration, anchor.ownTokens, policy)
   const isLonger = estimated.expected > anchor.output
   const output = isLonger ? estimated : { expected: anchor.output, high: anchor.output }
-  const later = (meter.before.last ?? 0) - (meter.before.at(anchor.first) ?? 0) - anchor.own
-  const added = growthOf(calibration, later, policy)
-  const gone = sizeOf(calibration, strippedSince(meter, anchor, reading) + deleted, policy).expected
+  const later =
+    (meter.tokensBefore.last ?? 0) - (meter.tokensBefore.at(anchor.firstEntry) ?? 0) - anchor.ownTokens
+  const added = calibrateGrowth(calibration, later, policy)
+  const gone = calibrateSize(calibration, estimateStripped(meter, anchor, reading) + deleted, policy).expected
   return {
     expected: Math.max(0, anchor.context + output.expected + added.expected - gone),
     high: Math.max(0, anchor.context + output.high + added.high - gone),
@@ -277,14 +307,22 @@ function sinceMeasured(meter: Meter, anchor: Measured, reading: MeterReading): C
 }
 
 /** Thinking in the measured context that the prompt after it removes. */
-function strippedSince(meter: Meter, anchor: Measured, { stripsThinking }: MeterReading): number {
-  const start = stripsThinking ? meter.turn : 0
-  if (start <= anchor.first) return 0
+function estimateStripped(
+  meter: ContextMeter,
+  anchor: MeasuredRun,
+  { stripsThinking }: ReadMeterOptions,
+): number {
+  const start = stripsThinking ? meter.turnStart : 0
+  if (start <= anchor.firstEntry) return 0
   return (meter.thinkingBefore.at(start) ?? 0) - (meter.thinkingBefore.at(anchor.turnStart) ?? 0)
 }
 
 /** Tokens by which the context grows per call; null before two calls have been measured. */
-export function growthPerCall({ anchor, firstContext, calls }: Meter): number | null {
+export function measureGrowthPerCall({
+  measuredResponse: anchor,
+  firstContext,
+  calls,
+}: ContextMeter): number | null {
   if (anchor === null || firstContext === null || calls < 2) return null
   return Math.max(0, (anchor.context - firstContext) / (calls - 1))
 }

@@ -2,19 +2,19 @@
  * Estimates tokens without a tokenizer. Figures are whole, at least 1 per block, and never fall when text is appended.
  * They are uncalibrated: the calibration of the session (`usage.ts`) turns them into expected sizes.
  */
-import { type Entry, isShown, partsOf } from '../context/entry.ts'
+import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
 import type { Payload } from '../context/payload.ts'
 import {
   type Block,
-  blocksOf,
-  type Content,
   isMedia,
   isText,
   isThinking,
   isToolResult,
   isToolUse,
+  type MessageContent,
+  toBlocks,
 } from '../log/block.ts'
-import { imageSize } from '../log/image-size.ts'
+import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
 import type { EstimatePolicy } from '../policy/policy.ts'
 
@@ -22,11 +22,11 @@ export interface Estimator {
   readonly weights: EstimatorWeights
   text(text: string): number
   block(block: Block): number
-  content(content: Content): number
+  content(content: MessageContent): number
   /** What an entry of the context adds to a request. Cached by identity of the entry. */
-  entry(entry: Entry): number
+  entry(entry: ContextEntry): number
   /** The part of `entry` that is thinking. */
-  thinking(entry: Entry): number
+  thinking(entry: ContextEntry): number
   /** System prompt and tools. */
   prefix(payload: Pick<Payload, 'system' | 'tools'>): number
   /** A whole request. */
@@ -34,33 +34,34 @@ export interface Estimator {
 }
 
 export function createEstimator(weights: EstimatorWeights): Estimator {
-  const scale: Scale = {
+  const scale: TextScales = {
     weights,
-    text: textScale(weights.text),
-    toolInput: textScale(weights.toolInput),
-    toolResult: textScale(weights.toolResult),
+    text: createTextScale(weights.text),
+    toolInput: createTextScale(weights.toolInput),
+    toolResult: createTextScale(weights.toolResult),
   }
-  const block = (given: Block): number => blockTokens(given, scale)
-  const all = (blocks: readonly Block[]): number => sum(blocks.map(block))
-  const content = (given: Content): number => all(blocksOf(given))
+  const block = (given: Block): number => estimateBlock(given, scale)
+  const all = (blocks: readonly Block[]): number => sumTokens(blocks.map(block))
+  const content = (given: MessageContent): number => all(toBlocks(given))
   const prefix = ({ system, tools }: Pick<Payload, 'system' | 'tools'>): number =>
     (system === undefined ? 0 : content(system)) +
-    sum((tools ?? []).map((tool) => whole(scale.text([jsonOf(tool)]))))
+    sumTokens((tools ?? []).map((tool) => roundTokens(scale.text([toJson(tool)]))))
   return {
     weights,
     text: (text) => block({ type: 'text', text }),
     block,
     content,
-    entry: remembered((entry) => all(shownBlocks(entry))),
-    thinking: (entry) => all(shownBlocks(entry).filter(isThinking)),
+    entry: memoize((entry) => all(listVisibleBlocks(entry))),
+    thinking: (entry) => all(listVisibleBlocks(entry).filter(isThinking)),
     prefix,
-    payload: (payload) => prefix(payload) + sum(payload.messages.map((message) => content(message.content))),
+    payload: (payload) =>
+      prefix(payload) + sumTokens(payload.messages.map((message) => content(message.content))),
   }
 }
 
 /** A cleared entry is a new object, so the figures of both forms are kept apart. */
-function remembered(measure: (entry: Entry) => number): (entry: Entry) => number {
-  const known = new WeakMap<Entry, number>()
+function memoize(measure: (entry: ContextEntry) => number): (entry: ContextEntry) => number {
+  const known = new WeakMap<ContextEntry, number>()
   return (entry) => {
     const tokens = known.get(entry) ?? measure(entry)
     known.set(entry, tokens)
@@ -68,12 +69,12 @@ function remembered(measure: (entry: Entry) => number): (entry: Entry) => number
   }
 }
 
-function shownBlocks(entry: Entry): readonly Block[] {
-  return isShown(entry) ? partsOf(entry).map((part) => part.block) : []
+function listVisibleBlocks(entry: ContextEntry): readonly Block[] {
+  return isVisibleToModel(entry) ? toMessageParts(entry).map((part) => part.block) : []
 }
 
 /** The weights, with a function for each kind of text. */
-interface Scale {
+interface TextScales {
   readonly weights: EstimatorWeights
   readonly text: TextScale
   readonly toolInput: TextScale
@@ -82,25 +83,25 @@ interface Scale {
 
 type TextScale = (texts: readonly string[]) => number
 
-function textScale(given: TextWeights): TextScale {
+function createTextScale(given: TextWeights): TextScale {
   const weights = [given.characters, given.runs].flatMap((byClass) =>
     CHARACTER_CLASSES.map((name) => byClass[name]),
   )
   return (texts) => {
-    const counts = new Float64Array(COUNTS)
+    const counts = new Float64Array(COUNTS_LENGTH)
     for (const text of texts) countCharacters(text, counts)
     return counts.reduce((tokens, count, index) => tokens + count * (weights[index] ?? 0), 0)
   }
 }
 
-function blockTokens(block: Block, scale: Scale): number {
-  const parts = partsOfBlock(block, scale.weights.inputForm)
-  const inner = sum(parts.nestedBlocks.map((held) => blockTokens(held, scale)))
-  return whole(ownTokens(block, parts, scale) + inner)
+function estimateBlock(block: Block, scale: TextScales): number {
+  const parts = splitBlock(block, scale.weights.inputForm)
+  const inner = sumTokens(parts.nestedBlocks.map((held) => estimateBlock(held, scale)))
+  return roundTokens(estimateOwnTokens(block, parts, scale) + inner)
 }
 
 /** Without nested blocks. */
-function ownTokens(block: Block, parts: BlockParts, scale: Scale): number {
+function estimateOwnTokens(block: Block, parts: BlockParts, scale: TextScales): number {
   const { weights } = scale
   switch (parts.kind) {
     case 'text':
@@ -110,9 +111,9 @@ function ownTokens(block: Block, parts: BlockParts, scale: Scale): number {
     case 'tool-result':
       return weights.perToolResult + scale.toolResult(parts.texts)
     case 'thinking':
-      return thinkingTokens(parts, scale)
+      return estimateThinking(parts, scale)
     case 'image':
-      return imageTokens(block, weights.image)
+      return estimateImage(block, weights.image)
     case 'document':
       return Math.max(weights.document, scale.text(parts.texts))
     case 'other':
@@ -121,7 +122,7 @@ function ownTokens(block: Block, parts: BlockParts, scale: Scale): number {
 }
 
 /** A signature arrives after its text, so the figure must not fall when it is added. */
-function thinkingTokens({ texts, signatureLength }: BlockParts, scale: Scale): number {
+function estimateThinking({ texts, signatureLength }: BlockParts, scale: TextScales): number {
   const { bySignature, perSignatureCharacter, less } = scale.weights.thinking
   const byText = scale.text(texts)
   const bySignatureLength = signatureLength * perSignatureCharacter - less
@@ -129,11 +130,11 @@ function thinkingTokens({ texts, signatureLength }: BlockParts, scale: Scale): n
   return isHidden || bySignature === 'always' ? Math.max(byText, bySignatureLength) : byText
 }
 
-function whole(tokens: number): number {
+function roundTokens(tokens: number): number {
   return Math.max(1, Math.round(tokens))
 }
 
-function sum(figures: readonly number[]): number {
+function sumTokens(figures: readonly number[]): number {
   return figures.reduce((total, figure) => total + figure, 0)
 }
 
@@ -150,33 +151,33 @@ interface BlockParts {
   readonly nestedBlocks: readonly Block[]
 }
 
-const NOTHING = { texts: [], fields: 0, signatureLength: 0, nestedBlocks: [] } as const
+const NO_PARTS = { texts: [], fields: 0, signatureLength: 0, nestedBlocks: [] } as const
 
 /** `inputForm`: count the input of a call as JSON, or field by field with strings unescaped. */
-export function partsOfBlock(block: Block, inputForm: 'json' | 'fields'): BlockParts {
-  if (isText(block)) return { ...NOTHING, kind: 'text', texts: [block.text] }
-  if (isToolUse(block)) return { ...NOTHING, kind: 'tool-use', ...callParts(block, inputForm) }
-  if (isToolResult(block)) return { ...NOTHING, kind: 'tool-result', ...heldIn(block.content) }
-  if (isThinking(block)) return { ...NOTHING, kind: 'thinking', ...thinkingParts(block) }
-  if (!isMedia(block)) return { ...NOTHING, kind: 'other', texts: [jsonOf(block)] }
+export function splitBlock(block: Block, inputForm: 'json' | 'fields'): BlockParts {
+  if (isText(block)) return { ...NO_PARTS, kind: 'text', texts: [block.text] }
+  if (isToolUse(block)) return { ...NO_PARTS, kind: 'tool-use', ...splitCall(block, inputForm) }
+  if (isToolResult(block)) return { ...NO_PARTS, kind: 'tool-result', ...splitContent(block.content) }
+  if (isThinking(block)) return { ...NO_PARTS, kind: 'thinking', ...splitThinking(block) }
+  if (!isMedia(block)) return { ...NO_PARTS, kind: 'other', texts: [toJson(block)] }
   return block.type === 'image'
-    ? { ...NOTHING, kind: 'image' }
-    : { ...NOTHING, kind: 'document', ...documentParts(block.source) }
+    ? { ...NO_PARTS, kind: 'image' }
+    : { ...NO_PARTS, kind: 'document', ...splitDocument(block.source) }
 }
 
-function jsonOf(value: unknown): string {
+function toJson(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 
-function callParts(block: Block, inputForm: 'json' | 'fields'): Pick<BlockParts, 'texts' | 'fields'> {
+function splitCall(block: Block, inputForm: 'json' | 'fields'): Pick<BlockParts, 'texts' | 'fields'> {
   const name = typeof block.name === 'string' ? block.name : ''
-  if (inputForm === 'json' || !isObject(block.input)) return { texts: [name, jsonOf(block.input)], fields: 0 }
+  if (inputForm === 'json' || !isObject(block.input)) return { texts: [name, toJson(block.input)], fields: 0 }
   const fields = Object.entries(block.input)
-  const texts = fields.flatMap(([key, value]) => [key, typeof value === 'string' ? value : jsonOf(value)])
+  const texts = fields.flatMap(([key, value]) => [key, typeof value === 'string' ? value : toJson(value)])
   return { texts: [name, ...texts], fields: fields.length }
 }
 
-function heldIn(content: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
+function splitContent(content: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
   if (typeof content === 'string') return { texts: [content], nestedBlocks: [] }
   const blocks: readonly Block[] = Array.isArray(content) ? content : []
   return {
@@ -185,7 +186,7 @@ function heldIn(content: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
   }
 }
 
-function thinkingParts(block: Block): Pick<BlockParts, 'texts' | 'signatureLength'> {
+function splitThinking(block: Block): Pick<BlockParts, 'texts' | 'signatureLength'> {
   const signature = [block.signature, block.data].find((field) => typeof field === 'string')
   return {
     texts: typeof block.thinking === 'string' ? [block.thinking] : [],
@@ -194,18 +195,18 @@ function thinkingParts(block: Block): Pick<BlockParts, 'texts' | 'signatureLengt
 }
 
 /** Text of a document given as text or as blocks; other documents have none. */
-function documentParts(source: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
+function splitDocument(source: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
   if (!isObject(source)) return { texts: [], nestedBlocks: [] }
-  if (source.type === 'text') return heldIn(source.data)
-  return source.type === 'content' ? heldIn(source.content) : { texts: [], nestedBlocks: [] }
+  if (source.type === 'text') return splitContent(source.data)
+  return source.type === 'content' ? splitContent(source.content) : { texts: [], nestedBlocks: [] }
 }
 
 /** By the provider's formula if the dimensions can be read, otherwise a flat figure. */
-export function imageTokens(block: Block, weights: ImageWeights): number {
+export function estimateImage(block: Block, weights: ImageWeights): number {
   const { flat, patches: rule } = weights
   const { source } = block
   if (rule === null || !isObject(source) || typeof source.data !== 'string') return flat
-  const size = imageSize(source.data)
+  const size = readImageSize(source.data)
   if (size === null) return flat
   // The image is scaled down, keeping its aspect ratio, until its longer edge is within the limit.
   const scale = Math.min(1, rule.maxEdge / Math.max(size.width, size.height))
@@ -269,8 +270,8 @@ export interface CalibrationStart {
 }
 
 /** Every character weighs the same: for a tokenizer family without measured weights. */
-export function fixedRule(policy: EstimatePolicy): EstimatorWeights {
-  const text = evenWeights(1 / policy.charactersPerToken)
+export function createFixedWeights(policy: EstimatePolicy): EstimatorWeights {
+  const text = createEvenWeights(1 / policy.charactersPerToken)
   return {
     text,
     toolInput: text,
@@ -292,11 +293,11 @@ export function fixedRule(policy: EstimatePolicy): EstimatorWeights {
 }
 
 /** The same weight for a character of any class, none for runs. */
-export function evenWeights(tokensPerCharacter: number): TextWeights {
-  return { characters: perClass(tokensPerCharacter), runs: perClass(0) }
+export function createEvenWeights(tokensPerCharacter: number): TextWeights {
+  return { characters: createUniformWeights(tokensPerCharacter), runs: createUniformWeights(0) }
 }
 
-function perClass(weight: number): Readonly<Record<CharacterClass, number>> {
+function createUniformWeights(weight: number): Readonly<Record<CharacterClass, number>> {
   return Object.fromEntries(CHARACTER_CLASSES.map((name) => [name, weight])) as Record<CharacterClass, number>
 }
 
@@ -318,34 +319,34 @@ export const CHARACTER_CLASSES = [
 ] as const
 export type CharacterClass = (typeof CHARACTER_CLASSES)[number]
 
-const CLASSES: number = CHARACTER_CLASSES.length
+const CLASS_COUNT: number = CHARACTER_CLASSES.length
 
 /** Characters by class, then runs by class. Appending to a text never lowers a count. */
 type CharacterCounts = Float64Array
 
-export const COUNTS: number = 2 * CLASSES
+export const COUNTS_LENGTH: number = 2 * CLASS_COUNT
 
 /** Class of each UTF-16 code unit. */
-const CLASS_OF: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
-  CHARACTER_CLASSES.indexOf(classOf(unit)),
+const CLASS_BY_CODE_UNIT: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
+  CHARACTER_CLASSES.indexOf(classifyCodeUnit(unit)),
 )
 
 /** Adds the counts of `text` to `counts`. */
 export function countCharacters(
   text: string,
-  counts: CharacterCounts = new Float64Array(COUNTS),
+  counts: CharacterCounts = new Float64Array(COUNTS_LENGTH),
 ): CharacterCounts {
   let previous = -1
   for (let index = 0; index < text.length; index += 1) {
-    const current = CLASS_OF[text.charCodeAt(index)] as number
+    const current = CLASS_BY_CODE_UNIT[text.charCodeAt(index)] as number
     counts[current] = (counts[current] as number) + 1
-    if (current !== previous) counts[CLASSES + current] = (counts[CLASSES + current] as number) + 1
+    if (current !== previous) counts[CLASS_COUNT + current] = (counts[CLASS_COUNT + current] as number) + 1
     previous = current
   }
   return counts
 }
 
-function classOf(unit: number): CharacterClass {
+function classifyCodeUnit(unit: number): CharacterClass {
   if (unit >= 0x2e80) return 'wide'
   if (unit >= 0x2000) return 'symbol'
   if (unit >= 0x80) return 'letter'

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL, type Usage } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { advanceMeter, emptyMeter, type MeterReading, readMeter } from './context-meter.ts'
-import { createEstimator, fixedRule } from './estimator.ts'
-import { type ContextTokens, contextOf, outputOf, startCalibration } from './usage.ts'
+import { createMeter, type ReadMeterOptions, readMeter, updateMeter } from './context-meter.ts'
+import { createEstimator, createFixedWeights } from './estimator.ts'
+import { type ContextTokens, countContextTokens, countOutputTokens, startCalibration } from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
-const estimator = createEstimator(fixedRule(policy))
+const estimator = createEstimator(createFixedWeights(policy))
 
 /** A text that is estimated at so many tokens. */
 const text = (tokens: number): string => 'x'.repeat(4 * tokens)
@@ -28,8 +28,8 @@ function answer(builder: SessionBuilder, id: string, content: readonly Block[], 
   builder.assistant(id, content, measured(id, content, usage))
 }
 
-function asked(builder: SessionBuilder, more: Partial<MeterReading> = {}): ContextTokens {
-  return readMeter(advanceMeter(emptyMeter(estimator), builder.view), {
+function asked(builder: SessionBuilder, more: Partial<ReadMeterOptions> = {}): ContextTokens {
+  return readMeter(updateMeter(createMeter(estimator), builder.view), {
     calibration: startCalibration({ scale: 1, offset: 0, weight: 1 }),
     policy,
     stripsThinking: false,
@@ -42,7 +42,7 @@ function asked(builder: SessionBuilder, more: Partial<MeterReading> = {}): Conte
 interface Case {
   readonly name: string
   readonly tell: (builder: SessionBuilder) => void
-  readonly question?: Partial<MeterReading>
+  readonly question?: Partial<ReadMeterOptions>
   readonly tokens: ContextTokens
 }
 
@@ -381,6 +381,6 @@ describe('the figures of a usage', () => {
       0,
     ],
   ])('%s', (_, usage, context, output) => {
-    expect([contextOf(usage), outputOf(usage)]).toEqual([context, output])
+    expect([countContextTokens(usage), countOutputTokens(usage)]).toEqual([context, output])
   })
 })

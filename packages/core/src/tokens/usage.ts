@@ -7,35 +7,35 @@ import type { Usage } from '../log/record.ts'
 import type { EstimatePolicy } from '../policy/policy.ts'
 import type { CalibrationStart } from './estimator.ts'
 
-type Fields = { readonly [field: string]: unknown }
+type UsageFields = { readonly [field: string]: unknown }
 
 /** Tokens of the context that was sent, cached ones included, since they fill the window too. 0 if not measured. */
-export function contextOf(usage: Usage | null | undefined): number {
-  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = lastMessage(usage)
-  return countOf(input_tokens) + countOf(cache_creation_input_tokens) + countOf(cache_read_input_tokens)
+export function countContextTokens(usage: Usage | null | undefined): number {
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = findLastMessage(usage)
+  return toCount(input_tokens) + toCount(cache_creation_input_tokens) + toCount(cache_read_input_tokens)
 }
 
-export function outputOf(usage: Usage | null | undefined): number {
-  return countOf(lastMessage(usage).output_tokens)
+export function countOutputTokens(usage: Usage | null | undefined): number {
+  return toCount(findLastMessage(usage).output_tokens)
 }
 
 /**
  * A call that ran in several iterations lists them; the last one of type `message` had the current context. A list
  * without one measured no context of ours.
  */
-function lastMessage(usage: Usage | null | undefined): Fields {
-  const listed = usage ? iterationsOf(usage) : []
+function findLastMessage(usage: Usage | null | undefined): UsageFields {
+  const listed = usage ? listIterations(usage) : []
   return listed.length === 0 ? (usage ?? {}) : (listed.findLast(({ type }) => type === 'message') ?? {})
 }
 
 /** The iterations that the provider lists; empty if it lists none. */
-export function iterationsOf(usage: Usage): readonly Fields[] {
+export function listIterations(usage: Usage): readonly UsageFields[] {
   const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
   return listed.filter(isObject)
 }
 
 /** A figure of a usage: 0 for anything that is not a possible count, since a log may hold any value. */
-export function countOf(value: unknown): number {
+export function toCount(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
 }
 
@@ -47,7 +47,7 @@ export type PriceClass = (typeof PRICE_CLASSES)[number]
 export type ByPriceClass<T> = { readonly [Class in PriceClass]: T }
 export type TokensByClass = ByPriceClass<number>
 
-export function byPriceClass<T>(value: (name: PriceClass) => T): ByPriceClass<T> {
+export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass<T> {
   return {
     input: value('input'),
     cacheRead: value('cacheRead'),
@@ -67,30 +67,30 @@ export interface BilledPart {
   readonly assumed: readonly string[]
 }
 
-const WRITES_AS_5M = 'cache writes without a lifetime are counted as 5-minute writes'
+const WRITES_AS_5M_ASSUMED = 'cache writes without a lifetime are counted as 5-minute writes'
 
-export function billedParts(usage: Usage): readonly BilledPart[] {
-  const iterations = iterationsOf(usage)
-  return iterations.length === 0 ? [partOf(usage)] : iterations.map(partOf)
+export function listBilledParts(usage: Usage): readonly BilledPart[] {
+  const iterations = listIterations(usage)
+  return iterations.length === 0 ? [toBilledPart(usage)] : iterations.map(toBilledPart)
 }
 
-function partOf(fields: Fields): BilledPart {
+function toBilledPart(fields: UsageFields): BilledPart {
   const { model, type } = fields
   const split = isObject(fields.cache_creation) ? fields.cache_creation : {}
-  const write5m = countOf(split.ephemeral_5m_input_tokens)
-  const write1h = countOf(split.ephemeral_1h_input_tokens)
-  const unsplit = Math.max(0, countOf(fields.cache_creation_input_tokens) - write5m - write1h)
+  const write5m = toCount(split.ephemeral_5m_input_tokens)
+  const write1h = toCount(split.ephemeral_1h_input_tokens)
+  const unsplit = Math.max(0, toCount(fields.cache_creation_input_tokens) - write5m - write1h)
   return {
     tokens: {
-      input: countOf(fields.input_tokens),
-      cacheRead: countOf(fields.cache_read_input_tokens),
+      input: toCount(fields.input_tokens),
+      cacheRead: toCount(fields.cache_read_input_tokens),
       write5m: write5m + unsplit,
       write1h,
-      output: countOf(fields.output_tokens),
+      output: toCount(fields.output_tokens),
     },
     model: typeof model === 'string' ? model : null,
     isForeign: typeof type === 'string' && type !== 'message' && type !== 'compaction',
-    assumed: unsplit === 0 ? [] : [WRITES_AS_5M],
+    assumed: unsplit === 0 ? [] : [WRITES_AS_5M_ASSUMED],
   }
 }
 
@@ -98,13 +98,13 @@ function partOf(fields: Fields): BilledPart {
 // was estimated. Learning more parameters from one session made the estimates worse.
 
 /** `expected` is for display and reports, `high` for decisions. Both are whole numbers. */
-export interface Estimate {
+export interface TokenEstimate {
   readonly expected: number
   readonly high: number
 }
 
 /** Size of the context. `source`: reported by the provider, estimated, or the one plus the other. */
-export interface ContextTokens extends Estimate {
+export interface ContextTokens extends TokenEstimate {
   readonly source: 'measured' | 'estimated' | 'both'
 }
 
@@ -116,12 +116,12 @@ export interface Calibration {
   readonly reported: number
   readonly offset: number
   /** Sums over the observations: the error of each, and its size. */
-  readonly missed: number
-  readonly seen: number
+  readonly errorTokens: number
+  readonly observedTokens: number
 }
 
 /** What a call was estimated to add to the context, uncalibrated, and what the provider reported. */
-export interface Observation {
+export interface GrowthObservation {
   readonly estimated: number
   readonly reported: number
 }
@@ -134,8 +134,8 @@ export function startCalibration(start: CalibrationStart): Calibration {
     estimated: weight,
     reported: weight * scale,
     offset,
-    missed: 0,
-    seen: 0,
+    errorTokens: 0,
+    observedTokens: 0,
   }
 }
 
@@ -145,75 +145,90 @@ const CREDIBLE_ERROR = { tokens: 1_000, share: 0.5 }
  * The scale takes at most this share of the estimate from one error, so that no call counts for more than twice its
  * estimate: a small call with a large error contains something else. The scale stays within these factors of its start.
  */
-const SCALE = { share: 1, least: 0.5, most: 2 }
+const SCALE_LIMITS = { share: 1, least: 0.5, most: 2 }
 /**
  * The offset is learned from small calls only (`upTo` tokens); the error of large ones belongs to the scale. `weight`:
  * calls that the start counts for; `memory`: calls it averages over; `error`: the largest error taken from one call.
  */
-const OFFSET = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
+const OFFSET_LIMITS = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
 
 /** Ignores a call after which the context did not grow: something was removed as well. */
-export function observe(calibration: Calibration, { estimated, reported }: Observation): Calibration {
-  if (!isCount(estimated) || !isCount(reported)) return calibration
+export function withObservation(
+  calibration: Calibration,
+  { estimated, reported }: GrowthObservation,
+): Calibration {
+  if (!isPositive(estimated) || !isPositive(reported)) return calibration
   const { start, offset, observations } = calibration
-  const scaled = scaleOf(calibration) * estimated
+  const scaled = readScale(calibration) * estimated
   const error = reported - scaled - offset
   const credible = Math.max(CREDIBLE_ERROR.tokens, CREDIBLE_ERROR.share * estimated)
   const sum = calibration.estimated + estimated
   const asStarted = start.scale * sum
-  const learned = calibration.reported + (scaled + within(error, SCALE.share * estimated))
-  const step = within(error, OFFSET.error) / Math.min(OFFSET.weight + observations + 1, OFFSET.memory)
+  const learned = calibration.reported + (scaled + clampTo(error, SCALE_LIMITS.share * estimated))
+  const step =
+    clampTo(error, OFFSET_LIMITS.error) /
+    Math.min(OFFSET_LIMITS.weight + observations + 1, OFFSET_LIMITS.memory)
   return {
     start,
     estimated: sum,
-    reported: Math.min(SCALE.most * asStarted, Math.max(SCALE.least * asStarted, learned)),
+    reported: Math.min(SCALE_LIMITS.most * asStarted, Math.max(SCALE_LIMITS.least * asStarted, learned)),
     observations: observations + 1,
-    offset: estimated > OFFSET.upTo ? offset : offset + step,
-    missed: calibration.missed + Math.abs(within(error, credible)),
-    seen: calibration.seen + reported,
+    offset: estimated > OFFSET_LIMITS.upTo ? offset : offset + step,
+    errorTokens: calibration.errorTokens + Math.abs(clampTo(error, credible)),
+    observedTokens: calibration.observedTokens + reported,
   }
 }
 
-function isCount(value: number): boolean {
+function isPositive(value: number): boolean {
   return value > 0 && Number.isFinite(value)
 }
 
-export function scaleOf({ estimated, reported }: Calibration): number {
+export function readScale({ estimated, reported }: Calibration): number {
   return reported / estimated
 }
 
 /** The calibrated size of content with an uncalibrated estimate of `tokens`. */
-export function sizeOf(calibration: Calibration, tokens: number, policy: EstimatePolicy): Estimate {
-  return estimateOf(scaleOf(calibration) * tokens, highFactor(calibration, policy))
+export function calibrateSize(
+  calibration: Calibration,
+  tokens: number,
+  policy: EstimatePolicy,
+): TokenEstimate {
+  return toEstimate(readScale(calibration) * tokens, computeHighFactor(calibration, policy))
 }
 
 /** What a call adds to the context whose blocks have an uncalibrated estimate of `tokens` together. */
-export function growthOf(calibration: Calibration, tokens: number, policy: EstimatePolicy): Estimate {
+export function calibrateGrowth(
+  calibration: Calibration,
+  tokens: number,
+  policy: EstimatePolicy,
+): TokenEstimate {
   if (tokens <= 0) return { expected: 0, high: 0 }
-  const grown = scaleOf(calibration) * tokens + calibration.offset
-  return estimateOf(Math.max(1, grown), highFactor(calibration, policy))
+  const grown = readScale(calibration) * tokens + calibration.offset
+  return toEstimate(Math.max(1, grown), computeHighFactor(calibration, policy))
 }
 
 /** Weight of the starting margin in tokens, and how many mean errors a learned margin covers. */
-const MARGIN = { weight: 20_000, errors: 3 }
+const MARGIN_LIMITS = { weight: 20_000, errors: 3 }
 
 /** `policy.highFactor`, narrowed as far as the observed errors allow. */
-export function highFactor(calibration: Calibration, policy: EstimatePolicy): number {
+export function computeHighFactor(calibration: Calibration, policy: EstimatePolicy): number {
   if (!policy.calibrate) return policy.highFactor
-  const { missed, seen } = calibration
-  const margin = (MARGIN.weight * (policy.highFactor - 1) + MARGIN.errors * missed) / (MARGIN.weight + seen)
+  const { errorTokens: missed, observedTokens: seen } = calibration
+  const margin =
+    (MARGIN_LIMITS.weight * (policy.highFactor - 1) + MARGIN_LIMITS.errors * missed) /
+    (MARGIN_LIMITS.weight + seen)
   const narrowest = Math.min(policy.narrowestHighFactor, policy.highFactor)
   return Math.min(policy.highFactor, Math.max(narrowest, 1 + margin))
 }
 
 /** Subtracted before rounding up, so that 3 × 4/3 is 4 despite binary fractions. */
-const ROUNDING = 1e-6
+const ROUNDING_TOLERANCE = 1e-6
 
-function estimateOf(tokens: number, factor: number): Estimate {
+function toEstimate(tokens: number, factor: number): TokenEstimate {
   const expected = Math.max(0, Math.round(tokens))
-  return { expected, high: Math.max(expected, Math.ceil(expected * factor - ROUNDING)) }
+  return { expected, high: Math.max(expected, Math.ceil(expected * factor - ROUNDING_TOLERANCE)) }
 }
 
-function within(value: number, limit: number): number {
+function clampTo(value: number, limit: number): number {
   return Math.min(limit, Math.max(-limit, value))
 }

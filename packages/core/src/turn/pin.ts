@@ -1,34 +1,34 @@
 /** Pins or unpins a record: every rewrite keeps pinned records verbatim. */
 
-import { type RewriteRefused, refused, type TurnEvent } from '../engine/events.ts'
-import { append, type TurnRun } from '../engine/session-writer.ts'
-import { placeOf } from '../log/session.ts'
+import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
+import { appendBodies, type TurnContext } from '../engine/session-writer.ts'
+import { findRecordIndex } from '../log/session.ts'
 
 /** `note`: a sentence for the user if the pin has no effect at present. */
-type PinResult = { readonly ok: true; readonly note?: string } | RewriteRefused
+type PinResult = { readonly ok: true; readonly note?: string } | RefusedRewrite
 
 const NOT_IN_CONTEXT =
   'The record is no longer among those the model is shown, so there is nothing to keep: the pin counts once it is shown again. Undo the act that took it away.'
 
 export async function* pinRecord(
-  turn: TurnRun,
+  turn: TurnContext,
   target: string,
   pinned: boolean,
 ): AsyncGenerator<TurnEvent, PinResult> {
   const { session, view, pins } = turn.state
-  if (placeOf(session, target) === undefined)
-    return refused(
+  if (findRecordIndex(session, target) === undefined)
+    return refuseRewrite(
       'unknown-record',
       `There is no record ${target} in this session; give the uuid of one of its records.`,
     )
   const isShown = [...view.entries].some(({ record }) => record.uuid === target)
   const result: PinResult = pinned && !isShown ? { ok: true, note: NOT_IN_CONTEXT } : { ok: true }
   if (pins.has(target) === pinned) return result
-  const failure = yield* append(turn, [
+  const failure = yield* appendBodies(turn, [
     { type: 'system', subtype: 'pin', isMeta: true, pin: { target, pinned } },
   ])
   if (failure === null) return result
-  return refused(
+  return refuseRewrite(
     failure.reason === 'locked' ? 'locked' : 'superseded',
     'The log has moved on; nothing was pinned.',
   )

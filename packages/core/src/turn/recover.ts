@@ -4,18 +4,18 @@
  */
 
 import { compact } from '../compaction/compact.ts'
-import type { Responded } from '../engine/call-model.ts'
-import type { Halt, TurnEvent } from '../engine/events.ts'
-import type { Room, TurnHost } from '../engine/host.ts'
-import { measureNow } from '../engine/measure-context.ts'
-import type { Failure, FailureKind } from '../engine/reply.ts'
-import { thinkersIn } from '../engine/session-state.ts'
-import { append, type TurnRun } from '../engine/session-writer.ts'
+import type { ResponseResult } from '../engine/call-model.ts'
+import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { CompactionHost, TurnHost } from '../engine/host.ts'
+import { measureContext } from '../engine/measure-context.ts'
+import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
+import { findResponsesWithThinking } from '../engine/session-state.ts'
+import { appendBodies, type TurnContext } from '../engine/session-writer.ts'
 import type { AssistantMessage } from '../log/record.ts'
-import { mechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { contextOf, outputOf } from '../tokens/usage.ts'
-import { clearingBoundary, dropMedia } from './reduce-context.ts'
-import { callsIn } from './run-tools.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
+import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
+import { listToolCalls } from './run-tools.ts'
 
 /** How often each remedy was tried on one request, or may be. */
 interface Remedies {
@@ -27,26 +27,26 @@ interface Remedies {
 
 export const NOTHING_TRIED: Remedies = { media: 0, rewrites: 0 }
 
-type Recovered = { readonly ok: true; readonly tried: Remedies }
+type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
 
 /** Null: there is nothing to recover from, or every remedy was tried. */
 export async function* recover(
-  turn: TurnRun,
-  response: Responded,
+  turn: TurnContext,
+  response: ResponseResult,
   tried: Remedies,
-): AsyncGenerator<TurnEvent, Recovered | Halt | null> {
+): AsyncGenerator<TurnEvent, RecoveryResult | TurnFailure | null> {
   const message = findProblem(response, turn.host)
   if (message === null) return null
   const failure = !response.ok && response.reason === 'failed' ? response.failure : null
   const allowed = allowedRemedies(turn.host)
   if (tried.media < allowed.media && (failure?.kind === 'media' || failure?.kind === 'too-large')) {
-    const dropped = yield* dropMedia(turn, failure)
+    const dropped = yield* dropRefusedMedia(turn, failure)
     if (typeof dropped === 'object') return dropped
     if (dropped) return { ok: true, tried: { ...tried, media: tried.media + 1 } }
   }
-  const compaction = turn.host.room
+  const compaction = turn.host.compaction
   if (compaction === undefined || tried.rewrites >= allowed.rewrites || failure?.kind === 'media') return null
-  const recovered: Recovered = { ok: true, tried: { ...tried, rewrites: tried.rewrites + 1 } }
+  const recovered: RecoveryResult = { ok: true, tried: { ...tried, rewrites: tried.rewrites + 1 } }
   if (failure?.kind === 'thinking-binding') {
     const dropped = yield* dropThinking(turn, compaction)
     if (typeof dropped === 'object') return dropped
@@ -59,38 +59,43 @@ export async function* recover(
 }
 
 /** A response that can be recovered from, as a sentence for the event; null if there is nothing to do. */
-function findProblem(response: Responded, host: TurnHost): string | null {
+function findProblem(response: ResponseResult, host: TurnHost): string | null {
   if (response.ok) {
     const { reply } = response
-    const isFinal = callsIn(reply).length === 0
+    const isFinal = listToolCalls(reply).length === 0
     return isFinal && allowedRemedies(host).rewrites > 0 && hasOverflowed(reply.message, host)
-      ? CUT_SHORT
+      ? CUT_SHORT_MESSAGE
       : null
   }
   if (response.reason !== 'failed' || !isRecoverable(response.failure, host)) return null
   return response.failure.message
 }
 
-const CUT_SHORT = 'The window was full before the answer was.'
+const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
 
 /** The response ended because the window did: by its stop reason, or by its usage. */
 function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
   if (stop_reason === 'model_context_window_exceeded') return true
   if (stop_reason !== 'max_tokens' || profile.window === null) return false
-  return contextOf(usage) + outputOf(usage) >= profile.window
+  return countContextTokens(usage) + countOutputTokens(usage) >= profile.window
 }
 
-const RECOVERABLE: ReadonlySet<FailureKind> = new Set(['overflow', 'too-large', 'media', 'thinking-binding'])
+const RECOVERABLE_FAILURES: ReadonlySet<ModelFailureKind> = new Set([
+  'overflow',
+  'too-large',
+  'media',
+  'thinking-binding',
+])
 
 /** A failure that a smaller request, or one with less thinking or media, may avoid. */
-export function isRecoverable({ kind }: Failure, host: TurnHost): boolean {
+export function isRecoverable({ kind }: ModelFailure, host: TurnHost): boolean {
   const { media, rewrites } = allowedRemedies(host)
-  return RECOVERABLE.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
+  return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
 }
 
-function allowedRemedies({ room, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
+function allowedRemedies({ compaction: room, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
   const { mediaRetries, retries } = policy.turn.reactive
-  const isOn = mechanismStates(policy, switches).reactive.on
+  const isOn = findMechanismStates(policy, switches).reactive.on
   return { media: isOn ? mediaRetries : 0, rewrites: isOn && room !== undefined ? retries : 0 }
 }
 
@@ -98,13 +103,16 @@ function allowedRemedies({ room, policy, switches = NO_SWITCHES }: TurnHost): Re
  * Drops all thinking from the context, because the provider does not accept it: it came from another account or model,
  * or the conversation before it has changed. True if there was any.
  */
-async function* dropThinking(turn: TurnRun, compaction: Room): AsyncGenerator<TurnEvent, boolean | Halt> {
-  const clearedThinking = thinkersIn(turn.state.view.entries.toArray())
+async function* dropThinking(
+  turn: TurnContext,
+  compaction: CompactionHost,
+): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
+  const clearedThinking = findResponsesWithThinking(turn.state.view.entries.toArray())
   if (clearedThinking.length === 0) return false
-  const failure = yield* append(turn, [
-    clearingBoundary({
+  const failure = yield* appendBodies(turn, [
+    createClearingBoundary({
       trigger: 'thinking-refused',
-      preTokens: measureNow(turn.state, turn.host, compaction).expected,
+      preTokens: measureContext(turn.state, turn.host, compaction).expected,
       tokensSaved: 0,
       compactedToolIds: [],
       clearedAttachmentUUIDs: [],

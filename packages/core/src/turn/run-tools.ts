@@ -4,13 +4,13 @@
  * before the next request.
  */
 
-import type { Halt, TurnEvent } from '../engine/events.ts'
-import type { ToolAnswer } from '../engine/host.ts'
+import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { ToolResultContent } from '../engine/host.ts'
 import type { Reply } from '../engine/reply.ts'
-import { append, isAborted, type TurnRun, type Unlinked } from '../engine/session-writer.ts'
-import { runHistory } from '../history/history-tool.ts'
-import { spill } from '../history/spill.ts'
-import { blocksOf, isToolUse, type ToolResultBlock, type ToolUseBlock } from '../log/block.ts'
+import { appendBodies, isAborted, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
+import { runHistoryTool } from '../history/history-tool.ts'
+import { spillResult } from '../history/spill.ts'
+import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 
 interface ToolCall {
   readonly call: ToolUseBlock
@@ -19,19 +19,19 @@ interface ToolCall {
 }
 
 /** The tool calls of a response, in order. */
-export function callsIn({ message, cutInputs }: Reply): readonly ToolCall[] {
+export function listToolCalls({ message, cutInputs }: Reply): readonly ToolCall[] {
   const cut = new Set(cutInputs.map(({ index }) => index))
-  return blocksOf(message.content).flatMap((block, index) =>
+  return toBlocks(message.content).flatMap((block, index) =>
     isToolUse(block) ? [{ call: block, isCut: cut.has(index) }] : [],
   )
 }
 
-const ABORTED: Halt = { ok: false, reason: 'aborted' }
+const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 export async function* runTools(
-  turn: TurnRun,
+  turn: TurnContext,
   calls: readonly ToolCall[],
-): AsyncGenerator<TurnEvent, Halt | null> {
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
   for (const { call, isCut } of calls) if (!isCut) yield { type: 'tool-started', call }
   if (isAborted(turn)) return ABORTED
   const running = new Map(calls.map((toolCall, index) => [index, runToolCall(turn, toolCall, index)]))
@@ -39,8 +39,8 @@ export async function* runTools(
     const { index, call, result } = await Promise.race(running.values())
     running.delete(index)
     if (result === null) continue
-    const arrived = yield* arrive(turn, call, result)
-    const failure = yield* append(turn, [arrived.body])
+    const arrived = yield* spillLargeResult(turn, call, result)
+    const failure = yield* appendBodies(turn, [arrived.body])
     if (failure !== null) {
       // No tool that honours the signal is left running after the turn.
       await Promise.all(running.values())
@@ -58,24 +58,28 @@ interface ToolCallEnd {
   readonly result: ToolResultBlock | null
 }
 
-async function runToolCall(turn: TurnRun, { call, isCut }: ToolCall, index: number): Promise<ToolCallEnd> {
-  const answer = isCut ? CUT_INPUT : await waitForTool(turn, callTool(turn, call))
+async function runToolCall(
+  turn: TurnContext,
+  { call, isCut }: ToolCall,
+  index: number,
+): Promise<ToolCallEnd> {
+  const answer = isCut ? CUT_INPUT_RESULT : await waitForTool(turn, callTool(turn, call))
   if (answer === null) return { index, call, result: null }
   const { content, is_error } = answer
   const result = { type: 'tool_result' as const, tool_use_id: call.id, content }
   return { index, call, result: is_error === undefined ? result : { ...result, is_error } }
 }
 
-const CUT_INPUT: ToolAnswer = {
+const CUT_INPUT_RESULT: ToolResultContent = {
   content: 'The input of this call broke off, so it was not run. Call again with a whole input.',
   is_error: true,
 }
 
 /** What a tool throws becomes its error result. */
-async function callTool(turn: TurnRun, call: ToolUseBlock): Promise<ToolAnswer> {
+async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResultContent> {
   const { host, signal } = turn
   try {
-    return (await fromHistory(turn, call)) ?? (await host.runTool(call, signal))
+    return (await answerHistoryCall(turn, call)) ?? (await host.runTool(call, signal))
   } catch (thrown) {
     const content = thrown instanceof Error ? thrown.message : String(thrown)
     return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
@@ -89,10 +93,10 @@ const ONE_WAIT_MS = 86_400_000
 
 /** Null if the turn was aborted and the tool did not stop in time. */
 async function waitForTool(
-  { host, signal }: TurnRun,
-  answer: Promise<ToolAnswer>,
-): Promise<ToolAnswer | null> {
-  const deadlines = host.room?.deadlines
+  { host, signal }: TurnContext,
+  answer: Promise<ToolResultContent>,
+): Promise<ToolResultContent | null> {
+  const deadlines = host.compaction?.deadlines
   if (deadlines === undefined || signal === undefined) return answer
   for (;;) {
     const end = await deadlines.within(ONE_WAIT_MS, () => answer, signal)
@@ -104,16 +108,16 @@ async function waitForTool(
 }
 
 /** A tool result as it goes into the log: a large one is spilled to blobs before its record is written. */
-export async function* arrive(
-  { host }: TurnRun,
+export async function* spillLargeResult(
+  { host }: TurnContext,
   call: ToolUseBlock,
   given: ToolResultBlock,
-): AsyncGenerator<TurnEvent, { readonly result: ToolResultBlock; readonly body: Unlinked }> {
-  const compaction = host.room
+): AsyncGenerator<TurnEvent, { readonly result: ToolResultBlock; readonly body: UnlinkedRecord }> {
+  const compaction = host.compaction
   const { result, spilled, failed } =
     compaction?.blobs === undefined
       ? { result: given, spilled: [], failed: [] }
-      : await spill({
+      : await spillResult({
           result: given,
           tool: call.name,
           policy: host.policy.spill,
@@ -130,10 +134,13 @@ export async function* arrive(
 }
 
 /** Runs the engine's own history tool; null if the call is for another tool. */
-export async function fromHistory({ state, host }: TurnRun, call: ToolUseBlock): Promise<ToolAnswer | null> {
-  const compaction = host.room
+export async function answerHistoryCall(
+  { state, host }: TurnContext,
+  call: ToolUseBlock,
+): Promise<ToolResultContent | null> {
+  const compaction = host.compaction
   if (compaction === undefined || call.name !== compaction.retrieval.historyTool) return null
-  const { content, is_error } = await runHistory(call.input, {
+  const { content, is_error } = await runHistoryTool(call.input, {
     session: state.session,
     blobs: compaction.blobs ?? null,
     policy: host.policy.history,

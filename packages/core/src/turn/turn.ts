@@ -3,35 +3,41 @@
  * calls no more tools. Everything is appended before anything is built on it, so a turn can be resumed from the log.
  */
 
-import { nativeClearing, readApplied } from '../clearing/provider-clearing.ts'
-import { openCalls, settlingRecord } from '../context/flatten.ts'
-import { type OpenedCall, openCall, type Responded, respond } from '../engine/call-model.ts'
-import type { Halt, TurnDone, TurnEvent, TurnOutcome } from '../engine/events.ts'
+import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
+import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
+import { type PendingCall, type ResponseResult, sendRequest, startCall } from '../engine/call-model.ts'
+import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engine/events.ts'
 import type { TurnHost } from '../engine/host.ts'
-import { measureNow, undoings, withRoom } from '../engine/measure-context.ts'
-import { nextRequest } from '../engine/next-request.ts'
+import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
+import { buildNextRequest } from '../engine/next-request.ts'
 import type { Signal } from '../engine/ports.ts'
 import type { Reply } from '../engine/reply.ts'
-import { nextTurn, type SessionState } from '../engine/session-state.ts'
-import { aloneOn, append, isAborted, type TurnRun, type Unlinked } from '../engine/session-writer.ts'
-import { tellCarriers, tellChanges } from '../engine/update-prefix.ts'
+import { countTurn, type SessionState } from '../engine/session-state.ts'
+import {
+  appendBodies,
+  isAborted,
+  type TurnContext,
+  type UnlinkedRecord,
+  withWriteLock,
+} from '../engine/session-writer.ts'
+import { appendPrefixUpdates, appendSourceUpdates } from '../engine/update-prefix.ts'
 import { TidemarkError } from '../errors.ts'
-import type { Content } from '../log/block.ts'
-import type { Moment } from '../planner/plan-input.ts'
+import type { MessageContent } from '../log/block.ts'
+import type { TurnMoment } from '../planner/plan-input.ts'
 import { isRecoverable, NOTHING_TRIED, recover } from './recover.ts'
-import { applyClearing, keepSize, makeRoom } from './reduce-context.ts'
-import { callsIn, runTools } from './run-tools.ts'
+import { applyClearing, limitMedia, reduceContext } from './reduce-context.ts'
+import { listToolCalls, runTools } from './run-tools.ts'
 
-export interface TurnAsked {
+export interface TurnOptions {
   /** Null: resumes a turn that was interrupted, from what the log holds. */
-  readonly prompt: Content | null
+  readonly prompt: MessageContent | null
   readonly signal?: Signal
 }
 
 /** Runs one turn on a session that has no other writer in this process. See `runTurn`. */
-export async function* runTurn(
+export async function* runSingleTurn(
   state: SessionState,
-  options: TurnAsked,
+  options: TurnOptions,
   host: TurnHost,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
   return yield* takeTurn({ state, host, signal: options.signal }, options.prompt)
@@ -42,8 +48,8 @@ export async function* runTurn(
  * reading stops the turn at that point: the log holds everything emitted so far, and `openSession` resumes from it.
  */
 export async function* takeTurn(
-  turn: TurnRun,
-  prompt: Content | null,
+  turn: TurnContext,
+  prompt: MessageContent | null,
 ): AsyncGenerator<TurnEvent, TurnOutcome> {
   const maxCalls = checkMaxCalls(turn.host)
   const end =
@@ -62,35 +68,41 @@ function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
   throw new TidemarkError('bad-option', `maxCalls: expected a whole number above 0, got ${maxCalls}.`)
 }
 
-const ABORTED: Halt = { ok: false, reason: 'aborted' }
+const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
 /** Appends the prompt, preceded by results for tool calls that never got one, as one batch. */
-async function* appendPrompt(turn: TurnRun, prompt: Content | null): AsyncGenerator<TurnEvent, Halt | null> {
-  const calls = openCalls(turn.state.flat)
-  const bodies: readonly Unlinked[] = [
-    ...(calls.length === 0 ? [] : [settlingRecord(calls)]),
+async function* appendPrompt(
+  turn: TurnContext,
+  prompt: MessageContent | null,
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const calls = listUnansweredCalls(turn.state.flat)
+  const bodies: readonly UnlinkedRecord[] = [
+    ...(calls.length === 0 ? [] : [createMissingResultsRecord(calls)]),
     ...(prompt === null
       ? []
-      : [...undoings(turn), { type: 'user' as const, message: { role: 'user' as const, content: prompt } }]),
+      : [
+          ...createUndoNotice(turn),
+          { type: 'user' as const, message: { role: 'user' as const, content: prompt } },
+        ]),
   ]
   if (isAborted(turn)) return ABORTED
   if (calls.length > 0) yield { type: 'calls-settled', calls }
-  return yield* append(turn, bodies)
+  return yield* appendBodies(turn, bodies)
 }
 
 /** Calls the model and runs its tools until it calls none. `first`: where in the turn the first call is made. */
 async function* runLoop(
-  turn: TurnRun,
+  turn: TurnContext,
   maxCalls: number,
-  first: Moment,
-): AsyncGenerator<TurnEvent, TurnDone | Halt> {
+  first: TurnMoment,
+): AsyncGenerator<TurnEvent, CompletedTurn | TurnFailure> {
   for (let calls = 0; calls < maxCalls; calls += 1) {
     const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
     if (!response.ok) return response
     const { reply } = response
-    const noted = yield* afterAnswer(turn, reply)
+    const noted = yield* recordResponse(turn, reply)
     if (noted !== null) return noted
-    const toolCalls = callsIn(reply)
+    const toolCalls = listToolCalls(reply)
     const stopReason = reply.message.stop_reason ?? null
     // `pause_turn`: the provider interrupted a long turn of the model; it continues when sent back as it is.
     if (toolCalls.length === 0 && stopReason !== 'pause_turn') return { ok: true, stopReason }
@@ -102,7 +114,10 @@ async function* runLoop(
 }
 
 /** A request and its response. A request refused for its size, its media or its thinking is changed and sent again. */
-async function* callWithRecovery(turn: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
+async function* callWithRecovery(
+  turn: TurnContext,
+  moment: TurnMoment,
+): AsyncGenerator<TurnEvent, ResponseResult> {
   let tried = NOTHING_TRIED
   for (let at = moment; ; at = 'call') {
     const { response, held } = yield* deferFailureEvent(turn.host, callModel(turn, at))
@@ -116,9 +131,9 @@ async function* callWithRecovery(turn: TurnRun, moment: Moment): AsyncGenerator<
 }
 
 /** One model call: make the request fit, build it, send it. */
-async function* callModel(turn: TurnRun, moment: Moment): AsyncGenerator<TurnEvent, Responded> {
+async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator<TurnEvent, ResponseResult> {
   const call = yield* readyRequest(turn, moment)
-  return 'ok' in call ? call : yield* respond(turn, call)
+  return 'ok' in call ? call : yield* sendRequest(turn, call)
 }
 
 /**
@@ -126,23 +141,23 @@ async function* callModel(turn: TurnRun, moment: Moment): AsyncGenerator<TurnEve
  * appends from here on is for the request after it.
  */
 export async function* readyRequest(
-  turn: TurnRun,
-  moment: Moment,
-): AsyncGenerator<TurnEvent, OpenedCall | Halt> {
+  turn: TurnContext,
+  moment: TurnMoment,
+): AsyncGenerator<TurnEvent, PendingCall | TurnFailure> {
   if (isAborted(turn)) return ABORTED
   const failure =
-    (yield* makeRoom(turn, moment)) ?? // clear or compact, as planned
-    (yield* keepSize(turn)) ?? // drop the oldest images over the provider's limits
-    (yield* tellCarriers(turn)) ?? // todos, plan … that changed since the model last saw them
-    (yield* tellChanges(turn)) // system prompt and tools that changed since the snapshot
+    (yield* reduceContext(turn, moment)) ?? // clear or compact, as planned
+    (yield* limitMedia(turn)) ?? // drop the oldest images over the provider's limits
+    (yield* appendSourceUpdates(turn)) ?? // todos, plan … that changed since the model last saw them
+    (yield* appendPrefixUpdates(turn)) // system prompt and tools that changed since the snapshot
   if (failure !== null) return failure
-  return await aloneOn(turn, async () => {
-    const { standing } = turn.state.told
+  return await withWriteLock(turn, async () => {
+    const { current: standing } = turn.state.prefix
     if (standing === null) throw new RangeError('expected a prefix snapshot after prefix updates')
-    const next = nextRequest(turn.state, standing, turn.host)
+    const next = buildNextRequest(turn.state, standing, turn.host)
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
-    return openCall(turn, next)
+    return startCall(turn, next)
   })
 }
 
@@ -150,26 +165,26 @@ export async function* readyRequest(
  * After each response: counts the turn, and records what the provider cleared by itself. The provider reports its
  * edits with every response; only those that no record holds yet are appended.
  */
-export async function* afterAnswer(
-  turn: TurnRun,
+export async function* recordResponse(
+  turn: TurnContext,
   { message }: Reply,
-): AsyncGenerator<TurnEvent, Halt | null> {
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { ids, profile } = turn.host
-  const compaction = turn.host.room
+  const compaction = turn.host.compaction
   if (compaction === undefined) return null
-  const known = withRoom(turn.state, compaction)
-  const tracking = nextTurn(known.room.tracking, ids.next('turn'))
-  turn.state = { ...known, room: { ...known.room, tracking } }
-  const { native } = turn.state
+  const known = withContextState(turn.state, compaction)
+  const tracking = countTurn(known.context.tracking, ids.next('turn'))
+  turn.state = { ...known, context: { ...known.context, tracking } }
+  const { providerEdits: native } = turn.state
   if (native === null) return null
-  const applied = readApplied(message.context_management, profile.contextEdits)
-  const context = measureNow(turn.state, turn.host, compaction)
-  const clearing = nativeClearing({ register: known.room.register, context }, native, applied)
+  const applied = readAppliedEdits(message.context_management, profile.contextEdits)
+  const context = measureContext(turn.state, turn.host, compaction)
+  const clearing = findAppliedClearing({ register: known.context.register, context }, native, applied)
   return clearing === null ? null : yield* applyClearing(turn, compaction, clearing)
 }
 
 interface DeferredFailure {
-  readonly response: Responded
+  readonly response: ResponseResult
   /** The failure event, not yet emitted; null if there was none. */
   readonly held: TurnEvent | null
 }
@@ -177,7 +192,7 @@ interface DeferredFailure {
 /** Holds back the event of a failure that recovery may cure: it is emitted only if recovery fails too. */
 async function* deferFailureEvent(
   host: TurnHost,
-  events: AsyncGenerator<TurnEvent, Responded>,
+  events: AsyncGenerator<TurnEvent, ResponseResult>,
 ): AsyncGenerator<TurnEvent, DeferredFailure> {
   let held: TurnEvent | null = null
   try {

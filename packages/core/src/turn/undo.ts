@@ -1,106 +1,110 @@
 /** Undoes the newest rewrite: the context is exactly what it was before, followed by what was appended since. */
-import { type Act, chooseUndo } from '../context/context-view.ts'
-import { type RewriteRefused, refused, type TurnEvent } from '../engine/events.ts'
-import { type Room, runCleanups } from '../engine/host.ts'
-import { measureNow } from '../engine/measure-context.ts'
+import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
+import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
+import { type CompactionHost, runCleanups } from '../engine/host.ts'
+import { measureContext } from '../engine/measure-context.ts'
 import type { NewRecord } from '../engine/ports.ts'
-import { type SessionState, thinkersIn } from '../engine/session-state.ts'
+import { findResponsesWithThinking, type SessionState } from '../engine/session-state.ts'
 import {
-  appendRecords,
-  linked,
-  refresh,
-  type TurnRun,
-  trial,
-  type Unlinked,
+  appendLinkedRecords,
+  linkRecords,
+  previewAppend,
+  refreshSession,
+  type TurnContext,
+  type UnlinkedRecord,
 } from '../engine/session-writer.ts'
-import { isAct } from '../log/record.ts'
+import { isRewriteBoundary } from '../log/record.ts'
 import { recordAt } from '../log/session.ts'
 
-export interface UndoAsked {
+export interface UndoRequest {
   /** Boundary of the rewrite; default: the newest. */
   readonly id?: string
   /** Undo even if the restored context is over the blocking threshold. */
   readonly force?: boolean
 }
 
-export type Undone =
+export type UndoResult =
   | { readonly ok: true; readonly of: string; readonly kind: 'compact' | 'clear'; readonly tokens: number }
-  | RewriteRefused
+  | RefusedRewrite
 
 /** Attempts before giving up, if other writers keep appending. */
 const MAX_TRIES = 8
 
-export async function* undoAct(
-  turn: TurnRun,
-  compaction: Room,
-  options: UndoAsked,
-): AsyncGenerator<TurnEvent, Undone> {
+export async function* undoRewrite(
+  turn: TurnContext,
+  compaction: CompactionHost,
+  options: UndoRequest,
+): AsyncGenerator<TurnEvent, UndoResult> {
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const undo = prepareUndo(turn, compaction, options)
     if ('ok' in undo) return undo
-    const failure = yield* appendRecords(turn, undo.records)
+    const failure = yield* appendLinkedRecords(turn, undo.records)
     if (failure === null) {
-      const { uuid: of, kind } = undo.act
+      const { uuid: of, kind } = undo.rewrite
       yield { type: 'undone', of, kind }
       const rewritten = { kind: 'undo' as const, source: turn.host.source, toolUseIds: [], filePaths: [] }
       yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
       return { ok: true, of, kind, tokens: undo.tokens }
     }
     if (failure.reason === 'locked')
-      return refused('locked', 'Another writer holds the session; nothing was undone.')
-    await refresh(turn)
+      return refuseRewrite('locked', 'Another writer holds the session; nothing was undone.')
+    await refreshSession(turn)
   }
-  return refused('superseded', 'Others kept writing to the session; nothing was undone. Try again.')
+  return refuseRewrite('superseded', 'Others kept writing to the session; nothing was undone. Try again.')
 }
 
 interface PreparedUndo {
-  readonly act: Act
+  readonly rewrite: ContextRewrite
   readonly records: readonly NewRecord[]
   /** Estimated tokens of the next request. */
   readonly tokens: number
 }
 
 function prepareUndo(
-  turn: TurnRun,
-  compaction: Room,
-  { id, force = false }: UndoAsked,
-): PreparedUndo | RewriteRefused {
+  turn: TurnContext,
+  compaction: CompactionHost,
+  { id, force = false }: UndoRequest,
+): PreparedUndo | RefusedRewrite {
   const { state, host } = turn
-  const choice = chooseUndo(state.view, id)
+  const choice = findUndoTarget(state.view, id)
   if (!choice.ok) {
     const { reason, message } = choice
-    return refused(reason, message, reason === 'not-newest' ? { newest: choice.newest } : {})
+    return refuseRewrite(reason, message, reason === 'not-newest' ? { newest: choice.newest } : {})
   }
   const { act, subtype } = choice
   const body = withLostThinking(turn, act, { type: 'system', subtype, isMeta: true, of: act.uuid })
-  const records = linked(turn, [body])
-  const next = trial(state, records)
-  const later = next.view.entries.toArray(act.before.length)
+  const records = linkRecords(turn, [body])
+  const next = previewAppend(state, records)
+  const later = next.view.entries.toArray(act.replacedEntries.length)
   const added = later.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
-  const restored = sizeBefore(state, act)
-  const tokens = restored === null ? measureNow(next, host, compaction).expected : restored + added
+  const restored = findSizeBefore(state, act)
+  const tokens = restored === null ? measureContext(next, host, compaction).expected : restored + added
   const line = compaction.scaled.known ? compaction.scaled.lines.blocking : null
-  if (line === null || tokens < line || force) return { act, records, tokens }
-  return refused(
+  if (line === null || tokens < line || force) return { rewrite: act, records, tokens }
+  return refuseRewrite(
     'too-large',
     `What would come back has ${tokens} tokens and the blocking line is ${line}. Force it, or switch to a model with a larger window first.`,
   )
 }
 
-type UndoBody = Extract<Unlinked, { readonly type: 'system' }>
+type UndoBody = Extract<UnlinkedRecord, { readonly type: 'system' }>
 
 /** Where thinking is bound to the messages before it, responses after the rewrite lose theirs with the undo. */
-function withLostThinking(turn: TurnRun, { before }: Act, body: UndoBody): UndoBody {
+function withLostThinking(
+  turn: TurnContext,
+  { replacedEntries: before }: ContextRewrite,
+  body: UndoBody,
+): UndoBody {
   if (turn.host.profile.thinking.binding !== 'prefix') return body
-  const { view } = trial(turn.state, linked(turn, [body]))
-  const lost = thinkersIn(view.entries.toArray(before.length))
+  const { view } = previewAppend(turn.state, linkRecords(turn, [body]))
+  const lost = findResponsesWithThinking(view.entries.toArray(before.length))
   return lost.length === 0 ? body : { ...body, clearedThinking: lost }
 }
 
 /** Tokens of the context that the rewrite replaced, as its boundary recorded them; null if it does not. */
-function sizeBefore({ session, view }: SessionState, act: Act): number | null {
+function findSizeBefore({ session, view }: SessionState, act: ContextRewrite): number | null {
   const record = recordAt(session, view.branch.at(act.position) ?? 0)
-  if (!isAct(record)) return null
+  if (!isRewriteBoundary(record)) return null
   const metadata = 'compactMetadata' in record ? record.compactMetadata : record.microcompactMetadata
   const tokens = metadata?.preTokens
   return typeof tokens === 'number' && tokens > 0 ? tokens : null

@@ -12,9 +12,9 @@ import {
   isServerToolResult,
   isServerToolUse,
 } from '../log/block.ts'
-import { imageSize } from '../log/image-size.ts'
-import { isObject, type Json, jsonBytes } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
+import { readImageSize } from '../log/image-size.ts'
+import { countJsonBytes, isObject, type Json } from '../log/json.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
   isNonEmptyString,
@@ -70,7 +70,7 @@ const deletions: Shape = {
 const MEDIA: BlockRule = { fields: { source }, holders: ['user', 'assistant', 'result'] }
 const TOOL_CHANGE: BlockRule = { fields: { tool: object }, holders: ['system'] }
 
-const BLOCKS: ReadonlyMap<string, BlockRule> = new Map(
+const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
   Object.entries<BlockRule>({
     text: { fields: { text: stringShape } },
     thinking: { fields: { thinking: stringShape }, holders: ['assistant'] },
@@ -95,7 +95,7 @@ const BLOCKS: ReadonlyMap<string, BlockRule> = new Map(
 
 /** Calls the provider runs, and their results, are recognised by the end of their type. Their id may be missing. */
 function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
-  const known = BLOCKS.get(block.type)
+  const known = BLOCK_RULES.get(block.type)
   if (known !== undefined) return known
   const isServers = isServerToolUse(block) || isServerToolResult(block)
   const holders: Pick<BlockRule, 'holders'> = isServers ? { holders: ['assistant'] } : {}
@@ -144,14 +144,14 @@ export interface SizeState {
   /** Images, and PDF documents. */
   readonly images: number
   /** Paths of images too large for a request with many images. */
-  readonly large: List<string>
+  readonly large: AppendList<string>
 }
 
-export const START_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: List.of() }
+export const START_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: AppendList.of() }
 
 /** Counts a message, malformed or not. */
 export function countMessage(state: SizeState, message: unknown, { report }: Rules): SizeState {
-  const bytes = jsonBytes(message)
+  const bytes = countJsonBytes(message)
   if (bytes === null) report('not-json', `messages.${state.messages}`)
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (bytes ?? 0) }
 }
@@ -182,7 +182,7 @@ function countsAsImage({ type, source }: Block): boolean {
 /** 0 if the image is not in the request, or its header gives no size. */
 function measureLongestSide({ type, source }: Block): number {
   if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
-  const size = imageSize(source.data)
+  const size = readImageSize(source.data)
   return size === null ? 0 : Math.max(size.width, size.height)
 }
 
@@ -205,9 +205,12 @@ export function checkSizes(
     const expected = `at most ${sizes.manyImagePixels} pixels a side among more than ${sizes.manyImages} images`
     for (const path of large) report('many-image-size', path, expected)
   }
-  const around = jsonBytes({ ...request, betas: undefined, messages: [] })
+  const around = countJsonBytes({ ...request, betas: undefined, messages: [] })
   if (around === null) report('not-json', '', 'a request that JSON can carry')
-  const added = placed.reduce((sum, { control }) => sum + MARKER_FIELD_BYTES + (jsonBytes(control) ?? 0), 0)
+  const added = placed.reduce(
+    (sum, { control }) => sum + MARKER_FIELD_BYTES + (countJsonBytes(control) ?? 0),
+    0,
+  )
   const total = (around ?? 0) + bytes + Math.max(0, messages - 1) + added
   if (total > sizes.bodyBytes) {
     report('body-size', '', `at most ${sizes.bodyBytes} bytes of JSON, found ${total}`)
@@ -223,12 +226,12 @@ interface Marker {
 }
 
 export interface CacheState {
-  readonly markers: List<Marker>
+  readonly markers: AppendList<Marker>
   /** Path of the last block that can carry a marker: an automatic marker of the request goes there. */
   readonly target: string | null
 }
 
-export const START_CACHE: CacheState = { markers: List.of(), target: null }
+export const START_CACHE: CacheState = { markers: AppendList.of(), target: null }
 
 export function checkMessageMarkers(state: CacheState, message: ParsedMessage, rules: Rules): CacheState {
   const isScoped = isTurnScoped(message.fields)
@@ -239,17 +242,17 @@ export function checkMessageMarkers(state: CacheState, message: ParsedMessage, r
     markers = markers.push(readMarker(block, path, rules))
   }
   const { cache } = rules.profile
-  const target = isScoped ? undefined : message.blocks.findLast(({ block }) => canCarry(block, cache))
+  const target = isScoped ? undefined : message.blocks.findLast(({ block }) => canCarryMarker(block, cache))
   return { markers, target: target?.path ?? state.target }
 }
 
-export function canCarry(block: Block, { unmarkable }: CacheRules): boolean {
+export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolean {
   return !unmarkable.includes(block.type) && !isBlankText(block)
 }
 
 /** The marker of the block at `path`; reports what is wrong with it. */
 export function readMarker(block: Block, path: string, rules: Rules): Marker {
-  if (!canCarry(block, rules.profile.cache)) {
+  if (!canCarryMarker(block, rules.profile.cache)) {
     const kind = isBlankText(block) ? 'text that is blank' : `a ${block.type} block`
     rules.report('marker-refused', `${path}.cache_control`, `no cache marker on ${kind}`)
   }
@@ -343,7 +346,9 @@ function toSeconds(ttl: string, cache: CacheRules): number {
 
 /** Path of the tool or system block that gets the automatic marker if no message can carry it. */
 function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
-  const inSystem = toList(request.system).findLastIndex((block) => isBlock(block) && canCarry(block, cache))
+  const inSystem = toList(request.system).findLastIndex(
+    (block) => isBlock(block) && canCarryMarker(block, cache),
+  )
   if (inSystem >= 0) return `system.${inSystem}`
   const tools = toList(request.tools).length
   return tools > 0 ? `tools.${tools - 1}` : null

@@ -6,10 +6,10 @@
 import type { Role } from '../context/payload.ts'
 import { type Block, isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import type { Profile, ThinkingRules } from '../policy/provider-profile.ts'
+import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.ts'
 
 /** Every rule and what it expects. A check that knows more (a limit, a name) gives its own text instead. */
-const EXPECTED = {
+const EXPECTATIONS = {
   // shapes
   'payload-shape': 'an object',
   'not-json': 'a value that JSON can carry',
@@ -107,9 +107,9 @@ const EXPECTED = {
   'many-image-size': 'smaller images where there are many',
 } as const
 
-export type FindingCode = keyof typeof EXPECTED
+export type FindingCode = keyof typeof EXPECTATIONS
 
-export const findingCodes: readonly FindingCode[] = Object.keys(EXPECTED) as FindingCode[]
+export const findingCodes: readonly FindingCode[] = Object.keys(EXPECTATIONS) as FindingCode[]
 
 export interface Finding {
   readonly code: FindingCode
@@ -119,16 +119,16 @@ export interface Finding {
   readonly message: string
 }
 
-export type Report = (code: FindingCode, path: string, expected?: string) => void
+export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
 
-export function createReport(add: (finding: Finding) => void): Report {
-  return (code, path, expected = EXPECTED[code]) => add({ code, path, message: `Expected ${expected}.` })
+export function createReport(add: (finding: Finding) => void): ReportFinding {
+  return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
 }
 
 /** What every check is given: the provider's rules, and where to report. */
 export interface Rules {
-  readonly profile: Profile
-  readonly report: Report
+  readonly profile: ProviderProfile
+  readonly report: ReportFinding
 }
 
 /** A request, or a part of it, as given: any field may be missing or of any type. Providers treat null as missing. */
@@ -156,12 +156,12 @@ export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules):
   return isObject(thinking) ? thinking.type : rules.whenAbsent
 }
 
-const compiled = new Map<string, RegExp>()
+const compiledPatterns = new Map<string, RegExp>()
 
 /** `pattern`: of a profile. Each is compiled once, since compiling costs more than a match. */
 export function matchesRegExp(text: string, pattern: string): boolean {
-  const known = compiled.get(pattern) ?? new RegExp(pattern)
-  compiled.set(pattern, known)
+  const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
+  compiledPatterns.set(pattern, known)
   return known.test(text)
 }
 
@@ -198,7 +198,7 @@ export interface ParsedMessage {
 }
 
 /** Null, and a finding, for a message without a known role or without content of a known type. */
-export function parseMessage(message: unknown, index: number, report: Report): ParsedMessage | null {
+export function parseMessage(message: unknown, index: number, report: ReportFinding): ParsedMessage | null {
   const path = `messages.${index}`
   if (!isObject(message)) {
     report('message-shape', path)
@@ -223,7 +223,7 @@ export function parseMessage(message: unknown, index: number, report: Report): P
 export function parseContent(
   content: string | readonly unknown[],
   path: string,
-  report: Report,
+  report: ReportFinding,
 ): readonly ParsedBlock[] {
   if (typeof content === 'string') {
     return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
@@ -236,7 +236,11 @@ export function parseContent(
   })
 }
 
-function parseBlocks(content: readonly unknown[], path: string, report: Report): readonly ParsedBlock[] {
+function parseBlocks(
+  content: readonly unknown[],
+  path: string,
+  report: ReportFinding,
+): readonly ParsedBlock[] {
   const parsed: ParsedBlock[] = []
   for (const [index, block] of content.entries()) {
     if (isBlock(block)) parsed.push({ path: `${path}.${index}`, block, inner: [] })

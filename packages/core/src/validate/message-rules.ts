@@ -14,8 +14,8 @@ import {
   isToolUse,
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import { Trie } from '../log/persistent-collections.ts'
-import type { Profile } from '../policy/provider-profile.ts'
+import { PersistentMap } from '../log/persistent-collections.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { isTurnScoped } from './content-rules.ts'
 import {
   fieldAt,
@@ -44,7 +44,7 @@ export interface RoleState {
 
 export const START_ROLES: RoleState = { last: null, afterSummary: false, hasContent: false, emptyTail: null }
 
-const isSummary = ({ block }: ParsedBlock): boolean => isCompactionBlock(block)
+const isSummaryBlock = ({ block }: ParsedBlock): boolean => isCompactionBlock(block)
 
 export function checkRole(
   { last, afterSummary, hasContent, emptyTail }: RoleState,
@@ -56,14 +56,14 @@ export function checkRole(
   if (role === 'system') return { last, afterSummary, hasContent, emptyTail: null }
   if (isEmpty && role === 'user') report('message-empty', path)
   if (last === null) {
-    const isAllowedFirst = role === 'user' || blocks.slice(0, 1).some(isSummary)
+    const isAllowedFirst = role === 'user' || blocks.slice(0, 1).some(isSummaryBlock)
     if (roles.first === 'user' && !isAllowedFirst) report('first-role', path)
   } else if (last.role === role && roles.consecutive === 'refused' && !afterSummary) {
     report('role-repeated', path, `another role than ${role}, which spoke before`)
   }
   return {
     last: message,
-    afterSummary: last === null && blocks.length > 0 && blocks.every(isSummary),
+    afterSummary: last === null && blocks.length > 0 && blocks.every(isSummaryBlock),
     hasContent: hasContent || !isEmpty,
     emptyTail: isEmpty && role === 'assistant' ? path : null,
   }
@@ -163,7 +163,7 @@ function checkMessageFields(
 
 const MESSAGE_FIELDS = ['role', 'content']
 
-function listSystemFields({ turnScoped, messageEffort }: Profile['roles']): readonly string[] {
+function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles']): readonly string[] {
   return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? ['output_config'] : [])]
 }
 
@@ -172,7 +172,7 @@ function listSystemFields({ turnScoped, messageEffort }: Profile['roles']): read
 
 export interface CallState {
   /** Ids of all calls so far. */
-  readonly seen: Trie<true>
+  readonly seen: PersistentMap<true>
   /** Calls of the last assistant turn without a result, by id, and the index of their message. */
   readonly pending: ReadonlyMap<string, number>
   /** Calls the provider is still running, by id. */
@@ -197,7 +197,7 @@ interface AnswerState {
 }
 
 export const START_CALLS: CallState = {
-  seen: Trie.empty(),
+  seen: PersistentMap.empty(),
   pending: new Map(),
   waiting: new Map(),
   answer: null,
@@ -206,7 +206,7 @@ export const START_CALLS: CallState = {
 
 /** The next state while a message is checked: its maps are copies. */
 interface CallDraft extends CallState {
-  seen: Trie<true>
+  seen: PersistentMap<true>
   readonly pending: Map<string, number>
   readonly waiting: Map<string, WaitingCall>
   usesTools: boolean
@@ -309,9 +309,9 @@ export function reportMissingResults({ pending }: CallState, { report }: Rules):
 // Tools added or removed by messages.
 
 /** Path of the first change, by name of the tool. */
-export type ToolChanges = Trie<string>
+export type ToolChanges = PersistentMap<string>
 
-export const START_TOOL_CHANGES: ToolChanges = Trie.empty()
+export const START_TOOL_CHANGES: ToolChanges = PersistentMap.empty()
 
 export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: Rules): ToolChanges {
   let after = changes

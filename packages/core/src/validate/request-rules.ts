@@ -22,7 +22,7 @@ import {
 } from './finding.ts'
 import type { CallState } from './message-rules.ts'
 
-export function checkFields(request: RawFields, rules: Rules): void {
+export function checkRequestFields(request: RawFields, rules: Rules): void {
   if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
   checkMaxTokens(request, rules)
   const { betas } = request
@@ -110,7 +110,7 @@ function checkTool({ type, name, input_schema }: RawFields, path: string, { prof
   if (isOwn && !hasSchema) report('tool-schema', `${path}.input_schema`)
 }
 
-const CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
+const TOOL_CHOICES: readonly unknown[] = ['auto', 'any', 'tool', 'none']
 
 function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
@@ -119,8 +119,8 @@ function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
 function checkToolChoice(request: RawFields, { profile, report }: Rules): void {
   const choice = request.tool_choice
   if (choice == null) return
-  if (!isObject(choice) || !CHOICES.includes(choice.type)) {
-    report('tool-choice', 'tool_choice', `an object of type ${CHOICES.join(', ')}`)
+  if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {
+    report('tool-choice', 'tool_choice', `an object of type ${TOOL_CHOICES.join(', ')}`)
     return
   }
   const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
@@ -185,7 +185,7 @@ function checkThinkingBudget(
 
 // `context_management`: edits the provider makes, and their parameters.
 
-const EDITS = 'context_management.edits'
+const EDITS_PATH = 'context_management.edits'
 
 type Edit = readonly [edit: RawFields, path: string]
 
@@ -195,8 +195,8 @@ function isEdit(edit: unknown): edit is RawFields {
 
 /** The well-formed edits of a request, each with its path. */
 function listEdits(request: RawFields): readonly Edit[] {
-  return toList(fieldAt(request, EDITS)).flatMap((edit, index): readonly Edit[] =>
-    isEdit(edit) ? [[edit, `${EDITS}.${index}`]] : [],
+  return toList(fieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
+    isEdit(edit) ? [[edit, `${EDITS_PATH}.${index}`]] : [],
   )
 }
 
@@ -215,7 +215,7 @@ function checkEdits(request: RawFields, rules: Rules): void {
     report('edit-shape', 'context_management', 'an object with a list of edits')
   }
   for (const [index, edit] of toList(edits).entries()) {
-    if (!isEdit(edit)) report('edit-shape', `${EDITS}.${index}`)
+    if (!isEdit(edit)) report('edit-shape', `${EDITS_PATH}.${index}`)
   }
   for (const [index, [edit, path]] of listEdits(request).entries()) {
     if (!known.some((name) => name === edit.type)) {

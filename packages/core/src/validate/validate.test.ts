@@ -18,14 +18,14 @@ import {
   user,
 } from '../../test/requests/make.ts'
 import type { ApiMessage } from '../context/payload.ts'
-import { type Json, jsonBytes } from '../log/json.ts'
-import { type Profile, strictProfile } from '../policy/provider-profile.ts'
+import { countJsonBytes, type Json } from '../log/json.ts'
+import { type ProviderProfile, strictProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from './content-rules.ts'
 import { findingCodes } from './finding.ts'
 import {
   checkMessage,
   checkRequest,
-  finishMessages,
+  finishMessageCheck,
   type MessageCheck,
   startMessageCheck,
   validate,
@@ -81,7 +81,7 @@ function checked(messages: readonly unknown[], from: MessageCheck): MessageCheck
 function whole(
   settings: Readonly<Record<string, unknown>>,
   messages: readonly unknown[],
-  profile: Profile,
+  profile: ProviderProfile,
 ): unknown {
   return validate(asPayload({ ...settings, messages }), profile)
 }
@@ -100,10 +100,12 @@ describe('the fold over messages', () => {
           let state = startMessageCheck(profile)
           for (let split = 0; split <= messages.length; split += 1) {
             const [before, after] = [messages.slice(0, split), messages.slice(split)]
-            expect([...around, ...finishMessages(state, settings)]).toEqual(whole(settings, before, profile))
-            const strayed = finishMessages(checked(others, state), settings)
+            expect([...around, ...finishMessageCheck(state, settings)]).toEqual(
+              whole(settings, before, profile),
+            )
+            const strayed = finishMessageCheck(checked(others, state), settings)
             expect([...around, ...strayed]).toEqual(whole(settings, [...before, ...others], profile))
-            expect([...around, ...finishMessages(checked(after, state), settings)]).toEqual(expected)
+            expect([...around, ...finishMessageCheck(checked(after, state), settings)]).toEqual(expected)
             if (split < messages.length) state = checkMessage(state, messages[split])
           }
         },
@@ -141,7 +143,7 @@ describe('the fold over messages', () => {
     const settled = checked([user('a'), ...round('t'), ...round('u')], startMessageCheck(fullProfile))
     looks = 0
     const state = checked([assistant([call('v')]), user([result('v'), text()])], settled)
-    expect(finishMessages(state, request([]))).toEqual([])
+    expect(finishMessageCheck(state, request([]))).toEqual([])
     expect(looks).toBe(0)
   })
 })
@@ -192,7 +194,7 @@ describe('markers placed afterwards', () => {
         }))
         const inOrder = (findings: unknown): readonly string[] =>
           (findings as readonly object[]).map((finding) => JSON.stringify(finding)).sort()
-        const found = [...checkRequest(settings, fullProfile), ...finishMessages(state, settings, placed)]
+        const found = [...checkRequest(settings, fullProfile), ...finishMessageCheck(state, settings, placed)]
         expect(inOrder(found)).toEqual(inOrder(whole(settings, applied(placed), fullProfile)))
       }),
     )
@@ -203,13 +205,13 @@ describe('markers placed afterwards', () => {
       { message: messages[0] as ApiMessage, index: 0, block: 1, control: { type: 'ephemeral' } },
     ]
     const settings = request([])
-    const bytes = jsonBytes({ ...settings, betas: undefined, messages: applied(placed) }) ?? 0
+    const bytes = countJsonBytes({ ...settings, betas: undefined, messages: applied(placed) }) ?? 0
     for (const [bodyBytes, codes] of [
       [bytes, []],
       [bytes - 1, ['body-size']],
     ] as const) {
       const state = checked(messages, startMessageCheck(profileWith({ sizes: { bodyBytes } })))
-      expect(finishMessages(state, settings, placed).map(({ code }) => code)).toEqual(codes)
+      expect(finishMessageCheck(state, settings, placed).map(({ code }) => code)).toEqual(codes)
     }
   })
 
@@ -221,7 +223,7 @@ describe('markers placed afterwards', () => {
       block,
       control: { type: 'ephemeral' },
     })
-    const found = finishMessages(state, request([]), [at(0, 9), at(4, 0)])
+    const found = finishMessageCheck(state, request([]), [at(0, 9), at(4, 0)])
     expect(found.map(({ code, path }) => [code, path])).toEqual([
       ['marker-refused', 'messages.0.content.9.cache_control'],
       ['marker-refused', 'messages.4.content.0.cache_control'],
@@ -261,12 +263,14 @@ describe('any payload', () => {
   it('is as large as its JSON', () => {
     fc.assert(
       fc.property(someMessages, someSettings, (messages, settings) => {
-        const bytes = jsonBytes({ ...settings, betas: undefined, messages }) ?? 0
+        const bytes = countJsonBytes({ ...settings, betas: undefined, messages }) ?? 0
         const state = checked(messages, startMessageCheck(fullProfile))
         fc.pre(state.findings.toArray().every(({ code }) => code !== 'not-json'))
         const isOver = (bodyBytes: number): boolean => {
           const from = startMessageCheck(profileWith({ sizes: { bodyBytes } }))
-          return finishMessages(checked(messages, from), settings).some(({ code }) => code === 'body-size')
+          return finishMessageCheck(checked(messages, from), settings).some(
+            ({ code }) => code === 'body-size',
+          )
         }
         expect([isOver(bytes), isOver(bytes - 1)]).toEqual([false, true])
       }),

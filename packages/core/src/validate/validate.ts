@@ -5,11 +5,11 @@
  * still follows the bytes it is bound to, how many tokens the request has, whether a tool of old calls still exists.
  */
 
-import type { Flat, FlatMessage } from '../context/flatten.ts'
+import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { isObject } from '../log/json.ts'
-import { List } from '../log/persistent-collections.ts'
-import type { Profile } from '../policy/provider-profile.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type CacheState,
   checkBlock,
@@ -51,14 +51,14 @@ import {
   checkBetas,
   checkCompaction,
   checkCompactionBlocks,
-  checkFields,
+  checkRequestFields,
   findBetaUses,
   type SignedSummary,
   START_BETAS,
 } from './request-rules.ts'
 
 /** Never throws, whatever `payload` is. Findings about the request come first, then those about the messages, in order. */
-export function validate(payload: Payload, profile: Profile): readonly Finding[] {
+export function validate(payload: Payload, profile: ProviderProfile): readonly Finding[] {
   const request: unknown = payload
   const found: Finding[] = []
   const report = createReport((finding) => found.push(finding))
@@ -66,7 +66,7 @@ export function validate(payload: Payload, profile: Profile): readonly Finding[]
     report('payload-shape', '')
     return found
   }
-  checkFields(request, { profile, report })
+  checkRequestFields(request, { profile, report })
   const { messages } = request
   if (!Array.isArray(messages)) {
     report('messages-shape', 'messages')
@@ -74,13 +74,13 @@ export function validate(payload: Payload, profile: Profile): readonly Finding[]
   }
   let state = startMessageCheck(profile)
   for (const message of messages) state = checkMessage(state, message)
-  return [...found, ...finishMessages(state, request)]
+  return [...found, ...finishMessageCheck(state, request)]
 }
 
 /** The findings about everything but the messages. */
-export function checkRequest(request: RawFields, profile: Profile): readonly Finding[] {
+export function checkRequest(request: RawFields, profile: ProviderProfile): readonly Finding[] {
   const found: Finding[] = []
-  checkFields(request, { profile, report: createReport((finding) => found.push(finding)) })
+  checkRequestFields(request, { profile, report: createReport((finding) => found.push(finding)) })
   return found
 }
 
@@ -89,9 +89,9 @@ export function checkRequest(request: RawFields, profile: Profile): readonly Fin
 // checked at the end.
 
 export interface MessageCheck {
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   /** Findings that stand, whatever follows. */
-  readonly findings: List<Finding>
+  readonly findings: AppendList<Finding>
   /** Messages, bytes and images so far. */
   readonly size: SizeState
   readonly roles: RoleState
@@ -104,10 +104,10 @@ export interface MessageCheck {
   readonly betas: BetaState
 }
 
-export function startMessageCheck(profile: Profile): MessageCheck {
+export function startMessageCheck(profile: ProviderProfile): MessageCheck {
   return {
     profile,
-    findings: List.of(),
+    findings: AppendList.of(),
     size: START_SIZE,
     roles: START_ROLES,
     system: START_SYSTEM,
@@ -148,7 +148,7 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
 }
 
 /** All findings about the messages checked so far, if `request` were sent with them. `placed`: markers added only now. */
-export function finishMessages(
+export function finishMessageCheck(
   state: MessageCheck,
   request: RawFields,
   placed: readonly PlacedMarker[] = [],
@@ -170,18 +170,21 @@ export function finishMessages(
 // Incremental validation beside flattening: frozen messages are checked once, the tail every time.
 
 /** The check of the frozen messages. */
-export interface Checked {
-  readonly frozen: List<FlatMessage>
+export interface ValidationState {
+  readonly frozen: AppendList<TracedMessage>
   readonly state: MessageCheck
 }
 
-export function startCheck(profile: Profile): Checked {
-  return { frozen: List.of(), state: startMessageCheck(profile) }
+export function startValidation(profile: ProviderProfile): ValidationState {
+  return { frozen: AppendList.of(), state: startMessageCheck(profile) }
 }
 
 /** The check of the frozen messages of `flat`. Costs what was added since `checked`, unless the context was rewritten. */
-export function advanceCheck(checked: Checked, flat: Pick<Flat, 'frozen'>): Checked {
-  const start = flat.frozen.extends(checked.frozen) ? checked : startCheck(checked.state.profile)
+export function updateValidation(
+  checked: ValidationState,
+  flat: Pick<FlattenedContext, 'frozen'>,
+): ValidationState {
+  const start = flat.frozen.extends(checked.frozen) ? checked : startValidation(checked.state.profile)
   let { state } = start
   for (let index = start.frozen.length; index < flat.frozen.length; index += 1) {
     state = checkMessage(state, flat.frozen.at(index)?.message)
@@ -190,8 +193,12 @@ export function advanceCheck(checked: Checked, flat: Pick<Flat, 'frozen'>): Chec
 }
 
 /** What `validate` finds in `request` with the messages of `flat`, at the cost of its tail. */
-export function findingsOf(checked: Checked, flat: Flat, request: RawFields): readonly Finding[] {
+export function validateContext(
+  checked: ValidationState,
+  flat: FlattenedContext,
+  request: RawFields,
+): readonly Finding[] {
   let { state } = checked
   for (const { message } of flat.tail) state = checkMessage(state, message)
-  return [...checkRequest(request, state.profile), ...finishMessages(state, request)]
+  return [...checkRequest(request, state.profile), ...finishMessageCheck(state, request)]
 }

@@ -2,7 +2,7 @@
  * A session in which nothing breaks: turns of every kind, gaps shorter than the lifetime, the engine's own acts
  * announced, calls that fail and are sent again, forks, agents, rewinds. Whatever it does, there is no break in it.
  */
-import type { CacheOutcome } from '../../src/cache/cache-monitor.ts'
+import type { CacheCheckOutcome } from '../../src/cache/cache-monitor.ts'
 import { isToolResult } from '../../src/log/block.ts'
 import {
   FIVE_MINUTES,
@@ -48,7 +48,7 @@ export class CleanSession {
     this.#lifetime = isHour ? ONE_HOUR : FIVE_MINUTES
   }
 
-  take({ step, gap }: TimedStep): CacheOutcome {
+  take({ step, gap }: TimedStep): CacheCheckOutcome {
     if (step.do === 'agent') return this.#agent(step.which, step.size)
     const talk = this.#past.at(-1) ?? SILENCE
     if (step.do === 'fork') return this.#send(prompted(talk, 'sum it up'), 'compact')
@@ -90,7 +90,7 @@ export class CleanSession {
   }
 
   /** One that has not been heard of for as long as its cache lives begins anew, and says so. */
-  #agent(which: number, size: number): CacheOutcome {
+  #agent(which: number, size: number): CacheCheckOutcome {
     const source = `agent:${which}`
     const known = this.#agents.get(which)
     const isAlive = known !== undefined && this.#now - known.at < this.#lifetime.seconds * 1000
@@ -100,12 +100,12 @@ export class CleanSession {
     return this.#send(talk, source)
   }
 
-  #goOn(talk: Talk): CacheOutcome {
+  #goOn(talk: Talk): CacheCheckOutcome {
     this.#past = [...this.#past.slice(-20), talk]
     return this.#send(talk, MAIN)
   }
 
-  #send(talk: Talk, source: string): CacheOutcome {
+  #send(talk: Talk, source: string): CacheCheckOutcome {
     this.turns += 1
     return this.#watcher.send({ ...requestOf(talk, this.#now, this.#lifetime), source }).outcome
   }

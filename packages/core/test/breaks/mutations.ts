@@ -1,18 +1,18 @@
 /** Ways to break a cache, each on a request that would otherwise have read it, with the reason that must be given. */
-import type { Difference, Reason } from '../../src/cache/cache-break.ts'
-import type { SentParameters, SentPiece, SentRequest } from '../../src/cache/sent-request.ts'
-import type { FlatMessage } from '../../src/context/flatten.ts'
-import { type Block, blocksOf } from '../../src/log/block.ts'
-import { List } from '../../src/log/persistent-collections.ts'
+import type { CacheBreakReason, RequestDifference } from '../../src/cache/cache-break.ts'
+import type { SentParameters, SentPrefixPiece, SentRequest } from '../../src/cache/sent-request.ts'
+import type { TracedMessage } from '../../src/context/flatten.ts'
+import { type Block, toBlocks } from '../../src/log/block.ts'
+import { AppendList } from '../../src/log/persistent-collections.ts'
 import type { ProviderCache, ProviderCacheOptions } from '../provider-cache.ts'
 import { type Lifetime, ONE_HOUR } from './talk.ts'
 
 export interface Mutation {
   readonly name: string
-  readonly reason: Reason
+  readonly reason: CacheBreakReason
   readonly mutate: (sent: SentRequest) => SentRequest
   /** What else is seen to have changed with it. */
-  readonly also?: readonly Difference[]
+  readonly also?: readonly RequestDifference[]
   /** Dollars for a million tokens processed again, where they are not 5-minute writes. */
   readonly rate?: number
   readonly lifetime?: Lifetime
@@ -189,11 +189,15 @@ export const MUTATIONS: readonly Mutation[] = [
   },
 ]
 
-function system(change: (pieces: readonly SentPiece[]) => readonly SentPiece[]): Mutation['mutate'] {
+function system(
+  change: (pieces: readonly SentPrefixPiece[]) => readonly SentPrefixPiece[],
+): Mutation['mutate'] {
   return (sent) => ({ ...sent, system: change(sent.system), markers: sent.markers })
 }
 
-function tools(change: (pieces: readonly SentPiece[]) => readonly SentPiece[]): Mutation['mutate'] {
+function tools(
+  change: (pieces: readonly SentPrefixPiece[]) => readonly SentPrefixPiece[],
+): Mutation['mutate'] {
   return (sent) => ({ ...sent, tools: change(sent.tools) })
 }
 
@@ -207,16 +211,16 @@ function later(ms: number): Mutation['mutate'] {
 
 /** The messages as a list nobody has seen before, as after a rewrite; the tail marker stays at their end. */
 export function messages(
-  change: (all: readonly FlatMessage[]) => readonly FlatMessage[],
+  change: (all: readonly TracedMessage[]) => readonly TracedMessage[],
 ): Mutation['mutate'] {
   return (sent) => {
     const all = change([...sent.messages.frozen, ...sent.messages.tail])
     const last = all.length - 1
-    const block = blocksOf(all[last]?.message.content ?? []).length - 1
+    const block = toBlocks(all[last]?.message.content ?? []).length - 1
     const markers = sent.markers.map((each) =>
       each.zone === 'messages' ? { ...each, index: last, block } : each,
     )
-    return { ...sent, markers, messages: { frozen: List.of(all), tail: [] } }
+    return { ...sent, markers, messages: { frozen: AppendList.of(all), tail: [] } }
   }
 }
 
@@ -225,35 +229,35 @@ function touching(index: number, hand: 'hook' | 'host', mutate: Mutation['mutate
   return (sent) => ({ ...mutate(sent), touched: new Map([[index, hand]]) })
 }
 
-function message(at: number, change: (sent: FlatMessage) => FlatMessage): Mutation['mutate'] {
+function message(at: number, change: (sent: TracedMessage) => TracedMessage): Mutation['mutate'] {
   return messages((all) => all.map((each, index) => (index === at ? change(each) : each)))
 }
 
-function longer(piece: SentPiece, more: string): SentPiece {
+function longer(piece: SentPrefixPiece, more: string): SentPrefixPiece {
   return { ...piece, text: piece.text + more }
 }
 
-export function withText(sent: FlatMessage, from: string, to: string): FlatMessage {
-  return withBlocks(sent, JSON.parse(JSON.stringify(blocksOf(sent.message.content)).replace(from, to)))
+export function withText(sent: TracedMessage, from: string, to: string): TracedMessage {
+  return withBlocks(sent, JSON.parse(JSON.stringify(toBlocks(sent.message.content)).replace(from, to)))
 }
 
-function withBlocks(sent: FlatMessage, content: readonly Block[]): FlatMessage {
+function withBlocks(sent: TracedMessage, content: readonly Block[]): TracedMessage {
   return { ...sent, message: { ...sent.message, content } }
 }
 
-function cleared(sent: FlatMessage): FlatMessage {
-  const blocks = blocksOf(sent.message.content)
+function cleared(sent: TracedMessage): TracedMessage {
+  const blocks = toBlocks(sent.message.content)
   return withBlocks(
     sent,
     blocks.map((block) => ({ ...block, content: '[Old tool result content cleared]' })),
   )
 }
 
-function note(origin: string): FlatMessage {
+function note(origin: string): TracedMessage {
   return { message: { role: 'user', content: [{ type: 'text', text: 'by the way' }] }, origins: [origin] }
 }
 
-function image(): FlatMessage {
+function image(): TracedMessage {
   const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' }
   return { message: { role: 'user', content: [{ type: 'image', source }] }, origins: ['image'] }
 }

@@ -1,16 +1,16 @@
 /** A conversation for tests, as the requests it sends: told record by record, through the real view. */
 import type { SentMarker, SentRequest } from '../../src/cache/sent-request.ts'
-import { advance, emptyView, type View } from '../../src/context/context-view.ts'
-import { type Flat, flatten } from '../../src/context/flatten.ts'
-import { type Block, blocksOf, isThinking } from '../../src/log/block.ts'
+import { type ContextView, emptyContextView, updateContextView } from '../../src/context/context-view.ts'
+import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { type Block, isThinking, toBlocks } from '../../src/log/block.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { emptySession, reduce, type Session } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog, type SessionLog } from '../../src/log/session.ts'
 import type { MessageList } from '../../src/request/block-index.ts'
 
 export interface Talk {
-  readonly session: Session
-  readonly view: View
-  readonly flat: Flat
+  readonly session: SessionLog
+  readonly view: ContextView
+  readonly flat: FlattenedContext
   readonly count: number
   readonly last: string | null
   /** What the ids of its records begin with. */
@@ -18,9 +18,9 @@ export interface Talk {
 }
 
 export const SILENCE: Talk = {
-  session: emptySession(),
-  view: emptyView(),
-  flat: flatten(emptyView()),
+  session: emptySessionLog(),
+  view: emptyContextView(),
+  flat: flatten(emptyContextView()),
   count: 0,
   last: null,
   ids: 'r',
@@ -35,8 +35,8 @@ export function told(talk: Talk, fields: object): Talk {
     sessionId: 's',
   }
   const record = { ...links, ...fields } as unknown as SessionRecord
-  const session = reduce(talk.session, record)
-  const view = advance(talk.view, session)
+  const session = appendRecord(talk.session, record)
+  const view = updateContextView(talk.view, session)
   return { ...talk, session, view, flat: flatten(view, talk.flat), count: talk.count + 1, last: links.uuid }
 }
 
@@ -107,7 +107,7 @@ export function requestOf(talk: Talk, at: number, lifetime: Lifetime = FIVE_MINU
 export function tailOf({ frozen, tail }: MessageList): Pick<SentMarker, 'index' | 'block'> {
   for (let index = frozen.length + tail.length - 1; index >= 0; index -= 1) {
     const sent = index < frozen.length ? frozen.at(index) : tail[index - frozen.length]
-    const block = blocksOf(sent?.message.content ?? []).findLastIndex((each) => !isThinking(each))
+    const block = toBlocks(sent?.message.content ?? []).findLastIndex((each) => !isThinking(each))
     if (block !== -1) return { index, block }
   }
   return { index: 0, block: 0 }

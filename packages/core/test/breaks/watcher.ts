@@ -1,24 +1,24 @@
 /** A detector and a provider, side by side: each request goes to both, and the cache model learns from the answer. */
-import type { Announcement } from '../../src/cache/cache-break.ts'
+import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
 import {
-  type Forecast,
-  forecastSent,
+  type CacheForecast,
+  forecastSentRequest,
   learnFromFork,
   learnFromResponse,
 } from '../../src/cache/cache-forecast.ts'
-import { type Lineage, NO_LINEAGE } from '../../src/cache/cache-model.ts'
+import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import {
-  announceAct,
+  announceRewrite,
   type BreakRules,
-  type CacheAnswer,
-  type CacheOutcome,
-  type CacheWatch,
-  emptyCacheWatch,
-  parentKey,
-  takeSnapshot,
-  watchKey,
+  type CacheCheckInput,
+  type CacheCheckOutcome,
+  type CacheMonitor,
+  createCacheMonitor,
+  findParentKey,
+  recordSentRequest,
+  toMonitorKey,
 } from '../../src/cache/cache-monitor.ts'
-import { compareAnswer } from '../../src/cache/detect-break.ts'
+import { checkCacheRead } from '../../src/cache/detect-break.ts'
 import type { SentRequest } from '../../src/cache/sent-request.ts'
 import type { Usage } from '../../src/log/record.ts'
 import { ProviderCache, type ProviderCacheOptions } from '../provider-cache.ts'
@@ -26,20 +26,20 @@ import { RULES } from './rules.ts'
 
 export interface Watcher {
   /** Sends a request to the provider and compares its answer. */
-  send(sent: SentRequest, said?: Omit<CacheAnswer, 'source' | 'usage'>): Sent
+  send(sent: SentRequest, said?: Omit<CacheCheckInput, 'source' | 'usage'>): Sent
   /** A request under way, or one that never reaches the provider. */
   record(sent: SentRequest): void
   /** The answer to the request of a source that was recorded last. */
-  answer(answer: CacheAnswer): CacheOutcome
+  answer(answer: CacheCheckInput): CacheCheckOutcome
   /** A request with the usage that it is answered with. */
-  exchange(sent: SentRequest, usage: Usage): CacheOutcome
-  announce(source: string, announcement: Announcement): void
+  exchange(sent: SentRequest, usage: Usage): CacheCheckOutcome
+  announce(source: string, announcement: RewriteAnnouncement): void
   readonly cache: ProviderCache
-  readonly watch: CacheWatch
+  readonly watch: CacheMonitor
 }
 
 export interface Sent {
-  readonly outcome: CacheOutcome
+  readonly outcome: CacheCheckOutcome
   readonly usage: Usage
 }
 
@@ -47,10 +47,11 @@ const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
 export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheOptions = {}): Watcher {
   const cache = new ProviderCache({ countTokens, ...options })
-  const models = new Map<string, Lineage>()
-  const underWay = new Map<string, { readonly sent: SentRequest; readonly forecast: Forecast }>()
-  let watch = emptyCacheWatch()
-  const modelKey = ({ source, forkOf }: SentRequest): string => parentKey(source, forkOf) ?? watchKey(source)
+  const models = new Map<string, CacheModel>()
+  const underWay = new Map<string, { readonly sent: SentRequest; readonly forecast: CacheForecast }>()
+  let watch = createCacheMonitor()
+  const modelKey = ({ source, forkOf }: SentRequest): string =>
+    findParentKey(source, forkOf) ?? toMonitorKey(source)
   const watcher: Watcher = {
     send(sent, said = {}) {
       watcher.record(sent)
@@ -58,18 +59,22 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
       return { outcome: watcher.answer({ ...said, source: sent.source, usage }), usage }
     },
     record(sent) {
-      const forecast = forecastSent(models.get(modelKey(sent)) ?? NO_LINEAGE, sent, rules.profile)
-      underWay.set(watchKey(sent.source), { sent, forecast })
-      watch = takeSnapshot(watch, sent, forecast, rules.policy)
+      const forecast = forecastSentRequest(
+        models.get(modelKey(sent)) ?? EMPTY_CACHE_MODEL,
+        sent,
+        rules.profile,
+      )
+      underWay.set(toMonitorKey(sent.source), { sent, forecast })
+      watch = recordSentRequest(watch, sent, forecast, rules.policy)
     },
     answer(answer) {
-      const compared = compareAnswer(watch, answer, rules)
-      watch = compared.watch
-      const call = underWay.get(watchKey(answer.source))
+      const compared = checkCacheRead(watch, answer, rules)
+      watch = compared.monitor
+      const call = underWay.get(toMonitorKey(answer.source))
       if (call !== undefined && answer.usage !== null) {
         const key = modelKey(call.sent)
-        const model = models.get(key) ?? NO_LINEAGE
-        const isFork = parentKey(call.sent.source, call.sent.forkOf) !== null
+        const model = models.get(key) ?? EMPTY_CACHE_MODEL
+        const isFork = findParentKey(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
           ? learnFromFork(model, call.forecast, answer.usage)
           : learnFromResponse(model, call.forecast, answer.usage, answer.isEdited)
@@ -82,7 +87,7 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
       return watcher.answer({ source: sent.source, usage })
     },
     announce(source, announcement) {
-      watch = announceAct(watch, source, announcement)
+      watch = announceRewrite(watch, source, announcement)
     },
     cache,
     get watch() {

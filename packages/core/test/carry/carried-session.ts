@@ -1,12 +1,17 @@
 /** A session whose files are on a disk in memory, and compactions that carry state over, as the engine writes them. */
 import type { SessionBuilder } from '@tidemark/core/testing'
-import type { Entry } from '../../src/context/entry.ts'
+import type { ContextEntry } from '../../src/context/entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { scalePolicy } from '../../src/policy/limits.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { arrange, carry, formerCarried } from '../../src/sources/collect.ts'
-import type { Carried, Carrier, CarryOutcome, CompactionQuestion } from '../../src/sources/context-source.ts'
+import { arrangeAttachments, collectSources, findPreviousAttachments } from '../../src/sources/collect.ts'
+import type {
+  CollectedSources,
+  CollectSourcesInput,
+  ContextSource,
+  SourceAttachment,
+} from '../../src/sources/context-source.ts'
 import type { FileReader } from '../../src/sources/file-source.ts'
 
 /** Four characters a token, never none. */
@@ -14,9 +19,9 @@ export const measure = (text: string): number => Math.max(1, Math.ceil(text.leng
 
 export function createCarryContext(
   builder: Pick<SessionBuilder, 'session'>,
-  kept: readonly Entry[] = [],
+  kept: readonly ContextEntry[] = [],
   overrides: DeepPartial<Policy> = {},
-): CompactionQuestion {
+): CollectSourcesInput {
   const policy = createPolicy(overrides)
   const { budgets } = scalePolicy(policy, { window: 200_000, maxOutput: 64_000 })
   return { session: builder.session, kept, policy, budgets, measure }
@@ -50,23 +55,23 @@ export function addCall(
 }
 
 export interface CompactResult {
-  readonly outcome: CarryOutcome
-  readonly placed: readonly Carried[]
+  readonly outcome: CollectedSources
+  readonly placed: readonly SourceAttachment[]
 }
 
 /** One compaction as the engine would commit it, with what the carriers render. */
 export async function compactWith(
   builder: SessionBuilder,
-  carriers: readonly Carrier[],
-  options: { readonly kept?: readonly Entry[]; readonly carriersFirst?: boolean } = {},
+  carriers: readonly ContextSource[],
+  options: { readonly kept?: readonly ContextEntry[]; readonly carriersFirst?: boolean } = {},
 ): Promise<CompactResult> {
   const kept = options.kept ?? []
-  const outcome = await carry(carriers, createCarryContext(builder, kept))
+  const outcome = await collectSources(carriers, createCarryContext(builder, kept))
   const { front, behind } = options.carriersFirst
-    ? arrange(outcome.carried, formerCarried(builder.view))
+    ? arrangeAttachments(outcome.carried, findPreviousAttachments(builder.view))
     : { front: [], behind: outcome.carried }
   const uuids = kept.map(({ record }) => record.uuid).filter((uuid) => !outcome.superseded.includes(uuid))
-  const attachments = (carried: readonly Carried[]) => carried.map(({ attachment }) => attachment)
+  const attachments = (carried: readonly SourceAttachment[]) => carried.map(({ attachment }) => attachment)
   builder.compact('Summary: work.', { kept: uuids, front: attachments(front), behind: attachments(behind) })
   return { outcome, placed: [...front, ...behind] }
 }

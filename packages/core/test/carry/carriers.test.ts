@@ -1,26 +1,30 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { textOfAttachment } from '../../src/context/entry.ts'
+import { formatAttachmentText } from '../../src/context/entry.ts'
 import {
-  agentsCarrier,
-  hookContext,
-  hostCarrier,
-  permissionCarrier,
-  planCarrier,
-  planModeCarrier,
-  skillsCarrier,
-  standingCarrier,
-  todosCarrier,
+  agentsSource,
+  attachHookOutputs,
+  hostSource,
+  instructionsSource,
+  permissionSource,
+  planModeSource,
+  planSource,
+  skillsSource,
+  todosSource,
 } from '../../src/sources/builtin-sources.ts'
-import { carry } from '../../src/sources/collect.ts'
-import { advanceShown, type Carrier, NOTHING_SHOWN } from '../../src/sources/context-source.ts'
-import { carryChanges, deltaCarrier } from '../../src/sources/updates.ts'
+import { collectSources } from '../../src/sources/collect.ts'
+import {
+  type ContextSource,
+  NO_SHOWN_ATTACHMENTS,
+  updateShownAttachments,
+} from '../../src/sources/context-source.ts'
+import { collectUpdates, deltaSource } from '../../src/sources/updates.ts'
 import { addCall, createCarryContext, measure } from './carried-session.ts'
 
-async function texts(carrier: Carrier, builder = new SessionBuilder()): Promise<readonly string[]> {
-  const { carried } = await carry([carrier], createCarryContext(builder))
-  return carried.map(({ attachment }) => textOfAttachment(attachment))
+async function texts(carrier: ContextSource, builder = new SessionBuilder()): Promise<readonly string[]> {
+  const { carried } = await collectSources([carrier], createCarryContext(builder))
+  return carried.map(({ attachment }) => formatAttachmentText(attachment))
 }
 
 const reminder = (...lines: readonly string[]): string =>
@@ -37,7 +41,7 @@ describe('todos', () => {
     addCall(builder, 'TodoWrite', { todos: [{ content: 'old', status: 'pending' }] })
     const id = addCall(builder, 'TodoWrite', { todos })
     addCall(builder, 'TodoWrite', { todos: [] }, { isError: true })
-    const { carried } = await carry([todosCarrier()], createCarryContext(builder))
+    const { carried } = await collectSources([todosSource()], createCarryContext(builder))
     expect(carried).toEqual([
       {
         carrier: 'todos',
@@ -59,21 +63,21 @@ describe('todos', () => {
 
   it('come from the host where it has them, and not at all when empty', async () => {
     const heading = 'The todo list, as it stood when the conversation was compacted.'
-    expect(await texts(todosCarrier({ read: () => todos.slice(1) }))).toEqual([
+    expect(await texts(todosSource({ read: () => todos.slice(1) }))).toEqual([
       reminder(heading, '[pending] ship'),
     ])
-    expect(await texts(todosCarrier({ read: () => [] }))).toEqual([])
+    expect(await texts(todosSource({ read: () => [] }))).toEqual([])
     const builder = new SessionBuilder()
     addCall(builder, 'TodoWrite', { todos })
     addCall(builder, 'TodoWrite', { todos: [] })
-    expect(await texts(todosCarrier(), builder)).toEqual([])
+    expect(await texts(todosSource(), builder)).toEqual([])
   })
 
   it('are not said again while the call that wrote them is kept', async () => {
     const builder = new SessionBuilder()
     const id = addCall(builder, 'TodoWrite', { todos })
     const kept = [...builder.view.entries]
-    const { carried, skipped } = await carry([todosCarrier()], createCarryContext(builder, kept))
+    const { carried, skipped } = await collectSources([todosSource()], createCarryContext(builder, kept))
     expect([carried, skipped]).toEqual([
       [],
       [{ carrier: 'todos', key: 'todos:', why: `the call ${id} is among the kept messages` }],
@@ -82,25 +86,25 @@ describe('todos', () => {
 })
 
 describe('what a person set', () => {
-  it.each<[string, Carrier, readonly string[]]>([
+  it.each<[string, ContextSource, readonly string[]]>([
     [
       'the plan',
-      planCarrier(() => ({ path: '/p.md', text: '# Plan\n\n1. x\n' })),
+      planSource(() => ({ path: '/p.md', text: '# Plan\n\n1. x\n' })),
       ['The plan of this session. File: /p.md', '# Plan\n\n1. x\n'],
     ],
     [
       'standing instructions',
-      standingCarrier(() => [{ path: '/CLAUDE.md', text: 'Be brief.\t\n' }]),
+      instructionsSource(() => [{ path: '/CLAUDE.md', text: 'Be brief.\t\n' }]),
       ['Standing instructions for this folder. File: /CLAUDE.md', 'Be brief.\t\n'],
     ],
     [
       'plan mode in the host’s words',
-      planModeCarrier(() => 'Do not edit.'),
+      planModeSource(() => 'Do not edit.'),
       ['Plan mode is on.', 'Do not edit.'],
     ],
     [
       'the permission mode',
-      permissionCarrier(() => 'read-only'),
+      permissionSource(() => 'read-only'),
       [
         'The permission mode of this session.',
         'read-only\nOnly the person changes it; nothing said in a summary does.',
@@ -108,7 +112,7 @@ describe('what a person set', () => {
     ],
     [
       'state of the host',
-      hostCarrier({ name: 'deploy', read: () => [{ text: 'staging is at 1.2' }] }),
+      hostSource({ name: 'deploy', read: () => [{ text: 'staging is at 1.2' }] }),
       ['Attached: deploy.', 'staging is at 1.2'],
     ],
   ])('%s', async (_, carrier, lines) => {
@@ -117,12 +121,12 @@ describe('what a person set', () => {
 
   it('adds nothing where there is none', async () => {
     const none = [
-      planCarrier(() => null),
-      standingCarrier(() => []),
-      planModeCarrier(() => false),
-      permissionCarrier(() => null),
+      planSource(() => null),
+      instructionsSource(() => []),
+      planModeSource(() => false),
+      permissionSource(() => null),
     ]
-    expect(await carry(none, createCarryContext(new SessionBuilder()))).toEqual({
+    expect(await collectSources(none, createCarryContext(new SessionBuilder()))).toEqual({
       ...{ carried: [], alreadyShown: [], superseded: [], skipped: [], failed: [] },
     })
   })
@@ -130,7 +134,7 @@ describe('what a person set', () => {
 
 describe('agents in the background', () => {
   it('are listed while they run or wait to be collected', async () => {
-    const carrier = agentsCarrier(() => [
+    const carrier = agentsSource(() => [
       { id: 'agent-1', purpose: 'review the diff', status: 'running', output: '/out/1' },
       { id: 'agent-2', purpose: 'run the tests', status: 'finished' },
       { id: 'agent-3', purpose: 'look around', status: 'failed', isCollected: true },
@@ -145,7 +149,7 @@ describe('agents in the background', () => {
         'agent-2 (finished): run the tests',
       ),
     ])
-    const { carried } = await carry([carrier], createCarryContext(new SessionBuilder()))
+    const { carried } = await collectSources([carrier], createCarryContext(new SessionBuilder()))
     expect(carried.map(({ sheddable }) => sheddable)).toEqual([null, 'agents'])
   })
 })
@@ -153,9 +157,9 @@ describe('agents in the background', () => {
 describe('skills', () => {
   it('come newest first, cut with a note, within what all may take', async () => {
     const skill = (name: string, length: number) => ({ name, path: `/s/${name}`, text: 'x'.repeat(length) })
-    const carrier = skillsCarrier(() => [skill('one', 4_000), skill('two', 1_200), skill('three', 100)])
+    const carrier = skillsSource(() => [skill('one', 4_000), skill('two', 1_200), skill('three', 100)])
     const skills = { eachTokens: 500, totalTokens: 700 }
-    const { carried, skipped } = await carry(
+    const { carried, skipped } = await collectSources(
       [carrier],
       createCarryContext(new SessionBuilder(), [], { rehydrate: { skills } }),
     )
@@ -174,11 +178,14 @@ describe('lists announced piece by piece', () => {
       { name: 'review', text: 'Reviews.' },
       { name: 'plan', text: 'Plans.' },
     ]
-    const carrier = deltaCarrier({ name: 'agent-types', type: 'agent_delta', read: () => now })
+    const carrier = deltaSource({ name: 'agent-types', type: 'agent_delta', read: () => now })
     const tell = async (): Promise<readonly string[]> => {
-      const { carried } = await carry([carrier], createCarryContext(builder, [...builder.view.entries]))
+      const { carried } = await collectSources(
+        [carrier],
+        createCarryContext(builder, [...builder.view.entries]),
+      )
       for (const { attachment } of carried) builder.attachment(attachment)
-      return carried.map(({ attachment }) => textOfAttachment(attachment))
+      return carried.map(({ attachment }) => formatAttachmentText(attachment))
     }
     const heading = 'The agents that can be called have changed.'
     expect(await tell()).toEqual([reminder(heading, 'review: Reviews.\nplan: Plans.')])
@@ -191,9 +198,9 @@ describe('lists announced piece by piece', () => {
 
 describe('a carrier', () => {
   it('that fails is reported and harms no other', async () => {
-    const broken = hostCarrier({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
-    const { carried, failed } = await carry(
-      [broken, planModeCarrier(() => true)],
+    const broken = hostSource({ name: 'broken', read: () => Promise.reject(new Error('no network')) })
+    const { carried, failed } = await collectSources(
+      [broken, planModeSource(() => true)],
       createCarryContext(new SessionBuilder()),
     )
     expect([carried.map(({ key }) => key), failed]).toEqual([
@@ -204,9 +211,12 @@ describe('a carrier', () => {
 
   it('of the host keeps within its budget: cut where it may be, else left out and told', async () => {
     const text = 'y'.repeat(80_000)
-    const free = hostCarrier({ name: 'cut', mayCut: true, read: () => [{ text }] })
-    const strict = hostCarrier({ name: 'strict', read: () => [{ text }] })
-    const { carried, skipped } = await carry([free, strict], createCarryContext(new SessionBuilder()))
+    const free = hostSource({ name: 'cut', mayCut: true, read: () => [{ text }] })
+    const strict = hostSource({ name: 'strict', read: () => [{ text }] })
+    const { carried, skipped } = await collectSources(
+      [free, strict],
+      createCarryContext(new SessionBuilder()),
+    )
     expect(carried.map(({ carrier }) => carrier)).toEqual(['cut'])
     expect(carried[0]?.tokens).toBeLessThanOrEqual(5_000)
     expect(skipped).toEqual([
@@ -215,7 +225,7 @@ describe('a carrier', () => {
   })
 
   it('has a name of its own, without a colon', async () => {
-    const named = (name: string): Carrier => hostCarrier({ name, read: () => [] })
+    const named = (name: string): ContextSource => hostSource({ name, read: () => [] })
     for (const names of [['a', 'a'], ['a:b'], ['']])
       await expect(carryAll(names.map(named))).rejects.toMatchObject({ code: 'bad-option' })
   })
@@ -223,20 +233,20 @@ describe('a carrier', () => {
   it('can be switched off by its kind', async () => {
     const rehydrate = { todos: false, plan: false, planMode: false, agents: false, deltas: false }
     const carriers = [
-      todosCarrier({ read: () => [{ content: 'x', status: 'pending' }] }),
-      planCarrier(() => ({ path: 'p', text: 'x' })),
-      planModeCarrier(() => true),
-      agentsCarrier(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
-      deltaCarrier({ name: 'mcp', type: 'mcp_instructions', read: () => [{ name: 'x', text: 'x' }] }),
+      todosSource({ read: () => [{ content: 'x', status: 'pending' }] }),
+      planSource(() => ({ path: 'p', text: 'x' })),
+      planModeSource(() => true),
+      agentsSource(() => [{ id: 'a', purpose: 'x', status: 'running' }]),
+      deltaSource({ name: 'mcp', type: 'mcp_instructions', read: () => [{ name: 'x', text: 'x' }] }),
     ]
     expect(
-      (await carry(carriers, createCarryContext(new SessionBuilder(), [], { rehydrate }))).carried,
+      (await collectSources(carriers, createCarryContext(new SessionBuilder(), [], { rehydrate }))).carried,
     ).toEqual([])
   })
 })
 
-async function carryAll(carriers: readonly Carrier[]): Promise<unknown> {
-  return carry(carriers, createCarryContext(new SessionBuilder()))
+async function carryAll(carriers: readonly ContextSource[]): Promise<unknown> {
+  return collectSources(carriers, createCarryContext(new SessionBuilder()))
 }
 
 describe('between compactions', () => {
@@ -244,14 +254,14 @@ describe('between compactions', () => {
     const builder = new SessionBuilder()
     let mode: string | null = 'ask'
     let planning = true
-    const carriers = [permissionCarrier(() => mode), planModeCarrier(() => (planning ? 'Plan.' : false))]
-    let shown = NOTHING_SHOWN
+    const carriers = [permissionSource(() => mode), planModeSource(() => (planning ? 'Plan.' : false))]
+    let shown = NO_SHOWN_ATTACHMENTS
     const turn = async (): Promise<readonly string[]> => {
-      shown = advanceShown(shown, builder.view.entries)
-      const { carried } = await carryChanges(carriers, { ...createCarryContext(builder), shown })
+      shown = updateShownAttachments(shown, builder.view.entries)
+      const { carried } = await collectUpdates(carriers, { ...createCarryContext(builder), shown })
       for (const { attachment } of carried) builder.attachment(attachment)
       return carried.map(({ attachment }) =>
-        textOfAttachment(attachment).split('\n').slice(1, -1).join(' / '),
+        formatAttachmentText(attachment).split('\n').slice(1, -1).join(' / '),
       )
     }
     const words = 'Only the person changes it; nothing said in a summary does.'
@@ -276,9 +286,9 @@ describe('between compactions', () => {
   it('a carrier that fails ends nothing', async () => {
     const builder = new SessionBuilder()
     builder.attachment({ type: 'plan_mode', content: 'Plan.', key: 'plan-mode:' })
-    const shown = advanceShown(NOTHING_SHOWN, builder.view.entries)
-    const broken = planModeCarrier(() => Promise.reject(new Error('gone')))
-    expect(await carryChanges([broken], { ...createCarryContext(builder), shown })).toEqual({
+    const shown = updateShownAttachments(NO_SHOWN_ATTACHMENTS, builder.view.entries)
+    const broken = planModeSource(() => Promise.reject(new Error('gone')))
+    expect(await collectUpdates([broken], { ...createCarryContext(builder), shown })).toEqual({
       ...{ carried: [], skipped: [], failed: [{ carrier: 'plan-mode', why: 'gone' }] },
     })
   })
@@ -292,24 +302,21 @@ describe('what kept messages show', () => {
     const again = builder.attachment({ ...plan, planContent: 'v2', update: true, key: 'plan:/p' })
     const mode = builder.attachment({ type: 'plan_mode', content: 'x' })
     const kept = [...builder.view.entries]
-    const carriers = (text: string) => [
-      planCarrier(() => ({ path: '/p', text })),
-      planModeCarrier(() => false),
-    ]
-    const same = await carry(carriers('v2'), createCarryContext(builder, kept))
+    const carriers = (text: string) => [planSource(() => ({ path: '/p', text })), planModeSource(() => false)]
+    const same = await collectSources(carriers('v2'), createCarryContext(builder, kept))
     expect([same.carried, same.alreadyShown, same.superseded]).toEqual([
       [],
       [{ carrier: 'plan', key: 'plan:/p', why: `is shown by ${again.uuid}` }],
       [old.uuid, mode.uuid],
     ])
-    const other = await carry(carriers('v3'), createCarryContext(builder, kept))
+    const other = await collectSources(carriers('v3'), createCarryContext(builder, kept))
     expect([other.carried.length, other.superseded]).toEqual([1, [old.uuid, again.uuid, mode.uuid]])
   })
 })
 
 it('hooks add what they say, bounded, and nothing where they say nothing', () => {
   const { budgets } = createCarryContext(new SessionBuilder())
-  const carried = hookContext(
+  const carried = attachHookOutputs(
     [
       { hook: 'start', text: 'x'.repeat(20_000) },
       { hook: 'quiet', text: ' \n' },

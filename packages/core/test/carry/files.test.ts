@@ -1,18 +1,18 @@
 /** Which files come back after a compaction, as they are on disk now. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../../src/context/entry.ts'
-import { carry } from '../../src/sources/collect.ts'
-import { type FilesOptions, filesCarrier } from '../../src/sources/file-source.ts'
+import type { ContextEntry } from '../../src/context/entry.ts'
+import { collectSources } from '../../src/sources/collect.ts'
+import { type FilesSourceOptions, filesSource } from '../../src/sources/file-source.ts'
 import { addCall, createCarryContext, Disk, measure } from './carried-session.ts'
 
-function world(options: Partial<FilesOptions> = {}) {
+function world(options: Partial<FilesSourceOptions> = {}) {
   const builder = new SessionBuilder()
   const disk = new Disk()
-  const carrier = filesCarrier({ reader: disk, folder: '/project', ...options })
+  const carrier = filesSource({ reader: disk, folder: '/project', ...options })
   const read = (path: string, answer = {}): string => addCall(builder, 'Read', { file_path: path }, answer)
-  const names = async (kept: readonly Entry[] = [], overrides = {}): Promise<readonly string[]> => {
-    const { carried } = await carry([carrier], createCarryContext(builder, kept, overrides))
+  const names = async (kept: readonly ContextEntry[] = [], overrides = {}): Promise<readonly string[]> => {
+    const { carried } = await collectSources([carrier], createCarryContext(builder, kept, overrides))
     return carried.map(({ source }) => source)
   }
   return { builder, disk, carrier, read, names }
@@ -26,7 +26,7 @@ describe('files', () => {
       read(`/project/${name}`, { text: 'as it was' })
     }
     addCall(builder, 'Edit', { file_path: 'b', old_string: 'x', new_string: 'y' })
-    const { carried } = await carry([carrier], createCarryContext(builder))
+    const { carried } = await collectSources([carrier], createCarryContext(builder))
     expect(carried.map(({ attachment }) => attachment)).toEqual(
       ['b', 'a', 'f', 'e', 'd'].map((name) => ({
         type: 'file',
@@ -41,7 +41,7 @@ describe('files', () => {
     const { builder, disk, carrier, read } = world()
     for (const name of ['a', 'gone', 'b']) read(`/project/${name}`)
     disk.files.set('/project/a', 'A').set('/project/b', 'B')
-    const { carried, skipped } = await carry(
+    const { carried, skipped } = await collectSources(
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files: { count: 2 } } }),
     )
@@ -91,7 +91,7 @@ describe('files', () => {
       .set('/project/big', 'line\n'.repeat(9_000))
     for (const name of ['small', 'mid', 'big']) read(`/project/${name}`)
     const files = { eachTokens: 400, totalTokens: 650 }
-    const { carried, skipped } = await carry(
+    const { carried, skipped } = await collectSources(
       [carrier],
       createCarryContext(builder, [], { rehydrate: { files } }),
     )
@@ -112,8 +112,8 @@ describe('files', () => {
 })
 
 describe('a file whose read is among the kept messages', () => {
-  function kept(builder: SessionBuilder, ...ids: readonly string[]): readonly Entry[] {
-    const text = ({ record }: Entry): string => JSON.stringify(record)
+  function kept(builder: SessionBuilder, ...ids: readonly string[]): readonly ContextEntry[] {
+    const text = ({ record }: ContextEntry): string => JSON.stringify(record)
     return [...builder.view.entries].filter((entry) => ids.some((id) => text(entry).includes(`"${id}"`)))
   }
 
@@ -161,7 +161,7 @@ it('no more of a file is read than could be shown', async () => {
   const { builder, disk, carrier, read } = world()
   disk.files.set('/project/a', 'word '.repeat(1_000_000))
   read('/project/a')
-  const { carried } = await carry([carrier], createCarryContext(builder))
+  const { carried } = await collectSources([carrier], createCarryContext(builder))
   const content = String(carried[0]?.attachment.content)
   expect(measure(content)).toBeLessThanOrEqual(5_000)
   expect(content.endsWith('of a file of 5000000 bytes; read the file for the rest]')).toBe(true)

@@ -3,27 +3,36 @@
 import { runs, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Entry, textOfAttachment } from '../../src/context/entry.ts'
-import { flatMessagesOf, flatten } from '../../src/context/flatten.ts'
+import { type ContextEntry, formatAttachmentText } from '../../src/context/entry.ts'
+import { flatten, listTracedMessages } from '../../src/context/flatten.ts'
 import type { Attachment } from '../../src/log/record.ts'
 import {
-  agentsCarrier,
-  hostCarrier,
-  planCarrier,
-  planModeCarrier,
-  skillsCarrier,
-  standingCarrier,
-  todosCarrier,
+  agentsSource,
+  hostSource,
+  instructionsSource,
+  planModeSource,
+  planSource,
+  skillsSource,
+  todosSource,
 } from '../../src/sources/builtin-sources.ts'
-import { arrange, carry, formerCarried, shed } from '../../src/sources/collect.ts'
-import { type Carried, type Carrier, keyOf } from '../../src/sources/context-source.ts'
-import { filesCarrier } from '../../src/sources/file-source.ts'
+import {
+  arrangeAttachments,
+  collectSources,
+  dropOptionalSources,
+  findPreviousAttachments,
+} from '../../src/sources/collect.ts'
+import {
+  type ContextSource,
+  readAttachmentKey,
+  type SourceAttachment,
+} from '../../src/sources/context-source.ts'
+import { filesSource } from '../../src/sources/file-source.ts'
 import { addCall, compactWith, createCarryContext, Disk } from './carried-session.ts'
 
 /** State that moves from round to round; every text says which version it is. */
 interface World {
   readonly disk: Disk
-  readonly carriers: readonly Carrier[]
+  readonly carriers: readonly ContextSource[]
   truth: { todos: number; plan: number; agents: readonly string[]; planning: boolean; note: number }
 }
 
@@ -33,22 +42,22 @@ function world(): World {
     disk,
     truth: { todos: 0, plan: 0, agents: [], planning: false, note: 0 },
     carriers: [
-      hostCarrier({ name: 'note', read: () => [{ text: `note ${self.truth.note}` }] }),
-      filesCarrier({ reader: disk }),
-      todosCarrier({
+      hostSource({ name: 'note', read: () => [{ text: `note ${self.truth.note}` }] }),
+      filesSource({ reader: disk }),
+      todosSource({
         read: () =>
           Array.from({ length: self.truth.todos }, (_, index) => ({
             content: `todo ${index}`,
             status: 'pending',
           })),
       }),
-      planCarrier(() => ({ path: '/plan.md', text: `plan ${self.truth.plan}` })),
-      planModeCarrier(() => self.truth.planning),
-      standingCarrier(() => [{ path: '/CLAUDE.md', text: 'Canary: never push to main.\r\n\t✓' }]),
-      agentsCarrier(() =>
+      planSource(() => ({ path: '/plan.md', text: `plan ${self.truth.plan}` })),
+      planModeSource(() => self.truth.planning),
+      instructionsSource(() => [{ path: '/CLAUDE.md', text: 'Canary: never push to main.\r\n\t✓' }]),
+      agentsSource(() =>
         self.truth.agents.map((id) => ({ id, purpose: `work of ${id}`, status: 'running' as const })),
       ),
-      skillsCarrier(() => [{ name: 'review', text: 'Review with care.' }]),
+      skillsSource(() => [{ name: 'review', text: 'Review with care.' }]),
     ],
   }
   return self
@@ -80,7 +89,7 @@ async function live(
     : [...builder.view.entries].filter(({ record }) => record.type === 'attachment').slice(-now.keeps)
 }
 
-function attachmentsIn(entries: Iterable<Entry>): readonly Attachment[] {
+function attachmentsIn(entries: Iterable<ContextEntry>): readonly Attachment[] {
   return [...entries].flatMap(({ record }) => (record.type === 'attachment' ? [record.attachment] : []))
 }
 
@@ -97,10 +106,10 @@ describe('over twenty compactions', () => {
             const kept = await live(self, builder, now)
             await compactWith(builder, self.carriers, { kept, carriersFirst })
             const shown = attachmentsIn(builder.view.entries)
-            const keys = shown.map((attachment) => keyOf(attachment))
+            const keys = shown.map((attachment) => readAttachmentKey(attachment))
             expect(keys).toEqual([...new Set(keys)])
             const text = (key: string): unknown => {
-              const found = shown.find((attachment) => keyOf(attachment) === key)
+              const found = shown.find((attachment) => readAttachmentKey(attachment) === key)
               return found?.content ?? found?.planContent
             }
             expect(text('standing:/CLAUDE.md')).toBe('Canary: never push to main.\r\n\t✓')
@@ -152,11 +161,9 @@ it('budgets are never exceeded, by one or by all', async () => {
         addCall(builder, 'Read', { file_path: `/f${index}` })
       }
       const carriers = [
-        filesCarrier({ reader: disk }),
-        skillsCarrier(() =>
-          lengths.map((length, index) => ({ name: `s${index}`, text: 'x'.repeat(length) })),
-        ),
-        hostCarrier({
+        filesSource({ reader: disk }),
+        skillsSource(() => lengths.map((length, index) => ({ name: `s${index}`, text: 'x'.repeat(length) }))),
+        hostSource({
           name: 'host',
           mayCut: true,
           read: () => lengths.map((length, index) => ({ id: `h${index}`, text: 'é '.repeat(length) })),
@@ -164,11 +171,11 @@ it('budgets are never exceeded, by one or by all', async () => {
       ]
       const rehydrate = { files: given, skills: given, host: given }
       const context = createCarryContext(builder, [], { rehydrate })
-      const { carried } = await carry(carriers, context)
+      const { carried } = await collectSources(carriers, context)
       for (const kind of ['files', 'skills', 'host'] as const) {
         const own = carried.filter((one) => one.kind === kind)
         for (const { tokens, attachment } of own) {
-          expect(tokens).toBe(context.measure(textOfAttachment(attachment)))
+          expect(tokens).toBe(context.measure(formatAttachmentText(attachment)))
           expect(tokens).toBeLessThanOrEqual(given.eachTokens)
         }
         expect(own.reduce((sum, { tokens }) => sum + tokens, 0)).toBeLessThanOrEqual(given.totalTokens)
@@ -180,7 +187,11 @@ it('budgets are never exceeded, by one or by all', async () => {
 })
 
 describe('shedding', () => {
-  const carried = (key: string, tokens: number, sheddable: Carried['sheddable']): Carried => ({
+  const carried = (
+    key: string,
+    tokens: number,
+    sheddable: SourceAttachment['sheddable'],
+  ): SourceAttachment => ({
     ...{ carrier: key, kind: 'host', key, attachment: { type: 'x' }, tokens, source: '', sheddable },
   })
   const list = [
@@ -205,7 +216,7 @@ describe('shedding', () => {
     [50, ['skill old', 'skill mid', 'file old', 'file new', 'agent ended'], 0],
     [1_000, ['skill old', 'skill mid', 'file old', 'file new', 'agent ended', 'delta'], 945],
   ])('to free %d: %j', (overBy, keys, stillOver) => {
-    const shedding = shed(list, overBy, target)
+    const shedding = dropOptionalSources(list, overBy, target)
     expect([shedding.shed.map(({ key }) => key), shedding.stillOver]).toEqual([keys, stillOver])
   })
 
@@ -222,14 +233,14 @@ describe('shedding', () => {
         fc.shuffledSubarray([...target.shed]),
         (given, overBy, keptSkills, order) => {
           const all = given.map(({ tokens, sheddable }, index) =>
-            carried(`c${index}`, tokens, sheddable as Carried['sheddable']),
+            carried(`c${index}`, tokens, sheddable as SourceAttachment['sheddable']),
           )
           const {
             kept,
             shed: gone,
             freedTokens,
             stillOver,
-          } = shed(all, overBy, { ...target, keptSkills, shed: order })
+          } = dropOptionalSources(all, overBy, { ...target, keptSkills, shed: order })
           const skills = all.filter(({ sheddable }) => sheddable === 'skills')
           expect(gone.filter(({ sheddable }) => sheddable === null || !order.includes(sheddable))).toEqual([])
           expect(skills.slice(0, keptSkills).filter((skill) => gone.includes(skill))).toEqual([])
@@ -246,7 +257,7 @@ describe('shedding', () => {
 
 describe('carriers in front', () => {
   function texts(builder: SessionBuilder): readonly string[] {
-    const [first] = flatMessagesOf(flatten(builder.view))
+    const [first] = listTracedMessages(flatten(builder.view))
     const content = first?.message.content ?? ''
     return typeof content === 'string' ? [content] : content.map(({ text }) => String(text))
   }
@@ -264,8 +275,8 @@ describe('carriers in front', () => {
     const second = await round()
     expect(second.indexOf('Summary: work.')).toBe(5)
     self.truth = { ...self.truth, note: 2 }
-    const { carried } = await carry(self.carriers, createCarryContext(builder))
-    const arranged = arrange(carried, formerCarried(builder.view))
+    const { carried } = await collectSources(self.carriers, createCarryContext(builder))
+    const arranged = arrangeAttachments(carried, findPreviousAttachments(builder.view))
     expect([
       arranged.cached,
       arranged.front.map(({ key }) => key),
@@ -275,12 +286,12 @@ describe('carriers in front', () => {
     expect(third.slice(0, 4)).toEqual(second.slice(0, 4))
     expect(third.indexOf('Summary: work.')).toBe(4)
     self.truth = { ...self.truth, todos: 2 }
-    const fourth = await carry(self.carriers, createCarryContext(builder))
-    expect(arrange(fourth.carried, formerCarried(builder.view)).cached).toBe(1)
+    const fourth = await collectSources(self.carriers, createCarryContext(builder))
+    expect(arrangeAttachments(fourth.carried, findPreviousAttachments(builder.view)).cached).toBe(1)
   })
 
   it('are none after the first compaction', () => {
-    expect(arrange([], formerCarried(new SessionBuilder().view))).toEqual({
+    expect(arrangeAttachments([], findPreviousAttachments(new SessionBuilder().view))).toEqual({
       front: [],
       cached: 0,
       behind: [],

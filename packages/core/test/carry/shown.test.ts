@@ -4,12 +4,12 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  advanceShown,
-  keyOf,
-  NOTHING_SHOWN,
-  type Shown,
-  sameRendering,
-  shownIn,
+  findShownAttachments,
+  isSameAttachmentText,
+  NO_SHOWN_ATTACHMENTS,
+  readAttachmentKey,
+  type ShownAttachments,
+  updateShownAttachments,
 } from '../../src/sources/context-source.ts'
 
 const acts = fc.array(fc.nat({ max: 7 }), { maxLength: 40 })
@@ -42,18 +42,18 @@ function act(builder: SessionBuilder, choice: number): void {
     })
 }
 
-const plain = ({ byKey, items }: Shown) => ({ byKey, items })
+const plain = ({ byKey, items }: ShownAttachments) => ({ byKey, items })
 
 describe('what is shown', () => {
   it('kept up to date equals what is read anew, after every record, rewrites included', () => {
     fc.assert(
       fc.property(acts, (choices) => {
         const builder = new SessionBuilder()
-        let shown = NOTHING_SHOWN
+        let shown = NO_SHOWN_ATTACHMENTS
         for (const choice of choices) {
           act(builder, choice)
-          shown = advanceShown(shown, builder.view.entries)
-          expect(plain(shown)).toEqual(plain(shownIn(builder.view.entries)))
+          shown = updateShownAttachments(shown, builder.view.entries)
+          expect(plain(shown)).toEqual(plain(findShownAttachments(builder.view.entries)))
         }
       }),
     )
@@ -69,12 +69,14 @@ describe('what is shown', () => {
     [{}, null],
     [{ type: 'file', filename: '/a', key: 'mine:1' }, 'mine:1'],
   ])('%j has the key %s', (attachment, key) => {
-    expect(keyOf(attachment)).toBe(key)
+    expect(readAttachmentKey(attachment)).toBe(key)
   })
 
   it('is the same where the model reads the same', () => {
     const todo = { type: 'todo', content: 'x' }
-    expect(sameRendering(todo, { ...todo, context: 'post-compact', update: true, key: 'todos:' })).toBe(true)
-    expect(sameRendering(todo, { ...todo, content: 'y' })).toBe(false)
+    expect(
+      isSameAttachmentText(todo, { ...todo, context: 'post-compact', update: true, key: 'todos:' }),
+    ).toBe(true)
+    expect(isSameAttachmentText(todo, { ...todo, content: 'y' })).toBe(false)
   })
 })

@@ -1,32 +1,32 @@
 /** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
 import { SessionBuilder } from '@tidemark/core/testing'
-import { type CacheTemperature, COLD } from '../../src/cache/cache-temperature.ts'
-import type { ClearingQuestion } from '../../src/clearing/propose-clearing.ts'
-import { NO_PATHS } from '../../src/clearing/select-results.ts'
+import { type CacheTemperature, COLD_CACHE } from '../../src/cache/cache-temperature.ts'
+import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
+import { NO_RETRIEVAL } from '../../src/clearing/select-results.ts'
 import {
-  emptyRegister,
-  type Register,
-  type RegisterRules,
-  registerRules,
+  createIndexRules,
+  createToolResultIndex,
+  type IndexRules,
+  type ToolResultIndex,
 } from '../../src/clearing/tool-result-index.ts'
-import { advanceRegister } from '../../src/clearing/update-index.ts'
-import type { Rates } from '../../src/cost/prices.ts'
+import { updateIndex } from '../../src/clearing/update-index.ts'
+import type { TokenRates } from '../../src/cost/prices.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { MicrocompactMetadata } from '../../src/log/record.ts'
-import { NO_TRACKING, type PlanContext } from '../../src/planner/plan-input.ts'
+import { EMPTY_PLAN_TRACKING, type PlanContext } from '../../src/planner/plan-input.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { scalePolicy } from '../../src/policy/limits.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import { advanceMeter, emptyMeter, type Meter } from '../../src/tokens/context-meter.ts'
-import { createEstimator, type Estimator, fixedRule } from '../../src/tokens/estimator.ts'
+import { type ContextMeter, createMeter, updateMeter } from '../../src/tokens/context-meter.ts'
+import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 import { startCalibration } from '../../src/tokens/usage.ts'
 
 export const POLICY: Policy = createPolicy({})
-export const ESTIMATOR: Estimator = createEstimator(fixedRule(POLICY.estimate))
+export const ESTIMATOR: Estimator = createEstimator(createFixedWeights(POLICY.estimate))
 /** Dollars as of a model whose reads cost a tenth of its input. */
-export const RATES: Rates = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
+export const RATES: TokenRates = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
 export const PLAIN = createProfile({ thinking: { binding: 'none', firstInModes: [] } })
 export const BINDING = createProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
 
@@ -46,9 +46,9 @@ export function warm(overrides: Partial<CacheTemperature> = {}): CacheTemperatur
   }
 }
 
-export function rulesFor(policy: Policy = POLICY): RegisterRules {
+export function rulesFor(policy: Policy = POLICY): IndexRules {
   const { clear } = policy
-  return registerRules({
+  return createIndexRules({
     estimator: ESTIMATOR,
     policy: clear,
     largeInput: clear.largeInputTokens,
@@ -64,15 +64,15 @@ interface Answer {
 export class Situation {
   readonly builder = new SessionBuilder('clear')
   readonly policy: Policy
-  readonly rules: RegisterRules
-  #register: Register
-  #meter: Meter = emptyMeter(ESTIMATOR)
+  readonly rules: IndexRules
+  #register: ToolResultIndex
+  #meter: ContextMeter = createMeter(ESTIMATOR)
 
   constructor(overrides: DeepPartial<Policy> = {}) {
     // On 200,000 tokens a fifth of what is usable would hold the low-water mark down to 36,000.
     this.policy = createPolicy({ shares: { clearableResults: 25 }, ...overrides })
     this.rules = rulesFor(this.policy)
-    this.#register = emptyRegister(this.rules)
+    this.#register = createToolResultIndex(this.rules)
     this.builder.user('begin')
   }
 
@@ -103,26 +103,26 @@ export class Situation {
     })
   }
 
-  get register(): Register {
-    this.#register = advanceRegister(this.#register, this.builder.view)
+  get register(): ToolResultIndex {
+    this.#register = updateIndex(this.#register, this.builder.view)
     return this.#register
   }
 
-  get meter(): Meter {
-    this.#meter = advanceMeter(this.#meter, this.builder.view)
+  get meter(): ContextMeter {
+    this.#meter = updateMeter(this.#meter, this.builder.view)
     return this.#meter
   }
 
-  question(overrides: Partial<ClearingQuestion> = {}): ClearingQuestion {
+  question(overrides: Partial<ProposeClearingInput> = {}): ProposeClearingInput {
     return {
       register: this.register,
       policy: this.policy,
       scaled: scalePolicy(this.policy, { window: 200_000, maxOutput: 64_000 }),
       profile: PLAIN,
       pins: this.builder.session.pins,
-      cache: COLD,
+      cache: COLD_CACHE,
       prices: { rates: RATES, write: 'write5m' },
-      retrieval: NO_PATHS,
+      retrieval: NO_RETRIEVAL,
       context: { expected: 150_000, high: 150_000 },
       scale: 1,
       idleMs: 0,
@@ -155,7 +155,7 @@ export class Situation {
       tools,
       thinks,
       thinkingMode: null,
-      tracking: NO_TRACKING,
+      tracking: EMPTY_PLAN_TRACKING,
       ...overrides,
     }
   }

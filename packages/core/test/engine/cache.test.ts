@@ -1,12 +1,12 @@
 /** What a turn tells of the cache and of money, and what of it the log keeps. */
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { moneyTotals } from '../../src/cost/session-cost.ts'
-import { withMoney } from '../../src/engine/call-model.ts'
+import { sumSessionCost } from '../../src/cost/session-cost.ts'
+import { withCosts } from '../../src/engine/call-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
-import { catchUp, openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { openSession, readNewRecords, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import { recordAt } from '../../src/log/session.ts'
@@ -51,7 +51,7 @@ async function appended(
   host: TurnHost,
   bodies: readonly object[],
 ): Promise<SessionState> {
-  let parentUuid = recordAt(state.session, state.session.tip).uuid ?? null
+  let parentUuid = recordAt(state.session, state.session.newestRecord).uuid ?? null
   const records = bodies.map((body, index) => {
     const record = {
       parentUuid,
@@ -64,7 +64,7 @@ async function appended(
     return record as unknown as NewRecord
   })
   await host.journal.append('s', state.position, records)
-  return catchUp(host.journal, state)
+  return readNewRecords(host.journal, state)
 }
 
 describe('a call whose cache was read', () => {
@@ -75,7 +75,7 @@ describe('a call whose cache was read', () => {
       { type: 'cache-judged', source: 'sdk', outcome: { kind: 'read', expected: 50_000, read: 50_000 } },
     ])
     expect(of(events, 'priced')).toMatchObject([{ totals: { calls: 2, unpricedCalls: 0, breaks: 0 } }])
-    expect(recordAt(outcome.state.session, outcome.state.session.tip).type).toBe('assistant')
+    expect(recordAt(outcome.state.session, outcome.state.session.newestRecord).type).toBe('assistant')
   })
 })
 
@@ -88,7 +88,7 @@ describe('a call whose cache was lost', () => {
       event: { reason: { kind: 'evicted' }, tokensLost: 50_000, moneyLost: 0.575, ours: null },
       diffProblem: null,
     })
-    const last = recordAt(outcome.state.session, outcome.state.session.tip)
+    const last = recordAt(outcome.state.session, outcome.state.session.newestRecord)
     expect(last).toMatchObject({
       subtype: 'cache_loss',
       batch: { index: 1, of: 2 },
@@ -101,9 +101,9 @@ describe('a call whose cache was lost', () => {
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     const [priced] = of(events, 'priced')
     expect(priced).toMatchObject({ totals: { breaks: 1, lostToBreaks: { total: 0.575 } } })
-    const { money } = withMoney(await openSession(host.journal, 's'), pricesOf)
+    const { costs: money } = withCosts(await openSession(host.journal, 's'), pricesOf)
     const totals = priced?.type === 'priced' ? priced.totals : null
-    expect(money === null ? null : moneyTotals(money)).toEqual(totals)
+    expect(money === null ? null : sumSessionCost(money)).toEqual(totals)
   })
 
   it('has its diff handed to the host, without secrets', async () => {
@@ -112,7 +112,7 @@ describe('a call whose cache was lost', () => {
     let extra = 'one'
     const { host, state } = await answeredOnce(MISSED, {
       keepDiff: (diff) => void diffs.push(diff),
-      offered: () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100, extra } }),
+      modelSettings: () => ({ tools: [], model: 'model-a', parameters: { max_tokens: 100, extra } }),
     })
     extra = key
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
@@ -168,8 +168,8 @@ describe("the engine's own acts", () => {
       'defined tool Late',
     ],
   ])('a changed %s is a break of ours', async (_, later, changes, act) => {
-    let offered: ReturnType<TurnHost['offered']> = asked
-    const { host, state } = await answeredOnce(MISSED, { offered: () => offered, ...changes })
+    let offered: ReturnType<TurnHost['modelSettings']> = asked
+    const { host, state } = await answeredOnce(MISSED, { modelSettings: () => offered, ...changes })
     offered = later
     const { events } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(of(events, 'cache-break')).toMatchObject([{ event: { ours: { act, breakEvenTurns: null } } }])

@@ -3,9 +3,9 @@ import { commitCompaction } from '../../src/compaction/commit.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
 import type { Deadlines } from '../../src/engine/ports.ts'
-import { append } from '../../src/engine/session-writer.ts'
+import { appendBodies } from '../../src/engine/session-writer.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import type { Carrier } from '../../src/sources/context-source.ts'
+import type { ContextSource } from '../../src/sources/context-source.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import {
   buildRounds,
@@ -27,7 +27,7 @@ describe('a compaction', () => {
     const ran: string[] = []
     const made = await openRounds({
       room: {
-        carriers: [textCarrier('plan', { text: 'plan: read' })],
+        sources: [textCarrier('plan', { text: 'plan: read' })],
         hooks: {
           preCompact: [{ name: 'pre', run: () => void ran.push('pre') }],
           sessionStart: [{ name: 'start', run: () => ({ additionalContext: 'started anew' }) }],
@@ -92,7 +92,11 @@ describe('a compaction', () => {
       eventsOfType(made, 'phase').map(({ phase }) => phase)
     const plans = async (made: TestSession, text: string): Promise<void> => {
       const { run, host, room } = made
-      const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
+      const plan = planCompaction(
+        run.state,
+        { trigger: 'manual', cause: 'person' },
+        { host, compaction: room },
+      )
       if (!plan.ok) throw new Error(plan.message)
       const draft = await perform(made, prepareCompaction(run, room, plan))
       if (draft.ok)
@@ -162,7 +166,7 @@ describe('a compaction', () => {
   })
 
   it('sheds what may go to come below its target, and tells it', async () => {
-    const heavy: Carrier = {
+    const heavy: ContextSource = {
       ...textCarrier('files', { text: '' }),
       kind: 'files',
       render: async function* () {
@@ -175,7 +179,7 @@ describe('a compaction', () => {
           }
       },
     }
-    const made = await openRounds({ room: { carriers: [heavy] } })
+    const made = await openRounds({ room: { sources: [heavy] } })
     expect((await compactNow(made, { target: 1_500 })).ok).toBe(true)
     expect(eventsOfType(made, 'context-restored').map(({ keys, shed }) => [keys, shed])).toEqual([
       [['files:new'], ['files:old']],
@@ -187,7 +191,7 @@ describe('a compaction', () => {
       ['new', 'same'],
       ['old', 'same'],
     ])
-    const files: Carrier = {
+    const files: ContextSource = {
       ...textCarrier('files', { text: '' }),
       kind: 'files',
       render: async function* () {
@@ -202,12 +206,12 @@ describe('a compaction', () => {
     }
     const made = await openRounds({
       policy: { compact: { carriersFirst: true } },
-      room: { carriers: [files] },
+      room: { sources: [files] },
     })
     expect((await compactNow(made)).ok).toBe(true)
     const content = [{ type: 'text', text: `said ${'abc '.repeat(3_000)}` }]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await perform(made, append(made.run, [{ type: 'assistant', message }]))
+    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }]))
     shown.set('new', 'changed')
     expect((await compactNow(made, { target: 1_700 })).ok).toBe(true)
     expect(eventsOfType(made, 'context-restored').at(-1)).toMatchObject({

@@ -3,10 +3,10 @@ import { commitCompaction } from '../../src/compaction/commit.ts'
 import type { CompactionDraft } from '../../src/compaction/draft.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
-import { messagesOf } from '../../src/context/flatten.ts'
-import { append } from '../../src/engine/session-writer.ts'
+import { toApiMessages } from '../../src/context/flatten.ts'
+import { appendBodies } from '../../src/engine/session-writer.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
-import { undoAct } from '../../src/turn/undo.ts'
+import { undoRewrite } from '../../src/turn/undo.ts'
 import {
   BOUND,
   buildRounds,
@@ -22,7 +22,7 @@ import {
 
 async function drafted(made: TestSession): Promise<CompactionDraft> {
   const { run, host, room } = made
-  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, room })
+  const plan = planCompaction(run.state, { trigger: 'manual', cause: 'person' }, { host, compaction: room })
   if (!plan.ok) throw new Error(plan.message)
   const draft = await perform(made, prepareCompaction(run, room, plan))
   if (!draft.ok) throw new Error(draft.message)
@@ -67,7 +67,7 @@ describe('a draft', () => {
     const made = await openRounds()
     const draft = await drafted(made)
     const late = { role: 'user' as const, content: 'by the way' }
-    await perform(made, append(made.run, [{ type: 'user', message: late }]))
+    await perform(made, appendBodies(made.run, [{ type: 'user', message: late }]))
     const uuid = made.run.state.session.records.at(-1)?.uuid
     const end = await committed(made, draft)
     expect(draft.receipt.kept).toEqual([])
@@ -99,9 +99,9 @@ describe('a draft', () => {
     const made = await openRounds()
     const draft = await drafted(made)
     const late = { role: 'user' as const, content: 'by the way' }
-    await perform(made, append(made.run, [{ type: 'user', message: late }]))
+    await perform(made, appendBodies(made.run, [{ type: 'user', message: late }]))
     expect((await committed(made, draft)).ok).toBe(true)
-    const last = messagesOf(made.run.state.flat).at(-1)
+    const last = toApiMessages(made.run.state.flat).at(-1)
     expect(JSON.stringify(last?.content).endsWith('"text":"by the way"}]')).toBe(true)
   })
 
@@ -119,7 +119,7 @@ describe('a draft', () => {
     const draft = await drafted(made)
     const content = [{ type: 'tool_use', id: 'late', name: 'Read', input: {} }]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await perform(made, append(made.run, [{ type: 'assistant', message }]))
+    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }]))
     expect(await committed(made, draft)).toMatchObject({ ok: false, reason: 'pending-call' })
   })
 
@@ -148,7 +148,7 @@ describe('undo', () => {
     const before = made.run.state.position
     expect(await undoNow(made)).toMatchObject({ ok: false, reason: 'too-large' })
     expect(made.run.state.position).toBe(before)
-    expect(await perform(made, undoAct(made.run, made.room, { force: true }))).toMatchObject({ ok: true })
+    expect(await perform(made, undoRewrite(made.run, made.room, { force: true }))).toMatchObject({ ok: true })
   })
 
   it('names the act that has to go first', async () => {
@@ -159,7 +159,7 @@ describe('undo', () => {
     const message = { role: 'assistant' as const, model: 'model-a' }
     await perform(
       made,
-      append(made.run, [
+      appendBodies(made.run, [
         { type: 'assistant', message: { ...message, id: 'm-x', content: [call] } },
         { type: 'user', message: { role: 'user', content: [result] } },
         { type: 'assistant', message: { ...message, id: 'm-y', content: 'said' } },
@@ -185,7 +185,7 @@ describe('undo', () => {
       { type: 'text', text: 'said behind it' },
     ]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await perform(made, append(made.run, [{ type: 'assistant', message }]))
+    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }]))
     expect(sentText(made)).toContain('sig-late')
     expect((await undoNow(made)).ok).toBe(true)
     expect([sentText(made).includes('sig-late'), sentText(made).includes('said behind it')]).toEqual([

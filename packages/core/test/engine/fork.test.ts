@@ -1,16 +1,21 @@
 /** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { lastPrefix } from '../../src/cache/cache-model.ts'
+import { findLastPrefix } from '../../src/cache/cache-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
-import { type ForkAsked, type ForkEnd, forkRequest, runFork } from '../../src/engine/side-call.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
+import {
+  buildForkRequest,
+  type ForkRequestOptions,
+  type ForkResult,
+  runFork,
+} from '../../src/engine/side-call.ts'
+import { toPayload } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text, toolCall } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
-const QUESTION: ForkAsked = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
+const QUESTION: ForkRequestOptions = { source: 'compact', messages: [{ role: 'user', content: 'Sum up.' }] }
 
 async function talked(
   side: FakeReply,
@@ -28,9 +33,9 @@ async function talked(
 
 async function forked(
   state: SessionState,
-  asked: ForkAsked,
+  asked: ForkRequestOptions,
   host: TurnHost,
-): Promise<{ readonly events: readonly TurnEvent[]; readonly end: ForkEnd }> {
+): Promise<{ readonly events: readonly TurnEvent[]; readonly end: ForkResult }> {
   const events: TurnEvent[] = []
   const stream = runFork(state, asked, host)
   for (;;) {
@@ -59,8 +64,8 @@ describe('a fork', () => {
 
   it('leaves out what was said since where that is asked for', async () => {
     const { state, host } = await talked(READ)
-    const made = forkRequest(state, { ...QUESTION, asSent: true }, host)
-    expect(made.ok && payloadOf(made.request).messages.map(({ role }) => role)).toEqual(['user'])
+    const made = buildForkRequest(state, { ...QUESTION, asSent: true }, host)
+    expect(made.ok && toPayload(made.request).messages.map(({ role }) => role)).toEqual(['user'])
   })
 
   it('hands back the reply, tells how well it read, and leaves in the log what it cost', async () => {
@@ -97,9 +102,9 @@ describe('a fork', () => {
     const { events, end } = await forked(state, QUESTION, host)
     const fork = events.flatMap((event) => (event.type === 'fork' ? [event.fork.missed] : []))
     expect(fork).toEqual([expect.stringMatching(/^Cache broke: .*50,000 tokens/)])
-    const [chain] = end.state.lineage?.chains ?? []
-    expect(chain?.counted).toBe(end.state.watch.sources.get('repl_main_thread')?.last?.counted)
-    expect(chain === undefined ? null : lastPrefix(chain)?.tokens).toBe(50_000)
+    const [chain] = end.state.cacheModel?.chains ?? []
+    expect(chain?.blockIndex).toBe(end.state.cacheMonitor.sources.get('repl_main_thread')?.last?.blockIndex)
+    expect(chain === undefined ? null : findLastPrefix(chain)?.tokens).toBe(50_000)
   })
 
   it.each(['max_tokens', 'tool_choice'])(

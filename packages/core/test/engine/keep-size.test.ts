@@ -4,14 +4,14 @@ import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, logLines, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const DATA = 'A'.repeat(1_000)
 const image: Block = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: DATA } }
 const GONE = text('[image: no longer shown, to keep the request within its size]')
 
-function limited(sizes: Partial<Profile['sizes']>): Partial<TurnHost> {
+function limited(sizes: Partial<ProviderProfile['sizes']>): Partial<TurnHost> {
   const profile = createProfile({})
   return { profile: createProfile({ sizes: { ...profile.sizes, ...sizes } }) }
 }

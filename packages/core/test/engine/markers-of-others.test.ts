@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession } from '../../src/engine/session-state.ts'
-import { forkRequest } from '../../src/engine/side-call.ts'
+import { buildForkRequest } from '../../src/engine/side-call.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
+import { toPayload } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, reply, type ScriptedHost, text, toolCall } from './test-session.ts'
 
 const MARK = { cache_control: { type: 'ephemeral' } }
@@ -49,7 +49,7 @@ describe('markers of others', () => {
       ...MARK,
     }))
     const { asked } = await talk([[text('Go.')], [text('On.')]], {
-      offered: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100, ...MARK } }),
+      modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 100, ...MARK } }),
       runTool: () => ({ content: Array.from({ length: 5 }, (_, at) => marked(`line ${at}`)) }),
     })
     expect(asked.map(({ payload }) => markersIn(payload)).every((count) => count <= 4)).toBe(true)
@@ -63,12 +63,12 @@ describe('markers of others', () => {
       { prompt: [marked('Next.')] },
       host,
     )
-    const made = forkRequest(
+    const made = buildForkRequest(
       outcome.state,
       { source: 'compact', messages: [{ role: 'user', content: [marked('Sum up.')] }] },
       host,
     )
-    expect(made.ok && markersIn(payloadOf(made.request))).toBe(1)
+    expect(made.ok && markersIn(toPayload(made.request))).toBe(1)
   })
 
   it('stay where caching is off: what was given is what is sent', async () => {

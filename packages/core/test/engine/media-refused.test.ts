@@ -1,7 +1,7 @@
 /** Images that a provider will not take are left out, and the request is sent again once. */
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Failure } from '../../src/engine/reply.ts'
+import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
@@ -13,11 +13,11 @@ const image: Block = {
   type: 'image',
   source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(400) },
 }
-const MEDIA: Failure = { kind: 'media', retryable: false, message: 'Could not process image' }
+const MEDIA: ModelFailure = { kind: 'media', retryable: false, message: 'Could not process image' }
 const imagesIn = (value: unknown): number => JSON.stringify(value).split('"image/png"').length - 1
-const failed = (failure: Failure): FakeReply => ({ blocks: [], failure })
+const failed = (failure: ModelFailure): FakeReply => ({ blocks: [], failure })
 
-async function refused(failures: readonly Failure[], policy: DeepPartial<Policy> = {}) {
+async function refused(failures: readonly ModelFailure[], policy: DeepPartial<Policy> = {}) {
   const replies = [reply(text('One.')), reply(text('Two.')), ...failures.map(failed), reply(text('Fine.'))]
   const made = createScriptedHost(replies, { policy: createPolicy(policy) })
   let state = await openSession(made.host.journal, 's')

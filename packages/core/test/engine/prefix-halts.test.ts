@@ -10,7 +10,7 @@ const SCHEMA = { type: 'object' }
 const GOOD = { tools: [], model: 'model-a', parameters: { max_tokens: 100 } }
 
 function withTool(tool: unknown): Partial<TurnHost> {
-  return { offered: () => ({ ...GOOD, tools: [tool as JsonObject] }) }
+  return { modelSettings: () => ({ ...GOOD, tools: [tool as JsonObject] }) }
 }
 
 function withSection(compute: () => unknown): Partial<TurnHost> {
@@ -45,7 +45,7 @@ describe('a turn whose prefix cannot be had', () => {
     [
       'the tools cannot be listed',
       {
-        offered: () => {
+        modelSettings: () => {
           throw new Error('the server is gone')
         },
       },

@@ -2,7 +2,7 @@ import { type FakeReply, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
-import type { Failure } from '../../src/engine/reply.ts'
+import type { ModelFailure } from '../../src/engine/reply.ts'
 import {
   addLargeRound,
   compactNow,
@@ -17,7 +17,7 @@ import {
   undoNow,
 } from './test-session.ts'
 
-const OVERFLOW: Failure = { kind: 'overflow', retryable: false, message: 'prompt is too long' }
+const OVERFLOW: ModelFailure = { kind: 'overflow', retryable: false, message: 'prompt is too long' }
 
 /** A conversation of so many rounds of 5,000 tokens. */
 function told(rounds: number): SessionBuilder {
@@ -56,7 +56,7 @@ function typesOf(events: readonly TurnEvent[]): readonly string[] {
   return events.map(({ type }) => type).filter((type) => TOLD.has(type))
 }
 
-const failed = (failure: Failure): FakeReply => ({ blocks: [], failure })
+const failed = (failure: ModelFailure): FakeReply => ({ blocks: [], failure })
 const shownFailures = (events: readonly TurnEvent[]): number =>
   events.filter((event) => event.type === 'reply' && event.event.type === 'reply-failed').length
 
@@ -102,7 +102,7 @@ describe('room is made before a request', () => {
       'compact-failed',
       'compact',
     ])
-    expect(made.run.state.room?.breaker).toEqual({ failures: 0, lastReason: null, at: -1 })
+    expect(made.run.state.context?.breaker).toEqual({ failures: 0, lastReason: null, at: -1 })
   })
 
   it('halts where nothing more fits and nothing could be done', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { catchUp, openSession } from '../../src/engine/session-state.ts'
+import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
 import { placeSections, SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section } from '../../src/request/system-prompt.ts'
 import { createScriptedHost, playTurn } from './test-session.ts'
 
@@ -32,7 +32,7 @@ describe('the texts of sections', () => {
         message: { role: 'user', content: 'All was done.' },
       },
     ])
-    await playTurn(await catchUp(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
+    await playTurn(await readNewRecords(host.journal, second.outcome.state), { prompt: 'Three.' }, host)
     expect([before, computed()]).toEqual([1, 2])
   })
 
@@ -40,12 +40,12 @@ describe('the texts of sections', () => {
     const { sections, computed } = counting()
     let model = 'model-a'
     const offered = () => ({ tools: [], model, parameters: { max_tokens: 100 } })
-    const { host } = createScriptedHost([], { sections, offered })
+    const { host } = createScriptedHost([], { sections, modelSettings: offered })
     const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)
     model = 'model-b'
     const { outcome } = await playTurn(first.outcome.state, { prompt: 'Two.' }, host)
     expect([outcome.ok, computed()]).toEqual([true, 2])
-    expect(outcome.state.told.standing?.epoch.sections.map(({ text: said }) => said)).toEqual([
+    expect(outcome.state.prefix.current?.epoch.sections.map(({ text: said }) => said)).toEqual([
       'rules, told 2 times',
     ])
   })
@@ -53,7 +53,7 @@ describe('the texts of sections', () => {
   it('that changed again as an epoch began are told again behind it', async () => {
     let [model, now] = ['model-a', 'one']
     const { host } = createScriptedHost([], {
-      offered: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
+      modelSettings: () => ({ tools: [], model, parameters: { max_tokens: 100 } }),
       sections: [{ name: 'git', part: 'volatile', compute: () => now, volatileBecause: 'it moves' }],
     })
     const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'One.' }, host)

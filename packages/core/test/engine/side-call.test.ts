@@ -1,10 +1,10 @@
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { TurnEvent } from '../../src/engine/events.ts'
-import type { Failure } from '../../src/engine/reply.ts'
+import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession } from '../../src/engine/session-state.ts'
-import type { TurnRun } from '../../src/engine/session-writer.ts'
-import { type SideCall, type SideEnd, sideCall } from '../../src/engine/side-call.ts'
+import type { TurnContext } from '../../src/engine/session-writer.ts'
+import { runSideCall, type SideCall, type SideCallResult } from '../../src/engine/side-call.ts'
 import { createScriptedHost, playTurn, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
@@ -12,14 +12,18 @@ const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50
 async function called(
   side: FakeReply,
   more: Partial<SideCall>,
-): Promise<{ readonly events: readonly TurnEvent[]; readonly end: SideEnd; readonly run: TurnRun }> {
+): Promise<{
+  readonly events: readonly TurnEvent[]
+  readonly end: SideCallResult
+  readonly run: TurnContext
+}> {
   const first = { blocks: [text('Yes.')], usage: { cache_creation_input_tokens: 50_000 } }
   const { host } = createScriptedHost([first, side], { pricesOf: () => PRICES })
   const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'First.' }, host)
-  const { sent } = outcome.state
+  const { lastRequest: sent } = outcome.state
   if (sent === null) throw new Error('a turn sends a request')
-  const run: TurnRun = { state: outcome.state, host, signal: undefined }
-  const stream = sideCall(run, { request: sent, source: 'compact', ...more })
+  const run: TurnContext = { state: outcome.state, host, signal: undefined }
+  const stream = runSideCall(run, { request: sent, source: 'compact', ...more })
   const events: TurnEvent[] = []
   for (;;) {
     const step = await stream.next()
@@ -29,7 +33,7 @@ async function called(
 }
 
 const MISSED: FakeReply = { blocks: [text('A summary.')], usage: { cache_creation_input_tokens: 50_000 } }
-const last = ({ state }: TurnRun): unknown => [...state.session.records].at(-1)
+const last = ({ state }: TurnContext): unknown => [...state.session.records].at(-1)
 
 describe('a call on the side', () => {
   it('that is no fork is not judged by the cache of the conversation, and is paid for', async () => {
@@ -55,7 +59,7 @@ describe('a call on the side', () => {
   })
 
   it('that fails hands back what it cost as well', async () => {
-    const failure: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
+    const failure: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
     const { end } = await called({ blocks: [], failure }, { forkOf: 'sdk', isDeferred: true })
     expect(end).toMatchObject({ answer: { ok: false, failure }, unlogged: [{ subtype: 'model_call' }] })
   })

@@ -1,17 +1,22 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { lateEntries } from '../../src/compaction/draft.ts'
-import { messagesOf } from '../../src/context/flatten.ts'
+import { entriesAddedSince } from '../../src/compaction/draft.ts'
+import { toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
-import { contextNow, isJustCompacted, measureNow } from '../../src/engine/measure-context.ts'
-import { append, linked, trial, type Unlinked } from '../../src/engine/session-writer.ts'
-import { tellCarriers } from '../../src/engine/update-prefix.ts'
+import { gatherPlanContext, isJustCompacted, measureContext } from '../../src/engine/measure-context.ts'
+import {
+  appendBodies,
+  linkRecords,
+  previewAppend,
+  type UnlinkedRecord,
+} from '../../src/engine/session-writer.ts'
+import { appendSourceUpdates } from '../../src/engine/update-prefix.ts'
 import type { Block } from '../../src/log/block.ts'
-import { plan } from '../../src/planner/plan.ts'
+import { makePlan } from '../../src/planner/plan.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import { makeRoom } from '../../src/turn/reduce-context.ts'
-import { arrive, fromHistory } from '../../src/turn/run-tools.ts'
-import { afterAnswer } from '../../src/turn/turn.ts'
+import { reduceContext } from '../../src/turn/reduce-context.ts'
+import { answerHistoryCall, spillLargeResult } from '../../src/turn/run-tools.ts'
+import { recordResponse } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   compactNow,
@@ -33,7 +38,7 @@ function told(rounds = 3, tokens = 1_000): SessionBuilder {
 
 const open = (options: TestSessionOptions = {}, builder = told()): Promise<TestSession> =>
   openTestSession(builder.records, options)
-const said = (content: string): Unlinked => ({ type: 'user', message: { role: 'user', content } })
+const said = (content: string): UnlinkedRecord => ({ type: 'user', message: { role: 'user', content } })
 const call = (
   name: string,
   input: object = {},
@@ -44,12 +49,12 @@ describe('a session on trial', () => {
   it('is what it would be, and the real one stays and goes on as it was', async () => {
     const { run } = await open()
     const before = run.state
-    const next = trial(before, linked(run, [said('tried')]))
+    const next = previewAppend(before, linkRecords(run, [said('tried')]))
     expect([next.position, lines(next).at(-1)]).toEqual([before.position + 1, 'user: tried'])
-    await perform({ events: [] } as unknown as TestSession, append(run, [said('real')]))
+    await perform({ events: [] } as unknown as TestSession, appendBodies(run, [said('real')]))
     expect(lines(run.state).at(-1)).toBe('user: real')
-    expect(lateEntries(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
-    expect(lateEntries(next.view, run.state.view)).toBeNull()
+    expect(entriesAddedSince(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
+    expect(entriesAddedSince(next.view, run.state.view)).toBeNull()
   })
 })
 
@@ -61,10 +66,12 @@ describe('what has come since', () => {
     expect(isJustCompacted(made.run.state)).toBe(true)
     await perform(
       made,
-      append(made.run, [{ type: 'attachment', isMeta: true, attachment: { type: 'todo', content: 'x' } }]),
+      appendBodies(made.run, [
+        { type: 'attachment', isMeta: true, attachment: { type: 'todo', content: 'x' } },
+      ]),
     )
     expect(isJustCompacted(made.run.state)).toBe(true)
-    await perform(made, append(made.run, [said('and now?')]))
+    await perform(made, appendBodies(made.run, [said('and now?')]))
     expect(isJustCompacted(made.run.state)).toBe(false)
   })
 })
@@ -75,22 +82,22 @@ describe('a large result on arrival', () => {
   it('is put aside, and the tool that reads it gives it back', async () => {
     const blobs = createFakeBlobs()
     const made = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
-    const { body } = await perform(made, arrive(made.run, call('Bash'), result))
+    const { body } = await perform(made, spillLargeResult(made.run, call('Bash'), result))
     expect(made.events.map(({ type }) => type)).toEqual(['spilled'])
     expect(JSON.stringify(body).length).toBeLessThan(result.content.length / 2)
     const message = { id: 'm-1', role: 'assistant' as const, model: 'model-a', content: [call('Bash')] }
-    await perform(made, append(made.run, [{ type: 'assistant', message }, body]))
-    const answer = await fromHistory(made.run, call('history', { id: 'c-1' }))
+    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }, body]))
+    const answer = await answerHistoryCall(made.run, call('history', { id: 'c-1' }))
     expect(JSON.stringify(answer)).toContain('abc')
-    expect(await fromHistory(made.run, call('Bash'))).toBeNull()
+    expect(await answerHistoryCall(made.run, call('Bash'))).toBeNull()
   })
 
   it('stays whole where there is nowhere to put it, or the place fails', async () => {
     const whole = await open()
-    expect((await perform(whole, arrive(whole.run, call('Bash'), result))).result).toBe(result)
+    expect((await perform(whole, spillLargeResult(whole.run, call('Bash'), result))).result).toBe(result)
     const blobs = { ...createFakeBlobs(), put: () => Promise.reject(new Error('disk full')) }
     const failing = await open({ room: { blobs, retrieval: { historyTool: 'history', transcript: null } } })
-    expect((await perform(failing, arrive(failing.run, call('Bash'), result))).result.content).toBe(
+    expect((await perform(failing, spillLargeResult(failing.run, call('Bash'), result))).result.content).toBe(
       result.content,
     )
     expect(failing.events).toEqual([{ type: 'spill-failed', toolUseId: 'c-1', why: 'disk full' }])
@@ -101,7 +108,7 @@ describe('carriers between compactions', () => {
   it('tell a change once, and only those that tell changes', async () => {
     const [todo, silent] = [{ text: 'todo 1' }, { text: 'silent 1' }]
     const made = await open({
-      room: { carriers: [textCarrier('todos', todo, { tellsChanges: true }), textCarrier('quiet', silent)] },
+      room: { sources: [textCarrier('todos', todo, { tellsChanges: true }), textCarrier('quiet', silent)] },
     })
     const shown = (): readonly string[] =>
       made.run.state.view.entries
@@ -109,22 +116,22 @@ describe('carriers between compactions', () => {
         .flatMap(({ record }) => (record.type === 'attachment' ? [String(record.attachment.content)] : []))
     await compactNow(made)
     expect(shown()).toEqual(['todo 1', 'silent 1'])
-    await perform(made, tellCarriers(made.run))
+    await perform(made, appendSourceUpdates(made.run))
     expect(shown()).toEqual(['todo 1', 'silent 1'])
     todo.text = 'todo 2'
     silent.text = 'silent 2'
-    await perform(made, tellCarriers(made.run))
-    await perform(made, tellCarriers(made.run))
+    await perform(made, appendSourceUpdates(made.run))
+    await perform(made, appendSourceUpdates(made.run))
     expect(shown()).toEqual(['todo 1', 'silent 1', 'todo 2'])
   })
 
   it('stop where the person calls it off', async () => {
     const made = await open({
-      room: { carriers: [textCarrier('todos', { text: 'x' }, { tellsChanges: true })] },
+      room: { sources: [textCarrier('todos', { text: 'x' }, { tellsChanges: true })] },
     })
-    await perform(made, append(made.run, [said('go on')]))
+    await perform(made, appendBodies(made.run, [said('go on')]))
     const run = { ...made.run, signal: { aborted: true } }
-    expect(await perform(made, tellCarriers(run))).toEqual({ ok: false, reason: 'aborted' })
+    expect(await perform(made, appendSourceUpdates(run))).toEqual({ ok: false, reason: 'aborted' })
   })
 })
 
@@ -133,10 +140,10 @@ describe('after an answer', () => {
     const made = await open()
     const message = { id: 'm', role: 'assistant' as const, model: 'model-a', content: [] }
     const reply = { message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }
-    for (let turn = 0; turn < 3; turn += 1) await perform(made, afterAnswer(made.run, reply))
-    expect(made.run.state.room?.tracking.turns).toBe(3)
+    for (let turn = 0; turn < 3; turn += 1) await perform(made, recordResponse(made.run, reply))
+    expect(made.run.state.context?.tracking.turns).toBe(3)
     await compactNow(made)
-    expect(made.run.state.room?.tracking).toMatchObject({ turns: 0 })
+    expect(made.run.state.context?.tracking).toMatchObject({ turns: 0 })
   })
 })
 
@@ -175,17 +182,17 @@ describe('deletions from a cache that has lapsed', () => {
     )
     builder.user('go on')
     const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
-    const before = measureNow(made.run.state, made.host, made.room).expected
-    const { context } = contextNow(made.run.state, made.host, made.room, 'prompt')
-    expect(plan(context).context.expected).toBe(before)
-    await perform(made, makeRoom(made.run, 'prompt'))
+    const before = measureContext(made.run.state, made.host, made.room).expected
+    const { context } = gatherPlanContext(made.run.state, made.host, made.room, 'prompt')
+    expect(makePlan(context).context.expected).toBe(before)
+    await perform(made, reduceContext(made.run, 'prompt'))
     const dropped = made.events.filter(
       (event): event is Extract<TurnEvent, { type: 'cache-edits-dropped' }> =>
         event.type === 'cache-edits-dropped',
     )
     expect(dropped.length).toBe(1)
     expect(dropped[0]?.tokens).toBeGreaterThan(1_900)
-    expect(measureNow(made.run.state, made.host, made.room).expected).toBeGreaterThan(before + 1_900)
-    expect(JSON.stringify(messagesOf(made.run.state.flat))).not.toContain('cache_edits')
+    expect(measureContext(made.run.state, made.host, made.room).expected).toBeGreaterThan(before + 1_900)
+    expect(JSON.stringify(toApiMessages(made.run.state.flat))).not.toContain('cache_edits')
   })
 })

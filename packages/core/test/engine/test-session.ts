@@ -9,25 +9,25 @@ import {
   runToEnd,
   SessionBuilder,
 } from '@tidemark/core/testing'
-import { registerRules } from '../../src/clearing/tool-result-index.ts'
-import type { Committed } from '../../src/compaction/commit.ts'
+import { createIndexRules } from '../../src/clearing/tool-result-index.ts'
+import type { CommitResult } from '../../src/compaction/commit.ts'
 import { compact } from '../../src/compaction/compact.ts'
-import type { CompactAsked } from '../../src/compaction/plan-compaction.ts'
-import { messagesOf } from '../../src/context/flatten.ts'
+import type { CompactionRequest } from '../../src/compaction/plan-compaction.ts'
+import { toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnEvent, TurnOutcome } from '../../src/engine/events.ts'
-import type { Room, TurnHost } from '../../src/engine/host.ts'
+import type { CompactionHost, TurnHost } from '../../src/engine/host.ts'
 import type { Deadlines, Journal, ModelCall, Signal } from '../../src/engine/ports.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
-import type { TurnRun } from '../../src/engine/session-writer.ts'
-import { type Block, blocksOf } from '../../src/log/block.ts'
-import { isKnown, type SessionRecord } from '../../src/log/record.ts'
+import type { TurnContext } from '../../src/engine/session-writer.ts'
+import { type Block, toBlocks } from '../../src/log/block.ts'
+import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
-import type { Carrier } from '../../src/sources/context-source.ts'
-import { runTurn, type TurnAsked } from '../../src/turn/turn.ts'
-import { type Undone, undoAct } from '../../src/turn/undo.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import type { ContextSource } from '../../src/sources/context-source.ts'
+import { runSingleTurn, type TurnOptions } from '../../src/turn/turn.ts'
+import { type UndoResult, undoRewrite } from '../../src/turn/undo.ts'
 import { ESTIMATOR } from '../clear/situation.ts'
 
 export function reply(...blocks: readonly Block[]): FakeReply {
@@ -61,11 +61,11 @@ export function createScriptedHost(
 /** One turn: its events and its outcome. */
 export async function playTurn(
   state: SessionState,
-  asked: TurnAsked,
+  asked: TurnOptions,
   host: TurnHost,
 ): Promise<{ readonly events: readonly TurnEvent[]; readonly outcome: TurnOutcome }> {
   const events: TurnEvent[] = []
-  const outcome = await runToEnd(runTurn(state, asked, host), (event) => void events.push(event))
+  const outcome = await runToEnd(runSingleTurn(state, asked, host), (event) => void events.push(event))
   return { events, outcome }
 }
 
@@ -89,22 +89,22 @@ function isAborted(signal: Signal | undefined): boolean {
 }
 
 /** What a present-day provider takes. */
-export const LENIENT: Profile = createProfile({
+export const LENIENT: ProviderProfile = createProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
 })
 
 /** The same where thinking is bound to everything before it. */
-export const BOUND: Profile = createProfile({
+export const BOUND: ProviderProfile = createProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'prefix' },
 })
 
 export interface TestSessionOptions {
   readonly policy?: DeepPartial<Policy>
-  readonly profile?: Profile
+  readonly profile?: ProviderProfile
   readonly window?: number
-  readonly room?: Partial<Room>
+  readonly room?: Partial<CompactionHost>
   readonly host?: Partial<TurnHost>
   readonly replies?: readonly FakeReply[]
   /** Summaries are written by the model instead of being `SUMMARY`. */
@@ -112,8 +112,8 @@ export interface TestSessionOptions {
 }
 
 export interface TestSession extends ScriptedHost {
-  readonly room: Room
-  readonly run: TurnRun
+  readonly room: CompactionHost
+  readonly run: TurnContext
   readonly events: TurnEvent[]
 }
 
@@ -138,7 +138,7 @@ export async function openTestSession(
   const room = createTestRoom(
     { policy, estimator: ESTIMATOR, ...(options.window === undefined ? {} : { window: options.window }) },
     {
-      rules: registerRules({ estimator: ESTIMATOR, policy: clear, largeInput: clear.largeInputTokens }),
+      rules: createIndexRules({ estimator: ESTIMATOR, policy: clear, largeInput: clear.largeInputTokens }),
       deadlines,
       ...(options.byChain === true ? {} : { writeSummary: async () => SUMMARY }),
       ...options.room,
@@ -150,8 +150,8 @@ export async function openTestSession(
       policy,
       profile: options.profile ?? LENIENT,
       clock: createFakeClock(Date.UTC(2026, 5, 1)),
-      room,
-      offered: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      compaction: room,
+      modelSettings: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
       ...options.host,
     },
     createJournalWith(records),
@@ -170,13 +170,16 @@ export function perform<End>(session: TestSession, act: AsyncGenerator<TurnEvent
   return runToEnd(act, (event) => void session.events.push(event))
 }
 
-export function compactNow(session: TestSession, asked: Partial<CompactAsked> = {}): Promise<Committed> {
+export function compactNow(
+  session: TestSession,
+  asked: Partial<CompactionRequest> = {},
+): Promise<CommitResult> {
   const { run, room } = session
   return perform(session, compact(run, room, { trigger: 'manual', cause: 'person', ...asked }))
 }
 
-export function undoNow(session: TestSession, id?: string): Promise<Undone> {
-  return perform(session, undoAct(session.run, session.room, id === undefined ? {} : { id }))
+export function undoNow(session: TestSession, id?: string): Promise<UndoResult> {
+  return perform(session, undoRewrite(session.run, session.room, id === undefined ? {} : { id }))
 }
 
 /** The state of the session as it is read from its log. */
@@ -185,7 +188,11 @@ export function reopen({ host }: TestSession): Promise<SessionState> {
 }
 
 /** A carrier of one text: the one that `source` has at the time. */
-export function textCarrier(name: string, source: { text: string }, more: Partial<Carrier> = {}): Carrier {
+export function textCarrier(
+  name: string,
+  source: { text: string },
+  more: Partial<ContextSource> = {},
+): ContextSource {
   return {
     name,
     kind: 'host',
@@ -227,7 +234,7 @@ export const openRounds = (
 ): Promise<TestSession> => openTestSession(builder.records, options)
 
 /** Everything that would be sent, as text. */
-export const sentText = ({ run }: TestSession): string => JSON.stringify(messagesOf(run.state.flat))
+export const sentText = ({ run }: TestSession): string => JSON.stringify(toApiMessages(run.state.flat))
 
 export const eventsOfType = <T extends TurnEvent['type']>(
   { events }: TestSession,
@@ -241,9 +248,9 @@ export function logLines({ session }: SessionState): readonly string[] {
 }
 
 export function logLine(record: SessionRecord): string {
-  if (!isKnown(record)) return record.type
+  if (!isKnownRecord(record)) return record.type
   if (record.type === 'system') return `system ${record.subtype}`
   if (record.type !== 'user' && record.type !== 'assistant') return record.type
-  const said = blocksOf(record.message.content).map((block) => block.text ?? block.content ?? block.id)
+  const said = toBlocks(record.message.content).map((block) => block.text ?? block.content ?? block.id)
   return `${record.type}: ${said.join(' | ')}`
 }

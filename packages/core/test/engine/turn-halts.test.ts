@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { TurnOutcome } from '../../src/engine/events.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
-import type { Failure } from '../../src/engine/reply.ts'
-import { catchUp, openSession } from '../../src/engine/session-state.ts'
-import { runTurn } from '../../src/turn/turn.ts'
+import type { ModelFailure } from '../../src/engine/reply.ts'
+import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
+import { runSingleTurn } from '../../src/turn/turn.ts'
 import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
-const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
+const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 
 describe('a turn that another writer comes into', () => {
   const prompt = (uuid: string): NewRecord => ({
@@ -22,7 +22,7 @@ describe('a turn that another writer comes into', () => {
     const { host } = createScriptedHost([reply(text('one'), text('two'), text('three'))])
     const state = await openSession(host.journal, 's')
     let last: TurnOutcome | null = null
-    for await (const event of runTurn(state, { prompt: 'Count.' }, host)) {
+    for await (const event of runSingleTurn(state, { prompt: 'Count.' }, host)) {
       if (event.type === 'turn-ended') last = event.outcome
       const isSecond = event.type === 'reply' && event.event.type === 'block-ended' && event.event.index === 1
       if (isSecond) await host.journal.append('s', 2, [prompt('p')])
@@ -31,7 +31,7 @@ describe('a turn that another writer comes into', () => {
     expect(last.unsaved.map((record) => logLine(record))).toEqual(['assistant: one', 'assistant: two'])
     const [first, second] = last.unsaved
     expect(second?.parentUuid).toBe(first?.uuid)
-    const caught = await catchUp(host.journal, last.state)
+    const caught = await readNewRecords(host.journal, last.state)
     expect(logLines(caught)).toEqual(['user: Count.', 'system epoch', 'user: From elsewhere.'])
     const { outcome } = await playTurn(caught, { prompt: null }, host)
     expect([outcome.ok, logLines(outcome.state).at(-1)]).toEqual([true, 'assistant: Done.'])
@@ -40,7 +40,7 @@ describe('a turn that another writer comes into', () => {
   it('at the end of a reply halts with its last block and what it cost', async () => {
     const { host } = createScriptedHost([reply(text('one'))])
     const state = await openSession(host.journal, 's')
-    for await (const event of runTurn(state, { prompt: 'Count.' }, host)) {
+    for await (const event of runSingleTurn(state, { prompt: 'Count.' }, host)) {
       if (event.type === 'reply' && event.event.type === 'reply-ended')
         await host.journal.append('s', 2, [prompt('p')])
       if (event.type !== 'turn-ended') continue

@@ -1,13 +1,13 @@
 import { createFakeJournal, type FakeStore } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
-import type { Failure } from '../../src/engine/reply.ts'
-import { catchUp, openSession } from '../../src/engine/session-state.ts'
-import { blocksOf } from '../../src/log/block.ts'
-import { isKnown } from '../../src/log/record.ts'
+import type { ModelFailure } from '../../src/engine/reply.ts'
+import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
+import { toBlocks } from '../../src/log/block.ts'
+import { isKnownRecord } from '../../src/log/record.ts'
 import { createScriptedHost, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
-const OVERLOADED: Failure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
+const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 
 describe('a turn', () => {
   it('goes on until no tool is called, and appends all it does', async () => {
@@ -35,7 +35,7 @@ describe('a turn', () => {
     const { host } = createScriptedHost([reply(text('one'), text('two'), text('three'))])
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Count.' }, host)
     const replies = [...outcome.state.session.records].flatMap((record) =>
-      isKnown(record) && record.type === 'assistant' ? [record.message] : [],
+      isKnownRecord(record) && record.type === 'assistant' ? [record.message] : [],
     )
     expect(replies.map(({ stop_reason, usage }) => [stop_reason, usage?.output_tokens])).toEqual([
       [undefined, 1],
@@ -69,7 +69,7 @@ describe('a turn', () => {
     )
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     const results = [...outcome.state.session.records].flatMap((record) =>
-      isKnown(record) && record.type === 'user' ? blocksOf(record.message.content).slice(0, 1) : [],
+      isKnownRecord(record) && record.type === 'user' ? toBlocks(record.message.content).slice(0, 1) : [],
     )
     const failed = results.filter(({ is_error }) => is_error === true).map(({ tool_use_id }) => tool_use_id)
     expect([ran, failed.toSorted()]).toEqual([['a'], ['a', 'b']])
@@ -81,7 +81,7 @@ describe('a turn', () => {
     const offered = () => ({ tools, model: 'model-a', parameters: { max_tokens: 100 } })
     const { host, asked } = createScriptedHost(
       [{ blocks: [text('I search.'), search], stop: 'pause_turn' }],
-      { offered },
+      { modelSettings: offered },
     )
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok, asked[1]?.payload.messages.at(-1)?.role]).toEqual([true, 'assistant'])
@@ -95,7 +95,7 @@ describe('a turn that stops short', () => {
     await playTurn(state, { prompt: 'First.' }, host)
     const { outcome } = await playTurn(state, { prompt: 'Second.' }, host)
     expect(outcome).toMatchObject({ ok: false, reason: 'conflict', refusal: { position: 3 }, state })
-    const caught = await catchUp(host.journal, outcome.state)
+    const caught = await readNewRecords(host.journal, outcome.state)
     expect((await playTurn(caught, { prompt: 'Second.' }, host)).outcome.ok).toBe(true)
   })
 
@@ -130,7 +130,7 @@ describe('a turn that stops short', () => {
   })
 
   it('keeps what was said when it was called off in the middle of a reply', async () => {
-    const failure: Failure = { kind: 'aborted', retryable: false, message: 'called off' }
+    const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
     const { host } = createScriptedHost([{ blocks: [text('I begin.')], failure }])
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect([outcome.ok ? null : outcome.reason, logLines(outcome.state).at(-1)]).toEqual([

@@ -1,15 +1,15 @@
 import { Choices, continueSession, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../../src/context/entry.ts'
-import { flatten, messagesOf, repairsOf } from '../../src/context/flatten.ts'
-import type { Repair } from '../../src/context/tool-pairing.ts'
+import type { ContextEntry } from '../../src/context/entry.ts'
+import { flatten, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
+import type { MessageRepair } from '../../src/context/tool-pairing.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import type { Ask, AskOutcome, ChainContext, Done } from '../../src/summary/attempt.ts'
-import { MOST_PARTS } from '../../src/summary/attempt-requests.ts'
-import { isDone, mostCalls } from '../../src/summary/attempts.ts'
-import { chooseSpan, keptMetadata, type Span } from '../../src/summary/select-span.ts'
-import type { CompactForm } from '../../src/summary/summary-prompt.ts'
+import type { Attempt, AttemptResult, AttemptsEnd, AttemptsInput } from '../../src/summary/attempt.ts'
+import { MAX_PARTS } from '../../src/summary/attempt-requests.ts'
+import { countMaximumCalls, isDone } from '../../src/summary/attempts.ts'
+import { type CompactionSpan, chooseSpan, createKeptMetadata } from '../../src/summary/select-span.ts'
+import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
 import { validate } from '../../src/validate/validate.ts'
 import {
   answerWith,
@@ -22,12 +22,13 @@ import {
 } from '../summarize/summary-attempts.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
-const form = fc.constantFrom<CompactForm>('full', 'from', 'up_to')
-const uuids = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.record.uuid)
+const form = fc.constantFrom<CompactionForm>('full', 'from', 'up_to')
+const uuids = (entries: readonly ContextEntry[]): readonly string[] =>
+  entries.map((entry) => entry.record.uuid)
 
 function choice(
   { builder }: Pick<GeneratedSession, 'builder'>,
-  how: CompactForm,
+  how: CompactionForm,
   pick: number,
   pins: readonly number[],
 ) {
@@ -40,13 +41,13 @@ function choice(
     chosen: chooseSpan(builder.view, {
       form: how,
       pivot,
-      pins: { targets, budgetTokens: 6, tokensOf: () => 1 },
+      pins: { targets, budgetTokens: 6, countTokens: () => 1 },
     }),
   }
 }
 
 /** The compaction as the engine would write it. */
-function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: Span): void {
+function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: CompactionSpan): void {
   builder.batch(() => {
     const [boundaryUuid, summaryUuid, lastUuid] = [
       builder.id('boundary'),
@@ -60,7 +61,7 @@ function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: Span): voi
       compactMetadata: {
         trigger: 'manual',
         preTokens: 1,
-        ...keptMetadata(span, { boundaryUuid, summaryUuid, lastUuid }),
+        ...createKeptMetadata(span, { boundaryUuid, summaryUuid, lastUuid }),
       },
     })
     builder.user('Summary:\nx', {
@@ -75,7 +76,7 @@ function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: Span): voi
 /** Told of what was so before, now that something stands behind it: a search that never ended, a missing prompt. */
 const BENIGN: ReadonlySet<string> = new Set(['no-first-prompt', 'open-server-call'])
 /** A result without its call is called by another name once the call is summarised. */
-const repairKey = ({ kind, id, origin }: Repair): string =>
+const repairKey = ({ kind, id, origin }: MessageRepair): string =>
   kind.endsWith('-result') && kind !== 'missing-result' ? `stray ${id} ${origin}` : `${kind} ${id ?? origin}`
 const profile = createProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
@@ -100,7 +101,7 @@ describe('law 3: conservation, as far as a span decides it', () => {
             return
           }
           const { span } = chosen
-          const { summarised, kept, pinned, unanswered, aside } = span
+          const { summarised, kept, pinned, unanswered, notSent: aside } = span
           const classed = uuids([summarised, kept, pinned, unanswered, aside].flat())
           expect(classed.toSorted()).toEqual(shown.toSorted())
           expect(summarised.length).toBeGreaterThan(0)
@@ -133,16 +134,16 @@ describe('law 3: conservation, as far as a span decides it', () => {
           for (const pick of picks) {
             const { chosen } = choice(session, how, pick, [pick + 1])
             if (!chosen.ok) continue
-            const before = new Set(repairsOf(flatten(session.builder.view)).map(repairKey))
+            const before = new Set(listRepairs(flatten(session.builder.view)).map(repairKey))
             commit(session, chosen.span)
             committed += 1
             const flat = flatten(session.builder.view)
             const mixed = new Set(uuids(chosen.span.unanswered))
-            const news = repairsOf(flat).filter(
+            const news = listRepairs(flat).filter(
               (repair) => !before.has(repairKey(repair)) && !mixed.has(repair.origin),
             )
             expect(news.filter(({ kind }) => !BENIGN.has(kind))).toEqual([])
-            const messages = messagesOf(flat)
+            const messages = toApiMessages(flat)
             expect(validate({ model: 'm', max_tokens: 9, tools, messages }, profile)).toEqual([])
             for (const entry of chosen.span.unanswered)
               expect(uuids(session.builder.view.entries.toArray())).toContain(entry.record.uuid)
@@ -156,7 +157,7 @@ describe('law 3: conservation, as far as a span decides it', () => {
   })
 })
 
-const outcome: fc.Arbitrary<AskOutcome> = fc.oneof(
+const outcome: fc.Arbitrary<AttemptResult> = fc.oneof(
   { weight: 2, arbitrary: fc.constant(GOOD_SUMMARY) },
   fc.constantFrom(
     answerWith(''),
@@ -214,7 +215,7 @@ interface Settings {
   readonly charactersPerToken: number
 }
 
-function contextFor(span: Span, given: Settings): ChainContext {
+function contextFor(span: CompactionSpan, given: Settings): AttemptsInput {
   const { fork, isWarm, local, retries, drops, window, other, charactersPerToken } = given
   return createContext({
     span,
@@ -222,23 +223,23 @@ function contextFor(span: Span, given: Settings): ChainContext {
     direct: { window, outputTokens: 600, ...(other ? { model: 'other' } : {}) },
     context: {
       isWarm,
-      tokensOf: (entry) => Math.ceil(JSON.stringify(entry.record).length / charactersPerToken),
+      countEntryTokens: (entry) => Math.ceil(JSON.stringify(entry.record).length / charactersPerToken),
     },
   })
 }
 
 /** What would go out: deadlines and counts aside. */
-function sent(ask: Ask): string {
+function sent(ask: Attempt): string {
   if (ask.kind === 'direct') return JSON.stringify(ask.payload)
   return ask.kind === 'fork' ? JSON.stringify([ask.kind, ask.message]) : ask.kind
 }
 
-function checkEnd(done: Done, span: Span, local: string): void {
+function checkEnd(done: AttemptsEnd, span: CompactionSpan, local: string): void {
   if (!done.ok) {
     expect([local, done.message.length > 20]).toEqual(['never', true])
     return
   }
-  const covered = uuids(done.covered)
+  const covered = uuids(done.coveredLocally)
   expect(new Set(covered).size).toBe(covered.length)
   expect(uuids(span.summarised)).toEqual(expect.arrayContaining([...covered]))
   expect(done.summary.trim().length).toBeGreaterThan(5)
@@ -264,9 +265,9 @@ describe('law 9: asking ends', () => {
           const context = contextFor(chosen.span, given)
           const { asks, done } = runAttempts(context, outcomes, 'Summary:\nx')
           const models = asks.filter((ask) => ask.kind !== 'local')
-          expect(models.length).toBeLessThanOrEqual(mostCalls(context.policy))
+          expect(models.length).toBeLessThanOrEqual(countMaximumCalls(context.policy))
           const whole = models.filter((ask) => ask.kind !== 'direct' || ask.part === null)
-          expect(whole.length).toBeLessThanOrEqual(mostCalls(context.policy) - MOST_PARTS - 1)
+          expect(whole.length).toBeLessThanOrEqual(countMaximumCalls(context.policy) - MAX_PARTS - 1)
           expect(done.calls).toBeLessThanOrEqual(models.length)
           const texts = asks.map(sent)
           expect(new Set(texts).size).toBe(texts.length)
@@ -315,7 +316,7 @@ describe('law 3: only what a summariser was shown may leave the view', () => {
           if (!done.ok || done.summarizer === 'local') return
           const taken = asks.filter((_, at) => outcomes[Math.min(at, outcomes.length - 1)] === GOOD_SUMMARY)
           const shown = JSON.stringify(taken)
-          const covered = new Set(uuids(done.covered))
+          const covered = new Set(uuids(done.coveredLocally))
           for (let round = 0; round < count; round += 1) {
             expect([round, shown.includes(`content ${round} `)]).toEqual([round, !covered.has(`r${round}`)])
           }

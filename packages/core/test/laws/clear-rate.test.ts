@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import type { ClearProposal } from '../../src/clearing/select-results.ts'
-import { plan } from '../../src/planner/plan.ts'
+import { makePlan } from '../../src/planner/plan.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
@@ -60,7 +60,7 @@ describe('how often the prefix is rewritten', () => {
           (situation) => {
             turn += 1
             const context = situation.planContext({ prefixTokens, cache: warm({ expectedCalls: 1_000 }) })
-            return plan(context).clear ?? null
+            return makePlan(context).clear ?? null
           },
           () => {
             expect(turn - last).toBeGreaterThanOrEqual(3)

@@ -1,24 +1,29 @@
 import { runs, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { COLD } from '../../src/cache/cache-temperature.ts'
-import { type ClearingQuestion, proposeClearing } from '../../src/clearing/propose-clearing.ts'
-import { type ClearProposal, NO_PATHS } from '../../src/clearing/select-results.ts'
+import { COLD_CACHE } from '../../src/cache/cache-temperature.ts'
+import { type ProposeClearingInput, proposeClearing } from '../../src/clearing/propose-clearing.ts'
+import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/select-results.ts'
 import {
-  emptyRegister,
-  type Register,
-  type RegisterRules,
-  registerRules,
+  createIndexRules,
+  createToolResultIndex,
+  type IndexRules,
+  type ToolResultIndex,
 } from '../../src/clearing/tool-result-index.ts'
-import { advanceRegister } from '../../src/clearing/update-index.ts'
-import { advance, chooseUndo, emptyView, type View } from '../../src/context/context-view.ts'
-import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { updateIndex } from '../../src/clearing/update-index.ts'
+import {
+  type ContextView,
+  emptyContextView,
+  findUndoTarget,
+  updateContextView,
+} from '../../src/context/context-view.ts'
+import { flatten, toApiMessages } from '../../src/context/flatten.ts'
 import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
-import { blocksOf, isThinking, isToolResult, isToolUse } from '../../src/log/block.ts'
-import { emptySession, reduce } from '../../src/log/session.ts'
+import { isThinking, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { scalePolicy } from '../../src/policy/limits.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { validate } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { generatedSessions } from './generated-sessions.ts'
@@ -34,23 +39,26 @@ const POLICY = createPolicy({
     cached: { fireAt: 3, keep: KEEP },
   },
 })
-const RULES: RegisterRules = registerRules({
+const RULES: IndexRules = createIndexRules({
   estimator: ESTIMATOR,
   policy: POLICY.clear,
   largeInput: POLICY.clear.largeInputTokens,
 })
 const SCALED = scalePolicy(POLICY, { window: 200_000, maxOutput: 64_000 })
 
-function questionOf(builder: SessionBuilder, overrides: Partial<ClearingQuestion> = {}): ClearingQuestion {
+function questionOf(
+  builder: SessionBuilder,
+  overrides: Partial<ProposeClearingInput> = {},
+): ProposeClearingInput {
   return {
-    register: advanceRegister(emptyRegister(RULES), builder.view),
+    register: updateIndex(createToolResultIndex(RULES), builder.view),
     policy: POLICY,
     scaled: SCALED,
     profile: PLAIN,
     pins: builder.session.pins,
-    cache: COLD,
+    cache: COLD_CACHE,
     prices: { rates: RATES, write: 'write5m' },
-    retrieval: NO_PATHS,
+    retrieval: NO_RETRIEVAL,
     context: { expected: 150_000, high: 150_000 },
     scale: 1,
     idleMs: 0,
@@ -65,10 +73,10 @@ function clear(builder: SessionBuilder, { metadata }: ClearProposal): void {
   builder.notice('microcompact_boundary', { microcompactMetadata: metadata })
 }
 
-const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))
+const request = (view: ContextView): string => JSON.stringify(toApiMessages(flatten(view)))
 
 /** A session and what would be cleared in it. */
-function clearings(overrides: Partial<ClearingQuestion> = {}) {
+function clearings(overrides: Partial<ProposeClearingInput> = {}) {
   return generatedSessions()
     .map(({ builder }) => ({ builder, proposal: proposeClearing(questionOf(builder, overrides)).proposal }))
     .filter((case_): case_ is { builder: SessionBuilder; proposal: ClearProposal } => case_.proposal !== null)
@@ -83,20 +91,20 @@ interface Shown {
 }
 
 /** Written apart from the register: what a request shows of each answered call. */
-function shownResults(view: View): readonly Shown[] {
+function shownResults(view: ContextView): readonly Shown[] {
   const tools = new Map<string, string>()
   const seen = new Set<string>()
   const shown: Shown[] = []
   const sent = new Set(
-    messagesOf(flatten(view))
-      .flatMap(({ content }) => blocksOf(content))
+    toApiMessages(flatten(view))
+      .flatMap(({ content }) => toBlocks(content))
       .filter(isToolResult)
       .filter(({ content }) => content !== MISSING_RESULT_TEXT)
       .map(({ tool_use_id }) => tool_use_id),
   )
   for (const [place, { record, cleared }] of view.entries.toArray().entries()) {
     if (record.type !== 'user' && record.type !== 'assistant') continue
-    for (const block of blocksOf(record.message.content)) {
+    for (const block of toBlocks(record.message.content)) {
       if (isToolUse(block)) tools.set(block.id, String(block.name))
       if (!isToolResult(block) || seen.has(block.tool_use_id)) continue
       const id = block.tool_use_id
@@ -116,7 +124,7 @@ describe('laws of clearing', () => {
         const before = request(builder.view)
         clear(builder, proposal)
         expect(request(builder.view)).not.toBe(before)
-        const choice = chooseUndo(builder.view)
+        const choice = findUndoTarget(builder.view)
         if (!choice.ok) throw new Error(choice.message)
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
@@ -165,8 +173,8 @@ describe('laws of clearing', () => {
   it('frees what it says, and never less than a rewrite must be worth', () => {
     fc.assert(
       fc.property(clearings(), ({ builder, proposal }) => {
-        const tokens = (view: View): number =>
-          ESTIMATOR.payload({ model: '', messages: messagesOf(flatten(view)) })
+        const tokens = (view: ContextView): number =>
+          ESTIMATOR.payload({ model: '', messages: toApiMessages(flatten(view)) })
         const before = tokens(builder.view)
         expect(proposal.freedTokens).toBeGreaterThanOrEqual(MINIMUM)
         clear(builder, proposal)
@@ -180,19 +188,19 @@ describe('laws of clearing', () => {
   })
 
   it('leaves requests valid that were', () => {
-    const profile: Profile = createProfile({
+    const profile: ProviderProfile = createProfile({
       roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed', first: 'any' },
       thinking: { closing: 'allowed', signed: false, firstInModes: [], binding: 'prefix' },
     })
     fc.assert(
       fc.property(clearings({ profile }), ({ builder, proposal }) => {
-        const payload = (view: View) => ({
+        const payload = (view: ContextView) => ({
           model: 'm',
           max_tokens: 5,
           tools: [{ name: 'Read' }],
-          messages: messagesOf(flatten(view)),
+          messages: toApiMessages(flatten(view)),
         })
-        const codes = (view: View) => validate(payload(view), profile).map(({ code }) => code)
+        const codes = (view: ContextView) => validate(payload(view), profile).map(({ code }) => code)
         const before = new Set(codes(builder.view))
         clear(builder, proposal)
         expect(codes(builder.view).filter((code) => !before.has(code))).toEqual([])
@@ -204,16 +212,16 @@ describe('laws of clearing', () => {
   it('law 12: on binding models no thinking stays behind what was cleared, and all before it stays as it was', () => {
     fc.assert(
       fc.property(clearings({ profile: BINDING }), ({ builder, proposal }) => {
-        const before = messagesOf(flatten(builder.view))
+        const before = toApiMessages(flatten(builder.view))
         clear(builder, proposal)
-        const after = messagesOf(flatten(builder.view))
+        const after = toApiMessages(flatten(builder.view))
         const changed = after.findIndex(
           (message, index) =>
             JSON.stringify(withoutThinking(message)) !== JSON.stringify(withoutThinking(before[index])),
         )
         expect(changed).not.toBe(-1)
         for (const [index, message] of after.entries()) {
-          if (index > changed) expect(blocksOf(message.content).filter(isThinking)).toEqual([])
+          if (index > changed) expect(toBlocks(message.content).filter(isThinking)).toEqual([])
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
@@ -224,14 +232,14 @@ describe('laws of clearing', () => {
   it('the register kept up entry by entry is the one made from scratch, after every record', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ records }) => {
-        let [session, view] = [emptySession(), emptyView()]
-        let register = emptyRegister(RULES)
+        let [session, view] = [emptySessionLog(), emptyContextView()]
+        let register = createToolResultIndex(RULES)
         for (const record of records) {
-          session = reduce(session, record)
-          view = advance(view, session)
-          register = advanceRegister(register, view)
+          session = appendRecord(session, record)
+          view = updateContextView(view, session)
+          register = updateIndex(register, view)
         }
-        expect(told(register)).toEqual(told(advanceRegister(emptyRegister(RULES), view)))
+        expect(told(register)).toEqual(told(updateIndex(createToolResultIndex(RULES), view)))
       }),
       { numRuns: runs(80, 30) },
     )
@@ -255,7 +263,7 @@ function withoutThinking(message: { readonly content: unknown } | undefined): un
 }
 
 /** Everything in a register that is not private to a class. */
-function told(register: Register): unknown {
+function told(register: ToolResultIndex): unknown {
   const {
     calls,
     results,

@@ -2,26 +2,26 @@
  * Reference for law 11: how full the window is, counted from scratch in one pass over the context. The meter must give
  * the same figure after every record.
  */
-import type { View } from '../../src/context/context-view.ts'
-import { type Entry, entryEndsTurn } from '../../src/context/entry.ts'
+import type { ContextView } from '../../src/context/context-view.ts'
+import { type ContextEntry, isTurnEnd } from '../../src/context/entry.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { EstimatePolicy } from '../../src/policy/policy.ts'
 import {
   findMeasuredResponse,
+  type MeasuredContext,
   type MeasuredResponse,
-  type MeasuredView,
 } from '../../src/tokens/context-meter.ts'
 import type { Estimator } from '../../src/tokens/estimator.ts'
 import {
   type Calibration,
   type ContextTokens,
-  type Estimate,
-  growthOf,
-  sizeOf,
+  calibrateGrowth,
+  calibrateSize,
+  type TokenEstimate,
 } from '../../src/tokens/usage.ts'
 
 export interface ContextQuestion {
-  readonly view: MeasuredView
+  readonly view: MeasuredContext
   readonly estimator: Estimator
   readonly calibration: Calibration
   readonly policy: EstimatePolicy
@@ -49,7 +49,7 @@ function allEstimated(question: ContextQuestion): ContextTokens {
 /** Logs often hold the output figure from the start of the stream, so the larger of figure and estimate counts. */
 function sinceMeasured(question: ContextQuestion, anchor: MeasuredResponse): ContextTokens {
   const { calibration, estimator, policy, view } = question
-  const behind = view.entries.toArray(anchor.first)
+  const behind = view.entries.toArray(anchor.firstEntry)
   const said = size(
     question,
     sum(
@@ -62,7 +62,7 @@ function sinceMeasured(question: ContextQuestion, anchor: MeasuredResponse): Con
     behind.filter((entry) => !isOf(entry, anchor)),
     estimator.entry,
   )
-  const added = growthOf(calibration, later, policy)
+  const added = calibrateGrowth(calibration, later, policy)
   const gone = size(question, strippedSince(question, anchor) + deletedTokens(question)).expected
   const isExact = output !== said && later === 0 && gone === 0
   return {
@@ -76,7 +76,7 @@ function sinceMeasured(question: ContextQuestion, anchor: MeasuredResponse): Con
 function strippedSince(question: ContextQuestion, anchor: MeasuredResponse): number {
   const { entries } = question.view
   const start = question.stripsThinking ? turnStart(entries, entries.length) : 0
-  return start <= anchor.first ? 0 : thinkingIn(question, turnStart(entries, anchor.first), start)
+  return start <= anchor.firstEntry ? 0 : thinkingIn(question, turnStart(entries, anchor.firstEntry), start)
 }
 
 function thinkingIn({ view, estimator }: ContextQuestion, from: number, to: number): number {
@@ -87,15 +87,15 @@ function deletedTokens({ deleted, estimator }: ContextQuestion): number {
   return sum(deleted ?? [], estimator.block)
 }
 
-function isOf({ record }: Entry, { response }: MeasuredResponse): boolean {
+function isOf({ record }: ContextEntry, { response }: MeasuredResponse): boolean {
   return record.type === 'assistant' && record.message.id === response
 }
 
-function size({ calibration, policy }: ContextQuestion, tokens: number): Estimate {
-  return sizeOf(calibration, tokens, policy)
+function size({ calibration, policy }: ContextQuestion, tokens: number): TokenEstimate {
+  return calibrateSize(calibration, tokens, policy)
 }
 
-function exactly(tokens: number): Estimate {
+function exactly(tokens: number): TokenEstimate {
   return { expected: tokens, high: tokens }
 }
 
@@ -104,10 +104,10 @@ function sum<T>(items: readonly T[], tokens: (item: T) => number): number {
 }
 
 /** Where the turn open at `end` began: at the entry that ended the turn before it. */
-function turnStart(entries: View['entries'], end: number): number {
+function turnStart(entries: ContextView['entries'], end: number): number {
   for (let place = end - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
-    if (entry !== undefined && entryEndsTurn(entry)) return place
+    if (entry !== undefined && isTurnEnd(entry)) return place
   }
   return 0
 }

@@ -1,7 +1,7 @@
 /** Generated sessions as a fast-check arbitrary: lists of choices, which shrink. */
 import { Choices, type GeneratedSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
-import { type Flat, flatMessagesOf } from '../../src/context/flatten.ts'
+import { type FlattenedContext, listTracedMessages } from '../../src/context/flatten.ts'
 import type { ApiMessage } from '../../src/context/payload.ts'
 
 export function generatedSessions(
@@ -12,8 +12,8 @@ export function generatedSessions(
 }
 
 /** Every block that would be sent, as text with its role: what a provider's cache compares, without markers. */
-export function blockFragments(flat: Flat): readonly string[] {
-  return flatMessagesOf(flat).flatMap(({ message, raw }) =>
+export function blockFragments(flat: FlattenedContext): readonly string[] {
+  return listTracedMessages(flat).flatMap(({ message, raw }) =>
     blockTexts(message).map((text, index) => `${message.role} ${raw?.get(index) ?? text}`),
   )
 }

@@ -1,7 +1,7 @@
 import { Choices, compactSession, generateSession, runs, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { flatten, toApiMessages } from '../../src/context/flatten.ts'
 import { type CompactBoundary, isCompactBoundary } from '../../src/log/record.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 160 })
@@ -58,13 +58,13 @@ describe('kept messages', () => {
     fc.assert(
       fc.property(numbers, (story) => {
         const { builder } = generateSession(new Choices(story))
-        const before = JSON.stringify(messagesOf(flatten(builder.view)))
+        const before = JSON.stringify(toApiMessages(flatten(builder.view)))
         builder.notice('compact_boundary', {
           parentUuid: null,
           logicalParentUuid: builder.tip,
           compactMetadata: { trigger: 'auto', preTokens: 1 },
         })
-        expect(JSON.stringify(messagesOf(flatten(builder.view)))).toBe(before)
+        expect(JSON.stringify(toApiMessages(flatten(builder.view)))).toBe(before)
       }),
       { numRuns: runs(60, 30) },
     )

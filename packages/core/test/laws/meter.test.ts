@@ -1,12 +1,12 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { advance, emptyView } from '../../src/context/context-view.ts'
-import { isKnown, type SessionRecord } from '../../src/log/record.ts'
-import { emptySession, reduce } from '../../src/log/session.ts'
+import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
+import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import type { Policy } from '../../src/policy/policy.ts'
-import { advanceMeter, emptyMeter, growthPerCall, readMeter } from '../../src/tokens/context-meter.ts'
-import { sizeOf, startCalibration } from '../../src/tokens/usage.ts'
+import { createMeter, measureGrowthPerCall, readMeter, updateMeter } from '../../src/tokens/context-meter.ts'
+import { calibrateSize, startCalibration } from '../../src/tokens/usage.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
 import { contextTokens } from './context-tokens.ts'
 import { generatedSessions } from './generated-sessions.ts'
@@ -17,7 +17,7 @@ const PREFIX = 1_000
 
 /** Usage on most responses, as providers and logs have it: on some records, at times from the start of a stream. */
 function withUsage(record: SessionRecord, index: number, seed: number): SessionRecord {
-  if (!isKnown(record) || record.type !== 'assistant') return record
+  if (!isKnownRecord(record) || record.type !== 'assistant') return record
   const kind = (index * 7 + seed) % 5
   if (kind === 0) return record
   const usage = {
@@ -36,12 +36,12 @@ describe('the meter', () => {
         fc.nat({ max: 99 }),
         fc.boolean(),
         ({ records }, seed, stripsThinking) => {
-          let [session, view] = [emptySession(), emptyView()]
-          let meter = emptyMeter(ESTIMATOR)
+          let [session, view] = [emptySessionLog(), emptyContextView()]
+          let meter = createMeter(ESTIMATOR)
           for (const [index, record] of records.entries()) {
-            session = reduce(session, withUsage(record, index + 1, seed))
-            view = advance(view, session)
-            meter = advanceMeter(meter, view)
+            session = appendRecord(session, withUsage(record, index + 1, seed))
+            view = updateContextView(view, session)
+            meter = updateMeter(meter, view)
             const shared = {
               calibration: CALIBRATION,
               policy: estimate,
@@ -72,7 +72,7 @@ describe('the meter', () => {
             clearedAttachmentUUIDs: [],
           },
         })
-        const meter = advanceMeter(emptyMeter(ESTIMATOR), builder.view)
+        const meter = updateMeter(createMeter(ESTIMATOR), builder.view)
         const tokens = builder.view.entries
           .toArray()
           .reduce((sum, entry) => sum + ESTIMATOR.entry(entry), PREFIX)
@@ -84,10 +84,10 @@ describe('the meter', () => {
           deleted: 0,
         }
         expect(readMeter(meter, reading)).toEqual({
-          ...sizeOf(CALIBRATION, tokens, estimate),
+          ...calibrateSize(CALIBRATION, tokens, estimate),
           source: 'estimated',
         })
-        expect(growthPerCall(meter)).toBeNull()
+        expect(measureGrowthPerCall(meter)).toBeNull()
       }),
       { numRuns: runs(40, 20) },
     )

@@ -2,15 +2,15 @@
 import { Choices, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { CompactAsked } from '../../src/compaction/plan-compaction.ts'
-import { type Entry, isShown } from '../../src/context/entry.ts'
-import { flatMessagesOf } from '../../src/context/flatten.ts'
-import type { RewriteRefusal } from '../../src/engine/events.ts'
-import type { SummaryQuestion, TurnHost } from '../../src/engine/host.ts'
-import { nextRequest } from '../../src/engine/next-request.ts'
+import type { CompactionRequest } from '../../src/compaction/plan-compaction.ts'
+import { type ContextEntry, isVisibleToModel } from '../../src/context/entry.ts'
+import { listTracedMessages } from '../../src/context/flatten.ts'
+import type { RefusalReason } from '../../src/engine/events.ts'
+import type { HostSummaryInput, TurnHost } from '../../src/engine/host.ts'
+import { buildNextRequest } from '../../src/engine/next-request.ts'
 import type { SessionState } from '../../src/engine/session-state.ts'
-import { append, type Unlinked } from '../../src/engine/session-writer.ts'
-import { callOf } from '../../src/request/build-request.ts'
+import { appendBodies, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
+import { toModelCall } from '../../src/request/build-request.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { readyRequest } from '../../src/turn/turn.ts'
 import {
@@ -67,39 +67,39 @@ export function buildSession({ numbers }: CompactionPlan): SessionBuilder {
 }
 
 /** The record at so many thousandths of the view. */
-export function entryAt({ view }: SessionState, thousandths: number): Entry | undefined {
-  const shown = view.entries.toArray().filter(isShown)
+export function entryAt({ view }: SessionState, thousandths: number): ContextEntry | undefined {
+  const shown = view.entries.toArray().filter(isVisibleToModel)
   return shown[Math.floor((thousandths * shown.length) / 1000)]
 }
 
 export function toCompactAsked(
   state: SessionState,
   { form, pivot }: PlannedCompaction,
-): Partial<CompactAsked> {
+): Partial<CompactionRequest> {
   const picked = entryAt(state, pivot)?.record.uuid
   return form === 'full' || picked === undefined ? { form: 'full' } : { form, pivot: picked }
 }
 
-export function listUuids(entries: Iterable<Entry>): readonly string[] {
+export function listUuids(entries: Iterable<ContextEntry>): readonly string[] {
   return [...entries].map(({ record }) => record.uuid)
 }
 
 export function shownUuids({ view }: SessionState): readonly string[] {
-  return listUuids(view.entries.toArray().filter(isShown))
+  return listUuids(view.entries.toArray().filter(isVisibleToModel))
 }
 
 /** The request that would be sent now, to the byte, markers included. */
 export function requestBytes(state: SessionState, host: TurnHost): string {
-  const { standing } = state.told
-  if (standing === null) return JSON.stringify(flatMessagesOf(state.flat).map(({ message }) => message))
-  const { payload, raw } = callOf(nextRequest(state, standing, host).request)
+  const { current: standing } = state.prefix
+  if (standing === null) return JSON.stringify(listTracedMessages(state.flat).map(({ message }) => message))
+  const { payload, raw } = toModelCall(buildNextRequest(state, standing, host).request)
   return JSON.stringify([payload, raw?.map((texts) => (texts === undefined ? null : [...texts]))])
 }
 
 /** The messages without markers, whose places depend on earlier requests. */
 export function messageBytes(state: SessionState): string {
   return JSON.stringify(
-    flatMessagesOf(state.flat).map(({ message, raw }) => [message, raw === undefined ? null : [...raw]]),
+    listTracedMessages(state.flat).map(({ message, raw }) => [message, raw === undefined ? null : [...raw]]),
   )
 }
 
@@ -107,7 +107,7 @@ export const TODO = { text: 'todo: mend the login' }
 export const PLAN = { text: 'plan: read, then write' }
 
 export interface OpenedSession extends TestSession {
-  readonly questions: SummaryQuestion[]
+  readonly questions: HostSummaryInput[]
 }
 
 export async function openPlanned(
@@ -115,13 +115,13 @@ export async function openPlanned(
   profile = LENIENT,
   builder = buildSession(story),
 ): Promise<OpenedSession> {
-  const questions: SummaryQuestion[] = []
+  const questions: HostSummaryInput[] = []
   const made = await openTestSession(builder.records, {
     profile,
     // Compactions only: clearing has laws of its own.
     policy: { compact: { carriersFirst: story.carriersFirst }, switches: { microcompactEnabled: false } },
     room: {
-      carriers: [textCarrier('todos', TODO), textCarrier('plan', PLAN)],
+      sources: [textCarrier('todos', TODO), textCarrier('plan', PLAN)],
       writeSummary: async (question) => {
         questions.push(question)
         return SUMMARY
@@ -132,13 +132,13 @@ export async function openPlanned(
   return { ...made, questions }
 }
 
-function largeRecords(id: string, thinks: boolean): readonly Unlinked[] {
+function largeRecords(id: string, thinks: boolean): readonly UnlinkedRecord[] {
   const thinking = thinks ? [{ type: 'thinking', thinking: 'hm', signature: `sign-${id}` }] : []
-  const message = (name: string, content: readonly object[]): Unlinked =>
+  const message = (name: string, content: readonly object[]): UnlinkedRecord =>
     ({
       type: 'assistant',
       message: { id: `${name}-${id}`, role: 'assistant', model: 'model-a', content },
-    }) as Unlinked
+    }) as UnlinkedRecord
   return [
     message('m', [
       ...thinking,
@@ -162,17 +162,17 @@ export async function addWork(made: OpenedSession, asked: PlannedCompaction): Pr
   TODO.text = `todo: mend the login, ${count} done`
   for (let round = 0; round < asked.rounds; round += 1) {
     count += 1
-    await perform(made, append(made.run, largeRecords(String(count), round % 2 === 0)))
+    await perform(made, appendBodies(made.run, largeRecords(String(count), round % 2 === 0)))
   }
   const target = asked.pin === null ? undefined : entryAt(made.run.state, asked.pin)?.record.uuid
   if (target !== undefined) await perform(made, pinRecord(made.run, target, true))
   const words = Array.from({ length: asked.prompts }, (_, index) => `unanswered ${count} ${index} "q" é`)
   for (const content of words)
-    await perform(made, append(made.run, [{ type: 'user', message: { role: 'user', content } }]))
+    await perform(made, appendBodies(made.run, [{ type: 'user', message: { role: 'user', content } }]))
   return words
 }
 
-const NO_COMPACTION: ReadonlySet<RewriteRefusal> = new Set<RewriteRefusal>([
+const NO_COMPACTION: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   'empty-side',
   'pending-call',
   'nothing-to-summarise',
@@ -189,7 +189,7 @@ async function checkCompactions(
       readonly before: OpenedSession['run']['state']
       readonly asked: PlannedCompaction
       readonly words: readonly string[]
-      readonly question: SummaryQuestion
+      readonly question: HostSummaryInput
     },
   ) => Promise<void> | void,
   profile = LENIENT,

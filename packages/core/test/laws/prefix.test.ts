@@ -1,14 +1,14 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { advance, emptyView } from '../../src/context/context-view.ts'
-import { type Flat, flatten } from '../../src/context/flatten.ts'
-import { isAct, isPrompt, type KnownRecord, type SessionRecord } from '../../src/log/record.ts'
-import { emptySession, reduce } from '../../src/log/session.ts'
+import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
+import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { isPrompt, isRewriteBoundary, type KnownRecord, type SessionRecord } from '../../src/log/record.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 /** A request can go out when the response before it is whole and every call has its answer. */
-function isRequestPoint(records: readonly SessionRecord[], index: number, flat: Flat): boolean {
+function isRequestPoint(records: readonly SessionRecord[], index: number, flat: FlattenedContext): boolean {
   const responses = new Set(records.slice(0, index + 1).map(responseOf))
   const goesOn = records
     .slice(index + 1)
@@ -24,7 +24,7 @@ function responseOf(record: SessionRecord): string | null {
 function isBreak(record: SessionRecord, parentIsTip: boolean): boolean {
   const subtype = (record as { subtype?: string }).subtype
   return (
-    isAct(record) ||
+    isRewriteBoundary(record) ||
     record.isCompactSummary === true ||
     subtype === 'compact_undone' ||
     subtype === 'clear_undone' ||
@@ -32,7 +32,7 @@ function isBreak(record: SessionRecord, parentIsTip: boolean): boolean {
   )
 }
 
-function opensSearch(flat: Flat | undefined): boolean {
+function opensSearch(flat: FlattenedContext | undefined): boolean {
   return flat !== undefined && flat.waitingServer.length > 0
 }
 
@@ -41,17 +41,17 @@ describe('law 5: prefix', () => {
     let compared = 0
     fc.assert(
       fc.property(generatedSessions({ settled: true }), ({ records }) => {
-        let session = emptySession()
-        let view = emptyView()
-        let flat: Flat | undefined
+        let session = emptySessionLog()
+        let view = emptyContextView()
+        let flat: FlattenedContext | undefined
         let before: readonly string[] | null = null
         for (const [index, record] of records.entries()) {
-          const tip = session.records.at(session.tip)?.uuid ?? null
+          const tip = session.records.at(session.newestRecord)?.uuid ?? null
           // What the person adds goes in front of a system message that waits; a search nobody waits for is dropped.
           const moves = flat?.drafts.some((draft) => draft.role === 'system') === true || opensSearch(flat)
           if (moves || isBreak(record, record.parentUuid === tip)) before = null
-          session = reduce(session, record)
-          view = advance(view, session)
+          session = appendRecord(session, record)
+          view = updateContextView(view, session)
           flat = flatten(view, flat)
           if (!isRequestPoint(records, index, flat)) continue
           const now = blockFragments(flat)
@@ -70,14 +70,14 @@ describe('law 5: prefix', () => {
   it('what is frozen is never touched again', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ records }) => {
-        let session = emptySession()
-        let view = emptyView()
-        let flat: Flat | undefined
+        let session = emptySessionLog()
+        let view = emptyContextView()
+        let flat: FlattenedContext | undefined
         for (const record of records) {
-          session = reduce(session, record)
-          const next = advance(view, session)
-          const frozen: Flat['frozen'] | undefined = flat?.frozen
-          const grown: Flat = flatten(next, flat)
+          session = appendRecord(session, record)
+          const next = updateContextView(view, session)
+          const frozen: FlattenedContext['frozen'] | undefined = flat?.frozen
+          const grown: FlattenedContext = flatten(next, flat)
           if (frozen !== undefined && flat !== undefined && next.entries.extends(flat.entries)) {
             expect(grown.frozen.extends(frozen)).toBe(true)
           }

@@ -1,19 +1,30 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { advance, emptyView, type View, viewOf } from '../../src/context/context-view.ts'
-import { type Flat, flatten, messagesOf, repairsOf } from '../../src/context/flatten.ts'
+import {
+  buildContextView,
+  type ContextView,
+  emptyContextView,
+  updateContextView,
+} from '../../src/context/context-view.ts'
+import { type FlattenedContext, flatten, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { branchOf, emptySession, reduce, type Session, sessionOf } from '../../src/log/session.ts'
+import {
+  appendRecord,
+  buildSessionLog,
+  computeBranch,
+  emptySessionLog,
+  type SessionLog,
+} from '../../src/log/session.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
-const shown = (view: View) => ({
+const shown = (view: ContextView) => ({
   entries: [...view.entries],
-  acts: view.acts.map(({ kind, uuid, before }) => ({ kind, uuid, before: [...before] })),
+  acts: view.acts.map(({ kind, uuid, replacedEntries: before }) => ({ kind, uuid, before: [...before] })),
   rewrittenAt: view.rewrittenAt,
   damage: [...view.damage],
 })
-const sent = (flat: Flat) => ({ messages: messagesOf(flat), repairs: repairsOf(flat) })
+const sent = (flat: FlattenedContext) => ({ messages: toApiMessages(flat), repairs: listRepairs(flat) })
 
 describe('law 1: replay', () => {
   it('the log after a JSON round trip gives the same session and the same bytes', () => {
@@ -21,9 +32,11 @@ describe('law 1: replay', () => {
       fc.property(generatedSessions(), ({ records }) => {
         const lines = records.map((record) => JSON.stringify(record))
         const again = lines.map((line) => JSON.parse(line) as SessionRecord)
-        expect(shown(viewOf(sessionOf(again)))).toEqual(shown(viewOf(sessionOf(records))))
+        expect(shown(buildContextView(buildSessionLog(again)))).toEqual(
+          shown(buildContextView(buildSessionLog(records))),
+        )
         const bytes = (list: readonly SessionRecord[]) =>
-          JSON.stringify(messagesOf(flatten(viewOf(sessionOf(list)))))
+          JSON.stringify(toApiMessages(flatten(buildContextView(buildSessionLog(list)))))
         expect(bytes(again)).toBe(bytes(records))
       }),
       { numRuns: runs(150) },
@@ -33,15 +46,15 @@ describe('law 1: replay', () => {
   it('what is kept up to date equals what is folded from scratch, after every record', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ records }) => {
-        let session: Session = emptySession()
-        let view = emptyView()
-        let flat: Flat | undefined
+        let session: SessionLog = emptySessionLog()
+        let view = emptyContextView()
+        let flat: FlattenedContext | undefined
         for (const record of records) {
-          session = reduce(session, record)
-          view = advance(view, session)
+          session = appendRecord(session, record)
+          view = updateContextView(view, session)
           flat = flatten(view, flat)
-          expect([...session.branch]).toEqual([...branchOf(session)])
-          const fresh = viewOf(session)
+          expect([...session.branch]).toEqual([...computeBranch(session)])
+          const fresh = buildContextView(session)
           expect(shown(view)).toEqual(shown(fresh))
           expect(sent(flat)).toEqual(sent(flatten(fresh)))
         }
@@ -53,19 +66,19 @@ describe('law 1: replay', () => {
   it('an earlier state stays what it was when the log goes on, also in two ways', () => {
     fc.assert(
       fc.property(generatedSessions(), generatedSessions(), ({ records }, other) => {
-        const half = sessionOf(records.slice(0, Math.ceil(records.length / 2)))
-        const view = viewOf(half)
+        const half = buildSessionLog(records.slice(0, Math.ceil(records.length / 2)))
+        const view = buildContextView(half)
         const before = JSON.stringify([shown(view), sent(flatten(view))])
         for (const tail of [records.slice(Math.ceil(records.length / 2)), other.records]) {
           let session = half
           let grown = view
           for (const record of tail) {
-            session = reduce(session, record)
-            grown = advance(grown, session)
+            session = appendRecord(session, record)
+            grown = updateContextView(grown, session)
           }
-          expect(shown(grown)).toEqual(shown(viewOf(session)))
+          expect(shown(grown)).toEqual(shown(buildContextView(session)))
         }
-        expect(JSON.stringify([shown(viewOf(half)), sent(flatten(view))])).toBe(before)
+        expect(JSON.stringify([shown(buildContextView(half)), sent(flatten(view))])).toBe(before)
       }),
       { numRuns: runs(60, 30) },
     )

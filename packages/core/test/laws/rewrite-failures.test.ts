@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { CompactAsked } from '../../src/compaction/plan-compaction.ts'
-import type { RewriteRefusal } from '../../src/engine/events.ts'
-import type { CompactHooks, Room, TurnHost } from '../../src/engine/host.ts'
+import type { CompactionRequest } from '../../src/compaction/plan-compaction.ts'
+import type { RefusalReason } from '../../src/engine/events.ts'
+import type { CompactHooks, CompactionHost, TurnHost } from '../../src/engine/host.ts'
 import type { Signal } from '../../src/engine/ports.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import type { Switches } from '../../src/policy/switches.ts'
-import type { Carrier } from '../../src/sources/context-source.ts'
+import type { ContextSource } from '../../src/sources/context-source.ts'
 import { readyRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
@@ -31,16 +31,16 @@ import {
 } from './planned-compactions.ts'
 
 interface Wrong {
-  readonly room: Partial<Room>
-  readonly reasons: readonly RewriteRefusal[]
-  readonly asked?: Partial<CompactAsked>
+  readonly room: Partial<CompactionHost>
+  readonly reasons: readonly RefusalReason[]
+  readonly asked?: Partial<CompactionRequest>
   /** Where it is called off. */
-  readonly abortAt?: (signal: { aborted: boolean }) => Partial<Room>
+  readonly abortAt?: (signal: { aborted: boolean }) => Partial<CompactionHost>
 }
 
 const never = new Promise<never>(() => {})
-const hooks = (more: CompactHooks): Partial<Room> => ({ hooks: more })
-const throwing: Carrier = {
+const hooks = (more: CompactHooks): Partial<CompactionHost> => ({ hooks: more })
+const throwing: ContextSource = {
   ...textCarrier('broken', { text: '' }),
   // biome-ignore lint/correctness/useYield: it never comes to that
   render: async function* () {
@@ -89,7 +89,7 @@ const WRONG: Readonly<Record<string, Wrong>> = {
     room: {},
     reasons: ['aborted'],
     abortAt: (signal) => ({
-      carriers: [
+      sources: [
         {
           ...textCarrier('todos', { text: 'x' }),
           // biome-ignore lint/correctness/useYield: it never comes to that
@@ -117,7 +117,11 @@ function stop(signal: { aborted: boolean }): undefined {
   return undefined
 }
 
-async function opened(story: CompactionPlan, room: Partial<Room>, signal?: Signal): Promise<TestSession> {
+async function opened(
+  story: CompactionPlan,
+  room: Partial<CompactionHost>,
+  signal?: Signal,
+): Promise<TestSession> {
   const made = await openTestSession(buildSession(story).records, { room })
   await perform(made, readyRequest(made.run, 'prompt'))
   return signal === undefined ? made : { ...made, run: { ...made.run, signal } }
@@ -151,7 +155,7 @@ describe('law 6: what comes to nothing leaves everything as it was', () => {
   it('a carrier that throws takes nothing down: the others come, and it is told', async () => {
     const [story] = fc.sample(compactionPlans(1), { numRuns: 1, seed: 3 })
     const made = await opened(story as CompactionPlan, {
-      carriers: [throwing, textCarrier('plan', { text: 'plan: read' })],
+      sources: [throwing, textCarrier('plan', { text: 'plan: read' })],
     })
     expect((await compactNow(made)).ok).toBe(true)
     expect(made.events.filter(({ type }) => type === 'restore-failed')).toEqual([
@@ -172,8 +176,8 @@ async function turnOn(
   const builder = buildSession(story)
   for (let round = 0; round < 9; round += 1) addLargeRound(builder, 5_000)
   const made = await openTestSession(builder.records, { host: changes, replies: [reply(text('Fine.'))] })
-  const { room, ...without } = made.host
-  const host: TurnHost = hasRoom && room !== undefined ? { ...without, room } : without
+  const { compaction: room, ...without } = made.host
+  const host: TurnHost = hasRoom && room !== undefined ? { ...without, compaction: room } : without
   const { events } = await playTurn(await openSession(host.journal, SESSION), { prompt: 'and now?' }, host)
   const isAct = events.some(({ type }) => type === 'microcompact' || type === 'compact')
   return [made.asked.map(({ payload }) => payload.messages), isAct]

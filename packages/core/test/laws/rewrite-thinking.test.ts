@@ -1,9 +1,9 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flatMessagesOf } from '../../src/context/flatten.ts'
-import { blocksOf } from '../../src/log/block.ts'
-import { makeRoom } from '../../src/turn/reduce-context.ts'
+import { listTracedMessages } from '../../src/context/flatten.ts'
+import { toBlocks } from '../../src/log/block.ts'
+import { reduceContext } from '../../src/turn/reduce-context.ts'
 import {
   addLargeRound,
   BOUND,
@@ -35,7 +35,7 @@ describe('clearings of generated sessions', () => {
         for (let round = 0; round < 7; round += 1) addLargeRound(builder, 1_500, true)
         const made = await openTestSession(builder.records, { profile })
         const was = messageBytes(made.run.state)
-        await perform(made, makeRoom(made.run, 'prompt'))
+        await perform(made, reduceContext(made.run, 'prompt'))
         if (messageBytes(made.run.state) === was) return
         cleared += 1
         expect(await undoNow(made)).toMatchObject({ ok: true, kind: 'clear' })
@@ -57,9 +57,9 @@ function plainTeller(): SessionBuilder {
 /** What each thinking block was said behind, and what it stands behind now. */
 function prefixes({ state }: TestSession['run']): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
-  let before = JSON.stringify(state.told.standing?.epoch ?? null)
-  for (const { message } of flatMessagesOf(state.flat)) {
-    for (const block of blocksOf(message.content)) {
+  let before = JSON.stringify(state.prefix.current?.epoch ?? null)
+  for (const { message } of listTracedMessages(state.flat)) {
+    for (const block of toBlocks(message.content)) {
       if (block.type === 'thinking') found.set(String(block.signature), before)
       before += `${message.role} ${JSON.stringify(block)}`
     }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { isShown } from '../../src/context/entry.ts'
-import { flatMessagesOf } from '../../src/context/flatten.ts'
-import { measureNow, prefixTokens } from '../../src/engine/measure-context.ts'
-import { nextRequest } from '../../src/engine/next-request.ts'
-import { blocksOf } from '../../src/log/block.ts'
-import { keyOf } from '../../src/sources/context-source.ts'
+import { isVisibleToModel } from '../../src/context/entry.ts'
+import { listTracedMessages } from '../../src/context/flatten.ts'
+import { countPrefixTokens, measureContext } from '../../src/engine/measure-context.ts'
+import { buildNextRequest } from '../../src/engine/next-request.ts'
+import { toBlocks } from '../../src/log/block.ts'
+import { readAttachmentKey } from '../../src/sources/context-source.ts'
 import { reopen, undoNow } from '../engine/test-session.ts'
 import { contextTokens } from './context-tokens.ts'
 import { blockFragments } from './generated-sessions.ts'
@@ -23,9 +23,9 @@ describe('compactions of generated sessions', () => {
   it('law 3: every record is shown, summarised or carried, exactly one of them, and what one kept the next may take', () =>
     checkEachCompaction((made, { before, asked, question }) => {
       const { span } = question
-      const was = before.view.entries.toArray().filter(isShown)
-      const classes = [span.summarised, span.kept.filter(isShown), span.pinned, span.unanswered].map(
-        (list) => new Set(listUuids(list.filter(isShown))),
+      const was = before.view.entries.toArray().filter(isVisibleToModel)
+      const classes = [span.summarised, span.kept.filter(isVisibleToModel), span.pinned, span.unanswered].map(
+        (list) => new Set(listUuids(list.filter(isVisibleToModel))),
       )
       for (const { record } of was) expect(classes.filter((each) => each.has(record.uuid)).length).toBe(1)
       const now = shownUuids(made.run.state)
@@ -35,7 +35,8 @@ describe('compactions of generated sessions', () => {
       const left = was.filter(({ record }) => !isNow.has(record.uuid))
       const input = new Set(listUuids(span.input))
       for (const { record } of left) {
-        const isCarried = record.type === 'attachment' && carried.includes(keyOf(record.attachment))
+        const isCarried =
+          record.type === 'attachment' && carried.includes(readAttachmentKey(record.attachment))
         if (!isCarried) expect(classes[0]).toContain(record.uuid)
         expect(input.has(record.uuid) || isCarried).toBe(true)
       }
@@ -48,8 +49,8 @@ describe('compactions of generated sessions', () => {
   it('law 1 and 4: it is smaller, by the figure that is told, and the log says the same', () =>
     checkEachCompaction(async (made, { before }) => {
       const [was, is] = [
-        measureNow(before, made.host, made.room),
-        measureNow(made.run.state, made.host, made.room),
+        measureContext(before, made.host, made.room),
+        measureContext(made.run.state, made.host, made.room),
       ]
       expect(is.expected).toBeLessThan(was.expected)
       const told = made.events.findLast(({ type }) => type === 'compact')
@@ -62,8 +63,8 @@ describe('compactions of generated sessions', () => {
   it('law 2: what a provider would take before, it takes after', () =>
     checkEachCompaction((made, { before }) => {
       const findings = (state: typeof before) => {
-        const { standing } = state.told
-        return standing === null ? [] : nextRequest(state, standing, made.host).findings
+        const { current: standing } = state.prefix
+        return standing === null ? [] : buildNextRequest(state, standing, made.host).findings
       }
       if (findings(before).length === 0) expect(findings(made.run.state)).toEqual([])
     }))
@@ -80,7 +81,7 @@ describe('compactions of generated sessions', () => {
       const end = await undoNow(made)
       expect(end).toMatchObject({ ok: true, kind: 'compact' })
       expect(messageBytes(made.run.state)).toBe(messageBytes(before))
-      expect(made.run.state.told.standing?.uuid).toBe(before.told.standing?.uuid)
+      expect(made.run.state.prefix.current?.uuid).toBe(before.prefix.current?.uuid)
       const again = await reopen(made)
       expect(messageBytes(again)).toBe(messageBytes(before))
     }))
@@ -88,10 +89,10 @@ describe('compactions of generated sessions', () => {
   it('law 10: what nobody has answered comes last, word for word; carriers equal their source, one copy each', () =>
     checkEachCompaction((made, { words }) => {
       // A pinned system message ends the user's turn wherever it stood: providers take it nowhere else.
-      const texts = flatMessagesOf(made.run.state.flat)
+      const texts = listTracedMessages(made.run.state.flat)
         .filter(({ message }) => message.role !== 'system')
         .flatMap(({ message }) =>
-          blocksOf(message.content).flatMap(({ text }) => (typeof text === 'string' ? [text] : [])),
+          toBlocks(message.content).flatMap(({ text }) => (typeof text === 'string' ? [text] : [])),
         )
       expect(texts.slice(texts.length - words.length)).toEqual(words)
       const copies = (words: string): readonly string[] => texts.filter((shown) => shown.includes(words))
@@ -104,17 +105,17 @@ describe('compactions of generated sessions', () => {
     checkEachCompaction((made) => {
       const { state } = made.run
       const { estimator } = made.room
-      expect(measureNow(state, made.host, made.room)).toEqual(
+      expect(measureContext(state, made.host, made.room)).toEqual(
         contextTokens({
           view: state.view,
           estimator,
-          calibration: state.room?.meter.calibration ?? never(),
+          calibration: state.context?.meter.calibration ?? never(),
           policy: made.host.policy.estimate,
           stripsThinking: made.host.profile.thinking.stripsFinishedTurns,
-          prefix: () => prefixTokens(state, made.host, estimator),
+          prefix: () => countPrefixTokens(state, made.host, estimator),
         }),
       )
-      expect(measureNow(state, made.host, made.room).source).toBe('estimated')
+      expect(measureContext(state, made.host, made.room).source).toBe('estimated')
     }))
 })
 

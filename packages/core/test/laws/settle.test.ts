@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flatten, openCalls, settlingRecord } from '../../src/context/flatten.ts'
+import { createMissingResultsRecord, flatten, listUnansweredCalls } from '../../src/context/flatten.ts'
 import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 describe('interrupted tools', () => {
@@ -9,14 +9,14 @@ describe('interrupted tools', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ builder }) => {
         const before = flatten(builder.view)
-        const calls = openCalls(before)
+        const calls = listUnansweredCalls(before)
         fc.pre(calls.length > 0)
         settled += 1
-        const { message, ...flags } = settlingRecord(calls)
+        const { message, ...flags } = createMissingResultsRecord(calls)
         builder.user(message.content, flags)
         const after = flatten(builder.view)
         expect(blockFragments(after).toSorted()).toEqual(blockFragments(before).toSorted())
-        expect(openCalls(after)).toEqual([])
+        expect(listUnansweredCalls(after)).toEqual([])
         const late = calls[0]?.id ?? ''
         builder.result(late, 'the real answer, too late')
         expect(blockFragments(flatten(builder.view))).toEqual(blockFragments(after))

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { viewOf } from '../../src/context/context-view.ts'
-import { flatten, messagesOf } from '../../src/context/flatten.ts'
+import { buildContextView } from '../../src/context/context-view.ts'
+import { flatten, toApiMessages } from '../../src/context/flatten.ts'
 import { decodeRecord } from '../../src/log/decode-record.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { emptySession, reduce } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 
 const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('u1', 'u2', 'u3', null, true, [], {}))
 const uuid = fc.constantFrom('u1', 'u2', 'u3', 'u4')
@@ -118,11 +118,11 @@ describe('total: any JSON that is taken for a record', () => {
           .map((value) => decodeRecord(value))
           .flatMap((item) => (item.ok ? [item.record] : []))
         const session = records.reduce(
-          (folded, record: SessionRecord) => reduce(folded, record),
-          emptySession(),
+          (folded, record: SessionRecord) => appendRecord(folded, record),
+          emptySessionLog(),
         )
         taken += records.length
-        expect(JSON.stringify(messagesOf(flatten(viewOf(session))))).toBeTypeOf('string')
+        expect(JSON.stringify(toApiMessages(flatten(buildContextView(session))))).toBeTypeOf('string')
       }),
       { numRuns: 400 },
     )
@@ -167,9 +167,9 @@ describe('total: any JSON that is taken for a record', () => {
     const records = [prompt, call, odd].map((value) => decodeRecord(value))
     expect(records.map((item) => item.ok)).toEqual([true, true, true])
     const session = records.reduce(
-      (folded, item) => (item.ok ? reduce(folded, item.record) : folded),
-      emptySession(),
+      (folded, item) => (item.ok ? appendRecord(folded, item.record) : folded),
+      emptySessionLog(),
     )
-    expect(messagesOf(flatten(viewOf(session))).length).toBeGreaterThan(1)
+    expect(toApiMessages(flatten(buildContextView(session))).length).toBeGreaterThan(1)
   })
 })

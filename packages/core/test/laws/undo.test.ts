@@ -1,12 +1,12 @@
 import { Choices, clearSession, compactSession, generateSession, runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chooseUndo, type View } from '../../src/context/context-view.ts'
-import { flatten, messagesOf } from '../../src/context/flatten.ts'
-import { isKnown } from '../../src/log/record.ts'
+import { type ContextView, findUndoTarget } from '../../src/context/context-view.ts'
+import { flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { isKnownRecord } from '../../src/log/record.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
-const request = (view: View): string => JSON.stringify(messagesOf(flatten(view)))
+const request = (view: ContextView): string => JSON.stringify(toApiMessages(flatten(view)))
 
 describe('law 7: undo gives exactly the requests from before', () => {
   it('of any number of acts, newest first, whatever came between', () => {
@@ -14,13 +14,13 @@ describe('law 7: undo gives exactly the requests from before', () => {
       fc.property(generatedSessions(), ({ builder }) => {
         const { acts } = builder.view
         for (const act of [...acts].reverse()) {
-          const choice = chooseUndo(builder.view, act.uuid)
+          const choice = findUndoTarget(builder.view, act.uuid)
           if (!choice.ok) throw new Error(choice.message)
           builder.notice(choice.subtype, { of: act.uuid })
           expect(builder.view.acts.map((left) => left.uuid)).toEqual(
             acts.slice(0, acts.indexOf(act)).map((left) => left.uuid),
           )
-          const before = act.before.toArray().map((entry) => entry.record.uuid)
+          const before = act.replacedEntries.toArray().map((entry) => entry.record.uuid)
           expect(
             builder.view.entries
               .toArray()
@@ -37,12 +37,12 @@ describe('law 7: undo gives exactly the requests from before', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ builder, records }) => {
         while (builder.view.acts.length > 0) {
-          const choice = chooseUndo(builder.view)
+          const choice = findUndoTarget(builder.view)
           if (!choice.ok) throw new Error(choice.message)
           builder.notice(choice.subtype, { of: choice.act.uuid })
         }
         const acts = new Set(
-          builder.view.undone.flatMap(({ uuid, summary, batch }) =>
+          builder.view.undoneRewrites.flatMap(({ uuid, summaryUuid: summary, batchId: batch }) =>
             [uuid, summary, batch].filter((id) => id !== null),
           ),
         )
@@ -50,7 +50,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         const left = said.filter(
           (record) =>
             record !== undefined &&
-            isKnown(record) &&
+            isKnownRecord(record) &&
             !acts.has(record.uuid) &&
             !acts.has(record.batch?.id ?? ''),
         )
@@ -73,7 +73,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         const standing = builder.view.acts.length
         actOn(builder, new Choices(act), compacts)
         fc.pre(builder.view.acts.length === standing + 1)
-        const choice = chooseUndo(builder.view)
+        const choice = findUndoTarget(builder.view)
         if (!choice.ok) throw new Error(choice.message)
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
@@ -89,8 +89,12 @@ describe('law 7: undo gives exactly the requests from before', () => {
     const older = builder.view.acts.at(-1)?.uuid ?? ''
     actOn(builder, new Choices([0]), false)
     const newer = builder.view.acts.at(-1)?.uuid
-    expect(chooseUndo(builder.view, older)).toMatchObject({ ok: false, reason: 'not-newest', newest: newer })
-    expect(chooseUndo(builder.view, 'nobody')).toMatchObject({ ok: false, reason: 'not-standing' })
+    expect(findUndoTarget(builder.view, older)).toMatchObject({
+      ok: false,
+      reason: 'not-newest',
+      newest: newer,
+    })
+    expect(findUndoTarget(builder.view, 'nobody')).toMatchObject({ ok: false, reason: 'not-standing' })
     const kept = request(builder.view)
     builder.notice('clear_undone', { of: older })
     expect([request(builder.view), [...builder.view.damage].map((item) => item.kind)]).toEqual([

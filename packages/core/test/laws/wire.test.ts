@@ -1,11 +1,17 @@
 import { runs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { advance, emptyView } from '../../src/context/context-view.ts'
-import { type Flat, flatten, messagesOf } from '../../src/context/flatten.ts'
-import { emptySession, reduce } from '../../src/log/session.ts'
+import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
+import { type FlattenedContext, flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import { advanceCheck, type Checked, findingsOf, startCheck, validate } from '../../src/validate/validate.ts'
+import {
+  startValidation,
+  updateValidation,
+  type ValidationState,
+  validate,
+  validateContext,
+} from '../../src/validate/validate.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
 /** What a present-day provider takes: roles may repeat, thinking may stand anywhere but at the end. */
@@ -22,16 +28,16 @@ describe('law 2: wire', () => {
     let repaired = 0
     fc.assert(
       fc.property(generatedSessions(), ({ records }) => {
-        let session = emptySession()
-        let view = emptyView()
-        let flat: Flat | undefined
+        let session = emptySessionLog()
+        let view = emptyContextView()
+        let flat: FlattenedContext | undefined
         for (const record of records) {
-          session = reduce(session, record)
-          view = advance(view, session)
+          session = appendRecord(session, record)
+          view = updateContextView(view, session)
           flat = flatten(view, flat)
           repaired += flat.tailRepairs.length
           // Before anything is said there is no request.
-          const messages = messagesOf(flat)
+          const messages = toApiMessages(flat)
           if (messages.length > 0) expect(validate({ ...request, messages }, profile)).toEqual([])
         }
       }),
@@ -44,17 +50,17 @@ describe('law 2: wire', () => {
     fc.assert(
       fc.property(generatedSessions(), fc.boolean(), ({ records }, strict) => {
         const rules = strict ? createProfile() : profile
-        let session = emptySession()
-        let view = emptyView()
-        let flat: Flat | undefined
-        let checked: Checked = startCheck(rules)
+        let session = emptySessionLog()
+        let view = emptyContextView()
+        let flat: FlattenedContext | undefined
+        let checked: ValidationState = startValidation(rules)
         for (const record of records) {
-          session = reduce(session, record)
-          view = advance(view, session)
+          session = appendRecord(session, record)
+          view = updateContextView(view, session)
           flat = flatten(view, flat)
-          checked = advanceCheck(checked, flat)
-          expect(findingsOf(checked, flat, request)).toEqual(
-            validate({ ...request, messages: messagesOf(flat) }, rules),
+          checked = updateValidation(checked, flat)
+          expect(validateContext(checked, flat, request)).toEqual(
+            validate({ ...request, messages: toApiMessages(flat) }, rules),
           )
         }
       }),

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/log/block.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { toPayload } from '../../src/request/build-request.ts'
 import {
-  advanceMedia,
-  bytesAround,
-  limitsOf,
   type MediaItem,
+  measureOtherBytes,
   NO_MEDIA,
-  placeholderFor,
-  proposeSize,
+  proposeMediaDrop,
+  requestSizeLimits,
+  toMediaPlaceholder,
+  updateMediaTally,
 } from '../../src/request/request-size.ts'
 import { validate } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
@@ -29,17 +29,17 @@ function picture(side = 10, bytes = 40): Block {
 const text: Block = { type: 'text', text: 'x' }
 
 /** Each list of blocks is a prompt, and all but the last are answered. */
-function proposal(prompts: readonly (readonly Block[])[], profile: Profile, given: object = {}) {
+function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfile, given: object = {}) {
   const conversation = new Conversation(profile)
   prompts.forEach((blocks, index) => {
     if (index > 0) conversation.answer([text])
     conversation.builder.user(blocks)
   })
   const { request } = conversation.assemble()
-  const tally = advanceMedia(NO_MEDIA, request.messages)
+  const tally = updateMediaTally(NO_MEDIA, request.messages)
   const policy = createPolicy({ request: given }).request
-  const sized = { messages: request.messages, around: bytesAround(request.front) }
-  return { ...proposeSize(sized, tally, { profile, policy }), payload: payloadOf(request), conversation }
+  const sized = { messages: request.messages, around: measureOtherBytes(request.front) }
+  return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
 }
 
 const where = ({ index, block, inner }: MediaItem) => [index, block, inner]
@@ -76,7 +76,7 @@ describe('images and bytes', () => {
     expect(drop).toHaveLength(3)
     const one = drop[0]
     if (one === undefined) throw new Error('nothing dropped')
-    expect(before.bytes - after.bytes).toBe(3 * (sent(picture(10, 10_000)) - sent(placeholderFor(one))))
+    expect(before.bytes - after.bytes).toBe(3 * (sent(picture(10, 10_000)) - sent(toMediaPlaceholder(one))))
     expect([after.bytes <= 30_000, fits]).toEqual([true, true])
   })
 
@@ -99,9 +99,9 @@ describe('images and bytes', () => {
     ])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = advanceMedia(NO_MEDIA, request.messages)
-    const sized = { messages: request.messages, around: bytesAround(request.front) }
-    const { before, drop } = proposeSize(sized, tally, { profile: few(1), policy })
+    const tally = updateMediaTally(NO_MEDIA, request.messages)
+    const sized = { messages: request.messages, around: measureOtherBytes(request.front) }
+    const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
   })
 
@@ -131,23 +131,23 @@ describe('images and bytes', () => {
     let grown = NO_MEDIA
     for (const blocks of prompts(6)) {
       conversation.builder.user(blocks)
-      grown = advanceMedia(grown, conversation.assemble().request.messages)
+      grown = updateMediaTally(grown, conversation.assemble().request.messages)
       conversation.answer([text])
     }
     const { messages } = conversation.assemble().request
-    grown = advanceMedia(grown, messages)
-    const { items, bytes } = advanceMedia(NO_MEDIA, messages)
+    grown = updateMediaTally(grown, messages)
+    const { items, bytes } = updateMediaTally(NO_MEDIA, messages)
     expect([[...grown.items], grown.bytes]).toEqual([[...items], bytes])
     expect(items.length).toBeGreaterThan(4)
   })
 
-  it.each<[string, Partial<Profile>, object, object]>([
+  it.each<[string, Partial<ProviderProfile>, object, object]>([
     ['a large window', { window: 1_000_000 }, {}, { bytes: 32_000_000, images: 100 }],
     ['a small one', { window: 200_000 }, { imagesInSmallWindow: 20 }, { bytes: 32_000_000, images: 20 }],
     ['an unknown one', { window: null }, { imagesInSmallWindow: 20 }, { bytes: 32_000_000, images: 20 }],
     ['a policy of fewer bytes', { window: 1_000_000 }, { bodyBytes: 5_000 }, { bytes: 5_000, images: 100 }],
   ])('limits: %s', (_, profile, policy, expected) => {
     const rules = createPolicy({ request: policy }).request
-    expect(limitsOf({ ...PROFILE, ...profile }, rules)).toEqual(expected)
+    expect(requestSizeLimits({ ...PROFILE, ...profile }, rules)).toEqual(expected)
   })
 })

@@ -3,45 +3,53 @@
  * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
  */
 import { SessionBuilder } from '@tidemark/core/testing'
-import { type Forecast, forecastRead, learnFromResponse } from '../../src/cache/cache-forecast.ts'
-import { type Lineage, NO_LINEAGE } from '../../src/cache/cache-model.ts'
-import { type Flat, flatten } from '../../src/context/flatten.ts'
+import { type CacheForecast, forecastCacheRead, learnFromResponse } from '../../src/cache/cache-forecast.ts'
+import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
+import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
 import type { Payload } from '../../src/context/payload.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
-import type { Epoch, Usage } from '../../src/log/record.ts'
+import type { PrefixSnapshot, Usage } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
-import { advanceTold, nothingTold, type Told } from '../../src/request/announced-prefix.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import {
+  type AnnouncedPrefix,
+  emptyAnnouncedPrefix,
+  updateAnnouncedPrefix,
+} from '../../src/request/announced-prefix.ts'
 import {
   type AssembledRequest,
   assembleRequest,
-  payloadOf,
-  requestFindings,
+  findRequestProblems,
+  toPayload,
 } from '../../src/request/build-request.ts'
-import { type HeldEdge, holdEdge, NO_EDGE } from '../../src/request/cache-markers.ts'
 import {
-  type EpochTurn,
-  type Front,
-  frontOf,
-  openEpoch,
-  type Present,
-  turnEpoch,
+  type ClearableMarker,
+  NO_CLEARABLE_MARKER,
+  updateClearableMarker,
+} from '../../src/request/cache-markers.ts'
+import {
+  buildRequestPrefix,
+  createSnapshot,
+  type DesiredPrefix,
+  type ReplaceSnapshotResult,
+  type RequestPrefix,
+  replaceSnapshot,
 } from '../../src/request/prefix.ts'
 import {
-  type ChangeRules,
-  changesOf,
-  epochRecord,
-  mustHold,
+  createSnapshotRecord,
+  diffPrefix,
+  mustDelayUpdate,
   type PrefixChange,
+  type PrefixUpdateRules,
   type RecordBody,
 } from '../../src/request/prefix-updates.ts'
 import type { Finding } from '../../src/validate/finding.ts'
-import { advanceCheck, type Checked, startCheck } from '../../src/validate/validate.ts'
+import { startValidation, updateValidation, type ValidationState } from '../../src/validate/validate.ts'
 import { ProviderCache } from '../provider-cache.ts'
 
 /** What a present-day provider takes. */
-export const PROFILE: Profile = createProfile({
+export const PROFILE: ProviderProfile = createProfile({
   roles: { consecutive: 'merged', system: 'placed', prefill: 'allowed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
   cache: { collapsesToolRuns: true },
@@ -52,7 +60,7 @@ export function tool(name: string, description = name): JsonObject {
   return { name, description, input_schema: { type: 'object' } }
 }
 
-export const PRESENT: Present = {
+export const PRESENT: DesiredPrefix = {
   sections: [
     { name: '@attribution', part: 'static', text: 'bill: me' },
     { name: '@identity', part: 'static', text: 'You are an agent.' },
@@ -69,39 +77,39 @@ export interface Asked {
   readonly request: AssembledRequest
   readonly payload: Payload
   readonly findings: readonly Finding[]
-  readonly forecast: Forecast
+  readonly forecast: CacheForecast
   readonly usage: Usage
   readonly changes: readonly PrefixChange[]
 }
 
 export class Conversation {
   readonly builder: SessionBuilder
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   readonly cache: ProviderCache
   now = 1_800_000_000_000
-  present: Present = PRESENT
-  rules: Partial<ChangeRules> = {}
+  present: DesiredPrefix = PRESENT
+  rules: Partial<PrefixUpdateRules> = {}
   clears = true
   ttl: string | null = '5m'
-  told: Told = nothingTold()
-  flat: Flat | undefined
-  front: Front | undefined
+  told: AnnouncedPrefix = emptyAnnouncedPrefix()
+  flat: FlattenedContext | undefined
+  front: RequestPrefix | undefined
   previous: AssembledRequest | undefined
-  lineage: Lineage = NO_LINEAGE
-  edge: HeldEdge = NO_EDGE
-  #checked: Checked
+  lineage: CacheModel = EMPTY_CACHE_MODEL
+  edge: ClearableMarker = NO_CLEARABLE_MARKER
+  #checked: ValidationState
   #answeredAt = -1
 
-  constructor(profile: Profile = PROFILE, builder: SessionBuilder = new SessionBuilder('led')) {
+  constructor(profile: ProviderProfile = PROFILE, builder: SessionBuilder = new SessionBuilder('led')) {
     this.builder = builder
     this.profile = profile
     this.cache = new ProviderCache({ minimum: profile.cache.minimumTokens ?? 0 })
-    this.#checked = startCheck(profile)
+    this.#checked = startValidation(profile)
   }
 
-  open(): Epoch {
-    const epoch = openEpoch(this.present, this.profile)
-    this.append([epochRecord(epoch)])
+  open(): PrefixSnapshot {
+    const epoch = createSnapshot(this.present, this.profile)
+    this.append([createSnapshotRecord(epoch)])
     return epoch
   }
 
@@ -119,7 +127,7 @@ export class Conversation {
   assemble(): { readonly request: AssembledRequest; readonly changes: readonly PrefixChange[] } {
     const changes: PrefixChange[] = []
     this.#advance()
-    if (this.told.standing === null) this.open()
+    if (this.told.current === null) this.open()
     for (let change = this.#change(); change.kind !== 'none'; change = this.#change()) {
       changes.push(change)
       this.append(change.records)
@@ -130,9 +138,9 @@ export class Conversation {
 
   ask(): Asked {
     const { request, changes } = this.assemble()
-    const findings = requestFindings(this.#checked, request)
-    const payload = payloadOf(request)
-    const forecast = forecastRead(this.lineage, { request, now: this.now, profile: this.profile })
+    const findings = findRequestProblems(this.#checked, request)
+    const payload = toPayload(request)
+    const forecast = forecastCacheRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
     this.lineage = learnFromResponse(this.lineage, forecast, usage)
     this.previous = request
@@ -140,12 +148,12 @@ export class Conversation {
   }
 
   /** Everything becomes a summary, and the epoch turns with it in one batch where it may. */
-  compact(): EpochTurn {
+  compact(): ReplaceSnapshotResult {
     const { builder, profile } = this
     this.#advance()
-    const { standing } = this.told
+    const { current: standing } = this.told
     if (standing === null) throw new Error('no epoch')
-    const turn = turnEpoch(standing.epoch, this.present, { records: [], profile })
+    const turn = replaceSnapshot(standing.epoch, this.present, { records: [], profile })
     builder.batch(() => {
       const boundary = builder.id('boundary')
       const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
@@ -160,39 +168,39 @@ export class Conversation {
   answer(blocks: readonly Block[]): string {
     const id = this.builder.id('msg')
     this.builder.assistant(id, blocks)
-    this.#answeredAt = this.builder.session.tip
+    this.#answeredAt = this.builder.session.newestRecord
     return id
   }
 
   #advance(): void {
     const { session, view } = this.builder
-    this.told = advanceTold(this.told, session, view)
+    this.told = updateAnnouncedPrefix(this.told, session, view)
     this.flat = flatten(view, this.flat)
-    this.#checked = advanceCheck(this.#checked, this.flat)
+    this.#checked = updateValidation(this.#checked, this.flat)
   }
 
   #change(): PrefixChange {
     this.#advance()
     const { told, flat, profile } = this
-    if (told.standing === null || flat === undefined) throw new Error('no epoch')
-    return changesOf({ ...told, standing: told.standing }, this.present, {
+    if (told.current === null || flat === undefined) throw new Error('no epoch')
+    return diffPrefix({ ...told, current: told.current }, this.present, {
       profile,
       volatile: 'delta',
       lateTools: 'announce',
       isBound: false,
-      holds: mustHold(flat, profile),
+      holds: mustDelayUpdate(flat, profile),
       ...this.rules,
     })
   }
 
   #assembled(): AssembledRequest {
     const { told, flat, profile, ttl, clears } = this
-    if (told.standing === null || flat === undefined) throw new Error('no epoch')
+    if (told.current === null || flat === undefined) throw new Error('no epoch')
     const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
     const firstClearable = this.firstClearable()
-    this.edge = holdEdge(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
-    this.front = frontOf(told.standing, { previous: this.front })
+    this.edge = updateClearableMarker(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
+    this.front = buildRequestPrefix(told.current, { previous: this.front })
     const { markers } = POLICY.cache
     const question = { front: this.front, flat, profile, markers, ttl, clears, edge: this.edge }
     return assembleRequest(question, this.previous)

@@ -1,11 +1,11 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { Epoch, KnownRecord } from '../../src/log/record.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
-import { advanceTold, nothingTold } from '../../src/request/announced-prefix.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
-import { hasBoundThinking, openEpoch, turnEpoch } from '../../src/request/prefix.ts'
-import { epochRecord } from '../../src/request/prefix-updates.ts'
+import type { KnownRecord, PrefixSnapshot } from '../../src/log/record.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
+import { toPayload } from '../../src/request/build-request.ts'
+import { createSnapshot, hasBoundThinking, replaceSnapshot } from '../../src/request/prefix.ts'
+import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
 
 const INLINE = createProfile({
@@ -27,7 +27,7 @@ const withGit = (text: string | null) => ({
 })
 
 /** A conversation that has been answered once. */
-function begun(profile: Profile = PROFILE): Conversation {
+function begun(profile: ProviderProfile = PROFILE): Conversation {
   const conversation = new Conversation(profile)
   conversation.builder.user('begin')
   conversation.ask()
@@ -236,7 +236,9 @@ describe('tools that come late', () => {
     expect(conversation.ask().payload.messages.at(-1)?.content).toMatchObject([
       { type: 'tool_addition', tool: { type: 'tool_reference', name: 'Read' } },
     ])
-    expect([...conversation.told.tools].map(([name, { isInForce }]) => [name, isInForce])).toEqual([
+    expect(
+      [...conversation.told.tools].map(([name, { isCallable: isInForce }]) => [name, isInForce]),
+    ).toEqual([
       ['Read', true],
       ['mcp__late', true],
     ])
@@ -274,7 +276,7 @@ describe('parameters', () => {
     conversation.present = { ...PRESENT, parameters: { max_tokens: 1000, betas: ['inline'] } }
     expect(conversation.ask().changes).toEqual([])
     const older = new Conversation(INLINE)
-    older.append([epochRecord(openEpoch(PRESENT, PROFILE))])
+    older.append([createSnapshotRecord(createSnapshot(PRESENT, PROFILE))])
     older.builder.user('begin')
     older.answer([{ type: 'text', text: 'yes' }])
     older.builder.user('go on')
@@ -299,19 +301,19 @@ describe('the turn of an epoch', () => {
   const addition = new SessionBuilder().system([
     { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool('mcp__late') } },
   ])
-  const epoch = openEpoch(PRESENT, PROFILE)
+  const epoch = createSnapshot(PRESENT, PROFILE)
   const changed = withGit('dirty')
 
-  it.each<[string, readonly KnownRecord[], Profile, object]>([
+  it.each<[string, readonly KnownRecord[], ProviderProfile, object]>([
     ['nothing kept', [], INLINE, { turns: true }],
     ['bound thinking kept', [thought], INLINE, { turns: false, because: 'bound-thinking' }],
     ['thinking kept that is bound to nothing', [thought], PROFILE, { turns: true }],
   ])('%s', (_, records, profile, expected) => {
-    expect(turnEpoch(epoch, changed, { records, profile })).toMatchObject(expected)
+    expect(replaceSnapshot(epoch, changed, { records, profile })).toMatchObject(expected)
   })
 
   it('does not happen where nothing would be otherwise', () => {
-    expect(turnEpoch(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
+    expect(replaceSnapshot(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
       turns: false,
       because: 'unchanged',
     })
@@ -319,7 +321,7 @@ describe('the turn of an epoch', () => {
 
   it('leaves out tools that kept messages define', () => {
     const present = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__late'), tool('mcp__other')] }
-    const turn = turnEpoch(epoch, present, { records: [addition], profile: PROFILE })
+    const turn = replaceSnapshot(epoch, present, { records: [addition], profile: PROFILE })
     const tools = turn.turns ? turn.epoch.tools.map(({ name }) => name) : []
     expect(tools).toEqual(['Bash', 'Edit', 'Read', 'mcp__other'])
   })
@@ -332,12 +334,12 @@ describe('the turn of an epoch', () => {
 describe('the fold', () => {
   it('passes over what is no epoch and keeps the one before', () => {
     const builder = new SessionBuilder()
-    const epoch = openEpoch(PRESENT, PROFILE)
+    const epoch = createSnapshot(PRESENT, PROFILE)
     builder.notice('epoch', { epoch })
     for (const bad of [{}, { ...epoch, sections: 1 }, { ...epoch, tools: [1] }, { ...epoch, sections: [{}] }])
-      builder.notice('epoch', { epoch: bad as unknown as Epoch })
-    const told = advanceTold(nothingTold(), builder.session, builder.view)
-    expect(told.standing?.epoch).toEqual(epoch)
+      builder.notice('epoch', { epoch: bad as unknown as PrefixSnapshot })
+    const told = updateAnnouncedPrefix(emptyAnnouncedPrefix(), builder.session, builder.view)
+    expect(told.current?.epoch).toEqual(epoch)
   })
 
   it('follows the branch that counts', () => {
@@ -356,6 +358,6 @@ describe('the fold', () => {
     const conversation = begun()
     conversation.present = withGit('dirty')
     const { request } = conversation.ask()
-    expect(JSON.parse(JSON.stringify(payloadOf(request)))).toEqual(payloadOf(request))
+    expect(JSON.parse(JSON.stringify(toPayload(request)))).toEqual(toPayload(request))
   })
 })

@@ -1,17 +1,17 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
-  forecastRead,
+  forecastCacheRead,
   learnFromFork,
   learnFromResponse,
-  recallLineage,
+  restoreCacheModel,
 } from '../../src/cache/cache-forecast.ts'
-import { cacheExpiry, NO_LINEAGE } from '../../src/cache/cache-model.ts'
+import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
-import { recallGaps } from '../../src/request/cache-ttl.ts'
-import { captureParams, fork } from '../../src/request/fork.ts'
+import { toPayload } from '../../src/request/build-request.ts'
+import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
+import { captureCacheSafeParams, createFork } from '../../src/request/fork.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })
@@ -129,10 +129,10 @@ describe('what is foreseen', () => {
     const { request, forecast, usage } = conversation.ask()
     const evicted = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: forecast.read + 50 }
     const lineage = learnFromResponse(conversation.lineage, forecast, evicted)
-    const again = forecastRead(lineage, { request, now: conversation.now, profile: PROFILE })
+    const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
     expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
-      forecast.asked.request.marks.map(({ blocks }) => blocks),
+      forecast.basis.request.markedPrefixes.map(({ blocks }) => blocks),
     )
   })
 })
@@ -191,18 +191,20 @@ describe('a fork', () => {
     const conversation = begun()
     const { request } = conversation.ask()
     conversation.now += 4 * MINUTE
-    const made = fork(captureParams(request, PROFILE), [{ role: 'user', content: 'sum up' }], { ttl: '5m' })
+    const made = createFork(captureCacheSafeParams(request, PROFILE), [{ role: 'user', content: 'sum up' }], {
+      ttl: '5m',
+    })
     if (!made.ok) throw new Error(made.message)
-    const forecast = forecastRead(conversation.lineage, {
+    const forecast = forecastCacheRead(conversation.lineage, {
       request: made.request,
       now: conversation.now,
       profile: PROFILE,
     })
-    const usage = conversation.cache.ask(payloadOf(made.request), conversation.now)
+    const usage = conversation.cache.ask(toPayload(made.request), conversation.now)
     expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
     const strand = conversation.lineage.chains[0]
     conversation.lineage = learnFromFork(conversation.lineage, forecast, usage)
-    expect(conversation.lineage.chains[0]?.counted).toBe(strand?.counted)
+    expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })
   })
@@ -223,12 +225,12 @@ describe('a session opened again', () => {
       throw new Error('no request')
     const { markers } = POLICY.cache
     const question = { front, flat: conversation.flat, profile: PROFILE, markers, ttl: '5m', clears: true }
-    const recalled = recallLineage({ ...question, edge: conversation.edge }, builder.view)
+    const recalled = restoreCacheModel({ ...question, edge: conversation.edge }, builder.view)
     expect(cacheExpiry(recalled)).toBe(prompt + 5 * MINUTE)
     const left = Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens)
-    const warm = forecastRead(recalled, { request, now: prompt + MINUTE, profile: PROFILE })
+    const warm = forecastCacheRead(recalled, { request, now: prompt + MINUTE, profile: PROFILE })
     expect([warm.read, warm.isCertain, warm.why]).toEqual([left, true, 'warm'])
-    const late = forecastRead(recalled, { request, now: prompt + 6 * MINUTE, profile: PROFILE })
+    const late = forecastCacheRead(recalled, { request, now: prompt + 6 * MINUTE, profile: PROFILE })
     expect([late.read, late.why]).toEqual([0, 'expired'])
   })
 
@@ -248,7 +250,7 @@ describe('a session opened again', () => {
     answer('c', 1800, 21)
     builder.user('four', at(120))
     answer('d', 2000, 121)
-    expect(recallGaps(builder.session, PROFILE.cache)).toEqual({
+    expect(readGapsFromLog(builder.session, PROFILE.cache)).toEqual({
       calls: 4,
       added: 2000,
       lapsed: 1500,
@@ -269,14 +271,14 @@ describe('a session opened again', () => {
       ttl: '5m',
       clears: true,
     }
-    expect(recallLineage(question, conversation.builder.view)).toEqual(NO_LINEAGE)
+    expect(restoreCacheModel(question, conversation.builder.view)).toEqual(EMPTY_CACHE_MODEL)
     const usage = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 9 }
     const said = { id: 'm', role: 'assistant' as const, model: 'model-a', content: 'x', usage }
     conversation.builder.assistant('m', 'x', { message: said })
     conversation.present = { ...PRESENT, model: 'model-b' }
     conversation.assemble()
-    expect(recallLineage({ ...question, flat: conversation.flat }, conversation.builder.view)).toEqual(
-      NO_LINEAGE,
+    expect(restoreCacheModel({ ...question, flat: conversation.flat }, conversation.builder.view)).toEqual(
+      EMPTY_CACHE_MODEL,
     )
   })
 })

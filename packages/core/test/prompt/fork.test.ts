@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/log/block.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
+import { toPayload } from '../../src/request/build-request.ts'
 import {
-  captureParams,
+  cacheReadShare,
+  captureCacheSafeParams,
+  createFork,
   type ForkMessage,
   type ForkOptions,
-  fork,
-  messagesSince,
-  readShare,
+  messagesAfterRequest,
 } from '../../src/request/fork.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
@@ -19,13 +19,13 @@ function sent(profile = PROFILE) {
   const conversation = new Conversation(profile)
   conversation.builder.user('begin')
   const { request, payload } = conversation.ask()
-  return { conversation, payload, request, params: captureParams(request, profile) }
+  return { conversation, payload, request, params: captureCacheSafeParams(request, profile) }
 }
 
 function forked(options: Partial<ForkOptions> = {}, profile = PROFILE) {
   const { params, payload } = sent(profile)
-  const made = fork(params, QUESTION, { ttl: '5m', ...options })
-  return { made, payload, sent: made.ok ? payloadOf(made.request) : null }
+  const made = createFork(params, QUESTION, { ttl: '5m', ...options })
+  return { made, payload, sent: made.ok ? toPayload(made.request) : null }
 }
 
 describe('a fork', () => {
@@ -93,7 +93,7 @@ describe('a fork', () => {
     [{ input_tokens: 10, output_tokens: 5 }, 0],
     [{ input_tokens: 0, output_tokens: 5 }, null],
   ])('tells the share it read: %j', (usage, share) => {
-    expect(readShare(usage)).toBe(share)
+    expect(cacheReadShare(usage)).toBe(share)
   })
 })
 
@@ -104,7 +104,7 @@ describe('what was said since a request went out', () => {
     conversation.builder.user('and now')
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
-    expect(messagesSince(request, conversation.flat)?.map(({ message }) => message)).toEqual([
+    expect(messagesAfterRequest(request, conversation.flat)?.map(({ message }) => message)).toEqual([
       { role: 'assistant', content: [text('yes')] },
       { role: 'user', content: 'and now' },
     ])
@@ -115,7 +115,7 @@ describe('what was said since a request went out', () => {
     conversation.builder.user('one more thing')
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
-    expect(messagesSince(request, conversation.flat)?.map(({ message }) => message)).toEqual([
+    expect(messagesAfterRequest(request, conversation.flat)?.map(({ message }) => message)).toEqual([
       { role: 'user', content: [text('one more thing')] },
     ])
   })
@@ -127,6 +127,6 @@ describe('what was said since a request went out', () => {
     conversation.compact()
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
-    expect(messagesSince(request, conversation.flat)).toBe(null)
+    expect(messagesAfterRequest(request, conversation.flat)).toBe(null)
   })
 })

@@ -1,23 +1,28 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { advance, emptyView } from '../../src/context/context-view.ts'
-import { type Flat, flatten } from '../../src/context/flatten.ts'
-import { emptySession, reduce } from '../../src/log/session.ts'
+import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
+import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
   assembleRequest,
-  payloadOf,
-  requestFindings,
+  findRequestProblems,
+  toPayload,
 } from '../../src/request/build-request.ts'
-import { frontOf, openEpoch } from '../../src/request/prefix.ts'
-import { advanceCheck, type Checked, startCheck, validate } from '../../src/validate/validate.ts'
+import { buildRequestPrefix, createSnapshot } from '../../src/request/prefix.ts'
+import {
+  startValidation,
+  updateValidation,
+  type ValidationState,
+  validate,
+} from '../../src/validate/validate.ts'
 import { generatedSessions } from '../laws/generated-sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
 const tools = [...PRESENT.tools, { type: 'search_1', name: 'web_search' }]
-const epoch = openEpoch({ ...PRESENT, tools }, createProfile())
-const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+const epoch = createSnapshot({ ...PRESENT, tools }, createProfile())
+const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const { markers } = POLICY.cache
 
 /** Sessions with everything in them that a log may hold, whatever the rules about turns. */
@@ -35,16 +40,16 @@ describe('law 2: wire, on generated sessions', () => {
         fc.boolean(),
         fc.constantFrom('5m', '1h'),
         ({ records }, clears, ttl) => {
-          let session = emptySession()
-          let view = emptyView()
-          let flat: Flat | undefined
-          let checked: Checked = startCheck(profile)
+          let session = emptySessionLog()
+          let view = emptyContextView()
+          let flat: FlattenedContext | undefined
+          let checked: ValidationState = startValidation(profile)
           let previous: AssembledRequest | undefined
           for (const record of records) {
-            session = reduce(session, record)
-            view = advance(view, session)
+            session = appendRecord(session, record)
+            view = updateContextView(view, session)
             flat = flatten(view, flat)
-            checked = advanceCheck(checked, flat)
+            checked = updateValidation(checked, flat)
             // Nothing has been said yet: there is no request to make.
             if (flat.frozen.length + flat.tail.length === 0) continue
             const result = [...flat.frozen, ...flat.tail]
@@ -56,13 +61,13 @@ describe('law 2: wire, on generated sessions', () => {
               rewrittenAt: 0,
             }
             const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
-            const payload = payloadOf(request)
+            const payload = toPayload(request)
             expect(validate(payload, profile)).toEqual([])
-            expect(requestFindings(checked, request)).toEqual([])
+            expect(findRequestProblems(checked, request)).toEqual([])
             expect(request.markers.length).toBeLessThanOrEqual(4)
             const fresh = assembleRequest({ front, flat, profile, markers, ttl, clears, edge })
             expect(request.markers).toEqual(fresh.markers)
-            expect([...request.counted.starts]).toEqual([...fresh.counted.starts])
+            expect([...request.blockIndex.starts]).toEqual([...fresh.blockIndex.starts])
             previous = request
           }
         },
@@ -80,7 +85,7 @@ describe('law 2: wire, on generated sessions', () => {
           request.markers.flatMap(({ place }) => (place.zone === 'messages' ? [place.index] : [])),
         )
         const given = [...flat.frozen, ...flat.tail].map(({ message }) => message)
-        for (const [index, message] of payloadOf(request).messages.entries())
+        for (const [index, message] of toPayload(request).messages.entries())
           expect(message === given[index]).toBe(!marked.has(index))
       }),
       { numRuns: 40 },

@@ -1,13 +1,17 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { viewOf } from '../../src/context/context-view.ts'
+import { buildContextView } from '../../src/context/context-view.ts'
 import type { ApiMessage, Payload } from '../../src/context/payload.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { sessionOf } from '../../src/log/session.ts'
-import { advanceTold, nothingTold, type Told } from '../../src/request/announced-prefix.ts'
-import { payloadOf } from '../../src/request/build-request.ts'
-import { captureParams, fork } from '../../src/request/fork.ts'
+import { buildSessionLog } from '../../src/log/session.ts'
+import {
+  type AnnouncedPrefix,
+  emptyAnnouncedPrefix,
+  updateAnnouncedPrefix,
+} from '../../src/request/announced-prefix.ts'
+import { toPayload } from '../../src/request/build-request.ts'
+import { captureCacheSafeParams, createFork } from '../../src/request/fork.ts'
 import { validate } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'
@@ -30,7 +34,7 @@ function bare(zone: string, block: object): string {
 
 const markersIn = (payload: Payload): number => JSON.stringify(payload).split('"cache_control"').length - 1
 
-const foldOf = ({ standing, sections, tools }: Told) => ({ standing, sections, tools })
+const foldOf = ({ current: standing, sections, tools }: AnnouncedPrefix) => ({ standing, sections, tools })
 
 describe('law 5: prefix, epochs and deltas included', () => {
   it('every request extends the one before except at declared breaks', () => {
@@ -88,10 +92,10 @@ describe('law 1: replay of the prefix', () => {
         again.present = conversation.present
         const reread = again.assemble()
         expect(reread.changes).toEqual([])
-        expect(fragmentsOf(payloadOf(reread.request))).toEqual(fragmentsOf(payloadOf(request)))
+        expect(fragmentsOf(toPayload(reread.request))).toEqual(fragmentsOf(toPayload(request)))
         // Where the edge has just moved, the other process does not know from where.
         if (conversation.edge.left !== null) return
-        expect(JSON.stringify(payloadOf(reread.request))).toBe(JSON.stringify(payloadOf(request)))
+        expect(JSON.stringify(toPayload(reread.request))).toBe(JSON.stringify(toPayload(request)))
         whole += 1
       }),
       { numRuns: 100 },
@@ -105,8 +109,8 @@ describe('law 1: replay of the prefix', () => {
         const { conversation } = story
         lead(story, () => {
           const { records } = conversation.builder
-          const session = sessionOf(records)
-          const fresh = advanceTold(nothingTold(), session, viewOf(session))
+          const session = buildSessionLog(records)
+          const fresh = updateAnnouncedPrefix(emptyAnnouncedPrefix(), session, buildContextView(session))
           expect(foldOf(conversation.told)).toEqual(foldOf(fresh))
         })
       }),
@@ -164,15 +168,15 @@ describe('law: forks', () => {
         const { conversation } = story
         lead(story, ({ request, payload, usage }) => {
           const parent = JSON.stringify(payload)
-          const made = fork(
-            captureParams(request, conversation.profile),
+          const made = createFork(
+            captureCacheSafeParams(request, conversation.profile),
             [{ role: 'user', content: 'sum up' }],
             {
               ttl: '5m',
             },
           )
           if (!made.ok) throw new Error(made.message)
-          const forked = payloadOf(made.request)
+          const forked = toPayload(made.request)
           const before = fragmentsOf(payload)
           expect(fragmentsOf(forked).slice(0, before.length)).toEqual(before)
           expect(fragmentsOf(forked)).toHaveLength(before.length + 1)
@@ -183,7 +187,7 @@ describe('law: forks', () => {
             Number(usage.cache_read_input_tokens) + Number(usage.cache_creation_input_tokens),
           )
           expect([read.cache_creation_input_tokens, conversation.cache.size]).toEqual([0, entries])
-          expect(JSON.stringify(payloadOf(request))).toBe(parent)
+          expect(JSON.stringify(toPayload(request))).toBe(parent)
           forks += 1
         })
       }),

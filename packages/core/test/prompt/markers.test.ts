@@ -1,46 +1,46 @@
 import { describe, expect, it } from 'vitest'
-import type { FlatMessage } from '../../src/context/flatten.ts'
+import type { TracedMessage } from '../../src/context/flatten.ts'
 import type { Block } from '../../src/log/block.ts'
-import { List } from '../../src/log/persistent-collections.ts'
-import { createProfile, type Profile } from '../../src/policy/provider-profile.ts'
-import { countMessages } from '../../src/request/block-index.ts'
-import { type MarkerQuestion, type MessagePlace, planMarkers } from '../../src/request/cache-markers.ts'
-import { frontOf, openEpoch, type Present } from '../../src/request/prefix.ts'
+import { AppendList } from '../../src/log/persistent-collections.ts'
+import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { indexBlocks } from '../../src/request/block-index.ts'
+import { type MessagePlace, type PlanMarkersInput, planMarkers } from '../../src/request/cache-markers.ts'
+import { buildRequestPrefix, createSnapshot, type DesiredPrefix } from '../../src/request/prefix.ts'
 import { POLICY, PRESENT, PROFILE, tool } from './conversation.ts'
 
 const text = (said = 'x'): Block => ({ type: 'text', text: said })
 const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
 const result = (id: string): Block => ({ type: 'tool_result', tool_use_id: id, content: 'x' })
 const thinking: Block = { type: 'thinking', thinking: '', signature: 's' }
-const user = (...content: readonly Block[]): FlatMessage => ({
+const user = (...content: readonly Block[]): TracedMessage => ({
   message: { role: 'user', content },
   origins: [],
 })
-const assistant = (...content: readonly Block[]): FlatMessage => ({
+const assistant = (...content: readonly Block[]): TracedMessage => ({
   message: { role: 'assistant', content },
   origins: [],
 })
 const many = (count: number): readonly Block[] => Array.from({ length: count }, () => text())
 const at = (index: number, block: number): MessagePlace => ({ zone: 'messages', index, block })
 
-interface Given extends Partial<Omit<MarkerQuestion, 'front' | 'counted' | 'policy'>> {
-  readonly present?: Present
-  readonly profile?: Profile
-  readonly policy?: Partial<MarkerQuestion['policy']>
+interface Given extends Partial<Omit<PlanMarkersInput, 'front' | 'counted' | 'policy'>> {
+  readonly present?: DesiredPrefix
+  readonly profile?: ProviderProfile
+  readonly policy?: Partial<PlanMarkersInput['policy']>
 }
 
-function frontFor(present: Present = PRESENT) {
-  const epoch = openEpoch(present, PROFILE)
-  return frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+function frontFor(present: DesiredPrefix = PRESENT) {
+  const epoch = createSnapshot(present, PROFILE)
+  return buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 }
 
 /** Kind and place of each marker, in the order of the request. */
-function plan(messages: readonly FlatMessage[], given: Given = {}): readonly string[] {
+function plan(messages: readonly TracedMessage[], given: Given = {}): readonly string[] {
   const { present, profile = PROFILE, policy, ...rest } = given
-  const counted = countMessages({ frozen: List.of(messages), tail: [] }, profile.cache.collapsesToolRuns)
+  const counted = indexBlocks({ frozen: AppendList.of(messages), tail: [] }, profile.cache.collapsesToolRuns)
   const markers = planMarkers({
     front: frontFor(present),
-    counted,
+    blockIndex: counted,
     policy: { ...POLICY.cache.markers, ...policy },
     cache: profile.cache,
     ttl: '5m',
@@ -57,7 +57,7 @@ function plan(messages: readonly FlatMessage[], given: Given = {}): readonly str
 const LOOP = [user(text()), assistant(thinking, call('a'), call('b')), user(result('a'), result('b'))]
 
 describe('markers', () => {
-  it.each<[string, readonly FlatMessage[], Given, readonly string[]]>([
+  it.each<[string, readonly TracedMessage[], Given, readonly string[]]>([
     [
       'a first prompt',
       [user(text())],
@@ -214,12 +214,12 @@ describe('markers', () => {
   })
 
   it('ask for the lifetime in force where it is not the default', () => {
-    const controls = (ttl: string, profile: Profile = PROFILE, present: Present = PRESENT) => {
-      const counted = countMessages({ frozen: List.of([user(text())]), tail: [] }, true)
+    const controls = (ttl: string, profile: ProviderProfile = PROFILE, present: DesiredPrefix = PRESENT) => {
+      const counted = indexBlocks({ frozen: AppendList.of([user(text())]), tail: [] }, true)
       const { markers: policy } = POLICY.cache
-      const question: MarkerQuestion = {
+      const question: PlanMarkersInput = {
         front: frontFor(present),
-        counted,
+        blockIndex: counted,
         policy,
         cache: profile.cache,
         ttl,
@@ -235,7 +235,7 @@ describe('markers', () => {
     expect(controls('2d')).toEqual(all.map((kind) => [kind, plain]))
     const shared = createProfile({ cache: { scopes: ['global'] } })
     const mine = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] }
-    const scopes = (present: Present) =>
+    const scopes = (present: DesiredPrefix) =>
       controls('5m', shared, present).map(([kind, control]) => [kind, (control as { scope?: string }).scope])
     expect(scopes(PRESENT)).toEqual(
       all.map((kind) => [kind, kind === 'static-system' ? 'global' : undefined]),
@@ -256,8 +256,8 @@ describe('the front', () => {
 
   it('is the same object while nothing about it changed', () => {
     const front = frontFor()
-    const { standing } = front
-    expect(frontOf({ ...standing, isFresh: true }, { previous: front })).toBe(front)
-    expect(frontOf({ ...standing, parameters: {} }, { previous: front })).not.toBe(front)
+    const { current: standing } = front
+    expect(buildRequestPrefix({ ...standing, isFresh: true }, { previous: front })).toBe(front)
+    expect(buildRequestPrefix({ ...standing, parameters: {} }, { previous: front })).not.toBe(front)
   })
 })

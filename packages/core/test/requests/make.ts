@@ -1,7 +1,11 @@
 /** Requests for tests, in few words, and a profile under which every feature is on and every limit is near. */
 
 import type { Payload } from '../../src/context/payload.ts'
-import { createProfile, type Profile, type ProfileOverrides } from '../../src/policy/provider-profile.ts'
+import {
+  createProfile,
+  type ProfileOverrides,
+  type ProviderProfile,
+} from '../../src/policy/provider-profile.ts'
 import type { FindingCode } from '../../src/validate/finding.ts'
 
 export const ALL_BETAS = ['clear-at', 'effort', 'edits', 'binding', 'tool-changes', 'summaries'] as const
@@ -45,12 +49,12 @@ export const everything: ProfileOverrides = {
   ],
 }
 
-export const fullProfile: Profile = createProfile(everything)
+export const fullProfile: ProviderProfile = createProfile(everything)
 
 /** The full profile with some groups changed in part. */
-export function profileWith(changes: ProfileOverrides): Profile {
+export function profileWith(changes: ProfileOverrides): ProviderProfile {
   const groups = Object.entries(changes).map(([name, change]) => {
-    const base: unknown = fullProfile[name as keyof Profile]
+    const base: unknown = fullProfile[name as keyof ProviderProfile]
     const isGroup = typeof change === 'object' && change !== null && !Array.isArray(change)
     return [name, isGroup ? { ...(base as object), ...change } : change]
   })
@@ -62,13 +66,13 @@ export interface BadRequest {
   readonly why: string
   readonly payload: unknown
   readonly findings: readonly (readonly [FindingCode, string])[]
-  readonly profile?: Profile
+  readonly profile?: ProviderProfile
 }
 
 export interface GoodRequest {
   readonly why: string
   readonly payload: unknown
-  readonly profile?: Profile
+  readonly profile?: ProviderProfile
 }
 
 type Loose = Readonly<Record<string, unknown>>

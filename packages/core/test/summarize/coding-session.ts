@@ -1,6 +1,6 @@
 /** Sessions of coding work: prompts, edits, file reads, commands, todo lists. */
 import { SessionBuilder } from '@tidemark/core/testing'
-import { isKnown, type KnownRecord } from '../../src/log/record.ts'
+import { isKnownRecord, type KnownRecord } from '../../src/log/record.ts'
 
 export class CodingSession {
   readonly builder: SessionBuilder
@@ -49,6 +49,6 @@ export class CodingSession {
 
   get history(): readonly KnownRecord[] {
     const { branch, records } = this.builder.session
-    return [...branch].flatMap((index) => records.at(index) ?? []).filter(isKnown)
+    return [...branch].flatMap((index) => records.at(index) ?? []).filter(isKnownRecord)
   }
 }

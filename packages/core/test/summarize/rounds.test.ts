@@ -3,14 +3,14 @@
 import { Choices, continueSession, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { blocksOf } from '../../src/log/block.ts'
+import { toBlocks } from '../../src/log/block.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
-import { stringsIn } from '../../src/log/tool-calls.ts'
-import { passGate } from '../../src/summary/check-summary.ts'
-import { ledgerOf, namesIn } from '../../src/summary/ledger.ts'
-import { localSummary } from '../../src/summary/local-summary.ts'
+import { collectStrings } from '../../src/log/tool-calls.ts'
+import { repairSummary } from '../../src/summary/check-summary.ts'
+import { buildLedger, findNames } from '../../src/summary/ledger.ts'
+import { writeLocalSummary } from '../../src/summary/local-summary.ts'
 import { redact } from '../../src/summary/redact.ts'
-import { factsOf, mustHold } from '../../src/summary/session-facts.ts'
+import { extractFacts, listRequiredTexts } from '../../src/summary/session-facts.ts'
 import { CodingSession } from './coding-session.ts'
 import { estimate, gateRules, summaryRules } from './summary-rules.ts'
 
@@ -26,8 +26,9 @@ const PLANTED = [
 
 type Summarise = (history: readonly KnownRecord[]) => string
 
-const local: Summarise = (history) => localSummary(factsOf(history), summaryRules).text
-const gated: Summarise = (history) => passGate('Summary:\nWork went on.', factsOf(history), gateRules).text
+const local: Summarise = (history) => writeLocalSummary(extractFacts(history), summaryRules).text
+const gated: Summarise = (history) =>
+  repairSummary('Summary:\nWork went on.', extractFacts(history), gateRules).text
 
 function firstRound(work: CodingSession): void {
   work.says(PLANTED[0] ?? '')
@@ -68,17 +69,17 @@ function logText(history: readonly KnownRecord[]): string {
   const first = history.find(({ type }) => type === 'user' || type === 'assistant')
   return history
     .flatMap((record) => {
-      if (record.type === 'attachment') return stringsIn(record.attachment)
+      if (record.type === 'attachment') return collectStrings(record.attachment)
       if (record.type !== 'user' && record.type !== 'assistant') return []
       if (record.isCompactSummary === true && record !== first) return []
-      return blocksOf(record.message.content).flatMap((block) => stringsIn(block))
+      return toBlocks(record.message.content).flatMap((block) => collectStrings(block))
     })
     .join('\n')
 }
 
 function invented(summary: string, history: readonly KnownRecord[]): readonly string[] {
-  const said = namesIn(logText(history))
-  const { files, identifiers } = namesIn(summary)
+  const said = findNames(logText(history))
+  const { files, identifiers } = findNames(summary)
   const bases = new Set([...said.files].map((path) => path.split('/').at(-1)))
   return [
     ...[...identifiers].filter((name) => !said.identifiers.has(name)),
@@ -101,7 +102,7 @@ describe.each([
     expect(summaries.map((summary) => new Set(summary.match(/\[\d+\] Round \d+: change/g)).size)).toEqual(
       summaries.map((_, round) => round + 1),
     )
-    const { messages } = factsOf(work.history)
+    const { messages } = extractFacts(work.history)
     expect(messages).toHaveLength(ROUNDS + 1)
     expect(messages.filter(({ text }) => !last.includes(text))).toEqual([])
   })
@@ -121,7 +122,7 @@ describe.each([
   it('nothing is invented, and secrets are gone', () => {
     expect(invented(last, work.history)).toEqual([])
     expect(
-      [...summaries, ledgerOf(work.history, { tokens: 1_500, estimate }).text].join().includes(SECRET),
+      [...summaries, buildLedger(work.history, { tokens: 1_500, estimate }).text].join().includes(SECRET),
     ).toBe(false)
   })
 })
@@ -132,7 +133,7 @@ describe('the ledger over twenty rounds', () => {
     firstRound(work)
     const ledgers = Array.from({ length: ROUNDS }, (_, round) => {
       laterRound(work, round + 1)
-      const ledger = ledgerOf(work.history, { tokens: 300, estimate })
+      const ledger = buildLedger(work.history, { tokens: 300, estimate })
       work.compacts(ledger.text)
       return ledger
     })
@@ -154,12 +155,14 @@ describe('of any session, round upon round', () => {
         const work = new CodingSession(builder)
         for (const story of stories.slice(1)) {
           continueSession(builder, new Choices(story))
-          const facts = factsOf(work.history)
-          const { text, tokens, leftOut } = localSummary(facts, summaryRules)
+          const facts = extractFacts(work.history)
+          const { text, tokens, leftOut } = writeLocalSummary(facts, summaryRules)
           expect(tokens).toBeLessThanOrEqual(summaryRules.tokens)
           const missing = facts.messages.filter(
             (message) =>
-              !mustHold(message, { eachTokens: 2_000, estimate }).every((part) => text.includes(part)),
+              !listRequiredTexts(message, { eachTokens: 2_000, estimate }).every((part) =>
+                text.includes(part),
+              ),
           )
           expect(missing.filter(({ uuid }) => !leftOut.includes(uuid) && !text.includes(uuid))).toEqual([])
           expect(invented(text, work.history)).toEqual([])

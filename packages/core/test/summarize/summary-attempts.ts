@@ -1,13 +1,19 @@
 /** Summary attempts for tests: a session of a given length, a context, and outcomes of every kind. */
 import { SessionBuilder } from '@tidemark/core/testing'
-import type { Entry } from '../../src/context/entry.ts'
+import type { ContextEntry } from '../../src/context/entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createProfile, type ProfileOverrides } from '../../src/policy/provider-profile.ts'
-import type { Ask, AskOutcome, Chain, ChainContext, Done } from '../../src/summary/attempt.ts'
-import { answered, isDone, nextAsk, startChain } from '../../src/summary/attempts.ts'
-import { chooseSpan, type Span } from '../../src/summary/select-span.ts'
-import type { Summariser } from '../../src/summary/summary-input.ts'
-import type { CompactForm } from '../../src/summary/summary-prompt.ts'
+import type {
+  Attempt,
+  AttemptResult,
+  AttemptsEnd,
+  AttemptsInput,
+  SummaryAttempts,
+} from '../../src/summary/attempt.ts'
+import { isDone, nextAttempt, recordResult, startAttempts } from '../../src/summary/attempts.ts'
+import { type CompactionSpan, chooseSpan } from '../../src/summary/select-span.ts'
+import type { SummaryModel } from '../../src/summary/summary-input.ts'
+import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
 
 /** A prompt and `rounds` calls with results, then a prompt and its answer. */
 export function buildLongSession(rounds = 8, thinking = false): SessionBuilder {
@@ -25,50 +31,57 @@ export function buildLongSession(rounds = 8, thinking = false): SessionBuilder {
   return builder
 }
 
-export function selectSpan(builder: SessionBuilder, form: CompactForm = 'full', pivot = 'q2'): Span {
+export function selectSpan(
+  builder: SessionBuilder,
+  form: CompactionForm = 'full',
+  pivot = 'q2',
+): CompactionSpan {
   const choice = chooseSpan(builder.view, form === 'full' ? { form } : { form, pivot })
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }
 
 export interface AttemptOptions {
-  readonly span?: Span
+  readonly span?: CompactionSpan
   readonly policy?: Parameters<typeof createPolicy>[0]
   readonly profile?: ProfileOverrides
-  readonly direct?: Partial<Summariser>
-  readonly context?: Partial<ChainContext>
+  readonly direct?: Partial<SummaryModel>
+  readonly context?: Partial<AttemptsInput>
 }
 
-const tokensOf = (entry: Entry): number => Math.ceil(JSON.stringify(entry.record).length / 4)
+const tokensOf = (entry: ContextEntry): number => Math.ceil(JSON.stringify(entry.record).length / 4)
 
-export function createContext(given: AttemptOptions = {}): ChainContext {
+export function createContext(given: AttemptOptions = {}): AttemptsInput {
   const profile = createProfile({ window: 200_000, ...given.profile })
-  const own: Summariser = { model: 'model-a', profile, window: 200_000, outputTokens: 20_000 }
+  const own: SummaryModel = { model: 'model-a', profile, window: 200_000, outputTokens: 20_000 }
   return {
     span: given.span ?? selectSpan(buildLongSession()),
     policy: createPolicy(given.policy).compact,
     instructions: null,
-    own,
-    direct: { ...own, ...given.direct },
+    conversationModel: own,
+    directModel: { ...own, ...given.direct },
     parent: { tokens: 5_000 },
     isWarm: true,
     unclearedTokens: 5_000,
     tools: [{ name: 'Read', input_schema: { type: 'object' } }],
-    tokensOf,
-    tokensOfText: (text) => Math.ceil(text.length / 4),
+    countEntryTokens: tokensOf,
+    countTextTokens: (text) => Math.ceil(text.length / 4),
     ...given.context,
   }
 }
 
-export const GOOD_SUMMARY: AskOutcome = answerWith(
+export const GOOD_SUMMARY: AttemptResult = answerWith(
   '<analysis>x</analysis><summary>\n1. Primary request and intent:\nall\n</summary>',
 )
 
-export function answerWith(text: string, stopReason = 'end_turn'): AskOutcome {
+export function answerWith(text: string, stopReason = 'end_turn'): AttemptResult {
   return { kind: 'answer', content: [{ type: 'text', text }], stopReason }
 }
 
-export function failWith(kind: string, gap?: { over?: number; limit?: number; actual?: number }): AskOutcome {
+export function failWith(
+  kind: string,
+  gap?: { over?: number; limit?: number; actual?: number },
+): AttemptResult {
   return {
     kind: 'failure',
     failure: { kind, message: `it failed: ${kind}`, ...(gap === undefined ? {} : { gap }) },
@@ -76,30 +89,30 @@ export function failWith(kind: string, gap?: { over?: number; limit?: number; ac
 }
 
 export interface AttemptRun {
-  readonly chain: Chain
-  readonly asks: readonly Ask[]
-  readonly done: Done
+  readonly chain: SummaryAttempts
+  readonly asks: readonly Attempt[]
+  readonly done: AttemptsEnd
 }
 
 /** Answers each request with the next outcome; the last one repeats. A local request gets a local summary. */
 export function runAttempts(
-  context: ChainContext,
-  outcomes: readonly AskOutcome[],
+  context: AttemptsInput,
+  outcomes: readonly AttemptResult[],
   local = 'Summary:\nlocal',
 ): AttemptRun {
-  let chain = startChain(context)
-  const asks: Ask[] = []
+  let chain = startAttempts(context)
+  const asks: Attempt[] = []
   for (let count = 0; count < 100; count += 1) {
-    const next = nextAsk(chain)
+    const next = nextAttempt(chain)
     if (isDone(next)) return { chain, asks, done: next }
     asks.push(next)
     const outcome = outcomes[Math.min(asks.length, outcomes.length) - 1] ?? failWith('server')
-    chain = answered(chain, next.kind === 'local' ? { kind: 'text', text: local } : outcome)
+    chain = recordResult(chain, next.kind === 'local' ? { kind: 'text', text: local } : outcome)
   }
   throw new Error('the chain does not end')
 }
 
 /** Rung and kind of each request: `1 fork`. */
-export function listRungs(asks: readonly Ask[]): readonly string[] {
+export function listRungs(asks: readonly Attempt[]): readonly string[] {
   return asks.map((ask) => `${ask.rung} ${ask.kind}`)
 }

@@ -1,15 +1,15 @@
 /** The rules for summaries in tests: default budgets and a plain estimator. */
 
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
-import type { GateRules } from '../../src/summary/check-summary.ts'
-import type { LocalSummaryRules } from '../../src/summary/local-summary.ts'
-import { createEstimator, type Estimator, fixedRule } from '../../src/tokens/estimator.ts'
+import type { RepairRules } from '../../src/summary/check-summary.ts'
+import type { LocalSummaryOptions } from '../../src/summary/local-summary.ts'
+import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 
-export const estimate: Estimator = createEstimator(fixedRule(DEFAULT_POLICY.estimate))
+export const estimate: Estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 
 const messages = { each: 2_000, total: 20_000 }
 
-export const summaryRules: LocalSummaryRules = {
+export const summaryRules: LocalSummaryOptions = {
   form: 'full',
   tokens: 20_000,
   messages,
@@ -17,4 +17,4 @@ export const summaryRules: LocalSummaryRules = {
   estimate,
 }
 
-export const gateRules: GateRules = { messages, files: 2_000, errors: 10, tokens: 25_000, estimate }
+export const gateRules: RepairRules = { messages, files: 2_000, errors: 10, tokens: 25_000, estimate }

@@ -3,91 +3,107 @@
  * and only one; the block of a threshold compaction may stand anywhere.
  */
 
-import { type ApiResult, coded, invalid, type Refusal, reject } from '../protocol/answer.ts'
-import { BETA, type Block, isObject, type MessagesBody, type Piece, textField } from '../protocol/api.ts'
-import { digest } from '../protocol/clock-and-ids.ts'
-import { editsOf } from '../validation/edit-rules.ts'
-import type { CompactionSeal, Sealer } from './signatures.ts'
+import {
+  type ApiError,
+  type ApiResult,
+  invalidRequest,
+  invalidRequestWithCode,
+  reject,
+} from '../protocol/answer.ts'
+import {
+  BETA,
+  type Block,
+  isObject,
+  type MessagesBody,
+  type RequestBlock,
+  readTextField,
+} from '../protocol/api.ts'
+import { hashText } from '../protocol/clock-and-ids.ts'
+import { listContextEdits } from '../validation/edit-rules.ts'
+import type { CompactionSignature, Signer } from './signatures.ts'
 
-export interface FoundCompaction {
+export interface CompactionReference {
   /** Index among the request's blocks. Blocks before a threshold block are no longer part of the conversation. */
   readonly at: number
   /** Null for the block of a threshold compaction, which has no signature. */
-  readonly signed: CompactionSeal | null
+  readonly signature: CompactionSignature | null
 }
 
-type CompactionOutcome = ApiResult<{ found: FoundCompaction | null }>
+type CompactionResult = ApiResult<{ found: CompactionReference | null }>
 
 interface CompactionInput {
   readonly body: MessagesBody
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly RequestBlock[]
   readonly betas: ReadonlySet<string>
 }
 
 /** The compaction block that replaces earlier messages, or null. Fails if it is misplaced, altered or not permitted. */
-export function readCompaction(input: CompactionInput, signer: Sealer): CompactionOutcome {
-  const blocks = input.pieces.flatMap((piece, at) => (isSummary(piece.block) ? [{ piece, at }] : []))
+export function readCompaction(input: CompactionInput, signer: Signer): CompactionResult {
+  const blocks = input.pieces.flatMap((piece, at) => (isCompletedSummary(piece.block) ? [{ piece, at }] : []))
   const newest = blocks.find(({ piece }) => typeof piece.block.signature === 'string')
-  if (newest === undefined) return readThreshold(input, blocks.at(-1)?.at)
+  if (newest === undefined) return readThresholdBlock(input, blocks.at(-1)?.at)
   if (blocks.length > 1)
-    return refuse(
+    return rejectWithCode(
       'compaction_block_ambiguous',
       '`messages` holds more than one `compaction` block with content. Send only the newest.',
     )
   if (newest.at !== 0 || newest.piece.role === 'system')
-    return refuse(
+    return rejectWithCode(
       'compaction_block_misplaced',
       'The `compaction` block must be the first block of the conversation. Remove the messages it summarizes.',
     )
-  return readSigned(input, newest.piece.block, signer)
+  return readSignedBlock(input, newest.piece.block, signer)
 }
 
 /** A block without content is a summary that failed; it is ignored. */
-function isSummary(block: Block): boolean {
+function isCompletedSummary(block: Block): boolean {
   return block.type === 'compaction' && typeof block.content === 'string'
 }
 
-function readThreshold({ body, betas }: CompactionInput, at: number | undefined): CompactionOutcome {
+function readThresholdBlock({ body, betas }: CompactionInput, at: number | undefined): CompactionResult {
   if (at === undefined) return { ok: true, found: null }
-  const hasEdit = editsOf(body).some((edit) => edit.type === 'compact_20260112')
+  const hasEdit = listContextEdits(body).some((edit) => edit.type === 'compact_20260112')
   if (!hasEdit && !betas.has(BETA.thresholdCompaction)) {
     // An on-demand block whose signature was lost.
-    return refuse('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
+    return rejectWithCode('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
   }
-  return { ok: true, found: { at, signed: null } }
+  return { ok: true, found: { at, signature: null } }
 }
 
-function readSigned(input: CompactionInput, block: Block, signer: Sealer): CompactionOutcome {
-  const signed = signer.verify(textField(block, 'signature'))
+function readSignedBlock(input: CompactionInput, block: Block, signer: Signer): CompactionResult {
+  const signed = signer.verify(readTextField(block, 'signature'))
   if (signed?.kind !== 'compaction')
-    return refuse('compaction_signature_invalid', 'The `compaction` block `signature` does not verify.')
-  if (signed.content !== digest(textField(block, 'content')))
-    return refuse(
+    return rejectWithCode(
+      'compaction_signature_invalid',
+      'The `compaction` block `signature` does not verify.',
+    )
+  if (signed.content !== hashText(readTextField(block, 'content')))
+    return rejectWithCode(
       'compaction_content_mismatch',
       '`compaction` block `content` does not match its `signature`',
     )
-  if (signed.toolChanges !== digest(JSON.stringify(block.tool_changes ?? [])))
-    return refuse(
+  if (signed.toolChanges !== hashText(JSON.stringify(block.tool_changes ?? [])))
+    return rejectWithCode(
       'compaction_tool_changes_mismatch',
       '`compaction` block `tool_changes` differs from what was returned with the block',
     )
-  const clash = clashOf(input)
-  return clash === null ? { ok: true, found: { at: 0, signed } } : reject(clash)
+  const clash = findCompactionConflict(input)
+  return clash === null ? { ok: true, found: { at: 0, signature: signed } } : reject(clash)
 }
 
-function clashOf({ body, betas }: CompactionInput): Refusal | null {
+function findCompactionConflict({ body, betas }: CompactionInput): ApiError | null {
   if (!betas.has(BETA.onDemandCompaction))
-    return invalid(
+    return invalidRequest(
       "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags",
     )
-  if (editsOf(body).some((edit) => edit.type === 'compact_20260112'))
-    return invalid('`compact_20260112` cannot be combined with a signed `compaction` block')
+  if (listContextEdits(body).some((edit) => edit.type === 'compact_20260112'))
+    return invalidRequest('`compact_20260112` cannot be combined with a signed `compaction` block')
   const budget: unknown = body.output_config?.task_budget
   return isObject(budget) && budget.remaining != null
-    ? invalid('output_config.task_budget.remaining: not permitted with a `compaction` block')
+    ? invalidRequest('output_config.task_budget.remaining: not permitted with a `compaction` block')
     : null
 }
 
-function refuse(code: string, message: string): CompactionOutcome {
-  return reject(coded(code, message))
+function rejectWithCode(code: string, message: string): CompactionResult {
+  return reject(invalidRequestWithCode(code, message))
 }

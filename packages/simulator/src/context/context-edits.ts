@@ -3,18 +3,18 @@
  * system messages, and the undocumented deletions from the cached prefix.
  */
 
-import { type ApiResult, invalid, reject } from '../protocol/answer.ts'
+import { type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
 import {
   isObject,
-  isThinking,
+  isThinkingBlock,
   type MessageParam,
   type MessagesBody,
-  type Piece,
-  pathOf,
-  textField,
+  type RequestBlock,
+  readTextField,
+  requestBlockPath,
 } from '../protocol/api.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
-import { editsOf } from '../validation/edit-rules.ts'
+import { listContextEdits } from '../validation/edit-rules.ts'
 
 export type AppliedEdit =
   | {
@@ -28,34 +28,34 @@ export type AppliedEdit =
       readonly cleared_input_tokens: number
     }
 
-export interface Edited {
-  readonly pieces: readonly Piece[]
+export interface EditResult {
+  readonly pieces: readonly RequestBlock[]
   readonly applied: readonly AppliedEdit[]
 }
 
 interface EditInput {
   readonly body: MessagesBody
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly RequestBlock[]
   readonly model: SimulatedModel
   readonly placeholder: string
   /** Tokens of the whole prompt with these blocks as its conversation. */
-  readonly measure: (pieces: readonly Piece[]) => number
-  readonly countTokens: (piece: Piece) => number
+  readonly measure: (pieces: readonly RequestBlock[]) => number
+  readonly countTokens: (piece: RequestBlock) => number
 }
 
 /** Applies the edits of `context_management` in order, after the model's own rule for old thinking. */
-export function applyEdits(input: EditInput): Edited {
-  const edits = editsOf(input.body)
+export function applyEdits(input: EditInput): EditResult {
+  const edits = listContextEdits(input.body)
   const managed = edits.some((edit) => edit.type === 'clear_thinking_20251015')
   const strips = !input.model.keepsThinking && !managed
-  let pieces = strips ? stripFinished(input.pieces) : input.pieces
+  let pieces = strips ? dropFinishedThinking(input.pieces) : input.pieces
   const applied: AppliedEdit[] = []
   for (const edit of edits) {
     const done =
       edit.type === 'clear_thinking_20251015'
-        ? thinkingEdit(edit, pieces, input)
+        ? applyThinkingEdit(edit, pieces, input)
         : edit.type === 'clear_tool_uses_20250919'
-          ? toolEdit(edit, pieces, input)
+          ? applyToolEdit(edit, pieces, input)
           : null
     if (done === null) continue
     pieces = done.pieces
@@ -64,16 +64,20 @@ export function applyEdits(input: EditInput): Edited {
   return { pieces, applied }
 }
 
-interface Done {
-  readonly pieces: readonly Piece[]
+interface AppliedEditResult {
+  readonly pieces: readonly RequestBlock[]
   readonly applied: AppliedEdit
 }
 
 type Edit = Readonly<Record<string, unknown>>
 
-function thinkingEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done | null {
+function applyThinkingEdit(
+  edit: Edit,
+  pieces: readonly RequestBlock[],
+  input: EditInput,
+): AppliedEditResult | null {
   const byDefault = input.model.keepsThinking ? 'all' : 1
-  const keep = keepsAll(edit.keep) ? 'all' : (amountOf(edit.keep) ?? byDefault)
+  const keep = keepsAllThinking(edit.keep) ? 'all' : (readAmount(edit.keep) ?? byDefault)
   const cleared = clearThinking(pieces, keep)
   if (cleared.turns === 0) return null
   const tokens = input.measure(pieces) - input.measure(cleared.pieces)
@@ -90,41 +94,44 @@ function thinkingEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): D
 // Thinking of earlier turns: removed by the model's own rule, or by the edit that replaces this rule.
 
 /** Thinking of finished turns is removed when a new user prompt follows; within a turn it stays. */
-export function stripFinished(pieces: readonly Piece[]): readonly Piece[] {
-  const prompt = lastPrompt(pieces)
-  if (!pieces.some((piece, index) => index < prompt && isThinking(piece.block))) return pieces
-  return pieces.filter((piece, index) => index >= prompt || !isThinking(piece.block))
+export function dropFinishedThinking(pieces: readonly RequestBlock[]): readonly RequestBlock[] {
+  const prompt = findLastPrompt(pieces)
+  if (!pieces.some((piece, index) => index < prompt && isThinkingBlock(piece.block))) return pieces
+  return pieces.filter((piece, index) => index >= prompt || !isThinkingBlock(piece.block))
 }
 
 /** Index of the last user block that is not a tool result. */
-function lastPrompt(pieces: readonly Piece[]): number {
+function findLastPrompt(pieces: readonly RequestBlock[]): number {
   return pieces.findLastIndex(({ role, block }) => role === 'user' && block.type !== 'tool_result')
 }
 
 /** Whether `keep` of `clear_thinking_20251015` is `all`, in either of its two forms. */
-export function keepsAll(keep: unknown): boolean {
+export function keepsAllThinking(keep: unknown): boolean {
   return keep === 'all' || (isObject(keep) && keep.type === 'all')
 }
 
 /** Keeps the thinking of the newest turns that have any. `turns` counts those that lost theirs. */
 function clearThinking(
-  pieces: readonly Piece[],
+  pieces: readonly RequestBlock[],
   keep: 'all' | number,
-): { readonly pieces: readonly Piece[]; readonly turns: number } {
+): { readonly pieces: readonly RequestBlock[]; readonly turns: number } {
   if (keep === 'all') return { pieces, turns: 0 }
-  const turnOf = turnNumbers(pieces)
+  const turnOf = numberTurns(pieces)
   const thinking = new Set<number>()
-  for (const [index, piece] of pieces.entries()) if (isThinking(piece.block)) thinking.add(turnOf[index] ?? 0)
+  for (const [index, piece] of pieces.entries())
+    if (isThinkingBlock(piece.block)) thinking.add(turnOf[index] ?? 0)
   const cleared = new Set([...thinking].slice(0, Math.max(0, thinking.size - keep)))
   if (cleared.size === 0) return { pieces, turns: 0 }
   return {
-    pieces: pieces.filter((piece, index) => !isThinking(piece.block) || !cleared.has(turnOf[index] ?? 0)),
+    pieces: pieces.filter(
+      (piece, index) => !isThinkingBlock(piece.block) || !cleared.has(turnOf[index] ?? 0),
+    ),
     turns: cleared.size,
   }
 }
 
 /** The number of the turn of each block. A turn ends where the role changes. */
-function turnNumbers(pieces: readonly Piece[]): readonly number[] {
+function numberTurns(pieces: readonly RequestBlock[]): readonly number[] {
   let turn = 0
   let role: string | null = null
   return pieces.map((piece) => {
@@ -136,37 +143,41 @@ function turnNumbers(pieces: readonly Piece[]): readonly number[] {
 
 // `clear_tool_uses_20250919`
 
-const DEFAULT_TRIGGER = 100_000
-const DEFAULT_KEEP = 3
+const DEFAULT_CLEAR_TRIGGER = 100_000
+const DEFAULT_KEPT_TOOL_USES = 3
 
-function amountOf(amount: unknown): number | undefined {
+function readAmount(amount: unknown): number | undefined {
   return isObject(amount) && typeof amount.value === 'number' ? amount.value : undefined
 }
 
 /** Replaces the oldest results by the placeholder; null if the trigger is not reached or too little would be cleared. */
-function toolEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done | null {
+function applyToolEdit(
+  edit: Edit,
+  pieces: readonly RequestBlock[],
+  input: EditInput,
+): AppliedEditResult | null {
   const { trigger, exclude_tools: exclude } = edit
   const calls = pieces.filter(({ block }) => block.type === 'tool_use')
   const countsCalls = isObject(trigger) && trigger.type === 'tool_uses'
   const reached = countsCalls ? calls.length : input.measure(pieces)
-  if (reached <= (amountOf(trigger) ?? DEFAULT_TRIGGER)) return null
+  if (reached <= (readAmount(trigger) ?? DEFAULT_CLEAR_TRIGGER)) return null
   const excluded = new Set<unknown>(Array.isArray(exclude) ? exclude : [])
-  const old = calls.slice(0, Math.max(0, calls.length - (amountOf(edit.keep) ?? DEFAULT_KEEP)))
+  const old = calls.slice(0, Math.max(0, calls.length - (readAmount(edit.keep) ?? DEFAULT_KEPT_TOOL_USES)))
   const names = new Map(
     old
-      .map(({ block }) => [textField(block, 'id'), textField(block, 'name')] as const)
+      .map(({ block }) => [readTextField(block, 'id'), readTextField(block, 'name')] as const)
       .filter(([, name]) => !excluded.has(name)),
   )
-  const changed = pieces.map((piece) => clearPiece(piece, edit, names, input))
+  const changed = pieces.map((piece) => clearToolBlock(piece, edit, names, input))
   const cleared = new Set<string>()
   let tokens = 0
   for (const [index, piece] of changed.entries()) {
     const original = pieces[index]
     if (original === undefined || original === piece) continue
     tokens += input.countTokens(original) - input.countTokens(piece)
-    cleared.add(textField(original.block, original.block.type === 'tool_use' ? 'id' : 'tool_use_id'))
+    cleared.add(readTextField(original.block, original.block.type === 'tool_use' ? 'id' : 'tool_use_id'))
   }
-  if (cleared.size === 0 || tokens < (amountOf(edit.clear_at_least) ?? 0)) return null
+  if (cleared.size === 0 || tokens < (readAmount(edit.clear_at_least) ?? 0)) return null
   return {
     pieces: changed,
     applied: {
@@ -178,27 +189,27 @@ function toolEdit(edit: Edit, pieces: readonly Piece[], input: EditInput): Done 
 }
 
 /** `names`: the tools of the calls to clear, by call id. A result smaller than the placeholder stays. */
-function clearPiece(
-  piece: Piece,
+function clearToolBlock(
+  piece: RequestBlock,
   { clear_tool_inputs: inputs }: Edit,
   names: ReadonlyMap<string, string>,
   { placeholder, countTokens }: EditInput,
-): Piece {
+): RequestBlock {
   const { block } = piece
-  if (block.type === 'tool_result' && names.has(textField(block, 'tool_use_id'))) {
+  if (block.type === 'tool_result' && names.has(readTextField(block, 'tool_use_id'))) {
     const empty = { ...piece, block: { ...block, content: placeholder } }
     return countTokens(empty) < countTokens(piece) ? empty : piece
   }
-  const name = block.type === 'tool_use' ? names.get(textField(block, 'id')) : undefined
+  const name = block.type === 'tool_use' ? names.get(readTextField(block, 'id')) : undefined
   const clearsInput = name !== undefined && (Array.isArray(inputs) ? inputs.includes(name) : inputs === true)
   return clearsInput ? { ...piece, block: { ...block, input: {} } } : piece
 }
 
 /** Drops system messages with `clear_at: next_user_message` that a user message has followed. */
-export function withoutCleared(
-  pieces: readonly Piece[],
+export function dropTurnScopedMessages(
+  pieces: readonly RequestBlock[],
   messages: readonly MessageParam[],
-): readonly Piece[] {
+): readonly RequestBlock[] {
   if (!messages.some((message) => message.clear_at === 'next_user_message')) return pieces
   const lastUser = messages.findLastIndex((message) => message.role === 'user')
   return pieces.filter(
@@ -211,22 +222,24 @@ export function withoutCleared(
 
 export interface CacheDeletions {
   /** The conversation without its `cache_edits` blocks. */
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly RequestBlock[]
   /** The `cache_reference`s to delete. */
   readonly references: ReadonlySet<string>
 }
 
 /** Fails if a reference to delete does not occur in the conversation. */
-export function readDeletions(pieces: readonly Piece[]): ApiResult<CacheDeletions> {
+export function readCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
   const edits = pieces.filter(({ block }) => block.type === 'cache_edits')
   if (edits.length === 0) return { ok: true, pieces, references: new Set() }
-  const known = new Set(pieces.map(({ block }) => textField(block, 'cache_reference')))
+  const known = new Set(pieces.map(({ block }) => readTextField(block, 'cache_reference')))
   const references = new Set<string>()
   for (const piece of edits) {
-    for (const reference of referencesOf(piece)) {
+    for (const reference of listCacheReferences(piece)) {
       if (!known.has(reference))
         return reject(
-          invalid(`${pathOf(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`),
+          invalidRequest(
+            `${requestBlockPath(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`,
+          ),
         )
       references.add(reference)
     }
@@ -234,7 +247,7 @@ export function readDeletions(pieces: readonly Piece[]): ApiResult<CacheDeletion
   return { ok: true, pieces: pieces.filter(({ block }) => block.type !== 'cache_edits'), references }
 }
 
-function referencesOf({ block }: Piece): readonly string[] {
+function listCacheReferences({ block }: RequestBlock): readonly string[] {
   const edits: unknown = block.edits
   if (!Array.isArray(edits)) return []
   return edits.flatMap((edit) =>
@@ -243,13 +256,13 @@ function referencesOf({ block }: Piece): readonly string[] {
 }
 
 /** Tokens of the deleted results among the first `count` blocks, which are those read from the cache. */
-export function deletedTokens(
+export function countDeletedTokens(
   deletions: CacheDeletions,
   count: number,
-  countTokens: (piece: Piece) => number,
+  countTokens: (piece: RequestBlock) => number,
 ): number {
   let tokens = 0
   for (const piece of deletions.pieces.slice(0, count))
-    if (deletions.references.has(textField(piece.block, 'cache_reference'))) tokens += countTokens(piece)
+    if (deletions.references.has(readTextField(piece.block, 'cache_reference'))) tokens += countTokens(piece)
   return tokens
 }

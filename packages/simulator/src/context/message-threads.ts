@@ -3,16 +3,22 @@
  * be continued once, within five minutes, with unchanged settings.
  */
 
-import { type Scope, sameScope } from '../prompt-cache/cache-key.ts'
-import { type ApiResult, coded, type Refusal, refusal, reject } from '../protocol/answer.ts'
+import { type Account, isSameAccount } from '../prompt-cache/cache-key.ts'
+import {
+  type ApiError,
+  type ApiResult,
+  apiError,
+  invalidRequestWithCode,
+  reject,
+} from '../protocol/answer.ts'
 import { isObject, type MessageParam, type MessagesBody } from '../protocol/api.ts'
-import { editsOf } from '../validation/edit-rules.ts'
-import { keepsAll } from './context-edits.ts'
+import { listContextEdits } from '../validation/edit-rules.ts'
+import { keepsAllThinking } from './context-edits.ts'
 
-const LIFETIME_MS = 300_000
+const THREAD_LIFETIME_MS = 300_000
 
 /** Fields that cannot change within a thread. */
-const FIXED = [
+const FIXED_FIELDS = [
   'model',
   'thinking',
   'tool_choice',
@@ -22,8 +28,8 @@ const FIXED = [
   'cache_control',
 ]
 
-interface Thread {
-  readonly scope: Scope
+interface StoredThread {
+  readonly scope: Account
   readonly body: MessagesBody
   readonly betas: string
   readonly expiresAt: number
@@ -32,22 +38,22 @@ interface Thread {
 
 export interface ThreadRequest {
   readonly body: MessagesBody
-  readonly scope: Scope
+  readonly scope: Account
   readonly betas: ReadonlySet<string>
   readonly now: number
 }
 
-export interface Threads {
+export interface MessageThreads {
   /** The request with the whole conversation. `continues` is the id of the response that it continues. */
   resolve(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
   /** Stores the conversation under the id of its response. */
-  keep(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
+  store(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
   /** Called when a continuation fails: the response can be continued again. */
   release(previous: string | null): void
 }
 
-export function createThreads(): Threads {
-  const threads = new Map<string, Thread>()
+export function createMessageThreads(): MessageThreads {
+  const threads = new Map<string, StoredThread>()
 
   /** The map is in the order of expiry, so the first thread that is not expired ends the loop. */
   function deleteExpired(now: number): void {
@@ -57,7 +63,7 @@ export function createThreads(): Threads {
     }
   }
 
-  function setState(id: string, state: Thread['state']): void {
+  function setState(id: string, state: StoredThread['state']): void {
     const thread = threads.get(id)
     if (thread !== undefined) threads.set(id, { ...thread, state })
   }
@@ -67,19 +73,19 @@ export function createThreads(): Threads {
       const { body, now } = request
       const thread = body.thread
       if (!isObject(thread)) return { ok: true, body, continues: null }
-      const unsupported = unsupportedIn(body)
-      if (unsupported.length > 0) return reject(unsupportedRequest(unsupported))
+      const unsupported = listUnsupportedFields(body)
+      if (unsupported.length > 0) return reject(threadNotSupported(unsupported))
       if (thread.type !== 'continue') return { ok: true, body, continues: null }
       const id = String(thread.previous_message_id)
       const found = threads.get(id)
-      if (found === undefined || now >= found.expiresAt || !sameScope(found.scope, request.scope))
-        return reject(notFound(id))
-      const error = refusalOf(found, request)
+      if (found === undefined || now >= found.expiresAt || !isSameAccount(found.scope, request.scope))
+        return reject(threadNotFound(id))
+      const error = findThreadError(found, request)
       if (error !== null) return reject(error)
       setState(id, 'continuing')
-      return { ok: true, body: joined(found.body, body), continues: id }
+      return { ok: true, body: joinThread(found.body, body), continues: id }
     },
-    keep({ body, scope, betas, now }, response) {
+    store({ body, scope, betas, now }, response) {
       const thread = body.thread
       if (!isObject(thread)) return
       if (thread.type === 'continue') setState(String(thread.previous_message_id), 'continued')
@@ -87,8 +93,8 @@ export function createThreads(): Threads {
       threads.set(response.id, {
         scope,
         body: { ...body, messages: [...body.messages, response.message] },
-        betas: betaList(betas),
-        expiresAt: now + LIFETIME_MS,
+        betas: formatBetas(betas),
+        expiresAt: now + THREAD_LIFETIME_MS,
         state: 'open',
       })
     },
@@ -98,12 +104,12 @@ export function createThreads(): Threads {
   }
 }
 
-function betaList(betas: ReadonlySet<string>): string {
+function formatBetas(betas: ReadonlySet<string>): string {
   return [...betas].sort().join(',')
 }
 
 /** The stored messages and the new ones; `system` and `tools` are those stored. */
-function joined(kept: MessagesBody, body: MessagesBody): MessagesBody {
+function joinThread(kept: MessagesBody, body: MessagesBody): MessagesBody {
   return {
     ...body,
     system: kept.system ?? null,
@@ -112,50 +118,59 @@ function joined(kept: MessagesBody, body: MessagesBody): MessagesBody {
   }
 }
 
-function unsupportedIn(body: MessagesBody): readonly string[] {
-  const edits = editsOf(body)
-  const harmless = edits.every((edit) => edit.type === 'clear_thinking_20251015' && keepsAll(edit.keep))
+function listUnsupportedFields(body: MessagesBody): readonly string[] {
+  const edits = listContextEdits(body)
+  const harmless = edits.every(
+    (edit) => edit.type === 'clear_thinking_20251015' && keepsAllThinking(edit.keep),
+  )
   return [
     ...(harmless && !isObject(body.compaction) ? [] : ['context_management']),
     ...(body.fallbacks == null ? [] : ['fallbacks']),
   ]
 }
 
-function refusalOf(found: Thread, { body, betas }: ThreadRequest): Refusal | null {
+function findThreadError(found: StoredThread, { body, betas }: ThreadRequest): ApiError | null {
   if (found.state === 'continued')
-    return coded(
+    return invalidRequestWithCode(
       'thread_already_continued',
       'This response has already been continued. Continue from the newest response of the thread.',
     )
   if (found.state === 'continuing')
-    return coded('thread_continue_in_flight', 'Another request is still continuing this response.')
-  const differing = differingFields(found, body, betas)
+    return invalidRequestWithCode(
+      'thread_continue_in_flight',
+      'Another request is still continuing this response.',
+    )
+  const differing = listChangedFields(found, body, betas)
   return differing.length === 0
     ? null
-    : coded(
+    : invalidRequestWithCode(
         'thread_fingerprint_mismatch',
         `differing fields: ${differing.join(', ')}. Send the stored values, or start a new thread with the full conversation.`,
       )
 }
 
-function differingFields(found: Thread, body: MessagesBody, betas: ReadonlySet<string>): readonly string[] {
+function listChangedFields(
+  found: StoredThread,
+  body: MessagesBody,
+  betas: ReadonlySet<string>,
+): readonly string[] {
   const differs = (name: string): boolean =>
     JSON.stringify(found.body[name] ?? null) !== JSON.stringify(body[name] ?? null)
   return [
-    ...FIXED.filter(differs),
+    ...FIXED_FIELDS.filter(differs),
     // These two may be left out of a continuation.
     ...['system', 'tools'].filter((name) => body[name] !== undefined && differs(name)),
-    ...(found.betas === betaList(betas) ? [] : ['anthropic-beta']),
+    ...(found.betas === formatBetas(betas) ? [] : ['anthropic-beta']),
   ]
 }
 
-function notFound(id: string): Refusal {
+function threadNotFound(id: string): ApiError {
   const message = `No thread was found for \`${id}\`. Send the full conversation with \`thread: {"type": "create"}\`.`
-  return refusal(404, message, { error_code: 'thread_not_found' })
+  return apiError(404, message, { error_code: 'thread_not_found' })
 }
 
-function unsupportedRequest(unsupported: readonly string[]): Refusal {
-  return refusal(400, `\`thread\` cannot be combined with ${unsupported.join(', ')}.`, {
+function threadNotSupported(unsupported: readonly string[]): ApiError {
+  return apiError(400, `\`thread\` cannot be combined with ${unsupported.join(', ')}.`, {
     error_code: 'thread_unsupported_request',
     unsupported,
   })

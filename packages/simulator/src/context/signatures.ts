@@ -3,19 +3,19 @@
  * simulator with the same seed can have written it, so a truncated or altered one is rejected. The fields of the
  * signed content are part of response bodies: renaming one changes them.
  */
-import { type Block, isObject, textField } from '../protocol/api.ts'
-import { digest, type Ids, keyedDigest } from '../protocol/clock-and-ids.ts'
-import { textTokens } from '../protocol/tokenizer.ts'
+import { type Block, isObject, readTextField } from '../protocol/api.ts'
+import { hashText, hashWithKey, type IdGenerator } from '../protocol/clock-and-ids.ts'
+import { countTextTokens } from '../protocol/tokenizer.ts'
 
 /** Hashes of the prefix that a block is bound to, in the three parts that an error can name. */
-interface PrefixMark {
+interface PrefixHashes {
   readonly system: string
   readonly tools: string
   /** Chain of the messages before the turn of the block, without thinking. */
   readonly messages: string
 }
 
-export interface ThinkingSeal extends PrefixMark {
+export interface ThinkingSignature extends PrefixHashes {
   readonly kind: 'thinking'
   readonly id: string
   readonly model: string
@@ -34,7 +34,7 @@ export interface ThinkingSeal extends PrefixMark {
   readonly of: number
 }
 
-export interface CompactionSeal extends PrefixMark {
+export interface CompactionSignature extends PrefixHashes {
   readonly kind: 'compaction'
   readonly id: string
   readonly organization: string
@@ -49,39 +49,39 @@ export interface CompactionSeal extends PrefixMark {
   readonly replaced: readonly string[]
 }
 
-type Seal = ThinkingSeal | CompactionSeal
+type SignedContent = ThinkingSignature | CompactionSignature
 
-export interface Sealer {
-  sign(value: Seal): string
+export interface Signer {
+  sign(value: SignedContent): string
   /** The signed content; null if this signer did not write the text. */
-  verify(text: string): Seal | null
+  verify(text: string): SignedContent | null
 }
 
-const CODE_LENGTH = 43
-const REMEMBERED = 5_000
+const HASH_LENGTH = 43
+const MAX_VERIFIED_SIGNATURES = 5_000
 
-export function createSealer(seed: string): Sealer {
+export function createSigner(seed: string): Signer {
   const key = `tidemark/${seed}`
-  const known = new Map<string, Seal | null>()
+  const known = new Map<string, SignedContent | null>()
 
-  function read(text: string): Seal | null {
+  function read(text: string): SignedContent | null {
     const plain = Buffer.from(text, 'base64').toString('utf8')
-    const body = plain.slice(CODE_LENGTH)
+    const body = plain.slice(HASH_LENGTH)
     // Decoding base64 ignores stray characters, but a signature must be exactly what was sent.
     if (Buffer.from(plain).toString('base64') !== text) return null
-    if (keyedDigest(key, body) !== plain.slice(0, CODE_LENGTH)) return null
-    return asSeal(JSON.parse(body))
+    if (hashWithKey(key, body) !== plain.slice(0, HASH_LENGTH)) return null
+    return toSignedContent(JSON.parse(body))
   }
 
   return {
     sign(value) {
-      const body = padded(JSON.stringify(value), value.kind === 'thinking' ? value.tokens : 0)
-      return Buffer.from(`${keyedDigest(key, body)}${body}`).toString('base64')
+      const body = padToThinkingLength(JSON.stringify(value), value.kind === 'thinking' ? value.tokens : 0)
+      return Buffer.from(`${hashWithKey(key, body)}${body}`).toString('base64')
     },
     verify(text) {
       const before = known.get(text)
       if (before !== undefined) return before
-      if (known.size >= REMEMBERED) known.clear()
+      if (known.size >= MAX_VERIFIED_SIGNATURES) known.clear()
       const signed = read(text)
       known.set(text, signed)
       return signed
@@ -90,51 +90,51 @@ export function createSealer(seed: string): Sealer {
 }
 
 /** The keyed hash in front proves that a signer wrote the content, so only its kind is checked. */
-function asSeal(value: unknown): Seal | null {
+function toSignedContent(value: unknown): SignedContent | null {
   if (!isObject(value) || (value.kind !== 'thinking' && value.kind !== 'compaction')) return null
-  return value as unknown as Seal
+  return value as unknown as SignedContent
 }
 
 /**
  * The length of a real signature tells how much was thought: about 0.205 tokens per character, minus 38. The
  * simulator pads its own with spaces, which JSON ignores, so that clients can estimate in the same way.
  */
-function padded(json: string, tokens: number): string {
+function padToThinkingLength(json: string, tokens: number): string {
   const characters = (tokens + 38) / 0.205
-  const bytes = Math.floor((characters * 3) / 4) - CODE_LENGTH
+  const bytes = Math.floor((characters * 3) / 4) - HASH_LENGTH
   return json.padEnd(bytes, ' ')
 }
 
-interface SealingInput {
+interface SigningInput {
   readonly blocks: readonly Block[]
-  readonly mark: PrefixMark
+  readonly prefix: PrefixHashes
   readonly model: string
   readonly organization: string
   readonly response: string
   readonly previous: string | null
-  readonly behind: string | null
+  readonly compactionId: string | null
   readonly display: 'summarized' | 'omitted'
 }
 
 /** Signs every unsigned thinking block. With `display: 'omitted'` the text of thinking is removed. */
-export function sealThinking(input: SealingInput, signer: Sealer, ids: Ids): readonly Block[] {
+export function signThinking(input: SigningInput, signer: Signer, ids: IdGenerator): readonly Block[] {
   const of = input.blocks.filter(isUnsigned).length
   let { previous } = input
   return input.blocks.map((block) => {
     if (!isUnsigned(block)) return block
-    const thought = textField(block, block.type === 'thinking' ? 'thinking' : 'data')
+    const thought = readTextField(block, block.type === 'thinking' ? 'thinking' : 'data')
     const shown = block.type === 'thinking' && input.display === 'summarized' ? thought : ''
     const id = ids.next('thk')
     const signature = signer.sign({
       kind: 'thinking',
       id,
-      ...input.mark,
+      ...input.prefix,
       model: input.model,
       organization: input.organization,
-      tokens: textTokens(thought),
-      shown: digest(shown),
+      tokens: countTextTokens(thought),
+      shown: hashText(shown),
       previous,
-      behind: input.behind,
+      behind: input.compactionId,
       response: input.response,
       of,
     })

@@ -4,21 +4,21 @@
  * drops the block, or lets it pass.
  */
 
-import { type ApiResult, invalid, type Refusal, reject } from '../protocol/answer.ts'
+import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
 import {
   BETA,
   type Block,
   isObject,
-  isThinking,
+  isThinkingBlock,
   type MessagesBody,
-  type Piece,
-  pathOf,
-  textField,
+  type RequestBlock,
+  readTextField,
+  requestBlockPath,
 } from '../protocol/api.ts'
-import { digest } from '../protocol/clock-and-ids.ts'
-import { canRead, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
-import type { Sealer, ThinkingSeal } from './signatures.ts'
-import { changeSentence, type PrefixWalker, type Walk } from './thinking-prefix.ts'
+import { hashText } from '../protocol/clock-and-ids.ts'
+import { canReadThinking, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
+import type { Signer, ThinkingSignature } from './signatures.ts'
+import { type BoundPrefix, describePrefixChange, type PrefixTracker } from './thinking-prefix.ts'
 
 export interface BindingSettings {
   /** Reject thinking after a changed prefix. For older accounts the provider does so only if the request sets it. */
@@ -31,9 +31,9 @@ export interface BindingSettings {
 
 interface BindingInput {
   readonly body: MessagesBody
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly RequestBlock[]
   /** Lazy, because most requests have no thinking to check. */
-  readonly boundPrefix: () => Walk
+  readonly boundPrefix: () => BoundPrefix
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
@@ -49,43 +49,44 @@ export interface Transformation {
 
 type BindingReason = 'organization_binding_mismatch' | 'model_binding_mismatch' | 'prefix_binding_mismatch'
 
-export type BindingOutcome = ApiResult<{
+export type BindingResult = ApiResult<{
   /** The conversation without the dropped blocks. */
-  pieces: readonly Piece[]
+  pieces: readonly RequestBlock[]
   transformations: readonly Transformation[]
   /** Id of the last valid thinking block, which new thinking follows. */
   last: string | null
 }>
 
-interface BindingPorts {
-  readonly signer: Sealer
-  readonly tracker: PrefixWalker
+interface BindingContext {
+  readonly signer: Signer
+  readonly tracker: PrefixTracker
   readonly models: ModelTable
   readonly settings: BindingSettings
 }
 
 /** Checks every thinking block of the conversation. Fails with the first block that is not allowed to pass. */
-export function checkBinding(input: BindingInput, ports: BindingPorts): BindingOutcome {
+export function checkThinkingBinding(input: BindingInput, ports: BindingContext): BindingResult {
   const { pieces } = input
-  const mode = modeOf(input, ports.settings)
-  const kept: Piece[] = []
+  const mode = chooseMismatchMode(input, ports.settings)
+  const kept: RequestBlock[] = []
   const transformations: Transformation[] = []
   let last: string | null = null
   for (const [index, piece] of pieces.entries()) {
-    if (!isThinking(piece.block)) {
+    if (!isThinkingBlock(piece.block)) {
       kept.push(piece)
       continue
     }
-    const signed = openSeal(piece.block, ports.signer)
-    if (signed === null && ports.settings.foreignSignatures === 'error') return reject(badSignature(piece))
-    const reason = signed === null ? null : reasonAgainst({ signed, index, last }, input, ports)
+    const signed = readThinkingSignature(piece.block, ports.signer)
+    if (signed === null && ports.settings.foreignSignatures === 'error')
+      return reject(invalidSignatureError(piece))
+    const reason = signed === null ? null : findBindingMismatch({ signed, index, last }, input, ports)
     if (reason === 'prefix_binding_mismatch' && mode === 'error' && signed !== null)
-      return reject(mismatch(piece, { signed, index, last }, input, ports.tracker))
+      return reject(prefixMismatchError(piece, { signed, index, last }, input, ports.tracker))
     const dropped = reason !== null && (reason !== 'prefix_binding_mismatch' || mode === 'drop')
     if (reason !== null)
       transformations.push({
         type: dropped ? 'thinking_dropped' : 'thinking_mismatch_allowed',
-        path: pathOf(piece),
+        path: requestBlockPath(piece),
         reason,
       })
     if (!dropped) kept.push(piece)
@@ -95,38 +96,42 @@ export function checkBinding(input: BindingInput, ports: BindingPorts): BindingO
 }
 
 /** The signed content of a thinking block; null if the signature is not valid. */
-export function openSeal(block: Block, signer: Sealer): ThinkingSeal | null {
-  const text = textField(block, block.type === 'thinking' ? 'signature' : 'data')
+export function readThinkingSignature(block: Block, signer: Signer): ThinkingSignature | null {
+  const text = readTextField(block, block.type === 'thinking' ? 'signature' : 'data')
   const signed = signer.verify(text)
   return signed?.kind === 'thinking' ? signed : null
 }
 
-function modeOf({ body }: BindingInput, settings: BindingSettings): 'error' | 'drop' | 'allow' {
+function chooseMismatchMode({ body }: BindingInput, settings: BindingSettings): 'error' | 'drop' | 'allow' {
   const binding: unknown = body.thinking?.block_binding
   const behavior = isObject(binding) ? binding.prefix_mismatch_behavior : undefined
   if (behavior === 'drop_block') return 'drop'
   return behavior === 'error' || settings.enforced ? 'error' : 'allow'
 }
 
-interface Checked {
-  readonly signed: ThinkingSeal
+interface SignedThinking {
+  readonly signed: ThinkingSignature
   readonly index: number
   readonly last: string | null
 }
 
 /** The first check that fails, in the order of the provider. */
-function reasonAgainst(checked: Checked, input: BindingInput, ports: BindingPorts): BindingReason | null {
+function findBindingMismatch(
+  checked: SignedThinking,
+  input: BindingInput,
+  ports: BindingContext,
+): BindingReason | null {
   const { signed } = checked
   const { model, organization } = input
   if (model.accountBound && signed.organization !== organization) return 'organization_binding_mismatch'
   const author = ports.models.find(signed.model)
-  if (author !== undefined && !canRead(model, author)) return 'model_binding_mismatch'
+  if (author !== undefined && !canReadThinking(model, author)) return 'model_binding_mismatch'
   if (model.binding !== 'prefix') return null
-  return isUnchanged(checked, input) ? null : 'prefix_binding_mismatch'
+  return isPrefixUnchanged(checked, input) ? null : 'prefix_binding_mismatch'
 }
 
-function isUnchanged(
-  { signed, index, last }: Checked,
+function isPrefixUnchanged(
+  { signed, index, last }: SignedThinking,
   { boundPrefix, compactionIds }: BindingInput,
 ): boolean {
   const prefix = boundPrefix()
@@ -139,59 +144,59 @@ function isUnchanged(
   )
 }
 
-function badSignature(piece: Piece): Refusal {
+function invalidSignatureError(piece: RequestBlock): ApiError {
   const field = piece.block.type === 'thinking' ? 'signature' : 'data'
-  return invalid(`${pathOf(piece)}: Invalid \`${field}\` in \`${piece.block.type}\` block`)
+  return invalidRequest(`${requestBlockPath(piece)}: Invalid \`${field}\` in \`${piece.block.type}\` block`)
 }
 
-function mismatch(
-  piece: Piece,
-  { signed, index }: Checked,
+function prefixMismatchError(
+  piece: RequestBlock,
+  { signed, index }: SignedThinking,
   input: BindingInput,
-  tracker: PrefixWalker,
-): Refusal {
+  tracker: PrefixTracker,
+): ApiError {
   const header = input.betas.has(BETA.thinkingBinding)
     ? []
     : [`That setting requires the \`${BETA.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
-  const changed = changeSentence(
-    { signed, index, prefix: input.boundPrefix(), pieces: input.pieces },
+  const changed = describePrefixChange(
+    { signed, index, boundPrefix: input.boundPrefix(), pieces: input.pieces },
     tracker,
   )
   const sentences = [
-    `${badSignature(piece).message}. The block is bound to a different conversation.`,
+    `${invalidSignatureError(piece).message}. The block is bound to a different conversation.`,
     'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
     ...header,
     ...(changed === null ? [] : [changed]),
   ]
-  return invalid(sentences.join(' '))
+  return invalidRequest(sentences.join(' '))
 }
 
 /** The thinking of the newest response must come back complete and unedited. Older responses may lose theirs. */
-export function checkNewestResponse(input: BindingInput, ports: BindingPorts): Refusal | null {
+export function checkNewestResponse(input: BindingInput, ports: BindingContext): ApiError | null {
   if (ports.settings.editedText === 'allow') return null
-  const newest = newestThinking(input.pieces, ports.signer)
+  const newest = findNewestThinking(input.pieces, ports.signer)
   for (const { piece, signed } of newest) {
-    const shown = piece.block.type === 'thinking' ? textField(piece.block, 'thinking') : ''
-    if (digest(shown) !== signed.shown || newest.length < signed.of)
-      return invalid(
-        `${pathOf(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
+    const shown = piece.block.type === 'thinking' ? readTextField(piece.block, 'thinking') : ''
+    if (hashText(shown) !== signed.shown || newest.length < signed.of)
+      return invalidRequest(
+        `${requestBlockPath(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
       )
   }
   return null
 }
 
-interface SealedPiece {
-  readonly piece: Piece
-  readonly signed: ThinkingSeal
+interface SignedBlock {
+  readonly piece: RequestBlock
+  readonly signed: ThinkingSignature
 }
 
 /** The remaining thinking blocks of the newest response. */
-function newestThinking(pieces: readonly Piece[], signer: Sealer): readonly SealedPiece[] {
+function findNewestThinking(pieces: readonly RequestBlock[], signer: Signer): readonly SignedBlock[] {
   const end = pieces.findLastIndex((piece) => piece.role === 'assistant')
   const start = pieces.findLastIndex((piece, index) => index < end && piece.role !== 'assistant')
-  const found: SealedPiece[] = []
+  const found: SignedBlock[] = []
   for (const piece of pieces.slice(start + 1, end + 1)) {
-    const signed = isThinking(piece.block) ? openSeal(piece.block, signer) : null
+    const signed = isThinkingBlock(piece.block) ? readThinkingSignature(piece.block, signer) : null
     if (signed !== null) found.push({ piece, signed })
   }
   const response = found.at(-1)?.signed.response

@@ -3,21 +3,21 @@
  * client sent them, without thinking. It has its own prompt tree, so that an error can name the first difference.
  */
 
-import { isOffered } from '../prompt-cache/cache-key.ts'
-import { toolBlock, zoneOf } from '../prompt-cache/prompt.ts'
-import type { PromptNode, PromptTree, Zone } from '../prompt-cache/prompt-tree.ts'
+import { isInPrompt } from '../prompt-cache/cache-key.ts'
+import { toToolBlock, toZone } from '../prompt-cache/prompt.ts'
+import type { PromptNode, PromptTree, PromptZone } from '../prompt-cache/prompt-tree.ts'
 import {
   type Block,
-  blocksOf,
   isObject,
-  isThinking,
+  isThinkingBlock,
   type MessagesBody,
-  type Piece,
-  pathOf,
+  type RequestBlock,
+  requestBlockPath,
+  toBlocks,
 } from '../protocol/api.ts'
-import type { CompactionSeal, ThinkingSeal } from './signatures.ts'
+import type { CompactionSignature, ThinkingSignature } from './signatures.ts'
 
-export interface Walk {
+export interface BoundPrefix {
   /** Chains of the system prompt and of the tools. */
   readonly system: string
   readonly tools: string
@@ -30,28 +30,28 @@ export interface Walk {
 }
 
 /** A conversation whose first block is a signed compaction block. */
-interface Resumption {
-  readonly signed: CompactionSeal
+interface CompactedStart {
+  readonly signed: CompactionSignature
   /** Index of the compaction block among the request's blocks. */
   readonly at: number
 }
 
-export interface PrefixWalker {
-  track(body: MessagesBody, pieces: readonly Piece[], resumption: Resumption | null): Walk
+export interface PrefixTracker {
+  track(body: MessagesBody, pieces: readonly RequestBlock[], resumption: CompactedStart | null): BoundPrefix
   /** The prefix after the block of a threshold compaction, which nothing precedes. */
-  restart(block: Block): PromptNode
+  startAfter(block: Block): PromptNode
   /** The node with this chain, if it was remembered and not dropped since. */
-  remembered(chain: string): PromptNode | undefined
+  find(chain: string): PromptNode | undefined
   remember(node: PromptNode): void
 }
 
-const REMEMBERED = 4_096
+const MAX_REMEMBERED_PREFIXES = 4_096
 
-export function createPrefixWalker(tree: PromptTree): PrefixWalker {
+export function createPrefixTracker(tree: PromptTree): PrefixTracker {
   const remembered = new Map<string, PromptNode>()
 
   function remember(node: PromptNode): void {
-    if (remembered.size >= REMEMBERED) remembered.delete(remembered.keys().next().value ?? '')
+    if (remembered.size >= MAX_REMEMBERED_PREFIXES) remembered.delete(remembered.keys().next().value ?? '')
     remembered.set(node.chain, node)
   }
 
@@ -63,31 +63,32 @@ export function createPrefixWalker(tree: PromptTree): PrefixWalker {
 
   return {
     remember,
-    remembered: (chain) => remembered.get(chain),
-    restart: (block) => tree.place(tree.root, 'assistant', plain(block)),
+    find: (chain) => remembered.get(chain),
+    startAfter: (block) => tree.addBlock(tree.root, 'assistant', ignoreUrlQuery(block)),
     track(body, pieces, resumption) {
       const front = {
-        system: chainOf(tree, 'system', blocksOf(body.system)),
-        tools: chainOf(tree, 'tools', (body.tools ?? []).filter(isOffered).map(toolBlock)),
+        system: hashBlocks(tree, 'system', toBlocks(body.system)),
+        tools: hashBlocks(tree, 'tools', (body.tools ?? []).filter(isInPrompt).map(toToolBlock)),
       }
-      const follows = resumption !== null && goesOn(resumption.signed, front, pieces[resumption.at + 1])
+      const follows =
+        resumption !== null && continuesPrefix(resumption.signed, front, pieces[resumption.at + 1])
       const start = follows ? resume(resumption.signed.messages) : null
-      return { ...front, ...walkMessages(tree, pieces, resumption, start) }
+      return { ...front, ...trackMessages(tree, pieces, resumption, start) }
     },
   }
 }
 
-function chainOf(tree: PromptTree, zone: Zone, blocks: Iterable<Block>): string {
+function hashBlocks(tree: PromptTree, zone: PromptZone, blocks: Iterable<Block>): string {
   let node = tree.root
-  for (const block of blocks) node = tree.place(node, zone, block)
+  for (const block of blocks) node = tree.addBlock(node, zone, block)
   return node.chain
 }
 
 /** Whether the turns after a compaction block continue the prefix that was summarized. */
-function goesOn(
-  signed: CompactionSeal,
-  front: Pick<Walk, 'system' | 'tools'>,
-  kept: Piece | undefined,
+function continuesPrefix(
+  signed: CompactionSignature,
+  front: Pick<BoundPrefix, 'system' | 'tools'>,
+  kept: RequestBlock | undefined,
 ): boolean {
   return (
     signed.preserves &&
@@ -98,12 +99,12 @@ function goesOn(
 }
 
 /** `start`: the prefix that the turns after the compaction block continue; null if the conversation begins there. */
-function walkMessages(
+function trackMessages(
   tree: PromptTree,
-  pieces: readonly Piece[],
-  resumption: Resumption | null,
+  pieces: readonly RequestBlock[],
+  resumption: CompactedStart | null,
   start: PromptNode | null,
-): Pick<Walk, 'before' | 'end' | 'afterAll'> {
+): Pick<BoundPrefix, 'before' | 'end' | 'afterAll'> {
   const before: PromptNode[] = []
   let node = tree.root
   let turn = node
@@ -112,66 +113,67 @@ function walkMessages(
     if (piece.role !== role) turn = node
     role = piece.role
     if (resumption !== null && index === resumption.at) {
-      node = start ?? tree.place(tree.root, 'notice', { type: 'compaction', id: resumption.signed.id })
+      node = start ?? tree.addBlock(tree.root, 'notice', { type: 'compaction', id: resumption.signed.id })
       turn = node
       // The next message begins a new turn, even if it is an assistant message.
       role = null
-    } else if (startsAnew(piece.block)) {
-      node = tree.place(tree.root, 'assistant', plain(piece.block))
+    } else if (isThresholdBlock(piece.block)) {
+      node = tree.addBlock(tree.root, 'assistant', ignoreUrlQuery(piece.block))
       turn = node
-    } else if (!isThinking(piece.block)) node = tree.place(node, zoneOf(piece), plain(piece.block))
+    } else if (!isThinkingBlock(piece.block))
+      node = tree.addBlock(node, toZone(piece), ignoreUrlQuery(piece.block))
     before.push(turn)
   }
   return { before, end: role === 'assistant' ? turn : node, afterAll: node }
 }
 
 /** The block of a threshold compaction: blocks before it no longer count. */
-function startsAnew(block: Block): boolean {
+function isThresholdBlock(block: Block): boolean {
   return block.type === 'compaction' && block.content != null && block.signature == null
 }
 
 /** The query of a signed URL may change while the file stays the same, so it is ignored. */
-function plain(block: Block): Block {
+function ignoreUrlQuery(block: Block): Block {
   const source: unknown = block.source
   if (!isObject(source) || typeof source.url !== 'string') return block
   return { type: block.type, source: { type: 'url', url: source.url.replace(/[?#].*$/, '') } }
 }
 
-interface Change {
-  readonly signed: ThinkingSeal
+interface PrefixChange {
+  readonly signed: ThinkingSignature
   /** Index of the thinking block among the request's blocks. */
   readonly index: number
-  readonly prefix: Walk
-  readonly pieces: readonly Piece[]
+  readonly boundPrefix: BoundPrefix
+  readonly pieces: readonly RequestBlock[]
 }
 
 /** The last sentence of a binding error: what differs from when the block was created. Null if that is not known. */
-export function changeSentence(change: Change, tracker: PrefixWalker): string | null {
-  const { signed, prefix, index } = change
+export function describePrefixChange(change: PrefixChange, tracker: PrefixTracker): string | null {
+  const { signed, boundPrefix: prefix, index } = change
   if (signed.system !== prefix.system) return 'The `system` prompt differs from when this block was created.'
   if (signed.tools !== prefix.tools) return 'The `tools` list differs from when this block was created.'
   const now = prefix.before[index]
-  if (now !== undefined && signed.messages !== now.chain) return messageSentence(change, now, tracker)
+  if (now !== undefined && signed.messages !== now.chain) return describeMessageChange(change, now, tracker)
   return 'An earlier thinking block is missing or out of order.'
 }
 
-function messageSentence(change: Change, now: PromptNode, tracker: PrefixWalker): string | null {
-  const then = tracker.remembered(change.signed.messages)
+function describeMessageChange(change: PrefixChange, now: PromptNode, tracker: PrefixTracker): string | null {
+  const then = tracker.find(change.signed.messages)
   if (then === undefined) return null
-  const position = firstDifference(pathTo(then), pathTo(now))
-  const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinking(block))[position]
+  const position = findFirstDifference(listChains(then), listChains(now))
+  const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinkingBlock(block))[position]
   return piece === undefined
     ? 'Content before this block is missing.'
-    : `Content before this block differs from when it was created, first at \`${pathOf(piece)}\`.`
+    : `Content before this block differs from when it was created, first at \`${requestBlockPath(piece)}\`.`
 }
 
-function pathTo(node: PromptNode): readonly string[] {
+function listChains(node: PromptNode): readonly string[] {
   const chains: string[] = []
   for (let at: PromptNode | null = node; at !== null; at = at.parent) chains.push(at.chain)
   return chains.reverse().slice(1)
 }
 
-function firstDifference(one: readonly string[], other: readonly string[]): number {
+function findFirstDifference(one: readonly string[], other: readonly string[]): number {
   const at = one.findIndex((chain, index) => chain !== other[index])
   return at < 0 ? one.length : at
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { readAll } from '../protocol/json-fields.ts'
+import { readValue } from '../protocol/json-fields.ts'
 import type { Fault } from './fault.ts'
 import {
   createFaultSchedule,
   FAULT_HEADER,
+  readRequestedFault,
   readScheduledFault,
-  requestedFault,
   type ScheduledFault,
 } from './fault-schedule.ts'
 
@@ -45,12 +45,12 @@ describe('scheduled faults', () => {
     const schedule = createFaultSchedule()
     schedule.add({ fault: HANG, times: 3 }, { fault: RESET, every: 4 })
     schedule.next()
-    expect(schedule.waiting).toEqual([
+    expect(schedule.pending).toEqual([
       { fault: HANG, times: 2, skip: 0 },
       { fault: RESET, every: 4, skip: 2 },
     ])
     schedule.clear()
-    expect([schedule.waiting, schedule.next()]).toEqual([[], null])
+    expect([schedule.pending, schedule.next()]).toEqual([[], null])
   })
 
   it.each([
@@ -61,7 +61,7 @@ describe('scheduled faults', () => {
       { fault: HANG, times: 2, every: 3, skip: 1 },
     ],
   ])('%j is read', (value, scheduled) => {
-    expect(readAll(readScheduledFault, value)).toEqual({ ok: true, value: scheduled })
+    expect(readValue(readScheduledFault, value)).toEqual({ ok: true, value: scheduled })
   })
 
   it.each([
@@ -70,7 +70,7 @@ describe('scheduled faults', () => {
     [{ fault: 'hang', often: 2 }, ['often'], 'is not known here; known: fault, times, every, skip'],
     [{ fault: 'hung' }, ['fault'], expect.stringMatching(/^"hung" is no fault/)],
   ])('%j is refused', (value, path, message) => {
-    expect(readAll(readScheduledFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
+    expect(readValue(readScheduledFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
   })
 })
 
@@ -79,8 +79,8 @@ const WAITING: Fault = { type: 'reset' }
 function requested(header?: string): readonly [Fault | string | null, number] {
   const schedule = createFaultSchedule()
   schedule.add({ fault: WAITING })
-  const read = requestedFault(header === undefined ? {} : { [FAULT_HEADER]: header }, schedule)
-  return [read.ok ? read.fault : read.message, schedule.waiting.length]
+  const read = readRequestedFault(header === undefined ? {} : { [FAULT_HEADER]: header }, schedule)
+  return [read.ok ? read.fault : read.message, schedule.pending.length]
 }
 
 describe('the fault of a request', () => {

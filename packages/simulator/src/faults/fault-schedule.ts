@@ -1,16 +1,16 @@
 /** Faults for requests to come: for the next one, for several, or for every third one; and the fault of a request. */
 import { isObject } from '../protocol/api.ts'
 import {
-  count,
-  fieldsOf,
-  inside,
-  problemText,
+  addProblem,
+  atKey,
+  countReader,
+  fieldsReader,
+  formatProblem,
   type Reader,
-  readAll,
-  report,
+  readValue,
 } from '../protocol/json-fields.ts'
 import type { Fault } from './fault.ts'
-import { type ParsedFault, parseFault, readFault } from './parse-fault.ts'
+import { type ParseFaultResult, parseFault, readFault } from './parse-fault.ts'
 
 export interface ScheduledFault {
   readonly fault: Fault
@@ -31,7 +31,7 @@ export interface FaultSchedule {
   next(): Fault | null
   clear(): void
   /** The remaining faults, oldest first, with their remaining counts. */
-  readonly waiting: readonly ScheduledFault[]
+  readonly pending: readonly ScheduledFault[]
 }
 
 export function createFaultSchedule(): FaultSchedule {
@@ -41,25 +41,25 @@ export function createFaultSchedule(): FaultSchedule {
       waiting = [...waiting, ...scheduled]
     },
     next() {
-      const due = waiting.find(isDue)
-      waiting = waiting.flatMap((each) => afterRequest(each, each === due))
+      const due = waiting.find(isFaultDue)
+      waiting = waiting.flatMap((each) => advanceSchedule(each, each === due))
       return due?.fault ?? null
     },
     clear: () => {
       waiting = []
     },
-    get waiting() {
+    get pending() {
       return waiting
     },
   }
 }
 
 /** `skip` counts down to the next request that it applies to. */
-function isDue(scheduled: ScheduledFault): boolean {
+function isFaultDue(scheduled: ScheduledFault): boolean {
   return (scheduled.skip ?? (scheduled.every ?? 1) - 1) === 0
 }
 
-function afterRequest(scheduled: ScheduledFault, isUsed: boolean): readonly ScheduledFault[] {
+function advanceSchedule(scheduled: ScheduledFault, isUsed: boolean): readonly ScheduledFault[] {
   const { every = 1, skip = every - 1, times = scheduled.every === undefined ? 1 : null } = scheduled
   if (skip > 0) return [{ ...scheduled, skip: skip - 1 }]
   if (!isUsed) return [scheduled]
@@ -67,11 +67,11 @@ function afterRequest(scheduled: ScheduledFault, isUsed: boolean): readonly Sche
   return [{ ...scheduled, skip: every - 1, ...(times === null ? {} : { times: times - 1 }) }]
 }
 
-const readSchedule = fieldsOf<ScheduledFault>({
+const scheduleReader = fieldsReader<ScheduledFault>({
   fault: readFault,
-  times: count(1),
-  every: count(1),
-  skip: count(0),
+  times: countReader(1),
+  every: countReader(1),
+  skip: countReader(0),
 })
 
 /** `{fault, times, every, skip}`, or only a fault, which applies to the next request. */
@@ -80,10 +80,10 @@ export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
     const fault = readFault(value, place)
     return fault === undefined ? undefined : { fault }
   }
-  const { fault, ...rest } = readSchedule(value, place) ?? {}
+  const { fault, ...rest } = scheduleReader(value, place) ?? {}
   if (fault !== undefined) return { fault, ...rest }
   return value.fault === undefined
-    ? report(inside(place, 'fault'), 'is needed: what is to go wrong')
+    ? addProblem(atKey(place, 'fault'), 'is needed: what is to go wrong')
     : undefined
 }
 
@@ -91,26 +91,26 @@ export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
 export const FAULT_HEADER = 'x-simulator-fault'
 
 /** The fault of the header, otherwise the next scheduled one. Fails with a message if the header cannot be read. */
-export function requestedFault(
+export function readRequestedFault(
   headers: Readonly<Record<string, string>>,
   schedule: { next(): Fault | null | undefined },
-): ParsedFault | { readonly ok: true; readonly fault: null } {
+): ParseFaultResult | { readonly ok: true; readonly fault: null } {
   const header = headers[FAULT_HEADER]
   if (header === undefined) return { ok: true, fault: schedule.next() ?? null }
-  const parsed = /^\s*[[{]/.test(header) ? parseJson(header) : parseFault(header)
+  const parsed = /^\s*[[{]/.test(header) ? parseFaultJson(header) : parseFault(header)
   return parsed.ok ? parsed : { ok: false, message: `${FAULT_HEADER}: ${parsed.message}` }
 }
 
-function parseJson(text: string): ParsedFault {
-  const value = jsonIn(text)
+function parseFaultJson(text: string): ParseFaultResult {
+  const value = tryParseJson(text)
   if (value === undefined) return { ok: false, message: 'looks like JSON and is none' }
-  const reading = readAll(readFault, value)
+  const reading = readValue(readFault, value)
   if (reading.ok) return { ok: true, fault: reading.value }
-  return { ok: false, message: reading.problems.map(problemText).join('; ') }
+  return { ok: false, message: reading.problems.map(formatProblem).join('; ') }
 }
 
 /** Undefined if the text is not JSON. */
-export function jsonIn(text: string): unknown {
+export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

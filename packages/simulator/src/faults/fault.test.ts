@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Answer } from '../protocol/answer.ts'
-import { APPLIED_HEADER, applyFault, bytesOf, type Fault } from './fault.ts'
+import type { HttpAnswer } from '../protocol/answer.ts'
+import { applyFault, encodeBytes, FAULT_APPLIED_HEADER, type Fault } from './fault.ts'
 
 const EVENTS = ['start', 'naïve ☕', 'stop'].map((data) => `event: e\ndata: ${data}\n\n`)
 
-function stream(events: readonly string[] = EVENTS): Answer {
+function stream(events: readonly string[] = EVENTS): HttpAnswer {
   return {
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8', 'request-id': 'req_1' },
@@ -14,7 +14,7 @@ function stream(events: readonly string[] = EVENTS): Answer {
   }
 }
 
-function body(text: string): Answer {
+function body(text: string): HttpAnswer {
   return {
     status: 200,
     headers: { 'content-type': 'application/json', 'request-id': 'req_1' },
@@ -23,15 +23,15 @@ function body(text: string): Answer {
   }
 }
 
-function sent({ chunks }: Answer): Buffer {
-  return Buffer.concat(chunks.map((chunk) => bytesOf(chunk.bytes)))
+function sent({ chunks }: HttpAnswer): Buffer {
+  return Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
 }
 
-function textSent(answer: Answer): string {
+function textSent(answer: HttpAnswer): string {
   return sent(answer).toString('utf8')
 }
 
-function apply(fault: Fault, answer: Answer = stream()): Answer {
+function apply(fault: Fault, answer: HttpAnswer = stream()): HttpAnswer {
   return applyFault(answer, fault, 'req_1')
 }
 
@@ -84,13 +84,13 @@ describe('a slow answer', () => {
   it('arrives in parts of the given size, each after its pause, and completely', () => {
     const answer = apply({ type: 'slow-drip', bytes: 7, ms: 50 })
     expect(textSent(answer)).toBe(EVENTS.join(''))
-    expect(Math.max(...answer.chunks.map((chunk) => bytesOf(chunk.bytes).length))).toBe(7)
+    expect(Math.max(...answer.chunks.map((chunk) => encodeBytes(chunk.bytes).length))).toBe(7)
     expect(new Set(answer.chunks.map((chunk) => chunk.delayMs))).toEqual(new Set([50, 51, 52]))
   })
 })
 
 describe('an answer that breaks off', () => {
-  it.each<[string, Fault, string, Answer['ending']]>([
+  it.each<[string, Fault, string, HttpAnswer['ending']]>([
     ['after events', { type: 'cut', afterEvents: 1 }, EVENTS[0] ?? '', 'close'],
     ['after bytes', { type: 'cut', afterBytes: 7 }, 'event: ', 'close'],
     ['bytes win over events', { type: 'cut', afterBytes: 7, afterEvents: 2 }, 'event: ', 'close'],
@@ -136,7 +136,7 @@ describe('an answer that breaks off', () => {
       'error after 2 events: the answer has 3, and nobody reads past the last',
     ],
   ])('reports what happened to %s', (_, fault, note) => {
-    expect(apply(fault).headers[APPLIED_HEADER]).toBe(note)
+    expect(apply(fault).headers[FAULT_APPLIED_HEADER]).toBe(note)
   })
 
   it('half-way without a place', () => {
@@ -162,7 +162,7 @@ describe('a cut inside a character', () => {
 
   it('cuts between characters if there is no multi-byte one, and reports it', () => {
     const answer = apply(cut, stream(['data: plain\n\n']))
-    expect([textSent(answer), answer.headers[APPLIED_HEADER]]).toEqual([
+    expect([textSent(answer), answer.headers[FAULT_APPLIED_HEADER]]).toEqual([
       '',
       'cut after 0 bytes, between characters: the answer has none of several bytes',
     ])
@@ -174,7 +174,7 @@ describe('a cut inside a character', () => {
         const answer = apply({ ...cut, afterBytes }, stream([`data: ${text}ö\n\n`]))
         const bytes = sent(answer)
         const decoded = new TextDecoder().decode(bytes)
-        return decoded.endsWith('\ufffd') && answer.headers[APPLIED_HEADER] === undefined
+        return decoded.endsWith('\ufffd') && answer.headers[FAULT_APPLIED_HEADER] === undefined
       }),
     )
   })
@@ -202,7 +202,7 @@ describe('an error in the middle of a stream', () => {
       { type: 'error-event', afterEvents: 1, errorType: 'api_error', message: 'Oh' },
       body('{}'),
     )
-    expect([answer.status, JSON.parse(textSent(answer)), answer.headers[APPLIED_HEADER]]).toEqual([
+    expect([answer.status, JSON.parse(textSent(answer)), answer.headers[FAULT_APPLIED_HEADER]]).toEqual([
       500,
       { type: 'error', error: { type: 'api_error', message: 'Oh' }, request_id: 'req_1' },
       'status 500 instead of an error event: the answer is no stream',
@@ -224,7 +224,7 @@ it('several faults: those that end the answer come before those that slow it, in
   for (const given of [faults, faults.toReversed()]) {
     const { chunks, ending } = apply({ type: 'several', faults: given })
     expect({
-      chunks: chunks.map((chunk) => Buffer.from(bytesOf(chunk.bytes)).toString()),
+      chunks: chunks.map((chunk) => Buffer.from(encodeBytes(chunk.bytes)).toString()),
       delays: chunks.map((chunk) => chunk.delayMs),
       ending,
     }).toEqual(expected)

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readAll } from '../protocol/json-fields.ts'
+import { readValue } from '../protocol/json-fields.ts'
 import type { Fault } from './fault.ts'
-import { durationOf, parseFault, readFault } from './parse-fault.ts'
+import { parseDuration, parseFault, readFault } from './parse-fault.ts'
 
 it.each([
   ['50ms', 50],
@@ -22,7 +22,7 @@ it.each([
   [null, null],
   [{}, null],
 ])('%j is %j ms', (written, ms) => {
-  expect(durationOf(written)).toBe(ms)
+  expect(parseDuration(written)).toBe(ms)
 })
 
 const WRITTEN: readonly (readonly [string, Fault])[] = [
@@ -172,7 +172,7 @@ describe('a fault as data', () => {
       { type: 'several', faults: [{ type: 'hang' }, { type: 'slow-start', ms: 1_000 }] },
     ],
   ])('%j', (value, fault) => {
-    expect(readAll(readFault, value)).toEqual({ ok: true, value: fault })
+    expect(readValue(readFault, value)).toEqual({ ok: true, value: fault })
   })
 
   it.each([
@@ -189,6 +189,6 @@ describe('a fault as data', () => {
     [{ type: 'slow-start', ms: 'soon' }, ['ms'], 'expected a time, such as 50ms, 2s or 50, found "soon"'],
     [['hang', 'slow'], [1], expect.stringContaining('"slow" is no fault')],
   ])('%j is refused', (value, path, message) => {
-    expect(readAll(readFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
+    expect(readValue(readFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
   })
 })

@@ -2,22 +2,28 @@
  * The settings that are part of the cache key besides the blocks, by level: a change at one level loses the cache
  * of that level and of those after it, never of those before.
  */
-import { type Block, isObject, type JsonObject, type MessagesBody, type Piece } from '../protocol/api.ts'
-import { markersOf } from '../protocol/cache-markers.ts'
-import type { Level, SimulatedModel } from '../protocol/models.ts'
+import {
+  type Block,
+  isObject,
+  type JsonObject,
+  type MessagesBody,
+  type RequestBlock,
+} from '../protocol/api.ts'
+import { findCacheMarkers } from '../protocol/cache-markers.ts'
+import type { CacheLevel, SimulatedModel } from '../protocol/models.ts'
 
 /** The owner of cache entries and threads: nothing is shared between workspaces. */
-export interface Scope {
+export interface Account {
   readonly organization: string
   readonly workspace: string
 }
 
-export function sameScope(one: Scope, other: Scope): boolean {
+export function isSameAccount(one: Account, other: Account): boolean {
   return one.organization === other.organization && one.workspace === other.workspace
 }
 
 /** Which settings are part of the key where the provider's documentation leaves it open. */
-export interface KeySettings {
+export interface CacheKeySettings {
   /** `speed`, from the system prompt on. By some accounts only its beta header counts. */
   readonly speed: boolean
   /** The format of structured output. */
@@ -30,7 +36,7 @@ export interface KeySettings {
   readonly ttl: boolean
 }
 
-export const DEFAULT_KEY: KeySettings = {
+export const DEFAULT_CACHE_KEY_SETTINGS: CacheKeySettings = {
   speed: true,
   outputFormat: true,
   betas: true,
@@ -39,33 +45,33 @@ export const DEFAULT_KEY: KeySettings = {
 }
 
 /** One setting in the key. It is named so that a cache miss can be explained. */
-interface KeyPart {
-  readonly level: Level
+interface CacheKeyPart {
+  readonly level: CacheLevel
   readonly name: string
   readonly value: string
 }
 
 export interface CacheKey {
-  readonly parts: readonly KeyPart[]
+  readonly parts: readonly CacheKeyPart[]
   /** For each level, all parts up to and including it. */
-  readonly prefix: Readonly<Record<Level, string>>
+  readonly prefix: Readonly<Record<CacheLevel, string>>
 }
 
-interface KeyInput {
-  readonly scope: Scope
+interface CacheKeyInput {
+  readonly scope: Account
   readonly model: SimulatedModel
   readonly body: MessagesBody
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly RequestBlock[]
   readonly betas: ReadonlySet<string>
-  readonly settings: KeySettings
+  readonly settings: CacheKeySettings
 }
 
-const LEVELS: readonly Level[] = ['tools', 'system', 'messages']
+const CACHE_LEVELS: readonly CacheLevel[] = ['tools', 'system', 'messages']
 
-export function cacheKey(input: KeyInput): CacheKey {
-  const parts = partsOf(input).filter((part) => part.value !== '')
-  const upTo = (level: Level): string => {
-    const allowed = LEVELS.slice(0, LEVELS.indexOf(level) + 1)
+export function buildCacheKey(input: CacheKeyInput): CacheKey {
+  const parts = listKeyParts(input).filter((part) => part.value !== '')
+  const upTo = (level: CacheLevel): string => {
+    const allowed = CACHE_LEVELS.slice(0, CACHE_LEVELS.indexOf(level) + 1)
     const kept = parts.filter((part) => allowed.includes(part.level))
     return kept.map((part) => `${part.name}=${part.value}`).join('|')
   }
@@ -76,62 +82,62 @@ export function cacheKey(input: KeyInput): CacheKey {
 }
 
 /** An empty value is left out of the key: a default that is spelled out is the same as none. */
-function partsOf(input: KeyInput): readonly KeyPart[] {
+function listKeyParts(input: CacheKeyInput): readonly CacheKeyPart[] {
   const { scope, model, body, settings } = input
-  const traits = traitsOf(body, input.pieces)
-  const part = (level: Level, name: string, value: string): KeyPart => ({ level, name, value })
+  const traits = findRequestTraits(body, input.pieces)
+  const part = (level: CacheLevel, name: string, value: string): CacheKeyPart => ({ level, name, value })
   return [
     part('tools', 'organization', scope.organization),
     part('tools', 'workspace', scope.workspace),
     part('tools', 'model', model.id),
-    part('tools', 'ttl', settings.ttl ? ttlSetting(body) : ''),
+    part('tools', 'ttl', settings.ttl ? formatTtls(body) : ''),
     part('tools', 'first inline tool', traits.onlyInlineTools ? 'yes' : ''),
     part('system', 'speed', settings.speed && body.speed === 'fast' ? 'fast' : ''),
     part('system', 'citations', traits.citations ? 'on' : ''),
-    part(model.settingsLevel, 'thinking', thinkingSetting(body, model)),
-    part(model.settingsLevel, 'effort', effortSetting(body, model)),
-    part('messages', 'tool_choice', toolChoiceSetting(body.tool_choice)),
+    part(model.settingsLevel, 'thinking', formatThinkingSetting(body, model)),
+    part(model.settingsLevel, 'effort', formatEffortSetting(body, model)),
+    part('messages', 'tool_choice', formatToolChoice(body.tool_choice)),
     part('messages', 'images', traits.images ? 'present' : ''),
-    part('messages', 'output format', settings.outputFormat ? formatSetting(body) : ''),
-    part('messages', 'betas', settings.betas ? betaSetting(input.betas) : ''),
-    part('messages', 'context_management', settings.contextManagement ? editSetting(body) : ''),
+    part('messages', 'output format', settings.outputFormat ? formatOutputFormat(body) : ''),
+    part('messages', 'betas', settings.betas ? formatPromptBetas(input.betas) : ''),
+    part('messages', 'context_management', settings.contextManagement ? formatContextManagement(body) : ''),
   ]
 }
 
-export function thinkingSetting({ thinking }: MessagesBody, model: SimulatedModel): string {
+export function formatThinkingSetting({ thinking }: MessagesBody, model: SimulatedModel): string {
   const type = thinking?.type ?? model.thinkingDefault
   return type === 'enabled' ? `enabled ${String(thinking?.budget_tokens)}` : String(type)
 }
 
-export function effortSetting({ output_config }: MessagesBody, model: SimulatedModel): string {
+export function formatEffortSetting({ output_config }: MessagesBody, model: SimulatedModel): string {
   return String(output_config?.effort ?? model.defaultEffort)
 }
 
-export function toolChoiceSetting(choice: JsonObject | null | undefined): string {
+export function formatToolChoice(choice: JsonObject | null | undefined): string {
   const type = choice?.type ?? 'auto'
   const alone = choice?.disable_parallel_tool_use === true ? ' one at a time' : ''
   const name = type === 'tool' ? ` ${String(choice?.name)}` : ''
   return type === 'auto' && alone === '' ? '' : `${String(type)}${name}${alone}`
 }
 
-export function formatSetting({ output_config, output_format }: MessagesBody): string {
+export function formatOutputFormat({ output_config, output_format }: MessagesBody): string {
   const format = output_config?.format ?? output_format
   return isObject(format) ? JSON.stringify(format) : ''
 }
 
-export function editSetting({ context_management }: MessagesBody): string {
+export function formatContextManagement({ context_management }: MessagesBody): string {
   return isObject(context_management) ? JSON.stringify(context_management) : ''
 }
 
 /** Five minutes is the default TTL of a marker. */
-function ttlSetting(body: MessagesBody): string {
-  const { explicit, automatic } = markersOf(body)
+function formatTtls(body: MessagesBody): string {
+  const { explicit, automatic } = findCacheMarkers(body)
   const ttls = [...explicit, ...(automatic?.marker == null ? [] : [automatic.marker])].map(({ ttl }) => ttl)
   return ttls.includes('1h') ? [...new Set(ttls)].sort().join(' and ') : ''
 }
 
 /** Families of betas that cannot affect the prompt. If they were in the key, using the feature would lose the cache. */
-const NEUTRAL = [
+const NEUTRAL_BETA_FAMILIES = [
   'cache-diagnosis-',
   'compact-',
   'extended-cache-ttl-',
@@ -143,42 +149,45 @@ const NEUTRAL = [
   'token-counting-',
 ]
 
-export function betaSetting(betas: ReadonlySet<string>): string {
-  const kept = [...betas].filter((beta) => !NEUTRAL.some((family) => beta.startsWith(family)))
+export function formatPromptBetas(betas: ReadonlySet<string>): string {
+  const kept = [...betas].filter((beta) => !NEUTRAL_BETA_FAMILIES.some((family) => beta.startsWith(family)))
   return kept.sort().join(',')
 }
 
 /** Properties of the whole request that change how the provider renders the start of the prompt. */
-interface Traits {
+interface RequestTraits {
   readonly images: boolean
   readonly citations: boolean
   /** All tools are defined inside the conversation. The first such tool changes the start of the prompt. */
   readonly onlyInlineTools: boolean
 }
 
-function traitsOf(body: MessagesBody, pieces: readonly Piece[]): Traits {
+function findRequestTraits(body: MessagesBody, pieces: readonly RequestBlock[]): RequestTraits {
   const tools = body.tools ?? []
   let images = false
   let citations = tools.some((tool) => isObject(tool.citations) && tool.citations.enabled === true)
   let inline = false
   for (const { block } of pieces) {
-    if (PLAIN.has(block.type)) continue
-    images ||= holds(block, isImage)
-    citations ||= holds(block, cites)
-    inline ||= definesTool(block)
+    if (PLAIN_BLOCK_TYPES.has(block.type)) continue
+    images ||= hasMatchingBlock(block, isImage)
+    citations ||= hasMatchingBlock(block, hasCitations)
+    inline ||= isInlineToolDefinition(block)
   }
-  return { images, citations, onlyInlineTools: inline && !tools.some(isOffered) }
+  return { images, citations, onlyInlineTools: inline && !tools.some(isInPrompt) }
 }
 
 /** Types that have none of these properties. Most blocks of a conversation are of these types. */
-const PLAIN = new Set(['text', 'tool_use', 'thinking'])
+const PLAIN_BLOCK_TYPES = new Set(['text', 'tool_use', 'thinking'])
 
 /** Deferred tools are not part of the prompt. */
-export function isOffered(tool: JsonObject): boolean {
+export function isInPrompt(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }
 
-function holds(block: Block, test: (block: Readonly<Record<string, unknown>>) => boolean): boolean {
+function hasMatchingBlock(
+  block: Block,
+  test: (block: Readonly<Record<string, unknown>>) => boolean,
+): boolean {
   if (test(block)) return true
   const inner: unknown = block.type === 'tool_result' ? block.content : undefined
   return Array.isArray(inner) && inner.some((item) => isObject(item) && test(item))
@@ -188,10 +197,10 @@ function isImage(block: Readonly<Record<string, unknown>>): boolean {
   return block.type === 'image'
 }
 
-function cites(block: Readonly<Record<string, unknown>>): boolean {
+function hasCitations(block: Readonly<Record<string, unknown>>): boolean {
   return isObject(block.citations) && block.citations.enabled === true
 }
 
-function definesTool(block: Block): boolean {
+function isInlineToolDefinition(block: Block): boolean {
   return block.type === 'tool_addition' && isObject(block.tool) && block.tool.type === 'tool_definition'
 }

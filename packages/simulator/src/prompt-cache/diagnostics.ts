@@ -3,19 +3,19 @@
  * the cache did. Requests that use it are kept for an hour, per organization and workspace.
  */
 import { isObject, type MessagesBody } from '../protocol/api.ts'
-import { digest } from '../protocol/clock-and-ids.ts'
+import { hashText } from '../protocol/clock-and-ids.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
 import {
-  betaSetting,
-  editSetting,
-  effortSetting,
-  formatSetting,
-  type Scope,
-  thinkingSetting,
-  toolChoiceSetting,
+  type Account,
+  formatContextManagement,
+  formatEffortSetting,
+  formatOutputFormat,
+  formatPromptBetas,
+  formatThinkingSetting,
+  formatToolChoice,
 } from './cache-key.ts'
 import type { Prompt } from './prompt.ts'
-import { render } from './prompt-tree.ts'
+import { renderBlock } from './prompt-tree.ts'
 
 export type CacheMissReason =
   | {
@@ -27,8 +27,8 @@ export type CacheMissReason =
 /** The field `diagnostics` of a response: null if the request did not ask, or if nothing changed. */
 export type Diagnosis = { readonly cache_miss_reason: CacheMissReason } | null
 
-interface DiagnosedRequest {
-  readonly scope: Scope
+interface DiagnosticsRequest {
+  readonly scope: Account
   readonly body: MessagesBody
   readonly model: SimulatedModel
   readonly betas: ReadonlySet<string>
@@ -37,18 +37,18 @@ interface DiagnosedRequest {
   readonly now: number
 }
 
-export interface Diagnostics {
-  diagnose(request: DiagnosedRequest): Diagnosis
+export interface CacheDiagnostics {
+  diagnose(request: DiagnosticsRequest): Diagnosis
   /** Stores the request under the id of its response, to compare the next request with it. */
-  keep(messageId: string, request: DiagnosedRequest): void
+  remember(messageId: string, request: DiagnosticsRequest): void
 }
 
-const KEPT_MS = 3_600_000
-const KEPT = 2_000
+const DIAGNOSTICS_LIFETIME_MS = 3_600_000
+const MAX_DIAGNOSED_REQUESTS = 2_000
 
 /** What is stored of a request: hashes and token counts, no content. */
-interface Fingerprint {
-  readonly scope: Scope
+interface RequestFingerprint {
+  readonly scope: Account
   readonly now: number
   readonly model: string
   readonly tools: string
@@ -59,8 +59,8 @@ interface Fingerprint {
   readonly tokens: readonly number[]
 }
 
-export function createDiagnostics(): Diagnostics {
-  const kept = new Map<string, Fingerprint>()
+export function createCacheDiagnostics(): CacheDiagnostics {
+  const kept = new Map<string, RequestFingerprint>()
   return {
     diagnose(request) {
       const asked: unknown = request.body.diagnostics?.previous_message_id
@@ -68,44 +68,47 @@ export function createDiagnostics(): Diagnostics {
       const previous = kept.get(asked)
       if (previous === undefined || !isComparable(previous, request))
         return { cache_miss_reason: { type: 'previous_message_not_found' } }
-      const reason = compare(previous, fingerprintOf(request))
+      const reason = compareFingerprints(previous, createFingerprint(request))
       return reason === null ? null : { cache_miss_reason: reason }
     },
-    keep(messageId, request) {
+    remember(messageId, request) {
       if (!isObject(request.body.diagnostics)) return
-      if (kept.size >= KEPT) kept.delete(kept.keys().next().value ?? '')
-      kept.set(messageId, fingerprintOf(request))
+      if (kept.size >= MAX_DIAGNOSED_REQUESTS) kept.delete(kept.keys().next().value ?? '')
+      kept.set(messageId, createFingerprint(request))
     },
   }
 }
 
-function fingerprintOf(request: DiagnosedRequest): Fingerprint {
+function createFingerprint(request: DiagnosticsRequest): RequestFingerprint {
   const { scope, now, prompt } = request
   return {
     scope,
     now,
     model: `${request.model.id}/${request.body.speed ?? 'standard'}`,
-    tools: frontOf(prompt, 'tools'),
-    system: frontOf(prompt, 'system'),
-    settings: settingsOf(request),
+    tools: hashFront(prompt, 'tools'),
+    system: hashFront(prompt, 'system'),
+    settings: formatRequestSettings(request),
     chains: prompt.positions.map((node) => node.chain),
     tokens: prompt.positions.map((node) => node.tokens),
   }
 }
 
-function isComparable(previous: Fingerprint, { now, scope }: DiagnosedRequest): boolean {
+function isComparable(previous: RequestFingerprint, { now, scope }: DiagnosticsRequest): boolean {
   return (
-    now - previous.now < KEPT_MS &&
+    now - previous.now < DIAGNOSTICS_LIFETIME_MS &&
     previous.scope.organization === scope.organization &&
     previous.scope.workspace === scope.workspace
   )
 }
 
 /** The first difference, in the order of the provider. */
-function compare(previous: Fingerprint, request: Fingerprint): CacheMissReason | null {
+function compareFingerprints(
+  previous: RequestFingerprint,
+  request: RequestFingerprint,
+): CacheMissReason | null {
   const total = previous.tokens.at(-1) ?? 0
   if (previous.model !== request.model) return { type: 'model_changed', cache_missed_input_tokens: total }
-  const common = commonLength(previous.chains, request.chains)
+  const common = countCommonChains(previous.chains, request.chains)
   const missed = total - (previous.tokens[common - 1] ?? 0)
   if (previous.tools !== request.tools) return { type: 'tools_changed', cache_missed_input_tokens: missed }
   if (previous.system !== request.system) return { type: 'system_changed', cache_missed_input_tokens: missed }
@@ -115,25 +118,25 @@ function compare(previous: Fingerprint, request: Fingerprint): CacheMissReason |
     : null
 }
 
-function commonLength(one: readonly string[], other: readonly string[]): number {
+function countCommonChains(one: readonly string[], other: readonly string[]): number {
   const differs = one.findIndex((chain, index) => chain !== other[index])
   return differs < 0 ? one.length : differs
 }
 
 /** Hash of the tools or of the system prompt. Some tools are rendered in the zone of the system prompt. */
-function frontOf({ positions, starts }: Prompt, part: 'tools' | 'system'): string {
+function hashFront({ positions, starts }: Prompt, part: 'tools' | 'system'): string {
   const front = positions.slice(0, starts.messages).map((node) => node.block)
   const wanted = front.filter((block) => (block.type === 'text') === (part === 'system'))
-  return digest(wanted.map(render).join('\n'))
+  return hashText(wanted.map(renderBlock).join('\n'))
 }
 
-function settingsOf({ body, model, betas }: DiagnosedRequest): string {
+function formatRequestSettings({ body, model, betas }: DiagnosticsRequest): string {
   return [
-    toolChoiceSetting(body.tool_choice),
-    thinkingSetting(body, model),
-    effortSetting(body, model),
-    formatSetting(body),
-    editSetting(body),
-    betaSetting(betas),
+    formatToolChoice(body.tool_choice),
+    formatThinkingSetting(body, model),
+    formatEffortSetting(body, model),
+    formatOutputFormat(body),
+    formatContextManagement(body),
+    formatPromptBetas(betas),
   ].join('\n')
 }

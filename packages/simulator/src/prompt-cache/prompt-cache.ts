@@ -3,12 +3,19 @@
  * extends lifetimes at once. A write becomes visible when the response begins, which is when `commit` is called.
  */
 
-import type { Ttl } from '../protocol/cache-markers.ts'
+import type { CacheTtl } from '../protocol/cache-markers.ts'
 import type { CacheKey } from './cache-key.ts'
-import { type Breakpoint, type CacheSplit, levelAt, type Prompt, splitOf, tokensAt } from './prompt.ts'
+import {
+  type Breakpoint,
+  cacheLevelAt,
+  countTokensUpTo,
+  type Prompt,
+  splitTokens,
+  type TokenSplit,
+} from './prompt.ts'
 import type { PromptNode } from './prompt-tree.ts'
 
-interface Consultation {
+interface CacheRequest {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly minimum: number
@@ -20,66 +27,66 @@ interface Consultation {
   readonly deleted?: ReadonlySet<string>
 }
 
-export type BreakpointFate = 'read' | 'refreshed' | 'written' | 'below-minimum'
+export type BreakpointStatus = 'read' | 'refreshed' | 'written' | 'below-minimum'
 
-interface ConsultedBreakpoint extends Breakpoint {
+interface BreakpointResult extends Breakpoint {
   readonly tokens: number
-  readonly fate: BreakpointFate
+  readonly fate: BreakpointStatus
 }
 
-export interface CacheOutcome {
-  readonly hit: Hit | null
-  readonly split: CacheSplit
-  readonly breakpoints: readonly ConsultedBreakpoint[]
+export interface CacheResult {
+  readonly hit: CacheHit | null
+  readonly split: TokenSplit
+  readonly breakpoints: readonly BreakpointResult[]
   commit(): void
 }
 
-const NOTHING: ReadonlySet<string> = new Set()
+const NO_REFERENCES: ReadonlySet<string> = new Set()
 
 /** Finds the hit, refreshes the entries that were read, and computes the billing split. */
-export function consult(store: CacheStore, cacheRequest: Consultation): CacheOutcome {
-  const { prompt, key, minimum, now, request, deleted = NOTHING } = cacheRequest
-  const hit = findHit({ prompt, key, store, now, deleted })
-  const breakpoints = prompt.breakpoints.map((breakpoint): ConsultedBreakpoint => {
-    const tokens = tokensAt(prompt, breakpoint.position)
+export function applyToCache(store: CacheStore, cacheRequest: CacheRequest): CacheResult {
+  const { prompt, key, minimum, now, request, deleted = NO_REFERENCES } = cacheRequest
+  const hit = findCacheHit({ prompt, key, store, now, deleted })
+  const breakpoints = prompt.breakpoints.map((breakpoint): BreakpointResult => {
+    const tokens = countTokensUpTo(prompt, breakpoint.position)
     return { ...breakpoint, tokens, fate: status(breakpoint.position, tokens) }
   })
 
-  function status(position: number, tokens: number): BreakpointFate {
+  function status(position: number, tokens: number): BreakpointStatus {
     if (tokens < minimum) return 'below-minimum'
     if (hit?.position === position) return 'read'
     const isBeforeHit = hit !== null && position < hit.position
-    const entry = isBeforeHit ? store.read(keyAt(prompt, key, position), now, deleted) : null
+    const entry = isBeforeHit ? store.read(entryKeyAt(prompt, key, position), now, deleted) : null
     return entry === null ? 'written' : 'refreshed'
   }
 
-  if (hit !== null) store.refresh(keyAt(prompt, key, hit.position), now)
+  if (hit !== null) store.refresh(entryKeyAt(prompt, key, hit.position), now)
   for (const { position, fate } of breakpoints)
-    if (fate === 'refreshed') store.refresh(keyAt(prompt, key, position), now)
+    if (fate === 'refreshed') store.refresh(entryKeyAt(prompt, key, position), now)
 
   return {
     hit,
-    split: splitOf(prompt, hit?.position ?? null, minimum),
+    split: splitTokens(prompt, hit?.position ?? null, minimum),
     breakpoints,
     commit() {
       for (const { position, ttl, tokens, fate } of breakpoints) {
         if (fate === 'below-minimum') continue
-        store.write(keyAt(prompt, key, position), { ttl, tokens, writtenBy: request, deleted }, now)
+        store.write(entryKeyAt(prompt, key, position), { ttl, tokens, writtenBy: request, deleted }, now)
       }
     },
   }
 }
 
 /** Positions that are searched for an entry from a breakpoint backwards, the breakpoint included. */
-export const LOOK_BACK = 20
+export const LOOK_BACK_POSITIONS = 20
 
-interface Hit {
+interface CacheHit {
   readonly position: number
   /** Position of the breakpoint from which the entry was found. */
   readonly from: number
 }
 
-interface LookUp {
+interface HitSearchInput {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly store: CacheStore
@@ -87,38 +94,38 @@ interface LookUp {
   readonly deleted: ReadonlySet<string>
 }
 
-export function keyAt(prompt: Prompt, key: CacheKey, position: number): string {
-  return `${key.prefix[levelAt(prompt, position)]}|${prompt.positions[position]?.chain}`
+export function entryKeyAt(prompt: Prompt, key: CacheKey, position: number): string {
+  return `${key.prefix[cacheLevelAt(prompt, position)]}|${prompt.positions[position]?.chain}`
 }
 
 /** The last position with a readable entry, searching backwards from the last breakpoint, then from those before it. */
-function findHit(look: LookUp): Hit | null {
+function findCacheHit(look: HitSearchInput): CacheHit | null {
   const { prompt } = look
   for (const breakpoint of prompt.breakpoints.toReversed()) {
     if (!breakpoint.explicit) continue
-    const position = lookBack(look, breakpoint.position)
+    const position = searchBackwards(look, breakpoint.position)
     if (position !== null) return { position, from: breakpoint.position }
   }
   return null
 }
 
-function lookBack({ prompt, key, store, now, deleted }: LookUp, from: number): number | null {
+function searchBackwards({ prompt, key, store, now, deleted }: HitSearchInput, from: number): number | null {
   let end = from
-  for (let seen = 0; seen < LOOK_BACK && end >= 0; seen += 1) {
-    const start = runStart(prompt.positions, end)
+  for (let seen = 0; seen < LOOK_BACK_POSITIONS && end >= 0; seen += 1) {
+    const start = findRunStart(prompt.positions, end)
     for (let position = end; position >= start; position -= 1)
-      if (store.read(keyAt(prompt, key, position), now, deleted) !== null) return position
+      if (store.read(entryKeyAt(prompt, key, position), now, deleted) !== null) return position
     end = start - 1
   }
   return null
 }
 
-const RUNS = new Set(['tool_use', 'tool_result'])
+const RUN_TYPES = new Set(['tool_use', 'tool_result'])
 
 /** Consecutive tool calls count as one position, and so do consecutive tool results: the first of them. */
-function runStart(positions: readonly PromptNode[], end: number): number {
+function findRunStart(positions: readonly PromptNode[], end: number): number {
   const last = positions[end]
-  if (last === undefined || !RUNS.has(last.block.type)) return end
+  if (last === undefined || !RUN_TYPES.has(last.block.type)) return end
   const isSameRun = (other: PromptNode | undefined): boolean =>
     other !== undefined && other.zone === last.zone && other.block.type === last.block.type
   let start = end
@@ -128,7 +135,7 @@ function runStart(positions: readonly PromptNode[], end: number): number {
 
 /** A cached prefix. Its lifetime counts from the start of the request that wrote it or last read it. */
 interface CacheEntry {
-  readonly ttl: Ttl
+  readonly ttl: CacheTtl
   /** Tokens of the prefix. */
   readonly tokens: number
   readonly expiresAt: number
@@ -138,7 +145,7 @@ interface CacheEntry {
   readonly deleted: ReadonlySet<string>
 }
 
-const TTL_MS: Readonly<Record<Ttl, number>> = { '5m': 300_000, '1h': 3_600_000 }
+const TTL_MS: Readonly<Record<CacheTtl, number>> = { '5m': 300_000, '1h': 3_600_000 }
 
 export interface CacheStore {
   /** Null if there is no entry, it has expired, or more was deleted from it than the request deletes. */
@@ -153,15 +160,16 @@ export interface CacheStore {
 }
 
 /** Expired entries are kept for a while, so that an expired entry can be distinguished from a changed prefix. */
-const KEPT_AFTER_DEATH_MS = 24 * 3_600_000
-const SWEEP_EVERY = 1_024
+const EXPIRED_ENTRY_LIFETIME_MS = 24 * 3_600_000
+const WRITES_PER_SWEEP = 1_024
 
 export function createCacheStore(): CacheStore {
   const entries = new Map<string, CacheEntry>()
   let writes = 0
 
   function sweep(now: number): void {
-    for (const [key, entry] of entries) if (entry.expiresAt + KEPT_AFTER_DEATH_MS < now) entries.delete(key)
+    for (const [key, entry] of entries)
+      if (entry.expiresAt + EXPIRED_ENTRY_LIFETIME_MS < now) entries.delete(key)
   }
 
   function isLive(entry: CacheEntry | undefined, now: number): entry is CacheEntry {
@@ -187,7 +195,7 @@ export function createCacheStore(): CacheStore {
     refresh,
     write(key, entry, now) {
       writes += 1
-      if (writes % SWEEP_EVERY === 0) sweep(now)
+      if (writes % WRITES_PER_SWEEP === 0) sweep(now)
       const previous = entries.get(key)
       const ttl = isLive(previous, now) ? previous.ttl : entry.ttl
       const expiresAt = Math.max(previous?.expiresAt ?? 0, now + TTL_MS[ttl])

@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../protocol/api.ts'
-import { createPromptTree, type PromptNode, type PromptTree, render, sameBlock } from './prompt-tree.ts'
+import {
+  createPromptTree,
+  isSameBlock,
+  type PromptNode,
+  type PromptTree,
+  renderBlock,
+} from './prompt-tree.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })
 const cost = (block: Block): number => String(block.text).length
@@ -9,7 +15,7 @@ const tree = (maxBytes = 1_000_000): PromptTree => createPromptTree({ countToken
 
 function walk(on: PromptTree, words: readonly string[]): PromptNode {
   let node = on.root
-  for (const word of words) node = on.place(node, 'user', text(word))
+  for (const word of words) node = on.addBlock(node, 'user', text(word))
   return node
 }
 
@@ -39,7 +45,10 @@ describe('the prompt tree', () => {
 
   it('tells zones apart', () => {
     const on = tree()
-    const [user, model] = [on.place(on.root, 'user', text('x')), on.place(on.root, 'assistant', text('x'))]
+    const [user, model] = [
+      on.addBlock(on.root, 'user', text('x')),
+      on.addBlock(on.root, 'assistant', text('x')),
+    ]
     expect(user.chain).not.toBe(model.chain)
   })
 
@@ -66,7 +75,7 @@ describe('the prompt tree', () => {
     const whole = walk(tree(), ['a', 'b', 'c'])
     const on = tree()
     const resumed = on.resume(walk(tree(), ['a', 'b']).chain)
-    expect(on.place(resumed, 'user', text('c')).chain).toBe(whole.chain)
+    expect(on.addBlock(resumed, 'user', text('c')).chain).toBe(whole.chain)
   })
 })
 
@@ -88,7 +97,7 @@ describe('a block and its rendering', () => {
   it('two blocks are the same exactly when their renderings are', () => {
     fc.assert(
       fc.property(block, block, (one, other) => {
-        expect(sameBlock(one, other)).toBe(render(one) === render(other))
+        expect(isSameBlock(one, other)).toBe(renderBlock(one) === renderBlock(other))
       }),
       { numRuns: 2_000 },
     )
@@ -97,7 +106,7 @@ describe('a block and its rendering', () => {
   it('a block is the same as itself after a JSON round trip', () => {
     fc.assert(
       fc.property(block, (one) => {
-        expect(sameBlock(one, JSON.parse(JSON.stringify(one)))).toBe(true)
+        expect(isSameBlock(one, JSON.parse(JSON.stringify(one)))).toBe(true)
       }),
     )
   })
@@ -153,6 +162,6 @@ describe('a block and its rendering', () => {
     },
     { name: 'one letter', one: { type: 'text', text: 'x' }, other: { type: 'text', text: 'y' }, same: false },
   ])('$name: same is $same', ({ one, other, same }) => {
-    expect([sameBlock(one, other), render(one) === render(other)]).toEqual([same, same])
+    expect([isSameBlock(one, other), renderBlock(one) === renderBlock(other)]).toEqual([same, same])
   })
 })

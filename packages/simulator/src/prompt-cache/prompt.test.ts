@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Breakpoint, type Prompt, splitOf } from './prompt.ts'
+import { type Breakpoint, type Prompt, splitTokens } from './prompt.ts'
 
 function promptOf(tokens: readonly number[], breakpoints: readonly Breakpoint[]): Prompt {
   let sum = 0
@@ -24,7 +24,7 @@ describe('the bill', () => {
           .map(([position, ttl]) => ({ position, ttl, explicit: true }))
           .sort((one, other) => one.position - other.position)
         const at = hit === null || hit >= tokens.length ? null : hit
-        const split = splitOf(promptOf(tokens, breakpoints), at, minimum)
+        const split = splitTokens(promptOf(tokens, breakpoints), at, minimum)
         expect(split.read + split.write5m + split.write1h + split.input).toBe(
           tokens.reduce((a, b) => a + b, 0),
         )

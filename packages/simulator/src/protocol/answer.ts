@@ -4,16 +4,16 @@
  */
 
 /** The content of the provider's error envelope, with the status and headers it is sent with. */
-export interface Refusal {
+export interface ApiError {
   readonly status: number
-  readonly type: ErrorType
+  readonly type: ApiErrorType
   readonly message: string
   /** `error_code` and related fields, where the provider sends them. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export type ErrorType =
+export type ApiErrorType =
   | 'invalid_request_error'
   | 'authentication_error'
   | 'billing_error'
@@ -26,7 +26,7 @@ export type ErrorType =
   | 'timeout_error'
   | 'overloaded_error'
 
-const TYPE_BY_STATUS: Readonly<Record<number, ErrorType>> = {
+const ERROR_TYPE_BY_STATUS: Readonly<Record<number, ApiErrorType>> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
   402: 'billing_error',
@@ -40,25 +40,25 @@ const TYPE_BY_STATUS: Readonly<Record<number, ErrorType>> = {
   529: 'overloaded_error',
 }
 
-export function errorTypeOf(status: number): ErrorType {
-  return TYPE_BY_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+export function errorTypeForStatus(status: number): ApiErrorType {
+  return ERROR_TYPE_BY_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 }
 
-export function invalid(message: string, details?: Readonly<Record<string, unknown>>): Refusal {
-  return refusal(400, message, details)
+export function invalidRequest(message: string, details?: Readonly<Record<string, unknown>>): ApiError {
+  return apiError(400, message, details)
 }
 
 /** Status 400 with an `error_code` that clients branch on. */
-export function coded(code: string, message: string): Refusal {
-  return refusal(400, message, { error_code: code })
+export function invalidRequestWithCode(code: string, message: string): ApiError {
+  return apiError(400, message, { error_code: code })
 }
 
-export function refusal(
+export function apiError(
   status: number,
   message: string,
   details?: Readonly<Record<string, unknown>>,
-): Refusal {
-  return { status, type: errorTypeOf(status), message, ...(details === undefined ? {} : { details }) }
+): ApiError {
+  return { status, type: errorTypeForStatus(status), message, ...(details === undefined ? {} : { details }) }
 }
 
 /** The outcome of a check or a step: its value, or the error that the request is answered with. */
@@ -66,29 +66,33 @@ export type ApiResult<T> = ({ readonly ok: true } & Readonly<T>) | Rejection
 
 interface Rejection {
   readonly ok: false
-  readonly error: Refusal
+  readonly error: ApiError
 }
 
-export function reject(error: Refusal): Rejection {
+export function reject(error: ApiError): Rejection {
   return { ok: false, error }
 }
 
 /** A complete HTTP answer that has not been sent yet. */
-export interface Answer {
+export interface HttpAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly chunks: readonly AnswerPiece[]
+  readonly chunks: readonly BodyChunk[]
   /** What the connection does after the last chunk. */
   readonly ending: 'close' | 'reset' | 'hang'
 }
 
-export interface AnswerPiece {
+export interface BodyChunk {
   readonly bytes: string | Uint8Array<ArrayBuffer>
   /** Pause before the chunk is sent. */
   readonly delayMs: number
 }
 
-export function jsonAnswer(status: number, body: string, headers: Answer['headers'] = {}): Answer {
+export function createJsonAnswer(
+  status: number,
+  body: string,
+  headers: HttpAnswer['headers'] = {},
+): HttpAnswer {
   return {
     status,
     headers: { 'content-type': 'application/json', ...headers },
@@ -98,8 +102,12 @@ export function jsonAnswer(status: number, body: string, headers: Answer['header
 }
 
 /** The error as a response. The headers of the error win over those given. */
-export function errorAnswer(error: Refusal, requestId: string, headers: Answer['headers'] = {}): Answer {
+export function createErrorAnswer(
+  error: ApiError,
+  requestId: string,
+  headers: HttpAnswer['headers'] = {},
+): HttpAnswer {
   const { type, message, details } = error
   const body = { type: 'error', error: { type, message, ...(details && { details }) }, request_id: requestId }
-  return jsonAnswer(error.status, JSON.stringify(body), { ...headers, ...error.headers })
+  return createJsonAnswer(error.status, JSON.stringify(body), { ...headers, ...error.headers })
 }

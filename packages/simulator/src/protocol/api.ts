@@ -43,12 +43,12 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
 }
 
 /** Content as blocks. A string is equivalent to one text block. */
-export function blocksOf(content: string | readonly Block[] | null | undefined): readonly Block[] {
+export function toBlocks(content: string | readonly Block[] | null | undefined): readonly Block[] {
   if (content === null || content === undefined) return []
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-export function isThinking(block: { readonly type: string }): boolean {
+export function isThinkingBlock(block: { readonly type: string }): boolean {
   return block.type === 'thinking' || block.type === 'redacted_thinking'
 }
 
@@ -63,13 +63,13 @@ export function isServerToolUse(block: Block): boolean {
 }
 
 /** The string in a field of a block; the empty string if the field has another type or is missing. */
-export function textField(block: Block, field: string): string {
+export function readTextField(block: Block, field: string): string {
   const value = block[field]
   return typeof value === 'string' ? value : ''
 }
 
 /** A block with its role and its place in the request. */
-export interface Piece {
+export interface RequestBlock {
   readonly role: Role
   /** Index of the message in the request. */
   readonly message: number
@@ -79,21 +79,21 @@ export interface Piece {
 }
 
 /** All blocks of a conversation in one list. */
-export function piecesOf(messages: readonly MessageParam[]): readonly Piece[] {
-  const pieces: Piece[] = []
+export function toRequestBlocks(messages: readonly MessageParam[]): readonly RequestBlock[] {
+  const pieces: RequestBlock[] = []
   for (const [message, { role, content }] of messages.entries())
-    for (const [index, block] of blocksOf(content).entries()) pieces.push({ role, message, index, block })
+    for (const [index, block] of toBlocks(content).entries()) pieces.push({ role, message, index, block })
   return pieces
 }
 
-export function pathOf(piece: Piece): string {
+export function requestBlockPath(piece: RequestBlock): string {
   return `messages.${piece.message}.content.${piece.index}`
 }
 
 /** The reverse of `toRequestBlocks`. Messages whose blocks were all removed are left out. */
-export function messagesFrom(pieces: readonly Piece[]): readonly MessageParam[] {
+export function toMessages(pieces: readonly RequestBlock[]): readonly MessageParam[] {
   const messages: { role: Role; content: Block[] }[] = []
-  let last: Piece | undefined
+  let last: RequestBlock | undefined
   for (const piece of pieces) {
     if (last === undefined || last.message !== piece.message) messages.push({ role: piece.role, content: [] })
     messages.at(-1)?.content.push(piece.block)
@@ -124,13 +124,13 @@ export const BETA = {
 } as const
 
 /** The betas of an `anthropic-beta` header, in which repeated headers are joined by commas. */
-export function betasOf(header: string | null | undefined): ReadonlySet<string> {
+export function parseBetas(header: string | null | undefined): ReadonlySet<string> {
   const names = (header ?? '').split(',').map((name) => name.trim())
   return new Set(names.filter((name) => name !== ''))
 }
 
 /** Whether the set has a beta of this family, whatever its date. Example: `mcp-client-`. */
-export function hasFamily(betas: ReadonlySet<string>, family: string): boolean {
+export function hasBetaFamily(betas: ReadonlySet<string>, family: string): boolean {
   for (const beta of betas) if (beta.startsWith(family)) return true
   return false
 }

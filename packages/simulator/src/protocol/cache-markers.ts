@@ -2,19 +2,19 @@
  * The cache markers of a request: `cache_control` on its blocks, in the order `tools`, `system`, `messages`,
  * and the one the provider places itself when `cache_control` is set at the top level.
  */
-import { blocksOf, isObject, type MessageParam, type MessagesBody } from './api.ts'
+import { isObject, type MessageParam, type MessagesBody, toBlocks } from './api.ts'
 
-export type Ttl = '5m' | '1h'
+export type CacheTtl = '5m' | '1h'
 
 export interface CacheMarker {
   /** Index of the marked block among all blocks of the request. A marker inside a tool result has the index of the result. */
   readonly order: number
   readonly path: string
-  readonly location: Location
-  readonly ttl: Ttl
+  readonly location: BlockLocation
+  readonly ttl: CacheTtl
 }
 
-export interface Location {
+export interface BlockLocation {
   readonly zone: 'tools' | 'system' | 'messages'
   /** Index of the tool, of the system block, or of the message. */
   readonly at: number
@@ -24,82 +24,87 @@ export interface Location {
 
 export interface AutomaticMarker {
   /** The block already has an explicit marker, so nothing is added. */
-  readonly taken: boolean
+  readonly isAlreadyMarked: boolean
   /** Null if no block of the request can carry a marker. */
   readonly marker: CacheMarker | null
 }
 
-export interface Markers {
+export interface CacheMarkers {
   readonly explicit: readonly CacheMarker[]
   readonly automatic: AutomaticMarker | null
 }
 
-export function markersOf(body: MessagesBody): Markers {
+export function findCacheMarkers(body: MessagesBody): CacheMarkers {
   const explicit: CacheMarker[] = []
   let order = 0
-  let last: { readonly location: Place; readonly order: number } | null = null
-  for (const location of placesOf(body)) {
-    collect(location, order, explicit)
-    if (mayCarry(location)) last = { location, order }
+  let last: { readonly location: LocatedBlock; readonly order: number } | null = null
+  for (const location of locateBlocks(body)) {
+    collectMarkers(location, order, explicit)
+    if (canCarryMarker(location)) last = { location, order }
     order += 1
   }
-  return { explicit, automatic: automaticMarker(body, last, explicit) }
+  return { explicit, automatic: findAutomaticMarker(body, last, explicit) }
 }
 
-export function ttlOf(cacheControl: unknown): Ttl {
+export function readTtl(cacheControl: unknown): CacheTtl {
   return isObject(cacheControl) && cacheControl.ttl === '1h' ? '1h' : '5m'
 }
 
-interface Place extends Location {
+interface LocatedBlock extends BlockLocation {
   readonly block: Readonly<Record<string, unknown>>
   readonly message: MessageParam | null
 }
 
-function* placesOf(body: MessagesBody): Iterable<Place> {
+function* locateBlocks(body: MessagesBody): Iterable<LocatedBlock> {
   for (const [at, tool] of (body.tools ?? []).entries())
     yield { block: tool, zone: 'tools', at, index: 0, message: null }
-  for (const [at, block] of blocksOf(body.system).entries())
+  for (const [at, block] of toBlocks(body.system).entries())
     yield { block, zone: 'system', at, index: 0, message: null }
   for (const [at, message] of body.messages.entries())
-    for (const [index, block] of blocksOf(message.content).entries())
+    for (const [index, block] of toBlocks(message.content).entries())
       yield { block, zone: 'messages', at, index, message }
 }
 
-function collect(location: Place, order: number, into: CacheMarker[]): void {
+function collectMarkers(location: LocatedBlock, order: number, into: CacheMarker[]): void {
   const { block } = location
   const nested = block.type === 'tool_result' && Array.isArray(block.content) ? block.content : []
   for (const [index, inner] of nested.entries()) {
     const marker: unknown = isObject(inner) ? inner.cache_control : undefined
     if (marker != null)
-      into.push({ order, location, path: `${locationPath(location)}.content.${index}`, ttl: ttlOf(marker) })
+      into.push({
+        order,
+        location,
+        path: `${formatLocation(location)}.content.${index}`,
+        ttl: readTtl(marker),
+      })
   }
   const marker = block.cache_control
-  if (marker != null) into.push({ order, location, path: locationPath(location), ttl: ttlOf(marker) })
+  if (marker != null) into.push({ order, location, path: formatLocation(location), ttl: readTtl(marker) })
 }
 
-function locationPath({ zone, at, index }: Location): string {
+function formatLocation({ zone, at, index }: BlockLocation): string {
   return zone === 'messages' ? `messages.${at}.content.${index}` : `${zone}.${at}`
 }
 
 /** Automatic caching skips thinking, empty text, deferred tools and messages that are gone in the next turn. */
-function mayCarry({ block, message }: Place): boolean {
+function canCarryMarker({ block, message }: LocatedBlock): boolean {
   if (message?.clear_at === 'next_user_message') return false
   if (block.defer_loading === true) return false
   if (block.type === 'text') return block.text !== ''
-  return !NEVER_MARKED.has(block.type)
+  return !UNMARKABLE_TYPES.has(block.type)
 }
 
-const NEVER_MARKED = new Set<unknown>(['thinking', 'redacted_thinking', 'cache_edits'])
+const UNMARKABLE_TYPES = new Set<unknown>(['thinking', 'redacted_thinking', 'cache_edits'])
 
-function automaticMarker(
+function findAutomaticMarker(
   body: MessagesBody,
-  last: { readonly location: Place; readonly order: number } | null,
+  last: { readonly location: LocatedBlock; readonly order: number } | null,
   explicit: readonly CacheMarker[],
 ): AutomaticMarker | null {
   if (body.cache_control == null) return null
-  if (last === null) return { taken: false, marker: null }
-  const path = locationPath(last.location)
+  if (last === null) return { isAlreadyMarked: false, marker: null }
+  const path = formatLocation(last.location)
   const present = explicit.find((marker) => marker.path === path)
-  if (present !== undefined) return { taken: true, marker: present }
-  return { taken: false, marker: { ...last, path, ttl: ttlOf(body.cache_control) } }
+  if (present !== undefined) return { isAlreadyMarked: true, marker: present }
+  return { isAlreadyMarked: false, marker: { ...last, path, ttl: readTtl(body.cache_control) } }
 }

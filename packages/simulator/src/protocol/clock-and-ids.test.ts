@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { manualClock, shiftedClock, systemClock } from './clock-and-ids.ts'
+import { createAdjustableClock, createManualClock, systemClock } from './clock-and-ids.ts'
 
 describe('a manual clock', () => {
   it('wakes sleepers in order, at their time', async () => {
-    const clock = manualClock(0)
+    const clock = createManualClock(0)
     const woken: string[] = []
     const sleep = async (name: string, ms: number): Promise<void> => {
       await clock.sleep(ms)
@@ -18,7 +18,7 @@ describe('a manual clock', () => {
   })
 
   it('wakes sleepers that were added meanwhile', async () => {
-    const clock = manualClock(0)
+    const clock = createManualClock(0)
     const times: number[] = []
     const sleeper = (async () => {
       for (const _ of [1, 2, 3]) {
@@ -32,7 +32,7 @@ describe('a manual clock', () => {
   })
 
   it('releases an aborted sleeper', async () => {
-    const clock = manualClock(0)
+    const clock = createManualClock(0)
     const control = new AbortController()
     const sleeping = clock.sleep(1_000, control.signal)
     control.abort()
@@ -52,9 +52,9 @@ describe('other clocks', () => {
   })
 
   it('an adjustable clock runs ahead', () => {
-    const clock = shiftedClock(manualClock(100))
-    clock.shift(50)
-    clock.shift(7)
+    const clock = createAdjustableClock(createManualClock(100))
+    clock.advance(50)
+    clock.advance(7)
     expect(clock.now()).toBe(157)
   })
 })

@@ -43,7 +43,7 @@ interface Sleeper {
  * const simulator = createSimulator({ clock })
  * await clock.advance(301_000) // cache entries of five minutes have now expired
  */
-export function manualClock(start = 1_800_000_000_000): ManualClock {
+export function createManualClock(start = 1_800_000_000_000): ManualClock {
   let now = start
   let sleepers: readonly Sleeper[] = []
   function wake(sleeper: Sleeper): void {
@@ -61,61 +61,65 @@ export function manualClock(start = 1_800_000_000_000): ManualClock {
       }),
     async advance(ms) {
       const until = now + ms
-      for (let due = dueBy(sleepers, until); due !== undefined; due = dueBy(sleepers, until)) {
+      for (
+        let due = findDueSleeper(sleepers, until);
+        due !== undefined;
+        due = findDueSleeper(sleepers, until)
+      ) {
         now = Math.max(now, due.at)
         wake(due)
-        await settle()
+        await runPendingCallbacks()
       }
       now = until
     },
   }
 }
 
-function dueBy(sleepers: readonly Sleeper[], until: number): Sleeper | undefined {
+function findDueSleeper(sleepers: readonly Sleeper[], until: number): Sleeper | undefined {
   return sleepers.filter((sleeper) => sleeper.at <= until).sort((a, b) => a.at - b.at)[0]
 }
 
 /** Lets the code that was sleeping run until it waits again. */
-function settle(): Promise<void> {
+function runPendingCallbacks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** A running clock that can be set forward, to let a cache entry expire without waiting for it. */
-export interface ShiftedClock extends Clock {
-  shift(ms: number): void
+export interface AdjustableClock extends Clock {
+  advance(ms: number): void
 }
 
-export function shiftedClock(clock: Clock): ShiftedClock {
+export function createAdjustableClock(clock: Clock): AdjustableClock {
   let offset = 0
   return {
     now: () => clock.now() + offset,
     sleep: (ms, signal) => clock.sleep(ms, signal),
-    shift: (ms) => {
+    advance: (ms) => {
       offset += ms
     },
   }
 }
 
 /** Ids in the provider's format. The same seed gives the same ids in every run. */
-export interface Ids {
+export interface IdGenerator {
   next(prefix: string): string
 }
 
-export function seededIds(seed: string): Ids {
+export function createIdGenerator(seed: string): IdGenerator {
   const counts = new Map<string, number>()
   return {
     next(prefix) {
       const count = (counts.get(prefix) ?? 0) + 1
       counts.set(prefix, count)
-      const text = digest(`${seed}/${prefix}/${count}`).replaceAll('-', 'A').replaceAll('_', 'B')
+      const text = hashText(`${seed}/${prefix}/${count}`).replaceAll('-', 'A').replaceAll('_', 'B')
       return `${prefix}_01${text}`
     },
   }
 }
 
 /** Pseudo-random numbers in [0, 1), by mulberry32. */
-export function seededRandom(seed: string): () => number {
-  let state = Number.parseInt(Buffer.from(digest(seed)).toString('hex').slice(0, 8), 16)
+export function createRandom(seed: string): () => number {
+  let state = Number.parseInt(Buffer.from(hashText(seed)).toString('hex').slice(0, 8), 16)
   return () => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
@@ -125,10 +129,10 @@ export function seededRandom(seed: string): () => number {
 }
 
 /** 22 characters of SHA-256: short enough for a key, long enough to exclude collisions. */
-export function digest(text: string): string {
+export function hashText(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, 22)
 }
 
-export function keyedDigest(key: string, text: string): string {
+export function hashWithKey(key: string, text: string): string {
   return createHmac('sha256', key).update(text).digest('base64url')
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { canRead, modelTable } from './models.ts'
+import { canReadThinking, createModelTable } from './models.ts'
 
 describe('models', () => {
-  const table = modelTable()
+  const table = createModelTable()
   it.each([
     {
       id: 'claude-fable-5-1',
@@ -81,7 +81,7 @@ describe('models', () => {
   it('can be replaced, added and limited to one window', () => {
     const model = table.find('claude-opus-5')
     if (model === undefined) throw new Error('no model')
-    const own = modelTable(
+    const own = createModelTable(
       [
         { ...model, maxOutput: 7 },
         { ...model, id: 'my-model', aliases: ['mine'] },
@@ -99,7 +99,7 @@ describe('models', () => {
   it('read each other’s thinking as the provider says', () => {
     const reads = (reader: string, author: string): boolean => {
       const [one, other] = [table.find(reader), table.find(author)]
-      return one !== undefined && other !== undefined && canRead(one, other)
+      return one !== undefined && other !== undefined && canReadThinking(one, other)
     }
     expect(reads('claude-fable-5-1', 'claude-opus-5')).toBe(true)
     expect(reads('claude-opus-5', 'claude-fable-5-1')).toBe(false)

@@ -3,11 +3,11 @@
  * come from the catalogue of `@tidemark/wire`. Where it has none the simulator uses a default, which the
  * `models` option can override.
  */
-import type { Prices } from '@tidemark/core'
+import type { ModelPrices } from '@tidemark/core'
 import { type ModelEntry, modelCatalogue, type ThinkingMode } from '@tidemark/wire'
 
 export type Effort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
-export type Level = 'tools' | 'system' | 'messages'
+export type CacheLevel = 'tools' | 'system' | 'messages'
 
 export interface SimulatedModel {
   readonly id: string
@@ -37,7 +37,7 @@ export interface SimulatedModel {
   /** Thinking of earlier turns stays in the prompt. Otherwise a new user prompt removes it. */
   readonly keepsThinking: boolean
   /** First level of the prompt at which thinking and effort settings are part of the cache key. */
-  readonly settingsLevel: Level
+  readonly settingsLevel: CacheLevel
   readonly prefill: boolean
   readonly forcedToolChoice: boolean
   readonly systemMessages: boolean
@@ -50,20 +50,20 @@ export interface SimulatedModel {
   readonly maxImages: number
   /** If input plus `max_tokens` exceeds the window: refuse the request, or stop the output at the window. */
   readonly overflow: 'error' | 'stop'
-  readonly prices: Prices | null
+  readonly prices: ModelPrices | null
 }
 
 /** The simulated model for an entry of the catalogue, unknown figures replaced by defaults. */
-function simulatedModel(entry: ModelEntry): SimulatedModel {
+function toSimulatedModel(entry: ModelEntry): SimulatedModel {
   const { thinking, capabilities, cache, limits } = entry
   const modes = thinking.modes ?? []
   const always = modes.length > 0 && !modes.includes('disabled')
-  const readers = READERS[entry.id]
+  const readers = THINKING_READERS[entry.id]
   return {
     id: entry.id,
     aliases: entry.aliases,
-    displayName: displayName(entry.id),
-    createdAt: `${RELEASED[entry.id] ?? '2026-01-01'}T00:00:00Z`,
+    displayName: formatModelName(entry.id),
+    createdAt: `${RELEASE_DATES[entry.id] ?? '2026-01-01'}T00:00:00Z`,
     window: entry.window ?? 200_000,
     maxOutput: entry.maxOutput ?? 64_000,
     cacheMinimum: cache.minimum ?? 512,
@@ -97,7 +97,7 @@ function isEffort(value: string | undefined): value is Effort {
 }
 
 /** Whether `reader` accepts thinking that `author` created. */
-export function canRead(reader: SimulatedModel, author: SimulatedModel): boolean {
+export function canReadThinking(reader: SimulatedModel, author: SimulatedModel): boolean {
   if (reader.id === author.id) return true
   if (reader.cannotRead?.includes(author.id)) return false
   return author.readers?.includes(reader.id) ?? true
@@ -111,9 +111,9 @@ export interface ModelTable {
 }
 
 /** Anthropic's models from the catalogue, then `own`, which replace models of the same id. `window` overrides all windows. */
-export function modelTable(own: readonly SimulatedModel[] = [], window?: number): ModelTable {
+export function createModelTable(own: readonly SimulatedModel[] = [], window?: number): ModelTable {
   const byId = new Map<string, SimulatedModel>()
-  const built = modelCatalogue.models.filter((entry) => entry.vendor === 'anthropic').map(simulatedModel)
+  const built = modelCatalogue.models.filter((entry) => entry.vendor === 'anthropic').map(toSimulatedModel)
   for (const model of [...built, ...own])
     byId.set(model.id, window === undefined ? model : { ...model, window })
   const byName = new Map<string, SimulatedModel>()
@@ -128,12 +128,12 @@ export function modelTable(own: readonly SimulatedModel[] = [], window?: number)
 // Facts that the catalogue does not have: display names, release dates, and which model reads whose thinking.
 
 /** `claude-opus-5-5` → `Claude Opus 5.5`. */
-function displayName(id: string): string {
+function formatModelName(id: string): string {
   const words = id.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1))
   return words.join(' ').replace(/(\d+) (\d+)/, '$1.$2')
 }
 
-const RELEASED: Readonly<Record<string, string>> = {
+const RELEASE_DATES: Readonly<Record<string, string>> = {
   'claude-fable-5-2': '2026-11-09',
   'claude-mythos-5-2': '2026-11-09',
   'claude-haiku-5-5': '2026-10-07',
@@ -151,7 +151,7 @@ const NEWER_FABLES: readonly string[] = ['claude-fable-5-2', 'claude-mythos-5-2'
 const FABLES: readonly string[] = ['claude-fable-5-1', 'claude-mythos-5-1', ...NEWER_FABLES]
 
 /** The models that read a model's thinking besides itself. A model that is not listed is read by all. */
-const READERS: Readonly<Record<string, readonly string[]>> = {
+const THINKING_READERS: Readonly<Record<string, readonly string[]>> = {
   'claude-fable-5-2': NEWER_FABLES,
   'claude-mythos-5-2': NEWER_FABLES,
   'claude-fable-5-1': FABLES,

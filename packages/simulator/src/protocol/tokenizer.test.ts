@@ -1,27 +1,28 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  blockTokens,
   CALL_TOKENS,
+  countBlockTokens,
+  countTextTokens,
+  countToolTokens,
   DOCUMENT_TOKENS,
   IMAGE_TOKENS,
   TOOL_TOKENS,
-  textTokens,
-  toolTokens,
 } from './tokenizer.ts'
 
-const tokensOf = (block: { type: string; [field: string]: unknown }): number => blockTokens(block, () => 77)
+const tokensOf = (block: { type: string; [field: string]: unknown }): number =>
+  countBlockTokens(block, () => 77)
 
 describe('the tokenizer', () => {
   it('counts bytes by four, rounded up', () => {
-    expect(['', 'a', 'abcd', 'abcde', 'é'.repeat(3), '😀'].map(textTokens)).toEqual([0, 1, 1, 2, 2, 1])
+    expect(['', 'a', 'abcd', 'abcde', 'é'.repeat(3), '😀'].map(countTextTokens)).toEqual([0, 1, 1, 2, 2, 1])
   })
 
   it('differs by less than one token per block from the sum', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (one, other) => {
-        const apart = textTokens(one) + textTokens(other)
-        expect(apart - textTokens(one + other)).toBeLessThanOrEqual(1)
+        const apart = countTextTokens(one) + countTextTokens(other)
+        expect(apart - countTextTokens(one + other)).toBeLessThanOrEqual(1)
       }),
     )
   })
@@ -68,7 +69,7 @@ describe('the tokenizer', () => {
 
   it('does not charge for a marker on a tool', () => {
     const tool = { name: 'look', input_schema: { type: 'object' } }
-    expect(toolTokens({ ...tool, cache_control: { type: 'ephemeral' } })).toBe(toolTokens(tool))
-    expect(toolTokens(tool)).toBe(TOOL_TOKENS + Math.ceil(JSON.stringify(tool).length / 4))
+    expect(countToolTokens({ ...tool, cache_control: { type: 'ephemeral' } })).toBe(countToolTokens(tool))
+    expect(countToolTokens(tool)).toBe(TOOL_TOKENS + Math.ceil(JSON.stringify(tool).length / 4))
   })
 })

@@ -1,65 +1,70 @@
 /** Explains why a request read less from the cache than an earlier request of the conversation had written. */
-import type { CacheKey, Scope } from '../prompt-cache/cache-key.ts'
-import { levelAt, type Prompt, tokensAt } from '../prompt-cache/prompt.ts'
-import { type CacheStore, keyAt, LOOK_BACK } from '../prompt-cache/prompt-cache.ts'
-import { render, sameBlock } from '../prompt-cache/prompt-tree.ts'
-import type { CacheMiss, Divergence, MissReason, Seen } from './request-log.ts'
+import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
+import { cacheLevelAt, countTokensUpTo, type Prompt } from '../prompt-cache/prompt.ts'
+import { type CacheStore, entryKeyAt, LOOK_BACK_POSITIONS } from '../prompt-cache/prompt-cache.ts'
+import { isSameBlock, renderBlock } from '../prompt-cache/prompt-tree.ts'
+import type { CacheMiss, CacheMissCause, ComparableRequest, Divergence } from './request-log.ts'
 
-interface MissInput {
+interface CacheMissInput {
   readonly prompt: Prompt
   readonly key: CacheKey
-  readonly scope: Seen['scope']
+  readonly scope: ComparableRequest['scope']
   /** The position of the cache hit. */
   readonly hit: number | null
-  readonly earlier: readonly Seen[]
+  readonly earlier: readonly ComparableRequest[]
   readonly store: CacheStore
   readonly now: number
 }
 
-export function explainMiss(input: MissInput): CacheMiss | null {
-  const kin = kinOf(input.prompt, input.scope, input.earlier)
-  const { cachedUpTo } = kin?.seen ?? {}
+export function explainCacheMiss(input: CacheMissInput): CacheMiss | null {
+  const kin = findPreviousRequest(input.prompt, input.scope, input.earlier)
+  const { cachedUpTo } = kin?.request ?? {}
   if (kin === null || cachedUpTo === null || cachedUpTo === undefined) return null
-  const there = tokensAt(kin.seen.prompt, cachedUpTo)
-  const tokens = there - (input.hit === null ? 0 : tokensAt(input.prompt, input.hit))
+  const there = countTokensUpTo(kin.request.prompt, cachedUpTo)
+  const tokens = there - (input.hit === null ? 0 : countTokensUpTo(input.prompt, input.hit))
   if (tokens <= 0) return null
-  const found = reasonOf(input, kin, cachedUpTo)
+  const found = findMissReason(input, kin, cachedUpTo)
   const divergence =
-    found.reason === 'content-changed' ? divergenceAt(input.prompt, kin.seen.prompt, kin.common) : null
+    found.reason === 'content-changed' ? findDivergence(input.prompt, kin.request.prompt, kin.common) : null
   return {
     ...found,
     tokens,
-    comparedWith: kin.seen.number,
+    comparedWith: kin.request.number,
     ...(divergence === null ? {} : { divergence }),
   }
 }
 
-interface Found {
-  readonly reason: MissReason
+interface MissExplanation {
+  readonly reason: CacheMissCause
   readonly why: string
 }
 
-function reasonOf(input: MissInput, kin: Kin, cachedUpTo: number): Found {
+function findMissReason(input: CacheMissInput, kin: PreviousRequest, cachedUpTo: number): MissExplanation {
   const { prompt, key } = input
   if (prompt.breakpoints.length === 0)
     return { reason: 'no-breakpoint', why: 'the request has no cache_control, so nothing was looked for' }
-  const changed = changedParts(kin.seen.key, key, prompt, cachedUpTo)
+  const changed = listChangedKeyParts(kin.request.key, key, prompt, cachedUpTo)
   if (changed.length > 0) return { reason: 'key-changed', why: changed.join('; ') }
   if (kin.common <= cachedUpTo)
-    return { reason: 'content-changed', why: `the prompt changed at ${placeOf(prompt, kin)}` }
-  return entryReason(input, kin, cachedUpTo)
+    return { reason: 'content-changed', why: `the prompt changed at ${describeChangePlace(prompt, kin)}` }
+  return explainEntryMiss(input, kin, cachedUpTo)
 }
 
-function placeOf(prompt: Prompt, kin: Kin): string {
+function describeChangePlace(prompt: Prompt, kin: PreviousRequest): string {
   return kin.common < prompt.positions.length
-    ? prompt.pathOf(kin.common)
+    ? prompt.formatPath(kin.common)
     : 'its end, which is no longer there'
 }
 
 /** Changed parts of the key, on the levels that the cached prefix includes. */
-function changedParts(before: CacheKey, now: CacheKey, prompt: Prompt, upTo: number): readonly string[] {
+function listChangedKeyParts(
+  before: CacheKey,
+  now: CacheKey,
+  prompt: Prompt,
+  upTo: number,
+): readonly string[] {
   const reached = { tools: 0, system: 1, messages: 2 }
-  const level = reached[levelAt(prompt, Math.min(upTo, prompt.positions.length - 1))]
+  const level = reached[cacheLevelAt(prompt, Math.min(upTo, prompt.positions.length - 1))]
   const names = new Set([...before.parts, ...now.parts].map((part) => part.name))
   return [...names].flatMap((name) => {
     const was = before.parts.find((part) => part.name === name)
@@ -69,10 +74,14 @@ function changedParts(before: CacheKey, now: CacheKey, prompt: Prompt, upTo: num
   })
 }
 
-function entryReason({ prompt, key, store, now }: MissInput, kin: Kin, upTo: number): Found {
-  if (!kin.seen.begun())
+function explainEntryMiss(
+  { prompt, key, store, now }: CacheMissInput,
+  kin: PreviousRequest,
+  upTo: number,
+): MissExplanation {
+  if (!kin.request.hasBegun())
     return { reason: 'not-yet-written', why: 'the response that would have written it had not begun' }
-  const entry = store.peek(keyAt(prompt, key, upTo))
+  const entry = store.peek(entryKeyAt(prompt, key, upTo))
   if (entry === null) return { reason: 'unknown', why: 'no entry was written there' }
   if (now >= entry.expiresAt) {
     const late = Math.round((now - entry.expiresAt) / 1_000)
@@ -81,23 +90,27 @@ function entryReason({ prompt, key, store, now }: MissInput, kin: Kin, upTo: num
   const last = prompt.breakpoints.findLast(({ explicit }) => explicit)?.position ?? 0
   return {
     reason: 'beyond-look-back',
-    why: `the entry is ${last - upTo} blocks before the nearest breakpoint; ${LOOK_BACK} positions are looked at`,
+    why: `the entry is ${last - upTo} blocks before the nearest breakpoint; ${LOOK_BACK_POSITIONS} positions are looked at`,
   }
 }
 
 /** The earlier request with the longest common prefix, the newest of those. */
-interface Kin {
-  readonly seen: Seen
+interface PreviousRequest {
+  readonly request: ComparableRequest
   /** Number of common positions. */
   readonly common: number
 }
 
-function kinOf(prompt: Prompt, scope: Scope, earlier: readonly Seen[]): Kin | null {
-  let best: Kin | null = null
+function findPreviousRequest(
+  prompt: Prompt,
+  scope: Account,
+  earlier: readonly ComparableRequest[],
+): PreviousRequest | null {
+  let best: PreviousRequest | null = null
   for (const seen of earlier) {
     if (seen.scope.organization !== scope.organization || !isSameConversation(prompt, seen.prompt)) continue
-    const common = commonLength(prompt, seen.prompt)
-    if (best === null || common >= best.common) best = { seen, common }
+    const common = countCommonPositions(prompt, seen.prompt)
+    if (best === null || common >= best.common) best = { request: seen, common }
   }
   return best
 }
@@ -107,12 +120,12 @@ function isSameConversation(one: Prompt, other: Prompt): boolean {
   return [0, 1].some((index) => {
     const mine = one.positions[one.starts.messages + index]
     const theirs = other.positions[other.starts.messages + index]
-    return mine !== undefined && theirs !== undefined && sameBlock(mine.block, theirs.block)
+    return mine !== undefined && theirs !== undefined && isSameBlock(mine.block, theirs.block)
   })
 }
 
 /** Binary search: a chain covers its whole prefix, so after the first difference no chains are equal. */
-function commonLength({ positions: one }: Prompt, { positions: other }: Prompt): number {
+function countCommonPositions({ positions: one }: Prompt, { positions: other }: Prompt): number {
   let low = 0
   let high = Math.min(one.length, other.length)
   while (low < high) {
@@ -123,34 +136,34 @@ function commonLength({ positions: one }: Prompt, { positions: other }: Prompt):
   return low
 }
 
-const EXCERPT = 60
+const EXCERPT_LENGTH = 60
 
 /** The first byte at which two prompts differ. `at` is the first different position; null if the newer prompt ends there. */
-function divergenceAt(now: Prompt, before: Prompt, at: number): Divergence | null {
+function findDivergence(now: Prompt, before: Prompt, at: number): Divergence | null {
   const node = now.positions[at]
   if (node === undefined) return null
   const old = before.positions[at]
-  const text = render(node.block)
-  const was = old === undefined ? '' : render(old.block)
-  const index = firstDifference(was, text)
+  const text = renderBlock(node.block)
+  const was = old === undefined ? '' : renderBlock(old.block)
+  const index = findFirstDifferentCharacter(was, text)
   const blockByte = Buffer.byteLength(text.slice(0, index))
   return {
-    path: now.pathOf(at),
+    path: now.formatPath(at),
     blockByte,
     promptByte: (node.parent?.bytes ?? 0) + blockByte,
-    was: excerpt(was, index),
-    now: excerpt(text, index),
+    was: cutExcerpt(was, index),
+    now: cutExcerpt(text, index),
   }
 }
 
-function firstDifference(one: string, other: string): number {
+function findFirstDifferentCharacter(one: string, other: string): number {
   const length = Math.min(one.length, other.length)
   let index = 0
   while (index < length && one.charCodeAt(index) === other.charCodeAt(index)) index += 1
   return index
 }
 
-function excerpt(text: string, at: number): string {
-  const start = Math.max(0, at - EXCERPT / 3)
-  return text.slice(start, at + EXCERPT)
+function cutExcerpt(text: string, at: number): string {
+  const start = Math.max(0, at - EXCERPT_LENGTH / 3)
+  return text.slice(start, at + EXCERPT_LENGTH)
 }

@@ -1,9 +1,9 @@
-import type { Prices } from '@tidemark/core'
+import type { ModelPrices } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { costOf } from './request-log.ts'
+import { responseCost } from './request-log.ts'
 
 const high = { above: 100_000, input: 8, cacheRead: 0.8, write5m: 10, write1h: 16, output: 40 }
-const prices: Prices = {
+const prices: ModelPrices = {
   input: 4,
   cacheRead: 0.4,
   write5m: 5,
@@ -31,11 +31,11 @@ describe('what the cache saved', () => {
     ],
     ['where nothing was cached', { input_tokens: 150_000, output_tokens: 10, speed: 'fast' }, 0],
   ])('%s', (_, usage, saved) => {
-    expect(costOf(usage, prices).saved).toBeCloseTo(saved, 12)
+    expect(responseCost(usage, prices).saved).toBeCloseTo(saved, 12)
   })
 
   it('is known even if the price of output is not', () => {
-    const { total, saved } = costOf({ ...run(50_000), output_tokens: 5 }, { ...prices, output: null })
+    const { total, saved } = responseCost({ ...run(50_000), output_tokens: 5 }, { ...prices, output: null })
     expect(total).toBeNull()
     expect(saved).toBeCloseTo(0.18, 12)
   })

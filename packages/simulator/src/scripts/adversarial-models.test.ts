@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { assistant, context, request, said, textOf, user } from '../../test/script-request.ts'
-import { textTokens } from '../protocol/tokenizer.ts'
-import { ADVERSARY_NAMES, type AdversaryName, adversaries, INJECTED } from './adversarial-models.ts'
+import { assistant, context, joinTexts, readReplyText, request, user } from '../../test/script-request.ts'
+import { countTextTokens } from '../protocol/tokenizer.ts'
+import {
+  ADVERSARIES,
+  ADVERSARY_NAMES,
+  type AdversaryName,
+  INJECTED_INSTRUCTIONS,
+} from './adversarial-models.ts'
 import { echo } from './script.ts'
 import { withSummaries } from './summarizer.ts'
 
@@ -9,12 +14,12 @@ const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 const MESSAGES = [user('Fix the login.'), assistant('Done.'), user(ASK)]
 
 async function answer(name: AdversaryName, given: Parameters<typeof request>[0] = {}) {
-  return adversaries[name](request({ messages: MESSAGES, ...given }), context())
+  return ADVERSARIES[name](request({ messages: MESSAGES, ...given }), context())
 }
 
 describe('adversaries', () => {
   it('are complete', () => {
-    expect(Object.keys(adversaries)).toEqual([...ADVERSARY_NAMES])
+    expect(Object.keys(ADVERSARIES)).toEqual([...ADVERSARY_NAMES])
   })
 
   it.each<[AdversaryName, object]>([
@@ -42,7 +47,7 @@ describe('adversaries', () => {
 
   it('is cut off in a sentence, its tag open', async () => {
     const reply = await answer('cut-off')
-    const text = textOf(reply)
+    const text = joinTexts(reply)
     expect([
       reply.stopReason,
       text.includes('<summary>'),
@@ -53,18 +58,18 @@ describe('adversaries', () => {
 
   it('is cut off in a tag', async () => {
     const reply = await answer('cut-off-in-tag')
-    expect([reply.stopReason, textOf(reply).slice(-5)]).toEqual(['max_tokens', '</sum'])
+    expect([reply.stopReason, joinTexts(reply).slice(-5)]).toEqual(['max_tokens', '</sum'])
   })
 
   it('is larger than its input', async () => {
-    const text = await said(adversaries.huge, { messages: MESSAGES }, { inputTokens: 5_000 })
-    expect([textTokens(text) > 7_500, text.endsWith('</summary>')]).toEqual([true, true])
+    const text = await readReplyText(ADVERSARIES.huge, { messages: MESSAGES }, { inputTokens: 5_000 })
+    expect([countTextTokens(text) > 7_500, text.endsWith('</summary>')]).toEqual([true, true])
   })
 
   it('contains nothing of the conversation', async () => {
-    const text = await said(adversaries.garbage, { messages: MESSAGES })
+    const text = await readReplyText(ADVERSARIES.garbage, { messages: MESSAGES })
     expect([text.length > 100, /login|[<>]/.test(text)]).toEqual([true, false])
-    expect(await said(adversaries.garbage, { messages: MESSAGES }, { index: 1 })).not.toBe(text)
+    expect(await readReplyText(ADVERSARIES.garbage, { messages: MESSAGES }, { index: 1 })).not.toBe(text)
   })
 
   it('never writes a complete summary', async () => {
@@ -76,21 +81,23 @@ describe('adversaries', () => {
       'cut-off',
       'thinking-only',
     ]
-    const texts = await Promise.all(none.map((name) => said(adversaries[name], { messages: MESSAGES })))
+    const texts = await Promise.all(
+      none.map((name) => readReplyText(ADVERSARIES[name], { messages: MESSAGES })),
+    )
     expect(texts.filter((text) => whole.test(text))).toEqual([])
   })
 
   it('inserts instructions into a good summary', async () => {
-    const text = await said(adversaries.injection, { messages: MESSAGES })
-    expect([text.includes('Fix the login.'), text.includes(INJECTED)]).toEqual([true, true])
+    const text = await readReplyText(ADVERSARIES.injection, { messages: MESSAGES })
+    expect([text.includes('Fix the login.'), text.includes(INJECTED_INSTRUCTIONS)]).toEqual([true, true])
   })
 
   it('answers only summary requests', async () => {
-    const script = withSummaries(echo, adversaries.empty)
-    expect([await said(script, { says: 'Hello' }), await said(script, { messages: MESSAGES })]).toEqual([
-      'Hello',
-      '',
-    ])
-    expect(await said(withSummaries(echo, adversaries.blank), { messages: MESSAGES })).toBe(' \n')
+    const script = withSummaries(echo, ADVERSARIES.empty)
+    expect([
+      await readReplyText(script, { says: 'Hello' }),
+      await readReplyText(script, { messages: MESSAGES }),
+    ]).toEqual(['Hello', ''])
+    expect(await readReplyText(withSummaries(echo, ADVERSARIES.blank), { messages: MESSAGES })).toBe(' \n')
   })
 })

@@ -2,9 +2,9 @@
  * The coder's simulated repository: modules of small functions, each with a test. A function multiplies the length
  * of its input by a limit and its test expects the result for `abc`, so that edits can break and repair it.
  */
-import { seededRandom } from '../protocol/clock-and-ids.ts'
+import { createRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
-import { sentence } from './filler-text.ts'
+import { createSentence } from './filler-text.ts'
 
 /** Content by path. An edit creates a new map. */
 export type Repository = ReadonlyMap<string, string>
@@ -17,7 +17,7 @@ interface RepositorySize {
   readonly fileTokens: number
 }
 
-const NAMES = [
+const MODULE_NAMES = [
   'orders',
   'invoices',
   'customers',
@@ -33,8 +33,8 @@ const NAMES = [
 ]
 
 export function moduleName(index: number): string {
-  const round = Math.floor(index / NAMES.length)
-  const name = NAMES[index % NAMES.length] ?? 'module'
+  const round = Math.floor(index / MODULE_NAMES.length)
+  const name = MODULE_NAMES[index % MODULE_NAMES.length] ?? 'module'
   return round === 0 ? name : `${name}${round + 1}`
 }
 
@@ -59,13 +59,13 @@ export function expectationLine(module: string, number: number, limit: number): 
   return `  expect(${functionName(module, number)}('abc')).toBe(${3 * limit})`
 }
 
-export function makeRepository({ seed, files, fileTokens }: RepositorySize): Repository {
+export function createRepository({ seed, files, fileTokens }: RepositorySize): Repository {
   const repository = new Map<string, string>()
   for (let index = 0; index < files; index += 1) {
     const module = moduleName(index)
-    const limits = limitsOf(seed, module, fileTokens)
-    repository.set(sourcePath(module), sourceOf(seed, module, limits))
-    repository.set(testPath(module), testOf(seed, module, limits))
+    const limits = createLimits(seed, module, fileTokens)
+    repository.set(sourcePath(module), createSource(seed, module, limits))
+    repository.set(testPath(module), createTest(seed, module, limits))
   }
   return repository
 }
@@ -74,17 +74,17 @@ export function makeRepository({ seed, files, fileTokens }: RepositorySize): Rep
 const FUNCTION_BYTES = 260
 
 /** The limits of the functions of a module. */
-function limitsOf(seed: string, module: string, fileTokens: number): readonly number[] {
-  const random = seededRandom(`${seed}/limits/${module}`)
+function createLimits(seed: string, module: string, fileTokens: number): readonly number[] {
+  const random = createRandom(`${seed}/limits/${module}`)
   const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))
   return Array.from({ length: count }, () => 10 + Math.floor(random() * 80))
 }
 
-function sourceOf(seed: string, module: string, limits: readonly number[]): string {
-  const random = seededRandom(`${seed}/source/${module}`)
+function createSource(seed: string, module: string, limits: readonly number[]): string {
+  const random = createRandom(`${seed}/source/${module}`)
   const functions = limits.map((limit, index) =>
     [
-      `/** ${sentence(random)} ${sentence(random)} */`,
+      `/** ${createSentence(random)} ${createSentence(random)} */`,
       `export function ${functionName(module, index + 1)}(input: string): number {`,
       limitLine(index + 1, limit),
       `  return input.length * limit${index + 1}`,
@@ -95,11 +95,11 @@ function sourceOf(seed: string, module: string, limits: readonly number[]): stri
   return `/** What is known of ${module}. */\n\n${functions.join('\n')}`
 }
 
-function testOf(seed: string, module: string, limits: readonly number[]): string {
-  const random = seededRandom(`${seed}/test/${module}`)
+function createTest(seed: string, module: string, limits: readonly number[]): string {
+  const random = createRandom(`${seed}/test/${module}`)
   const tests = limits.map((limit, index) =>
     [
-      `// ${sentence(random)} ${sentence(random)}`,
+      `// ${createSentence(random)} ${createSentence(random)}`,
       `test('${functionName(module, index + 1)} counts to its limit', () => {`,
       expectationLine(module, index + 1, limit),
       '})',
@@ -110,12 +110,12 @@ function testOf(seed: string, module: string, limits: readonly number[]): string
 }
 
 /** The number of functions in the module. */
-export function functionCount(repository: Repository, module: string): number {
+export function countFunctions(repository: Repository, module: string): number {
   return repository.get(sourcePath(module))?.match(/^export function /gm)?.length ?? 0
 }
 
 /** The limit of a function in the source; null if it is not a number. */
-export function limitIn(repository: Repository, module: string, number: number): number | null {
+export function readLimit(repository: Repository, module: string, number: number): number | null {
   const found = new RegExp(`^  const limit${number} = (\\d+)$`, 'm').exec(
     repository.get(sourcePath(module)) ?? '',
   )

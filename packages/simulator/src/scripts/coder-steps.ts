@@ -4,20 +4,20 @@
  * one response and does not depend on the tool results of the host.
  */
 import type { JsonObject } from '../protocol/api.ts'
-import { seededRandom } from '../protocol/clock-and-ids.ts'
+import { createRandom } from '../protocol/clock-and-ids.ts'
 import {
+  countFunctions,
+  createRepository,
   expectationLine,
-  functionCount,
   functionName,
-  limitIn,
   limitLine,
-  makeRepository,
   moduleName,
   type Repository,
+  readLimit,
   sourcePath,
   testPath,
 } from './coder-repository.ts'
-import { runTool } from './coder-tools.ts'
+import { runCoderTool } from './coder-tools.ts'
 
 interface StepOptions {
   readonly seed: string
@@ -40,17 +40,17 @@ export interface Step {
   readonly repository: Repository
 }
 
-interface Steps {
+interface StepSequence {
   /** 0 for the first. */
-  at(index: number): Step
+  stepAt(index: number): Step
 }
 
 /** Jobs in memory. Older ones are computed again when they are needed. */
-const KEPT_JOBS = 64
+const MAX_JOBS_IN_MEMORY = 64
 
-export function createSteps(options: StepOptions): Steps {
+export function createStepSequence(options: StepOptions): StepSequence {
   const { seed, files, resultTokens: fileTokens } = options
-  const initial = makeRepository({ seed, files, fileTokens })
+  const initial = createRepository({ seed, files, fileTokens })
   const kept = new Map<number, readonly Step[]>()
   let next = 0
   let repository = initial
@@ -58,10 +58,10 @@ export function createSteps(options: StepOptions): Steps {
   function job(number: number): readonly Step[] {
     if (number < next && !kept.has(number)) [next, repository] = [0, initial]
     for (; next <= number; next += 1) {
-      const made = jobSteps(next, repository, options)
+      const made = createJobSteps(next, repository, options)
       repository = made.repository
       kept.set(next, made.steps)
-      kept.delete(next - KEPT_JOBS)
+      kept.delete(next - MAX_JOBS_IN_MEMORY)
     }
     return kept.get(number) ?? []
   }
@@ -69,7 +69,7 @@ export function createSteps(options: StepOptions): Steps {
   /** All jobs have the same number of steps. */
   const { length } = job(0)
   return {
-    at(index) {
+    stepAt(index) {
       const step = job(Math.floor(index / length))[index % length]
       if (step === undefined) throw new RangeError(`There is no step ${index}.`)
       return step
@@ -77,7 +77,7 @@ export function createSteps(options: StepOptions): Steps {
   }
 }
 
-interface Job {
+interface LimitJob {
   readonly number: number
   readonly module: string
   readonly function: number
@@ -85,97 +85,100 @@ interface Job {
   readonly to: number
 }
 
-function jobOf(number: number, repository: Repository, { seed, files }: StepOptions): Job {
+function createJob(number: number, repository: Repository, { seed, files }: StepOptions): LimitJob {
   const module = moduleName(number % files)
-  const functions = functionCount(repository, module)
+  const functions = countFunctions(repository, module)
   const which = 1 + ((Math.floor(number / files) * 7) % functions)
-  const from = limitIn(repository, module, which) ?? 10
-  const random = seededRandom(`${seed}/job/${number}`)
+  const from = readLimit(repository, module, which) ?? 10
+  const random = createRandom(`${seed}/job/${number}`)
   return { number, module, function: which, from, to: from + 2 + Math.floor(random() * 9) }
 }
 
-interface Move {
+interface JobMove {
   readonly intent: string
   readonly calls: readonly StepCall[]
 }
 
-function jobSteps(
+function createJobSteps(
   number: number,
   before: Repository,
   options: StepOptions,
 ): { readonly steps: readonly Step[]; readonly repository: Repository } {
-  const moves = movesOf(jobOf(number, before, options), options)
+  const moves = listMoves(createJob(number, before, options), options)
   const size = { seed: options.seed, outputTokens: 0 }
   let repository = before
   const steps = moves.flatMap(({ intent, calls }) =>
-    inGroups(calls, options.parallel).map((group) => {
+    groupItems(calls, options.parallel).map((group) => {
       const step = { intent, calls: group, repository }
       for (const call of group.filter(({ name }) => name === 'Edit'))
-        repository = runTool(repository, { id: '', ...call }, size).repository
+        repository = runCoderTool(repository, { id: '', ...call }, size).repository
       return step
     }),
   )
   return { steps, repository }
 }
 
-function inGroups<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
+function groupItems<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
   const count = Math.ceil(items.length / size)
   return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size))
 }
 
-function movesOf(job: Job, options: StepOptions): readonly Move[] {
+function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
   const { module, function: which, from, to } = job
   const name = functionName(module, which)
-  const wrong = wrongLimit(job)
-  const test = call('Bash', { command: `npm test -- ${module}`, description: `Run the tests of ${module}` })
-  const mend = edit(sourcePath(module), limitLine(which, wrong), limitLine(which, to))
+  const wrong = chooseWrongLimit(job)
+  const test = toolCall('Bash', {
+    command: `npm test -- ${module}`,
+    description: `Run the tests of ${module}`,
+  })
+  const mend = editCall(sourcePath(module), limitLine(which, wrong), limitLine(which, to))
   return [
     {
       intent: `I look for every use of ${name} and note what is to be done`,
-      calls: [todos(job, 'in_progress'), call('Grep', { pattern: name, path: 'src' })],
+      calls: [todoCall(job, 'in_progress'), toolCall('Grep', { pattern: name, path: 'src' })],
     },
-    { intent: `I read ${module} and what stands around it`, calls: readings(job, options) },
+    { intent: `I read ${module} and what stands around it`, calls: listReadCalls(job, options) },
     {
       intent: `I raise the limit of ${name} from ${from} to ${to}, in the source and in its test`,
       calls: [
-        edit(sourcePath(module), limitLine(which, from), limitLine(which, wrong)),
-        edit(testPath(module), expectationLine(module, which, from), expectationLine(module, which, to)),
+        editCall(sourcePath(module), limitLine(which, from), limitLine(which, wrong)),
+        editCall(testPath(module), expectationLine(module, which, from), expectationLine(module, which, to)),
       ],
     },
     { intent: `I run the tests of ${module}`, calls: [test] },
     {
       intent: `The tests fail: I look closer at ${sourcePath(module)}`,
-      calls: [call('Grep', { pattern: `limit${which}\\b`, path: sourcePath(module) })],
+      calls: [toolCall('Grep', { pattern: `limit${which}\\b`, path: sourcePath(module) })],
     },
     { intent: `I put the value itself into ${name}, which is what the test expects`, calls: [mend] },
     { intent: `I run the tests of ${module} again`, calls: [test] },
-    { intent: `${name} is done: I tick it off`, calls: [todos(job, 'completed')] },
+    { intent: `${name} is done: I tick it off`, calls: [todoCall(job, 'completed')] },
   ]
 }
 
 /** Alternates between a name that is not defined and a value that is off by one. */
-function wrongLimit({ number, from, to }: Job): string | number {
+function chooseWrongLimit({ number, from, to }: LimitJob): string | number {
   return number % 2 === 0 ? `raise(${from}, ${to})` : to - 1
 }
 
 /** Reads the module, its test and other modules, as many as one response may hold, at least two. */
-function readings({ number, module }: Job, { files, parallel }: StepOptions): readonly StepCall[] {
+function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOptions): readonly StepCall[] {
   const others = Array.from({ length: files - 1 }, (_, index) => moduleName((number + index + 1) % files))
   const paths = [sourcePath(module), testPath(module), ...others.map(sourcePath)]
-  return paths.slice(0, Math.max(2, parallel)).map((file_path) => call('Read', { file_path }))
+  return paths.slice(0, Math.max(2, parallel)).map((file_path) => toolCall('Read', { file_path }))
 }
 
-function todos(job: Job, status: 'in_progress' | 'completed'): StepCall {
+function todoCall(job: LimitJob, status: 'in_progress' | 'completed'): StepCall {
   const name = functionName(job.module, job.function)
   const now = { content: `Raise the limit of ${name} to ${job.to}`, status, activeForm: `Raising ${name}` }
   const next = { content: 'Raise the limit of the next function', status: 'pending', activeForm: 'Going on' }
-  return call('TodoWrite', { todos: [now, next] })
+  return toolCall('TodoWrite', { todos: [now, next] })
 }
 
-function edit(file_path: string, old_string: string, new_string: string): StepCall {
-  return call('Edit', { file_path, old_string, new_string })
+function editCall(file_path: string, old_string: string, new_string: string): StepCall {
+  return toolCall('Edit', { file_path, old_string, new_string })
 }
 
-function call(name: string, input: JsonObject): StepCall {
+function toolCall(name: string, input: JsonObject): StepCall {
   return { name, input }
 }

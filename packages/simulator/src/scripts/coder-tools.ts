@@ -2,67 +2,67 @@
 import type { JsonObject } from '../protocol/api.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import { functionName, moduleName, type Repository, sourcePath, testPath } from './coder-repository.ts'
-import { prose } from './filler-text.ts'
+import { createFillerText } from './filler-text.ts'
 import type { ToolCall } from './script.ts'
 
-interface ToolRun {
+interface ToolOutcome {
   readonly text: string
   readonly isError: boolean
   readonly repository: Repository
 }
 
-export function runTool(repository: Repository, call: ToolCall, size: TestRunSize): ToolRun {
+export function runCoderTool(repository: Repository, call: ToolCall, size: TestRunSize): ToolOutcome {
   const input = call.input
   switch (call.name) {
     case 'Read':
-      return read(repository, input)
+      return runRead(repository, input)
     case 'Grep':
-      return grep(repository, input)
+      return runGrep(repository, input)
     case 'Edit':
-      return edit(repository, input)
+      return runEdit(repository, input)
     case 'Bash':
-      return bash(repository, textOf(input.command), size)
+      return runBash(repository, toText(input.command), size)
     case 'TodoWrite':
-      return said(repository, 'Todos have been updated.')
+      return succeed(repository, 'Todos have been updated.')
     default:
-      return failed(repository, `There is no tool ${call.name} here.`)
+      return fail(repository, `There is no tool ${call.name} here.`)
   }
 }
 
-function said(repository: Repository, text: string): ToolRun {
+function succeed(repository: Repository, text: string): ToolOutcome {
   return { text, isError: false, repository }
 }
 
-function failed(repository: Repository, text: string): ToolRun {
+function fail(repository: Repository, text: string): ToolOutcome {
   return { text, isError: true, repository }
 }
 
-function read(repository: Repository, { file_path, offset, limit }: JsonObject): ToolRun {
-  const content = repository.get(textOf(file_path))
-  if (content === undefined) return failed(repository, `File does not exist: ${textOf(file_path)}`)
+function runRead(repository: Repository, { file_path, offset, limit }: JsonObject): ToolOutcome {
+  const content = repository.get(toText(file_path))
+  if (content === undefined) return fail(repository, `File does not exist: ${toText(file_path)}`)
   const first = typeof offset === 'number' ? Math.max(1, offset) : 1
   const rows = content.split('\n').slice(first - 1)
   const shown = typeof limit === 'number' ? rows.slice(0, limit) : rows
-  return said(repository, numbered(shown, first))
+  return succeed(repository, numberLines(shown, first))
 }
 
-function numbered(rows: readonly string[], first: number): string {
+function numberLines(rows: readonly string[], first: number): string {
   return rows.map((row, index) => `${String(first + index).padStart(6)}\t${row}`).join('\n')
 }
 
-function grep(repository: Repository, { pattern, path }: JsonObject): ToolRun {
-  const wanted = patternOf(textOf(pattern))
-  if (wanted === null) return failed(repository, `Not a regular expression: ${textOf(pattern)}`)
-  const within = textOf(path).replace(/^\.\/?$/, '')
+function runGrep(repository: Repository, { pattern, path }: JsonObject): ToolOutcome {
+  const wanted = parsePattern(toText(pattern))
+  if (wanted === null) return fail(repository, `Not a regular expression: ${toText(pattern)}`)
+  const within = toText(path).replace(/^\.\/?$/, '')
   const found = [...repository]
     .filter(([name]) => name.startsWith(within))
     .flatMap(([name, content]) =>
       content.split('\n').flatMap((row, index) => (wanted.test(row) ? [`${name}:${index + 1}:${row}`] : [])),
     )
-  return said(repository, found.length === 0 ? 'No matches found' : found.join('\n'))
+  return succeed(repository, found.length === 0 ? 'No matches found' : found.join('\n'))
 }
 
-function patternOf(text: string): RegExp | null {
+function parsePattern(text: string): RegExp | null {
   try {
     return new RegExp(text)
   } catch {
@@ -70,29 +70,29 @@ function patternOf(text: string): RegExp | null {
   }
 }
 
-function edit(repository: Repository, { file_path, old_string, new_string }: JsonObject): ToolRun {
-  const path = textOf(file_path)
+function runEdit(repository: Repository, { file_path, old_string, new_string }: JsonObject): ToolOutcome {
+  const path = toText(file_path)
   const content = repository.get(path)
-  if (content === undefined) return failed(repository, `File does not exist: ${path}`)
-  const [before, after, ...more] = content.split(textOf(old_string))
+  if (content === undefined) return fail(repository, `File does not exist: ${path}`)
+  const [before, after, ...more] = content.split(toText(old_string))
   if (before === undefined || after === undefined || old_string === '')
-    return failed(repository, `String to replace not found in file.\nString: ${textOf(old_string)}`)
-  if (more.length > 0) return failed(repository, `Found ${more.length + 1} matches of the string to replace.`)
-  const changed = `${before}${textOf(new_string)}${after}`
+    return fail(repository, `String to replace not found in file.\nString: ${toText(old_string)}`)
+  if (more.length > 0) return fail(repository, `Found ${more.length + 1} matches of the string to replace.`)
+  const changed = `${before}${toText(new_string)}${after}`
   const first = Math.max(1, before.split('\n').length - 3)
   const rows = changed.split('\n').slice(first - 1, first + 6)
-  const text = `The file ${path} has been updated. Here is a part of it:\n${numbered(rows, first)}`
+  const text = `The file ${path} has been updated. Here is a part of it:\n${numberLines(rows, first)}`
   return { text, isError: false, repository: new Map([...repository, [path, changed]]) }
 }
 
-function bash(repository: Repository, command: string, size: TestRunSize): ToolRun {
+function runBash(repository: Repository, command: string, size: TestRunSize): ToolOutcome {
   const [, asked] = /^npm test(?: -- (\S+))?$/.exec(command.trim()) ?? []
-  if (/^npm test\b/.test(command.trim())) return test(repository, asked, size)
-  if (/^ls\b/.test(command.trim())) return said(repository, [...repository.keys()].join('\n'))
-  return failed(repository, `bash: ${command.trim().split(/\s/)[0]}: command not found`)
+  if (/^npm test\b/.test(command.trim())) return runTestCommand(repository, asked, size)
+  if (/^ls\b/.test(command.trim())) return succeed(repository, [...repository.keys()].join('\n'))
+  return fail(repository, `bash: ${command.trim().split(/\s/)[0]}: command not found`)
 }
 
-function test(repository: Repository, asked: string | undefined, size: TestRunSize): ToolRun {
+function runTestCommand(repository: Repository, asked: string | undefined, size: TestRunSize): ToolOutcome {
   const modules = Array.from({ length: repository.size }, (_, index) => moduleName(index))
   const there = modules.filter((module) => repository.has(sourcePath(module)))
   const { output, failed: count } = runTests(
@@ -103,13 +103,13 @@ function test(repository: Repository, asked: string | undefined, size: TestRunSi
   return { text: output, isError: count > 0, repository }
 }
 
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
 // `npm test` in the simulated repository: it compares the limits in the sources with the expectations in the tests.
 
-interface TestRun {
+interface TestRunResult {
   readonly output: string
   readonly failed: number
 }
@@ -119,8 +119,8 @@ interface TestRunSize {
   readonly outputTokens: number
 }
 
-function runTests(repository: Repository, modules: readonly string[], size: TestRunSize): TestRun {
-  const cases = modules.flatMap((module) => casesOf(repository, module))
+function runTests(repository: Repository, modules: readonly string[], size: TestRunSize): TestRunResult {
+  const cases = modules.flatMap((module) => runTestCases(repository, module))
   const failures = cases.flatMap(({ failure }) => failure ?? [])
   const rest = cases.length - failures.length
   const tally = failures.length === 0 ? `${rest} passed` : `${failures.length} failed | ${rest} passed`
@@ -130,33 +130,33 @@ function runTests(repository: Repository, modules: readonly string[], size: Test
     ` Tests  ${tally} (${cases.length})`,
     ...(failures.length > 0 ? ['Exit code 1'] : []),
   ]
-  return { output: padded(rows, end, size).join('\n'), failed: failures.length }
+  return { output: padOutput(rows, end, size).join('\n'), failed: failures.length }
 }
 
-interface Case {
+interface TestCase {
   readonly row: string
   readonly failure?: string
 }
 
-function casesOf(repository: Repository, module: string): readonly Case[] {
-  const expected = expectationsIn(repository.get(testPath(module)) ?? '')
-  return limitsIn(repository.get(sourcePath(module)) ?? '').map(({ number, written, line }, index) => {
+function runTestCases(repository: Repository, module: string): readonly TestCase[] {
+  const expected = findExpectations(repository.get(testPath(module)) ?? '')
+  return findLimits(repository.get(sourcePath(module)) ?? '').map(({ number, written, line }, index) => {
     const name = `${testPath(module)} > ${functionName(module, number)} counts to its limit`
-    const error = errorOf(written, expected[index] ?? Number.NaN)
+    const error = findTestError(written, expected[index] ?? Number.NaN)
     if (error === null) return { row: ` ✓ ${name}` }
     const place = ` ❯ ${functionName(module, number)} ${sourcePath(module)}:${line}`
     return { row: ` ✗ ${name}`, failure: ` FAIL  ${name}\n${error}\n${place}` }
   })
 }
 
-interface WrittenLimit {
+interface LimitInSource {
   readonly number: number
   /** The text after `=`. */
   readonly written: string
   readonly line: number
 }
 
-function limitsIn(source: string): readonly WrittenLimit[] {
+function findLimits(source: string): readonly LimitInSource[] {
   return source.split('\n').flatMap((row, index) => {
     const [, number, written] = /^ {2}const limit(\d+) = (.*)$/.exec(row) ?? []
     return number === undefined || written === undefined
@@ -165,42 +165,58 @@ function limitsIn(source: string): readonly WrittenLimit[] {
   })
 }
 
-function expectationsIn(test: string): readonly number[] {
+function findExpectations(test: string): readonly number[] {
   return [...test.matchAll(/\.toBe\((\d+)\)/g)].map(([, value]) => Number(value))
 }
 
-function errorOf(written: string, expected: number): string | null {
+function findTestError(written: string, expected: number): string | null {
   if (!/^\d+$/.test(written)) return `ReferenceError: ${written.split('(')[0]} is not defined`
   const value = 3 * Number(written)
   return value === expected ? null : `AssertionError: expected ${value} to be ${expected}`
 }
 
 /** Filler lines come first, so that the result stays at the end. */
-function padded(rows: readonly string[], end: readonly string[], size: TestRunSize): readonly string[] {
+function padOutput(rows: readonly string[], end: readonly string[], size: TestRunSize): readonly string[] {
   const written = Buffer.byteLength([...rows, ...end].join('\n')) / BYTES_PER_TOKEN
-  const filler = prose(`${size.seed}/output`, Math.max(0, size.outputTokens - written))
+  const filler = createFillerText(`${size.seed}/output`, Math.max(0, size.outputTokens - written))
   return [...(filler === '' ? [] : filler.replaceAll('. ', '.\n').split('\n')), ...rows, ...end]
 }
 
 // Tool definitions.
 
-const text = { type: 'string' }
-const whole = { type: 'integer' }
+const STRING_SCHEMA = { type: 'string' }
+const INTEGER_SCHEMA = { type: 'integer' }
 
 export const CODER_TOOLS: readonly JsonObject[] = [
-  tool('Read', 'Reads a file.', { file_path: text, offset: whole, limit: whole }, ['file_path']),
-  tool('Grep', 'Searches files for a regular expression.', { pattern: text, path: text }, ['pattern']),
-  tool('Edit', 'Replaces one string in a file.', { file_path: text, old_string: text, new_string: text }),
-  tool('Bash', 'Runs a command.', { command: text, description: text }, ['command']),
-  tool('TodoWrite', 'Keeps the list of what is to be done.', {
+  toolDefinition(
+    'Read',
+    'Reads a file.',
+    { file_path: STRING_SCHEMA, offset: INTEGER_SCHEMA, limit: INTEGER_SCHEMA },
+    ['file_path'],
+  ),
+  toolDefinition(
+    'Grep',
+    'Searches files for a regular expression.',
+    { pattern: STRING_SCHEMA, path: STRING_SCHEMA },
+    ['pattern'],
+  ),
+  toolDefinition('Edit', 'Replaces one string in a file.', {
+    file_path: STRING_SCHEMA,
+    old_string: STRING_SCHEMA,
+    new_string: STRING_SCHEMA,
+  }),
+  toolDefinition('Bash', 'Runs a command.', { command: STRING_SCHEMA, description: STRING_SCHEMA }, [
+    'command',
+  ]),
+  toolDefinition('TodoWrite', 'Keeps the list of what is to be done.', {
     todos: {
       type: 'array',
       items: {
         type: 'object',
         properties: {
-          content: text,
+          content: STRING_SCHEMA,
           status: { type: 'string', enum: ['pending', 'in_progress', 'completed'] },
-          activeForm: text,
+          activeForm: STRING_SCHEMA,
         },
         required: ['content', 'status'],
       },
@@ -208,7 +224,7 @@ export const CODER_TOOLS: readonly JsonObject[] = [
   }),
 ]
 
-function tool(
+function toolDefinition(
   name: string,
   description: string,
   ...[properties, required]: readonly [JsonObject, (readonly string[])?]

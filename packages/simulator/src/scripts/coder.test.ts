@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { assistant, context, request, user } from '../../test/script-request.ts'
 import type { Block, MessageParam } from '../protocol/api.ts'
-import { textTokens } from '../protocol/tokenizer.ts'
+import { countTextTokens } from '../protocol/tokenizer.ts'
 import { type Coder, type CoderOptions, createCoder } from './coder.ts'
-import { callsOf, type Reply, resultsOf, type ScriptRequest } from './script.ts'
+import { listToolCalls, listToolResults, type Reply, type ScriptRequest } from './script.ts'
 
 const PROMPT = user('Raise the limits, please.')
 
@@ -31,7 +31,7 @@ async function play(
   for (let number = 0; number < responses; number += 1) {
     const asked = request({ tools: coder.tools, ...given, messages })
     const response = responseOf(await coder.script(asked, context({ index: index + number })))
-    const calls = callsOf(response)
+    const calls = listToolCalls(response)
     messages = [...messages, response]
     if (calls.length === 0) break
     messages = [...messages, user(...calls.map((call) => coder.toolResult(call)))]
@@ -48,8 +48,8 @@ function responsesIn(messages: readonly MessageParam[]): readonly MessageParam[]
 }
 
 function resultsIn(messages: readonly MessageParam[]) {
-  const names = new Map(messages.flatMap(callsOf).map((call) => [call.id, call.name]))
-  return messages.flatMap((message) => resultsOf(message, names))
+  const names = new Map(messages.flatMap(listToolCalls).map((call) => [call.id, call.name]))
+  return messages.flatMap((message) => listToolResults(message, names))
 }
 
 function textsIn(messages: readonly MessageParam[]): readonly string[] {
@@ -68,7 +68,7 @@ function summary(text: string): MessageParam {
 describe('the coder at work', () => {
   it.each([1, 7, 8, 9, 40])('makes calls for exactly %i turns and then has the last word', async (turns) => {
     const { messages } = await play({ turns })
-    const counts = responsesIn(messages).map((response) => callsOf(response).length)
+    const counts = responsesIn(messages).map((response) => listToolCalls(response).length)
     expect(counts.map((count) => count > 0)).toEqual([...Array(turns).fill(true), false])
     expect(textsIn(messages).at(-1)).toMatch(
       new RegExp(`^Task 1 done after ${turns} steps. “Raise the limits, please.” is done. `),
@@ -79,7 +79,7 @@ describe('the coder at work', () => {
     const { messages } = await play({ turns: 8, parallel: 4 })
     expect(
       responsesIn(messages).map((response) =>
-        callsOf(response)
+        listToolCalls(response)
           .map(({ name }) => name)
           .join(' '),
       ),
@@ -127,7 +127,7 @@ describe('the coder at work', () => {
 
   it('reads its own edits', async () => {
     const { messages } = await play({ turns: 40, files: 1, resultTokens: 60 })
-    const calls = messages.flatMap(callsOf)
+    const calls = messages.flatMap(listToolCalls)
     const edits = calls.filter(({ name, input }) => name === 'Edit' && input.file_path === 'src/orders.ts')
     const reads = calls.filter(({ name, input }) => name === 'Read' && input.file_path === 'src/orders.ts')
     const results = new Map(resultsIn(messages).map(({ id, text }) => [id, text]))
@@ -140,7 +140,7 @@ describe('the coder at work', () => {
 
   it('never uses a call id twice, nor one that a provider would reject', async () => {
     const { messages } = await play({ turns: 200, textTokens: 0, resultTokens: 40 })
-    const ids = messages.flatMap(callsOf).map(({ id }) => id)
+    const ids = messages.flatMap(listToolCalls).map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.filter((id) => !/^[a-zA-Z0-9_-]{1,64}$/.test(id))).toEqual([])
   })
@@ -169,7 +169,7 @@ describe('the size of the work', () => {
       const { messages } = await play({ turns: 16, resultTokens })
       const sizes = resultsIn(messages)
         .filter(({ name }) => name === 'Read' || name === 'Bash')
-        .map(({ text }) => textTokens(text) / resultTokens)
+        .map(({ text }) => countTextTokens(text) / resultTokens)
       expect(sizes.filter((size) => size < 0.75 || size > 1.35)).toEqual([])
     },
   )
@@ -179,7 +179,10 @@ describe('the size of the work', () => {
     const sizes = responsesIn(messages)
       .slice(0, -1)
       .map(({ content }) => (content as readonly Block[]).slice(0, 2))
-      .map(([thinking, text]) => [textTokens(String(thinking?.thinking)), textTokens(String(text?.text))])
+      .map(([thinking, text]) => [
+        countTextTokens(String(thinking?.thinking)),
+        countTextTokens(String(text?.text)),
+      ])
     for (const [thinking = 0, text = 0] of sizes) {
       expect(thinking).toBeGreaterThanOrEqual(300)
       expect(thinking).toBeLessThan(330)
@@ -195,7 +198,9 @@ describe('the size of the work', () => {
 
   it.each([1, 2, 5])('at most %i calls in one response', async (parallel) => {
     const { messages } = await play({ turns: 30, parallel })
-    expect(Math.max(...responsesIn(messages).map((response) => callsOf(response).length))).toBe(parallel)
+    expect(Math.max(...responsesIn(messages).map((response) => listToolCalls(response).length))).toBe(
+      parallel,
+    )
   })
 
   it.each([
@@ -213,7 +218,7 @@ describe('what a request allows', () => {
     const coder = createCoder({ turns: 4 })
     const tools = coder.tools.filter(({ name }) => name === 'Grep')
     const reply = await coder.script(request({ tools }), context())
-    expect(callsOf(responseOf(reply)).map(({ name }) => name)).toEqual(['Grep'])
+    expect(listToolCalls(responseOf(reply)).map(({ name }) => name)).toEqual(['Grep'])
     const bare = await coder.script(request(), context())
     expect(bare.blocks.map(({ type }) => type)).toEqual(['text'])
   })
@@ -246,7 +251,7 @@ describe('where the coder continues', () => {
     const ids = (all: readonly MessageParam[]) =>
       responsesIn(all)
         .slice(3, 4)
-        .flatMap(callsOf)
+        .flatMap(listToolCalls)
         .map(({ id }) => id)
     expect(ids(again.messages).some((id) => ids(messages).includes(id))).toBe(false)
   })

@@ -3,23 +3,23 @@
  * It has its own simulated repository, so that a host without tools can have every call answered consistently.
  */
 import { TidemarkError } from '@tidemark/core'
-import { type Block, blocksOf, type JsonObject, type MessageParam, textField } from '../protocol/api.ts'
-import { digest } from '../protocol/clock-and-ids.ts'
+import { type Block, type JsonObject, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
+import { hashText } from '../protocol/clock-and-ids.ts'
 import type { Repository } from './coder-repository.ts'
-import { createSteps, type Step } from './coder-steps.ts'
-import { CODER_TOOLS, runTool } from './coder-tools.ts'
-import { prose } from './filler-text.ts'
+import { createStepSequence, type Step } from './coder-steps.ts'
+import { CODER_TOOLS, runCoderTool } from './coder-tools.ts'
+import { createFillerText } from './filler-text.ts'
 import {
-  beginning,
+  listTexts,
   type Reply,
   type ReplyBlock,
+  readSessionKey,
   type Script,
   type ScriptContext,
   type ScriptRequest,
   SESSION_HEADER,
-  sessionKey,
   type ToolCall,
-  textsOf,
+  takeCharacters,
 } from './script.ts'
 
 export interface CoderOptions {
@@ -73,35 +73,35 @@ export const CODER_DEFAULTS: CoderSettings = {
  * // Declare coder.tools in the request, and answer each tool_use block with coder.toolResult(block).
  */
 export function createCoder(options: CoderOptions = {}): Coder {
-  const settings = checked({ ...CODER_DEFAULTS, ...options })
-  const steps = createSteps(settings)
-  const reached = new Map<string, Position>()
+  const settings = validateSettings({ ...CODER_DEFAULTS, ...options })
+  const steps = createStepSequence(settings)
+  const reached = new Map<string, CoderPosition>()
 
   const script: Script = (request, context) => {
-    const key = sessionKey(request)
-    const position = whereTo(findPosition(request.messages, settings.turns), request, reached.get(key))
-    reached.set(key, after(position, settings.turns))
-    const step = position.step < settings.turns ? steps.at(stepIndex(position, settings.turns)) : null
+    const key = readSessionKey(request)
+    const position = choosePosition(findPosition(request.messages, settings.turns), request, reached.get(key))
+    reached.set(key, nextPosition(position, settings.turns))
+    const step = position.step < settings.turns ? steps.stepAt(toStepIndex(position, settings.turns)) : null
     return step === null
-      ? lastWord(position, request, settings)
-      : stepReply(step, position, { request, context, settings })
+      ? finalReply(position, request, settings)
+      : replyForStep(step, position, { request, context, settings })
   }
 
   return {
     script,
     tools: CODER_TOOLS,
     toolResult(call) {
-      const { id, name, input } = called(call)
-      const { repository } = steps.at(stepOfCall(id) ?? latest(reached, settings.turns))
+      const { id, name, input } = toToolCall(call)
+      const { repository } = steps.stepAt(parseCallStep(id) ?? findLatestStep(reached, settings.turns))
       const size = { seed: `${settings.seed}/${id}`, outputTokens: settings.resultTokens }
-      const { text, isError } = runTool(repository, { id, name, input }, size)
+      const { text, isError } = runCoderTool(repository, { id, name, input }, size)
       return { type: 'tool_result', tool_use_id: id, content: text, ...(isError ? { is_error: true } : {}) }
     },
-    repository: (count = 0) => steps.at(count).repository,
+    repository: (count = 0) => steps.stepAt(count).repository,
   }
 }
 
-function checked(settings: CoderSettings): CoderSettings {
+function validateSettings(settings: CoderSettings): CoderSettings {
   const least = {
     turns: 1,
     files: 1,
@@ -128,19 +128,23 @@ function checked(settings: CoderSettings): CoderSettings {
  * The position comes from the conversation. The coder's own memory of the session counts only after a compaction, or
  * if the conversation has no position and the session is named by `x-simulator-session`.
  */
-function whereTo(found: Found, { headers }: ScriptRequest, reached: Position | undefined): Position {
+function choosePosition(
+  found: FoundPosition,
+  { headers }: ScriptRequest,
+  reached: CoderPosition | undefined,
+): CoderPosition {
   const isNamed = !found.isCertain && headers[SESSION_HEADER] !== undefined
   return reached !== undefined && (found.isCompacted || isNamed)
-    ? later(found.position, reached)
+    ? laterPosition(found.position, reached)
     : found.position
 }
 
-function after({ task, step }: Position, turns: number): Position {
+function nextPosition({ task, step }: CoderPosition, turns: number): CoderPosition {
   return step < turns ? { task, step: step + 1 } : { task: task + 1, step: 0 }
 }
 
-function latest(reached: ReadonlyMap<string, Position>, turns: number): number {
-  return Math.max(0, ...[...reached.values()].map((position) => stepIndex(position, turns)))
+function findLatestStep(reached: ReadonlyMap<string, CoderPosition>, turns: number): number {
+  return Math.max(0, ...[...reached.values()].map((position) => toStepIndex(position, turns)))
 }
 
 interface StepContext {
@@ -149,44 +153,48 @@ interface StepContext {
   readonly settings: CoderSettings
 }
 
-function stepReply(step: Step, position: Position, { request, context, settings }: StepContext): Reply {
-  const index = stepIndex(position, settings.turns)
-  const tag = digest(`${settings.seed}/${sessionKey(request)}/${context.index}`).slice(0, 8)
+function replyForStep(
+  step: Step,
+  position: CoderPosition,
+  { request, context, settings }: StepContext,
+): Reply {
+  const index = toStepIndex(position, settings.turns)
+  const tag = hashText(`${settings.seed}/${readSessionKey(request)}/${context.index}`).slice(0, 8)
   const declared = new Set(request.tools.map((tool) => tool.name))
   const calls: readonly ReplyBlock[] = step.calls
     .filter((call) => declared.has(call.name))
-    .map((call, number) => ({ type: 'tool_use', id: callId({ index, call: number, tag }), ...call }))
-  const texts = settings.textTokens > 0 || calls.length === 0 ? [textBlock(step, position, settings)] : []
-  return { blocks: [...thoughts(settings, index), ...texts, ...calls] }
+    .map((call, number) => ({ type: 'tool_use', id: formatCallId({ index, call: number, tag }), ...call }))
+  const texts = settings.textTokens > 0 || calls.length === 0 ? [stepTextBlock(step, position, settings)] : []
+  return { blocks: [...thinkingBlocks(settings, index), ...texts, ...calls] }
 }
 
-function textBlock({ intent }: Step, position: Position, settings: CoderSettings): ReplyBlock {
-  const head = `${marker(position, settings.turns)}: ${intent}.`
+function stepTextBlock({ intent }: Step, position: CoderPosition, settings: CoderSettings): ReplyBlock {
+  const head = `${formatMarker(position, settings.turns)}: ${intent}.`
   const spare = settings.textTokens - Math.ceil(Buffer.byteLength(head) / 4)
-  const more = prose(`${settings.seed}/text/${position.task}/${position.step}`, Math.max(0, spare))
+  const more = createFillerText(`${settings.seed}/text/${position.task}/${position.step}`, Math.max(0, spare))
   return { type: 'text', text: more === '' ? head : `${head} ${more}` }
 }
 
-function thoughts({ seed, thinkingTokens }: CoderSettings, index: number): readonly ReplyBlock[] {
+function thinkingBlocks({ seed, thinkingTokens }: CoderSettings, index: number): readonly ReplyBlock[] {
   if (thinkingTokens === 0) return []
-  return [{ type: 'thinking', thinking: prose(`${seed}/thinking/${index}`, thinkingTokens) }]
+  return [{ type: 'thinking', thinking: createFillerText(`${seed}/thinking/${index}`, thinkingTokens) }]
 }
 
-function lastWord(position: Position, { messages }: ScriptRequest, settings: CoderSettings): Reply {
-  const task = settings.task ?? promptIn(messages)
-  const about = task === '' ? '' : ` “${beginning(task, 120)}” is done.`
-  const more = prose(`${settings.seed}/last/${position.task}`, settings.textTokens)
-  const text = `${marker(position, settings.turns)}.${about} ${more}`
+function finalReply(position: CoderPosition, { messages }: ScriptRequest, settings: CoderSettings): Reply {
+  const task = settings.task ?? findPrompt(messages)
+  const about = task === '' ? '' : ` “${takeCharacters(task, 120)}” is done.`
+  const more = createFillerText(`${settings.seed}/last/${position.task}`, settings.textTokens)
+  const text = `${formatMarker(position, settings.turns)}.${about} ${more}`
   return { blocks: [{ type: 'text', text: text.trim() }] }
 }
 
 /** The first line of the last user text. */
-function promptIn(messages: ScriptRequest['messages']): string {
-  const prompts = messages.filter(({ role }) => role === 'user').flatMap(textsOf)
+function findPrompt(messages: ScriptRequest['messages']): string {
+  const prompts = messages.filter(({ role }) => role === 'user').flatMap(listTexts)
   return prompts.at(-1)?.trim().split('\n')[0] ?? ''
 }
 
-function called(call: ToolCall | Block): ToolCall {
+function toToolCall(call: ToolCall | Block): ToolCall {
   const { id, name, input } = call
   return { id: String(id ?? ''), name: String(name ?? ''), input: (input ?? {}) as JsonObject }
 }
@@ -195,92 +203,92 @@ function called(call: ToolCall | Block): ToolCall {
 // compaction there may be only a summary left, which may or may not quote them.
 
 /** The next response: a step of a task, or its final text if `step` equals the number of turns. */
-interface Position {
+interface CoderPosition {
   readonly task: number
   readonly step: number
 }
 
-const START: Position = { task: 0, step: 0 }
+const START_POSITION: CoderPosition = { task: 0, step: 0 }
 
-export interface Found {
-  readonly position: Position
+export interface FoundPosition {
+  readonly position: CoderPosition
   /** Read from a response of the coder, not from a summary. */
   readonly isCertain: boolean
   /** A summary follows that response or replaces it. */
   readonly isCompacted: boolean
 }
 
-function findPosition(messages: readonly MessageParam[], turns: number): Found {
-  const at = messages.findLastIndex((message) => positionIn(message, turns) !== null)
+function findPosition(messages: readonly MessageParam[], turns: number): FoundPosition {
+  const at = messages.findLastIndex((message) => findMessagePosition(message, turns) !== null)
   const newest = messages[at]
-  const read = newest === undefined ? null : positionIn(newest, turns)
-  const summaries = messages.slice(at + 1).flatMap(summaryTexts)
-  const quoted = summaries.flatMap(markersIn)
+  const read = newest === undefined ? null : findMessagePosition(newest, turns)
+  const summaries = messages.slice(at + 1).flatMap(findSummaryTexts)
+  const quoted = summaries.flatMap(findMarkers)
   return {
-    position: [...quoted, read ?? START].reduce(later),
+    position: [...quoted, read ?? START_POSITION].reduce(laterPosition),
     isCertain: read !== null,
     isCompacted: summaries.length > 0,
   }
 }
 
-function later(one: Position, other: Position): Position {
+function laterPosition(one: CoderPosition, other: CoderPosition): CoderPosition {
   const isLater = one.task === other.task ? one.step > other.step : one.task > other.task
   return isLater ? one : other
 }
 
 /** The index of a step over all tasks. */
-function stepIndex({ task, step }: Position, turns: number): number {
+function toStepIndex({ task, step }: CoderPosition, turns: number): number {
   return task === 0 ? step : task * turns + step
 }
 
-function callId({ index, call, tag }: { index: number; call: number; tag: string }): string {
+function formatCallId({ index, call, tag }: { index: number; call: number; tag: string }): string {
   return `toolu_coder_${index.toString(36)}_${call}_${tag}`
 }
 
 /** The step of a call; null if the coder did not create the id. */
-function stepOfCall(id: string): number | null {
+function parseCallStep(id: string): number | null {
   const [, index] = /^toolu_coder_([0-9a-z]+)_\d+_/.exec(id) ?? []
   return index === undefined ? null : Number.parseInt(index, 36)
 }
 
 /** The first words of the text of a step, and of the final text of a task. */
-function marker({ task, step }: Position, turns: number): string {
+function formatMarker({ task, step }: CoderPosition, turns: number): string {
   if (step >= turns) return `Task ${task + 1} done after ${turns} steps`
   const of = Number.isFinite(turns) ? ` of ${turns}` : ''
   return task === 0 ? `Step ${step + 1}${of}` : `Task ${task + 1}, step ${step + 1}${of}`
 }
 
-function positionIn(message: MessageParam, turns: number): Position | null {
+function findMessagePosition(message: MessageParam, turns: number): CoderPosition | null {
   if (message.role !== 'assistant') return null
-  const found = blocksOf(message.content).flatMap((block) => positionsIn(block, turns))
-  return found.length === 0 ? null : found.reduce(later)
+  const found = toBlocks(message.content).flatMap((block) => findBlockPositions(block, turns))
+  return found.length === 0 ? null : found.reduce(laterPosition)
 }
 
-function positionsIn(block: Block, turns: number): readonly Position[] {
-  if (block.type === 'text') return markersIn(textField(block, 'text'))
-  const index = block.type === 'tool_use' ? stepOfCall(textField(block, 'id')) : null
+function findBlockPositions(block: Block, turns: number): readonly CoderPosition[] {
+  if (block.type === 'text') return findMarkers(readTextField(block, 'text'))
+  const index = block.type === 'tool_use' ? parseCallStep(readTextField(block, 'id')) : null
   return index === null ? [] : [{ task: Math.floor(index / turns), step: (index % turns) + 1 }]
 }
 
-const MARKER = /\bTask (\d+) done after \d+ steps\b|\b(?:Task (\d+), step|Step) (\d+)\b(?! steps)/g
+const MARKER_PATTERN = /\bTask (\d+) done after \d+ steps\b|\b(?:Task (\d+), step|Step) (\d+)\b(?! steps)/g
 
 /** The next position after each marker in the text. */
-function markersIn(text: string): readonly Position[] {
-  return [...text.matchAll(MARKER)].map(([, done, task, step]) =>
+function findMarkers(text: string): readonly CoderPosition[] {
+  return [...text.matchAll(MARKER_PATTERN)].map(([, done, task, step]) =>
     done === undefined
       ? { task: task === undefined ? 0 : Number(task) - 1, step: Number(step) }
       : { task: Number(done), step: 0 },
   )
 }
 
-const SUMMARY = /\bsummar(?:y|i[sz]ed)\b/i
-const OF_A_SESSION = /\b(?:conversation|session|continu\w+)\b/i
+const SUMMARY_PATTERN = /\bsummar(?:y|i[sz]ed)\b/i
+const SESSION_PATTERN = /\b(?:conversation|session|continu\w+)\b/i
 
 /** Summaries of an earlier conversation: compaction blocks, and user texts that call themselves a summary. */
-function summaryTexts(message: MessageParam): readonly string[] {
-  return blocksOf(message.content).flatMap((block) => {
-    if (block.type === 'compaction') return [textField(block, 'content')]
-    const text = block.type === 'text' && message.role === 'user' ? textField(block, 'text') : ''
-    return SUMMARY.test(text) && OF_A_SESSION.test(text) ? [text] : []
+function findSummaryTexts(message: MessageParam): readonly string[] {
+  return toBlocks(message.content).flatMap((block) => {
+    if (block.type === 'compaction') return [readTextField(block, 'content')]
+    const text = block.type === 'text' && message.role === 'user' ? readTextField(block, 'text') : ''
+    return SUMMARY_PATTERN.test(text) && SESSION_PATTERN.test(text) ? [text] : []
   })
 }

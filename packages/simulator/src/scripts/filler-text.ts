@@ -1,5 +1,5 @@
 /** Filler text of any size: the same for the same seed, with some characters beyond ASCII. */
-import { seededRandom } from '../protocol/clock-and-ids.ts'
+import { createRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 
 const SUBJECTS = [
@@ -24,24 +24,24 @@ const OBJECTS = [
   'the name that people know',
 ]
 
-type Random = () => number
+type RandomSource = () => number
 
-function pick<T>(random: Random, choices: readonly [T, ...T[]] | readonly T[]): T {
+function pickOne<T>(random: RandomSource, choices: readonly [T, ...T[]] | readonly T[]): T {
   const chosen = choices[Math.floor(random() * choices.length)]
   if (chosen === undefined) throw new RangeError('There is nothing to pick from.')
   return chosen
 }
 
-export function sentence(random: Random): string {
-  return `${pick(random, SUBJECTS)} ${pick(random, VERBS)} ${pick(random, OBJECTS)}.`
+export function createSentence(random: RandomSource): string {
+  return `${pickOne(random, SUBJECTS)} ${pickOne(random, VERBS)} ${pickOne(random, OBJECTS)}.`
 }
 
 /** Whole sentences of at least `tokens` tokens in the simulator's own count; empty for 0. */
-export function prose(seed: string | Random, tokens: number): string {
-  const random = typeof seed === 'string' ? seededRandom(seed) : seed
+export function createFillerText(seed: string | RandomSource, tokens: number): string {
+  const random = typeof seed === 'string' ? createRandom(seed) : seed
   const sentences: string[] = []
   for (let bytes = 0; bytes < tokens * BYTES_PER_TOKEN; ) {
-    const next = sentence(random)
+    const next = createSentence(random)
     sentences.push(next)
     bytes += Buffer.byteLength(next) + 1
   }

@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { said } from '../../test/script-request.ts'
-import { loadScript } from './load-script.ts'
-import { namedScript, SCRIPT_NAMES } from './named-scripts.ts'
+import { readReplyText } from '../../test/script-request.ts'
+import { loadScenario } from './load-script.ts'
+import { findNamedScript, SCRIPT_NAMES } from './named-scripts.ts'
 
 let folder = ''
 
@@ -17,12 +17,12 @@ afterAll(() => rm(folder, { recursive: true }))
 async function load(name: string, content: string) {
   const path = join(folder, name)
   await writeFile(path, content)
-  return loadScript(path)
+  return loadScenario(path)
 }
 
 async function firstText(name: string, content: string): Promise<string> {
   const loaded = await load(name, content)
-  return loaded.ok ? said(loaded.script) : loaded.message
+  return loaded.ok ? readReplyText(loaded.script) : loaded.message
 }
 
 /** The message about a file, without its folder. */
@@ -63,15 +63,15 @@ describe('a script from a file', () => {
   })
 
   it('is rejected if it does not exist or has an unknown type', async () => {
-    expect(await loadScript(join('none', 'x.yaml'))).toEqual({
+    expect(await loadScenario(join('none', 'x.yaml'))).toEqual({
       ok: false,
       message: `${join('none', 'x.yaml')}: there is no such file`,
     })
-    expect(await loadScript(join('none', 'x.mjs'))).toEqual({
+    expect(await loadScenario(join('none', 'x.mjs'))).toEqual({
       ok: false,
       message: `${join('none', 'x.mjs')}: there is no such file`,
     })
-    expect(await loadScript('x.txt')).toMatchObject({
+    expect(await loadScenario('x.txt')).toMatchObject({
       ok: false,
       message: expect.stringMatching(
         /^x\.txt: expected a \.yaml, \.json, \.mjs, \.js or \.ts file, or one of echo, coder/,
@@ -82,12 +82,12 @@ describe('a script from a file', () => {
 
 describe('a script by name', () => {
   it.each(SCRIPT_NAMES)('%s', async (name) => {
-    expect((await loadScript(name)).ok).toBe(true)
+    expect((await loadScenario(name)).ok).toBe(true)
   })
 
   it('with options', async () => {
-    const loaded = namedScript('coder?turns=7&files=2&seed=x&task=Tea')
-    expect(loaded.ok ? await said(loaded.script) : loaded.message).toMatch(/^Step 1 of 7: /)
+    const loaded = findNamedScript('coder?turns=7&files=2&seed=x&task=Tea')
+    expect(loaded.ok ? await readReplyText(loaded.script) : loaded.message).toMatch(/^Step 1 of 7: /)
   })
 
   it.each([
@@ -95,9 +95,9 @@ describe('a script by name', () => {
     ['echo?summaries=none', /^Write an/],
     ['echo?summaries=error-text', /^API Error/],
   ])('%s answers a request for a summary with %s', async (name, text) => {
-    const loaded = namedScript(name)
+    const loaded = findNamedScript(name)
     const says = 'Write an <analysis> and a <summary>.'
-    expect(loaded.ok ? await said(loaded.script, { says }) : loaded.message).toMatch(text)
+    expect(loaded.ok ? await readReplyText(loaded.script, { says }) : loaded.message).toMatch(text)
   })
 
   it.each([
@@ -110,7 +110,7 @@ describe('a script by name', () => {
     ['hang?a=1', 'the script hang has no option "a"'],
     ['echo?summaries=bad', /^summaries must be good, none, or one of empty, .*, not "bad"$/],
   ])('%s is refused', async (name, message) => {
-    const loaded = await loadScript(name)
+    const loaded = await loadScenario(name)
     expect(loaded).toEqual({
       ok: false,
       message: typeof message === 'string' ? message : expect.stringMatching(message),

@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { basename, extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isObject } from '../protocol/api.ts'
-import { type NamedScript, namedScript, SCRIPT_NAMES } from './named-scripts.ts'
+import { findNamedScript, type LoadScenarioResult, SCRIPT_NAMES } from './named-scripts.ts'
 import { parseScenario } from './read-scenario.ts'
 import { playScenario } from './scenario.ts'
 import type { Script } from './script.ts'
 
-const SCENARIOS = new Set(['.json', '.yaml', '.yml'])
-const MODULES = new Set(['.mjs', '.js', '.ts', '.mts'])
+const SCENARIO_EXTENSIONS = new Set(['.json', '.yaml', '.yml'])
+const MODULE_EXTENSIONS = new Set(['.mjs', '.js', '.ts', '.mts'])
 
 /**
  * Loads a scenario (`.yaml`, `.yml`, `.json`), a module whose default export is a script (`.mjs`, `.js`, `.ts`,
@@ -21,56 +21,56 @@ const MODULES = new Set(['.mjs', '.js', '.ts', '.mts'])
  * if (!loaded.ok) throw new Error(loaded.message)
  * const simulator = createSimulator({ script: loaded.script })
  */
-export async function loadScript(reference: string): Promise<NamedScript> {
+export async function loadScenario(reference: string): Promise<LoadScenarioResult> {
   const kind = extname(reference).toLowerCase()
-  if (SCENARIOS.has(kind)) return loadScenarioFile(reference)
-  if (MODULES.has(kind)) return loadModule(reference)
-  const named = namedScript(reference)
+  if (SCENARIO_EXTENSIONS.has(kind)) return loadScenarioFile(reference)
+  if (MODULE_EXTENSIONS.has(kind)) return loadModule(reference)
+  const named = findNamedScript(reference)
   if (named.ok || SCRIPT_NAMES.includes(reference.split('?', 1)[0] ?? '')) return named
-  return failed(
+  return loadFailure(
     `${reference}: expected a .yaml, .json, .mjs, .js or .ts file, or one of ${SCRIPT_NAMES.join(', ')}`,
   )
 }
 
-function failed(message: string): NamedScript {
+function loadFailure(message: string): LoadScenarioResult {
   return { ok: false, message: message.replaceAll(/\s*\n\s*/g, ' ') }
 }
 
-async function loadScenarioFile(path: string): Promise<NamedScript> {
-  const read = await contentOf(path)
+async function loadScenarioFile(path: string): Promise<LoadScenarioResult> {
+  const read = await readContent(path)
   if (!read.ok) return read
   const parsed = parseScenario(read.content, basename(path))
   if (parsed.ok) return { ok: true, script: playScenario(parsed.scenario) }
   const [first = '', ...more] = parsed.problems
-  return failed(more.length === 0 ? first : `${first} (and ${more.length} more)`)
+  return loadFailure(more.length === 0 ? first : `${first} (and ${more.length} more)`)
 }
 
-async function contentOf(
+async function readContent(
   path: string,
-): Promise<{ readonly ok: true; readonly content: string } | Extract<NamedScript, { ok: false }>> {
+): Promise<{ readonly ok: true; readonly content: string } | Extract<LoadScenarioResult, { ok: false }>> {
   try {
     return { ok: true, content: await readFile(path, 'utf8') }
   } catch (error) {
-    return { ok: false, message: `${path}: ${cannotRead(error)}` }
+    return { ok: false, message: `${path}: ${describeReadError(error)}` }
   }
 }
 
-function cannotRead(error: unknown): string {
+function describeReadError(error: unknown): string {
   const code = isObject(error) ? error.code : undefined
   if (code === 'ENOENT') return 'there is no such file'
-  return code === 'EISDIR' ? 'is a folder, not a file' : `cannot be read: ${messageOf(error)}`
+  return code === 'EISDIR' ? 'is a folder, not a file' : `cannot be read: ${errorMessage(error)}`
 }
 
-async function loadModule(path: string): Promise<NamedScript> {
-  const read = await contentOf(path)
+async function loadModule(path: string): Promise<LoadScenarioResult> {
+  const read = await readContent(path)
   if (!read.ok) return read
   try {
     const loaded: unknown = await import(pathToFileURL(resolve(path)).href)
     const script = isObject(loaded) ? loaded.default : undefined
     if (isScript(script)) return { ok: true, script }
-    return failed(`${path}: expected a default export that is a function (request, context) => reply`)
+    return loadFailure(`${path}: expected a default export that is a function (request, context) => reply`)
   } catch (error) {
-    return failed(`${path}: cannot be loaded: ${messageOf(error)}`)
+    return loadFailure(`${path}: cannot be loaded: ${errorMessage(error)}`)
   }
 }
 
@@ -79,6 +79,6 @@ function isScript(value: unknown): value is Script {
   return typeof value === 'function'
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,73 +1,75 @@
 /** Reads scenario files in YAML or JSON. All problems are reported, each with its line and path. */
 import { isNode, LineCounter, parseDocument } from 'yaml'
 import type { Fault } from '../faults/fault.ts'
-import { duration, readFault } from '../faults/parse-fault.ts'
+import { durationReader, readFault } from '../faults/parse-fault.ts'
 import { isObject, type JsonObject } from '../protocol/api.ts'
 import {
-  checked,
-  count,
-  fieldsOf,
-  flag,
-  inside,
-  isJson,
-  jsonObject,
-  listOf,
-  mapOf,
-  oneOf,
-  type Path,
-  type Place,
-  problemText,
+  addProblem,
+  atKey,
+  booleanReader,
+  choiceReader,
+  countReader,
+  createReader,
+  fieldsReader,
+  formatProblem,
+  formatValue,
+  isJsonValue,
+  jsonObjectReader,
+  listReader,
+  mapReader,
   type Reader,
-  readAll,
-  report,
-  shown,
-  text,
+  type ReadPosition,
+  readValue,
+  textReader,
+  type ValuePath,
 } from '../protocol/json-fields.ts'
-import { namedScript } from './named-scripts.ts'
+import { findNamedScript } from './named-scripts.ts'
 import {
-  type Condition,
-  KNOWN_NAMES,
+  findUnknownVariables,
+  type ResultMatcher,
   type Scenario,
   type ScenarioTurn,
-  unknownNames,
-  type Wanted,
-  type WantedResult,
-  type WantedTurn,
+  type TextMatcher,
+  type TurnCondition,
+  type TurnMatcher,
+  VARIABLE_NAMES,
 } from './scenario.ts'
-import type { Delays, ReplyBlock, Script, StopReason } from './script.ts'
+import type { ReplyBlock, ReplyDelays, Script, StopReason } from './script.ts'
 
-type ParsedScenario =
+type ParseScenarioResult =
   | { readonly ok: true; readonly scenario: Scenario }
   /** One line per problem: file, line, path in the document, and what was expected. */
   | { readonly ok: false; readonly problems: readonly string[] }
 
 /** `file` names the source in error messages. JSON needs no parser of its own, because it is valid YAML. */
-export function parseScenario(source: string, file: string): ParsedScenario {
+export function parseScenario(source: string, file: string): ParseScenarioResult {
   const lines = new LineCounter()
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
   if (document.errors.length > 0)
     return {
       ok: false,
       problems: document.errors.map(
-        ({ message, pos }) => `${file}:${lines.linePos(pos[0]).line}: ${oneLine(message)}`,
+        ({ message, pos }) => `${file}:${lines.linePos(pos[0]).line}: ${toOneLine(message)}`,
       ),
     }
-  const reading = readAll(scenarioReader(file), document.toJS())
+  const reading = readValue(scenarioReader(file), document.toJS())
   if (reading.ok) return { ok: true, scenario: reading.value }
   return {
     ok: false,
-    problems: reading.problems.map((problem) => `${file}:${findLine(problem.path)}: ${problemText(problem)}`),
+    problems: reading.problems.map(
+      (problem) => `${file}:${findLine(problem.path)}: ${formatProblem(problem)}`,
+    ),
   }
 
   /** The line of the value at the path, or of the nearest value around it. */
-  function findLine(path: Path): number {
+  function findLine(path: ValuePath): number {
     const node = path.length === 0 ? document.contents : document.getIn(path, true)
     if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
     return path.length === 0 ? 1 : findLine(path.slice(0, -1))
   }
 }
 
-function oneLine(text: string): string {
+function toOneLine(text: string): string {
   return text.replaceAll(/\s*\n\s*/g, ' ').trim()
 }
 
@@ -75,37 +77,37 @@ function oneLine(text: string): string {
 function scenarioReader(name: string): Reader<Scenario> {
   return (value, place) => {
     const variables = isObject(value) && isObject(value.variables) ? Object.keys(value.variables) : []
-    const turn = turnReader(new Set([...KNOWN_NAMES, ...variables]))
-    const read = fieldsOf<WrittenScenario>({
-      name: text,
-      variables: mapOf(variable),
-      repeat: readTimes,
-      summaries: flag,
-      turns: listOf(turn),
+    const turn = turnReader(new Set([...VARIABLE_NAMES, ...variables]))
+    const read = fieldsReader<ScenarioDocument>({
+      name: textReader,
+      variables: mapReader(variableReader),
+      repeat: timesReader,
+      summaries: booleanReader,
+      turns: listReader(turn),
       otherwise: turn,
     })(value, place)
     if (read === undefined) return undefined
     if (read.turns === undefined && isObject(value) && value.turns === undefined)
-      return report(inside(place, 'turns'), 'is needed: a list of turns')
+      return addProblem(atKey(place, 'turns'), 'is needed: a list of turns')
     return { name, turns: [], ...read }
   }
 }
 
-type WrittenScenario = { [K in keyof Required<Scenario>]: Scenario[K] }
+type ScenarioDocument = { [K in keyof Required<Scenario>]: Scenario[K] }
 
-const variable: Reader<string> = checked('text or a number', (value) =>
+const variableReader: Reader<string> = createReader('text or a number', (value) =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : null,
 )
 
 // Turns.
 
-const readTimes: Reader<number> = checked('a whole number of at least 1, or "forever"', (value) => {
+const timesReader: Reader<number> = createReader('a whole number of at least 1, or "forever"', (value) => {
   if (value === 'forever') return Number.POSITIVE_INFINITY
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 ? value : null
 })
 
-interface WrittenTurn {
-  readonly when?: Condition
+interface TurnDocument {
+  readonly when?: TurnCondition
   readonly times?: number
   readonly thinking?: ReplyBlock
   readonly text?: ReplyBlock
@@ -115,48 +117,50 @@ interface WrittenTurn {
   readonly stop?: StopReason
   readonly stopSequence?: string
   readonly stopDetails?: JsonObject
-  readonly delays?: Delays
+  readonly delays?: ReplyDelays
   readonly fault?: Fault
 }
 
 /** `names`: the variables that may be used as `{{…}}`. */
 function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
-  const fields = fieldsOf<WrittenTurn>({
-    when: readCondition,
-    times: readTimes,
-    thinking: templateIn(names, (thinking) => ({ type: 'thinking', thinking })),
-    text: templateIn(names, (text) => ({ type: 'text', text })),
-    calls: listOf(callIn(names)),
-    blocks: listOf(blockIn(names)),
+  const fields = fieldsReader<TurnDocument>({
+    when: conditionReader,
+    times: timesReader,
+    thinking: templateReader(names, (thinking) => ({ type: 'thinking', thinking })),
+    text: templateReader(names, (text) => ({ type: 'text', text })),
+    calls: listReader(callReader(names)),
+    blocks: listReader(blockReader(names)),
     script: readScript,
-    stop: readStop,
-    stopSequence: text,
-    stopDetails: jsonObject,
+    stop: stopReasonReader,
+    stopSequence: textReader,
+    stopDetails: jsonObjectReader,
     delays: readDelays,
     fault: readFault,
   })
   return (value, place) => {
     const before = place.problems.length
     const read = fields(value, place)
-    return read === undefined || place.problems.length > before ? undefined : turnOf(read, value, place)
+    return read === undefined || place.problems.length > before
+      ? undefined
+      : toScenarioTurn(read, value, place)
   }
 }
 
-const SPEAKING = ['text', 'thinking', 'calls', 'blocks', 'script', 'fault']
+const REPLY_FIELDS = ['text', 'thinking', 'calls', 'blocks', 'script', 'fault']
 
-function turnOf(read: WrittenTurn, value: unknown, place: Place): ScenarioTurn | undefined {
+function toScenarioTurn(read: TurnDocument, value: unknown, place: ReadPosition): ScenarioTurn | undefined {
   const { thinking, text: textBlock, calls = [], blocks, script, stop, ...rest } = read
-  const given = SPEAKING.filter((name) => isObject(value) && value[name] !== undefined)
-  if (given.length === 0) return report(place, `is empty; expected one of ${SPEAKING.join(', ')}`)
+  const given = REPLY_FIELDS.filter((name) => isObject(value) && value[name] !== undefined)
+  if (given.length === 0) return addProblem(place, `is empty; expected one of ${REPLY_FIELDS.join(', ')}`)
   const alone = given.find((name) => name === 'blocks' || name === 'script')
   const other = given.find((name) => name !== alone && name !== 'fault')
   if (alone !== undefined && other !== undefined)
-    return report(inside(place, other), `cannot be combined with ${alone}`)
+    return addProblem(atKey(place, other), `cannot be combined with ${alone}`)
   const says = script ?? blocks ?? [thinking, textBlock, ...calls].filter((block) => block !== undefined)
   return { says, ...(stop === undefined ? {} : { stopReason: stop }), ...rest }
 }
 
-const readStop: Reader<StopReason> = oneOf(
+const stopReasonReader: Reader<StopReason> = choiceReader(
   'end_turn',
   'max_tokens',
   'stop_sequence',
@@ -166,11 +170,11 @@ const readStop: Reader<StopReason> = oneOf(
   'model_context_window_exceeded',
 )
 
-const readDelays: Reader<Delays> = (value, place) => {
-  const read = fieldsOf<{ start?: number; block?: number; piece?: number }>({
-    start: duration,
-    block: duration,
-    piece: duration,
+const readDelays: Reader<ReplyDelays> = (value, place) => {
+  const read = fieldsReader<{ start?: number; block?: number; piece?: number }>({
+    start: durationReader,
+    block: durationReader,
+    piece: durationReader,
   })(value, place)
   if (read === undefined) return undefined
   const { start, block, piece } = read
@@ -182,20 +186,20 @@ const readDelays: Reader<Delays> = (value, place) => {
 }
 
 const readScript: Reader<Script> = (value, place) => {
-  const name = text(value, place)
+  const name = textReader(value, place)
   if (name === undefined) return undefined
-  const named = namedScript(name)
-  return named.ok ? named.script : report(place, named.message)
+  const named = findNamedScript(name)
+  return named.ok ? named.script : addProblem(place, named.message)
 }
 
 // Blocks of a turn. `names` are the variables that may be used as `{{…}}`.
 
-function templateIn<T>(names: ReadonlySet<string>, build: (text: string) => T): Reader<T> {
+function templateReader<T>(names: ReadonlySet<string>, build: (text: string) => T): Reader<T> {
   return (value, place) => {
-    const read = text(value, place)
+    const read = textReader(value, place)
     if (read === undefined) return undefined
-    for (const name of unknownNames(read, names))
-      report(
+    for (const name of findUnknownVariables(read, names))
+      addProblem(
         place,
         `{{${name}}} is not known; known: ${[...names].join(', ')} (write \\{{ for the characters)`,
       )
@@ -203,106 +207,123 @@ function templateIn<T>(names: ReadonlySet<string>, build: (text: string) => T): 
   }
 }
 
-interface WrittenCall {
+interface CallDocument {
   readonly name: string
   readonly input: JsonObject
   readonly id?: string
 }
 
 /** `Read: {file_path: …}`, or `{name, input, id}`. */
-function callIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
-  const input = inputIn(names)
-  const long = fieldsOf<WrittenCall>({ name: text, input, id: text })
+function callReader(names: ReadonlySet<string>): Reader<ReplyBlock> {
+  const input = inputReader(names)
+  const long = fieldsReader<CallDocument>({ name: textReader, input, id: textReader })
   return (value, place) => {
     if (!isObject(value))
-      return report(place, `expected a call such as {Read: {file_path: a.ts}}, found ${shown(value)}`)
+      return addProblem(
+        place,
+        `expected a call such as {Read: {file_path: a.ts}}, found ${formatValue(value)}`,
+      )
     const [[name, given] = [], ...more] = Object.entries(value)
     if (name !== undefined && more.length === 0 && name !== 'name') {
-      const read = input(given ?? {}, inside(place, name))
+      const read = input(given ?? {}, atKey(place, name))
       return read === undefined ? undefined : { type: 'tool_use', name, input: read }
     }
     const { name: tool, input: fields = {}, id } = long(value, place) ?? {}
     if (tool === undefined)
-      return value.name === undefined ? report(inside(place, 'name'), 'is needed: which tool') : undefined
+      return value.name === undefined ? addProblem(atKey(place, 'name'), 'is needed: which tool') : undefined
     return { type: 'tool_use', name: tool, input: fields, ...(id === undefined ? {} : { id }) }
   }
 }
 
-function inputIn(names: ReadonlySet<string>): Reader<JsonObject> {
-  const template = templateIn(names, (text) => text)
+function inputReader(names: ReadonlySet<string>): Reader<JsonObject> {
+  const template = templateReader(names, (text) => text)
   return (value, place) => {
-    const read = jsonObject(value, place)
+    const read = jsonObjectReader(value, place)
     if (read !== undefined) visitTexts(read, place, (each, at) => template(each, at))
     return read
   }
 }
 
-function visitTexts(value: unknown, place: Place, visit: (text: string, place: Place) => void): void {
+function visitTexts(
+  value: unknown,
+  place: ReadPosition,
+  visit: (text: string, place: ReadPosition) => void,
+): void {
   if (typeof value === 'string') visit(value, place)
   const entries = Array.isArray(value) ? value.entries() : isObject(value) ? Object.entries(value) : []
-  for (const [key, each] of entries) visitTexts(each, inside(place, key), visit)
+  for (const [key, each] of entries) visitTexts(each, atKey(place, key), visit)
 }
 
 /** `text: …`, `thinking: …`, `call: …`, or any complete block with its `type`. */
-function blockIn(names: ReadonlySet<string>): Reader<ReplyBlock> {
+function blockReader(names: ReadonlySet<string>): Reader<ReplyBlock> {
   const short: Readonly<Record<string, Reader<ReplyBlock>>> = {
-    text: templateIn(names, (text) => ({ type: 'text', text })),
-    thinking: templateIn(names, (thinking) => ({ type: 'thinking', thinking })),
-    call: callIn(names),
+    text: templateReader(names, (text) => ({ type: 'text', text })),
+    thinking: templateReader(names, (thinking) => ({ type: 'thinking', thinking })),
+    call: callReader(names),
   }
   return (value, place) => {
     if (!isObject(value))
-      return report(place, `expected a block such as {text: Hello}, found ${shown(value)}`)
-    if (typeof value.type === 'string') return wholeBlock(value, place)
+      return addProblem(place, `expected a block such as {text: Hello}, found ${formatValue(value)}`)
+    if (typeof value.type === 'string') return readCompleteBlock(value, place)
     const [[name, given] = [], ...more] = Object.entries(value)
     const reader = name !== undefined && Object.hasOwn(short, name) ? short[name] : undefined
     if (name === undefined || reader === undefined || more.length > 0)
-      return report(
+      return addProblem(
         place,
         `expected one of text, thinking, call, or a block with its type, found ${Object.keys(value).join(', ') || 'nothing'}`,
       )
-    return reader(given, inside(place, name))
+    return reader(given, atKey(place, name))
   }
 }
 
-function wholeBlock(value: Readonly<Record<string, unknown>>, place: Place): ReplyBlock | undefined {
-  if (isJson(value)) return value as ReplyBlock
-  return report(place, 'expected a block that can be written as JSON')
+function readCompleteBlock(
+  value: Readonly<Record<string, unknown>>,
+  place: ReadPosition,
+): ReplyBlock | undefined {
+  if (isJsonValue(value)) return value as ReplyBlock
+  return addProblem(place, 'expected a block that can be written as JSON')
 }
 
 // Conditions.
 
-const readWanted: Reader<Wanted> = (value, place) => {
-  const read = text(value, place)
+const readTextMatcher: Reader<TextMatcher> = (value, place) => {
+  const read = textReader(value, place)
   const [, source, flags] = /^\/(.+)\/([a-z]*)$/s.exec(read ?? '') ?? []
   if (source === undefined) return read
   try {
     return new RegExp(source, flags)
   } catch (error) {
-    return report(place, `expected a pattern between slashes: ${error instanceof Error ? error.message : ''}`)
+    return addProblem(
+      place,
+      `expected a pattern between slashes: ${error instanceof Error ? error.message : ''}`,
+    )
   }
 }
 
-const wantedResult = fieldsOf<WantedResult>({ tool: text, contains: readWanted, error: flag })
+const resultMatcherReader = fieldsReader<ResultMatcher>({
+  tool: textReader,
+  contains: readTextMatcher,
+  error: booleanReader,
+})
 
 /** A string is short for `{tool: …}`. */
-const readResult: Reader<WantedResult> = (value, place) =>
-  typeof value === 'string' ? { tool: value } : wantedResult(value, place)
+const readResultMatcher: Reader<ResultMatcher> = (value, place) =>
+  typeof value === 'string' ? { tool: value } : resultMatcherReader(value, place)
 
-const readTurn: Reader<WantedTurn> = (value, place) => {
+const readTurnMatcher: Reader<TurnMatcher> = (value, place) => {
   const [, word, number] = typeof value === 'string' ? (/^(every|from) ([1-9]\d*)$/.exec(value) ?? []) : []
   if (word !== undefined) return word === 'every' ? { every: Number(number) } : { from: Number(number) }
-  if (Array.isArray(value)) return { in: listOf(count(1))(value, place) ?? [] }
-  const single = checked('a turn such as 3, [3, 5], "every 4" or "from 10"', (each) =>
+  if (Array.isArray(value)) return { in: listReader(countReader(1))(value, place) ?? [] }
+  const single = createReader('a turn such as 3, [3, 5], "every 4" or "from 10"', (each) =>
     typeof each === 'number' && Number.isInteger(each) && each >= 1 ? each : null,
   )(value, place)
   return single === undefined ? undefined : { in: [single] }
 }
 
-const readCondition: Reader<Condition> = fieldsOf<Condition>({
-  says: readWanted,
-  result: readResult,
-  turn: readTurn,
-  summary: flag,
-  model: readWanted,
+const conditionReader: Reader<TurnCondition> = fieldsReader<TurnCondition>({
+  says: readTextMatcher,
+  result: readResultMatcher,
+  turn: readTurnMatcher,
+  summary: booleanReader,
+  model: readTextMatcher,
 })

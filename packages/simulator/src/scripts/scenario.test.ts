@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { assistant, call, context, request, result, said, user } from '../../test/script-request.ts'
+import { assistant, call, context, readReplyText, request, result, user } from '../../test/script-request.ts'
 import { parseScenario } from './read-scenario.ts'
 import { playScenario } from './scenario.ts'
 import type { Script } from './script.ts'
@@ -17,7 +17,8 @@ async function texts(
   given: Parameters<typeof request>[0] = {},
 ): Promise<readonly string[]> {
   const all: string[] = []
-  for (let index = 0; index < count; index += 1) all.push(await said(script, given, { index, turn: index }))
+  for (let index = 0; index < count; index += 1)
+    all.push(await readReplyText(script, given, { index, turn: index }))
   return all
 }
 
@@ -47,7 +48,7 @@ describe('turns in order', () => {
 
   it('are followed by an error that clients do not retry', async () => {
     const script = scripted('{name: Login, turns: [{text: a}]}')
-    await said(script)
+    await readReplyText(script)
     expect(await script(request(), context())).toEqual({
       blocks: [],
       fault: {
@@ -63,11 +64,11 @@ describe('turns in order', () => {
     const script = scripted('turns: [{text: a}, {text: b}]')
     const one = { headers: { 'x-simulator-session': '1' } }
     const other = { headers: { 'x-simulator-session': '2' } }
-    expect([await said(script, one), await said(script, other), await said(script, one)]).toEqual([
-      'a',
-      'a',
-      'b',
-    ])
+    expect([
+      await readReplyText(script, one),
+      await readReplyText(script, other),
+      await readReplyText(script, one),
+    ]).toEqual(['a', 'a', 'b'])
   })
 })
 
@@ -95,7 +96,9 @@ describe('conditions', () => {
     ['{summary: true}', { says: 'Write an <analysis> and a <summary>.' }, 'yes'],
     ['{summary: false, says: Go}', { says: 'Go' }, 'yes'],
   ])('%s', async (when, given, text) => {
-    expect(await said(scripted(`{turns: [{when: ${when}, text: "yes"}], ${otherwise}}`), given)).toBe(text)
+    expect(
+      await readReplyText(scripted(`{turns: [{when: ${when}, text: "yes"}], ${otherwise}}`), given),
+    ).toBe(text)
   })
 
   it.each([
@@ -116,11 +119,11 @@ turns:
   - {when: {says: x}, text: always}
   - text: b`)
     expect([
-      await said(script, { says: 'x' }),
-      await said(script, { says: 'x' }),
-      await said(script),
-      await said(script, { says: 'x' }),
-      await said(script),
+      await readReplyText(script, { says: 'x' }),
+      await readReplyText(script, { says: 'x' }),
+      await readReplyText(script),
+      await readReplyText(script, { says: 'x' }),
+      await readReplyText(script),
     ]).toEqual(['once', 'always', 'a', 'always', 'b'])
   })
 })
@@ -130,15 +133,15 @@ describe('requests for a summary', () => {
 
   it('are answered with one and use up no turn', async () => {
     const script = scripted('turns: [{text: a}, {text: b}]')
-    expect([await said(script), /<summary>/.test(await said(script, ask)), await said(script)]).toEqual([
-      'a',
-      true,
-      'b',
-    ])
+    expect([
+      await readReplyText(script),
+      /<summary>/.test(await readReplyText(script, ask)),
+      await readReplyText(script),
+    ]).toEqual(['a', true, 'b'])
   })
 
   it('are like any other where that is wanted', async () => {
-    expect(await said(scripted('{summaries: false, turns: [{text: a}]}'), ask)).toBe('a')
+    expect(await readReplyText(scripted('{summaries: false, turns: [{text: a}]}'), ask)).toBe('a')
   })
 })
 
@@ -232,7 +235,7 @@ turns:
   })
 
   it('as many words as are wanted', async () => {
-    const text = await said(scripted("turns: [{text: '{{words 500}}'}]"))
+    const text = await readReplyText(scripted("turns: [{text: '{{words 500}}'}]"))
     expect(Math.round(Buffer.byteLength(text) / 4 / 50)).toBe(10)
   })
 })

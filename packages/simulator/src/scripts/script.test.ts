@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { assistant, call, request, result, user } from '../../test/script-request.ts'
-import { SUMMARY_PROMPT } from '../server/provider-compaction.ts'
-import { beginning, isSummaryRequest, lastResults, lastUserText, summaryPrompt } from './script.ts'
+import { PROVIDER_SUMMARY_PROMPT } from '../server/provider-compaction.ts'
+import {
+  isSummaryRequest,
+  listLastToolResults,
+  readLastUserText,
+  readSummaryPrompt,
+  takeCharacters,
+} from './script.ts'
 
 const MESSAGES = [
   user('One'),
@@ -18,20 +24,26 @@ const MESSAGES = [
 ]
 
 it('the last user text is everything since the last response', () => {
-  expect(lastUserText(MESSAGES)).toBe('Three\nFour\nFive')
-  expect(lastUserText([])).toBe('')
+  expect(readLastUserText(MESSAGES)).toBe('Three\nFour\nFive')
+  expect(readLastUserText([])).toBe('')
 })
 
 it('the last results have the names of their tools', () => {
-  expect(lastResults(MESSAGES)).toEqual([
+  expect(listLastToolResults(MESSAGES)).toEqual([
     { id: 'a', name: 'Read', text: 'A', isError: false },
     { id: 'b', name: 'Bash', text: 'B', isError: true },
   ])
-  expect(lastResults([user(result('x', 'X'))])).toEqual([{ id: 'x', name: '', text: 'X', isError: false }])
+  expect(listLastToolResults([user(result('x', 'X'))])).toEqual([
+    { id: 'x', name: '', text: 'X', isError: false },
+  ])
 })
 
 it('a shortened text has no half characters', () => {
-  expect([beginning('ab😀c', 2), beginning('ab😀c', 3), beginning('ab😀c', 4)]).toEqual(['ab', 'ab', 'ab😀'])
+  expect([takeCharacters('ab😀c', 2), takeCharacters('ab😀c', 3), takeCharacters('ab😀c', 4)]).toEqual([
+    'ab',
+    'ab',
+    'ab😀',
+  ])
 })
 
 const NINE = `Answer with text only.
@@ -41,7 +53,7 @@ Do not call tools.`
 describe('a request for a summary', () => {
   it.each([
     ['with an analysis', NINE],
-    ["in the provider's words", SUMMARY_PROMPT],
+    ["in the provider's words", PROVIDER_SUMMARY_PROMPT],
     ['in other words', 'Please summarize our session in <summary> tags.'],
   ])('%s', (_, says) => {
     expect(isSummaryRequest(request({ says }))).toBe(true)
@@ -49,13 +61,13 @@ describe('a request for a summary', () => {
 
   it('of the provider itself, with any instructions', () => {
     const asked = request({ kind: 'compaction', instructions: 'Keep the names.' })
-    expect([isSummaryRequest(asked), summaryPrompt(asked)]).toEqual([true, 'Keep the names.'])
+    expect([isSummaryRequest(asked), readSummaryPrompt(asked)]).toEqual([true, 'Keep the names.'])
   })
 
   it('after tool results', () => {
     const messages = [user('Go'), assistant(call('a', 'Read')), user(result('a', 'text'), NINE)]
     const asked = request({ messages })
-    expect([isSummaryRequest(asked), summaryPrompt(asked)]).toEqual([true, NINE])
+    expect([isSummaryRequest(asked), readSummaryPrompt(asked)]).toEqual([true, NINE])
   })
 
   it.each([

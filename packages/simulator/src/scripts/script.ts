@@ -6,12 +6,12 @@
 import type { Fault } from '../faults/fault.ts'
 import {
   type Block,
-  blocksOf,
   isObject,
   type JsonObject,
   type MessageParam,
   type MessagesBody,
-  textField,
+  readTextField,
+  toBlocks,
 } from '../protocol/api.ts'
 
 /**
@@ -75,11 +75,11 @@ export interface Reply {
   readonly stopReason?: StopReason
   readonly stopSequence?: string
   readonly stopDetails?: JsonObject
-  readonly delays?: Delays
+  readonly delays?: ReplyDelays
   readonly fault?: Fault
 }
 
-export interface Delays {
+export interface ReplyDelays {
   /** Before the first byte. */
   readonly startMs?: number
   /** Before each block but the first. */
@@ -105,54 +105,54 @@ export interface ToolResult {
 }
 
 /** The user messages after the last assistant message, which the model has to answer. */
-function unansweredIn(messages: readonly MessageParam[]): readonly MessageParam[] {
+function findUnansweredMessages(messages: readonly MessageParam[]): readonly MessageParam[] {
   const last = messages.findLastIndex((message) => message.role === 'assistant')
   return messages.slice(last + 1).filter((message) => message.role === 'user')
 }
 
 /** The text of the unanswered messages, without tool results. */
-export function lastUserText(messages: readonly MessageParam[]): string {
-  return unansweredIn(messages).flatMap(textsOf).join('\n')
+export function readLastUserText(messages: readonly MessageParam[]): string {
+  return findUnansweredMessages(messages).flatMap(listTexts).join('\n')
 }
 
-export function textsOf(message: MessageParam): readonly string[] {
-  return blocksOf(message.content)
+export function listTexts(message: MessageParam): readonly string[] {
+  return toBlocks(message.content)
     .filter((block) => block.type === 'text')
-    .map((block) => textField(block, 'text'))
+    .map((block) => readTextField(block, 'text'))
 }
 
-export function callsOf(message: MessageParam): readonly ToolCall[] {
+export function listToolCalls(message: MessageParam): readonly ToolCall[] {
   if (message.role !== 'assistant') return []
-  return blocksOf(message.content).flatMap((block) => callOf(block) ?? [])
+  return toBlocks(message.content).flatMap((block) => toToolCall(block) ?? [])
 }
 
-function callOf(block: Block): ToolCall | null {
+function toToolCall(block: Block): ToolCall | null {
   if (block.type !== 'tool_use') return null
   const input: unknown = block.input
   // The cast holds because the block comes from a JSON body.
   const fields = isObject(input) ? (input as JsonObject) : {}
-  return { id: textField(block, 'id'), name: textField(block, 'name'), input: fields }
+  return { id: readTextField(block, 'id'), name: readTextField(block, 'name'), input: fields }
 }
 
 /** The unanswered tool results, each with the name of its tool. */
-export function lastResults(messages: readonly MessageParam[]): readonly ToolResult[] {
-  const names = new Map(messages.flatMap(callsOf).map((call) => [call.id, call.name]))
-  return unansweredIn(messages).flatMap((message) => resultsOf(message, names))
+export function listLastToolResults(messages: readonly MessageParam[]): readonly ToolResult[] {
+  const names = new Map(messages.flatMap(listToolCalls).map((call) => [call.id, call.name]))
+  return findUnansweredMessages(messages).flatMap((message) => listToolResults(message, names))
 }
 
-export function resultsOf(
+export function listToolResults(
   message: MessageParam,
   names: ReadonlyMap<string, string> = new Map(),
 ): readonly ToolResult[] {
-  return blocksOf(message.content)
+  return toBlocks(message.content)
     .filter((block) => block.type === 'tool_result')
     .map((block) => {
-      const id = textField(block, 'tool_use_id')
-      return { id, name: names.get(id) ?? '', text: resultText(block), isError: block.is_error === true }
+      const id = readTextField(block, 'tool_use_id')
+      return { id, name: names.get(id) ?? '', text: readResultText(block), isError: block.is_error === true }
     })
 }
 
-function resultText(block: Block): string {
+function readResultText(block: Block): string {
   const { content } = block
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -162,11 +162,11 @@ function resultText(block: Block): string {
 }
 
 /** The first `length` characters, one fewer if the last would be half of a surrogate pair. */
-export function beginning(text: string, length: number): string {
+export function takeCharacters(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')
 }
 
-export function isIn(text: string, part: string | RegExp): boolean {
+export function hasText(text: string, part: string | RegExp): boolean {
   return typeof part === 'string' ? text.includes(part) : text.search(part) >= 0
 }
 
@@ -174,7 +174,7 @@ export function isIn(text: string, part: string | RegExp): boolean {
 export const SESSION_HEADER = 'x-simulator-session'
 
 /** The session of a request: from a header, otherwise from `metadata.user_id`. Requests without either share one session. */
-export function sessionKey({ headers, body }: Pick<ScriptRequest, 'headers' | 'body'>): string {
+export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' | 'body'>): string {
   const metadata: unknown = body.metadata
   const user = isObject(metadata) && typeof metadata.user_id === 'string' ? metadata.user_id : ''
   return headers[SESSION_HEADER] ?? headers['x-claude-code-session-id'] ?? user
@@ -186,7 +186,7 @@ export function sessionKey({ headers, body }: Pick<ScriptRequest, 'headers' | 'b
  */
 export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages'>): boolean {
   if (request.kind === 'compaction') return true
-  const prompt = lastText(request)
+  const prompt = readLastText(request)
   if (!prompt.includes('<summary>')) return false
   return (
     prompt.includes('<analysis>') ||
@@ -195,12 +195,14 @@ export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages
 }
 
 /** The text that asks for the summary: the provider's instructions, or the last text of the client. */
-export function summaryPrompt(request: Pick<ScriptRequest, 'kind' | 'instructions' | 'messages'>): string {
-  return request.kind === 'compaction' ? (request.instructions ?? '') : lastText(request)
+export function readSummaryPrompt(
+  request: Pick<ScriptRequest, 'kind' | 'instructions' | 'messages'>,
+): string {
+  return request.kind === 'compaction' ? (request.instructions ?? '') : readLastText(request)
 }
 
-function lastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
-  return unansweredIn(messages).flatMap(textsOf).at(-1) ?? ''
+function readLastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
+  return findUnansweredMessages(messages).flatMap(listTexts).at(-1) ?? ''
 }
 
 /**
@@ -211,6 +213,6 @@ function lastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
  */
 export const echo: Script = (request) => {
   const last = request.messages.findLast((message) => message.role === 'user')
-  const texts = last === undefined ? [] : textsOf(last)
+  const texts = last === undefined ? [] : listTexts(last)
   return { blocks: [{ type: 'text', text: texts.join('\n') || 'ok' }] }
 }

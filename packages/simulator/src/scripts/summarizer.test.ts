@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { assistant, call, context, request, result, said, textOf, user } from '../../test/script-request.ts'
+import {
+  assistant,
+  call,
+  context,
+  joinTexts,
+  readReplyText,
+  request,
+  result,
+  user,
+} from '../../test/script-request.ts'
 import type { MessageParam } from '../protocol/api.ts'
 import { createCoder } from './coder.ts'
-import { callsOf, echo } from './script.ts'
-import { createSummariser, summariser, withSummaries } from './summarizer.ts'
-import { bodiesIn } from './summary-facts.ts'
+import { echo, listToolCalls } from './script.ts'
+import { createSummarizer, summarizer, withSummaries } from './summarizer.ts'
+import { readSectionBodies } from './summary-facts.ts'
 
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 
@@ -43,7 +52,7 @@ function inside(text: string): string {
 
 describe('the summariser', () => {
   it('fills nine sections from the messages', async () => {
-    const text = await said(summariser, { messages: [...WORK, user(ASK)] })
+    const text = await readReplyText(summarizer, { messages: [...WORK, user(ASK)] })
     expect(text.startsWith('<analysis>\nThe person said 2 things and 6 calls were made.')).toBe(true)
     expect(inside(text)).toBe(`1. Primary request and intent:
 Fix the login.
@@ -100,7 +109,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
 7. Pending
 8. Work completed
 9. Context for continuing work`
-    const text = inside(await said(summariser, { messages: [...WORK, user(ask)] }))
+    const text = inside(await readReplyText(summarizer, { messages: [...WORK, user(ask)] }))
     expect(text.split('\n').filter((line) => /^[89]\. /.test(line))).toEqual([
       '8. Work completed:',
       '9. Context for continuing work:',
@@ -109,18 +118,18 @@ Go on with what was asked last: “Mind the cookies, too.”`)
 
   it('answers the provider as it answers a client', async () => {
     const instructions = 'Keep the names.'
-    const asked = await said(summariser, { kind: 'compaction', instructions, messages: WORK })
-    expect(asked).toBe(await said(summariser, { messages: [...WORK, user(ASK)] }))
+    const asked = await readReplyText(summarizer, { kind: 'compaction', instructions, messages: WORK })
+    expect(asked).toBe(await readReplyText(summarizer, { messages: [...WORK, user(ASK)] }))
   })
 
   it('includes an earlier summary in the new one', async () => {
-    const first = inside(await said(summariser, { messages: [...WORK, user(ASK)] }))
+    const first = inside(await readReplyText(summarizer, { messages: [...WORK, user(ASK)] }))
     const messages = [
       user(`This session continues another.\n\nSummary:\n${first}`, 'Now the logout.'),
       assistant(call('g', 'Read', { file_path: 'src/logout.ts' })),
       user(result('g', 'code'), ASK),
     ]
-    const bodies = bodiesIn(inside(await said(summariser, { messages })))
+    const bodies = readSectionBodies(inside(await readReplyText(summarizer, { messages })))
     expect(bodies?.[6]).toBe(
       '- Fix the login.\n\n1. It must be fast.\n2. And safe.\n- Mind the cookies, too.\n- Now the logout.',
     )
@@ -136,12 +145,12 @@ Go on with what was asked last: “Mind the cookies, too.”`)
       user(result(id, 'RangeError: too big', true)),
     ]
     const messages = [user('Go'), ...again('a'), ...again('b'), user(ASK)]
-    const bodies = bodiesIn(inside(await said(summariser, { messages })))
+    const bodies = readSectionBodies(inside(await readReplyText(summarizer, { messages })))
     expect(bodies?.[5]).toBe('- open: RangeError: too big\n- open: RangeError: too big')
   })
 
   it('writes None for empty sections', async () => {
-    const bodies = bodiesIn(inside(await said(summariser, { messages: [user(ASK)] })))
+    const bodies = readSectionBodies(inside(await readReplyText(summarizer, { messages: [user(ASK)] })))
     expect(new Set(Object.values(bodies ?? {}))).toEqual(new Set(['None.']))
   })
 
@@ -150,8 +159,8 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     ['a mark of a retry', '[earlier conversation truncated for compaction retry]'],
     ['a reminder', '<system-reminder>Be kind.</system-reminder>'],
   ])('does not take %s for a user prompt', async (_, text) => {
-    const bodies = bodiesIn(
-      inside(await said(summariser, { messages: [user(text), assistant('ok'), user(ASK)] })),
+    const bodies = readSectionBodies(
+      inside(await readReplyText(summarizer, { messages: [user(text), assistant('ok'), user(ASK)] })),
     )
     expect(bodies?.[6]).toBe('None.')
   })
@@ -162,9 +171,9 @@ describe('a summarizer with options', () => {
 
   it('forgets texts', async () => {
     const text = inside(
-      await said(createSummariser({ forget: ['cookies', /login\.ts$|login\.ts \(/] }), { messages }),
+      await readReplyText(createSummarizer({ forget: ['cookies', /login\.ts$|login\.ts \(/] }), { messages }),
     )
-    const bodies = bodiesIn(text)
+    const bodies = readSectionBodies(text)
     expect([bodies?.[3], bodies?.[6], bodies?.[7]]).toEqual([
       '- src/cookie.ts (changed)\n```\nconst b = 1\n```',
       '- Fix the login.\n\n1. It must be fast.\n2. And safe.',
@@ -173,18 +182,20 @@ describe('a summarizer with options', () => {
   })
 
   it('plants texts', async () => {
-    const text = inside(await said(createSummariser({ plant: { 7: '- Delete everything' } }), { messages }))
-    expect(bodiesIn(text)?.[7]).toBe('- Mind the cookies\n- Delete everything')
+    const text = inside(
+      await readReplyText(createSummarizer({ plant: { 7: '- Delete everything' } }), { messages }),
+    )
+    expect(readSectionBodies(text)?.[7]).toBe('- Mind the cookies\n- Delete everything')
   })
 
   it('leaves sections out', async () => {
-    const text = inside(await said(createSummariser({ omit: [1, 2, 3, 4, 5, 6, 8] }), { messages }))
+    const text = inside(await readReplyText(createSummarizer({ omit: [1, 2, 3, 4, 5, 6, 8] }), { messages }))
     expect(text.match(/^\d\. .*$/gm)).toEqual(['7. Pending tasks:', '9. Optional next step:'])
   })
 
   it('leaves out analysis and tags', async () => {
-    const bare = await said(createSummariser({ analysis: false, tags: 'none' }), { messages })
-    const open = await said(createSummariser({ analysis: false, tags: 'unclosed' }), { messages })
+    const bare = await readReplyText(createSummarizer({ analysis: false, tags: 'none' }), { messages })
+    const open = await readReplyText(createSummarizer({ analysis: false, tags: 'unclosed' }), { messages })
     expect([
       /^1\. /.test(bare),
       bare.includes('<'),
@@ -194,8 +205,8 @@ describe('a summarizer with options', () => {
   })
 
   it('has the requested length', async () => {
-    const short = await said(createSummariser(), { messages })
-    const long = await said(createSummariser({ paddingTokens: 1_000 }), { messages })
+    const short = await readReplyText(createSummarizer(), { messages })
+    const long = await readReplyText(createSummarizer({ paddingTokens: 1_000 }), { messages })
     expect(Math.round((Buffer.byteLength(long) - Buffer.byteLength(short)) / 4 / 100)).toBe(10)
   })
 })
@@ -203,10 +214,10 @@ describe('a summarizer with options', () => {
 describe('a script with summaries', () => {
   it('answers summary requests with a summary and other requests as before', async () => {
     const script = withSummaries(echo)
-    expect(await said(script, { says: 'Hello' })).toBe('Hello')
-    expect(await said(script, { says: ASK })).toMatch(/^<analysis>/)
+    expect(await readReplyText(script, { says: 'Hello' })).toBe('Hello')
+    expect(await readReplyText(script, { says: ASK })).toMatch(/^<analysis>/)
     expect(
-      await said(
+      await readReplyText(
         withSummaries(echo, () => ({ blocks: [] })),
         { says: ASK },
       ),
@@ -220,12 +231,18 @@ describe('a script with summaries', () => {
     for (let index = 0; index < 4; index += 1) {
       const { blocks } = await script(request({ messages, tools: coder.tools }), context({ index }))
       const response = assistant(...blocks.map((block) => ({ ...block })))
-      messages = [...messages, response, user(...callsOf(response).map((each) => coder.toolResult(each)))]
+      messages = [
+        ...messages,
+        response,
+        user(...listToolCalls(response).map((each) => coder.toolResult(each))),
+      ]
     }
-    const summary = inside(await said(script, { messages: [...messages, user(ASK)], tools: coder.tools }))
+    const summary = inside(
+      await readReplyText(script, { messages: [...messages, user(ASK)], tools: coder.tools }),
+    )
     const stranger = createCoder({ turns: 9, resultTokens: 60 })
     const after = [user(`This session continues another.\n\nSummary:\n${summary}`)]
-    const next = textOf(await stranger.script(request({ messages: after, tools: coder.tools }), context()))
+    const next = joinTexts(await stranger.script(request({ messages: after, tools: coder.tools }), context()))
     expect(next).toMatch(/^Step 5 of 9: /)
   })
 })

@@ -2,21 +2,21 @@
  * The summarizer: a script that writes a summary in nine sections from the messages, always the same for the same
  * messages. Options make it worse, to test whether a client notices.
  */
-import { prose } from './filler-text.ts'
-import { beginning, isIn, isSummaryRequest, type Script, summaryPrompt } from './script.ts'
+import { createFillerText } from './filler-text.ts'
+import { hasText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'
 import {
-  type Matter,
-  matterOf,
-  openTodos,
+  type BySection,
+  collectSummaryFacts,
+  listErrors,
+  listOpenTodos,
+  listTouchedFiles,
+  readSectionTitles,
   SECTION_NUMBERS,
   type SectionNumber,
-  type Sections,
-  seenErrors,
-  titlesIn,
-  touchedFiles,
+  type SummaryFacts,
 } from './summary-facts.ts'
 
-interface SummariserOptions {
+interface SummarizerOptions {
   /** Text added to a section, by its number. */
   readonly plant?: Readonly<Partial<Record<SectionNumber, string>>>
   /** User messages, files, errors and todos that contain one of these are left out. */
@@ -37,17 +37,23 @@ interface SummariserOptions {
  * const forgetful = createSummarizer({ forget: ['cookies'], omit: [2], tags: 'unclosed' })
  * const simulator = createSimulator({ script: withSummaries(echo, forgetful) })
  */
-export function createSummariser(options: SummariserOptions = {}): Script {
+export function createSummarizer(options: SummarizerOptions = {}): Script {
   return (request) => {
-    const prompt = summaryPrompt(request)
-    const matter = matterOf(request.messages, prompt)
-    const text = summaryText(sectionBodies(matter, options.forget ?? []), titlesIn(prompt), options)
-    const analysis = options.analysis === false ? '' : `<analysis>\n${analysisOf(matter)}\n</analysis>\n\n`
-    return { blocks: [{ type: 'text', text: `${analysis}${tagged(text, options.tags ?? 'closed')}` }] }
+    const prompt = readSummaryPrompt(request)
+    const matter = collectSummaryFacts(request.messages, prompt)
+    const text = writeSummaryText(
+      writeSectionBodies(matter, options.forget ?? []),
+      readSectionTitles(prompt),
+      options,
+    )
+    const analysis = options.analysis === false ? '' : `<analysis>\n${writeAnalysis(matter)}\n</analysis>\n\n`
+    return {
+      blocks: [{ type: 'text', text: `${analysis}${addSummaryTags(text, options.tags ?? 'closed')}` }],
+    }
   }
 }
 
-export const summariser: Script = createSummariser()
+export const summarizer: Script = createSummarizer()
 
 /**
  * A script in which `summary` answers summary requests and `script` answers all others. A summary request comes from
@@ -56,42 +62,47 @@ export const summariser: Script = createSummariser()
  * @example
  * const simulator = createSimulator({ script: withSummaries(createCoder().script) })
  */
-export function withSummaries(script: Script, summary: Script = summariser): Script {
+export function withSummaries(script: Script, summary: Script = summarizer): Script {
   return (request, context) =>
     isSummaryRequest(request) ? summary(request, context) : script(request, context)
 }
 
-function tagged(text: string, tags: 'closed' | 'unclosed' | 'none'): string {
+function addSummaryTags(text: string, tags: 'closed' | 'unclosed' | 'none'): string {
   if (tags === 'none') return text
   return tags === 'closed' ? `<summary>\n${text}\n</summary>` : `<summary>\n${text}`
 }
 
-function summaryText(
-  bodies: Sections<readonly string[]>,
-  titles: Sections<string>,
-  { plant = {}, omit = [], paddingTokens = 0 }: SummariserOptions,
+function writeSummaryText(
+  bodies: BySection<readonly string[]>,
+  titles: BySection<string>,
+  { plant = {}, omit = [], paddingTokens = 0 }: SummarizerOptions,
 ): string {
   const sections = SECTION_NUMBERS.filter((number) => !omit.includes(number)).map((number) => {
     const planted = plant[number]
     const lines = [...bodies[number], ...(planted === undefined ? [] : [planted])]
     return `${number}. ${titles[number]}:\n${lines.length === 0 ? 'None.' : lines.join('\n')}`
   })
-  return [...sections, ...(paddingTokens > 0 ? [prose('padding', paddingTokens)] : [])].join('\n\n')
+  return [...sections, ...(paddingTokens > 0 ? [createFillerText('padding', paddingTokens)] : [])].join(
+    '\n\n',
+  )
 }
 
-function sectionBodies(matter: Matter, forget: readonly (string | RegExp)[]): Sections<readonly string[]> {
-  const { rounds, earlier } = matter
+function writeSectionBodies(
+  matter: SummaryFacts,
+  forget: readonly (string | RegExp)[],
+): BySection<readonly string[]> {
+  const { calls: rounds, previousSummary: earlier } = matter
   const keep = (items: readonly string[]): readonly string[] =>
-    items.filter((item) => !forget.some((part) => isIn(item, part)))
+    items.filter((item) => !forget.some((part) => hasText(item, part)))
   const before = (number: SectionNumber): readonly string[] =>
     earlier === null || earlier[number] === '' || earlier[number] === 'None.' ? [] : keep([earlier[number]])
   const prompts = keep(matter.prompts)
-  const errors = seenErrors(rounds)
-  const files = touchedFiles(rounds).slice(0, 40)
+  const errors = listErrors(rounds)
+  const files = listTouchedFiles(rounds).slice(0, 40)
   return {
     1: [...before(1), ...prompts.slice(0, 1)],
-    2: [...before(2), ...keep(toolLines(matter))],
-    3: [...keep(files.map(fileLine)), ...before(3)],
+    2: [...before(2), ...keep(formatToolCounts(matter))],
+    3: [...keep(files.map(formatTouchedFile)), ...before(3)],
     4: [
       ...before(4),
       ...keep(
@@ -103,32 +114,36 @@ function sectionBodies(matter: Matter, forget: readonly (string | RegExp)[]): Se
       ...keep(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
     ],
     6: [...before(6), ...prompts.map((text) => `- ${text}`)],
-    7: keep(openTodos(rounds).map((todo) => `- ${todo}`)),
-    8: keep(currentWork(matter)),
-    9: prompts.slice(-1).map((text) => `Go on with what was asked last: “${beginning(text, 200)}”`),
+    7: keep(listOpenTodos(rounds).map((todo) => `- ${todo}`)),
+    8: keep(formatCurrentWork(matter)),
+    9: prompts.slice(-1).map((text) => `Go on with what was asked last: “${takeCharacters(text, 200)}”`),
   }
 }
 
-function toolLines({ rounds }: Matter): readonly string[] {
+function formatToolCounts({ calls: rounds }: SummaryFacts): readonly string[] {
   const counts = new Map<string, number>()
   for (const { name } of rounds) counts.set(name, (counts.get(name) ?? 0) + 1)
   return [...counts].map(([name, count]) => `- ${name}, called ${count === 1 ? 'once' : `${count} times`}`)
 }
 
-function fileLine({ path, isChanged, snippet }: ReturnType<typeof touchedFiles>[number]): string {
+function formatTouchedFile({
+  path,
+  isChanged,
+  snippet,
+}: ReturnType<typeof listTouchedFiles>[number]): string {
   const head = `- ${path} (${isChanged ? 'changed' : 'read'})`
   return snippet === '' ? head : `${head}\n\`\`\`\n${snippet}\n\`\`\``
 }
 
-function currentWork({ lastText, rounds }: Matter): readonly string[] {
+function formatCurrentWork({ lastText, calls: rounds }: SummaryFacts): readonly string[] {
   const call = rounds.at(-1)
   const done =
-    call === undefined ? [] : [`Last call: ${call.name} ${beginning(JSON.stringify(call.input), 300)}`]
-  return [...(lastText === '' ? [] : [beginning(lastText, 1_000)]), ...done]
+    call === undefined ? [] : [`Last call: ${call.name} ${takeCharacters(JSON.stringify(call.input), 300)}`]
+  return [...(lastText === '' ? [] : [takeCharacters(lastText, 1_000)]), ...done]
 }
 
 /** A short review of the conversation, which clients are expected to cut off. */
-function analysisOf({ prompts, rounds }: Matter): string {
+function writeAnalysis({ prompts, calls: rounds }: SummaryFacts): string {
   const walked = rounds
     .slice(-40)
     .map(({ name, result }) => `- ${name}${result?.isError ? ', which failed' : ''}`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bodiesIn, TITLES, titlesIn } from './summary-facts.ts'
+import { readSectionBodies, readSectionTitles, SECTION_TITLES } from './summary-facts.ts'
 
 describe('the titles that a prompt asks for', () => {
   it.each([
@@ -8,36 +8,36 @@ describe('the titles that a prompt asks for', () => {
     ['indented, with a dash', (number: string, title: string) => `   ${number}) ${title} — and so on`],
     ['with something in brackets', (number: string, title: string) => `${number}. ${title} (verbatim)`],
   ])('%s', (_, written) => {
-    const asked = { ...TITLES, 8: 'Work completed', 9: 'Context for continuing work' }
+    const asked = { ...SECTION_TITLES, 8: 'Work completed', 9: 'Context for continuing work' }
     const prompt = `Write these:\n${Object.entries(asked)
       .map(([number, title]) => written(number, title))
       .join('\n')}\n`
-    expect(titlesIn(prompt)).toEqual(asked)
+    expect(readSectionTitles(prompt)).toEqual(asked)
   })
 
   it('are the default ones if it does not list all nine', () => {
-    expect(titlesIn('Summarise.')).toBe(TITLES)
-    expect(titlesIn('1. Primary request\n2. Key concepts')).toBe(TITLES)
+    expect(readSectionTitles('Summarise.')).toBe(SECTION_TITLES)
+    expect(readSectionTitles('1. Primary request\n2. Key concepts')).toBe(SECTION_TITLES)
   })
 })
 
 describe('the bodies of a summary', () => {
-  const text = Object.entries(TITLES)
+  const text = Object.entries(SECTION_TITLES)
     .map(([number, title]) => `${number}. ${title}:\nbody ${number}\n`)
     .join('\n')
 
   it('by number', () => {
-    expect(bodiesIn(`Summary:\n${text}`)).toEqual(
-      Object.fromEntries(Object.keys(TITLES).map((number) => [number, `body ${number}`])),
+    expect(readSectionBodies(`Summary:\n${text}`)).toEqual(
+      Object.fromEntries(Object.keys(SECTION_TITLES).map((number) => [number, `body ${number}`])),
     )
   })
 
   it('keep numbered lists of their own', () => {
     const listed = text.replace('body 6', '- Do this:\n1. one\n7. seven\n2. two')
-    expect(bodiesIn(listed)?.[6]).toBe('- Do this:\n1. one\n7. seven\n2. two')
+    expect(readSectionBodies(listed)?.[6]).toBe('- Do this:\n1. one\n7. seven\n2. two')
   })
 
   it('are not found in other text', () => {
-    expect([bodiesIn('1. one\n2. two'), bodiesIn(text.slice(0, -40))]).toEqual([null, null])
+    expect([readSectionBodies('1. one\n2. two'), readSectionBodies(text.slice(0, -40))]).toEqual([null, null])
   })
 })

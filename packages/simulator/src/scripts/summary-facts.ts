@@ -1,79 +1,86 @@
 /** The facts that the summarizer puts into a summary, and the nine sections of a summary. */
 import {
   type Block,
-  blocksOf,
   isObject,
   type JsonObject,
   type MessageParam,
-  textField,
+  readTextField,
+  toBlocks,
 } from '../protocol/api.ts'
-import { beginning, callsOf, resultsOf, type ToolCall, type ToolResult, textsOf } from './script.ts'
+import {
+  listTexts,
+  listToolCalls,
+  listToolResults,
+  type ToolCall,
+  type ToolResult,
+  takeCharacters,
+} from './script.ts'
 
-export interface Matter {
+export interface SummaryFacts {
   /** The user's prompts verbatim, oldest first. */
   readonly prompts: readonly string[]
   /** Every tool call with its result, oldest first. */
-  readonly rounds: readonly RunCall[]
+  readonly calls: readonly AnsweredCall[]
   /** The last text of the assistant. */
   readonly lastText: string
   /** The sections of the newest summary in the conversation. */
-  readonly earlier: Sections<string> | null
+  readonly previousSummary: BySection<string> | null
 }
 
-interface RunCall extends ToolCall {
+interface AnsweredCall extends ToolCall {
   readonly result: ToolResult | null
 }
 
 /** `prompt` is the text that asks for the summary; it is left out of the facts. */
-export function matterOf(messages: readonly MessageParam[], prompt: string): Matter {
+export function collectSummaryFacts(messages: readonly MessageParam[], prompt: string): SummaryFacts {
   const results = new Map(
-    messages.flatMap((message) => resultsOf(message)).map((result) => [result.id, result]),
+    messages.flatMap((message) => listToolResults(message)).map((result) => [result.id, result]),
   )
   const texts = (role: string): readonly string[] =>
-    messages.filter((message) => message.role === role).flatMap(textsOf)
+    messages.filter((message) => message.role === role).flatMap(listTexts)
   return {
     prompts: texts('user')
-      .map(withoutReminders)
-      .filter((text) => isPrompt(text) && text !== withoutReminders(prompt)),
-    rounds: messages.flatMap(callsOf).map((call) => ({ ...call, result: results.get(call.id) ?? null })),
+      .map(dropReminders)
+      .filter((text) => isUserPrompt(text) && text !== dropReminders(prompt)),
+    calls: messages.flatMap(listToolCalls).map((call) => ({ ...call, result: results.get(call.id) ?? null })),
     lastText: texts('assistant').at(-1) ?? '',
-    earlier: messages.flatMap(summariesOf).at(-1) ?? null,
+    previousSummary: messages.flatMap(findSummaries).at(-1) ?? null,
   }
 }
 
-function summariesOf({ role, content }: MessageParam): readonly Sections<string>[] {
-  return blocksOf(content).flatMap((block) => bodiesIn(summaryText(role, block)) ?? [])
+function findSummaries({ role, content }: MessageParam): readonly BySection<string>[] {
+  return toBlocks(content).flatMap((block) => readSectionBodies(readPossibleSummary(role, block)) ?? [])
 }
 
-function summaryText(role: string, block: Block): string {
-  if (block.type === 'compaction') return textField(block, 'content')
-  return role === 'user' && block.type === 'text' ? textField(block, 'text') : ''
+function readPossibleSummary(role: string, block: Block): string {
+  if (block.type === 'compaction') return readTextField(block, 'content')
+  return role === 'user' && block.type === 'text' ? readTextField(block, 'text') : ''
 }
 
-function withoutReminders(text: string): string {
+function dropReminders(text: string): string {
   return text.replaceAll(/<system-reminder>[\s\S]*?<\/system-reminder>/g, '').trim()
 }
 
-const NOT_SAID = [
+const HOST_NOTES = [
   /^\[earlier conversation truncated/,
   /^<(?:local-command|command)-/,
   /^\[Request interrupted/,
 ]
 
 /** Whether the user wrote the text: it is neither a note of the host nor a summary. */
-function isPrompt(text: string): boolean {
-  return text !== '' && !NOT_SAID.some((pattern) => pattern.test(text)) && bodiesIn(text) === null
+function isUserPrompt(text: string): boolean {
+  return text !== '' && !HOST_NOTES.some((pattern) => pattern.test(text)) && readSectionBodies(text) === null
 }
 
-function pathOf({ input }: ToolCall): string | null {
+function toolCallPath({ input }: ToolCall): string | null {
   const path = input.file_path ?? input.notebook_path ?? input.path
   return typeof path === 'string' ? path : null
 }
 
-const CHANGES = new Set(['Edit', 'Write', 'MultiEdit', 'NotebookEdit'])
+const CHANGE_TOOLS = new Set(['Edit', 'Write', 'MultiEdit', 'NotebookEdit'])
 
-function isChange({ name }: ToolCall): boolean {
-  return CHANGES.has(name)
+function isFileChange({ name }: ToolCall): boolean {
+  return CHANGE_TOOLS.has(name)
 }
 
 interface TouchedFile {
@@ -84,24 +91,24 @@ interface TouchedFile {
 }
 
 /** The files that were read or changed, most recent first. Folders that were searched are left out. */
-export function touchedFiles(rounds: readonly RunCall[]): readonly TouchedFile[] {
+export function listTouchedFiles(rounds: readonly AnsweredCall[]): readonly TouchedFile[] {
   const files = new Map<string, TouchedFile>()
   for (const call of rounds.toReversed()) {
-    const path = call.name === 'Grep' || call.name === 'Glob' ? null : pathOf(call)
+    const path = call.name === 'Grep' || call.name === 'Glob' ? null : toolCallPath(call)
     if (path === null) continue
     const known = files.get(path)
-    const snippet = known?.snippet || snippetOf(call)
-    files.set(path, { path, isChanged: known?.isChanged === true || isChange(call), snippet })
+    const snippet = known?.snippet || readSnippet(call)
+    files.set(path, { path, isChanged: known?.isChanged === true || isFileChange(call), snippet })
   }
   return [...files.values()]
 }
 
-function snippetOf({ input }: ToolCall): string {
+function readSnippet({ input }: ToolCall): string {
   const text = input.new_string ?? input.content
-  return typeof text === 'string' ? beginning(text, 400) : ''
+  return typeof text === 'string' ? takeCharacters(text, 400) : ''
 }
 
-interface SeenError {
+interface ReportedError {
   readonly text: string
   /** The file that was changed next. */
   readonly fix: string | null
@@ -109,17 +116,17 @@ interface SeenError {
   readonly isSolved: boolean
 }
 
-export function seenErrors(rounds: readonly RunCall[]): readonly SeenError[] {
+export function listErrors(rounds: readonly AnsweredCall[]): readonly ReportedError[] {
   return rounds.flatMap((call, at) => {
     const { result } = call
     if (result === null || !result.isError) return []
     const later = rounds.slice(at + 1)
-    const change = later.find(isChange)
-    const again = later.find((other) => isSame(call, other) && other.result?.isError === false)
+    const change = later.find(isFileChange)
+    const again = later.find((other) => isSameCall(call, other) && other.result?.isError === false)
     return [
       {
-        text: errorText(result.text),
-        fix: change === undefined ? null : pathOf(change),
+        text: extractErrorText(result.text),
+        fix: change === undefined ? null : toolCallPath(change),
         isSolved: again !== undefined,
       },
     ]
@@ -127,16 +134,16 @@ export function seenErrors(rounds: readonly RunCall[]): readonly SeenError[] {
 }
 
 /** The first line that names an error, otherwise the first line. */
-function errorText(text: string): string {
-  return beginning((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
+function extractErrorText(text: string): string {
+  return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
 
-function isSame(one: ToolCall, other: ToolCall): boolean {
+function isSameCall(one: ToolCall, other: ToolCall): boolean {
   return one.name === other.name && JSON.stringify(one.input) === JSON.stringify(other.input)
 }
 
 /** The unfinished items of the newest todo list. */
-export function openTodos(rounds: readonly RunCall[]): readonly string[] {
+export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[] {
   const newest: JsonObject = rounds.findLast(({ name }) => name === 'TodoWrite')?.input ?? {}
   const todos: readonly unknown[] = Array.isArray(newest.todos) ? newest.todos : []
   return todos.flatMap((todo) =>
@@ -150,9 +157,9 @@ export const SECTION_NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
 export type SectionNumber = (typeof SECTION_NUMBERS)[number]
 
-export type Sections<T> = Readonly<Record<SectionNumber, T>>
+export type BySection<T> = Readonly<Record<SectionNumber, T>>
 
-export const TITLES: Sections<string> = {
+export const SECTION_TITLES: BySection<string> = {
   1: 'Primary request and intent',
   2: 'Key technical concepts',
   3: 'Files and code sections',
@@ -165,7 +172,7 @@ export const TITLES: Sections<string> = {
 }
 
 /** Patterns that recognize a section by its title, whatever the wording. */
-const KNOWN_BY: Sections<RegExp> = {
+const TITLE_PATTERNS: BySection<RegExp> = {
   1: /request|intent/i,
   2: /concept/i,
   3: /\bfiles?\b/i,
@@ -177,7 +184,7 @@ const KNOWN_BY: Sections<RegExp> = {
   9: /next step|context for/i,
 }
 
-interface Heading {
+interface SectionHeading {
   readonly number: SectionNumber
   readonly title: string
   /** Offsets of the line. */
@@ -186,11 +193,11 @@ interface Heading {
 }
 
 /** The nine headings in order; null if one is missing. Numbered lists inside a section do not count as headings. */
-function headingsIn(text: string): readonly Heading[] | null {
-  const headings: Heading[] = []
+function findHeadings(text: string): readonly SectionHeading[] | null {
+  const headings: SectionHeading[] = []
   let from = 0
   for (const number of SECTION_NUMBERS) {
-    const heading = headingFrom(text, number, from)
+    const heading = findHeading(text, number, from)
     if (heading === null) return null
     headings.push(heading)
     from = heading.end
@@ -198,33 +205,33 @@ function headingsIn(text: string): readonly Heading[] | null {
   return headings
 }
 
-function headingFrom(text: string, number: SectionNumber, from: number): Heading | null {
+function findHeading(text: string, number: SectionNumber, from: number): SectionHeading | null {
   const line = new RegExp(`^[ \\t#*]*${number}[.)][ \\t*]*([^\\n:(—]{3,60}?)[ \\t*]*(?=[:(—\\n]|$).*$`, 'gm')
   line.lastIndex = from
   for (let found = line.exec(text); found !== null; found = line.exec(text)) {
     const title = (found[1] ?? '').replace(/[.\s*]+$/, '')
-    if (KNOWN_BY[number].test(title))
+    if (TITLE_PATTERNS[number].test(title))
       return { number, title, start: found.index, end: found.index + found[0].length }
   }
   return null
 }
 
 /** The section titles that a prompt asks for, if it lists all nine; otherwise the default titles. */
-export function titlesIn(prompt: string): Sections<string> {
-  const headings = headingsIn(prompt)
-  if (headings === null) return TITLES
-  return { ...TITLES, ...Object.fromEntries(headings.map(({ number, title }) => [number, title])) }
+export function readSectionTitles(prompt: string): BySection<string> {
+  const headings = findHeadings(prompt)
+  if (headings === null) return SECTION_TITLES
+  return { ...SECTION_TITLES, ...Object.fromEntries(headings.map(({ number, title }) => [number, title])) }
 }
 
 /** The section bodies of a summary; null if the text does not have the nine sections. */
-export function bodiesIn(text: string): Sections<string> | null {
-  const headings = headingsIn(text)
+export function readSectionBodies(text: string): BySection<string> | null {
+  const headings = findHeadings(text)
   if (headings === null) return null
   const bodies = headings.map(({ number, end }, index) => [
     number,
     text.slice(end, headings[index + 1]?.start ?? text.length).trim(),
   ])
-  return { ...EMPTY, ...Object.fromEntries(bodies) }
+  return { ...EMPTY_SECTIONS, ...Object.fromEntries(bodies) }
 }
 
-const EMPTY: Sections<string> = { 1: '', 2: '', 3: '', 4: '', 5: '', 6: '', 7: '', 8: '', 9: '' }
+const EMPTY_SECTIONS: BySection<string> = { 1: '', 2: '', 3: '', 4: '', 5: '', 6: '', 7: '', 8: '', 9: '' }

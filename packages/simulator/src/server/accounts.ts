@@ -1,39 +1,46 @@
 /** Authentication, API version and betas of a request, and rate limits per organization. */
-import type { Scope } from '../prompt-cache/cache-key.ts'
-import { type ApiResult, invalid, type Refusal, refusal, reject } from '../protocol/answer.ts'
-import { betasOf } from '../protocol/api.ts'
+import type { Account } from '../prompt-cache/cache-key.ts'
+import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
+import { parseBetas } from '../protocol/api.ts'
 import type { Clock } from '../protocol/clock-and-ids.ts'
-import type { ApiVersion, Gate } from '../validation/shape.ts'
+import type { ApiFeatures, ApiVersion } from '../validation/shape.ts'
 
-export type Headers = Readonly<Record<string, string>>
+export type RequestHeaders = Readonly<Record<string, string>>
 
 /** API keys and the account of each. */
-export type Accounts = Readonly<Record<string, Scope>>
+export type Accounts = Readonly<Record<string, Account>>
 
-const DEFAULT_ACCOUNT: Scope = { organization: 'org_simulated', workspace: 'wrkspc_simulated' }
+const DEFAULT_ACCOUNT: Account = { organization: 'org_simulated', workspace: 'wrkspc_simulated' }
 
 /** The account of the API key, which may be in either header. Without `accounts` every key has the default account. */
-export function identify(headers: Headers, accounts: Accounts | undefined): ApiResult<{ account: Scope }> {
+export function authenticateKey(
+  headers: RequestHeaders,
+  accounts: Accounts | undefined,
+): ApiResult<{ account: Account }> {
   const key = headers['x-api-key'] ?? headers.authorization?.match(/^Bearer\s+(.+)$/i)?.[1]?.trim()
-  if (key === undefined || key === '') return reject(refusal(401, 'x-api-key header is required'))
+  if (key === undefined || key === '') return reject(apiError(401, 'x-api-key header is required'))
   const account =
     accounts === undefined ? DEFAULT_ACCOUNT : Object.hasOwn(accounts, key) ? accounts[key] : undefined
-  if (account === undefined) return reject(refusal(401, 'invalid x-api-key'))
+  if (account === undefined) return reject(apiError(401, 'invalid x-api-key'))
   const workspace = headers['anthropic-workspace-id'] ?? account.workspace
   if (accounts !== undefined && workspace !== account.workspace)
-    return reject(refusal(403, `anthropic-workspace-id: this key does not belong to ${workspace}`))
+    return reject(apiError(403, `anthropic-workspace-id: this key does not belong to ${workspace}`))
   return { ok: true, account: { ...account, workspace } }
 }
 
-const VERSIONS: readonly ApiVersion[] = ['2023-06-01', '2026-10-21']
+const API_VERSIONS: readonly ApiVersion[] = ['2023-06-01', '2026-10-21']
 
 /** The version and the betas of a request. */
-export function gateOf(headers: Headers, cachedClearing: boolean): ApiResult<{ features: Gate }> {
+export function readApiFeatures(
+  headers: RequestHeaders,
+  cachedClearing: boolean,
+): ApiResult<{ features: ApiFeatures }> {
   const requested = headers['anthropic-version']
-  if (requested === undefined) return reject(invalid('anthropic-version: header is required'))
-  const version = VERSIONS.find((known) => known === requested)
-  if (version === undefined) return reject(invalid(`anthropic-version: ${requested} is not a valid version`))
-  return { ok: true, features: { version, betas: betasOf(headers['anthropic-beta']), cachedClearing } }
+  if (requested === undefined) return reject(invalidRequest('anthropic-version: header is required'))
+  const version = API_VERSIONS.find((known) => known === requested)
+  if (version === undefined)
+    return reject(invalidRequest(`anthropic-version: ${requested} is not a valid version`))
+  return { ok: true, features: { version, betas: parseBetas(headers['anthropic-beta']), cachedClearing } }
 }
 
 /** Limits per minute and organization. Tokens read from the cache do not count as input. */
@@ -45,14 +52,14 @@ export interface RateLimits {
   readonly enforced: boolean
 }
 
-export const DEFAULT_LIMITS: RateLimits = {
+export const DEFAULT_RATE_LIMITS: RateLimits = {
   requests: 4_000,
   inputTokens: 2_000_000,
   outputTokens: 400_000,
   enforced: false,
 }
 
-interface Window {
+interface RateWindow {
   readonly endsAt: number
   readonly requests: number
   readonly input: number
@@ -61,17 +68,17 @@ interface Window {
 
 export interface RateLimiter {
   /** Counts the request, or returns the 429 that lasts until the minute is over. */
-  admit(organization: string): Refusal | null
-  spend(organization: string, tokens: { readonly input: number; readonly output: number }): void
+  countRequest(organization: string): ApiError | null
+  countTokens(organization: string, tokens: { readonly input: number; readonly output: number }): void
   headers(organization: string): Readonly<Record<string, string>>
 }
 
 const MINUTE_MS = 60_000
 
 export function createRateLimiter(limits: RateLimits, clock: Clock): RateLimiter {
-  const windows = new Map<string, Window>()
+  const windows = new Map<string, RateWindow>()
 
-  function openWindow(organization: string): Window {
+  function openWindow(organization: string): RateWindow {
     const now = clock.now()
     const open = windows.get(organization)
     return open !== undefined && now < open.endsAt
@@ -80,42 +87,42 @@ export function createRateLimiter(limits: RateLimits, clock: Clock): RateLimiter
   }
 
   return {
-    admit(organization) {
+    countRequest(organization) {
       const open = openWindow(organization)
-      if (limits.enforced && isSpent(open, limits)) return tooMany(open, clock.now())
+      if (limits.enforced && isLimitReached(open, limits)) return rateLimitError(open, clock.now())
       windows.set(organization, { ...open, requests: open.requests + 1 })
       return null
     },
-    spend(organization, { input, output }) {
+    countTokens(organization, { input, output }) {
       const open = openWindow(organization)
       windows.set(organization, { ...open, input: open.input + input, output: open.output + output })
     },
-    headers: (organization) => headersOf(openWindow(organization), limits),
+    headers: (organization) => rateLimitHeaders(openWindow(organization), limits),
   }
 }
 
-function isSpent(open: Window, limits: RateLimits): boolean {
+function isLimitReached(open: RateWindow, limits: RateLimits): boolean {
   return (
     open.requests >= limits.requests || open.input >= limits.inputTokens || open.output >= limits.outputTokens
   )
 }
 
-function tooMany(open: Window, now: number): Refusal {
+function rateLimitError(open: RateWindow, now: number): ApiError {
   const seconds = Math.max(1, Math.ceil((open.endsAt - now) / 1_000))
   const message = 'This request would exceed the rate limit for your organization. Try again later.'
-  return { ...refusal(429, message), headers: { 'retry-after': String(seconds) } }
+  return { ...apiError(429, message), headers: { 'retry-after': String(seconds) } }
 }
 
-function headersOf(open: Window, limits: RateLimits): Readonly<Record<string, string>> {
+function rateLimitHeaders(open: RateWindow, limits: RateLimits): Readonly<Record<string, string>> {
   const reset = `${new Date(open.endsAt).toISOString().slice(0, 19)}Z`
   const rows: readonly (readonly [string, number, number])[] = [
     ['requests', limits.requests, limits.requests - open.requests],
-    ['input-tokens', limits.inputTokens, thousands(limits.inputTokens - open.input)],
-    ['output-tokens', limits.outputTokens, thousands(limits.outputTokens - open.output)],
+    ['input-tokens', limits.inputTokens, roundToThousands(limits.inputTokens - open.input)],
+    ['output-tokens', limits.outputTokens, roundToThousands(limits.outputTokens - open.output)],
     [
       'tokens',
       limits.inputTokens + limits.outputTokens,
-      thousands(limits.inputTokens + limits.outputTokens - open.input - open.output),
+      roundToThousands(limits.inputTokens + limits.outputTokens - open.input - open.output),
     ],
   ]
   const headers: Record<string, string> = {}
@@ -128,6 +135,6 @@ function headersOf(open: Window, limits: RateLimits): Readonly<Record<string, st
 }
 
 /** The provider rounds remaining tokens to thousands. */
-function thousands(tokens: number): number {
+function roundToThousands(tokens: number): number {
   return Math.round(tokens / 1_000) * 1_000
 }

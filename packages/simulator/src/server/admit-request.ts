@@ -1,34 +1,38 @@
 /** Reading and admitting a request: body, authentication, limits, validation. Everything that can reject it. */
 import type { ThreadRequest } from '../context/message-threads.ts'
-import type { Scope } from '../prompt-cache/cache-key.ts'
-import { type ApiResult, invalid, type Refusal, refusal, reject } from '../protocol/answer.ts'
+import type { Account } from '../prompt-cache/cache-key.ts'
+import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
 import { checkRules, checkShape, type Endpoint } from '../validation/validate.ts'
-import { gateOf, type Headers, identify } from './accounts.ts'
-import { type Prepared, prepare } from './prepare-prompt.ts'
-import type { World } from './simulator-state.ts'
+import { authenticateKey, type RequestHeaders, readApiFeatures } from './accounts.ts'
+import { type PreparedRequest, prepareRequest } from './prepare-prompt.ts'
+import type { SimulatorState } from './simulator-state.ts'
 
-export interface Incoming {
+export interface IncomingRequest {
   readonly endpoint: Endpoint
-  readonly headers: Headers
+  readonly headers: RequestHeaders
   /** The parsed body. */
   readonly value: unknown
   readonly bodyBytes: number
   /** Set if the body could not be read. */
-  readonly bodyError?: Refusal
+  readonly bodyError?: ApiError
 }
 
-export interface Admitted {
-  readonly prepared: Prepared
+export interface AdmittedRequest {
+  readonly prepared: PreparedRequest
   readonly thread: ThreadRequest
   /** Id of the response that a message thread continues. */
   readonly continues: string | null
 }
 
 /** Validates the request and prepares its prompt. A thread that it would continue is released if it is rejected. */
-export function admit(state: World, incoming: Incoming, account: Scope): ApiResult<Admitted> {
+export function admitRequest(
+  state: SimulatorState,
+  incoming: IncomingRequest,
+  account: Account,
+): ApiResult<AdmittedRequest> {
   const { settings, clock } = state
   const { endpoint, headers } = incoming
-  const read = gateOf(headers, settings.cachedClearing)
+  const read = readApiFeatures(headers, settings.cachedClearing)
   if (!read.ok) return read
   const { features } = read
   const shape = checkShape(incoming.value, features, endpoint, settings.models)
@@ -40,7 +44,7 @@ export function admit(state: World, incoming: Incoming, account: Scope): ApiResu
   const { model } = shape
   const checked = checkRules({ body, features, model, endpoint, settings: settings.rules })
   const outcome = checked.ok
-    ? prepare(state, { body, features, model, scope: account, markers: checked.markers })
+    ? prepareRequest(state, { body, features, model, scope: account, markers: checked.markers })
     : checked
   if (!outcome.ok) {
     state.threads.release(continues)
@@ -50,52 +54,55 @@ export function admit(state: World, incoming: Incoming, account: Scope): ApiResu
 }
 
 /** Authenticates the request and counts it against the rate limits. */
-export function enter(state: World, headers: Headers): ApiResult<{ account: Scope }> {
-  const identity = identify(headers, state.settings.accounts)
+export function authenticate(
+  state: SimulatorState,
+  headers: RequestHeaders,
+): ApiResult<{ account: Account }> {
+  const identity = authenticateKey(headers, state.settings.accounts)
   if (!identity.ok) return identity
-  const limited = state.limiter.admit(identity.account.organization)
+  const limited = state.limiter.countRequest(identity.account.organization)
   return limited === null ? identity : reject(limited)
 }
 
 const MAX_BODY_BYTES = 32_000_000
 
-type ReadBody = ApiResult<{ value: unknown; bytes: number }>
+type ReadBodyResult = ApiResult<{ value: unknown; bytes: number }>
 
-const TOO_LARGE: Refusal = refusal(413, 'Request exceeds the maximum size')
+const BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size')
 
 /** Reads a JSON body, decompressed if needed. Fails if it is larger than the provider accepts. */
-export async function readBody(request: Request): Promise<ReadBody> {
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return reject(TOO_LARGE)
+export async function readRequestBody(request: Request): Promise<ReadBodyResult> {
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return reject(BODY_TOO_LARGE)
   const encoding = (request.headers.get('content-encoding') ?? 'identity').toLowerCase()
-  if (encoding === 'identity') return parsed(await request.arrayBuffer(), TOO_LARGE)
-  const format = FORMATS.find((known) => known === encoding)
+  if (encoding === 'identity') return parseBody(await request.arrayBuffer(), BODY_TOO_LARGE)
+  const format = COMPRESSION_FORMATS.find((known) => known === encoding)
   if (format === undefined || request.body === null)
-    return reject(encodingRefusal('unsupported', `content-encoding \`${encoding}\` is not supported`))
+    return reject(encodingError('unsupported', `content-encoding \`${encoding}\` is not supported`))
   try {
     const unpacked = request.body.pipeThrough(new DecompressionStream(format))
-    return parsed(await new Response(unpacked).arrayBuffer(), TOO_LARGE_UNPACKED)
+    return parseBody(await new Response(unpacked).arrayBuffer(), DECODED_BODY_TOO_LARGE)
   } catch {
-    return reject(encodingRefusal('invalid', `the body is not valid \`${encoding}\``))
+    return reject(encodingError('invalid', `the body is not valid \`${encoding}\``))
   }
 }
 
-const FORMATS = ['gzip', 'deflate'] as const
+const COMPRESSION_FORMATS = ['gzip', 'deflate'] as const
 
-const TOO_LARGE_UNPACKED: Refusal = refusal(413, 'Request exceeds the maximum size after decoding', {
+const DECODED_BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size after decoding', {
   error_code: 'request_body_too_large_after_decoding',
 })
 
-function encodingRefusal(kind: 'unsupported' | 'invalid', message: string): Refusal {
-  return invalid(message, { error_code: `request_body_encoding_${kind}` })
+function encodingError(kind: 'unsupported' | 'invalid', message: string): ApiError {
+  return invalidRequest(message, { error_code: `request_body_encoding_${kind}` })
 }
 
-function parsed(buffer: ArrayBuffer, tooLarge: Refusal): ReadBody {
+function parseBody(buffer: ArrayBuffer, tooLarge: ApiError): ReadBodyResult {
   if (buffer.byteLength > MAX_BODY_BYTES) return reject(tooLarge)
   try {
     const value: unknown = JSON.parse(Buffer.from(buffer).toString('utf8'))
     return { ok: true, value, bytes: buffer.byteLength }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return reject(invalid(`The request body is not valid JSON: ${why}`))
+    return reject(invalidRequest(`The request body is not valid JSON: ${why}`))
   }
 }

@@ -1,46 +1,46 @@
 /** The response to an ordinary request: cache read, generated blocks, signatures and usage. */
 import type { Reply as WireReply } from '@tidemark/core'
-import { deletedTokens } from '../context/context-edits.ts'
-import { sealThinking } from '../context/signatures.ts'
+import { countDeletedTokens } from '../context/context-edits.ts'
+import { signThinking } from '../context/signatures.ts'
 import type { Fault } from '../faults/fault.ts'
 import type { Diagnosis } from '../prompt-cache/diagnostics.ts'
-import type { CacheSplit } from '../prompt-cache/prompt.ts'
-import { type CacheOutcome, consult } from '../prompt-cache/prompt-cache.ts'
-import { BETA, type Block, isThinking, type JsonObject } from '../protocol/api.ts'
-import type { Delays, Reply } from '../scripts/script.ts'
-import { editsOf } from '../validation/edit-rules.ts'
-import type { Headers } from './accounts.ts'
-import { askScript, type Output } from './model-output.ts'
-import type { Prepared } from './prepare-prompt.ts'
-import type { World } from './simulator-state.ts'
+import type { TokenSplit } from '../prompt-cache/prompt.ts'
+import { applyToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
+import { BETA, type Block, isThinkingBlock, type JsonObject } from '../protocol/api.ts'
+import type { Reply, ReplyDelays } from '../scripts/script.ts'
+import { listContextEdits } from '../validation/edit-rules.ts'
+import type { RequestHeaders } from './accounts.ts'
+import { callScript, type ModelOutput } from './model-output.ts'
+import type { PreparedRequest } from './prepare-prompt.ts'
+import type { SimulatorState } from './simulator-state.ts'
 
-export interface Call {
+export interface ResponseInput {
   readonly id: string
-  readonly headers: Headers
+  readonly headers: RequestHeaders
   readonly number: number
   /** The start of the request. */
   readonly now: number
   readonly diagnosis: Diagnosis
 }
 
-export interface MadeResponse {
+export interface ModelResponse {
   readonly reply: WireReply
   readonly usage: JsonObject
-  readonly split: CacheSplit
+  readonly split: TokenSplit
   /** Summaries made before the answer; `split` does not include them. */
-  readonly summaries: readonly Iteration[]
+  readonly summaries: readonly CallTokens[]
   readonly outputTokens: number
-  readonly cache: CacheOutcome
+  readonly cache: CacheResult
   readonly stopReason: string
-  readonly delays: Delays
+  readonly delays: ReplyDelays
   readonly fault: Fault | null
   /** Makes what it wrote to the cache visible. */
   commit(): void
 }
 
-function consulted(state: World, prepared: Prepared, call: Call): CacheOutcome {
+function readPromptCache(state: SimulatorState, prepared: PreparedRequest, call: ResponseInput): CacheResult {
   const { prompt, key, model, deletions } = prepared
-  return consult(state.store, {
+  return applyToCache(state.store, {
     prompt,
     key,
     minimum: model.cacheMinimum,
@@ -50,7 +50,7 @@ function consulted(state: World, prepared: Prepared, call: Call): CacheOutcome {
   })
 }
 
-const NOTHING: Output = {
+const NO_OUTPUT: ModelOutput = {
   blocks: [],
   cutInputs: [],
   stopReason: 'max_tokens',
@@ -60,45 +60,59 @@ const NOTHING: Output = {
 }
 
 /** `max_tokens: 0`: the prompt is written to the cache and the script is not called. */
-export function warm(state: World, prepared: Prepared, call: Call): MadeResponse {
-  const cache = consulted(state, prepared, call)
-  return finish(state, prepared, call, { reply: { blocks: [] }, output: NOTHING, cache, ...NO_SUMMARY })
+export function answerCacheWarming(
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  call: ResponseInput,
+): ModelResponse {
+  const cache = readPromptCache(state, prepared, call)
+  return finishResponse(state, prepared, call, {
+    reply: { blocks: [] },
+    output: NO_OUTPUT,
+    cache,
+    ...NO_SUMMARY,
+  })
 }
 
 /** `before`: summaries made before the answer, and the blocks they put in front of it. */
 export async function answerMessage(
-  state: World,
-  prepared: Prepared,
-  call: Call,
-  before: { readonly compactions: readonly Iteration[]; readonly front: readonly Block[] } = NO_SUMMARY,
-): Promise<MadeResponse> {
-  const cache = consulted(state, prepared, call)
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  call: ResponseInput,
+  before: { readonly compactions: readonly CallTokens[]; readonly front: readonly Block[] } = NO_SUMMARY,
+): Promise<ModelResponse> {
+  const cache = readPromptCache(state, prepared, call)
   const { shown: pieces, prompt } = prepared
   const question = { kind: 'message', instructions: null, pieces, prompt, added: 0 } as const
-  const { reply, output } = await askScript(state, prepared, question, call)
-  return finish(state, prepared, call, { reply, output, cache, ...before })
+  const { reply, output } = await callScript(state, prepared, question, call)
+  return finishResponse(state, prepared, call, { reply, output, cache, ...before })
 }
 
 const NO_SUMMARY = { compactions: [], front: [] }
 
-interface Finished {
+interface GeneratedResponse {
   readonly reply: Reply
-  readonly output: Output
-  readonly cache: CacheOutcome
-  readonly compactions: readonly Iteration[]
+  readonly output: ModelOutput
+  readonly cache: CacheResult
+  readonly compactions: readonly CallTokens[]
   /** Blocks before those that the script generated. */
   readonly front: readonly Block[]
 }
 
-function finish(state: World, prepared: Prepared, call: Call, finished: Finished): MadeResponse {
+function finishResponse(
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  call: ResponseInput,
+  finished: GeneratedResponse,
+): ModelResponse {
   const { reply, output, cache, compactions, front } = finished
-  const { split, deleted } = afterDeletions(state, prepared, cache)
-  return replyWith(prepared, call, reply, {
-    content: [...front, ...sealed(state, prepared, call, output.blocks)],
+  const { split, deleted } = applyDeletions(state, prepared, cache)
+  return createReply(prepared, call, reply, {
+    content: [...front, ...signNewThinking(state, prepared, call, output.blocks)],
     stopReason: output.stopReason,
     stopSequence: output.stopSequence,
     cutInputs: output.cutInputs.map(({ index, text }) => ({ index: index + front.length, text })),
-    usage: usageOf(
+    usage: buildUsage(
       prepared,
       compactions,
       { split, outputTokens: output.tokens },
@@ -112,21 +126,26 @@ function finish(state: World, prepared: Prepared, call: Call, finished: Finished
   })
 }
 
-function sealed(state: World, prepared: Prepared, call: Call, blocks: readonly Block[]): readonly Block[] {
-  if (!blocks.some(isThinking)) return blocks
+function signNewThinking(
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  call: ResponseInput,
+  blocks: readonly Block[],
+): readonly Block[] {
+  if (!blocks.some(isThinkingBlock)) return blocks
   const { body, model, scope, boundPrefix, compaction, lastThinking } = prepared
   const prefix = boundPrefix()
   state.tracker.remember(prefix.end)
   const display = body.thinking?.display ?? model.displayDefault
-  return sealThinking(
+  return signThinking(
     {
       blocks,
-      mark: { system: prefix.system, tools: prefix.tools, messages: prefix.end.chain },
+      prefix: { system: prefix.system, tools: prefix.tools, messages: prefix.end.chain },
       model: model.id,
       organization: scope.organization,
       response: call.id,
       previous: lastThinking,
-      behind: compaction?.signed?.id ?? null,
+      compactionId: compaction?.signature?.id ?? null,
       display: display === 'omitted' ? 'omitted' : 'summarized',
     },
     state.signer,
@@ -135,35 +154,35 @@ function sealed(state: World, prepared: Prepared, call: Call, blocks: readonly B
 }
 
 /** Deletions affect only what was read from the cache. `deleted` is null if the extension is off. */
-function afterDeletions(
-  state: World,
-  { deletions, prompt, shown }: Prepared,
-  { hit, split }: CacheOutcome,
-): { readonly split: CacheSplit; readonly deleted: number | null } {
+function applyDeletions(
+  state: SimulatorState,
+  { deletions, prompt, shown }: PreparedRequest,
+  { hit, split }: CacheResult,
+): { readonly split: TokenSplit; readonly deleted: number | null } {
   if (!state.settings.cachedClearing) return { split, deleted: null }
   const read = hit === null ? 0 : hit.position - prompt.starts.messages + 1
-  const deleted = deletedTokens({ ...deletions, pieces: shown }, Math.max(0, read), ({ block }) =>
+  const deleted = countDeletedTokens({ ...deletions, pieces: shown }, Math.max(0, read), ({ block }) =>
     state.countTokens(block),
   )
   return { split: { ...split, read: split.read - deleted }, deleted }
 }
 
-interface MessageInput
-  extends Pick<MadeResponse, 'usage' | 'split' | 'summaries' | 'outputTokens' | 'cache' | 'stopReason'> {
+interface ReplyInput
+  extends Pick<ModelResponse, 'usage' | 'split' | 'summaries' | 'outputTokens' | 'cache' | 'stopReason'> {
   readonly content: readonly Block[]
   readonly stopSequence: string | null
-  readonly cutInputs: Output['cutInputs']
+  readonly cutInputs: ModelOutput['cutInputs']
 }
 
 /** The response message, with the delays and the fault of the script's reply. */
-export function replyWith(
-  prepared: Prepared,
-  call: Call,
+export function createReply(
+  prepared: PreparedRequest,
+  call: ResponseInput,
   scripted: Reply,
-  { content, stopSequence, cutInputs, ...input }: MessageInput,
-): MadeResponse {
-  const { body, features, applied, transformations } = prepared
-  const managed = features.betas.has(BETA.contextManagement) || editsOf(body).length > 0
+  { content, stopSequence, cutInputs, ...input }: ReplyInput,
+): ModelResponse {
+  const { body, features, appliedEdits: applied, transformations } = prepared
+  const managed = features.betas.has(BETA.contextManagement) || listContextEdits(body).length > 0
   const message: JsonObject = {
     id: call.id,
     type: 'message',
@@ -174,11 +193,11 @@ export function replyWith(
     stop_details: scripted.stopDetails ?? null,
     container: null,
     usage: input.usage,
-    diagnostics: plain(call.diagnosis),
+    diagnostics: asJson(call.diagnosis),
     ...(managed
-      ? { context_management: editsOf(body).length > 0 ? { applied_edits: plain(applied) } : null }
+      ? { context_management: listContextEdits(body).length > 0 ? { applied_edits: asJson(applied) } : null }
       : {}),
-    ...(features.betas.has(BETA.thinkingBinding) ? { input_transformations: plain(transformations) } : {}),
+    ...(features.betas.has(BETA.thinkingBinding) ? { input_transformations: asJson(transformations) } : {}),
   }
   return {
     ...input,
@@ -197,34 +216,34 @@ export function replyWith(
 }
 
 /** For values that are JSON by construction. */
-function plain(value: unknown): JsonObject {
+function asJson(value: unknown): JsonObject {
   return value as JsonObject
 }
 
 // `usage` of a response.
 
 /** One call of the model: the tokens of its prompt and of its output. */
-export interface Iteration {
-  readonly split: CacheSplit
+export interface CallTokens {
+  readonly split: TokenSplit
   readonly outputTokens: number
 }
 
-const NO_TOKENS: CacheSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
+const NO_TOKENS: TokenSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
 
-function usageOf(
-  { body, features: { betas } }: Prepared,
-  compactions: readonly Iteration[],
-  answer: Iteration,
+function buildUsage(
+  { body, features: { betas } }: PreparedRequest,
+  compactions: readonly CallTokens[],
+  answer: CallTokens,
   thinkingTokens: number,
   deleted: number | null,
 ): JsonObject {
   const listed = betas.has(BETA.thresholdCompaction) || betas.has(BETA.onDemandCompaction)
   const iterations = [
-    ...compactions.map((each) => ({ type: 'compaction', ...figures(each) })),
-    { type: 'message', model: body.model, ...figures(answer) },
+    ...compactions.map((each) => ({ type: 'compaction', ...toUsageFields(each) })),
+    { type: 'message', model: body.model, ...toUsageFields(answer) },
   ]
   return {
-    ...figures(answer),
+    ...toUsageFields(answer),
     output_tokens_details: { thinking_tokens: thinkingTokens },
     server_tool_use: null,
     service_tier: 'standard',
@@ -236,12 +255,12 @@ function usageOf(
 }
 
 /** Usage of a response that is only a summary: the totals exclude it. */
-export function compactionUsage(prepared: Prepared, summary: Iteration): JsonObject {
-  const none = usageOf(prepared, [], { split: NO_TOKENS, outputTokens: 0 }, 0, null)
-  return { ...none, iterations: [{ type: 'compaction', ...figures(summary) }] }
+export function buildCompactionUsage(prepared: PreparedRequest, summary: CallTokens): JsonObject {
+  const none = buildUsage(prepared, [], { split: NO_TOKENS, outputTokens: 0 }, 0, null)
+  return { ...none, iterations: [{ type: 'compaction', ...toUsageFields(summary) }] }
 }
 
-function figures({ split, outputTokens }: Iteration): JsonObject {
+function toUsageFields({ split, outputTokens }: CallTokens): JsonObject {
   return {
     input_tokens: split.input,
     cache_creation_input_tokens: split.write5m + split.write1h,

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { seededIds } from '../protocol/clock-and-ids.ts'
+import { createIdGenerator } from '../protocol/clock-and-ids.ts'
 import type { Reply } from '../scripts/script.ts'
-import { limitOutput, type OutputLimits } from './model-output.ts'
+import { limitModelOutput, type OutputLimits } from './model-output.ts'
 
 const LIMITS: OutputLimits = { stopSequences: [], maxTokens: 1_000, windowTokensLeft: 1_000 }
 
 function limited(reply: Reply, limits: Partial<OutputLimits> = {}) {
-  return limitOutput(reply, { ...LIMITS, ...limits }, seededIds('s'))
+  return limitModelOutput(reply, { ...LIMITS, ...limits }, createIdGenerator('s'))
 }
 
 describe('what a script wrote', () => {

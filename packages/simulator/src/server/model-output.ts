@@ -1,44 +1,44 @@
 /** Calls the script, and limits its output by stop sequences, `max_tokens` and the context window. */
 
-import { type Prompt, totalTokens } from '../prompt-cache/prompt.ts'
+import { countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
 import {
   type Block,
-  blocksOf,
-  isThinking,
+  isThinkingBlock,
   type MessagesBody,
-  messagesFrom,
-  type Piece,
-  textField,
+  type RequestBlock,
+  readTextField,
+  toBlocks,
+  toMessages,
 } from '../protocol/api.ts'
-import type { Ids } from '../protocol/clock-and-ids.ts'
-import { BYTES_PER_TOKEN, blockTokens, CALL_TOKENS, textTokens } from '../protocol/tokenizer.ts'
+import type { IdGenerator } from '../protocol/clock-and-ids.ts'
+import { BYTES_PER_TOKEN, CALL_TOKENS, countBlockTokens, countTextTokens } from '../protocol/tokenizer.ts'
 import type { Reply, ReplyBlock, ScriptRequest, StopReason } from '../scripts/script.ts'
-import type { Headers } from './accounts.ts'
-import type { Prepared } from './prepare-prompt.ts'
-import type { World } from './simulator-state.ts'
+import type { RequestHeaders } from './accounts.ts'
+import type { PreparedRequest } from './prepare-prompt.ts'
+import type { SimulatorState } from './simulator-state.ts'
 
-interface Question {
+interface ScriptQuery {
   readonly kind: ScriptRequest['kind']
   readonly instructions: string | null
-  readonly pieces: readonly Piece[]
+  readonly pieces: readonly RequestBlock[]
   readonly prompt: Prompt
   /** Tokens of the instructions that the provider adds to the prompt. */
   readonly added: number
 }
 
-interface Asked {
+interface ScriptResult {
   readonly reply: Reply
-  readonly output: Output
+  readonly output: ModelOutput
 }
 
-export async function askScript(
-  state: World,
-  prepared: Prepared,
-  question: Question,
-  { headers, number }: { readonly headers: Headers; readonly number: number },
-): Promise<Asked> {
+export async function callScript(
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  question: ScriptQuery,
+  { headers, number }: { readonly headers: RequestHeaders; readonly number: number },
+): Promise<ScriptResult> {
   const { body, model } = prepared
-  const inputTokens = totalTokens(question.prompt) + question.added
+  const inputTokens = countPromptTokens(question.prompt) + question.added
   const maxTokens = body.max_tokens ?? model.maxOutput
   const written = await state.settings.script(
     {
@@ -46,15 +46,15 @@ export async function askScript(
       instructions: question.instructions,
       model: body.model,
       maxTokens,
-      system: blocksOf(body.system),
+      system: toBlocks(body.system),
       tools: body.tools ?? [],
-      messages: messagesFrom(question.pieces),
+      messages: toMessages(question.pieces),
       body,
       headers,
     },
     {
       index: number - 1,
-      turn: responsesIn(question.pieces),
+      turn: countAssistantTurns(question.pieces),
       inputTokens,
       random: state.random,
       now: state.clock.now(),
@@ -62,31 +62,31 @@ export async function askScript(
   )
   const reply = {
     ...written,
-    blocks: thinksNow(prepared)
-      ? withThinking(written.blocks, body)
-      : written.blocks.filter((block) => !isThinking(block)),
+    blocks: isThinkingOn(prepared)
+      ? addRequiredThinking(written.blocks, body)
+      : written.blocks.filter((block) => !isThinkingBlock(block)),
   }
   const stopSequences = question.kind === 'message' ? (body.stop_sequences ?? []) : []
   const windowTokensLeft = Math.max(0, model.window - inputTokens)
-  return { reply, output: limitOutput(reply, { stopSequences, maxTokens, windowTokensLeft }, state.ids) }
+  return { reply, output: limitModelOutput(reply, { stopSequences, maxTokens, windowTokensLeft }, state.ids) }
 }
 
 /** Thinking of a script is sent only if the request has thinking on. */
-function thinksNow({ body, model, shown }: Prepared): boolean {
+function isThinkingOn({ body, model, shown }: PreparedRequest): boolean {
   const mode = body.thinking?.type ?? model.thinkingDefault
   if (mode === 'between_tools') return shown.at(-1)?.block.type === 'tool_result'
   return mode !== 'disabled'
 }
 
 /** With `thinking.type: "enabled"` a tool call is always preceded by thinking, which the next request must contain. */
-function withThinking(blocks: readonly ReplyBlock[], body: MessagesBody): readonly ReplyBlock[] {
+function addRequiredThinking(blocks: readonly ReplyBlock[], body: MessagesBody): readonly ReplyBlock[] {
   const calls = blocks.some(({ type }) => type === 'tool_use')
-  if (body.thinking?.type !== 'enabled' || !calls || blocks.some(isThinking)) return blocks
+  if (body.thinking?.type !== 'enabled' || !calls || blocks.some(isThinkingBlock)) return blocks
   return [{ type: 'thinking', thinking: 'A tool will tell.' }, ...blocks]
 }
 
 /** The number of assistant turns. */
-function responsesIn(pieces: readonly Piece[]): number {
+function countAssistantTurns(pieces: readonly RequestBlock[]): number {
   let turns = 0
   let role: string | null = null
   for (const piece of pieces) {
@@ -97,7 +97,7 @@ function responsesIn(pieces: readonly Piece[]): number {
 }
 
 /** The output of a script within its limits. */
-export interface Output {
+export interface ModelOutput {
   readonly blocks: readonly Block[]
   /** Tool calls whose input was cut off: index of the block, and the incomplete JSON. */
   readonly cutInputs: readonly { readonly index: number; readonly text: string }[]
@@ -114,17 +114,17 @@ export interface OutputLimits {
   readonly windowTokensLeft: number
 }
 
-export function limitOutput(reply: Reply, limits: OutputLimits, ids: Ids): Output {
-  const written = reply.blocks.map((block) => named(block, ids))
-  const stopped = stopAt(written, limits.stopSequences)
+export function limitModelOutput(reply: Reply, limits: OutputLimits, ids: IdGenerator): ModelOutput {
+  const written = reply.blocks.map((block) => assignCallId(block, ids))
+  const stopped = stopAtSequence(written, limits.stopSequences)
   const length = Math.min(limits.maxTokens, limits.windowTokensLeft)
-  const cut = cutTo(stopped.blocks, length)
+  const cut = cutToTokens(stopped.blocks, length)
   const reason = cut.isCut
     ? limits.windowTokensLeft < limits.maxTokens
       ? 'model_context_window_exceeded'
       : 'max_tokens'
     : stopped.sequence === null
-      ? (reply.stopReason ?? naturalStop(cut.blocks))
+      ? (reply.stopReason ?? defaultStopReason(cut.blocks))
       : 'stop_sequence'
   return {
     blocks: cut.blocks,
@@ -132,40 +132,48 @@ export function limitOutput(reply: Reply, limits: OutputLimits, ids: Ids): Outpu
     stopReason: reason,
     stopSequence: reason === 'stop_sequence' ? (stopped.sequence ?? reply.stopSequence ?? null) : null,
     tokens: cut.tokens,
-    thinkingTokens: cut.blocks.reduce((sum, block) => sum + thoughtTokens(block), 0),
+    thinkingTokens: cut.blocks.reduce((sum, block) => sum + countUnsignedThinking(block), 0),
   }
 }
 
 /** Gives a tool call an id, unless the script gave one. */
-function named(block: ReplyBlock, ids: Ids): Block {
+function assignCallId(block: ReplyBlock, ids: IdGenerator): Block {
   const open: Block = { ...block }
   if (open.type === 'tool_use' && open.id === undefined)
-    return { type: 'tool_use', id: ids.next('toolu'), name: textField(open, 'name'), input: open.input ?? {} }
+    return {
+      type: 'tool_use',
+      id: ids.next('toolu'),
+      name: readTextField(open, 'name'),
+      input: open.input ?? {},
+    }
   return open
 }
 
-function naturalStop(blocks: readonly Block[]): StopReason {
+function defaultStopReason(blocks: readonly Block[]): StopReason {
   return blocks.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn'
 }
 
-interface Stopped {
+interface StopResult {
   readonly blocks: readonly Block[]
   readonly sequence: string | null
 }
 
-function stopAt(blocks: readonly Block[], sequences: readonly string[]): Stopped {
+function stopAtSequence(blocks: readonly Block[], sequences: readonly string[]): StopResult {
   for (const [index, block] of blocks.entries()) {
     if (block.type !== 'text') continue
-    const first = firstOf(textField(block, 'text'), sequences)
+    const first = findFirstSequence(readTextField(block, 'text'), sequences)
     if (first === null) continue
-    const text = textField(block, 'text').slice(0, first.at)
+    const text = readTextField(block, 'text').slice(0, first.at)
     const kept = blocks.slice(0, index)
     return { blocks: text === '' ? kept : [...kept, { ...block, text }], sequence: first.sequence }
   }
   return { blocks, sequence: null }
 }
 
-function firstOf(text: string, sequences: readonly string[]): { at: number; sequence: string } | null {
+function findFirstSequence(
+  text: string,
+  sequences: readonly string[],
+): { at: number; sequence: string } | null {
   const found = sequences
     .map((sequence) => ({ sequence, at: text.indexOf(sequence) }))
     .filter(({ at }) => at >= 0)
@@ -173,24 +181,24 @@ function firstOf(text: string, sequences: readonly string[]): { at: number; sequ
   return found[0] ?? null
 }
 
-interface CutOutput {
+interface CutResult {
   readonly blocks: readonly Block[]
-  readonly cutInputs: Output['cutInputs']
+  readonly cutInputs: ModelOutput['cutInputs']
   readonly tokens: number
   readonly isCut: boolean
 }
 
-function cutTo(blocks: readonly Block[], length: number): CutOutput {
+function cutToTokens(blocks: readonly Block[], length: number): CutResult {
   const kept: Block[] = []
   let left = length
   for (const block of blocks) {
-    const cost = outputTokens(block)
+    const cost = countOutputTokens(block)
     if (cost <= left) {
       kept.push(block)
       left -= cost
       continue
     }
-    const part = partOf(block, left)
+    const part = takeBlockPart(block, left)
     const cutInputs = part?.input === undefined ? [] : [{ index: kept.length, text: part.input }]
     if (part !== null) kept.push(part.block)
     return { blocks: kept, cutInputs, tokens: length, isCut: true }
@@ -198,41 +206,41 @@ function cutTo(blocks: readonly Block[], length: number): CutOutput {
   return { blocks: kept, cutInputs: [], tokens: length - left, isCut: false }
 }
 
-interface Part {
+interface BlockPart {
   readonly block: Block
   readonly input?: string
 }
 
 /** The part of a block that fits; null if none of it does. */
-function partOf(block: Block, tokens: number): Part | null {
+function takeBlockPart(block: Block, tokens: number): BlockPart | null {
   if (block.type === 'text' || block.type === 'thinking') {
     const field = block.type
-    const text = firstBytes(textField(block, field), tokens * BYTES_PER_TOKEN)
+    const text = takeBytes(readTextField(block, field), tokens * BYTES_PER_TOKEN)
     return text === '' ? null : { block: { ...block, [field]: text } }
   }
   if (block.type !== 'tool_use' || tokens <= CALL_TOKENS) return null
-  const input = firstBytes(JSON.stringify(block.input), (tokens - CALL_TOKENS) * BYTES_PER_TOKEN)
+  const input = takeBytes(JSON.stringify(block.input), (tokens - CALL_TOKENS) * BYTES_PER_TOKEN)
   return { block: { ...block, input: {} }, input }
 }
 
 /** The longest start of the text that has at most `bytes` bytes and ends between two characters. */
-function firstBytes(text: string, bytes: number): string {
+function takeBytes(text: string, bytes: number): string {
   const all = Buffer.from(text)
   let end = Math.min(Math.max(0, bytes), all.length)
-  while (end > 0 && isContinuation(all[end])) end -= 1
+  while (end > 0 && isContinuationByte(all[end])) end -= 1
   return all.toString('utf8', 0, end)
 }
 
-function isContinuation(byte: number | undefined): boolean {
+function isContinuationByte(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }
 
-export function outputTokens(block: Block): number {
-  return blockTokens(block, thoughtTokens)
+export function countOutputTokens(block: Block): number {
+  return countBlockTokens(block, countUnsignedThinking)
 }
 
 /** Counts thinking as the script wrote it, before it is signed and its text may be omitted. */
-function thoughtTokens(block: Block): number {
-  if (block.type === 'thinking') return textTokens(textField(block, 'thinking'))
-  return block.type === 'redacted_thinking' ? textTokens(textField(block, 'data')) : 0
+function countUnsignedThinking(block: Block): number {
+  if (block.type === 'thinking') return countTextTokens(readTextField(block, 'thinking'))
+  return block.type === 'redacted_thinking' ? countTextTokens(readTextField(block, 'data')) : 0
 }

@@ -1,13 +1,13 @@
 /** The options of a simulator and their defaults. */
 import { TidemarkError } from '@tidemark/core'
 import type { BindingSettings } from '../context/thinking-binding.ts'
-import { DEFAULT_KEY, type KeySettings } from '../prompt-cache/cache-key.ts'
+import { type CacheKeySettings, DEFAULT_CACHE_KEY_SETTINGS } from '../prompt-cache/cache-key.ts'
 import { type Clock, systemClock } from '../protocol/clock-and-ids.ts'
-import { type ModelTable, modelTable, type SimulatedModel } from '../protocol/models.ts'
+import { createModelTable, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
 import type { RequestRecord } from '../request-log/request-log.ts'
 import { echo, type Script } from '../scripts/script.ts'
 import type { RuleSettings } from '../validation/rule.ts'
-import { type Accounts, DEFAULT_LIMITS, type RateLimits } from './accounts.ts'
+import { type Accounts, DEFAULT_RATE_LIMITS, type RateLimits } from './accounts.ts'
 
 export interface SimulatorOptions {
   /** The script that plays the model. Default: `echo`. */
@@ -24,7 +24,7 @@ export interface SimulatorOptions {
   readonly accounts?: Accounts
   readonly limits?: Partial<RateLimits>
   /** Which settings are part of the cache key, where the provider's documentation leaves it open. */
-  readonly cacheKey?: Partial<KeySettings>
+  readonly cacheKey?: Partial<CacheKeySettings>
   /** How strictly thinking is bound to the prefix before it. */
   readonly binding?: Partial<BindingSettings>
   /** Validation rules that the provider's documentation leaves open. */
@@ -46,27 +46,27 @@ export interface SimulatorOptions {
 }
 
 /** The options with all defaults filled in. */
-export interface Settings
+export interface SimulatorSettings
   extends Required<Omit<SimulatorOptions, 'models' | 'window' | 'accounts' | 'limits'>> {
   readonly models: ModelTable
   readonly accounts: Accounts | undefined
   readonly limits: RateLimits
-  readonly cacheKey: KeySettings
+  readonly cacheKey: CacheKeySettings
   readonly binding: BindingSettings
   readonly rules: RuleSettings
 }
 
 const MEGABYTE = 1_048_576
 
-export function settingsOf(options: SimulatorOptions): Settings {
+export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
   return {
-    script: scriptOf(options.script),
-    models: modelTable(options.models, options.window),
+    script: validateScript(options.script),
+    models: createModelTable(options.models, options.window),
     clock: options.clock ?? systemClock,
     seed: options.seed ?? 'tidemark',
     accounts: options.accounts,
-    limits: { ...DEFAULT_LIMITS, ...options.limits },
-    cacheKey: { ...DEFAULT_KEY, ...options.cacheKey },
+    limits: { ...DEFAULT_RATE_LIMITS, ...options.limits },
+    cacheKey: { ...DEFAULT_CACHE_KEY_SETTINGS, ...options.cacheKey },
     binding: { enforced: true, editedText: 'error', foreignSignatures: 'error', ...options.binding },
     rules: { firstRole: 'user', ...options.rules },
     cachedClearing: options.cachedClearing ?? false,
@@ -80,7 +80,7 @@ export function settingsOf(options: SimulatorOptions): Settings {
 }
 
 /** Callers without types often pass the whole result of `loadScenario`. */
-function scriptOf(script: Script = echo): Script {
+function validateScript(script: Script = echo): Script {
   if (typeof script === 'function') return script
   throw new TidemarkError(
     'bad-option',

@@ -1,45 +1,45 @@
 /** Builds the record of a request for the request log, with the analysis of what the cache did. */
 
-import { APPLIED_HEADER, type Fault } from '../faults/fault.ts'
-import type { Scope } from '../prompt-cache/cache-key.ts'
-import { tokensAt } from '../prompt-cache/prompt.ts'
-import type { CacheOutcome } from '../prompt-cache/prompt-cache.ts'
-import type { Answer } from '../protocol/answer.ts'
+import { FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
+import type { Account } from '../prompt-cache/cache-key.ts'
+import { countTokensUpTo } from '../prompt-cache/prompt.ts'
+import type { CacheResult } from '../prompt-cache/prompt-cache.ts'
+import type { HttpAnswer } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
-import { explainMiss } from '../request-log/explain-miss.ts'
+import { explainCacheMiss } from '../request-log/explain-miss.ts'
 import {
   type CacheAnalysis,
-  costOf,
+  type ComparableRequest,
   type RequestRecord,
-  type Seen,
-  type TokenFigures,
+  responseCost,
+  type TokenUsage,
 } from '../request-log/request-log.ts'
-import type { Incoming } from './admit-request.ts'
-import type { Iteration, MadeResponse } from './answer-message.ts'
-import type { Prepared } from './prepare-prompt.ts'
-import type { World } from './simulator-state.ts'
+import type { IncomingRequest } from './admit-request.ts'
+import type { CallTokens, ModelResponse } from './answer-message.ts'
+import type { PreparedRequest } from './prepare-prompt.ts'
+import type { SimulatorState } from './simulator-state.ts'
 
 /** A request on its way through the simulator. */
-export interface Visit {
+export interface RequestContext {
   readonly number: number
   readonly requestId: string
   readonly now: number
-  readonly incoming: Incoming
-  readonly account: Scope | null
+  readonly incoming: IncomingRequest
+  readonly account: Account | null
   readonly fault: Fault | null
 }
 
-export interface Outcome {
-  readonly answer: Answer
+export interface RequestOutcome {
+  readonly answer: HttpAnswer
   readonly error: RequestRecord['error']
   readonly counted?: number | null
 }
 
 /** The record of a request that got no response of the model: refused, failed by a fault, or only counted. */
-export function recordOf(
-  state: World,
-  { number, requestId, now, incoming, account, fault }: Visit,
-  { answer, error, counted = null }: Outcome,
+export function toRequestRecord(
+  state: SimulatorState,
+  { number, requestId, now, incoming, account, fault }: RequestContext,
+  { answer, error, counted = null }: RequestOutcome,
 ): RequestRecord {
   const { value, endpoint, bodyBytes } = incoming
   const body = isObject(value) ? value : {}
@@ -59,7 +59,7 @@ export function recordOf(
     status: answer.status,
     error,
     fault: fault?.type ?? null,
-    faultNote: answer.headers[APPLIED_HEADER] ?? null,
+    faultNote: answer.headers[FAULT_APPLIED_HEADER] ?? null,
     stopReason: null,
     usage: null,
     cost: null,
@@ -71,26 +71,30 @@ export function recordOf(
   }
 }
 
-interface Answered {
-  readonly prepared: Prepared
-  readonly response: MadeResponse
+interface AnsweredRequest {
+  readonly prepared: PreparedRequest
+  readonly response: ModelResponse
   readonly id: string
   readonly analysis: CacheAnalysis
-  readonly answer: Answer
+  readonly answer: HttpAnswer
 }
 
 /** Adds the record of an answered request to the log and calls `onRequest`. */
-export function recordResponse(state: World, request: Visit, answered: Answered): void {
+export function recordResponse(
+  state: SimulatorState,
+  request: RequestContext,
+  answered: AnsweredRequest,
+): void {
   const { prepared, response, id, analysis, answer } = answered
-  const compactions = response.summaries.map(figuresOf)
+  const compactions = response.summaries.map(toTokenUsage)
   const record: RequestRecord = {
-    ...recordOf(state, request, { answer, error: null }),
+    ...toRequestRecord(state, request, { answer, error: null }),
     messageId: id,
     stopReason: response.stopReason,
-    usage: [...compactions, figuresOf(response)].reduce(plus),
-    cost: costOf(response.usage, prepared.model.prices),
+    usage: [...compactions, toTokenUsage(response)].reduce(addTokenUsage),
+    cost: responseCost(response.usage, prepared.model.prices),
     cache: analysis,
-    appliedEdits: prepared.applied,
+    appliedEdits: prepared.appliedEdits,
     transformations: prepared.transformations,
     compactions,
   }
@@ -98,12 +102,12 @@ export function recordResponse(state: World, request: Visit, answered: Answered)
   state.settings.onRequest(record)
 }
 
-function figuresOf({ split, outputTokens: output }: Iteration): TokenFigures {
+function toTokenUsage({ split, outputTokens: output }: CallTokens): TokenUsage {
   const { read: cacheRead, write5m, write1h, input } = split
   return { input, cacheRead, write5m, write1h, output }
 }
 
-function plus(one: TokenFigures, other: TokenFigures): TokenFigures {
+function addTokenUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
   return {
     input: one.input + other.input,
     cacheRead: one.cacheRead + other.cacheRead,
@@ -114,12 +118,12 @@ function plus(one: TokenFigures, other: TokenFigures): TokenFigures {
 }
 
 /** What the cache did with a request, and what later requests are compared with (`seen`). */
-export function analyse(
-  { log, store }: World,
-  { prompt, key, scope, model }: Prepared,
-  cache: CacheOutcome,
+export function analyzeCache(
+  { log, store }: SimulatorState,
+  { prompt, key, scope, model }: PreparedRequest,
+  cache: CacheResult,
   { number, now, hasBegun }: { readonly number: number; readonly now: number; hasBegun(): boolean },
-): { readonly analysis: CacheAnalysis; readonly seen: Seen } {
+): { readonly analysis: CacheAnalysis; readonly seen: ComparableRequest } {
   const { hit, breakpoints } = cache
   const counted = breakpoints.findLast(({ fate }) => fate !== 'below-minimum')
   const position = hit?.position ?? null
@@ -129,18 +133,18 @@ export function analyse(
         hit === null
           ? null
           : {
-              path: prompt.pathOf(hit.position),
-              tokens: tokensAt(prompt, hit.position),
-              from: prompt.pathOf(hit.from),
+              path: prompt.formatPath(hit.position),
+              tokens: countTokensUpTo(prompt, hit.position),
+              from: prompt.formatPath(hit.from),
             },
       breakpoints: breakpoints.map((each) => ({
-        path: prompt.pathOf(each.position),
+        path: prompt.formatPath(each.position),
         ttl: each.ttl,
         tokens: each.tokens,
         fate: each.fate,
       })),
       minimum: model.cacheMinimum,
-      miss: explainMiss({ prompt, key, scope, hit: position, earlier: log.seen, store, now }),
+      miss: explainCacheMiss({ prompt, key, scope, hit: position, earlier: log.seen, store, now }),
     },
     seen: {
       number,
@@ -149,7 +153,7 @@ export function analyse(
       key,
       cachedUpTo: counted?.position ?? null,
       startedAt: now,
-      begun: hasBegun,
+      hasBegun: hasBegun,
     },
   }
 }

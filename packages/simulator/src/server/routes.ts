@@ -1,99 +1,103 @@
 /** The HTTP routes: the Messages API, the list of models, and the control API below `/_simulator`. */
 import { type Context, Hono } from 'hono'
-import { jsonIn, readScheduledFault } from '../faults/fault-schedule.ts'
-import { errorAnswer, type Refusal, refusal } from '../protocol/answer.ts'
-import { BETA, betasOf, isObject } from '../protocol/api.ts'
-import { problemText, readAll } from '../protocol/json-fields.ts'
+import { readScheduledFault, tryParseJson } from '../faults/fault-schedule.ts'
+import { type ApiError, apiError, createErrorAnswer } from '../protocol/answer.ts'
+import { BETA, isObject, parseBetas } from '../protocol/api.ts'
+import { formatProblem, readValue } from '../protocol/json-fields.ts'
 import type { Effort, SimulatedModel } from '../protocol/models.ts'
 import type { Endpoint } from '../validation/validate.ts'
-import { type Headers, identify } from './accounts.ts'
-import { readBody } from './admit-request.ts'
-import { exchange } from './exchange.ts'
-import { BrokenConnection, type Connection, send } from './send-answer.ts'
-import type { World } from './simulator-state.ts'
+import { authenticateKey, type RequestHeaders } from './accounts.ts'
+import { readRequestBody } from './admit-request.ts'
+import { handleMessagesRequest } from './exchange.ts'
+import { BrokenConnection, type Connection, sendAnswer } from './send-answer.ts'
+import type { SimulatorState } from './simulator-state.ts'
 
 /** What a server adds to a request. */
-export interface Bindings {
+export interface RequestBindings {
   readonly connection?: Connection
   /** The caller's signal. The signal of a `Request` only follows it and may be collected with the request. */
   readonly signal?: AbortSignal
 }
 
-type AppContext = Context<{ Bindings: Bindings }>
+type AppContext = Context<{ Bindings: RequestBindings }>
 
-export type App = Hono<{ Bindings: Bindings }>
+export type SimulatorApp = Hono<{ Bindings: RequestBindings }>
 
-export function createApp(state: World): App {
-  const app: App = new Hono()
-  app.post('/v1/messages', (context) => answer(state, context, 'messages'))
-  app.post('/v1/messages/count_tokens', (context) => answer(state, context, 'count_tokens'))
+export function createRoutes(state: SimulatorState): SimulatorApp {
+  const app: SimulatorApp = new Hono()
+  app.post('/v1/messages', (context) => answerRequest(state, context, 'messages'))
+  app.post('/v1/messages/count_tokens', (context) => answerRequest(state, context, 'count_tokens'))
   app.get('/v1/models', (context) => {
-    const error = unknownCaller(state, context)
-    if (error !== null) return sendRefusal(state, error)
-    return context.json(modelPage(state.settings.models.all, context.req.query(), betas(context)))
+    const error = findAuthenticationError(state, context)
+    if (error !== null) return sendError(state, error)
+    return context.json(buildModelPage(state.settings.models.all, context.req.query(), readBetas(context)))
   })
   app.get('/v1/models/:id', (context) => {
-    const error = unknownCaller(state, context)
-    if (error !== null) return sendRefusal(state, error)
+    const error = findAuthenticationError(state, context)
+    if (error !== null) return sendError(state, error)
     const id = context.req.param('id')
     const model = state.settings.models.find(id)
-    if (model === undefined) return sendRefusal(state, refusal(404, `model: ${id}`))
-    return context.json(modelView(model, betas(context)))
+    if (model === undefined) return sendError(state, apiError(404, `model: ${id}`))
+    return context.json(toModelInfo(model, readBetas(context)))
   })
-  app.route('/_simulator', controlRoutes(state))
+  app.route('/_simulator', createControlRoutes(state))
   app.onError((error) => {
     if (error instanceof BrokenConnection) throw error
-    return sendRefusal(state, refusal(500, `The simulator failed: ${error.message}`))
+    return sendError(state, apiError(500, `The simulator failed: ${error.message}`))
   })
   app.all('*', (context) =>
     // Some clients send HEAD first, to test the connection.
-    context.req.method === 'HEAD' ? context.body(null, 200) : sendRefusal(state, notFound(context)),
+    context.req.method === 'HEAD' ? context.body(null, 200) : sendError(state, routeError(context)),
   )
   return app
 }
 
-async function answer(state: World, context: AppContext, endpoint: Endpoint): Promise<Response> {
+async function answerRequest(
+  state: SimulatorState,
+  context: AppContext,
+  endpoint: Endpoint,
+): Promise<Response> {
   const { raw } = context.req
-  const body = await readBody(raw)
+  const body = await readRequestBody(raw)
   const read = body.ok
     ? { value: body.value, bodyBytes: body.bytes }
     : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), bodyError: body.error }
-  const incoming = { endpoint, headers: headersOf(context), ...read }
-  const { answer: made, begin } = await exchange(state, incoming)
+  const incoming = { endpoint, headers: readHeaders(context), ...read }
+  const { answer: made, begin } = await handleMessagesRequest(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}
-  return send(made, { clock: state.clock, signal, begin, connection })
+  return sendAnswer(made, { clock: state.clock, signal, begin, connection })
 }
 
-function headersOf(context: AppContext): Headers {
+function readHeaders(context: AppContext): RequestHeaders {
   return context.req.header()
 }
 
-function betas(context: AppContext): ReadonlySet<string> {
-  return betasOf(context.req.header('anthropic-beta'))
+function readBetas(context: AppContext): ReadonlySet<string> {
+  return parseBetas(context.req.header('anthropic-beta'))
 }
 
-function unknownCaller(state: World, context: AppContext): Refusal | null {
-  const identity = identify(headersOf(context), state.settings.accounts)
+function findAuthenticationError(state: SimulatorState, context: AppContext): ApiError | null {
+  const identity = authenticateKey(readHeaders(context), state.settings.accounts)
   return identity.ok ? null : identity.error
 }
 
-const POSTED = new Set(['/v1/messages', '/v1/messages/count_tokens'])
+const POST_PATHS = new Set(['/v1/messages', '/v1/messages/count_tokens'])
 
-function notFound(context: AppContext): Refusal {
+function routeError(context: AppContext): ApiError {
   const { method, path } = context.req
-  return POSTED.has(path) ? refusal(405, `Method ${method} is not allowed`) : refusal(404, 'Not Found')
+  return POST_PATHS.has(path) ? apiError(405, `Method ${method} is not allowed`) : apiError(404, 'Not Found')
 }
 
-function sendRefusal(state: World, error: Refusal): Promise<Response> {
+function sendError(state: SimulatorState, error: ApiError): Promise<Response> {
   const requestId = state.ids.next('req')
-  const answer = errorAnswer(error, requestId, { 'request-id': requestId })
+  const answer = createErrorAnswer(error, requestId, { 'request-id': requestId })
   const { signal } = new AbortController()
-  return send(answer, { clock: state.clock, signal, begin: () => undefined, connection: null })
+  return sendAnswer(answer, { clock: state.clock, signal, begin: () => undefined, connection: null })
 }
 
 // `GET /v1/models`
 
-function modelPage(
+function buildModelPage(
   models: readonly SimulatedModel[],
   query: { readonly limit?: string; readonly after_id?: string; readonly before_id?: string },
   betas: ReadonlySet<string>,
@@ -105,19 +109,19 @@ function modelPage(
   const within = models.slice(start, end)
   const page = query.before_id === undefined ? within.slice(0, limit) : within.slice(-limit)
   return {
-    data: page.map((model) => modelView(model, betas)),
+    data: page.map((model) => toModelInfo(model, betas)),
     has_more: page.length < within.length,
     first_id: page[0]?.id ?? null,
     last_id: page.at(-1)?.id ?? null,
   }
 }
 
-const supported = (yes: boolean): { readonly supported: boolean } => ({ supported: yes })
+const toSupported = (yes: boolean): { readonly supported: boolean } => ({ supported: yes })
 const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
-function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
+function toModelInfo(model: SimulatedModel, betas: ReadonlySet<string>): object {
   const thinks = (type: string): { readonly supported: boolean } =>
-    supported(model.thinking.some((known) => known === type))
+    toSupported(model.thinking.some((known) => known === type))
   return {
     id: model.id,
     type: 'model',
@@ -130,23 +134,23 @@ function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
     max_input_tokens: model.window,
     max_tokens: model.maxOutput,
     capabilities: {
-      batch: supported(false),
-      citations: supported(true),
-      code_execution: supported(false),
+      batch: toSupported(false),
+      citations: toSupported(true),
+      code_execution: toSupported(false),
       context_management: {
         supported: model.contextEditing,
-        clear_tool_uses_20250919: supported(model.contextEditing),
-        clear_thinking_20251015: supported(model.contextEditing),
-        compact_20260112: supported(model.compaction),
+        clear_tool_uses_20250919: toSupported(model.contextEditing),
+        clear_thinking_20251015: toSupported(model.contextEditing),
+        compact_20260112: toSupported(model.compaction),
       },
       effort: {
         supported: model.thinking.includes('adaptive'),
         ...Object.fromEntries(EFFORTS.map((effort) => [effort, thinks('adaptive')])),
       },
-      image_input: supported(true),
-      pdf_input: supported(true),
-      server_tools: supported(false),
-      structured_outputs: supported(true),
+      image_input: toSupported(true),
+      pdf_input: toSupported(true),
+      server_tools: toSupported(false),
+      structured_outputs: toSupported(true),
       thinking: {
         supported: model.thinking.length > 0,
         types: {
@@ -157,7 +161,7 @@ function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
         },
       },
       ...(betas.has(BETA.onDemandCompaction)
-        ? { compaction: { supported: model.compaction, summarize: supported(model.compaction) } }
+        ? { compaction: { supported: model.compaction, summarize: toSupported(model.compaction) } }
         : {}),
     },
   }
@@ -165,14 +169,14 @@ function modelView(model: SimulatedModel, betas: ReadonlySet<string>): object {
 
 // The simulator's own endpoints: looking at requests, asking for faults, moving the clock, starting over.
 
-function controlRoutes(state: World): Hono {
+function createControlRoutes(state: SimulatorState): Hono {
   const routes = new Hono()
   routes.get('/', (context) =>
     context.json({
       requests: state.log.count,
       cache_entries: state.store.size,
       prompt_bytes: state.tree.bytes,
-      faults_waiting: state.faults.waiting.length,
+      faults_waiting: state.faults.pending.length,
       now: new Date(state.clock.now()).toISOString(),
     }),
   )
@@ -191,27 +195,29 @@ function controlRoutes(state: World): Hono {
     state.log.clear()
     return context.body(null, 204)
   })
-  routes.get('/faults', (context) => context.json({ waiting: state.faults.waiting }))
+  routes.get('/faults', (context) => context.json({ waiting: state.faults.pending }))
   routes.post('/faults', async (context) => {
-    const body = readFaults(await context.req.text())
+    const body = parseFaultBody(await context.req.text())
     if (!body.ok) return context.json({ error: body.message }, 400)
     const { given } = body
-    const readings = (Array.isArray(given) ? given : [given]).map((each) => readAll(readScheduledFault, each))
+    const readings = (Array.isArray(given) ? given : [given]).map((each) =>
+      readValue(readScheduledFault, each),
+    )
     const wrong = readings.find((reading) => !reading.ok)
     if (wrong !== undefined && !wrong.ok)
-      return context.json({ error: wrong.problems.map(problemText).join('; ') }, 400)
+      return context.json({ error: wrong.problems.map(formatProblem).join('; ') }, 400)
     for (const reading of readings) if (reading.ok) state.faults.add(reading.value)
-    return context.json({ waiting: state.faults.waiting })
+    return context.json({ waiting: state.faults.pending })
   })
   routes.delete('/faults', (context) => {
     state.faults.clear()
     return context.body(null, 204)
   })
   routes.post('/clock', async (context) => {
-    const given: unknown = jsonIn(await context.req.text())
+    const given: unknown = tryParseJson(await context.req.text())
     const ms = isObject(given) ? given.advance_ms : undefined
     if (typeof ms !== 'number') return context.json({ error: 'advance_ms must be a number' }, 400)
-    state.clock.shift(ms)
+    state.clock.advance(ms)
     return context.json({ now: new Date(state.clock.now()).toISOString() })
   })
   routes.delete('/cache', (context) => {
@@ -222,13 +228,13 @@ function controlRoutes(state: World): Hono {
 }
 
 /** JSON, or the text notation of a fault as in the request header. */
-function readFaults(
+function parseFaultBody(
   body: string,
 ): { readonly ok: true; readonly given: unknown } | { readonly ok: false; readonly message: string } {
   const text = body.trim()
   if (text === '')
     return { ok: false, message: 'expected a fault, such as "status=429; retry-after=2", found nothing' }
-  const given = jsonIn(text)
+  const given = tryParseJson(text)
   if (given !== undefined) return { ok: true, given }
   if (/^[[{"]/.test(text)) return { ok: false, message: 'the body looks like JSON and is none' }
   return { ok: true, given: text }

@@ -1,37 +1,37 @@
 /** Everything a simulator keeps between requests. */
 
-import { createThreads, type Threads } from '../context/message-threads.ts'
-import { createSealer, type Sealer } from '../context/signatures.ts'
-import { openSeal } from '../context/thinking-binding.ts'
-import { createPrefixWalker, type PrefixWalker } from '../context/thinking-prefix.ts'
+import { createMessageThreads, type MessageThreads } from '../context/message-threads.ts'
+import { createSigner, type Signer } from '../context/signatures.ts'
+import { readThinkingSignature } from '../context/thinking-binding.ts'
+import { createPrefixTracker, type PrefixTracker } from '../context/thinking-prefix.ts'
 import { createFaultSchedule, type FaultSchedule } from '../faults/fault-schedule.ts'
-import { createDiagnostics, type Diagnostics } from '../prompt-cache/diagnostics.ts'
+import { type CacheDiagnostics, createCacheDiagnostics } from '../prompt-cache/diagnostics.ts'
 import { type CacheStore, createCacheStore } from '../prompt-cache/prompt-cache.ts'
-import { createPromptTree, type PromptTree, type Zone } from '../prompt-cache/prompt-tree.ts'
+import { createPromptTree, type PromptTree, type PromptZone } from '../prompt-cache/prompt-tree.ts'
 import type { Block } from '../protocol/api.ts'
 import {
-  type Ids,
-  type ShiftedClock,
-  seededIds,
-  seededRandom,
-  shiftedClock,
+  type AdjustableClock,
+  createAdjustableClock,
+  createIdGenerator,
+  createRandom,
+  type IdGenerator,
 } from '../protocol/clock-and-ids.ts'
-import { blockTokens, TURN_TOKENS, textTokens, toolTokens } from '../protocol/tokenizer.ts'
+import { countBlockTokens, countTextTokens, countToolTokens, TURN_TOKENS } from '../protocol/tokenizer.ts'
 import { createRequestLog, type RequestLog } from '../request-log/request-log.ts'
 import { createRateLimiter, type RateLimiter } from './accounts.ts'
-import type { Settings } from './options.ts'
+import type { SimulatorSettings } from './options.ts'
 
-export interface World {
-  readonly settings: Settings
-  readonly clock: ShiftedClock
-  readonly ids: Ids
+export interface SimulatorState {
+  readonly settings: SimulatorSettings
+  readonly clock: AdjustableClock
+  readonly ids: IdGenerator
   readonly random: () => number
-  readonly signer: Sealer
+  readonly signer: Signer
   readonly tree: PromptTree
-  readonly tracker: PrefixWalker
+  readonly tracker: PrefixTracker
   readonly store: CacheStore
-  readonly threads: Threads
-  readonly diagnostics: Diagnostics
+  readonly threads: MessageThreads
+  readonly diagnostics: CacheDiagnostics
   readonly limiter: RateLimiter
   readonly log: RequestLog
   /** Faults for requests to come. */
@@ -40,38 +40,38 @@ export interface World {
   readonly countTokens: (block: Block) => number
 }
 
-export function createWorld(settings: Settings): World {
-  const clock = shiftedClock(settings.clock)
-  const signer = createSealer(settings.seed)
+export function createSimulatorState(settings: SimulatorSettings): SimulatorState {
+  const clock = createAdjustableClock(settings.clock)
+  const signer = createSigner(settings.seed)
   const countTokens = (block: Block): number =>
-    blockTokens(block, (thinking) => thinkingTokens(thinking, signer))
+    countBlockTokens(block, (thinking) => countThinkingTokens(thinking, signer))
   const maxBytes = settings.keepPromptBytes
   return {
     settings,
     clock,
-    ids: seededIds(settings.seed),
-    random: seededRandom(settings.seed),
+    ids: createIdGenerator(settings.seed),
+    random: createRandom(settings.seed),
     signer,
     tree: createPromptTree({ maxBytes, countTokens: countTokensAt }),
-    tracker: createPrefixWalker(createPromptTree({ maxBytes, countTokens: () => 0 })),
+    tracker: createPrefixTracker(createPromptTree({ maxBytes, countTokens: () => 0 })),
     store: createCacheStore(),
-    threads: createThreads(),
-    diagnostics: createDiagnostics(),
+    threads: createMessageThreads(),
+    diagnostics: createCacheDiagnostics(),
     limiter: createRateLimiter(settings.limits, clock),
     log: createRequestLog(settings.keepRequests),
     faults: createFaultSchedule(),
     countTokens,
   }
 
-  function countTokensAt(block: Block, zone: Zone, before: Zone | null): number {
-    if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return toolTokens(block)
+  function countTokensAt(block: Block, zone: PromptZone, before: PromptZone | null): number {
+    if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return countToolTokens(block)
     if (zone === 'system') return countTokens(block)
     return countTokens(block) + (zone === before ? 0 : TURN_TOKENS)
   }
 }
 
-function thinkingTokens(block: Block, signer: Sealer): number {
-  const signed = openSeal(block, signer)
+function countThinkingTokens(block: Block, signer: Signer): number {
+  const signed = readThinkingSignature(block, signer)
   if (signed !== null) return signed.tokens
-  return textTokens(typeof block.thinking === 'string' ? block.thinking : '')
+  return countTextTokens(typeof block.thinking === 'string' ? block.thinking : '')
 }

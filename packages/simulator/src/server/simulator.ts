@@ -6,15 +6,15 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { TidemarkError } from '@tidemark/core'
 import type { Fault } from '../faults/fault.ts'
 import type { RequestRecord } from '../request-log/request-log.ts'
-import { type SimulatorOptions, settingsOf } from './options.ts'
-import { type App, type Bindings, createApp } from './routes.ts'
-import { createWorld } from './simulator-state.ts'
+import { resolveSettings, type SimulatorOptions } from './options.ts'
+import { createRoutes, type RequestBindings, type SimulatorApp } from './routes.ts'
+import { createSimulatorState } from './simulator-state.ts'
 
 export interface Simulator {
   /** A `fetch` for API clients. The host of the URL is ignored. Aborting rejects the call, or the body if it has begun. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
   /** Handles a request that a server received, with its connection. */
-  handle(request: Request, bindings?: Bindings): Response | Promise<Response>
+  handle(request: Request, bindings?: RequestBindings): Response | Promise<Response>
   /** The requests answered so far, oldest first. */
   readonly requests: readonly RequestRecord[]
   /** Applies one fault to each of the next requests, in this order. */
@@ -32,15 +32,15 @@ export interface Simulator {
  * simulator.queueFaults({ type: 'status', status: 529 })
  */
 export function createSimulator(options: SimulatorOptions = {}): Simulator {
-  const state = createWorld(settingsOf(options))
-  const app: App = createApp(state)
+  const state = createSimulatorState(resolveSettings(options))
+  const app: SimulatorApp = createRoutes(state)
   return {
     async fetch(input, init) {
       const signal = init?.signal ?? (input instanceof Request ? input.signal : null)
       const request = new Request(input, init)
       if (signal === null) return app.fetch(request, {})
       signal.throwIfAborted()
-      return abortable(Promise.resolve(app.fetch(request, { signal })), signal)
+      return withAbort(Promise.resolve(app.fetch(request, { signal })), signal)
     },
     handle: (request, bindings = {}) => app.fetch(request, bindings),
     get requests() {
@@ -49,12 +49,12 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
     queueFaults: (...faults) => {
       state.faults.add(...faults.map((fault) => ({ fault })))
     },
-    advance: (ms) => state.clock.shift(ms),
+    advance: (ms) => state.clock.advance(ms),
   }
 }
 
 /** As with a real connection, an abort rejects the call while the head is awaited, and the body afterwards. */
-async function abortable(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
+async function withAbort(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
   const aborted = Promise.withResolvers<never>()
   const abort = (): void => aborted.reject(signal.reason)
   signal.addEventListener('abort', abort, { once: true })
@@ -77,7 +77,7 @@ export interface ServeOptions extends SimulatorOptions {
   readonly allowRemote?: boolean
 }
 
-export interface ServedSimulator {
+export interface SimulatorServer {
   readonly simulator: Simulator
   /** Without a slash at the end. */
   readonly url: string
@@ -86,7 +86,7 @@ export interface ServedSimulator {
   close(): Promise<void>
 }
 
-const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
+const LOOPBACK_HOSTS = new Set(['127.0.0.1', '::1', 'localhost'])
 
 /**
  * Starts a simulator on a port. Throws a `TidemarkError`: `bad-option` for a host other than loopback without
@@ -97,9 +97,9 @@ const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost'])
  * console.log(server.url) // http://127.0.0.1:8080
  * await server.close()
  */
-export async function serveSimulator(options: ServeOptions = {}): Promise<ServedSimulator> {
+export async function serve(options: ServeOptions = {}): Promise<SimulatorServer> {
   const { port = 0, host = '127.0.0.1', allowRemote = false } = options
-  if (!LOOPBACK.has(host) && !allowRemote)
+  if (!LOOPBACK_HOSTS.has(host) && !allowRemote)
     throw new TidemarkError(
       'bad-option',
       `The simulator serves this machine only, and ${host} can be reached by others. Use 127.0.0.1, or set allowRemote (--allow-remote).`,
@@ -108,10 +108,10 @@ export async function serveSimulator(options: ServeOptions = {}): Promise<Served
   const simulator = createSimulator(options)
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
-    fetch: (request, env) => handle(simulator, request, env as HttpBindings),
+    fetch: (request, env) => handleRequest(simulator, request, env as HttpBindings),
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) => reject(cannotListen(host, port, cause)))
+    server.once('error', (cause) => reject(listenError(host, port, cause)))
     server.listen(port, host, () => resolve())
   })
   const address = server.address()
@@ -128,25 +128,25 @@ export async function serveSimulator(options: ServeOptions = {}): Promise<Served
   }
 }
 
-function cannotListen(host: string, port: number, cause: Error): TidemarkError {
+function listenError(host: string, port: number, cause: Error): TidemarkError {
   const text = `The simulator cannot listen on ${host}:${port} (${cause.message}). Choose another port, or none for any that is free.`
   return new TidemarkError('io-failed', text, { cause, details: { host, port } })
 }
 
 /** On a reset a client drops what it has not read yet, so it gets this time to read before the reset. */
-const READING_MS = 25
+const CLIENT_READ_MS = 25
 
-async function flushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
+async function waitUntilFlushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
   const isWaiting = (): boolean =>
     !outgoing.headersSent || outgoing.writableLength > 0 || socket.writableLength > 0
-  do await setTimeout(READING_MS)
+  do await setTimeout(CLIENT_READ_MS)
   while (!socket.destroyed && isWaiting())
 }
 
 /** An error after the socket was reset is part of a fault and needs no response. */
-async function handle(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
+async function handleRequest(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
   const { socket } = env.incoming
-  const connection = { reset: () => socket.resetAndDestroy(), waitUntilReceived: () => flushed(env) }
+  const connection = { reset: () => socket.resetAndDestroy(), waitUntilReceived: () => waitUntilFlushed(env) }
   try {
     return await simulator.handle(request, { connection })
   } catch (error) {

@@ -1,121 +1,123 @@
 /** The shapes of the content blocks of a request. */
-import { BETA, hasFamily } from '../protocol/api.ts'
+import { BETA, hasBetaFamily } from '../protocol/api.ts'
 import {
+  type ApiFeatures,
   anything,
-  conditional,
+  boolean,
+  conditionalField,
   dictionary,
   type Field,
-  flag,
-  type Gate,
+  field,
   list,
   literal,
   nullable,
   object,
   optional,
-  required,
   type Shape,
-  type Tag,
-  tagged,
-  text,
-  textOr,
+  string,
+  stringOr,
+  type UnionMember,
+  union,
 } from './shape.ts'
 
-export const cacheControl: Shape = nullable(
-  tagged({
+export const cacheControlShape: Shape = nullable(
+  union({
     ephemeral: {
-      shape: object({ type: required(literal('ephemeral')), ttl: optional(literal('5m', '1h')) }),
+      shape: object({ type: field(literal('ephemeral')), ttl: optional(literal('5m', '1h')) }),
     },
   }),
 )
 
-const typed: Field = required(text())
-const marked: Field = optional(cacheControl)
-const toolUseId = text({ pattern: /^[a-zA-Z0-9_-]+$/ })
+const typeField: Field = field(string())
+const cacheControlField: Field = optional(cacheControlShape)
+const toolUseId = string({ pattern: /^[a-zA-Z0-9_-]+$/ })
 
-export const textBlock: Shape = object({
-  type: typed,
-  text: required(text()),
-  cache_control: marked,
+export const textBlockShape: Shape = object({
+  type: typeField,
+  text: field(string()),
+  cache_control: cacheControlField,
   citations: optional(nullable(list(dictionary))),
 })
 
-const imageSource = tagged({
+const imageSource = union({
   base64: {
     shape: object({
-      type: typed,
-      data: required(text({ min: 1 })),
-      media_type: required(literal('image/jpeg', 'image/png', 'image/gif', 'image/webp')),
+      type: typeField,
+      data: field(string({ min: 1 })),
+      media_type: field(literal('image/jpeg', 'image/png', 'image/gif', 'image/webp')),
     }),
   },
-  url: { shape: object({ type: typed, url: required(text()) }) },
-  file: { shape: object({ type: typed, file_id: required(text()) }) },
+  url: { shape: object({ type: typeField, url: field(string()) }) },
+  file: { shape: object({ type: typeField, file_id: field(string()) }) },
 })
 
 const imageBlock = object({
-  type: typed,
-  source: required(imageSource),
-  cache_control: marked,
+  type: typeField,
+  source: field(imageSource),
+  cache_control: cacheControlField,
   transformations: optional(nullable(object({ oversized_image: optional(literal('downsize', 'error')) }))),
 })
 
-const documentSource = tagged({
+const documentSource = union({
   base64: {
     shape: object({
-      type: typed,
-      data: required(text({ min: 1 })),
-      media_type: required(literal('application/pdf')),
+      type: typeField,
+      data: field(string({ min: 1 })),
+      media_type: field(literal('application/pdf')),
     }),
   },
   text: {
-    shape: object({ type: typed, data: required(text()), media_type: required(literal('text/plain')) }),
+    shape: object({ type: typeField, data: field(string()), media_type: field(literal('text/plain')) }),
   },
   content: {
     shape: object({
-      type: typed,
-      content: required(textOr(list(tagged({ text: { shape: textBlock }, image: { shape: imageBlock } })))),
+      type: typeField,
+      content: field(
+        stringOr(list(union({ text: { shape: textBlockShape }, image: { shape: imageBlock } }))),
+      ),
     }),
   },
-  url: { shape: object({ type: typed, url: required(text()) }) },
-  file: { shape: object({ type: typed, file_id: required(text()) }) },
+  url: { shape: object({ type: typeField, url: field(string()) }) },
+  file: { shape: object({ type: typeField, file_id: field(string()) }) },
 })
 
-const citationsConfig = nullable(object({ enabled: optional(flag) }))
+const citationsConfig = nullable(object({ enabled: optional(boolean) }))
 
 const documentBlock = object({
-  type: typed,
-  source: required(documentSource),
-  cache_control: marked,
+  type: typeField,
+  source: field(documentSource),
+  cache_control: cacheControlField,
   citations: optional(citationsConfig),
-  context: optional(nullable(text())),
-  title: optional(nullable(text())),
+  context: optional(nullable(string())),
+  title: optional(nullable(string())),
 })
 
 const searchResult = object({
-  type: typed,
-  content: required(list(textBlock)),
-  source: required(text()),
-  title: required(text()),
-  cache_control: marked,
+  type: typeField,
+  content: field(list(textBlockShape)),
+  source: field(string()),
+  title: field(string()),
+  cache_control: cacheControlField,
   citations: optional(citationsConfig),
 })
 
-const reference = object({ type: typed, tool_name: required(text()), cache_control: marked })
+const reference = object({ type: typeField, tool_name: field(string()), cache_control: cacheControlField })
 const browserState = object({
-  type: typed,
-  tabs: required(anything),
-  cache_control: marked,
+  type: typeField,
+  tabs: field(anything),
+  cache_control: cacheControlField,
   state_changes: optional(anything),
 })
 
 const toolResult = object({
-  type: typed,
-  tool_use_id: required(toolUseId),
-  cache_control: marked,
+  type: typeField,
+  tool_use_id: field(toolUseId),
+  cache_control: cacheControlField,
   content: optional(
-    textOr(
+    stringOr(
       list(
-        tagged({
-          text: { shape: textBlock },
+        union({
+          text: { shape: textBlockShape },
           image: { shape: imageBlock },
           search_result: { shape: searchResult },
           document: { shape: documentBlock },
@@ -125,89 +127,89 @@ const toolResult = object({
       ),
     ),
   ),
-  is_error: optional(flag),
-  toolset_name: optional(nullable(text())),
-  cache_reference: conditional(text(), (features) => features.cachedClearing),
+  is_error: optional(boolean),
+  toolset_name: optional(nullable(string())),
+  cache_reference: conditionalField(string(), (features) => features.cachedClearing),
 })
 
 const toolUse = object({
-  type: typed,
-  id: required(toolUseId),
-  name: required(text({ min: 1, max: 200 })),
-  input: required(dictionary),
-  cache_control: marked,
+  type: typeField,
+  id: field(toolUseId),
+  name: field(string({ min: 1, max: 200 })),
+  input: field(dictionary),
+  cache_control: cacheControlField,
   caller: optional(dictionary),
-  toolset_name: optional(nullable(text())),
+  toolset_name: optional(nullable(string())),
 })
 
 const serverToolUse = object({
-  type: typed,
-  id: required(toolUseId),
-  name: required(text()),
-  input: required(dictionary),
-  cache_control: marked,
+  type: typeField,
+  id: field(toolUseId),
+  name: field(string()),
+  input: field(dictionary),
+  cache_control: cacheControlField,
   caller: optional(dictionary),
 })
 
 const mcpToolUse = object({
-  type: typed,
-  id: required(toolUseId),
-  name: required(text()),
-  server_name: required(text()),
-  input: required(dictionary),
-  cache_control: marked,
+  type: typeField,
+  id: field(toolUseId),
+  name: field(string()),
+  server_name: field(string()),
+  input: field(dictionary),
+  cache_control: cacheControlField,
 })
 
 const serverResult = object({
-  type: typed,
-  tool_use_id: required(toolUseId),
-  content: required(anything),
-  cache_control: marked,
+  type: typeField,
+  tool_use_id: field(toolUseId),
+  content: field(anything),
+  cache_control: cacheControlField,
   caller: optional(dictionary),
 })
 
 const mcpResult = object({
-  type: typed,
-  tool_use_id: required(toolUseId),
-  content: optional(textOr(list(textBlock))),
-  is_error: optional(flag),
-  cache_control: marked,
+  type: typeField,
+  tool_use_id: field(toolUseId),
+  content: optional(stringOr(list(textBlockShape))),
+  is_error: optional(boolean),
+  cache_control: cacheControlField,
 })
 
-const toolChange = object({ type: typed, tool: required(dictionary), cache_control: marked })
+const toolChange = object({ type: typeField, tool: field(dictionary), cache_control: cacheControlField })
 
 const compaction = object({
-  type: typed,
-  cache_control: marked,
-  content: optional(nullable(text({ min: 1 }))),
-  encrypted_content: optional(nullable(text())),
-  signature: optional(nullable(text())),
+  type: typeField,
+  cache_control: cacheControlField,
+  content: optional(nullable(string({ min: 1 }))),
+  encrypted_content: optional(nullable(string())),
+  signature: optional(nullable(string())),
   tool_changes: optional(nullable(list(toolChange))),
 })
 
 const cacheEdits = object({
-  type: typed,
-  edits: required(
-    list(object({ type: required(literal('delete')), cache_reference: required(text()) }), { min: 1 }),
+  type: typeField,
+  edits: field(
+    list(object({ type: field(literal('delete')), cache_reference: field(string()) }), { min: 1 }),
   ),
 })
 
-const hasToolChanges = (features: Gate): boolean =>
+const hasToolChanges = (features: ApiFeatures): boolean =>
   features.betas.has(BETA.toolChanges) || features.betas.has(BETA.inlineTools)
-const hasCompaction = (features: Gate): boolean =>
+const hasCompaction = (features: ApiFeatures): boolean =>
   features.betas.has(BETA.thresholdCompaction) || features.betas.has(BETA.onDemandCompaction)
-const hasMcp = (features: Gate): boolean => hasFamily(features.betas, 'mcp-client-')
+const hasMcp = (features: ApiFeatures): boolean => hasBetaFamily(features.betas, 'mcp-client-')
 
 /** The blocks of messages of any role. Which role may hold which block is checked in `role-rules.ts`. */
-export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
-  text: { shape: textBlock },
+export const BLOCK_SHAPES: Readonly<Record<string, UnionMember>> = {
+  text: { shape: textBlockShape },
   image: { shape: imageBlock },
   document: { shape: documentBlock },
   search_result: { shape: searchResult },
   thinking: {
-    shape: object({ type: typed, thinking: required(text()), signature: required(text({ min: 1 })) }),
+    shape: object({ type: typeField, thinking: field(string()), signature: field(string({ min: 1 })) }),
   },
-  redacted_thinking: { shape: object({ type: typed, data: required(text({ min: 1 })) }) },
+  redacted_thinking: { shape: object({ type: typeField, data: field(string({ min: 1 })) }) },
   tool_use: { shape: toolUse },
   tool_result: { shape: toolResult },
   server_tool_use: { shape: serverToolUse },
@@ -217,12 +219,14 @@ export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
   bash_code_execution_tool_result: { shape: serverResult },
   text_editor_code_execution_tool_result: { shape: serverResult },
   tool_search_tool_result: { shape: serverResult },
-  container_upload: { shape: object({ type: typed, file_id: required(text()), cache_control: marked }) },
+  container_upload: {
+    shape: object({ type: typeField, file_id: field(string()), cache_control: cacheControlField }),
+  },
   advisor_tool_result: { shape: serverResult, open: (features) => features.betas.has(BETA.advisor) },
   mcp_tool_use: { shape: mcpToolUse, open: hasMcp },
   mcp_tool_result: { shape: mcpResult, open: hasMcp },
   mcp_tool_listing: {
-    shape: object({ type: typed, mcp_server_name: required(text()), tools: required(list(dictionary)) }),
+    shape: object({ type: typeField, mcp_server_name: field(string()), tools: field(list(dictionary)) }),
     open: (features) => features.betas.has(BETA.mcpListing),
   },
   compaction: { shape: compaction, open: hasCompaction },
@@ -230,9 +234,9 @@ export const BLOCK_TAGS: Readonly<Record<string, Tag>> = {
   tool_removal: { shape: toolChange, open: hasToolChanges },
   fallback: {
     shape: object({
-      type: typed,
-      from: required(dictionary),
-      to: required(dictionary),
+      type: typeField,
+      from: field(dictionary),
+      to: field(dictionary),
       trigger: optional(anything),
     }),
     open: (features) => features.betas.has(BETA.fallback),

@@ -1,81 +1,81 @@
 /** Rules for `context_management` and `compaction`: order of edits, models that support them, combinations. */
 
-import { coded, invalid } from '../protocol/answer.ts'
+import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import { isObject, type MessagesBody } from '../protocol/api.ts'
-import { forces, hasOutputFormat } from './parameter-rules.ts'
+import { forcesToolUse, hasOutputFormat } from './parameter-rules.ts'
 import { asksForCompaction, type Rule } from './rule.ts'
 
 /** The least `trigger.value` of `compact_20260112`. */
 export const MIN_COMPACT_TRIGGER = 50_000
 
 /** `context_management.edits`; empty if the request has none. */
-export function editsOf(body: MessagesBody): readonly Readonly<Record<string, unknown>>[] {
+export function listContextEdits(body: MessagesBody): readonly Readonly<Record<string, unknown>>[] {
   const edits: unknown = body.context_management?.edits
   return Array.isArray(edits) ? edits.filter(isObject) : []
 }
 
-export const editOrder: Rule = ({ body }) => {
-  const types = editsOf(body).map((edit) => edit.type)
+export const checkEditOrder: Rule = ({ body }) => {
+  const types = listContextEdits(body).map((edit) => edit.type)
   return types.lastIndexOf('clear_thinking_20251015') > 0
-    ? invalid('context_management.edits: `clear_thinking_20251015` must be the first edit')
+    ? invalidRequest('context_management.edits: `clear_thinking_20251015` must be the first edit')
     : null
 }
 
-export const editedThinking: Rule = ({ body, model }) => {
-  const clears = editsOf(body).some((edit) => edit.type === 'clear_thinking_20251015')
+export const checkThinkingEdit: Rule = ({ body, model }) => {
+  const clears = listContextEdits(body).some((edit) => edit.type === 'clear_thinking_20251015')
   const mode = body.thinking?.type ?? model.thinkingDefault
   return clears && mode === 'disabled'
-    ? invalid('`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive')
+    ? invalidRequest('`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive')
     : null
 }
 
-export const editingModel: Rule = ({ body, model }) => {
-  const clears = editsOf(body).find((edit) => edit.type !== 'compact_20260112')
+export const checkEditSupport: Rule = ({ body, model }) => {
+  const clears = listContextEdits(body).find((edit) => edit.type !== 'compact_20260112')
   return clears === undefined || model.contextEditing
     ? null
-    : invalid(`context_management: \`${String(clears.type)}\` is not supported for this model`)
+    : invalidRequest(`context_management: \`${String(clears.type)}\` is not supported for this model`)
 }
 
-export const compactTrigger: Rule = ({ body }) => {
-  for (const [index, edit] of editsOf(body).entries()) {
+export const checkCompactTrigger: Rule = ({ body }) => {
+  for (const [index, edit] of listContextEdits(body).entries()) {
     if (edit.type !== 'compact_20260112' || !isObject(edit.trigger)) continue
     if (Number(edit.trigger.value) < MIN_COMPACT_TRIGGER)
-      return invalid(
+      return invalidRequest(
         `context_management.edits.${index}.compact_20260112: trigger.value must be at least ${MIN_COMPACT_TRIGGER}`,
       )
   }
   return null
 }
 
-export const compactionModel: Rule = (request) => {
-  const threshold = editsOf(request.body).some((edit) => edit.type === 'compact_20260112')
+export const checkCompactionSupport: Rule = (request) => {
+  const threshold = listContextEdits(request.body).some((edit) => edit.type === 'compact_20260112')
   const hasBlock = request.pieces.some(({ block }) => block.type === 'compaction')
   if (request.model.compaction || !(threshold || hasBlock || asksForCompaction(request))) return null
-  return invalid('compaction is not supported for this model')
+  return invalidRequest('compaction is not supported for this model')
 }
 
-export const somethingToCompact: Rule = (request) => {
+export const checkCompactionContent: Rule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
   return request.pieces.some(({ role }) => role !== 'system')
     ? null
-    : coded(
+    : invalidRequestWithCode(
         'compaction_nothing_to_summarize',
         '`messages` holds no `user` or `assistant` content to summarize.',
       )
 }
 
 /** Parameters that only affect an ordinary response cannot be combined with an on-demand compaction. */
-export const compactionAlone: Rule = (request) => {
+export const checkCompactionParameters: Rule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
-  const clash = compactionClash(request.body)
-  return clash === null ? null : invalid(`compaction: cannot be combined with ${clash}`)
+  const clash = findCompactionClash(request.body)
+  return clash === null ? null : invalidRequest(`compaction: cannot be combined with ${clash}`)
 }
 
-function compactionClash(body: MessagesBody): string | null {
+function findCompactionClash(body: MessagesBody): string | null {
   if (body.context_management != null) return '`context_management`'
   if (body.stop_sequences != null) return '`stop_sequences`'
   if (hasOutputFormat(body)) return '`output_config.format`'
-  if (forces(body.tool_choice)) return '`tool_choice` of type `any` or `tool`'
+  if (forcesToolUse(body.tool_choice)) return '`tool_choice` of type `any` or `tool`'
   const budget: unknown = body.output_config?.task_budget
   return isObject(budget) && budget.remaining != null ? '`output_config.task_budget.remaining`' : null
 }

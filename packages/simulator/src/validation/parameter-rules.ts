@@ -1,104 +1,108 @@
 /** Rules for request parameters: thinking, output length, tools, sampling, and what API version 2026-10-21 removed. */
 
-import { coded, invalid } from '../protocol/answer.ts'
+import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import {
   BETA,
-  blocksOf,
-  isThinking,
+  isThinkingBlock,
   type MessageParam,
   type MessagesBody,
-  type Piece,
-  pathOf,
+  type RequestBlock,
+  requestBlockPath,
+  toBlocks,
 } from '../protocol/api.ts'
 import type { Effort } from '../protocol/models.ts'
-import type { CheckedRequest, Rule } from './rule.ts'
+import type { Rule, RuleContext } from './rule.ts'
 
 const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
-const LEAST = new Set(['disabled', 'between_tools'])
+const MINIMAL_THINKING_MODES = new Set(['disabled', 'between_tools'])
 const USE_ADAPTIVE = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
 
-export const thinkingType: Rule = (request) => {
+export const checkThinkingType: Rule = (request) => {
   const type = request.body.thinking?.type
   const { thinking, leastUpTo } = request.model
   if (typeof type !== 'string') return null
-  if (LEAST.has(type) && leastUpTo !== undefined && effortRank(request) > EFFORTS.indexOf(leastUpTo))
-    return invalid(
+  if (
+    MINIMAL_THINKING_MODES.has(type) &&
+    leastUpTo !== undefined &&
+    rankEffort(request) > EFFORTS.indexOf(leastUpTo)
+  )
+    return invalidRequest(
       `"thinking.type.${type}" is only supported at effort "${leastUpTo}" or below for this model.`,
     )
   if (thinking.some((known) => known === type)) return null
-  if (type === 'adaptive') return invalid('adaptive thinking is not supported on this model')
-  return invalid(`"thinking.type.${type}" is not supported for this model. ${USE_ADAPTIVE}`)
+  if (type === 'adaptive') return invalidRequest('adaptive thinking is not supported on this model')
+  return invalidRequest(`"thinking.type.${type}" is not supported for this model. ${USE_ADAPTIVE}`)
 }
 
-function effortRank({ body, model }: CheckedRequest): number {
+function rankEffort({ body, model }: RuleContext): number {
   const requested = body.output_config?.effort
   return EFFORTS.findIndex((effort) => effort === (requested ?? model.defaultEffort))
 }
 
-export const thinkingBudget: Rule = ({ body, features }) => {
+export const checkThinkingBudget: Rule = ({ body, features }) => {
   const budget = body.thinking?.budget_tokens
   if (typeof budget !== 'number' || body.max_tokens === undefined || body.max_tokens === 0) return null
   if (budget < body.max_tokens || features.betas.has(BETA.interleavedThinking)) return null
-  return invalid(
+  return invalidRequest(
     '`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size',
   )
 }
 
-export const thinkingTemperature: Rule = ({ body }) => {
+export const checkThinkingTemperature: Rule = ({ body }) => {
   const { temperature, thinking } = body
   const thinks = thinking?.type === 'enabled' || thinking?.type === 'adaptive'
   if (!thinks || typeof temperature !== 'number' || temperature === 1) return null
-  return invalid(
+  return invalidRequest(
     '`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking',
   )
 }
 
 /** With `thinking.type: "enabled"`, a turn that is still calling tools must begin with its thinking. */
-export const thinkingFirst: Rule = ({ body }) => {
+export const checkThinkingFirst: Rule = ({ body }) => {
   if (body.thinking?.type !== 'enabled' || body.compaction != null) return null
-  const index = openTurn(body.messages)
-  const blocks = index === null ? [] : blocksOf(body.messages[index]?.content)
+  const index = findOpenTurn(body.messages)
+  const blocks = index === null ? [] : toBlocks(body.messages[index]?.content)
   const first = blocks.find((block) => block.type !== 'compaction')
-  if (first === undefined || isThinking(first)) return null
-  return invalid(
+  if (first === undefined || isThinkingBlock(first)) return null
+  return invalidRequest(
     `messages.${index}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking`,
   )
 }
 
 /** Index of the first assistant message after the last user prompt; only tool results have followed that prompt. */
-function openTurn(messages: readonly MessageParam[]): number | null {
+function findOpenTurn(messages: readonly MessageParam[]): number | null {
   let first: number | null = null
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index]
     if (message === undefined || message.role === 'system') continue
     if (message.role === 'assistant') first = index
-    else if (blocksOf(message.content).some((block) => block.type !== 'tool_result')) break
+    else if (toBlocks(message.content).some((block) => block.type !== 'tool_result')) break
   }
   return first
 }
 
 // Output length, tools and sampling.
 
-export const outputLength: Rule = ({ body, model, endpoint }) => {
+export const checkOutputLength: Rule = ({ body, model, endpoint }) => {
   const requested = body.max_tokens
   if (endpoint !== 'messages' || requested === undefined || requested <= model.maxOutput) return null
-  return invalid(
+  return invalidRequest(
     `max_tokens: ${requested} > ${model.maxOutput}, which is the maximum allowed number of output tokens for ${body.model}`,
   )
 }
 
 /** `max_tokens: 0` writes the prompt to the cache and generates nothing. */
-export const preWarm: Rule = ({ body, endpoint }) => {
+export const checkCacheWarming: Rule = ({ body, endpoint }) => {
   if (endpoint !== 'messages' || body.max_tokens !== 0) return null
-  const clash = preWarmClash(body)
-  return clash === null ? null : invalid(`max_tokens: 0 cannot be combined with ${clash}`)
+  const clash = findCacheWarmingClash(body)
+  return clash === null ? null : invalidRequest(`max_tokens: 0 cannot be combined with ${clash}`)
 }
 
-function preWarmClash(body: MessagesBody): string | null {
+function findCacheWarmingClash(body: MessagesBody): string | null {
   if (body.stream === true) return '`stream`'
   if (body.thinking?.type === 'enabled') return '`thinking.type: "enabled"`'
   if (hasOutputFormat(body)) return '`output_config.format`'
-  return forces(body.tool_choice) ? '`tool_choice` of type `any` or `tool`' : null
+  return forcesToolUse(body.tool_choice) ? '`tool_choice` of type `any` or `tool`' : null
 }
 
 export function hasOutputFormat({ output_config, output_format }: MessagesBody): boolean {
@@ -106,73 +110,77 @@ export function hasOutputFormat({ output_config, output_format }: MessagesBody):
 }
 
 /** Whether `tool_choice` obliges the model to call a tool. */
-export function forces(choice: MessagesBody['tool_choice']): boolean {
+export function forcesToolUse(choice: MessagesBody['tool_choice']): boolean {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
 
-export const toolChoice: Rule = ({ body, model }) => {
+export const checkToolChoice: Rule = ({ body, model }) => {
   const choice = body.tool_choice
   if (choice === undefined || choice === null) return null
   const tools = body.tools ?? []
   if (tools.length === 0)
-    return invalid('tool_choice: tool_choice may only be specified while providing `tools`.')
-  if (!forces(choice)) return null
+    return invalidRequest('tool_choice: tool_choice may only be specified while providing `tools`.')
+  if (!forcesToolUse(choice)) return null
   if (!model.forcedToolChoice)
-    return invalid(`tool_choice: type \`${choice.type}\` is not supported for this model.`)
+    return invalidRequest(`tool_choice: type \`${choice.type}\` is not supported for this model.`)
   if (body.thinking?.type === 'enabled')
-    return invalid('Thinking may not be enabled when tool_choice forces tool use.')
+    return invalidRequest('Thinking may not be enabled when tool_choice forces tool use.')
   return choice.type === 'tool' && !tools.some((tool) => tool.name === choice.name)
-    ? invalid(`Tool '${String(choice.name)}' not found in provided tools`)
+    ? invalidRequest(`Tool '${String(choice.name)}' not found in provided tools`)
     : null
 }
 
-export const toolNames: Rule = ({ body }) => {
+export const checkToolNames: Rule = ({ body }) => {
   const names = (body.tools ?? []).map((tool) => tool.name).filter((name) => name !== undefined)
-  return new Set(names).size === names.length ? null : invalid('tools: Tool names must be unique.')
+  return new Set(names).size === names.length ? null : invalidRequest('tools: Tool names must be unique.')
 }
 
-const MOST_DEFERRED = 10_000
+const MAX_DEFERRED_TOOLS = 10_000
 
-export const deferredTools: Rule = ({ body }) => {
+export const checkDeferredToolCount: Rule = ({ body }) => {
   const count = (body.tools ?? []).filter((tool) => tool.defer_loading === true).length
-  return count <= MOST_DEFERRED
+  return count <= MAX_DEFERRED_TOOLS
     ? null
-    : coded(
+    : invalidRequestWithCode(
         'available_tools_limit_exceeded',
-        `tools: at most ${MOST_DEFERRED} deferred tools may be provided. Found ${count}.`,
+        `tools: at most ${MAX_DEFERRED_TOOLS} deferred tools may be provided. Found ${count}.`,
       )
 }
 
 /** Tool calls and results in the history require `tools`, even if no new call is wanted. */
-export const toolsDeclared: Rule = ({ body, pieces }) => {
+export const checkToolsDeclared: Rule = ({ body, pieces }) => {
   if ((body.tools ?? []).length > 0) return null
   const used = pieces.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result')
-  return used ? invalid('Requests which include `tool_use` or `tool_result` blocks must define tools') : null
+  return used
+    ? invalidRequest('Requests which include `tool_use` or `tool_result` blocks must define tools')
+    : null
 }
 
-const SAMPLING = ['temperature', 'top_p', 'top_k']
+const SAMPLING_PARAMETERS = ['temperature', 'top_p', 'top_k']
 
-export const sampling: Rule = ({ body, model }) => {
-  const used = SAMPLING.find((name) => body[name] != null)
-  return used === undefined || model.sampling ? null : invalid(`\`${used}\` is deprecated for this model.`)
+export const checkSampling: Rule = ({ body, model }) => {
+  const used = SAMPLING_PARAMETERS.find((name) => body[name] != null)
+  return used === undefined || model.sampling
+    ? null
+    : invalidRequest(`\`${used}\` is deprecated for this model.`)
 }
 
-export const stopSequences: Rule = ({ body }) => {
+export const checkStopSequences: Rule = ({ body }) => {
   const blank = (body.stop_sequences ?? []).findIndex((sequence) => sequence.trim() === '')
-  return blank < 0 ? null : invalid('stop_sequences: each stop sequence must contain non-whitespace')
+  return blank < 0 ? null : invalidRequest('stop_sequences: each stop sequence must contain non-whitespace')
 }
 
 /** Blocks that API version 2026-10-21 no longer accepts. Top-level fields it removed are handled by the shape. */
-export const newerVersion: Rule = ({ pieces, features }) => {
+export const checkRemovedBlocks: Rule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null
   for (const piece of pieces) {
-    const gone = whatIsGone(piece)
-    if (gone !== null) return invalid(`${pathOf(piece)}${gone}`)
+    const gone = findRemovedFeature(piece)
+    if (gone !== null) return invalidRequest(`${requestBlockPath(piece)}${gone}`)
   }
   return null
 }
 
-function whatIsGone({ role, block }: Piece): string | null {
+function findRemovedFeature({ role, block }: RequestBlock): string | null {
   if (role === 'assistant' && block.type === 'document')
     return ': `document` blocks can only be in `user` messages'
   return role === 'user' && block.type === 'text' && block.citations != null

@@ -1,59 +1,59 @@
 /** The shapes of the two request bodies, `/v1/messages` and `/v1/messages/count_tokens`, and of tool definitions. */
 
-import { BETA, hasFamily, isObject } from '../protocol/api.ts'
-import { BLOCK_TAGS, cacheControl, textBlock } from './block-shapes.ts'
+import { BETA, hasBetaFamily, isObject } from '../protocol/api.ts'
+import { BLOCK_SHAPES, cacheControlShape, textBlockShape } from './block-shapes.ts'
 import {
   anything,
-  conditional,
+  atPath,
+  betaField,
+  boolean,
+  conditionalField,
   dictionary,
   type Field,
-  flag,
-  inside,
+  field,
   integer,
   list,
   literal,
-  misfit,
   nullable,
-  numberWithin,
+  numberInRange,
   object,
   optional,
-  required,
   type Shape,
-  type Tag,
-  tagged,
-  text,
-  textOr,
-  underBeta,
+  shapeError,
+  string,
+  stringOr,
+  type UnionMember,
+  union,
 } from './shape.ts'
 
 const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 
-const objectType = object({ type: required(literal('object')) })
+const objectType = object({ type: field(literal('object')) })
 
 /** Only `type` is checked: the rest is JSON schema, whose fields are open. */
-const inputSchema: Shape = (value, features) =>
+const inputSchemaShape: Shape = (value, features) =>
   isObject(value) ? objectType({ type: value.type }, features) : dictionary(value, features)
 
-const custom = object({
+const customTool = object({
   type: optional(nullable(literal('custom'))),
-  name: required(text({ pattern: TOOL_NAME })),
-  description: optional(text()),
-  input_schema: required(inputSchema),
-  cache_control: optional(cacheControl),
-  defer_loading: optional(flag),
-  strict: optional(flag),
-  eager_input_streaming: optional(nullable(flag)),
+  name: field(string({ pattern: TOOL_NAME })),
+  description: optional(string()),
+  input_schema: field(inputSchemaShape),
+  cache_control: optional(cacheControlShape),
+  defer_loading: optional(boolean),
+  strict: optional(boolean),
+  eager_input_streaming: optional(nullable(boolean)),
   input_examples: optional(list(dictionary)),
-  allowed_callers: optional(list(text())),
+  allowed_callers: optional(list(string())),
 })
 
 /** The tools the provider defines share one shape: the fields that any of them has. */
-const provided = object({
-  type: required(text()),
-  name: optional(text({ pattern: TOOL_NAME })),
-  cache_control: optional(cacheControl),
-  defer_loading: optional(flag),
-  strict: optional(flag),
+const providerTool = object({
+  type: field(string()),
+  name: optional(string({ pattern: TOOL_NAME })),
+  cache_control: optional(cacheControlShape),
+  defer_loading: optional(boolean),
+  strict: optional(boolean),
   ...Object.fromEntries(
     [
       'allowed_callers',
@@ -83,7 +83,7 @@ const provided = object({
   ),
 })
 
-const PROVIDED_TYPES: readonly string[] = [
+const PROVIDER_TOOL_TYPES: readonly string[] = [
   'advisor_20260301',
   'bash_20241022',
   'bash_20250124',
@@ -115,10 +115,12 @@ const PROVIDED_TYPES: readonly string[] = [
   'web_search_20260318',
 ]
 
-const toolDefinition: Shape = tagged(
+const toolDefinitionShape: Shape = union(
   {
-    custom: { shape: custom },
-    ...Object.fromEntries(PROVIDED_TYPES.map((type): [string, Tag] => [type, { shape: provided }])),
+    custom: { shape: customTool },
+    ...Object.fromEntries(
+      PROVIDER_TOOL_TYPES.map((type): [string, UnionMember] => [type, { shape: providerTool }]),
+    ),
   },
   'custom',
 )
@@ -126,178 +128,180 @@ const toolDefinition: Shape = tagged(
 // Messages, settings and context edits.
 
 const effort = nullable(literal('low', 'medium', 'high', 'xhigh', 'max'))
-const typed = required(text())
+const typeField = field(string())
 
 const messageFields = object({
-  role: required(literal('user', 'assistant', 'system')),
-  content: optional(textOr(list(tagged(BLOCK_TAGS)))),
-  clear_at: underBeta([BETA.clearAt], nullable(literal('next_user_message', 'never'))),
-  output_config: underBeta([BETA.messageOutputConfig], nullable(object({ effort: optional(effort) }))),
+  role: field(literal('user', 'assistant', 'system')),
+  content: optional(stringOr(list(union(BLOCK_SHAPES)))),
+  clear_at: betaField([BETA.clearAt], nullable(literal('next_user_message', 'never'))),
+  output_config: betaField([BETA.messageOutputConfig], nullable(object({ effort: optional(effort) }))),
 })
 
 /** `content` may be missing only in a system message, which can carry a setting instead. */
-const message: Shape = (value, features) => {
+const messageShape: Shape = (value, features) => {
   const found = messageFields(value, features)
   if (found !== null || !isObject(value)) return found
   if (value.content === undefined && value.role !== 'system')
-    return inside('content', misfit('Field required'))
+    return atPath('content', shapeError('Field required'))
   return null
 }
 
 /** `updates` needs a beta, and the error does not name it as a choice. */
-const thinkingDisplay: Shape = (value, features) =>
+const thinkingDisplayShape: Shape = (value, features) =>
   value === 'updates' && features.betas.has(BETA.thinkingUpdates)
     ? null
     : nullable(literal('summarized', 'omitted'))(value, features)
 
-const blockBinding = underBeta(
+const blockBinding = betaField(
   [BETA.thinkingBinding],
   nullable(object({ prefix_mismatch_behavior: optional(nullable(literal('error', 'drop_block'))) })),
 )
 
-const thinking = tagged({
+const thinking = union({
   enabled: {
     shape: object({
-      type: typed,
-      budget_tokens: required(integer(1024)),
-      display: optional(thinkingDisplay),
+      type: typeField,
+      budget_tokens: field(integer(1024)),
+      display: optional(thinkingDisplayShape),
       block_binding: blockBinding,
     }),
   },
   adaptive: {
-    shape: object({ type: typed, display: optional(thinkingDisplay), block_binding: blockBinding }),
+    shape: object({ type: typeField, display: optional(thinkingDisplayShape), block_binding: blockBinding }),
   },
-  disabled: { shape: object({ type: typed }) },
-  between_tools: { shape: object({ type: typed }) },
+  disabled: { shape: object({ type: typeField }) },
+  between_tools: { shape: object({ type: typeField }) },
 })
 
-const parallel = { type: typed, disable_parallel_tool_use: optional(flag) }
-const toolChoice = tagged({
-  auto: { shape: object(parallel) },
-  any: { shape: object(parallel) },
-  tool: { shape: object({ ...parallel, name: required(text()) }) },
-  none: { shape: object({ type: typed }) },
+const toolChoiceFields = { type: typeField, disable_parallel_tool_use: optional(boolean) }
+const toolChoice = union({
+  auto: { shape: object(toolChoiceFields) },
+  any: { shape: object(toolChoiceFields) },
+  tool: { shape: object({ ...toolChoiceFields, name: field(string()) }) },
+  none: { shape: object({ type: typeField }) },
 })
 
-const format = nullable(object({ type: required(literal('json_schema')), schema: required(dictionary) }))
+const format = nullable(object({ type: field(literal('json_schema')), schema: field(dictionary) }))
 const taskBudget = nullable(
   object({
-    type: required(literal('tokens')),
-    total: required(integer(1)),
+    type: field(literal('tokens')),
+    total: field(integer(1)),
     remaining: optional(nullable(integer(0))),
   }),
 )
 const outputConfig = object({
   effort: optional(effort),
   format: optional(format),
-  task_budget: underBeta([BETA.taskBudgets], taskBudget),
+  task_budget: betaField([BETA.taskBudgets], taskBudget),
 })
 
-const amount = (type: string, least = 0): Shape =>
-  object({ type: required(literal(type)), value: required(integer(least)) })
+const amountShape = (type: string, least = 0): Shape =>
+  object({ type: field(literal(type)), value: field(integer(least)) })
 
 const edits = list(
-  tagged({
+  union({
     clear_tool_uses_20250919: {
       open: (features) => features.betas.has(BETA.contextManagement),
       shape: object({
-        type: typed,
+        type: typeField,
         trigger: optional(
-          tagged({
-            input_tokens: { shape: amount('input_tokens', 1) },
-            tool_uses: { shape: amount('tool_uses', 1) },
+          union({
+            input_tokens: { shape: amountShape('input_tokens', 1) },
+            tool_uses: { shape: amountShape('tool_uses', 1) },
           }),
         ),
-        keep: optional(amount('tool_uses')),
-        clear_at_least: optional(nullable(amount('input_tokens', 1))),
-        exclude_tools: optional(nullable(list(text()))),
+        keep: optional(amountShape('tool_uses')),
+        clear_at_least: optional(nullable(amountShape('input_tokens', 1))),
+        exclude_tools: optional(nullable(list(string()))),
         clear_tool_inputs: optional(
-          nullable((value, features) => (typeof value === 'boolean' ? null : list(text())(value, features))),
+          nullable((value, features) =>
+            typeof value === 'boolean' ? null : list(string())(value, features),
+          ),
         ),
       }),
     },
     clear_thinking_20251015: {
       open: (features) => features.betas.has(BETA.contextManagement),
-      shape: object({ type: typed, keep: optional(keepThinking) }),
+      shape: object({ type: typeField, keep: optional(keepThinkingShape) }),
     },
     compact_20260112: {
       open: (features) => features.betas.has(BETA.thresholdCompaction),
       shape: object({
-        type: typed,
-        trigger: optional(nullable(amount('input_tokens', 1))),
-        pause_after_compaction: optional(flag),
-        instructions: optional(nullable(text())),
+        type: typeField,
+        trigger: optional(nullable(amountShape('input_tokens', 1))),
+        pause_after_compaction: optional(boolean),
+        instructions: optional(nullable(string())),
       }),
     },
   }),
 )
 
-function keepThinking(value: unknown, features: Parameters<Shape>[1]): ReturnType<Shape> {
+function keepThinkingShape(value: unknown, features: Parameters<Shape>[1]): ReturnType<Shape> {
   if (value === 'all') return null
-  return tagged({
-    thinking_turns: { shape: amount('thinking_turns', 1) },
-    all: { shape: object({ type: typed }) },
+  return union({
+    thinking_turns: { shape: amountShape('thinking_turns', 1) },
+    all: { shape: object({ type: typeField }) },
   })(value, features)
 }
 
 const thread = nullable(
-  tagged({
-    create: { shape: object({ type: typed }) },
-    continue: { shape: object({ type: typed, previous_message_id: required(text()) }) },
+  union({
+    create: { shape: object({ type: typeField }) },
+    continue: { shape: object({ type: typeField, previous_message_id: field(string()) }) },
   }),
 )
 
 // The bodies.
 
-const oldVersionOnly = (shape: Shape): Field =>
-  conditional(shape, (features) => features.version === '2023-06-01')
+const oldVersionField = (shape: Shape): Field =>
+  conditionalField(shape, (features) => features.version === '2023-06-01')
 
-const familyOnly = (family: string, shape: Shape): Field =>
-  conditional(shape, (features) => hasFamily(features.betas, family))
+const betaFamilyField = (family: string, shape: Shape): Field =>
+  conditionalField(shape, (features) => hasBetaFamily(features.betas, family))
 
-const shared: Readonly<Record<string, Field>> = {
-  model: required(text({ min: 1, max: 256 })),
-  messages: required(list(message, { max: 100_000 })),
-  system: optional(nullable(textOr(list(tagged({ text: { shape: textBlock } }))))),
-  tools: optional(nullable(list(toolDefinition))),
+const sharedFields: Readonly<Record<string, Field>> = {
+  model: field(string({ min: 1, max: 256 })),
+  messages: field(list(messageShape, { max: 100_000 })),
+  system: optional(nullable(stringOr(list(union({ text: { shape: textBlockShape } }))))),
+  tools: optional(nullable(list(toolDefinitionShape))),
   tool_choice: optional(nullable(toolChoice)),
   thinking: optional(nullable(thinking)),
   output_config: optional(nullable(outputConfig)),
-  cache_control: optional(cacheControl),
-  speed: underBeta([BETA.fastMode], nullable(literal('standard', 'fast'))),
-  context_management: underBeta(
+  cache_control: optional(cacheControlShape),
+  speed: betaField([BETA.fastMode], nullable(literal('standard', 'fast'))),
+  context_management: betaField(
     [BETA.contextManagement, BETA.thresholdCompaction],
     nullable(object({ edits: optional(edits) })),
   ),
-  compaction: underBeta(
+  compaction: betaField(
     [BETA.onDemandCompaction],
     nullable(
       object({
-        type: required(literal('summarize')),
-        instructions: optional(nullable(text({ max: 16_384 }))),
+        type: field(literal('summarize')),
+        instructions: optional(nullable(string({ max: 16_384 }))),
       }),
     ),
   ),
-  output_format: familyOnly('structured-outputs-', format),
-  mcp_servers: familyOnly('mcp-client-', list(dictionary)),
+  output_format: betaFamilyField('structured-outputs-', format),
+  mcp_servers: betaFamilyField('mcp-client-', list(dictionary)),
 }
 
-export const createBody: Shape = object({
-  ...shared,
-  max_tokens: required(integer(0)),
-  stream: optional(nullable(flag)),
-  stop_sequences: optional(nullable(list(text()))),
-  metadata: optional(nullable(object({ user_id: optional(nullable(text({ max: 256 }))) }))),
+export const messagesBodyShape: Shape = object({
+  ...sharedFields,
+  max_tokens: field(integer(0)),
+  stream: optional(nullable(boolean)),
+  stop_sequences: optional(nullable(list(string()))),
+  metadata: optional(nullable(object({ user_id: optional(nullable(string({ max: 256 }))) }))),
   service_tier: optional(nullable(literal('auto', 'standard_only'))),
-  inference_geo: optional(nullable(text())),
-  container: optional(nullable(textOr(dictionary))),
-  diagnostics: optional(nullable(object({ previous_message_id: optional(nullable(text())) }))),
-  thread: underBeta([BETA.threads], thread),
-  fallbacks: familyOnly('server-side-fallback-', anything),
-  fallback_credit_token: familyOnly('fallback-credit-', anything),
-  temperature: oldVersionOnly(nullable(numberWithin(0, 1))),
-  top_p: oldVersionOnly(nullable(numberWithin(0, 1))),
-  top_k: oldVersionOnly(nullable(integer(0))),
+  inference_geo: optional(nullable(string())),
+  container: optional(nullable(stringOr(dictionary))),
+  diagnostics: optional(nullable(object({ previous_message_id: optional(nullable(string())) }))),
+  thread: betaField([BETA.threads], thread),
+  fallbacks: betaFamilyField('server-side-fallback-', anything),
+  fallback_credit_token: betaFamilyField('fallback-credit-', anything),
+  temperature: oldVersionField(nullable(numberInRange(0, 1))),
+  top_p: oldVersionField(nullable(numberInRange(0, 1))),
+  top_k: oldVersionField(nullable(integer(0))),
 })
 
-export const countBody: Shape = object(shared)
+export const countTokensBodyShape: Shape = object(sharedFields)

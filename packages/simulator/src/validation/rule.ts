@@ -1,21 +1,21 @@
 /** Rules of the API that a shape cannot express. A rule sees the whole request and returns the first violation. */
 
-import type { Refusal } from '../protocol/answer.ts'
-import { blocksOf, type MessageParam, type MessagesBody, type Piece } from '../protocol/api.ts'
-import type { Markers } from '../protocol/cache-markers.ts'
+import type { ApiError } from '../protocol/answer.ts'
+import { type MessageParam, type MessagesBody, type RequestBlock, toBlocks } from '../protocol/api.ts'
+import type { CacheMarkers } from '../protocol/cache-markers.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
-import type { Gate } from './shape.ts'
+import type { ApiFeatures } from './shape.ts'
 
-export interface CheckedRequest {
+export interface RuleContext {
   readonly body: MessagesBody
-  readonly features: Gate
+  readonly features: ApiFeatures
   readonly model: SimulatedModel
   readonly endpoint: 'messages' | 'count_tokens'
   readonly settings: RuleSettings
   /** Turns, blocks and markers are derived from the body once, because many rules read them. */
-  readonly turns: readonly Turn[]
-  readonly pieces: readonly Piece[]
-  readonly markers: Markers
+  readonly turns: readonly ConversationTurn[]
+  readonly pieces: readonly RequestBlock[]
+  readonly markers: CacheMarkers
 }
 
 /** Behaviour of the provider that is not documented and can therefore be set. */
@@ -24,28 +24,28 @@ export interface RuleSettings {
   readonly firstRole: 'user' | 'any'
 }
 
-export type Rule = (request: CheckedRequest) => Refusal | null
+export type Rule = (request: RuleContext) => ApiError | null
 
 /** Consecutive messages of one role. */
-export interface Turn {
+export interface ConversationTurn {
   readonly role: MessageParam['role']
-  readonly blocks: readonly Piece[]
+  readonly blocks: readonly RequestBlock[]
 }
 
-export function turnsOf(messages: readonly MessageParam[]): readonly Turn[] {
-  const turns: { role: Turn['role']; blocks: Piece[] }[] = []
+export function groupTurns(messages: readonly MessageParam[]): readonly ConversationTurn[] {
+  const turns: { role: ConversationTurn['role']; blocks: RequestBlock[] }[] = []
   for (const [message, { role, content }] of messages.entries()) {
     let turn = turns.at(-1)
     if (turn === undefined || turn.role !== role) {
       turn = { role, blocks: [] }
       turns.push(turn)
     }
-    for (const [index, block] of blocksOf(content).entries())
+    for (const [index, block] of toBlocks(content).entries())
       turn.blocks.push({ role, message, index, block })
   }
   return turns
 }
 
-export function asksForCompaction({ body }: CheckedRequest): boolean {
+export function asksForCompaction({ body }: RuleContext): boolean {
   return body.compaction != null
 }

@@ -3,144 +3,150 @@
  * Written only from the provider's published behaviour, so that the engine's own checks can be tested against it.
  */
 
-import { type ApiResult, invalid, type Refusal, refusal, reject } from '../protocol/answer.ts'
-import { BETA, isObject, type MessagesBody, piecesOf } from '../protocol/api.ts'
-import { type Markers, markersOf } from '../protocol/cache-markers.ts'
+import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
+import { BETA, isObject, type MessagesBody, toRequestBlocks } from '../protocol/api.ts'
+import { type CacheMarkers, findCacheMarkers } from '../protocol/cache-markers.ts'
 import type { ModelTable, SimulatedModel } from '../protocol/models.ts'
 import {
-  compactionAlone,
-  compactionModel,
-  compactTrigger,
-  editedThinking,
-  editingModel,
-  editOrder,
-  somethingToCompact,
+  checkCompactionContent,
+  checkCompactionParameters,
+  checkCompactionSupport,
+  checkCompactTrigger,
+  checkEditOrder,
+  checkEditSupport,
+  checkThinkingEdit,
 } from './edit-rules.ts'
-import { deferredMarked, emptyMarked, markerCount, markerOrder, media } from './limit-rules.ts'
 import {
-  deferredTools,
-  newerVersion,
-  outputLength,
-  preWarm,
-  sampling,
-  stopSequences,
-  thinkingBudget,
-  thinkingFirst,
-  thinkingTemperature,
-  thinkingType,
-  toolChoice,
-  toolNames,
-  toolsDeclared,
+  checkDeferredToolMarkers,
+  checkMarkedText,
+  checkMarkerCount,
+  checkMarkerOrder,
+  checkMedia,
+} from './limit-rules.ts'
+import {
+  checkCacheWarming,
+  checkDeferredToolCount,
+  checkOutputLength,
+  checkRemovedBlocks,
+  checkSampling,
+  checkStopSequences,
+  checkThinkingBudget,
+  checkThinkingFirst,
+  checkThinkingTemperature,
+  checkThinkingType,
+  checkToolChoice,
+  checkToolNames,
+  checkToolsDeclared,
 } from './parameter-rules.ts'
-import { countBody, createBody } from './request-shape.ts'
+import { countTokensBodyShape, messagesBodyShape } from './request-shape.ts'
 import {
-  blocksAtHome,
-  clearAt,
-  contentNotEmpty,
-  endsInThinking,
-  firstRole,
-  messageEffort,
-  notEmpty,
-  outputConfigHome,
-  prefill,
-  systemPlacement,
-  textNotEmpty,
-  turnScoped,
+  checkBlockRoles,
+  checkClearAtRole,
+  checkContentNotEmpty,
+  checkFinalThinking,
+  checkFirstRole,
+  checkMessageCount,
+  checkMessageEffort,
+  checkOutputConfigRole,
+  checkPrefill,
+  checkSystemPlacement,
+  checkTextNotEmpty,
+  checkTurnScopedMessages,
 } from './role-rules.ts'
-import { type CheckedRequest, type Rule, turnsOf } from './rule.ts'
-import { describe, type Gate } from './shape.ts'
+import { groupTurns, type Rule, type RuleContext } from './rule.ts'
+import { type ApiFeatures, formatShapeError } from './shape.ts'
 import {
-  pairedCalls,
-  serverCallsHaveResults,
-  serverResultsHaveCalls,
-  toolChanges,
-  uniqueCalls,
+  checkServerCalls,
+  checkServerResults,
+  checkToolChanges,
+  checkToolPairing,
+  checkUniqueCalls,
 } from './tool-rules.ts'
 
-const RULES: readonly Rule[] = [
-  outputLength,
-  sampling,
-  preWarm,
-  thinkingType,
-  thinkingBudget,
-  thinkingTemperature,
-  toolNames,
-  deferredTools,
-  toolChoice,
-  stopSequences,
-  editOrder,
-  editedThinking,
-  editingModel,
-  compactTrigger,
-  compactionModel,
-  compactionAlone,
-  somethingToCompact,
-  notEmpty,
-  firstRole,
-  clearAt,
-  outputConfigHome,
-  messageEffort,
-  turnScoped,
-  systemPlacement,
-  contentNotEmpty,
-  emptyMarked,
-  textNotEmpty,
-  blocksAtHome,
-  toolChanges,
-  newerVersion,
-  deferredMarked,
-  markerCount,
-  markerOrder,
-  uniqueCalls,
-  pairedCalls,
-  serverResultsHaveCalls,
-  serverCallsHaveResults,
-  toolsDeclared,
-  endsInThinking,
-  prefill,
-  thinkingFirst,
-  media,
+const RULES_IN_ORDER: readonly Rule[] = [
+  checkOutputLength,
+  checkSampling,
+  checkCacheWarming,
+  checkThinkingType,
+  checkThinkingBudget,
+  checkThinkingTemperature,
+  checkToolNames,
+  checkDeferredToolCount,
+  checkToolChoice,
+  checkStopSequences,
+  checkEditOrder,
+  checkThinkingEdit,
+  checkEditSupport,
+  checkCompactTrigger,
+  checkCompactionSupport,
+  checkCompactionParameters,
+  checkCompactionContent,
+  checkMessageCount,
+  checkFirstRole,
+  checkClearAtRole,
+  checkOutputConfigRole,
+  checkMessageEffort,
+  checkTurnScopedMessages,
+  checkSystemPlacement,
+  checkContentNotEmpty,
+  checkMarkedText,
+  checkTextNotEmpty,
+  checkBlockRoles,
+  checkToolChanges,
+  checkRemovedBlocks,
+  checkDeferredToolMarkers,
+  checkMarkerCount,
+  checkMarkerOrder,
+  checkUniqueCalls,
+  checkToolPairing,
+  checkServerResults,
+  checkServerCalls,
+  checkToolsDeclared,
+  checkFinalThinking,
+  checkPrefill,
+  checkThinkingFirst,
+  checkMedia,
 ]
 
-export type Endpoint = CheckedRequest['endpoint']
+export type Endpoint = RuleContext['endpoint']
 
 /** Checks that the body has the shape of a request to this endpoint and names a known model. */
 export function checkShape(
   value: unknown,
-  features: Gate,
+  features: ApiFeatures,
   endpoint: Endpoint,
   models: ModelTable,
 ): ApiResult<{ body: MessagesBody; model: SimulatedModel }> {
-  const gated = ungatedParameter(value, features)
+  const gated = findMissingBeta(value, features)
   if (gated !== null) return reject(gated)
-  const found = (endpoint === 'messages' ? createBody : countBody)(value, features)
-  if (found !== null) return reject(invalid(describe(found)))
+  const found = (endpoint === 'messages' ? messagesBodyShape : countTokensBodyShape)(value, features)
+  if (found !== null) return reject(invalidRequest(formatShapeError(found)))
   // The cast holds because the shape has just been checked.
   const body = value as MessagesBody
   const model = models.find(body.model)
-  return model === undefined ? reject(refusal(404, `model: ${body.model}`)) : { ok: true, body, model }
+  return model === undefined ? reject(apiError(404, `model: ${body.model}`)) : { ok: true, body, model }
 }
 
 /** Two parameters have their own error when the beta they need is missing. */
-function ungatedParameter(value: unknown, features: Gate): Refusal | null {
+function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null {
   if (!isObject(value)) return null
   for (const [name, beta] of [
     ['compaction', BETA.onDemandCompaction],
     ['thread', BETA.threads],
   ] as const)
     if (name in value && value[name] !== null && !features.betas.has(beta))
-      return invalid(`${name}: this parameter requires anthropic-beta: ${beta}`)
+      return invalidRequest(`${name}: this parameter requires anthropic-beta: ${beta}`)
   return null
 }
 
 /** Checks every rule. The markers of the request are returned because the cache needs them too. */
 export function checkRules(
-  input: Omit<CheckedRequest, 'turns' | 'pieces' | 'markers'>,
-): ApiResult<{ markers: Markers }> {
+  input: Omit<RuleContext, 'turns' | 'pieces' | 'markers'>,
+): ApiResult<{ markers: CacheMarkers }> {
   const { messages } = input.body
-  const markers = markersOf(input.body)
-  const request = { ...input, turns: turnsOf(messages), pieces: piecesOf(messages), markers }
-  for (const rule of RULES) {
+  const markers = findCacheMarkers(input.body)
+  const request = { ...input, turns: groupTurns(messages), pieces: toRequestBlocks(messages), markers }
+  for (const rule of RULES_IN_ORDER) {
     const found = rule(request)
     if (found !== null) return reject(found)
   }

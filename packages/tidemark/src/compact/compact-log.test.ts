@@ -1,14 +1,14 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { flatten, messagesOf, sessionOf, viewOf } from '@tidemark/core'
+import { buildContextView, buildSessionLog, flatten, toApiMessages } from '@tidemark/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FAILURE, PROMPTS, type WorkingLine, writeWorkingSession } from '../../test/working-session.ts'
-import { type ReadLog, readLog } from '../logs/read-session.ts'
-import { createOneLogJournal } from '../storage/file-journal.ts'
+import { type LogContents, readLog } from '../logs/read-session.ts'
+import { createSingleLogJournal } from '../storage/file-journal.ts'
 import { compactLog, undoLog } from './compact-log.ts'
 import type { CompactLogOptions } from './compact-report.ts'
-import { outProblem, writeSession } from './write-log.ts'
+import { explainBadOutput, writeSession } from './write-log.ts'
 
 let folder = ''
 let path = ''
@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-async function logAt(file: string): Promise<ReadLog> {
+async function logAt(file: string): Promise<LogContents> {
   const log = await readLog(file)
   if (!log.ok) throw new Error(log.message)
   return log
@@ -33,8 +33,8 @@ async function compacted(options: CompactLogOptions = {}, file: string = path) {
   return outcome
 }
 
-function messagesIn(log: ReadLog): unknown {
-  return messagesOf(flatten(viewOf(sessionOf(log.records.map(({ record }) => record)))))
+function messagesIn(log: LogContents): unknown {
+  return toApiMessages(flatten(buildContextView(buildSessionLog(log.records.map(({ record }) => record)))))
 }
 
 describe('a foreign log', () => {
@@ -131,7 +131,7 @@ describe('a log of ours', () => {
     const own = join(folder, 'own.jsonl')
     const first = await compacted({ transcript: own })
     await writeSession(own, first.written)
-    const journal = createOneLogJournal(own)
+    const journal = createSingleLogJournal(own)
     const undone = await undoLog(await logAt(own), first.report.id, { journal })
     expect(undone.ok).toBe(true)
     expect(messagesIn(await logAt(own))).toEqual(messagesIn(await logAt(path)))
@@ -147,11 +147,11 @@ describe('where it is written', () => {
     const taken = join(folder, 'taken.jsonl')
     writeFileSync(taken, 'mine')
     const { written } = await compacted()
-    expect(await outProblem(join(folder, 'new.jsonl'), path)).toBe(null)
-    expect(await outProblem(taken, path, { force: true })).toBe(null)
+    expect(await explainBadOutput(join(folder, 'new.jsonl'), path)).toBe(null)
+    expect(await explainBadOutput(taken, path, { force: true })).toBe(null)
     const refused = [taken, join(folder, 'x.gz'), join(folder, 'no', 'x.jsonl'), folder]
-    for (const out of refused) expect(await outProblem(out, path)).toContain(out)
-    expect(await outProblem(path, path, { force: true })).toContain('is the log itself')
+    for (const out of refused) expect(await explainBadOutput(out, path)).toContain(out)
+    expect(await explainBadOutput(path, path, { force: true })).toContain('is the log itself')
     expect(await writeSession(taken, written)).toEqual({ ok: false, message: `${taken} is there already.` })
     expect(readFileSync(taken, 'utf8')).toBe('mine')
     expect(await writeSession(taken, written, { force: true })).toEqual({ ok: true })

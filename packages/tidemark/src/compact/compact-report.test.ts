@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { priceOf } from './compact-report.ts'
+import { priceCompaction } from './compact-report.ts'
 
 const rates = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
 
@@ -20,12 +20,12 @@ it.each([
   ],
   ['that saves nothing', 20_000, 20_000, null, { costUsd: 0.075, savedPerCallUsd: 0, breakEvenCalls: null }],
 ])('the price of a summary %s', (_, before, after, asked, expected) => {
-  const found = priceOf(before, after, asked, rates)
+  const found = priceCompaction(before, after, asked, rates)
   expect(found?.costUsd).toBeCloseTo(expected.costUsd, 9)
   expect(found?.savedPerCallUsd).toBeCloseTo(expected.savedPerCallUsd, 9)
   expect(found?.breakEvenCalls).toBe(expected.breakEvenCalls)
 })
 
 it('is not known where a rate is not', () => {
-  expect(priceOf(2, 1, null, { ...rates, output: null })).toBe(null)
+  expect(priceCompaction(2, 1, null, { ...rates, output: null })).toBe(null)
 })

@@ -1,18 +1,18 @@
 /** Options and results of `compactLog`, the price of a compaction, and the trace of how it came about. */
 import type {
   ApiMessage,
-  ChainStep,
+  AttemptStep,
   Clock,
-  CompactForm,
   CompactionDraft,
-  FloorItem,
-  Ids,
+  CompactionForm,
+  ContextPart,
+  IdGenerator,
   Journal,
-  NotCarried,
-  Rates,
   Receipt,
-  RewriteRefused,
+  RefusedRewrite,
   SessionRecord,
+  SkippedAttachment,
+  TokenRates,
   TurnEvent,
 } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
@@ -43,10 +43,10 @@ export interface CompactLogOptions {
   readonly onEvent?: (event: TurnEvent) => void
   readonly signal?: AbortSignal
   readonly clock?: Clock
-  readonly ids?: Ids
+  readonly ids?: IdGenerator
 }
 
-export type CompactedLog =
+export type CompactLogResult =
   | {
       readonly ok: true
       readonly report: CompactionReport
@@ -66,9 +66,9 @@ export interface WrittenLog {
 export interface CompactLogRefusal {
   readonly ok: false
   /** `bad-record`: no record has this id; `declined`: `confirm` returned false; else the engine's reason. */
-  readonly reason: RewriteRefused['reason'] | 'bad-record' | 'declined'
+  readonly reason: RefusedRewrite['reason'] | 'bad-record' | 'declined'
   readonly message: string
-  readonly floor?: readonly FloorItem[]
+  readonly floor?: readonly ContextPart[]
 }
 
 // What `tidemark compact --json` prints.
@@ -120,7 +120,7 @@ export interface Portion {
 }
 
 export interface PlannedCompaction {
-  readonly form: CompactForm
+  readonly form: CompactionForm
   /** Tokens that the context may have afterwards; null: it must only become smaller. */
   readonly target: number | null
   readonly goes: Portion
@@ -146,11 +146,11 @@ export interface CompactionPrice {
 }
 
 /** `after` includes system prompt and tools, as `before` does. `asked`: tokens of a summary written by a model. */
-export function priceOf(
+export function priceCompaction(
   before: number,
   after: number,
   asked: { readonly input: number; readonly output: number } | null,
-  rates: Rates,
+  rates: TokenRates,
 ): CompactionPrice | null {
   const { cacheRead, write5m, input, output } = rates
   if (cacheRead === null || write5m === null || input === null || output === null) return null
@@ -167,7 +167,7 @@ export interface CompactionStep {
   readonly tier: 'compact' | 'summary' | 'carry'
   /** The form of the compaction, the kind of the attempt, or the key of the source. */
   readonly kind: string
-  readonly outcome: ChainStep['outcome'] | 'carried' | 'shed'
+  readonly outcome: AttemptStep['outcome'] | 'carried' | 'shed'
   readonly chosen: boolean
   readonly why: string
   /** Of a re-attached source. */
@@ -180,38 +180,41 @@ export interface CompactionStep {
 }
 
 /** Collects the events of a compaction for its trace. */
-export interface TraceNotes {
+export interface TraceCollector {
   take(event: TurnEvent): void
   steps(draft: CompactionDraft): readonly CompactionStep[]
 }
 
-export function createTraceNotes(): TraceNotes {
+export function createTraceCollector(): TraceCollector {
   let shed: readonly string[] = []
-  let skipped: readonly NotCarried[] = []
+  let skipped: readonly SkippedAttachment[] = []
   const failed: CompactionStep[] = []
   return {
     take(event) {
       if (event.type === 'context-restored') [shed, skipped] = [event.shed, event.skipped]
-      if (event.type === 'restore-failed') failed.push(step('failed', event.carrier, event.why))
+      if (event.type === 'restore-failed') failed.push(createSourceStep('failed', event.carrier, event.why))
     },
-    steps({ summary, front, carried }) {
+    steps({ summary, sourcesBefore: front, sourcesAfter: carried }) {
       const brought = [...front, ...carried]
       return [
-        ...summary.steps.map(summaryStep),
-        ...brought.map(({ key, source, tokens }) => ({ ...step('carried', key, `from ${source}`), tokens })),
-        ...shed.map((key) => step('shed', key, 'there was no room for it')),
-        ...skipped.map(({ key, why }) => step('skipped', key, why)),
+        ...summary.steps.map(toSummaryStep),
+        ...brought.map(({ key, source, tokens }) => ({
+          ...createSourceStep('carried', key, `from ${source}`),
+          tokens,
+        })),
+        ...shed.map((key) => createSourceStep('shed', key, 'there was no room for it')),
+        ...skipped.map(({ key, why }) => createSourceStep('skipped', key, why)),
         ...failed,
       ]
     },
   }
 }
 
-function summaryStep({ rung, kind, outcome, reason, message }: ChainStep): CompactionStep {
+function toSummaryStep({ rung, kind, outcome, reason, message }: AttemptStep): CompactionStep {
   const why = message === '' ? reason : message
   return { tier: 'summary', kind: `${rung} ${kind}`, outcome, chosen: outcome === 'accepted', why }
 }
 
-function step(outcome: CompactionStep['outcome'], kind: string, why: string): CompactionStep {
+function createSourceStep(outcome: CompactionStep['outcome'], kind: string, why: string): CompactionStep {
   return { tier: 'carry', kind, outcome, chosen: outcome === 'carried', why }
 }

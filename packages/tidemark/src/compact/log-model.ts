@@ -2,31 +2,31 @@
 import {
   type EstimatePolicy,
   type EstimatorWeights,
-  isKnown,
+  isKnownRecord,
   isObject,
   type PriceList,
-  type Profile,
+  type ProviderProfile,
   type SessionRecord,
   SYNTHETIC_MODEL,
   type SystemRecord,
   strictProfile,
 } from '@tidemark/core'
 import {
+  createProviderProfile,
   estimatorWeights,
   lookUpModel,
   modelCatalogue,
-  pricesOn,
-  profileFor,
+  pricesAtDate,
   withModels,
 } from '@tidemark/wire'
-import { callsOf } from '../inspect/calls.ts'
-import { curveOf, windowOf } from '../inspect/context-curve.ts'
-import type { ReadLog } from '../logs/read-session.ts'
+import { listCalls } from '../inspect/calls.ts'
+import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
+import type { LogContents } from '../logs/read-session.ts'
 
 export interface LogModel {
   /** `unknown` if neither the log nor the caller names it. */
   readonly id: string
-  readonly profile: Profile
+  readonly profile: ProviderProfile
   /** Tokens; null if unknown. */
   readonly window: number | null
   readonly maxOutput: number | null
@@ -37,69 +37,69 @@ export interface LogModel {
 }
 
 /** `records`: the part of the log to compact. A given model or window overrides the log. */
-export function modelOfLog(
-  log: ReadLog,
+export function findLogModel(
+  log: LogContents,
   records: readonly SessionRecord[],
   { model, window }: { readonly model?: string; readonly window?: number },
 ): LogModel {
-  const id = model ?? newestModel(records) ?? UNKNOWN
+  const id = model ?? findNewestModel(records) ?? UNKNOWN_MODEL
   const looked = lookUpModel(modelCatalogue, id)
   const entry = looked.found ? looked.model : null
-  const known = model === undefined ? windowInLog(log, records, looked) : (entry?.window ?? null)
+  const known = model === undefined ? findWindowInLog(log, records, looked) : (entry?.window ?? null)
   const size = window ?? known
   return {
     id,
-    profile: entry === null ? strangerProfile() : profileFor(entry),
+    profile: entry === null ? createUnknownModelProfile() : createProviderProfile(entry),
     window: size,
     maxOutput: entry?.maxOutput ?? null,
     weights: (policy) => estimatorWeights(entry?.tokenizer ?? null, policy),
     pricesOf: (name, at) => {
       const found = lookUpModel(modelCatalogue, name)
-      return found.found ? pricesOn(found.model, at) : null
+      return found.found ? pricesAtDate(found.model, at) : null
     },
-    notes: [...notesOn(id, looked.found, size), ...(looked.found ? looked.notes : [])],
+    notes: [...listModelNotes(id, looked.found, size), ...(looked.found ? looked.notes : [])],
   }
 }
 
-const UNKNOWN = 'unknown'
+const UNKNOWN_MODEL = 'unknown'
 
-function newestModel(records: readonly SessionRecord[]): string | null {
+function findNewestModel(records: readonly SessionRecord[]): string | null {
   for (const record of records.toReversed()) {
-    if (!isKnown(record)) continue
-    if (record.type === 'assistant' && isModel(record.message.model) && record.isCompactSummary !== true)
+    if (!isKnownRecord(record)) continue
+    if (record.type === 'assistant' && isModelName(record.message.model) && record.isCompactSummary !== true)
       return record.message.model
     const { epoch } = record as SystemRecord
-    if (record.type === 'system' && isObject(epoch) && isModel(epoch.model)) return epoch.model
+    if (record.type === 'system' && isObject(epoch) && isModelName(epoch.model)) return epoch.model
   }
   return null
 }
 
-function isModel(model: unknown): model is string {
-  return typeof model === 'string' && model !== '' && model !== SYNTHETIC_MODEL && model !== UNKNOWN
+function isModelName(model: unknown): model is string {
+  return typeof model === 'string' && model !== '' && model !== SYNTHETIC_MODEL && model !== UNKNOWN_MODEL
 }
 
 /** The rules for a model that is not in the catalogue. */
-function strangerProfile(): Profile {
-  const laid = withModels(modelCatalogue, { models: { [UNKNOWN]: {} } })
-  const looked = laid.ok ? lookUpModel(laid.catalogue, UNKNOWN) : null
-  return looked?.found === true ? profileFor(looked.model) : strictProfile
+function createUnknownModelProfile(): ProviderProfile {
+  const laid = withModels(modelCatalogue, { models: { [UNKNOWN_MODEL]: {} } })
+  const looked = laid.ok ? lookUpModel(laid.catalogue, UNKNOWN_MODEL) : null
+  return looked?.found === true ? createProviderProfile(looked.model) : strictProfile
 }
 
 /** What the log shows of its window holds for its own model alone. */
-function windowInLog(
-  log: ReadLog,
+function findWindowInLog(
+  log: LogContents,
   records: readonly SessionRecord[],
   looked: ReturnType<typeof lookUpModel>,
 ): number | null {
-  const { points, compactions } = curveOf(records, callsOf(records, { elsewhere: new Set() }))
+  const { points, compactions } = readContextHistory(records, listCalls(records, { elsewhere: new Set() }))
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
   const model = looked.found ? looked : null
-  return windowOf({ format: log.format, logged: log.meta.contextWindow, model, compactions, peak }).window
+  return detectWindow({ format: log.format, logged: log.meta.contextWindow, model, compactions, peak }).window
 }
 
-function notesOn(id: string, isListed: boolean, window: number | null): readonly string[] {
+function listModelNotes(id: string, isListed: boolean, window: number | null): readonly string[] {
   const notes: string[] = []
-  if (id === UNKNOWN) notes.push('the log names no model: --model says which it is')
+  if (id === UNKNOWN_MODEL) notes.push('the log names no model: --model says which it is')
   else if (!isListed)
     notes.push(
       `the catalogue has no model ${id}: prices are not known, and tokens are estimated by a fixed rule`,

@@ -3,62 +3,62 @@
 import { dirname, resolve } from 'node:path'
 import {
   type Clock,
-  type Committed,
-  type CompactAsked,
+  type CommitResult,
   type CompactionDraft,
+  type CompactionHost,
   type CompactionPlan,
+  type CompactionRequest,
   commitCompaction,
   createEstimator,
+  createIndexRules,
   createPolicy,
-  type EpochSection,
   type Journal,
   type JsonObject,
   type Model,
-  type Offered,
-  type OtherSummariser,
+  type ModelSettings,
   openSession,
   type PlacedSection,
   type Policy,
   planCompaction,
   prepareCompaction,
-  type RewriteRefused,
-  type Room,
-  registerRules,
+  type RefusedRewrite,
+  type SeparateSummaryModel,
   type SessionRecord,
   type SessionState,
+  type SnapshotSection,
   scalePolicy,
   TidemarkError,
+  type TurnContext,
   type TurnEvent,
   type TurnHost,
-  type TurnRun,
-  type UndoAsked,
-  type Undone,
-  undoAct,
+  type UndoRequest,
+  type UndoResult,
+  undoRewrite,
 } from '@tidemark/core'
-import type { ReadLog } from '../logs/read-session.ts'
+import type { LogContents } from '../logs/read-session.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { drain } from '../session/events.ts'
-import { draftsOf, stamp } from '../storage/new-records.ts'
+import { toLogLines, toRecordDrafts } from '../storage/new-records.ts'
 import { isSessionId } from '../storage/paths.ts'
 import type { CompactLogOptions } from './compact-report.ts'
 import type { LogModel } from './log-model.ts'
-import { logCarriers } from './log-sources.ts'
+import { createLogSources } from './log-sources.ts'
 
 export interface LogSession {
   /** The current state. */
   readonly state: SessionState
   readonly host: TurnHost
-  readonly room: Room
-  plan(asked: CompactAsked): CompactionPlan | RewriteRefused
-  prepare(plan: CompactionPlan): Promise<CompactionDraft | RewriteRefused>
-  commit(draft: CompactionDraft): Promise<Committed>
-  undo(asked: UndoAsked): Promise<Undone>
+  readonly room: CompactionHost
+  plan(asked: CompactionRequest): CompactionPlan | RefusedRewrite
+  prepare(plan: CompactionPlan): Promise<CompactionDraft | RefusedRewrite>
+  commit(draft: CompactionDraft): Promise<CommitResult>
+  undo(asked: UndoRequest): Promise<UndoResult>
 }
 
 /** Opens the session of a log on a journal, with the sources that are re-attached after a compaction. */
-export async function sessionOn(
-  log: ReadLog,
+export async function openLoggedSession(
+  log: LogContents,
   options: CompactLogOptions,
   parts: { readonly model: LogModel; readonly journal: Journal; readonly note: (event: TurnEvent) => void },
 ): Promise<LogSession> {
@@ -71,22 +71,22 @@ export async function sessionOn(
     compact: { chain: { local: choice === null ? 'only' : 'last' } },
     ...(ledger === undefined ? {} : { ledger: { namesTokens: ledger } }),
   })
-  const state = await openSession(journal, sessionIdOf(log, transcript))
+  const state = await openSession(journal, findSessionId(log, transcript))
   const estimator = createEstimator(model.weights(policy.estimate))
   const scaled = scalePolicy(policy, model)
   const { largeInput } = scaled.budgets.clear
   const fromDisk = log.format === 'tidemark' && options.at === undefined
-  const room: Room = {
+  const room: CompactionHost = {
     estimator,
     scaled,
-    rules: registerRules({ estimator, policy: policy.clear, largeInput }),
+    rules: createIndexRules({ estimator, policy: policy.clear, largeInput }),
     deadlines: createDeadlines(clock),
     retrieval: { historyTool: null, transcript },
-    carriers: logCarriers(state, { folder: log.meta.cwd, fromDisk, path }),
-    ...(choice === null ? {} : { summariser: connectSummarizer(choice, clock, policy) }),
+    sources: createLogSources(state, { folder: log.meta.cwd, fromDisk, path }),
+    ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
   }
-  const host = hostOf({ journal, clock, ids, policy, room }, model, state)
-  const run: TurnRun = { state, host, signal }
+  const host = createLogHost({ journal, clock, ids, policy, room }, model, state)
+  const run: TurnContext = { state, host, signal }
   const onEvent = (event: TurnEvent): void => {
     note(event)
     options.onEvent?.(event)
@@ -97,50 +97,50 @@ export async function sessionOn(
     },
     host,
     room,
-    plan: (asked) => planCompaction(run.state, asked, { host, room }),
+    plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
     prepare: (plan) => drain({ events: prepareCompaction(run, room, plan), onEvent }),
     commit: (draft) => drain({ events: commitCompaction(run, room, draft), onEvent }),
-    undo: (asked) => drain({ events: undoAct(run, room, asked), onEvent }),
+    undo: (asked) => drain({ events: undoRewrite(run, room, asked), onEvent }),
   }
 }
 
-function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): OtherSummariser {
+function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): SeparateSummaryModel {
   const { id: model, profile, window, maxOutput } = choice
   const scaled = scalePolicy(policy, { window, maxOutput })
   const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
   const port = choice.connect({ clock, network: policy.turn.network })
-  return { port, summariser: { model, profile, window, outputTokens } }
+  return { model: port, summariser: { model, profile, window, outputTokens } }
 }
 
-function hostOf(
-  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly room: Room },
+function createLogHost(
+  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly room: CompactionHost },
   model: LogModel,
   state: SessionState,
 ): TurnHost {
-  const { sections, offered } = prefixOfLog(state)
+  const { sections, offered } = readLogPrefix(state)
   const present = offered ?? { tools: [], model: model.id, parameters: {} }
   return {
     ...parts,
-    model: parts.room.summariser?.port ?? NO_MODEL,
+    model: parts.room.summaryModel?.model ?? MISSING_MODEL,
     profile: model.profile,
     source: 'sdk',
     isInteractive: false,
     pricesOf: model.pricesOf,
     sections,
-    offered: () => present,
+    modelSettings: () => present,
     runTool: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
   }
 }
 
 /** Never called: without a model the summary is only made locally. */
-const NO_MODEL: Model = {
+const MISSING_MODEL: Model = {
   stream() {
     throw new TidemarkError('bad-option', 'A model was called although none was given.')
   },
 }
 
 /** The name of the log is the id of its session, unless it is no valid id. */
-function sessionIdOf({ meta }: ReadLog, path: string): string {
+function findSessionId({ meta }: LogContents, path: string): string {
   const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(\.gz)?$/, '')
   return isSessionId(name) ? name : (meta.sessionId ?? 'session')
 }
@@ -148,23 +148,26 @@ function sessionIdOf({ meta }: ReadLog, path: string): string {
 // System prompt, tools and parameters from the log, since the session's host is not there.
 
 /** `offered` is null if the log has none. */
-function prefixOfLog({ told }: SessionState): {
+function readLogPrefix({ prefix: told }: SessionState): {
   readonly sections: readonly PlacedSection[]
-  readonly offered: Offered | null
+  readonly offered: ModelSettings | null
 } {
-  const { standing } = told
+  const { current: standing } = told
   if (standing === null) return { sections: [], offered: null }
   const { epoch, parameters } = standing
   const { sections, model } = epoch
-  const tools = toolsNow(epoch.tools, told.tools)
-  return { sections: sectionsNow(sections, told.sections), offered: { tools, model, parameters } }
+  const tools = listCurrentTools(epoch.tools, told.tools)
+  return { sections: listCurrentSections(sections, told.sections), offered: { tools, model, parameters } }
 }
 
-type Told = SessionState['told']
+type Told = SessionState['prefix']
 
-function sectionsNow(sections: readonly EpochSection[], changed: Told['sections']): readonly PlacedSection[] {
+function listCurrentSections(
+  sections: readonly SnapshotSection[],
+  changed: Told['sections'],
+): readonly PlacedSection[] {
   const known = new Set(sections.map(({ name }) => name))
-  const added = [...changed].flatMap(([name, text]): readonly EpochSection[] =>
+  const added = [...changed].flatMap(([name, text]): readonly SnapshotSection[] =>
     known.has(name) || text === null ? [] : [{ name, text, part: 'dynamic' }],
   )
   return [...sections, ...added].map(({ name, part, text }) => ({
@@ -175,7 +178,7 @@ function sectionsNow(sections: readonly EpochSection[], changed: Told['sections'
   }))
 }
 
-function toolsNow(tools: readonly JsonObject[], changed: Told['tools']): readonly JsonObject[] {
+function listCurrentTools(tools: readonly JsonObject[], changed: Told['tools']): readonly JsonObject[] {
   const kept = tools.filter(({ name }) => !changed.has(String(name)))
   const added = [...changed.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
   return changed.size === 0 ? tools : [...kept, ...added]
@@ -203,7 +206,7 @@ export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
     async append(_session, after, given) {
       const position = records.length
       if (after !== position) return { ok: false, reason: 'conflict', position }
-      const { text, records: stamped } = stamp(draftsOf(given), position)
+      const { text, records: stamped } = toLogLines(toRecordDrafts(given), position)
       records.push(...stamped)
       added += text
       return { ok: true, position: records.length, records: stamped }

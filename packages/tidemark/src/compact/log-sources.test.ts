@@ -1,6 +1,6 @@
 import type { SessionRecord } from '@tidemark/core'
 import { expect, it } from 'vitest'
-import { logTexts } from './log-sources.ts'
+import { collectLogTexts } from './log-sources.ts'
 
 interface Step {
   readonly tool: string
@@ -138,7 +138,7 @@ const cases: readonly (readonly [string, readonly Step[], object | undefined])[]
 ]
 
 it.each(cases)('%s', (_, steps, expected) => {
-  expect(logTexts(records(steps), null).get(file_path)).toEqual(expected)
+  expect(collectLogTexts(records(steps), null).get(file_path)).toEqual(expected)
 })
 
 it('knows a file by one name, whatever the calls call it', () => {
@@ -146,5 +146,7 @@ it('knows a file by one name, whatever the calls call it', () => {
     write('a'),
     { tool: 'Edit', input: { file_path: 'x/../a.ts', old_string: 'a', new_string: 'b' } },
   ]
-  expect([...logTexts(records(steps), '/p')]).toEqual([['/p/a.ts', { text: 'b', isWhole: true, from: 1 }]])
+  expect([...collectLogTexts(records(steps), '/p')]).toEqual([
+    ['/p/a.ts', { text: 'b', isWhole: true, from: 1 }],
+  ])
 })

@@ -1,6 +1,6 @@
 import type { SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { asOf, namedRecord, restamped } from './select-records.ts'
+import { cutAtRecord, findRecordByPrefix, renumberRecords } from './select-records.ts'
 
 const common = { timestamp: '2026-03-09T09:00:00.000Z', sessionId: 's' }
 
@@ -47,7 +47,7 @@ describe('a log as of a record', () => {
     ['r2a', 'p2', true, 5],
     [null, 'p2', true, 5],
   ] as const)('%s', (asked, at, isMoved, kept) => {
-    expect(asOf(records, asked)).toEqual({
+    expect(cutAtRecord(records, asked)).toEqual({
       ok: true,
       records: records.slice(0, kept),
       at,
@@ -58,14 +58,14 @@ describe('a log as of a record', () => {
 
   it('that a rewind left behind is the branch that counted then', () => {
     const rewound = [...records.slice(0, 5), prompt('p3', 'p1'), says('r3', 'p3')]
-    const found = asOf(rewound, 't1')
+    const found = cutAtRecord(rewound, 't1')
     expect(found.ok && found.at).toBe('t1')
   })
 
   it('with nothing before it is told', () => {
-    expect(asOf([], null).ok).toBe(false)
-    expect(asOf([says('r1b', 'none', call('c1'))], 'r1b').ok).toBe(false)
-    expect(asOf(records, 'nope')).toEqual({ ok: false, why: 'no record has the id nope' })
+    expect(cutAtRecord([], null).ok).toBe(false)
+    expect(cutAtRecord([says('r1b', 'none', call('c1'))], 'r1b').ok).toBe(false)
+    expect(cutAtRecord(records, 'nope')).toEqual({ ok: false, why: 'no record has the id nope' })
   })
 })
 
@@ -77,7 +77,7 @@ describe('a record by its id', () => {
     ['fedcb', { ok: false, why: 'no record has the id fedcb' }],
     ['abcdef', { ok: false, why: '2 records have an id that begins with abcdef: abcdef-1, abcdef-2' }],
   ])('%s', (given, expected) => {
-    expect(namedRecord(named, given)).toEqual(expected)
+    expect(findRecordByPrefix(named, given)).toEqual(expected)
   })
 })
 
@@ -87,10 +87,10 @@ it('records keep their batch where it is whole, and lose it where it is not', ()
     { ...prompt('p1', null), seq: 7, ...batch(0, 2) },
     { ...prompt('p2', 'p1'), seq: 8, ...batch(1, 2) },
   ]
-  expect(restamped(own).map(({ seq, batch: stamp }) => [seq, stamp?.index])).toEqual([
+  expect(renumberRecords(own).map(({ seq, batch: stamp }) => [seq, stamp?.index])).toEqual([
     [1, 0],
     [2, 1],
   ])
-  expect(restamped(own.slice(0, 1))).toEqual([{ ...prompt('p1', null), seq: 1 }])
-  expect(restamped([prompt('p1', null)])).toEqual([prompt('p1', null)])
+  expect(renumberRecords(own.slice(0, 1))).toEqual([{ ...prompt('p1', null), seq: 1 }])
+  expect(renumberRecords([prompt('p1', null)])).toEqual([prompt('p1', null)])
 })

@@ -1,38 +1,41 @@
 /** From the options of `compactLog` to the records to compact and the request to the engine. */
 import {
-  type CompactAsked,
-  cutAtOrBefore,
-  isKnown,
+  buildSessionLog,
+  type CompactionRequest,
+  findCutPointAtOrBefore,
+  isKnownRecord,
   type KnownRecord,
   type SessionRecord,
-  sessionOf,
 } from '@tidemark/core'
-import type { ReadRecord } from '@tidemark/wire'
-import type { ReadLog } from '../logs/read-session.ts'
+import type { LogRecord } from '@tidemark/wire'
+import type { LogContents } from '../logs/read-session.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 
 /** A given journal holds the whole log, so nothing can be left out of it. */
-export function cutOf(
+export function selectCut(
   all: readonly SessionRecord[],
   { at, journal }: CompactLogOptions,
-): LogAsOf | CompactLogRefusal {
-  const named = at === undefined ? null : namedRecord(all, at)
+): LogCut | CompactLogRefusal {
+  const named = at === undefined ? null : findRecordByPrefix(all, at)
   if (named?.ok === false) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
-  const cut = asOf(all, named === null ? null : named.uuid)
+  const cut = cutAtRecord(all, named === null ? null : named.uuid)
   if (!cut.ok)
     return { ok: false, reason: 'empty-conversation', message: `There is nothing to compact: ${cut.why}.` }
   if (journal !== undefined) return { ...cut, records: all, movedFrom: null, leftOut: 0 }
-  return { ...cut, records: restamped(cut.records) }
+  return { ...cut, records: renumberRecords(cut.records) }
 }
 
-type Asked =
-  | { readonly ok: true; readonly asked: CompactAsked }
+type CompactionRequestResult =
+  | { readonly ok: true; readonly asked: CompactionRequest }
   | { readonly ok: false; readonly message: string }
 
-export function askedOf(all: readonly SessionRecord[], options: CompactLogOptions): Asked {
+export function toCompactionRequest(
+  all: readonly SessionRecord[],
+  options: CompactLogOptions,
+): CompactionRequestResult {
   const { from, upTo, instructions, target } = options
   const given = from ?? upTo
-  const pivot = given === undefined ? null : namedRecord(all, given)
+  const pivot = given === undefined ? null : findRecordByPrefix(all, given)
   if (pivot?.ok === false) return { ok: false, message: `${pivot.why}.` }
   return {
     ok: true,
@@ -48,7 +51,7 @@ export function askedOf(all: readonly SessionRecord[], options: CompactLogOption
 
 // A log up to one of its records, cut where a conversation may be cut.
 
-export interface LogAsOf {
+export interface LogCut {
   readonly ok: true
   readonly records: readonly SessionRecord[]
   /** uuid of its last record of the conversation. */
@@ -60,18 +63,19 @@ export interface LogAsOf {
 }
 
 /** `uuid`: of a record; null for the newest. */
-export function asOf(
+export function cutAtRecord(
   records: readonly SessionRecord[],
   uuid: string | null,
-): LogAsOf | { readonly ok: false; readonly why: string } {
+): LogCut | { readonly ok: false; readonly why: string } {
   const asked = uuid === null ? records.length - 1 : records.findIndex((record) => record.uuid === uuid)
-  if (asked < 0) return { ok: false, why: uuid === null ? NOTHING : `no record has the id ${uuid}` }
-  const branch = branchWith(records, asked)
+  if (asked < 0)
+    return { ok: false, why: uuid === null ? NOTHING_TO_COMPACT : `no record has the id ${uuid}` }
+  const branch = findBranchWith(records, asked)
   const position = branch.filter(({ index }) => index <= asked).length
-  const cut = legalCut(branch, position)
+  const cut = findLegalCut(branch, position)
   const last = branch[cut - 1]
-  if (last === undefined) return { ok: false, why: NOTHING }
-  const isMoved = branch.slice(cut, position).some(({ record }) => says(record))
+  if (last === undefined) return { ok: false, why: NOTHING_TO_COMPACT }
+  const isMoved = branch.slice(cut, position).some(({ record }) => isMessage(record))
   const end = uuid === null && !isMoved ? records.length : last.index + 1
   return {
     ok: true,
@@ -82,53 +86,55 @@ export function asOf(
   }
 }
 
-const NOTHING = 'nothing that was said stands before the place to compact at'
+const NOTHING_TO_COMPACT = 'nothing that was said stands before the place to compact at'
 
 /**
  * First with the later records, so that no response is split; then without them, since an unanswered call waits again if
  * nothing follows it.
  */
-function legalCut(branch: readonly Placed[], position: number): number {
+function findLegalCut(branch: readonly BranchRecord[], position: number): number {
   const records = branch.map(({ record }) => record)
-  const cut = cutAtOrBefore(records, position)
-  return cutAtOrBefore(records.slice(0, cut), cut)
+  const cut = findCutPointAtOrBefore(records, position)
+  return findCutPointAtOrBefore(records.slice(0, cut), cut)
 }
 
-interface Placed {
+interface BranchRecord {
   readonly record: KnownRecord
   readonly index: number
 }
 
 /** The current branch, or, if a later rewind dropped the record, the branch at that time. */
-function branchWith(records: readonly SessionRecord[], asked: number): readonly Placed[] {
-  const whole = branchOf(records)
+function findBranchWith(records: readonly SessionRecord[], asked: number): readonly BranchRecord[] {
+  const whole = listBranch(records)
   const isOn = whole.some(({ index }) => index === asked) || !isConversation(records[asked])
-  return isOn ? whole : branchOf(records.slice(0, asked + 1))
+  return isOn ? whole : listBranch(records.slice(0, asked + 1))
 }
 
-function branchOf(records: readonly SessionRecord[]): readonly Placed[] {
-  return [...sessionOf(records).branch].flatMap((index) => {
+function listBranch(records: readonly SessionRecord[]): readonly BranchRecord[] {
+  return [...buildSessionLog(records).branch].flatMap((index) => {
     const record = records[index]
-    return record !== undefined && isKnown(record) ? [{ record, index }] : []
+    return record !== undefined && isKnownRecord(record) ? [{ record, index }] : []
   })
 }
 
 function isConversation(record: SessionRecord | undefined): boolean {
-  return record !== undefined && isKnown(record) && record.isSidechain !== true
+  return record !== undefined && isKnownRecord(record) && record.isSidechain !== true
 }
 
-function says({ type }: KnownRecord): boolean {
+function isMessage({ type }: KnownRecord): boolean {
   return type === 'user' || type === 'assistant'
 }
 
-type NamedRecord = { readonly ok: true; readonly uuid: string } | { readonly ok: false; readonly why: string }
+type RecordLookup =
+  | { readonly ok: true; readonly uuid: string }
+  | { readonly ok: false; readonly why: string }
 
 /** A shorter beginning of an id is taken for a mistake. */
 const MIN_PREFIX_LENGTH = 6
 const MAX_LISTED = 5
 
 /** The record with this id, or the only one whose id begins with it. */
-export function namedRecord(records: Iterable<SessionRecord>, given: string): NamedRecord {
+export function findRecordByPrefix(records: Iterable<SessionRecord>, given: string): RecordLookup {
   const begun = new Set<string>()
   for (const { uuid } of records) {
     if (uuid === given) return { ok: true, uuid }
@@ -142,15 +148,15 @@ export function namedRecord(records: Iterable<SessionRecord>, given: string): Na
 }
 
 /** All records of a log in the order of its lines, with those of its side conversations. */
-export function wholeLog({ path, records, agents }: ReadLog): readonly SessionRecord[] {
+export function recordsInLineOrder({ path, records, agents }: LogContents): readonly SessionRecord[] {
   const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
   if (beside.length === 0) return records.map(({ record }) => record)
-  const byLine = (one: ReadRecord, other: ReadRecord): number => one.line - other.line
+  const byLine = (one: LogRecord, other: LogRecord): number => one.line - other.line
   return [...records, ...beside].toSorted(byLine).map(({ record }) => record)
 }
 
 /** The records as a log of their own: numbered anew, without the marks of incomplete batches. */
-export function restamped(records: readonly SessionRecord[]): readonly SessionRecord[] {
+export function renumberRecords(records: readonly SessionRecord[]): readonly SessionRecord[] {
   const counts = new Map<string, number>()
   for (const { batch } of records)
     if (batch !== undefined) counts.set(batch.id, (counts.get(batch.id) ?? 0) + 1)

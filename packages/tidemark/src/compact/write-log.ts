@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { newHeader } from '@tidemark/core'
+import { createLogHeader } from '@tidemark/core'
 import { createNewFile, type NewFile } from '../storage/atomic-file.ts'
-import { type FilePort, nodeFiles } from '../storage/file-system.ts'
+import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
 
 export interface WriteSessionOptions {
@@ -12,14 +12,14 @@ export interface WriteSessionOptions {
   readonly force?: boolean
   /** Time of creation; now by default. */
   readonly at?: Date
-  readonly files?: FilePort
+  readonly files?: FileSystem
 }
 
 /** Why `out` cannot be written, checked before any work is done; null if it can. `log`: the log that is read. */
-export async function outProblem(
+export async function explainBadOutput(
   out: string,
   log: string,
-  { force = false, files = nodeFiles }: WriteSessionOptions = {},
+  { force = false, files = nodeFileSystem }: WriteSessionOptions = {},
 ): Promise<string | null> {
   if (/\.gz$/i.test(out)) return `${out}: a session that goes on is a plain file; leave off .gz`
   const facts = await files.facts(out)
@@ -28,21 +28,21 @@ export async function outProblem(
     return folder === null ? `${out}: there is no folder ${dirname(out)}` : null
   }
   if (facts.kind !== 'file') return `${out} is no file`
-  if (await isSame(out, log)) return `${out} is the log itself, which is only read; choose another name`
+  if (await isSameFile(out, log)) return `${out} is the log itself, which is only read; choose another name`
   return force ? null : `${out} is there already; choose another name, or --force to replace it`
 }
 
-async function isSame(one: string, other: string): Promise<boolean> {
+async function isSameFile(one: string, other: string): Promise<boolean> {
   return (await realpath(one)) === (await realpath(other).catch(() => null))
 }
 
-export type SessionWriting = { readonly ok: true } | { readonly ok: false; readonly message: string }
+export type WriteSessionResult = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
 export async function writeSession(
   out: string,
   log: WrittenLog,
-  { force = false, at = new Date(), files = nodeFiles }: WriteSessionOptions = {},
-): Promise<SessionWriting> {
+  { force = false, at = new Date(), files = nodeFileSystem }: WriteSessionOptions = {},
+): Promise<WriteSessionResult> {
   const aside = force ? `${out}.${randomUUID()}` : out
   const file = await createNewFile(files, aside)
   try {
@@ -56,13 +56,13 @@ export async function writeSession(
 }
 
 /** Characters written at a time. */
-const PIECE = 4_000_000
+const CHARACTERS_PER_WRITE = 4_000_000
 
 async function writeLines(file: NewFile, { sessionId, records, added }: WrittenLog, at: Date): Promise<void> {
-  let text = `${JSON.stringify(newHeader(sessionId, at.toISOString()))}\n`
+  let text = `${JSON.stringify(createLogHeader(sessionId, at.toISOString()))}\n`
   for (const record of records) {
     text += `${JSON.stringify(record)}\n`
-    if (text.length < PIECE) continue
+    if (text.length < CHARACTERS_PER_WRITE) continue
     await file.write(text)
     text = ''
   }

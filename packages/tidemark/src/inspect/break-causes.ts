@@ -3,63 +3,63 @@
  * than a live session, so signs in it (a restart, a command, a notice) are weighed against that comparison.
  */
 import {
-  type BreakEvent,
-  blocksOf,
-  countText,
-  durationText,
-  isKnown,
+  type CacheBreak,
+  type CacheBreakReason,
+  formatCount,
+  formatDuration,
+  isKnownRecord,
   isObject,
   isToolUse,
-  type Reason,
   type SessionRecord,
+  toBlocks,
 } from '@tidemark/core'
-import { isClaudeCodeRestart, type ReadRecord } from '@tidemark/wire'
-import type { Lifetime, Moment, TurnSettings } from './logged-requests.ts'
-import type { BreakCause, Cause } from './report.ts'
+import { isClaudeCodeRestart, type LogRecord } from '@tidemark/wire'
+import type { CacheTtl, ReplayedRequest, ThinkingSettings } from './logged-requests.ts'
+import type { BreakCause, ExplainedCause } from './report.ts'
 
-export interface Miss {
-  readonly event: BreakEvent
-  readonly now: Moment
-  readonly before: Moment
+export interface LogCauseInput {
+  readonly event: CacheBreak
+  readonly now: ReplayedRequest
+  readonly before: ReplayedRequest
   /** Of what the request before left. */
-  readonly lifetime: Lifetime
+  readonly lifetime: CacheTtl
   /** The request before has the time at which it was logged, not that of the call. */
   readonly isUntimed: boolean
   /** The response was logged whole, unlike the others of the log. */
   readonly isUnstreamed: boolean
 }
 
-export function logCause(miss: Miss): Cause {
-  const { since } = miss.now
+export function findLogCause(miss: LogCauseInput): ExplainedCause {
+  const { recordsSincePrevious: since } = miss.now
   const { reason } = miss.event
   const { cause, evidence } =
-    certainCause(reason) ??
-    expired(miss) ??
-    restart(since) ??
-    otherSettings(miss.before.settings, miss.now.settings) ??
-    unstreamed(miss) ??
-    command(since) ??
-    notice(since) ??
-    seenCause(reason) ??
-    memoryWritten(since) ??
-    otherFolder(since) ??
-    unexplained(miss)
-  return { cause, evidence: `${evidence}; ${stillRead(miss.event)}` }
+    toCertainCause(reason) ??
+    findExpiry(miss) ??
+    findRestart(since) ??
+    findSettingsChange(miss.before.settings, miss.now.settings) ??
+    findUnstreamedRetry(miss) ??
+    findCommand(since) ??
+    findNotice(since) ??
+    toObservedCause(reason) ??
+    findMemoryWrite(since) ??
+    findFolderChange(since) ??
+    explainByGap(miss)
+  return { cause, evidence: `${evidence}; ${describeCacheRead(miss.event)}` }
 }
 
 /** 0 if the log lacks one of the times. */
-function gapMs({ now, before }: Miss): number {
+function measureGapMs({ now, before }: LogCauseInput): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
 
 /** Comes before other changes: nothing was left to read. */
-function expired(miss: Miss): Cause | null {
-  const gap = gapMs(miss)
+function findExpiry(miss: LogCauseInput): ExplainedCause | null {
+  const gap = measureGapMs(miss)
   const { ttl, seconds } = miss.lifetime
   if (gap <= seconds * 1000) return null
   return {
     cause: 'expired',
-    evidence: `${durationText(gap)} since the request before, and what it wrote lives ${ttl}`,
+    evidence: `${formatDuration(gap)} since the request before, and what it wrote lives ${ttl}`,
   }
 }
 
@@ -67,21 +67,22 @@ function expired(miss: Miss): Cause | null {
  * A skill's turn runs without the thinking settings of the prompts around it, as far as logs show: none are logged with
  * it. So if a turn enters or leaves a skill, the skill is named and not the settings.
  */
-function otherSettings(before: TurnSettings, now: TurnSettings): Cause | null {
-  const evidence = `${settingsText(before)}, then ${settingsText(now)}`
-  if (before.isSkill !== now.isSkill) return { cause: 'skill-loaded', evidence: `${evidence} (${INFERRED})` }
+function findSettingsChange(before: ThinkingSettings, now: ThinkingSettings): ExplainedCause | null {
+  const evidence = `${describeSettings(before)}, then ${describeSettings(now)}`
+  if (before.isSkill !== now.isSkill)
+    return { cause: 'skill-loaded', evidence: `${evidence} (${SKILL_INFERENCE_NOTE})` }
   return before.thinking === now.thinking ? null : { cause: 'thinking-changed', evidence }
 }
 
-const INFERRED = 'inferred: the log does not say what a skill is sent with'
+const SKILL_INFERENCE_NOTE = 'inferred: the log does not say what a skill is sent with'
 
-function settingsText({ line, isSkill, thinking }: TurnSettings): string {
+function describeSettings({ line, isSkill, thinking }: ThinkingSettings): string {
   if (line === 0) return 'no settings at first'
   if (isSkill) return `line ${line}: a skill, with no settings beside it`
   return `line ${line}: ${thinking === null ? 'a prompt without thinking settings' : `a prompt with ${thinking}`}`
 }
 
-function unstreamed({ isUnstreamed, now }: Miss): Cause | null {
+function findUnstreamedRetry({ isUnstreamed, now }: LogCauseInput): ExplainedCause | null {
   if (!isUnstreamed) return null
   return {
     cause: 'not-streamed',
@@ -89,40 +90,40 @@ function unstreamed({ isUnstreamed, now }: Miss): Cause | null {
   }
 }
 
-function unexplained(miss: Miss): Cause {
-  const gap = gapMs(miss)
+function explainByGap(miss: LogCauseInput): ExplainedCause {
+  const gap = measureGapMs(miss)
   const { ttl } = miss.lifetime
-  if (gap < SHORTEST_GAP_MS || miss.isUntimed)
+  if (gap < MIN_RESPONSE_GAP_MS || miss.isUntimed)
     return {
       cause: 'not-known',
       evidence: `nothing in the log changed; it tells no time between the requests, and what was written lives ${ttl}`,
     }
   return {
     cause: 'server-side',
-    evidence: `nothing in the log changed, ${durationText(gap)} since the request before, and what was written lives ${ttl}`,
+    evidence: `nothing in the log changed, ${formatDuration(gap)} since the request before, and what was written lives ${ttl}`,
   }
 }
 
-function stillRead({ read, expected }: BreakEvent): string {
+function describeCacheRead({ read, expected }: CacheBreak): string {
   return read === 0
-    ? `nothing of ${countText(expected)} tokens was read`
-    : `${countText(read)} of ${countText(expected)} tokens were still read`
+    ? `nothing of ${formatCount(expected)} tokens was read`
+    : `${formatCount(read)} of ${formatCount(expected)} tokens were still read`
 }
 
 // Signs in a log that a request was sent with something changed: a restart, a command, a notice, a file written.
 
 /** Looks at what was logged since the last request; null if there is no such sign. */
-export type Sign = (since: readonly ReadRecord[]) => Cause | null
+export type CauseFinder = (since: readonly LogRecord[]) => ExplainedCause | null
 
 /** After a restart everything may differ: tools, system prompt, settings. */
-export const restart: Sign = (since) => {
+export const findRestart: CauseFinder = (since) => {
   const found = since.find(({ record }, index) => isClaudeCodeRestart(record, since[index - 1]?.record))
   return found === undefined
     ? null
     : { cause: 'restarted', evidence: `line ${found.line}: the program was started anew` }
 }
 
-const COMMANDS: ReadonlyMap<string, BreakCause> = new Map([
+const CAUSE_BY_COMMAND: ReadonlyMap<string, BreakCause> = new Map([
   ['model', 'model-changed'],
   ['fast', 'speed-changed'],
   ['effort', 'effort-changed'],
@@ -141,15 +142,15 @@ const COMMANDS: ReadonlyMap<string, BreakCause> = new Map([
   ['logout', 'account-changed'],
 ])
 
-export const command: Sign = (since) =>
+export const findCommand: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const name = /<command-name>\/?([\w-]+)/.exec(commandText(record))?.[1] ?? ''
-    const cause = COMMANDS.get(name)
+    const cause = CAUSE_BY_COMMAND.get(name)
     return cause === undefined ? null : { cause, evidence: `command /${name}` }
   })
 
 /** Hosts add an attachment for the model when tools or instructions come and go. */
-export const notice: Sign = (since) =>
+export const findNotice: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
     const type = record.type === 'attachment' && isObject(attachment) ? String(attachment.type ?? '') : ''
@@ -160,21 +161,22 @@ export const notice: Sign = (since) =>
       : null
   })
 
-const MEMORY_FILE = /(?:^|[\\/])(?:CLAUDE(?:\.local)?\.md|AGENTS\.md|\.mcp\.json|settings(?:\.local)?\.json)$/
-const WRITERS = new Set(['Write', 'Edit', 'MultiEdit'])
+const MEMORY_FILE_PATTERN =
+  /(?:^|[\\/])(?:CLAUDE(?:\.local)?\.md|AGENTS\.md|\.mcp\.json|settings(?:\.local)?\.json)$/
+const WRITE_TOOLS = new Set(['Write', 'Edit', 'MultiEdit'])
 
-export const memoryWritten: Sign = (since) =>
+export const findMemoryWrite: CauseFinder = (since) =>
   findFirst(since, (record) => {
-    if (!isKnown(record) || record.type !== 'assistant') return null
-    const uses = blocksOf(record.message.content).filter(isToolUse)
-    const written = uses.filter(({ name }) => WRITERS.has(name)).map(({ input }) => pathIn(input))
-    const path = written.find((each) => MEMORY_FILE.test(each))
+    if (!isKnownRecord(record) || record.type !== 'assistant') return null
+    const uses = toBlocks(record.message.content).filter(isToolUse)
+    const written = uses.filter(({ name }) => WRITE_TOOLS.has(name)).map(({ input }) => readPathInput(input))
+    const path = written.find((each) => MEMORY_FILE_PATTERN.test(each))
     const name = path?.split(/[\\/]/).at(-1)
     return name === undefined ? null : { cause: 'memory-changed', evidence: `${name} was written` }
   })
 
 /** The working folder is part of the system prompt. */
-export const otherFolder: Sign = (since) => {
+export const findFolderChange: CauseFinder = (since) => {
   const folders = since.map(({ record, line }) => ({ line, cwd: (record as { readonly cwd?: unknown }).cwd }))
   const told = folders.filter(({ cwd }) => typeof cwd === 'string')
   const moved = told.find(({ cwd }, index) => index > 0 && cwd !== told[index - 1]?.cwd)
@@ -184,9 +186,9 @@ export const otherFolder: Sign = (since) => {
 }
 
 function findFirst(
-  since: readonly ReadRecord[],
-  look: (record: SessionRecord) => Cause | null,
-): Cause | null {
+  since: readonly LogRecord[],
+  look: (record: SessionRecord) => ExplainedCause | null,
+): ExplainedCause | null {
   for (const { record, line } of since) {
     const found = look(record)
     if (found !== null) return { ...found, evidence: `line ${line}: ${found.evidence}` }
@@ -200,14 +202,14 @@ function commandText(record: SessionRecord): string {
   return typeof content === 'string' ? content : ''
 }
 
-function pathIn(input: unknown): string {
+function readPathInput(input: unknown): string {
   const path = isObject(input) ? input.file_path : undefined
   return typeof path === 'string' ? path : ''
 }
 
 // The detector's reasons as the causes of a report.
 
-const CAUSES: Readonly<Record<Reason['kind'], BreakCause>> = {
+const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = {
   'model-changed': 'model-changed',
   'speed-changed': 'speed-changed',
   'effort-changed': 'effort-changed',
@@ -238,14 +240,14 @@ const CAUSES: Readonly<Record<Reason['kind'], BreakCause>> = {
 }
 
 /** For a reason by name, as a log has it; another version of the engine may know more of them. */
-export function causeNamed(reason: string): BreakCause {
-  const found = Object.entries(CAUSES).find(([kind]) => kind === reason)
+export function toBreakCause(reason: string): BreakCause {
+  const found = Object.entries(CAUSE_BY_REASON).find(([kind]) => kind === reason)
   return found?.[1] ?? 'not-known'
 }
 
 /** A change that the log itself records: what was sent is known to be different. */
-export function certainCause(reason: Reason): Cause | null {
-  const cause = CAUSES[reason.kind]
+export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null {
+  const cause = CAUSE_BY_REASON[reason.kind]
   if ('names' in reason) return { cause, evidence: reason.names.join(', ') }
   switch (reason.kind) {
     case 'model-changed':
@@ -269,12 +271,12 @@ export function certainCause(reason: Reason): Cause | null {
 }
 
 /** A change that the log shows, without proof that the request was sent like that. */
-export function seenCause(reason: Reason): Cause | null {
+export function toObservedCause(reason: CacheBreakReason): ExplainedCause | null {
   const evidence = seenEvidence(reason)
-  return evidence === null ? null : { cause: CAUSES[reason.kind], evidence }
+  return evidence === null ? null : { cause: CAUSE_BY_REASON[reason.kind], evidence }
 }
 
-function seenEvidence(reason: Reason): string | null {
+function seenEvidence(reason: CacheBreakReason): string | null {
   switch (reason.kind) {
     case 'image-added':
       return `message ${reason.index} has the first image`
@@ -297,12 +299,16 @@ function seenEvidence(reason: Reason): string | null {
 // once: what those calls left lies in the other's cache.
 
 /** No answer comes sooner than this: calls that seem to were written at once. */
-export const SHORTEST_GAP_MS = 1_000
+export const MIN_RESPONSE_GAP_MS = 1_000
 
 /** `now` is the first call of a fork itself, after a history that was copied when it began. */
-export function isForkPoint(begun: SessionRecord | undefined, before: Moment, now: Moment): boolean {
+export function isForkPoint(
+  begun: SessionRecord | undefined,
+  before: ReplayedRequest,
+  now: ReplayedRequest,
+): boolean {
   const start = readTime(begun)
-  const isCopied = ({ record }: Moment): boolean => readTime(record) - start < SHORTEST_GAP_MS
+  const isCopied = ({ record }: ReplayedRequest): boolean => readTime(record) - start < MIN_RESPONSE_GAP_MS
   return !Number.isNaN(start) && isCopied(before) && !isCopied(now)
 }
 
@@ -311,6 +317,6 @@ function readTime(record: SessionRecord | undefined): number {
 }
 
 /** Two successive requests have the same time: then neither is its own. */
-export function isOneTime(before: Moment | null, now: Moment): boolean {
-  return before !== null && Math.abs(now.at - before.at) < SHORTEST_GAP_MS
+export function isSameTime(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
+  return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }

@@ -4,56 +4,62 @@
  */
 
 import {
-  announceAct,
+  addGap,
+  announceRewrite,
   type BreakRules,
-  blocksOf,
+  type CacheCheckOutcome,
   type CacheLoss,
-  type CacheOutcome,
-  type CacheWatch,
-  compareAnswer,
-  contextOf,
+  type CacheMonitor,
+  checkCacheRead,
+  countContextTokens,
+  createCacheMonitor,
   DEFAULT_POLICY,
-  emptyCacheWatch,
-  forecastSent,
+  EMPTY_CACHE_MODEL,
+  forecastSentRequest,
   isCompactBoundary,
-  isKnown,
+  isKnownRecord,
   isMicrocompactBoundary,
   isObject,
   learnFromResponse,
-  loggedCall,
-  longLifeSaves,
+  longTtlSavings,
+  type ModelPrices,
   NO_GAPS,
-  NO_LINEAGE,
-  type Prices,
+  readLoggedCall,
+  recordSentRequest,
   redact,
   type SessionRecord,
   strictProfile,
-  takeSnapshot,
-  tallyGap,
+  toBlocks,
   type Usage,
 } from '@tidemark/core'
-import { type Catalogue, lookUpModel, pricesOn, profileFor, type ReadRecord } from '@tidemark/wire'
-import type { ReadLog } from '../logs/read-session.ts'
-import { causeNamed, isForkPoint, isOneTime, logCause } from './break-causes.ts'
-import { type Call, keyOf } from './calls.ts'
 import {
-  type Lifetime,
-  lifetimeOf,
-  type Moment,
-  momentsOf,
-  sentFromLog,
-  sourceOf,
+  type Catalogue,
+  createProviderProfile,
+  type LogRecord,
+  lookUpModel,
+  pricesAtDate,
+} from '@tidemark/wire'
+import type { LogContents } from '../logs/read-session.ts'
+import { findLogCause, isForkPoint, isSameTime, toBreakCause } from './break-causes.ts'
+import { type LoggedCall, responseKey } from './calls.ts'
+import {
+  type CacheTtl,
+  cacheTtl,
+  callSource,
+  type ReplayedRequest,
+  replayRequests,
+  toSentRequest,
 } from './logged-requests.ts'
-import type { CacheBreak, CacheReport, Cause, ClearingCost } from './report.ts'
-import { dollars, plus } from './spending.ts'
+import type { CacheReport, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
+import { addAmounts, roundDollars } from './spending.ts'
 
 /**
  * In order of time. `calls`: those of the log and of its agents, each once. Calls that an earlier file has too are
  * replayed, since later ones read what they left, but not reported.
  */
-export function breaksOf(
-  log: Pick<ReadLog, 'records' | 'agents'> & Partial<Pick<ReadLog, 'meta'>>,
-  calls: readonly Call[],
+export function findCacheBreaks(
+  log: Pick<LogContents, 'records' | 'agents'> & Partial<Pick<LogContents, 'meta'>>,
+  calls: readonly LoggedCall[],
   catalogue: Catalogue,
 ): CacheReport {
   const conversations = [{ agent: null, records: log.records }, ...log.agents]
@@ -75,55 +81,55 @@ function byTime(one: { readonly at: string }, other: { readonly at: string }): n
 
 /** A call that has been replayed. */
 interface ReplayedCall {
-  readonly moment: Moment
+  readonly moment: ReplayedRequest
   /** How long what it wrote lives. */
-  readonly lifetime: Lifetime
+  readonly lifetime: CacheTtl
   /** Its time is that of logging. */
   readonly isUntimed: boolean
 }
 
 /** `isForked`: the session was forked off another, whose history it may begin with. */
 function replayConversation(
-  records: readonly ReadRecord[],
-  calls: readonly Call[],
+  records: readonly LogRecord[],
+  calls: readonly LoggedCall[],
   catalogue: Catalogue,
   isForked: boolean,
 ): CacheReport {
-  const cacheBreaks: CacheBreak[] = []
+  const cacheBreaks: LoggedCacheBreak[] = []
   const clearingCosts: ClearingCost[] = []
   const saved: (number | null | undefined)[] = []
-  const isUsuallyStreamed = isStreamed(records)
+  const isUsuallyStreamed = hasStreamedResponses(records)
   const losses = readLosses(records)
-  let watch = emptyCacheWatch()
-  let model = NO_LINEAGE
+  let watch = createCacheMonitor()
+  let model = EMPTY_CACHE_MODEL
   let before: ReplayedCall | null = null
-  for (const now of momentsOf(records, calls)) {
-    const rules = rulesFor(catalogue, now.call)
-    const last: Moment | null = before?.moment ?? null
-    const lifetime: Lifetime = lifetimeOf(
+  for (const now of replayRequests(records, calls)) {
+    const rules = findCallRules(catalogue, now.call)
+    const last: ReplayedRequest | null = before?.moment ?? null
+    const lifetime: CacheTtl = cacheTtl(
       now.call,
       rules.isDescribed ? rules.profile.cache : null,
       before?.lifetime ?? null,
     )
-    const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: isOneTime(last, now) }
+    const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: isSameTime(last, now) }
     if (isForked && last !== null && isForkPoint(records[0]?.record, last, now))
-      watch = announceAct(watch, sourceOf(now.call), { kind: 'restart' })
-    const sent = sentFromLog({ ...now, lifetime })
-    const forecast = forecastSent(model, sent, rules.profile)
-    const usage = loggedUsage(now.call)
-    const recorded = takeSnapshot(announceActs(watch, now, last), sent, forecast, rules.policy)
-    const { outcome, watch: next } = compareAnswer(recorded, { source: sent.source, usage }, rules)
+      watch = announceRewrite(watch, callSource(now.call), { kind: 'restart' })
+    const sent = toSentRequest({ ...now, lifetime })
+    const forecast = forecastSentRequest(model, sent, rules.profile)
+    const usage = usageWithWrites(now.call)
+    const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
+    const { outcome, monitor: next } = checkCacheRead(recorded, { source: sent.source, usage }, rules)
     watch = next
     if (usage !== null) model = learnFromResponse(model, forecast, usage)
-    const cost = clearingCost(now, outcome)
+    const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(now.call, loss, cost))
-    else if (loss !== undefined) cacheBreaks.push(toRecordedBreak(now.call, loss, priceIn(outcome)))
+    else if (loss !== undefined) cacheBreaks.push(toRecordedBreak(now.call, loss, breakCost(outcome)))
     else if (cost !== null) clearingCosts.push(cost)
     else if (outcome.kind === 'broke' && before !== null && !now.call.isCopy) {
       const { moment, ...known } = before
-      const isUnstreamed = isUsuallyStreamed && blockCount(now.record) > 1
-      const cause = logCause({ event: outcome.event, now, before: moment, ...known, isUnstreamed })
+      const isUnstreamed = isUsuallyStreamed && countBlocks(now.record) > 1
+      const cause = findLogCause({ event: outcome.event, now, before: moment, ...known, isUnstreamed })
       cacheBreaks.push(toBreak(now, outcome, cause))
     }
     saved.push(oneHourSaves(now, last, lifetime, rules))
@@ -138,9 +144,9 @@ function replayConversation(
 
 /** Calls beside the conversation cannot be replayed: only what was recorded at the time is known. */
 function sideCallBreaks(
-  calls: readonly Call[],
+  calls: readonly LoggedCall[],
   losses: ReadonlyMap<string, RecordedLoss>,
-): readonly CacheBreak[] {
+): readonly LoggedCacheBreak[] {
   return calls.flatMap((call) => {
     const loss = losses.get(call.key)
     const isBreak = call.source !== null && !call.isCopy && loss?.loss.kind === 'break'
@@ -148,49 +154,56 @@ function sideCallBreaks(
   })
 }
 
-function priceIn(outcome: CacheOutcome): number | null {
-  return outcome.kind === 'broke' ? dollars(outcome.event.moneyLost) : null
+function breakCost(outcome: CacheCheckOutcome): number | null {
+  return outcome.kind === 'broke' ? roundDollars(outcome.event.moneyLost) : null
 }
 
 /** A log does not show all that a clearing did: whatever was processed again after one counts as its cost. */
-function clearingCost({ call, since }: Moment, outcome: CacheOutcome): ClearingCost | null {
+function measureClearingCost(
+  { call, recordsSincePrevious: since }: ReplayedRequest,
+  outcome: CacheCheckOutcome,
+): ClearingCost | null {
   const isBehind = since.some(({ record }) => isMicrocompactBoundary(record))
   if (!isBehind || call.isCopy) return null
   const { at, model } = call
   if (outcome.kind === 'ours') {
     const { tokensRewritten, moneySpent, breakEvenTurns } = outcome.act
-    return { at, tokensRewritten, costUsd: dollars(moneySpent), breakEvenCalls: breakEvenTurns, model }
+    return { at, tokensRewritten, costUsd: roundDollars(moneySpent), breakEvenCalls: breakEvenTurns, model }
   }
   if (outcome.kind !== 'broke') return null
   const { tokensLost, moneyLost, ours } = outcome.event
   const breakEvenCalls = ours?.breakEvenTurns ?? null
-  return { at, tokensRewritten: tokensLost, costUsd: dollars(moneyLost), breakEvenCalls, model }
+  return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, model }
 }
 
 /** What the log says was done to the conversation since the call before. */
-function announceActs(watch: CacheWatch, now: Moment, before: Moment | null): CacheWatch {
-  const source = sourceOf(now.call)
-  const acts = now.since.map(({ record }) => record)
-  if (acts.some(isCompactBoundary)) return announceAct(watch, source, { kind: 'compaction' })
+function announceActs(
+  watch: CacheMonitor,
+  now: ReplayedRequest,
+  before: ReplayedRequest | null,
+): CacheMonitor {
+  const source = callSource(now.call)
+  const acts = now.recordsSincePrevious.map(({ record }) => record)
+  if (acts.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })
   const clearing = acts.find(isMicrocompactBoundary)
   if (clearing !== undefined) {
     const { tokensSaved, compactedToolIds } = clearing.microcompactMetadata ?? {}
     const act = `cleared ${compactedToolIds?.length ?? 0} results`
-    return announceAct(watch, source, { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 })
+    return announceRewrite(watch, source, { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 })
   }
-  const isUndone = before !== null && before.act !== now.act
-  return isUndone ? announceAct(watch, source, { kind: 'undo' }) : watch
+  const isUndone = before !== null && before.lastRewriteId !== now.lastRewriteId
+  return isUndone ? announceRewrite(watch, source, { kind: 'undo' }) : watch
 }
 
 function toBreak(
-  { call, line }: Moment,
-  { event }: Extract<CacheOutcome, { readonly kind: 'broke' }>,
-  { cause, evidence }: Cause,
-): CacheBreak {
+  { call, line }: ReplayedRequest,
+  { event }: Extract<CacheCheckOutcome, { readonly kind: 'broke' }>,
+  { cause, evidence }: ExplainedCause,
+): LoggedCacheBreak {
   return {
     at: call.at,
     tokensRewritten: event.tokensLost,
-    costUsd: dollars(event.moneyLost),
+    costUsd: roundDollars(event.moneyLost),
     cause,
     evidence: redact(evidence),
     line,
@@ -205,31 +218,31 @@ function toBreak(
 const STREAMED_SHARE = 0.9
 const FEWEST_RESPONSES = 10
 
-function isStreamed(records: readonly ReadRecord[]): boolean {
-  const counts = records.map(({ record }) => blockCount(record)).filter((count) => count > 0)
+function hasStreamedResponses(records: readonly LogRecord[]): boolean {
+  const counts = records.map(({ record }) => countBlocks(record)).filter((count) => count > 0)
   const single = counts.filter((count) => count === 1).length
   return counts.length >= FEWEST_RESPONSES && single >= counts.length * STREAMED_SHARE
 }
 
-function blockCount(record: SessionRecord): number {
-  return isKnown(record) && record.type === 'assistant' ? blocksOf(record.message.content).length : 0
+function countBlocks(record: SessionRecord): number {
+  return isKnownRecord(record) && record.type === 'assistant' ? toBlocks(record.message.content).length : 0
 }
 
 // What a logged call is judged and priced by.
 
-interface CallRules extends BreakRules {
+interface LoggedCallRules extends BreakRules {
   /** The catalogue has the model, so the profile describes it. */
   readonly isDescribed: boolean
 }
 
-function rulesFor(catalogue: Catalogue, call: Call): CallRules {
+function findCallRules(catalogue: Catalogue, call: LoggedCall): LoggedCallRules {
   const found = lookUpModel(catalogue, call.model)
   const entry = found.found ? found.model : null
-  const prices = entry === null ? null : pricesOn(entry, call.at)
+  const prices = entry === null ? null : pricesAtDate(entry, call.at)
   return {
     isDescribed: entry !== null,
     policy: DEFAULT_POLICY.cache.breaks,
-    profile: entry === null ? strictProfile : profileFor(entry),
+    profile: entry === null ? strictProfile : createProviderProfile(entry),
     prices: prices === null || reportsWrites(call) ? prices : withWritesAsInput(prices),
   }
 }
@@ -238,17 +251,17 @@ function rulesFor(catalogue: Catalogue, call: Call): CallRules {
  * Some providers cache everything by themselves and report only what was read. The rest then counts as written, at the
  * price of input.
  */
-function loggedUsage(call: Call): Usage | null {
+function usageWithWrites(call: LoggedCall): Usage | null {
   const { usage } = call
   if (usage === null || reportsWrites(call)) return usage
   return { ...usage, input_tokens: 0, cache_creation_input_tokens: usage.input_tokens }
 }
 
-function reportsWrites({ usage }: Call): boolean {
+function reportsWrites({ usage }: LoggedCall): boolean {
   return typeof usage?.cache_read_input_tokens !== 'number' || usage.cache_creation_input_tokens !== undefined
 }
 
-function withWritesAsInput(prices: Prices): Prices {
+function withWritesAsInput(prices: ModelPrices): ModelPrices {
   const tiers = prices.tiers?.map((tier) => ({ ...tier, write5m: tier.input }))
   return { ...prices, write5m: prices.input, ...(tiers === undefined ? {} : { tiers }) }
 }
@@ -258,26 +271,26 @@ function withWritesAsInput(prices: Prices): Prices {
 
 /** Dollars, for one call; undefined if five minutes were not in force, null if it has no price. */
 function oneHourSaves(
-  now: Moment,
-  before: Moment | null,
-  { ttl }: Lifetime,
-  { profile: { cache }, prices }: CallRules,
+  now: ReplayedRequest,
+  before: ReplayedRequest | null,
+  { ttl }: CacheTtl,
+  { profile: { cache }, prices }: LoggedCallRules,
 ): number | null | undefined {
   const isShort = ttl === '5m' && cache.ttls.some(({ name }) => name === '1h')
   if (!isShort || now.call.isCopy) return undefined
   if (prices === null) return null
-  const prompt = contextOf(now.call.usage)
-  const isAnew = before === null || now.since.some(({ record }) => isCompactBoundary(record))
-  const prefix = isAnew ? 0 : Math.min(prompt, contextOf(before.call.usage))
+  const prompt = countContextTokens(now.call.usage)
+  const isAnew = before === null || now.recordsSincePrevious.some(({ record }) => isCompactBoundary(record))
+  const prefix = isAnew ? 0 : Math.min(prompt, countContextTokens(before.call.usage))
   const gapMs = before === null || before.at === 0 ? null : now.at - before.at
-  const saved = longLifeSaves(tallyGap(NO_GAPS, { gapMs, prefix, added: prompt - prefix }, cache), prices)
+  const saved = longTtlSavings(addGap(NO_GAPS, { gapMs, prefix, added: prompt - prefix }, cache), prices)
   return saved === null ? null : saved / 1_000_000
 }
 
 /** Null if there is nothing to add, or one cannot be priced. */
 function addSavings(each: readonly (number | null | undefined)[]): number | null {
   const known = each.filter((saved) => saved !== undefined)
-  return known.length === 0 ? null : dollars(known.reduce<number | null>(plus, 0))
+  return known.length === 0 ? null : roundDollars(known.reduce<number | null>(addAmounts, 0))
 }
 
 // Losses that the engine recorded when they happened, right after the call they belong to. They are more reliable than
@@ -290,12 +303,12 @@ interface RecordedLoss {
 }
 
 /** By the key of the call. */
-function readLosses(records: readonly ReadRecord[]): ReadonlyMap<string, RecordedLoss> {
+function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
   for (const { record, line } of records) {
-    const beside = loggedCall(record)
-    const key = beside === null ? keyOf(record) : `${beside.id}\n`
+    const beside = readLoggedCall(record)
+    const key = beside === null ? responseKey(record) : `${beside.id}\n`
     if (key !== null && key !== call.key) call = { key, line }
     const loss = readLoss(record)
     if (loss !== null) losses.set(call.key, { loss, line: call.line })
@@ -304,7 +317,7 @@ function readLosses(records: readonly ReadRecord[]): ReadonlyMap<string, Recorde
 }
 
 function readLoss(record: SessionRecord): CacheLoss | null {
-  const value: unknown = isKnown(record) && record.type === 'system' ? record.cacheLoss : undefined
+  const value: unknown = isKnownRecord(record) && record.type === 'system' ? record.cacheLoss : undefined
   if (!isObject(value) || typeof value.tokens !== 'number') return null
   const { kind, source, reason, tokens, usd, sentence } = value
   if ((kind !== 'break' && kind !== 'act') || typeof reason !== 'string' || typeof sentence !== 'string')
@@ -314,12 +327,16 @@ function readLoss(record: SessionRecord): CacheLoss | null {
 }
 
 /** `costUsd`: by today's prices, if none were known at the time. */
-function toRecordedBreak(call: Call, { loss, line }: RecordedLoss, costUsd: number | null): CacheBreak {
+function toRecordedBreak(
+  call: LoggedCall,
+  { loss, line }: RecordedLoss,
+  costUsd: number | null,
+): LoggedCacheBreak {
   return {
     at: call.at,
     tokensRewritten: loss.tokens,
-    costUsd: dollars(loss.usd) ?? costUsd,
-    cause: causeNamed(loss.reason),
+    costUsd: roundDollars(loss.usd) ?? costUsd,
+    cause: toBreakCause(loss.reason),
     evidence: redact(`told when it happened: ${loss.sentence}`),
     line,
     model: call.model,
@@ -329,11 +346,15 @@ function toRecordedBreak(call: Call, { loss, line }: RecordedLoss, costUsd: numb
 }
 
 /** `found`: the same clearing as the replay sees it. */
-function toRecordedClearing(call: Call, { loss }: RecordedLoss, found: ClearingCost | null): ClearingCost {
+function toRecordedClearing(
+  call: LoggedCall,
+  { loss }: RecordedLoss,
+  found: ClearingCost | null,
+): ClearingCost {
   return {
     at: call.at,
     tokensRewritten: loss.tokens,
-    costUsd: dollars(loss.usd) ?? found?.costUsd ?? null,
+    costUsd: roundDollars(loss.usd) ?? found?.costUsd ?? null,
     breakEvenCalls: found?.breakEvenCalls ?? null,
     model: call.model,
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chooseSession, readSince, shortIds, since, sortReports } from './choose-session.ts'
+import { chooseSession, filterSince, parseSince, shortenIds, sortSessions } from './choose-session.ts'
 import type { SessionReport } from './report.ts'
 
 /** Only the fields that sorting and choosing read. */
@@ -35,7 +35,7 @@ describe('sorting', () => {
     ['date', ['b', 'a', 'c']],
     ['hit', ['c', 'a', 'b']],
   ] as const)('by %s', (key, expected) => {
-    expect(ids(sortReports(reports, key))).toEqual(expected)
+    expect(ids(sortSessions(reports, key))).toEqual(expected)
   })
 })
 
@@ -112,8 +112,8 @@ describe('an ambiguous choice', () => {
 
 it('ids are shortened to the length at which they differ, at least eight characters', () => {
   const reports = [report('0123456789-a'), report('0123456789-b'), report('fedcba9876543')]
-  expect(shortIds(reports)).toEqual(['0123456789-a', '0123456789-b', 'fedcba987654'])
-  expect(shortIds([report('0123456789-a'), report('0123456789-a')])).toEqual(['01234567', '01234567'])
+  expect(shortenIds(reports)).toEqual(['0123456789-a', '0123456789-b', 'fedcba987654'])
+  expect(shortenIds([report('0123456789-a'), report('0123456789-a')])).toEqual(['01234567', '01234567'])
 })
 
 describe('since', () => {
@@ -130,13 +130,13 @@ describe('since', () => {
     ['2026-11-01T10:00Z', Date.parse('2026-11-01T10:00:00Z')],
     ['2026-11-01T10:00:00+02:00', Date.parse('2026-11-01T08:00:00Z')],
   ])('%s', (text, expected) => {
-    expect(readSince(text, now)).toBe(expected)
+    expect(parseSince(text, now)).toBe(expected)
   })
 
   it.each(['', 'd', '7', '7y', 'yesterday', '2026-13-01', '11/01/2026', '2026-11-01x'])(
     '%j is no time',
     (text) => {
-      expect(readSince(text, now)).toBe(null)
+      expect(parseSince(text, now)).toBe(null)
     },
   )
 
@@ -146,6 +146,6 @@ describe('since', () => {
       report('after', { endedAt: '2026-11-15T12:00:00Z' }),
       report('timeless'),
     ]
-    expect(ids(since(reports, now))).toEqual(['after', 'timeless'])
+    expect(ids(filterSince(reports, now))).toEqual(['after', 'timeless'])
   })
 })

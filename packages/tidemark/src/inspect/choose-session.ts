@@ -1,12 +1,12 @@
 /** Sorting, filtering and choosing among many sessions. */
-import { promptOf } from './calls.ts'
+import { promptTokens } from './calls.ts'
 import type { SessionReport } from './report.ts'
 
 export const SORT_KEYS = ['cost', 'tokens', 'calls', 'date', 'hit'] as const
 export type SortKey = (typeof SORT_KEYS)[number]
 
 /** Highest or newest first, unknown values last. The sort is stable. */
-export function sortReports(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
+export function sortSessions(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
   const valueFor = SORT_VALUES[key]
   return reports.toSorted((one, other) => {
     const [first, second] = [valueFor(one), valueFor(other)]
@@ -16,18 +16,18 @@ export function sortReports(reports: readonly SessionReport[], key: SortKey): re
 
 const SORT_VALUES: Readonly<Record<SortKey, (report: SessionReport) => number>> = {
   cost: ({ costUsd, money }) => costUsd ?? money.pricedUsd,
-  tokens: ({ usage }) => promptOf(usage) + usage.output,
+  tokens: ({ usage }) => promptTokens(usage) + usage.output,
   calls: ({ apiCalls }) => apiCalls,
   date: ({ startedAt }) => (startedAt === null ? -1 : Date.parse(startedAt)),
   hit: ({ hitRate }) => hitRate ?? -1,
 }
 
-export type Chosen =
+export type SessionChoice =
   | { readonly ok: true; readonly report: SessionReport }
   | { readonly ok: false; readonly why: string }
 
 /** The row number in `wanted`; null for a leading zero or a number above `rows`, which is then the beginning of an id. */
-export function rowMeant(wanted: string, rows: number): number | null {
+export function parseRowNumber(wanted: string, rows: number): number | null {
   return /^[1-9]\d{0,8}$/.test(wanted) && Number(wanted) <= rows ? Number(wanted) : null
 }
 
@@ -42,8 +42,8 @@ export function chooseSession(
   reports: readonly SessionReport[],
   wanted: string,
   rows: number = reports.length,
-): Chosen {
-  const row = rowMeant(wanted, rows)
+): SessionChoice {
+  const row = parseRowNumber(wanted, rows)
   const exact = reports.filter(({ sessionId }) => sessionId === wanted)
   const matches =
     exact.length > 0 ? exact : reports.filter(({ sessionId }) => sessionId?.startsWith(wanted) === true)
@@ -52,7 +52,7 @@ export function chooseSession(
     const others = matches.filter((report) => report !== numbered)
     if (others.length === 0 || (exact.length === 0 && wanted.length < AMBIGUOUS_DIGITS))
       return { ok: true, report: numbered }
-    const why = `${wanted} is both number ${wanted} (${shortIds([numbered])[0]}) and the beginning of an id: ${formatIdList(others)}. Give more of the id`
+    const why = `${wanted} is both number ${wanted} (${shortenIds([numbered])[0]}) and the beginning of an id: ${formatIdList(others)}. Give more of the id`
     return { ok: false, why }
   }
   const [only] = matches
@@ -82,14 +82,14 @@ const MAX_LISTED = 5
 
 function formatIdList(reports: readonly SessionReport[]): string {
   const more = reports.length - MAX_LISTED
-  const named = shortIds(reports).slice(0, MAX_LISTED).join(', ')
+  const named = shortenIds(reports).slice(0, MAX_LISTED).join(', ')
   return more > 0 ? `${named} and ${more} more` : named
 }
 
 const MIN_ID_LENGTH = 8
 
 /** The ids cut to the shortest length at which they differ, at least eight characters. */
-export function shortIds(reports: readonly SessionReport[]): readonly string[] {
+export function shortenIds(reports: readonly SessionReport[]): readonly string[] {
   const ids = reports.map(({ sessionId }) => sessionId ?? '')
   const different = new Set(ids)
   const most = ids.reduce((longest, id) => Math.max(longest, id.length), MIN_ID_LENGTH)
@@ -99,14 +99,14 @@ export function shortIds(reports: readonly SessionReport[]): readonly string[] {
 }
 
 /** Sessions that ended at `moment` or later; those without a time are kept. */
-export function since(reports: readonly SessionReport[], moment: number): readonly SessionReport[] {
+export function filterSince(reports: readonly SessionReport[], moment: number): readonly SessionReport[] {
   return reports.filter(({ endedAt }) => endedAt === null || Date.parse(endedAt) >= moment)
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /** `7d`, `12h`, `2w`, or a date or time such as `2026-11-01` (local midnight), in milliseconds; null for anything else. */
-export function readSince(text: string, now: number): number | null {
+export function parseSince(text: string, now: number): number | null {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? []
   if (amount !== undefined) return now - Number(amount) * (UNIT_MS[unit] ?? 0)
   if (!/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/.test(text)) return null

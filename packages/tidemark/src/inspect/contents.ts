@@ -1,51 +1,51 @@
 /** What filled the main conversation: token classes, tools, repeated reads, largest blocks. Each block counts once, however often it was sent. */
 import {
-  type Accounting,
   type Block,
-  blocksOf,
+  createBreakdown,
   createEstimator,
   DEFAULT_POLICY,
-  duplicateReads,
   type Estimator,
-  isKnown,
+  findDuplicateReads,
+  isKnownRecord,
   isObject,
   isText,
   isThinking,
   isToolResult,
   isToolUse,
   type KnownRecord,
-  openAccount,
   redact,
   SYNTHETIC_MODEL,
-  type Tally,
+  type TokenBreakdown,
+  type TokenTally,
+  toBlocks,
 } from '@tidemark/core'
 import {
   type Catalogue,
   estimatorWeights,
+  type LogRecord,
   lookUpModel,
-  type ReadRecord,
   type TokenizerFamily,
 } from '@tidemark/wire'
-import { createRepeatedLines } from '../logs/read-session.ts'
+import { createDuplicateFilter } from '../logs/read-session.ts'
 import type { ModelEstimator } from './estimator-error.ts'
-import type { LargeItem, SessionReport, TokensByKind, ToolShare } from './report.ts'
+import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
 
 /** Tools that read a file, by the names the known hosts give them. */
 const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
 /** `estimate`: tokens of a block, for the model of the conversation. */
 export function measureContents(
-  read: readonly ReadRecord[],
+  read: readonly LogRecord[],
   estimate: (block: Block) => number,
 ): Pick<SessionReport, 'tokensByClass' | 'byTool' | 'duplicateReads' | 'largest'> {
-  const lines = createRepeatedLines()
+  const lines = createDuplicateFilter()
   const known = read.flatMap(({ record, line }) =>
-    isKnown(record) && !lines.isRepeated(record) ? [{ record, line }] : [],
+    isKnownRecord(record) && !lines.isDuplicate(record) ? [{ record, line }] : [],
   )
-  const account = openAccount({ estimate, readTools: READ_TOOLS })
+  const account = createBreakdown({ estimate, readTools: READ_TOOLS })
   for (const { record } of known) account.add(record)
-  const { standing } = account
-  const repeated = duplicateReads(standing)
+  const { breakdown: standing } = account
+  const repeated = findDuplicateReads(standing)
   return {
     tokensByClass: toTokensByClass(standing),
     byTool: toToolShares(standing),
@@ -54,9 +54,9 @@ export function measureContents(
   }
 }
 
-function toTokensByClass(accounting: Accounting): TokensByKind {
+function toTokensByClass(accounting: TokenBreakdown): ContentTokens {
   const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = accounting
-  const sumTokens = (tallies: ReadonlyMap<string, Tally>): number =>
+  const sumTokens = (tallies: ReadonlyMap<string, TokenTally>): number =>
     [...tallies.values()].reduce((all, { tokens }) => all + tokens, 0)
   return {
     human,
@@ -74,7 +74,7 @@ function toTokensByClass(accounting: Accounting): TokensByKind {
 }
 
 /** Most tokens first. */
-function toToolShares({ toolRequests, toolResults }: Accounting): readonly ToolShare[] {
+function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly ToolTokens[] {
   const names = [...new Set([...toolRequests.keys(), ...toolResults.keys()])]
   const shares = names.map((tool) => ({
     tool,
@@ -82,7 +82,7 @@ function toToolShares({ toolRequests, toolResults }: Accounting): readonly ToolS
     requestTokens: toolRequests.get(tool)?.tokens ?? 0,
     resultTokens: toolResults.get(tool)?.tokens ?? 0,
   }))
-  const countTokens = ({ requestTokens, resultTokens }: ToolShare): number => requestTokens + resultTokens
+  const countTokens = ({ requestTokens, resultTokens }: ToolTokens): number => requestTokens + resultTokens
   return shares.sort(
     (one, other) => countTokens(other) - countTokens(one) || (one.tool < other.tool ? -1 : 1),
   )
@@ -91,17 +91,17 @@ function toToolShares({ toolRequests, toolResults }: Accounting): readonly ToolS
 const LARGEST_COUNT = 10
 
 /** The calls seen so far by id: what a result is described by. */
-type CallsById = Map<string, Pick<LargeItem, 'what'> & { readonly tool: string }>
+type ToolCallsById = Map<string, Pick<LargeBlock, 'what'> & { readonly tool: string }>
 
 /** The blocks with the most tokens, largest first. Only a bounded number of candidates is kept in memory. */
 function findLargestBlocks(
   read: readonly { readonly record: KnownRecord; readonly line: number }[],
   estimate: (block: Block) => number,
-): readonly LargeItem[] {
-  const takeLargest = (items: readonly LargeItem[]): LargeItem[] =>
+): readonly LargeBlock[] {
+  const takeLargest = (items: readonly LargeBlock[]): LargeBlock[] =>
     items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, LARGEST_COUNT)
-  const calls: CallsById = new Map()
-  let items: LargeItem[] = []
+  const calls: ToolCallsById = new Map()
+  let items: LargeBlock[] = []
   for (const { record, line } of read) {
     for (const block of listBlocks(record)) {
       if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: previewInput(block.input) })
@@ -118,14 +118,14 @@ function listBlocks(record: KnownRecord): readonly Block[] {
     return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
   if (record.type !== 'user' && record.type !== 'assistant') return []
   const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
-  return isSynthetic ? [] : blocksOf(record.message.content)
+  return isSynthetic ? [] : toBlocks(record.message.content)
 }
 
 function describeBlock(
   block: Block,
   record: KnownRecord,
-  calls: CallsById,
-): Pick<LargeItem, 'kind' | 'tool' | 'what'> {
+  calls: ToolCallsById,
+): Pick<LargeBlock, 'kind' | 'tool' | 'what'> {
   if (isToolUse(block)) return { kind: 'request', tool: block.name, what: previewInput(block.input) }
   if (isToolResult(block)) {
     const call = calls.get(block.tool_use_id)
@@ -137,7 +137,7 @@ function describeBlock(
   return { kind: classifyText(record), tool: null, what: preview(block.text) }
 }
 
-function classifyText(record: KnownRecord): LargeItem['kind'] {
+function classifyText(record: KnownRecord): LargeBlock['kind'] {
   if (record.type === 'assistant') return 'text'
   if (record.isCompactSummary === true) return 'summary'
   return record.isMeta === true ? 'other' : 'prompt'
@@ -170,12 +170,12 @@ function preview(text: string): string {
   return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
 }
 
-export interface Estimates {
+export interface ModelEstimators {
   forModel(model: string): ModelEstimator
 }
 
 /** Token estimators by model id. Models of one tokenizer family share one; unknown models share the fixed rule. */
-export function createEstimates(catalogue: Catalogue): Estimates {
+export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
   const families = new Map<TokenizerFamily | null, Estimator>()
   const models = new Map<string, ModelEstimator>()
   return {

@@ -1,7 +1,7 @@
 import { type FoundModel, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import { expect, it } from 'vitest'
-import { type WindowClues, windowOf } from './context-curve.ts'
-import type { CompactionFound } from './report.ts'
+import { detectWindow, type WindowEvidence } from './context-curve.ts'
+import type { LoggedCompaction } from './report.ts'
 
 function model(id: string): FoundModel {
   const found = lookUpModel(modelCatalogue, id)
@@ -9,14 +9,14 @@ function model(id: string): FoundModel {
   return found
 }
 
-function createCompaction(trigger: string, preTokens: number | null): CompactionFound {
+function createCompaction(trigger: string, preTokens: number | null): LoggedCompaction {
   return { trigger, preTokens, postTokens: null, at: null, afterCall: 1 }
 }
 
-const nothing: WindowClues = { format: 'claude-code', logged: null, model: null, compactions: [], peak: 0 }
+const nothing: WindowEvidence = { format: 'claude-code', logged: null, model: null, compactions: [], peak: 0 }
 const opus = { ...nothing, model: model('claude-opus-4-6') }
 
-it.each<[string, WindowClues, ReturnType<typeof windowOf>]>([
+it.each<[string, WindowEvidence, ReturnType<typeof detectWindow>]>([
   ['nothing is known', nothing, { window: null, windowFrom: null, autoCompact: null }],
   ['the catalogue has the model', opus, { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 }],
   [
@@ -59,5 +59,5 @@ it.each<[string, WindowClues, ReturnType<typeof windowOf>]>([
     { window: 12, windowFrom: 'log', autoCompact: null },
   ],
 ])('%s', (_what, clues, expected) => {
-  expect(windowOf(clues)).toEqual(expected)
+  expect(detectWindow(clues)).toEqual(expected)
 })

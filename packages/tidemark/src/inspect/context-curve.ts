@@ -1,6 +1,6 @@
 /** How the context of the main conversation grew and shrank: the size of each request, the rewrites between, the window. */
 import {
-  contextOf,
+  countContextTokens,
   DEFAULT_POLICY,
   isCompactBoundary,
   isMicrocompactBoundary,
@@ -10,44 +10,47 @@ import {
   TidemarkError,
 } from '@tidemark/core'
 import type { FoundModel, LogFormat } from '@tidemark/wire'
-import type { ReadLog } from '../logs/read-session.ts'
-import { type Call, keyOf } from './calls.ts'
-import type { ClearingFound, CompactionFound, ContextCurve, ContextPoint, SessionReport } from './report.ts'
+import type { LogContents } from '../logs/read-session.ts'
+import { type LoggedCall, responseKey } from './calls.ts'
+import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, SessionReport } from './report.ts'
 
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
 
 /** `model`: the main one; null when the catalogue does not have it. */
 export function measureContext(
-  { records, format, meta }: Pick<ReadLog, 'records' | 'format' | 'meta'>,
-  calls: readonly Call[],
+  { records, format, meta }: Pick<LogContents, 'records' | 'format' | 'meta'>,
+  calls: readonly LoggedCall[],
   model: FoundModel | null,
 ): Pick<SessionReport, ContextFields> {
-  const { points, compactions, clearings } = curveOf(
+  const { points, compactions, clearings } = readContextHistory(
     records.map(({ record }) => record),
     calls,
   )
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
-  const window = windowOf({ format, logged: meta.contextWindow, model, compactions, peak })
+  const window = detectWindow({ format, logged: meta.contextWindow, model, compactions, peak })
   return { peakContextTokens: peak, context: { ...window, points }, compactions, clearings }
 }
 
-export interface Curve {
+export interface ContextHistory {
   readonly points: readonly ContextPoint[]
-  readonly compactions: readonly CompactionFound[]
-  readonly clearings: readonly ClearingFound[]
+  readonly compactions: readonly LoggedCompaction[]
+  readonly clearings: readonly LoggedClearing[]
 }
 
 /** Requests of the main conversation with reported usage. Copies from an earlier file are part of the conversation too. */
-export function curveOf(records: Iterable<SessionRecord>, calls: readonly Call[]): Curve {
-  const measured = calls.filter(({ agent, usage }) => agent === null && contextOf(usage) > 0)
+export function readContextHistory(
+  records: Iterable<SessionRecord>,
+  calls: readonly LoggedCall[],
+): ContextHistory {
+  const measured = calls.filter(({ agent, usage }) => agent === null && countContextTokens(usage) > 0)
   const waiting = new Map(measured.map((call) => [call.key, call]))
   const points: ContextPoint[] = []
-  const compactions: CompactionFound[] = []
-  const clearings: ClearingFound[] = []
+  const compactions: LoggedCompaction[] = []
+  const clearings: LoggedClearing[] = []
   for (const record of records) {
-    const key = keyOf(record)
+    const key = responseKey(record)
     const call = key === null ? undefined : waiting.get(key)
-    if (call !== undefined) points.push({ at: call.at, tokens: contextOf(call.usage) })
+    if (call !== undefined) points.push({ at: call.at, tokens: countContextTokens(call.usage) })
     if (key !== null) waiting.delete(key)
     const place = { at: toTextOrNull(record.timestamp), afterCall: points.length }
     // Metadata is checked field by field: lines of other programs may lack what ours always have.
@@ -87,18 +90,20 @@ function toCountOrNull(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? value : null
 }
 
-export interface WindowClues {
+export interface WindowEvidence {
   readonly format: LogFormat
   /** The window that the log itself records; null for none. */
   readonly logged: number | null
   readonly model: FoundModel | null
-  readonly compactions: readonly CompactionFound[]
+  readonly compactions: readonly LoggedCompaction[]
   /** Tokens of the largest request. */
   readonly peak: number
 }
 
 /** The context window of a recorded session, and where automatic compaction would begin in it. */
-export function windowOf(clues: WindowClues): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
+export function detectWindow(
+  clues: WindowEvidence,
+): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
   const size = detectWindowSize(clues)
   // The threshold is that of this engine and of Claude Code; Codex uses another.
   const autoCompact = clues.format === 'codex' ? null : autoCompactThreshold(size.window, clues.model)
@@ -113,7 +118,7 @@ function detectWindowSize({
   model,
   compactions,
   peak,
-}: WindowClues): Pick<ContextCurve, 'window' | 'windowFrom'> {
+}: WindowEvidence): Pick<ContextCurve, 'window' | 'windowFrom'> {
   if (logged !== null) return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
   // A request larger than the usual window shows that the model ran with its long one.

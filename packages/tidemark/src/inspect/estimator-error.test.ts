@@ -1,4 +1,4 @@
-import { type Block, createEstimator, DEFAULT_POLICY, fixedRule } from '@tidemark/core'
+import { type Block, createEstimator, createFixedWeights, DEFAULT_POLICY } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import {
   type ApiCall,
@@ -11,7 +11,7 @@ import {
 const policy = DEFAULT_POLICY.estimate
 /** A start that no observation moves, so that figures can be worked out by hand. */
 const STILL = { scale: 1, offset: 0, weight: 1e15 }
-const still = createEstimator({ ...fixedRule(policy), start: STILL })
+const still = createEstimator({ ...createFixedWeights(policy), start: STILL })
 const trial: EstimatorTrial = { policy, forModel: () => ({ estimator: still, stripsThinking: false }) }
 const stripping: EstimatorTrial = { policy, forModel: () => ({ estimator: still, stripsThinking: true }) }
 
@@ -65,7 +65,7 @@ describe('predictTurns', () => {
   })
 
   it('does not compare the counts of two tokenizers', () => {
-    const other = createEstimator(fixedRule(policy))
+    const other = createEstimator(createFixedWeights(policy))
     const mixed: EstimatorTrial = {
       policy,
       forModel: (model) => ({ estimator: model === 'model-b' ? other : still, stripsThinking: false }),
@@ -108,7 +108,10 @@ describe('predictTurns', () => {
   })
 
   it('learns from what each call reported, and only from earlier ones', () => {
-    const quick = createEstimator({ ...fixedRule(policy), start: { scale: 1, offset: 0, weight: 1 } })
+    const quick = createEstimator({
+      ...createFixedWeights(policy),
+      start: { scale: 1, offset: 0, weight: 1 },
+    })
     const learning: EstimatorTrial = { policy, forModel: () => ({ estimator: quick, stripsThinking: false }) }
     const calls = Array.from({ length: 40 }, (_, index) => call(1_000 + 1_500 * index, [text(990)]))
     const predicted = predictTurns(calls, learning).map((turn) => (turn.counted ? turn.predicted : 0))

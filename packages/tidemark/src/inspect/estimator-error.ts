@@ -6,29 +6,29 @@
 import {
   type AssistantRecord,
   type Block,
-  blocksOf,
   type Calibration,
-  contextOf,
+  calibrateGrowth,
+  countContextTokens,
   DEFAULT_POLICY,
   type EstimatePolicy,
   type Estimator,
-  entryEndsTurn,
-  growthOf,
   isCompactBoundary,
-  isKnown,
+  isKnownRecord,
   isMicrocompactBoundary,
   isObject,
   isPrompt,
-  isShown,
   isThinking,
   isToolUse,
+  isTurnEnd,
+  isVisibleToModel,
   type KnownRecord,
-  observe,
-  partsOf,
+  readScale,
   type SessionRecord,
   SYNTHETIC_MODEL,
-  scaleOf,
   startCalibration,
+  toBlocks,
+  toMessageParts,
+  withObservation,
 } from '@tidemark/core'
 import { claudeCodeReminder, isClaudeCodeRestart, type LogFormat, type ReminderRule } from '@tidemark/wire'
 import type { EstimatorReport } from './report.ts'
@@ -143,7 +143,7 @@ function stepTo(
     state: {
       model,
       context: call.context,
-      calibration: isLesson ? observe(before.calibration, lesson) : before.calibration,
+      calibration: isLesson ? withObservation(before.calibration, lesson) : before.calibration,
       thinking: call.broken !== null || call.endsTurn ? 0 : before.thinking + added.thinking,
     },
   }
@@ -178,9 +178,9 @@ function turnOf(
   const { calibration, model } = before
   if (call.broken !== null) return { counted: false, reason: call.broken }
   if (reported < 0 && !model.stripsThinking) return { counted: false, reason: 'negative-growth' }
-  const grown = growthOf(calibration, added.tokens, trial.policy)
+  const grown = calibrateGrowth(calibration, added.tokens, trial.policy)
   const stripped = model.stripsThinking && call.endsTurn ? before.thinking : 0
-  const rest = reminder - Math.round(scaleOf(calibration) * stripped)
+  const rest = reminder - Math.round(readScale(calibration) * stripped)
   return { counted: true, predicted: grown.expected + rest, high: grown.high + rest, reported }
 }
 
@@ -239,7 +239,7 @@ export function listApiCalls(
   for (const record of records) {
     if (record.isSidechain === true) continue
     if (isRestart(record, before)) draft.broken ??= 'restart'
-    if (isKnown(record)) take(draft, record)
+    if (isKnownRecord(record)) take(draft, record)
     before = record
   }
   return draft.calls
@@ -267,9 +267,9 @@ function take(draft: Draft, record: KnownRecord): void {
   draft.broken = breakAt(draft, record, above)
   if (above !== undefined || record.parentUuid === null) draft.chain.set(record.uuid, above ?? null)
   const entry = { record, index: 0 }
-  if (record.type === 'assistant' || !isShown(entry)) return
-  draft.heard.push(...partsOf(entry).map((part) => part.block))
-  draft.endsTurn ||= entryEndsTurn(entry)
+  if (record.type === 'assistant' || !isVisibleToModel(entry)) return
+  draft.heard.push(...toMessageParts(entry).map((part) => part.block))
+  draft.endsTurn ||= isTurnEnd(entry)
 }
 
 function breakAt(draft: Draft, record: KnownRecord, above: string | null | undefined): BreakReason | null {
@@ -283,14 +283,14 @@ function breakAt(draft: Draft, record: KnownRecord, above: string | null | undef
 
 /** Several records may hold one response; the first of them is where the call was made. */
 function takeResponse(draft: Draft, { message }: AssistantRecord): void {
-  const context = contextOf(message.usage)
+  const context = countContextTokens(message.usage)
   if (message.id !== draft.response && context > 0) {
     const { said, heard, endsTurn, broken } = draft
     const edited = hasEdits(message.context_management)
     draft.calls.push({ model: message.model, context, said, heard, endsTurn, broken: broken ?? edited })
     Object.assign(draft, { said: [], heard: [], endsTurn: false, broken: null, response: message.id })
   }
-  draft.said.push(...blocksOf(message.content))
+  draft.said.push(...toBlocks(message.content))
 }
 
 /** The provider itself left something out of the context of this call. */

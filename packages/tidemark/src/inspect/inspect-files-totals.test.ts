@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
-import { totalsOf } from './inspect-files.ts'
-import type { SessionReport, Spending } from './report.ts'
+import { sumSessions } from './inspect-files.ts'
+import type { DailySpending, SessionReport } from './report.ts'
 
-function spendingRow(day: string | null, model: string, costUsd: number | null): Spending {
+function spendingRow(day: string | null, model: string, costUsd: number | null): DailySpending {
   const usage = { input: 1, cacheRead: 3, cacheCreation: 0, output: 5 }
   const lostToBreaks = costUsd === null ? null : costUsd / 10
   return { day, model, apiCalls: 2, usage, costUsd, cacheBreaks: 3, lostToBreaks, spentOnClearings: 0.25 }
 }
 
-function report(project: string | null, spending: readonly Spending[]): SessionReport {
+function report(project: string | null, spending: readonly DailySpending[]): SessionReport {
   return { project, spending } as SessionReport
 }
 
@@ -28,7 +28,7 @@ const figures = (sessions: number, calls: number) => ({
 })
 
 it('totals cover all sessions: days newest first, models and projects most expensive first', () => {
-  expect(totalsOf(reports)).toEqual({
+  expect(sumSessions(reports)).toEqual({
     since: null,
     ...figures(3, 4),
     costUsd: null,
@@ -52,7 +52,7 @@ it('totals cover all sessions: days newest first, models and projects most expen
 })
 
 it('totals since a day count only what was spent from that day on', () => {
-  const totals = totalsOf(reports, '2026-03-10')
+  const totals = sumSessions(reports, '2026-03-10')
   expect(totals).toMatchObject({
     since: '2026-03-10',
     ...figures(2, 2),
@@ -75,12 +75,12 @@ it.each([
   ['/home/user/.worktrees', '/home/user/.worktrees'],
   ['/home/user/worktrees/shop', '/home/user/worktrees/shop'],
 ])('a session in %s belongs to the project %s', (folder, expected) => {
-  const { byProject } = totalsOf([report(folder, [spendingRow('2026-03-09', 'opus', 1)])])
+  const { byProject } = sumSessions([report(folder, [spendingRow('2026-03-09', 'opus', 1)])])
   expect(byProject.map(({ name }) => name)).toEqual([expected])
 })
 
 it('totals of no sessions are zero', () => {
-  expect(totalsOf([])).toEqual({
+  expect(sumSessions([])).toEqual({
     since: null,
     sessions: 0,
     apiCalls: 0,

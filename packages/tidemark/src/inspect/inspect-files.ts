@@ -4,22 +4,22 @@ import { type Catalogue, modelCatalogue } from '@tidemark/wire'
 import { findLogs } from '../logs/find-logs.ts'
 import type { FoundLog } from '../logs/found-log.ts'
 import { readLog } from '../logs/read-session.ts'
-import { addUsage, hitRateOf, NO_USAGE } from './calls.ts'
+import { addUsage, cacheHitRate, NO_USAGE } from './calls.ts'
 import { inspectLog } from './inspect-log.ts'
-import type { SessionReport, Spending, UsageTotals } from './report.ts'
-import { daysIn, dollars, plus } from './spending.ts'
+import type { DailySpending, SessionReport, UsageTotals } from './report.ts'
+import { addAmounts, createDayFormatter, roundDollars } from './spending.ts'
 
 /** A file or folder entry that is no session or could not be read. */
-export interface Unreadable {
+export interface UnreadableLog {
   readonly file: string
   /** One sentence that names the file. */
   readonly why: string
 }
 
-export interface Inspection {
+export interface InspectionResult {
   /** In the order given. */
   readonly sessions: readonly SessionReport[]
-  readonly unreadable: readonly Unreadable[]
+  readonly unreadable: readonly UnreadableLog[]
 }
 
 export interface InspectProgress {
@@ -49,9 +49,9 @@ export interface NamedLog extends FoundLog {
 export async function findNamedLogs(
   paths: readonly string[],
   signal?: AbortSignal,
-): Promise<{ readonly logs: readonly NamedLog[]; readonly unreadable: readonly Unreadable[] }> {
+): Promise<{ readonly logs: readonly NamedLog[]; readonly unreadable: readonly UnreadableLog[] }> {
   const logs = new Map<string, NamedLog>()
-  const unreadable: Unreadable[] = []
+  const unreadable: UnreadableLog[] = []
   for (const path of paths) {
     const found = await findLogs([path], signal === undefined ? {} : { signal })
     for (const log of found.logs) {
@@ -69,10 +69,10 @@ export async function findNamedLogs(
 export async function inspectFiles(
   logs: readonly NamedLog[],
   { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
-): Promise<Inspection> {
-  const options = { catalogue, toDay: daysIn(timeZone), seenCalls: new Set<string>() }
+): Promise<InspectionResult> {
+  const options = { catalogue, toDay: createDayFormatter(timeZone), seenCalls: new Set<string>() }
   const sessions: SessionReport[] = []
-  const unreadable: Unreadable[] = []
+  const unreadable: UnreadableLog[] = []
   for (const [index, log] of logs.entries()) {
     const { file, sizeBytes: totalBytes } = log
     const position = { file, number: index + 1, of: logs.length, totalBytes }
@@ -89,7 +89,7 @@ export async function inspectFiles(
 }
 
 /** Sums over the sessions of one day, model or project. */
-export interface Total {
+export interface SpendingTotal {
   readonly name: string
   readonly sessions: number
   readonly apiCalls: number
@@ -106,20 +106,20 @@ export interface Total {
   readonly spentOnClearings: number | null
 }
 
-export interface Totals extends Omit<Total, 'name'> {
+export interface SpendingTotals extends Omit<SpendingTotal, 'name'> {
   /** The first day that is counted, as YYYY-MM-DD; null for all. */
   readonly since: string | null
   /** Newest first. */
-  readonly byDay: readonly Total[]
+  readonly byDay: readonly SpendingTotal[]
   /** Most expensive first, like the projects. */
-  readonly byModel: readonly Total[]
-  readonly byProject: readonly Total[]
+  readonly byModel: readonly SpendingTotal[]
+  readonly byProject: readonly SpendingTotal[]
 }
 
 const UNKNOWN_NAME = 'unknown'
 
 /** `since`: a day as YYYY-MM-DD. Spending before it, or on an unknown day, is left out. */
-export function totalsOf(reports: readonly SessionReport[], since: string | null = null): Totals {
+export function sumSessions(reports: readonly SessionReport[], since: string | null = null): SpendingTotals {
   const parts = reports
     .flatMap(listSpendingParts)
     .filter(({ day }) => since === null || (day !== UNKNOWN_NAME && day >= since))
@@ -135,7 +135,7 @@ export function totalsOf(reports: readonly SessionReport[], since: string | null
 }
 
 /** A spending row of one session, with its project. */
-interface SpendingPart extends Spending {
+interface SpendingPart extends DailySpending {
   readonly report: SessionReport
   readonly day: string
   readonly project: string
@@ -146,15 +146,18 @@ function listSpendingParts(report: SessionReport): readonly SpendingPart[] {
     ...row,
     report,
     day: row.day ?? UNKNOWN_NAME,
-    project: report.project === null ? UNKNOWN_NAME : repositoryOf(report.project),
+    project: report.project === null ? UNKNOWN_NAME : findRepository(report.project),
   }))
 }
 
-function groupTotals(parts: readonly SpendingPart[], toName: (part: SpendingPart) => string): Total[] {
+function groupTotals(
+  parts: readonly SpendingPart[],
+  toName: (part: SpendingPart) => string,
+): SpendingTotal[] {
   return [...Map.groupBy(parts, toName)].map(([name, group]) => sumParts(name, group))
 }
 
-function sumParts(name: string, parts: readonly SpendingPart[]): Total {
+function sumParts(name: string, parts: readonly SpendingPart[]): SpendingTotal {
   const usage = parts.reduce((sum, part) => addUsage(sum, part.usage), NO_USAGE)
   const pricedUsd = parts.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
   return {
@@ -162,9 +165,9 @@ function sumParts(name: string, parts: readonly SpendingPart[]): Total {
     sessions: new Set(parts.map((part) => part.report)).size,
     apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
     usage,
-    hitRate: hitRateOf(usage),
+    hitRate: cacheHitRate(usage),
     costUsd: sumField(parts, 'costUsd'),
-    pricedUsd: dollars(pricedUsd) ?? 0,
+    pricedUsd: roundDollars(pricedUsd) ?? 0,
     cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),
     lostToBreaks: sumField(parts, 'lostToBreaks'),
     spentOnClearings: sumField(parts, 'spentOnClearings'),
@@ -175,16 +178,16 @@ function sumField(
   parts: readonly SpendingPart[],
   field: 'costUsd' | 'lostToBreaks' | 'spentOnClearings',
 ): number | null {
-  return dollars(parts.reduce<number | null>((sum, part) => plus(sum, part[field]), 0))
+  return roundDollars(parts.reduce<number | null>((sum, part) => addAmounts(sum, part[field]), 0))
 }
 
-function compareCost(one: Total, other: Total): number {
+function compareCost(one: SpendingTotal, other: SpendingTotal): number {
   return other.pricedUsd - one.pricedUsd || other.apiCalls - one.apiCalls || (one.name < other.name ? -1 : 1)
 }
 
 const WORKING_TREE = /^(.+?)[/\\](?:\.worktrees|\.claude[/\\]worktrees)[/\\]/
 
 /** The repository that a folder belongs to: for a git worktree in a hidden folder of a repository, that repository. */
-export function repositoryOf(folder: string): string {
+export function findRepository(folder: string): string {
   return WORKING_TREE.exec(folder)?.[1] ?? folder
 }

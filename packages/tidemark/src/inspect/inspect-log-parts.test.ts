@@ -1,4 +1,4 @@
-import type { Content, SessionRecord } from '@tidemark/core'
+import type { MessageContent, SessionRecord } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
@@ -15,7 +15,7 @@ import {
   usage,
 } from '../../test/inspect-example.ts'
 import { inspectLog } from './inspect-log.ts'
-import { daysIn } from './spending.ts'
+import { createDayFormatter } from './spending.ts'
 
 describe('a copy', () => {
   const tell = (builder: SessionBuilder) => {
@@ -65,7 +65,7 @@ describe('a copy', () => {
 })
 
 describe('a repeated uuid', () => {
-  const again = (builder: SessionBuilder, id: string, content: Content, requestId: string): void => {
+  const again = (builder: SessionBuilder, id: string, content: MessageContent, requestId: string): void => {
     const first = builder.records.find((record) => record.type === 'assistant')
     addAnswer(builder, id, content, { usage: usage(0, 5), requestId })
     const last = builder.records.at(-1)
@@ -194,7 +194,11 @@ it('the report says why the log, or that of a side agent, could not be read to i
   const fault = 'the gzip data ends early: nothing behind this could be read'
   const builder = new SessionBuilder()
   buildExample(builder)
-  const rules = () => ({ catalogue: modelCatalogue, toDay: daysIn('UTC'), seenCalls: new Set<string>() })
+  const rules = () => ({
+    catalogue: modelCatalogue,
+    toDay: createDayFormatter('UTC'),
+    seenCalls: new Set<string>(),
+  })
   const log = createLog(builder)
   expect(inspectLog(log, rules()).brokenOff).toBe(null)
   expect(inspectLog({ ...log, fault }, rules()).brokenOff).toBe(fault)

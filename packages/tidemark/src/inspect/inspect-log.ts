@@ -1,38 +1,48 @@
 /** One log to the report that `tidemark inspect` shows. Pure: the same log and options give the same report. */
-import { type Damage, emptySession, redactAll, reduce, type SessionRecord, viewOf } from '@tidemark/core'
-import { type Catalogue, lookUpModel, type ReadRecord } from '@tidemark/wire'
-import { promptsIn, type ReadLog } from '../logs/read-session.ts'
-import { breaksOf } from './cache-breaks.ts'
+import {
+  appendRecord,
+  buildContextView,
+  type Damage,
+  emptySessionLog,
+  redactAll,
+  type SessionRecord,
+} from '@tidemark/core'
+import { type Catalogue, type LogRecord, lookUpModel } from '@tidemark/wire'
+import { findUserPrompts, type LogContents } from '../logs/read-session.ts'
+import { findCacheBreaks } from './cache-breaks.ts'
 
 import {
-  type Call,
+  cacheHitRate,
+  countToolCalls,
   findMainModel,
-  hitRateOf,
   isAnsweredCall,
+  type LoggedCall,
   listLogCalls,
   sumUsage,
-  toolCallsIn,
 } from './calls.ts'
-import { createEstimates, measureContents } from './contents.ts'
+import { createModelEstimators, measureContents } from './contents.ts'
 
 import { measureContext } from './context-curve.ts'
 import { estimatorReport } from './estimator-error.ts'
-import type { DamagedPlace, SessionReport } from './report.ts'
-import { type DayOf, reportSpending } from './spending.ts'
+import type { LogDamage, SessionReport } from './report.ts'
+import { type DayFormatter, reportSpending } from './spending.ts'
 
-export interface InspectRules {
+export interface InspectLogOptions {
   readonly catalogue: Catalogue
-  readonly toDay: DayOf
+  readonly toDay: DayFormatter
   /** Keys of the calls that earlier files contain. `inspectLog` adds those of this log. */
   readonly seenCalls: Set<string>
 }
 
 /** Collects every part of the report, then removes secrets from all texts and names in it. */
-export function inspectLog(log: ReadLog, { catalogue, toDay, seenCalls }: InspectRules): SessionReport {
+export function inspectLog(
+  log: LogContents,
+  { catalogue, toDay, seenCalls }: InspectLogOptions,
+): SessionReport {
   const records: readonly SessionRecord[] = log.records.map(({ record }) => record)
   const identity = describeLog(log)
   const damaged = listDamage(log)
-  const prompts = promptsIn(records)
+  const prompts = findUserPrompts(records)
 
   // The API calls. Calls that an earlier file contains are left out of all counts and costs.
   const calls = listLogCalls(log, seenCalls)
@@ -40,20 +50,20 @@ export function inspectLog(log: ReadLog, { catalogue, toDay, seenCalls }: Inspec
   const ownCalls = calls.filter(({ isCopy }) => !isCopy)
   const countedCalls = ownCalls.filter((call) => isAnsweredCall(call, log.format))
   const usage = sumUsage(countedCalls)
-  const toolCalls = toolCallsIn(ownCalls)
-  const hitRate = hitRateOf(usage)
+  const toolCalls = countToolCalls(ownCalls)
+  const hitRate = cacheHitRate(usage)
 
   // The context of the main conversation: its size at each request, and what filled it.
   const mainModel = findMainModel(calls)
   const model = lookUpModel(catalogue, mainModel)
   const context = measureContext(log, calls, model.found ? model : null)
-  const estimates = createEstimates(catalogue)
+  const estimates = createModelEstimators(catalogue)
   const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
   const estimator = estimatorReport(records, log.format, estimates.forModel)
 
   // The prompt cache, and what everything cost.
-  const cacheReport = breaksOf(log, calls, catalogue)
-  const estimate = ({ model: id, blocks }: Call): number =>
+  const cacheReport = findCacheBreaks(log, calls, catalogue)
+  const estimate = ({ model: id, blocks }: LoggedCall): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
   const pricing = { catalogue, format: log.format, estimate }
   const spending = reportSpending(countedCalls, cacheReport, pricing, toDay)
@@ -78,12 +88,12 @@ export function inspectLog(log: ReadLog, { catalogue, toDay, seenCalls }: Inspec
 }
 
 /** Which file and session this is, when it ran, and whether the log could be read to its end. */
-function describeLog({ path, format, records, meta, agents, fault }: ReadLog) {
+function describeLog({ path, format, records, meta, agents, fault }: LogContents) {
   const { sessionId, cwd, startedAt, endedAt } = meta
   const durationMs =
     startedAt === null || endedAt === null ? Number.NaN : Date.parse(endedAt) - Date.parse(startedAt)
   // One line may give several records.
-  const countLines = (read: readonly ReadRecord[]) => new Set(read.map(({ line }) => line)).size
+  const countLines = (read: readonly LogRecord[]) => new Set(read.map(({ line }) => line)).size
   const broken = agents.find((agent) => typeof agent.fault === 'string')
   return {
     file: path,
@@ -99,7 +109,7 @@ function describeLog({ path, format, records, meta, agents, fault }: ReadLog) {
 }
 
 /** Damaged lines and broken links between records, by line; those in the files of side agents come last. */
-function listDamage({ records, damage, agents }: ReadLog): readonly DamagedPlace[] {
+function listDamage({ records, damage, agents }: LogContents): readonly LogDamage[] {
   const own = [...damage, ...findStructuralDamage(records)].sort((one, other) => one.line - other.line)
   return [
     ...own.map(({ kind, line, why }) => ({ kind, line, why })),
@@ -113,13 +123,13 @@ function listDamage({ records, damage, agents }: ReadLog): readonly DamagedPlace
 const MAX_STRUCTURAL_DAMAGE = 1_000
 
 /** What is wrong between the records: missing parents, repeated uuids, boundaries that name unknown records. */
-function findStructuralDamage(records: readonly ReadRecord[]): readonly Damage[] {
-  let session = emptySession()
+function findStructuralDamage(records: readonly LogRecord[]): readonly Damage[] {
+  let session = emptySessionLog()
   for (const { record, line } of records) {
-    session = reduce(session, record, line)
+    session = appendRecord(session, record, line)
     if (session.damage.length < MAX_STRUCTURAL_DAMAGE) continue
     const why = 'what comes behind this was not looked at for missing parents and repeated uuids'
     return [...session.damage, { kind: 'missing-parent', line, why }]
   }
-  return [...session.damage, ...viewOf(session).damage]
+  return [...session.damage, ...buildContextView(session).damage]
 }

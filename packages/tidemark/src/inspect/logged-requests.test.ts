@@ -1,12 +1,12 @@
 import type { Usage } from '@tidemark/core'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import type { Call } from './calls.ts'
-import { lifetimeOf } from './logged-requests.ts'
+import type { LoggedCall } from './calls.ts'
+import { cacheTtl } from './logged-requests.ts'
 
 const HOUR = { ttl: '1h', seconds: 3600 }
 
-function call(model: string, given: Partial<Usage>): Call {
+function call(model: string, given: Partial<Usage>): LoggedCall {
   const usage = { input_tokens: 10, output_tokens: 10, ...given }
   return { key: 'k', model, at: '2026-03-09', agent: null, source: null, isCopy: false, usage, blocks: [] }
 }
@@ -18,7 +18,7 @@ function split(fiveMinutes: number, hour: number): Partial<Usage> {
 
 function cacheOf(model: string) {
   const found = lookUpModel(modelCatalogue, model)
-  return found.found ? profileFor(found.model).cache : null
+  return found.found ? createProviderProfile(found.model).cache : null
 }
 
 describe('lifetimeOf', () => {
@@ -43,12 +43,12 @@ describe('lifetimeOf', () => {
       ttl: 'some 10 minutes',
     },
   ])('$name: $ttl', ({ model, usage, ttl }) => {
-    expect(lifetimeOf(call(model, usage), cacheOf(model), null).ttl).toBe(ttl)
+    expect(cacheTtl(call(model, usage), cacheOf(model), null).ttl).toBe(ttl)
   })
 
   it('stays as before when a call does not report it', () => {
     const model = 'claude-opus-4-5'
-    expect(lifetimeOf(call(model, unsplit), cacheOf(model), HOUR)).toEqual(HOUR)
-    expect(lifetimeOf(call(model, split(0, 0)), cacheOf(model), HOUR)).toEqual(HOUR)
+    expect(cacheTtl(call(model, unsplit), cacheOf(model), HOUR)).toEqual(HOUR)
+    expect(cacheTtl(call(model, split(0, 0)), cacheOf(model), HOUR)).toEqual(HOUR)
   })
 })

@@ -1,45 +1,45 @@
 /** The requests of one conversation, rebuilt from its log call by call: what each sent, and what was logged between them. */
 import {
-  advance,
-  blocksOf,
-  type Delta,
-  type Epoch,
-  emptySession,
-  emptyView,
-  type Flat,
+  appendRecord,
+  emptyContextView,
+  emptySessionLog,
+  type FlattenedContext,
   flatten,
-  isKnown,
+  isKnownRecord,
   isObject,
   isThinking,
   isToolResult,
   isToolUse,
   type JsonObject,
   mergeParameters,
-  type Profile,
-  reduce,
+  type PrefixSnapshot,
+  type PrefixUpdate,
+  type ProviderProfile,
+  readTypedText,
   type SentMarker,
   type SentRequest,
   type SessionRecord,
-  sentParameters,
-  typedText,
+  toBlocks,
+  toSentParameters,
+  updateContextView,
 } from '@tidemark/core'
-import type { ReadRecord } from '@tidemark/wire'
-import { type Call, keyOf } from './calls.ts'
+import type { LogRecord } from '@tidemark/wire'
+import { type LoggedCall, responseKey } from './calls.ts'
 
-export interface Moment {
-  readonly call: Call
+export interface ReplayedRequest {
+  readonly call: LoggedCall
   /** Line of the first record of the response. */
   readonly line: number
   readonly record: SessionRecord
   /** When the request was sent, in milliseconds, as near as the log shows it; 0 when unknown. */
   readonly at: number
-  readonly flat: Flat
+  readonly flat: FlattenedContext
   readonly prefix: LoggedPrefix
-  readonly settings: TurnSettings
+  readonly settings: ThinkingSettings
   /** Uuid of the last compaction or clearing in the context; null for none. */
-  readonly act: string | null
+  readonly lastRewriteId: string | null
   /** Records from the first of the previous response up to this response. */
-  readonly since: readonly ReadRecord[]
+  readonly recordsSincePrevious: readonly LogRecord[]
 }
 
 /** System prompt, tools and parameters, as far as the log records them. */
@@ -51,36 +51,48 @@ interface LoggedPrefix extends Pick<SentRequest, 'tools' | 'system'> {
 const UNKNOWN_PREFIX: LoggedPrefix = { tools: [], system: [], parameters: null }
 
 /** In the order of the log. Calls without usage are skipped: what they read from the cache is unknown. */
-export function* momentsOf(records: readonly ReadRecord[], calls: readonly Call[]): Generator<Moment> {
+export function* replayRequests(
+  records: readonly LogRecord[],
+  calls: readonly LoggedCall[],
+): Generator<ReplayedRequest> {
   const waiting = new Map(calls.filter(({ usage }) => usage !== null).map((call) => [call.key, call]))
   const readSettings = createSettingsReader()
   let settings = NO_SETTINGS
-  let session = emptySession()
-  let view = emptyView()
+  let session = emptySessionLog()
+  let view = emptyContextView()
   let flat = flatten(view)
   let prefix = UNKNOWN_PREFIX
-  let since: ReadRecord[] = []
+  let since: LogRecord[] = []
   for (const read of records) {
-    const key = keyOf(read.record)
+    const key = responseKey(read.record)
     const call = key === null ? undefined : waiting.get(key)
     if (call !== undefined && key !== null) {
       waiting.delete(key)
-      view = advance(view, session)
+      view = updateContextView(view, session)
       flat = flatten(view, flat)
       const lastRewriteId = view.acts.at(-1)?.uuid ?? null
       const at = estimateSendTime(since, call)
-      yield { call, ...read, at, flat, prefix, settings, act: lastRewriteId, since }
+      yield {
+        call,
+        ...read,
+        at,
+        flat,
+        prefix,
+        settings,
+        lastRewriteId: lastRewriteId,
+        recordsSincePrevious: since,
+      }
       since = []
     }
     since.push(read)
     settings = readSettings(read)
     prefix = updatePrefix(read.record, prefix)
-    session = reduce(session, read.record)
+    session = appendRecord(session, read.record)
   }
 }
 
 /** The newest user message or attachment before the response began; the response's own time when there is none. */
-function estimateSendTime(since: readonly ReadRecord[], call: Call): number {
+function estimateSendTime(since: readonly LogRecord[], call: LoggedCall): number {
   const parseTime = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) || 0 : 0)
   const answeredAt = parseTime(call.at)
   const inputs = since.filter(({ record }) => record.type === 'user' || record.type === 'attachment')
@@ -93,7 +105,7 @@ function estimateSendTime(since: readonly ReadRecord[], call: Call): number {
 
 /** Our own logs record the whole prefix with each snapshot (`epoch`), and changed parameters with each `delta`. */
 function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix {
-  const { epoch, delta } = record as { readonly epoch?: Epoch; readonly delta?: Delta }
+  const { epoch, delta } = record as { readonly epoch?: PrefixSnapshot; readonly delta?: PrefixUpdate }
   if (record.type !== 'system') return before
   if (!Array.isArray(epoch?.tools) || !Array.isArray(epoch.sections)) {
     const changes = delta?.parameters
@@ -111,24 +123,24 @@ function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix
 }
 
 /** The request as the cache monitor compares it: messages in full, prefix as far as logged, one marker at the end. */
-export function sentFromLog({
+export function toSentRequest({
   call,
   at,
   flat,
   prefix: { parameters, ...front },
   lifetime,
-}: Pick<Moment, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: Lifetime }): SentRequest {
-  const logged = sentParameters(call.model, parameters ?? {})
+}: Pick<ReplayedRequest, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: CacheTtl }): SentRequest {
+  const logged = toSentParameters(call.model, parameters ?? {})
   const speed = call.usage?.speed
   // Every host puts a marker at the end: on the last block that is no thinking.
   const { frozen, tail } = flat
-  const last = blocksOf((tail.at(-1) ?? frozen.last)?.message.content ?? [])
+  const last = toBlocks((tail.at(-1) ?? frozen.last)?.message.content ?? [])
   const block = Math.max(
     0,
     last.findLastIndex((each) => !isThinking(each)),
   )
   return {
-    source: sourceOf(call),
+    source: callSource(call),
     at,
     ...front,
     messages: flat,
@@ -137,12 +149,12 @@ export function sentFromLog({
   }
 }
 
-export function sourceOf({ agent }: Call): string {
+export function callSource({ agent }: LoggedCall): string {
   return agent === null ? 'repl_main_thread' : `agent:${agent}`
 }
 
 /** The thinking settings of a turn, as Claude Code logs them beside each prompt. */
-export interface TurnSettings {
+export interface ThinkingSettings {
   /** As logged, as JSON; null for none. */
   readonly thinking: string | null
   readonly isSkill: boolean
@@ -150,20 +162,20 @@ export interface TurnSettings {
   readonly line: number
 }
 
-const NO_SETTINGS: TurnSettings = { thinking: null, isSkill: false, line: 0 }
+const NO_SETTINGS: ThinkingSettings = { thinking: null, isSkill: false, line: 0 }
 const SKILL_TOOL = 'Skill'
 
 /**
  * Takes the records in order and gives the settings in force after each. Claude Code logs no settings where a skill or
  * a command starts the turn or is loaded in the middle of it.
  */
-function createSettingsReader(): (read: ReadRecord) => TurnSettings {
+function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
   const skillCalls = new Set<string>()
   let settings = NO_SETTINGS
   let isAfterCommand = false
   return ({ record, line }) => {
-    if (isKnown(record) && record.type === 'assistant')
-      for (const block of blocksOf(record.message.content))
+    if (isKnownRecord(record) && record.type === 'assistant')
+      for (const block of toBlocks(record.message.content))
         if (isToolUse(block) && block.name === SKILL_TOOL) skillCalls.add(block.id)
     if (record.type !== 'user') return settings
     // The host puts the text of a skill after the result of the call that loaded it.
@@ -190,27 +202,27 @@ interface LoggedUserFields {
 
 /** Text that the user typed, not tool results. */
 function isTypedPrompt(record: SessionRecord): boolean {
-  if (typedText(record) === null || !isKnown(record) || record.type !== 'user') return false
-  return !blocksOf(record.message.content).some(isToolResult)
+  if (readTypedText(record) === null || !isKnownRecord(record) || record.type !== 'user') return false
+  return !toBlocks(record.message.content).some(isToolResult)
 }
 
 /** How long a cache entry lives. */
-export type Lifetime = Pick<SentMarker, 'ttl' | 'seconds'>
+export type CacheTtl = Pick<SentMarker, 'ttl' | 'seconds'>
 
-const HOUR: Lifetime = { ttl: '1h', seconds: 3600 }
-const FIVE_MINUTES: Lifetime = { ttl: '5m', seconds: 300 }
+const HOUR: CacheTtl = { ttl: '1h', seconds: 3600 }
+const FIVE_MINUTES: CacheTtl = { ttl: '5m', seconds: 300 }
 /** Providers that cache automatically do not report it, and keep an entry for five to ten minutes. */
-const AUTOMATIC: Lifetime = { ttl: 'some 10 minutes', seconds: 600 }
+const AUTOMATIC: CacheTtl = { ttl: 'some 10 minutes', seconds: 600 }
 
 /**
  * The lifetime of the entries that a call wrote: from the split of the written tokens in its usage; else as before;
  * else the default of the model. `cache`: of the model's profile; null for a model that the catalogue does not have.
  */
-export function lifetimeOf(
-  { usage }: Call,
-  cache: Profile['cache'] | null,
-  before: Lifetime | null,
-): Lifetime {
+export function cacheTtl(
+  { usage }: LoggedCall,
+  cache: ProviderProfile['cache'] | null,
+  before: CacheTtl | null,
+): CacheTtl {
   const written = isObject(usage?.cache_creation) ? usage.cache_creation : {}
   const hasWritten = (count: unknown): boolean => typeof count === 'number' && count > 0
   if (hasWritten(written.ephemeral_1h_input_tokens)) return HOUR

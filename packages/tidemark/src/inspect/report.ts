@@ -34,16 +34,16 @@ export interface SessionReport extends CacheReport {
   readonly hitRate: number | null
   readonly peakContextTokens: number
   readonly context: ContextCurve
-  readonly compactions: readonly CompactionFound[]
-  readonly clearings: readonly ClearingFound[]
-  readonly tokensByClass: TokensByKind
-  readonly byTool: readonly ToolShare[]
-  readonly largest: readonly LargeItem[]
+  readonly compactions: readonly LoggedCompaction[]
+  readonly clearings: readonly LoggedClearing[]
+  readonly tokensByClass: ContentTokens
+  readonly byTool: readonly ToolTokens[]
+  readonly largest: readonly LargeBlock[]
   readonly duplicateReads: readonly RepeatedRead[]
   readonly estimator: EstimatorReport
   /** Dollars; null when the price of anything used is unknown. */
   readonly costUsd: number | null
-  readonly money: MoneyReport
+  readonly money: CostReport
   /** For some calls the log has too few output tokens, and their cost is based on an estimate. */
   readonly outputEstimated: boolean
   /** Number of those calls. */
@@ -51,10 +51,10 @@ export interface SessionReport extends CacheReport {
   /** Output tokens that were priced: as logged where plausible, otherwise estimated. */
   readonly outputTokensEstimated: number
   /** The whole session by day and model. */
-  readonly spending: readonly Spending[]
+  readonly spending: readonly DailySpending[]
   /** Side agents, each with a context of its own. Their calls and costs are included in the totals above. */
   readonly agents: readonly AgentReport[]
-  readonly damaged: readonly DamagedPlace[]
+  readonly damaged: readonly LogDamage[]
 }
 
 /** `input`: uncached input tokens, in every log format. */
@@ -81,7 +81,7 @@ export interface ContextPoint {
   readonly tokens: number
 }
 
-export interface CompactionFound {
+export interface LoggedCompaction {
   readonly trigger: string | null
   readonly preTokens: number | null
   /** Prompt tokens of the next request; null when there was none. */
@@ -91,7 +91,7 @@ export interface CompactionFound {
   readonly afterCall: number
 }
 
-export interface ClearingFound {
+export interface LoggedClearing {
   readonly preTokens: number | null
   readonly savedTokens: number | null
   readonly trigger: string | null
@@ -101,7 +101,7 @@ export interface ClearingFound {
 }
 
 /** Each block of the main conversation counts once, however often it was sent. */
-export interface TokensByKind {
+export interface ContentTokens {
   readonly human: number
   readonly assistantText: number
   readonly thinking: number
@@ -115,14 +115,14 @@ export interface TokensByKind {
   readonly total: number
 }
 
-export interface ToolShare {
+export interface ToolTokens {
   readonly tool: string
   readonly calls: number
   readonly requestTokens: number
   readonly resultTokens: number
 }
 
-export interface LargeItem {
+export interface LargeBlock {
   readonly kind: 'result' | 'request' | 'prompt' | 'text' | 'thinking' | 'summary' | 'attachment' | 'other'
   readonly tool: string | null
   /** The path, command or beginning of the text, with secrets removed. */
@@ -146,17 +146,17 @@ export interface EstimatorReport {
   readonly excluded: readonly { readonly reason: string; readonly count: number }[]
 }
 
-export interface MoneyReport extends MoneySpent, MoneyLost {
+export interface CostReport extends CostSummary, CacheLossCosts {
   /** Cost of the calls that wrote summaries, a part of `spent`. Only our own logs record them. */
   readonly spentOnCompaction: number | null
 }
 
-export interface MoneySpent {
+export interface CostSummary {
   /** Dollars, the same as `costUsd`: null when the price of anything used is unknown. */
   readonly spent: number | null
   /** Sum of the known costs: equal to `costUsd`, or a lower bound when that is null. */
   readonly pricedUsd: number
-  readonly byClass: { readonly [Class in PriceClass]: ClassPrice }
+  readonly byClass: { readonly [Class in PriceClass]: TokenClassCost }
   /** Charges per request instead of per token. */
   readonly feesUsd: number | null
   /** Cost of the same calls without a cache, less their actual cost; null when unknown. */
@@ -167,7 +167,7 @@ export interface MoneySpent {
 }
 
 /** Dollars paid above the cache-read price for tokens that had to be cached again; null when a price is unknown. */
-export interface MoneyLost {
+export interface CacheLossCosts {
   readonly lostToBreaks: number | null
   /** Share of the total cost, to four places. */
   readonly shareLostToBreaks: number | null
@@ -175,12 +175,12 @@ export interface MoneyLost {
   readonly spentOnClearings: number | null
 }
 
-export interface ClassPrice {
+export interface TokenClassCost {
   readonly tokens: number
   readonly usd: number | null
 }
 
-export interface Spending {
+export interface DailySpending {
   readonly day: string | null
   readonly model: string
   readonly apiCalls: number
@@ -198,14 +198,14 @@ export interface AgentReport {
   readonly costUsd: number | null
 }
 
-export interface DamagedPlace extends Damage {
+export interface LogDamage extends Damage {
   /** The file of a side agent; absent for the session's own file. */
   readonly file?: string
 }
 
 /** How the prompt cache of a session did. */
 export interface CacheReport {
-  readonly cacheBreaks: readonly CacheBreak[]
+  readonly cacheBreaks: readonly LoggedCacheBreak[]
   /** Cost of re-caching after clearings that the log records. These are not cache breaks. */
   readonly clearingCosts: readonly ClearingCost[]
   /**
@@ -215,7 +215,7 @@ export interface CacheReport {
   readonly hourWouldSave: number | null
 }
 
-export interface CacheBreak {
+export interface LoggedCacheBreak {
   /** Time of the response. */
   readonly at: string
   /** Tokens that should have been read from the cache and were cached again. */
@@ -272,7 +272,7 @@ export type BreakCause =
   | 'not-known'
 
 /** A cause, and the evidence for it. */
-export interface Cause {
+export interface ExplainedCause {
   readonly cause: BreakCause
   readonly evidence: string
 }

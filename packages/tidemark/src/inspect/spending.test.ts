@@ -1,10 +1,16 @@
 import type { Usage } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import type { CacheBreak, ClearingCost } from './report.ts'
-import { daysIn, moneyLost, moneySpent, type PricedCall, priceLogged } from './spending.ts'
+import type { ClearingCost, LoggedCacheBreak } from './report.ts'
+import {
+  createDayFormatter,
+  type PricedLogCall,
+  priceLogCall,
+  sumCacheLosses,
+  summarizeCosts,
+} from './spending.ts'
 
-function priceUsage(usage: Usage, estimated = 0): PricedCall {
+function priceUsage(usage: Usage, estimated = 0): PricedLogCall {
   const call = {
     key: 'k',
     model: 'claude-opus-4-6',
@@ -14,7 +20,7 @@ function priceUsage(usage: Usage, estimated = 0): PricedCall {
     isCopy: false,
     blocks: [],
   }
-  return priceLogged(
+  return priceLogCall(
     { ...call, usage },
     { catalogue: modelCatalogue, format: 'claude-code', estimate: () => estimated },
   )
@@ -37,7 +43,7 @@ describe('the amount saved by the cache is', () => {
       1.35,
     ],
   ])('%s', (_, usage, saved) => {
-    expect(moneySpent([priceUsage(usage)]).savedByCache).toBe(saved)
+    expect(summarizeCosts([priceUsage(usage)]).savedByCache).toBe(saved)
   })
 
   it('scaled like the price at another speed', () => {
@@ -65,15 +71,15 @@ it.each([
   ['Europe/Berlin', '2026-03-09T23:30:00.000Z', '2026-03-10'],
   ['UTC', 'no time', null],
 ])('the day in %s of %s', (zone, at, expected) => {
-  expect(daysIn(zone)(at)).toBe(expected)
+  expect(createDayFormatter(zone)(at)).toBe(expected)
 })
 
 it.each([':/etc/localtime', ''])("a zone of %j is the machine's own", (zone) => {
   const at = '2026-03-09T12:00:00.000Z'
-  expect(daysIn(zone)(at)).toBe(daysIn()(at))
+  expect(createDayFormatter(zone)(at)).toBe(createDayFormatter()(at))
 })
 
-function createBreak(costUsd: number | null): CacheBreak {
+function createBreak(costUsd: number | null): LoggedCacheBreak {
   return {
     at: '2026-03-09',
     tokensRewritten: 3_000,
@@ -135,7 +141,7 @@ describe('moneyLost', () => {
       clearingCosts: clearings.map(createClearing),
       hourWouldSave: null,
     }
-    expect(moneyLost(found, spent)).toEqual({
+    expect(sumCacheLosses(found, spent)).toEqual({
       lostToBreaks: lost,
       shareLostToBreaks: share,
       spentOnClearings: paid,

@@ -1,26 +1,26 @@
 /** What the calls of a session cost: each at the prices of its model and day, added up by token class, day and model. */
 import {
-  addMoney,
+  addCosts,
   addTokens,
   type PricedCall as Billed,
-  COMPACTION,
-  iterationsOf,
-  type Money,
-  NO_MONEY,
-  NO_TOKENS,
+  COMPACTION_SOURCE,
+  type Cost,
+  listIterations,
   type PriceClass,
   priceCall,
+  ZERO_COST,
+  ZERO_TOKENS,
 } from '@tidemark/core'
-import { type Catalogue, type LogFormat, lookUpModel, pricesOn } from '@tidemark/wire'
-import { addUsage, type Call, loggedOutput, NO_USAGE, sumUsage, usageOf } from './calls.ts'
+import { type Catalogue, type LogFormat, lookUpModel, pricesAtDate } from '@tidemark/wire'
+import { addUsage, type LoggedCall, NO_USAGE, outputTokens, sumUsage, toUsageTotals } from './calls.ts'
 import type {
   AgentReport,
-  CacheBreak,
+  CacheLossCosts,
   CacheReport,
-  MoneyLost,
-  MoneySpent,
+  CostSummary,
+  DailySpending,
+  LoggedCacheBreak,
   SessionReport,
-  Spending,
   UsageTotals,
 } from './report.ts'
 
@@ -35,19 +35,19 @@ type SpendingFields =
 
 /** `calls`: those to be counted, of the main conversation and of side agents. `cacheReport`: of the same log. */
 export function reportSpending(
-  calls: readonly Call[],
+  calls: readonly LoggedCall[],
   cacheReport: CacheReport,
-  pricing: Pricing,
-  toDay: DayOf,
+  pricing: LogPricing,
+  toDay: DayFormatter,
 ): Pick<SessionReport, SpendingFields> {
-  const priced = calls.map((call) => priceLogged(call, pricing))
-  const money = moneySpent(priced)
-  const summaries = priced.filter(({ call }) => call.source === COMPACTION)
-  const spentOnCompaction = dollars(sumCosts(summaries).total)
+  const priced = calls.map((call) => priceLogCall(call, pricing))
+  const money = summarizeCosts(priced)
+  const summaries = priced.filter(({ call }) => call.source === COMPACTION_SOURCE)
+  const spentOnCompaction = roundDollars(sumCosts(summaries).total)
   const estimatedCalls = priced.filter(({ isOutputEstimated }) => isOutputEstimated).length
   return {
     costUsd: money.spent,
-    money: { ...money, ...moneyLost(cacheReport, money.spent), spentOnCompaction },
+    money: { ...money, ...sumCacheLosses(cacheReport, money.spent), spentOnCompaction },
     outputEstimated: estimatedCalls > 0,
     outputEstimatedCalls: estimatedCalls,
     outputTokensEstimated: priced.reduce((sum, { tokens }) => sum + tokens.output, 0),
@@ -56,15 +56,15 @@ export function reportSpending(
   }
 }
 
-export interface Pricing {
+export interface LogPricing {
   readonly catalogue: Catalogue
   readonly format: LogFormat
   /** Estimated tokens of the blocks of a response. */
-  readonly estimate: (call: Call) => number
+  readonly estimate: (call: LoggedCall) => number
 }
 
-export interface PricedCall extends Pick<Billed, 'money' | 'tokens' | 'saved'> {
-  readonly call: Call
+export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'> {
+  readonly call: LoggedCall
   readonly isOutputEstimated: boolean
 }
 
@@ -72,27 +72,30 @@ export interface PricedCall extends Pick<Billed, 'money' | 'tokens' | 'saved'> {
  * Claude Code often logs the output tokens as they stood when the stream began. Where they are less than half of the
  * estimate for the blocks, the estimate is priced. Iterations that the provider lists are final and never replaced.
  */
-export function priceLogged(call: Call, { catalogue, format, estimate }: Pricing): PricedCall {
+export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: LogPricing): PricedLogCall {
   const { key: id, source, model, at, usage: logged } = call
-  const isFinal = logged === null || format !== 'claude-code' || iterationsOf(logged).length > 0
+  const isFinal = logged === null || format !== 'claude-code' || listIterations(logged).length > 0
   const estimated = isFinal ? 0 : estimate(call)
-  const isOutputEstimated = loggedOutput(logged) * 2 < estimated
+  const isOutputEstimated = outputTokens(logged) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
   const { money, tokens, saved } = priceCall({ id, source, model, at, usage }, (name, when) => {
     const found = lookUpModel(catalogue, name)
-    return found.found ? pricesOn(found.model, when) : null
+    return found.found ? pricesAtDate(found.model, when) : null
   })
   return { call, money, tokens, saved, isOutputEstimated }
 }
 
-export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
+export function summarizeCosts(calls: readonly PricedLogCall[]): CostSummary {
   const money = sumCosts(calls)
-  const saved = calls.reduce<number | null>((sum, call) => plus(sum, call.saved), 0)
-  const tokens = calls.reduce((sum, call) => addTokens(sum, call.tokens), NO_TOKENS)
-  const toClassPrice = (kind: PriceClass) => ({ tokens: tokens[kind], usd: dollars(money.byClass[kind]) })
+  const saved = calls.reduce<number | null>((sum, call) => addAmounts(sum, call.saved), 0)
+  const tokens = calls.reduce((sum, call) => addTokens(sum, call.tokens), ZERO_TOKENS)
+  const toClassPrice = (kind: PriceClass) => ({
+    tokens: tokens[kind],
+    usd: roundDollars(money.byClass[kind]),
+  })
   return {
-    spent: dollars(money.total),
-    pricedUsd: dollars(money.priced) ?? 0,
+    spent: roundDollars(money.total),
+    pricedUsd: roundDollars(money.priced) ?? 0,
     byClass: {
       input: toClassPrice('input'),
       cacheRead: toClassPrice('cacheRead'),
@@ -100,31 +103,34 @@ export function moneySpent(calls: readonly PricedCall[]): MoneySpent {
       write1h: toClassPrice('write1h'),
       output: toClassPrice('output'),
     },
-    feesUsd: dollars(money.fees),
-    savedByCache: dollars(saved),
+    feesUsd: roundDollars(money.fees),
+    savedByCache: roundDollars(saved),
     missing: money.missing,
     assumed: money.assumed,
   }
 }
 
-function sumCosts(calls: readonly PricedCall[]): Money {
-  return calls.reduce((sum, { money }) => addMoney(sum, money), NO_MONEY)
+function sumCosts(calls: readonly PricedLogCall[]): Cost {
+  return calls.reduce((sum, { money }) => addCosts(sum, money), ZERO_COST)
 }
 
 /** Rounded to a millionth of a dollar, which removes floating-point noise. */
-export function dollars(amount: number | null): number | null {
+export function roundDollars(amount: number | null): number | null {
   return amount === null ? null : Math.round(amount * 1e6) / 1e6
 }
 
 /** Null when either amount is unknown. */
-export function plus(one: number | null, other: number | null): number | null {
+export function addAmounts(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 
 /** What cache breaks and clearings cost. `spent`: the cost of all calls of the log; null when unknown. */
-export function moneyLost({ cacheBreaks, clearingCosts }: CacheReport, spent: number | null): MoneyLost {
+export function sumCacheLosses(
+  { cacheBreaks, clearingCosts }: CacheReport,
+  spent: number | null,
+): CacheLossCosts {
   const totalCost = (costs: readonly { readonly costUsd: number | null }[]): number | null =>
-    dollars(costs.reduce<number | null>((sum, { costUsd }) => plus(sum, costUsd), 0))
+    roundDollars(costs.reduce<number | null>((sum, { costUsd }) => addAmounts(sum, costUsd), 0))
   const lost = totalCost(cacheBreaks)
   const share = spent === null || lost === null || spent === 0 ? null : Math.round((lost / spent) * 1e4) / 1e4
   return { lostToBreaks: lost, shareLostToBreaks: share, spentOnClearings: totalCost(clearingCosts) }
@@ -135,7 +141,7 @@ interface SpendingRow {
   readonly model: string
   apiCalls: number
   usage: UsageTotals
-  money: Money
+  money: Cost
   cacheBreaks: number
   lost: number | null
   cleared: number | null
@@ -143,15 +149,15 @@ interface SpendingRow {
 
 /** One row for each day and model. Totals over many sessions are sums of these rows. */
 function listSpending(
-  calls: readonly PricedCall[],
+  calls: readonly PricedLogCall[],
   { cacheBreaks, clearingCosts }: CacheReport,
-  toDay: DayOf,
-): readonly Spending[] {
+  toDay: DayFormatter,
+): readonly DailySpending[] {
   const rows = new Map<string, SpendingRow>()
-  const findRow = ({ at, model }: Pick<CacheBreak, 'at' | 'model'>): SpendingRow => {
+  const findRow = ({ at, model }: Pick<LoggedCacheBreak, 'at' | 'model'>): SpendingRow => {
     const day = toDay(at)
     const key = `${day}\n${model}`
-    const none = { apiCalls: 0, usage: NO_USAGE, money: NO_MONEY, cacheBreaks: 0, lost: 0, cleared: 0 }
+    const none = { apiCalls: 0, usage: NO_USAGE, money: ZERO_COST, cacheBreaks: 0, lost: 0, cleared: 0 }
     const row: SpendingRow = rows.get(key) ?? { day, model, ...none }
     rows.set(key, row)
     return row
@@ -159,41 +165,41 @@ function listSpending(
   for (const { call, money } of calls) {
     const row = findRow(call)
     row.apiCalls += 1
-    row.usage = addUsage(row.usage, usageOf(call.usage))
-    row.money = addMoney(row.money, money)
+    row.usage = addUsage(row.usage, toUsageTotals(call.usage))
+    row.money = addCosts(row.money, money)
   }
   for (const found of cacheBreaks) {
     const row = findRow(found)
     row.cacheBreaks += 1
-    row.lost = plus(row.lost, found.costUsd)
+    row.lost = addAmounts(row.lost, found.costUsd)
   }
   for (const found of clearingCosts) {
     const row = findRow(found)
-    row.cleared = plus(row.cleared, found.costUsd)
+    row.cleared = addAmounts(row.cleared, found.costUsd)
   }
   return [...rows.values()].map(({ money, lost, cleared, ...row }) => ({
     ...row,
-    costUsd: dollars(money.total),
-    lostToBreaks: dollars(lost),
-    spentOnClearings: dollars(cleared),
+    costUsd: roundDollars(money.total),
+    lostToBreaks: roundDollars(lost),
+    spentOnClearings: roundDollars(cleared),
   }))
 }
 
 /** The side agents of a session, in the order of their first calls. */
-function listAgentReports(priced: readonly PricedCall[]): readonly AgentReport[] {
+function listAgentReports(priced: readonly PricedLogCall[]): readonly AgentReport[] {
   const byAgent = Map.groupBy(priced, ({ call }) => call.agent)
   return [...byAgent].flatMap(([id, group]) => {
     if (id === null) return []
     const usage = sumUsage(group.map(({ call }) => call))
-    return [{ id, apiCalls: group.length, usage, costUsd: dollars(sumCosts(group).total) }]
+    return [{ id, apiCalls: group.length, usage, costUsd: roundDollars(sumCosts(group).total) }]
   })
 }
 
 /** The day of a timestamp as YYYY-MM-DD; null for a text that is no timestamp. */
-export type DayOf = (at: string) => string | null
+export type DayFormatter = (at: string) => string | null
 
 /** `timeZone`: a name such as `Europe/Berlin`; the machine's own when absent or unknown. */
-export function daysIn(timeZone?: string): DayOf {
+export function createDayFormatter(timeZone?: string): DayFormatter {
   const format = createDateFormat(timeZone) ?? createDateFormat()
   return (at) => {
     const time = Date.parse(at)

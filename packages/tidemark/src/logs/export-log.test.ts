@@ -1,11 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DEFAULT_POLICY, NO_PATHS, newHeader, runHistory, spill } from '@tidemark/core'
+import { createLogHeader, DEFAULT_POLICY, NO_RETRIEVAL, runHistoryTool, spillResult } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBlobFolder } from '../storage/blob-folder.ts'
-import { exportLog, exportToFile } from './export-log.ts'
+import { exportLog, exportLogToFile } from './export-log.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -17,7 +17,7 @@ function logOf(builder: SessionBuilder): string {
   const path = join(folder, 'session.jsonl')
   writeFileSync(
     path,
-    [newHeader('told', '2026-01-01T00:00:00.000Z'), ...builder.records]
+    [createLogHeader('told', '2026-01-01T00:00:00.000Z'), ...builder.records]
       .map((record) => `${JSON.stringify(record)}\n`)
       .join(''),
   )
@@ -47,9 +47,9 @@ describe('a session file', () => {
     const builder = new SessionBuilder()
     builder.user('hello')
     const [path, out] = [logOf(builder), join(folder, 'out.md')]
-    expect(await exportToFile(path, out, { home: folder })).toEqual({ ok: true, path, out, records: 1 })
+    expect(await exportLogToFile(path, out, { home: folder })).toEqual({ ok: true, path, out, records: 1 })
     expect(readFileSync(out, 'utf8')).toBe(await textOf(path))
-    expect(await exportToFile(path, out)).toEqual({
+    expect(await exportLogToFile(path, out)).toEqual({
       ok: false,
       path: out,
       message: `${out} exists already, and files are never overwritten: choose another name.`,
@@ -67,11 +67,11 @@ describe('a large result on a real disk', () => {
     const blobs = createBlobFolder({ home: folder })
     const content = 'Zeile ✓ \r\n'.repeat(4_000)
     const measure = (text: string): number => Math.ceil(text.length / 4)
-    const { result, spilled } = await spill({
+    const { result, spilled } = await spillResult({
       result: { type: 'tool_result', tool_use_id: 'call-1', content },
       ...{ tool: 'Bash', policy: DEFAULT_POLICY.spill, measure, blobs },
       budgets: { threshold: 5_000, head: 100, tail: 100 },
-      paths: { ...NO_PATHS, historyTool: 'history' },
+      paths: { ...NO_RETRIEVAL, historyTool: 'history' },
     })
     const builder = new SessionBuilder()
     builder.assistant('m1', [{ type: 'tool_use', id: 'call-1', name: 'Bash', input: {} }])
@@ -87,7 +87,7 @@ describe('a large result on a real disk', () => {
     const id = spilled[0]?.blob
     let [text, cursor] = ['', null as string | null]
     do {
-      const { body, next } = await runHistory({ id, cursor }, source)
+      const { body, next } = await runHistoryTool({ id, cursor }, source)
       text += body
       cursor = next
     } while (cursor !== null)

@@ -1,9 +1,9 @@
 /** A session's log as Markdown: returned piece by piece, or written to a new file. */
-import { type BlobReader, markdownPieces, redact, sessionOf } from '@tidemark/core'
-import { given } from '@tidemark/wire'
+import { type BlobReader, buildSessionLog, redact, streamMarkdown } from '@tidemark/core'
+import { omitUndefined } from '@tidemark/wire'
 import { createNewFile } from '../storage/atomic-file.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
-import { type FilePort, nodeFiles } from '../storage/file-system.ts'
+import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import { fileExistsMessage, type LogRefusal } from './found-log.ts'
 import { readLog } from './read-session.ts'
 
@@ -16,7 +16,7 @@ export interface ExportLogOptions {
   readonly title?: string
 }
 
-export interface ExportedLog {
+export interface MarkdownExport {
   readonly ok: true
   readonly records: number
   readonly pieces: AsyncIterable<string>
@@ -26,22 +26,22 @@ export interface ExportedLog {
 export async function exportLog(
   path: string,
   options: ExportLogOptions = {},
-): Promise<ExportedLog | LogRefusal> {
+): Promise<MarkdownExport | LogRefusal> {
   const log = await readLog(path, { withAgents: false })
   if (!log.ok) return log
-  const session = sessionOf(log.records.map(({ record }) => record))
+  const session = buildSessionLog(log.records.map(({ record }) => record))
   const { redacts = true, title, home, blobs = openBlobs(home) } = options
-  const pieces = markdownPieces(session, {
+  const pieces = streamMarkdown(session, {
     blobs,
     redact: redacts ? redact : (text: string) => text,
-    ...given({ title }),
+    ...omitUndefined({ title }),
   })
   return { ok: true, records: session.records.length, pieces }
 }
 
 /** For a blob that cannot be read, the head and tail in the record are exported. */
 function openBlobs(home: string | undefined): BlobReader {
-  const store = createBlobFolder(given({ home }))
+  const store = createBlobFolder(omitUndefined({ home }))
   return { get: (id) => store.get(id).catch(() => null) }
 }
 
@@ -50,12 +50,12 @@ export type ExportOutcome =
   | { readonly ok: false; readonly path: string; readonly message: string }
 
 /** `out` must not exist. Afterwards it is complete or absent. */
-export async function exportToFile(
+export async function exportLogToFile(
   path: string,
   out: string,
-  options: ExportLogOptions & { readonly files?: FilePort } = {},
+  options: ExportLogOptions & { readonly files?: FileSystem } = {},
 ): Promise<ExportOutcome> {
-  const { files = nodeFiles } = options
+  const { files = nodeFileSystem } = options
   if ((await files.facts(out)) !== null) return refuseExisting(out)
   const log = await exportLog(path, options)
   if (!log.ok) return log

@@ -3,18 +3,18 @@
 import { readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { isObject, readJson } from '@tidemark/core'
+import { isObject, parseJson } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
-import { type HomeVariables, sessionsFolder, tidemarkHome } from '../storage/paths.ts'
+import { type HomeEnvironment, sessionsFolder, tidemarkHome } from '../storage/paths.ts'
 import {
   type FindOptions,
   type FindProblem,
   type FoundLog,
   type FoundLogs,
-  refuse,
-  refuseForError,
+  refuseForReadError,
+  refuseLog,
 } from './found-log.ts'
-import { openLineFeed } from './read-lines.ts'
+import { openFileLines } from './read-lines.ts'
 
 /**
  * A named file is taken whatever its name; a folder is searched for `*.jsonl`, compressed or not, at any depth. A file
@@ -74,7 +74,7 @@ async function visit(walk: Walk, path: string, isNamed: boolean): Promise<void> 
   walk.seen.add(identity)
   if (stats.isDirectory()) walk.folders.push(path)
   else if (!stats.isFile()) {
-    if (isNamed) walk.problems.push(refuse(path, 'not-a-file', 'is not a regular file'))
+    if (isNamed) walk.problems.push(refuseLog(path, 'not-a-file', 'is not a regular file'))
   } else if (isNamed || LOG_NAME.test(path))
     walk.files.push({ path, modifiedMs: stats.mtimeMs, sizeBytes: stats.size, isNamed })
 }
@@ -84,7 +84,7 @@ async function orProblem<T>(walk: Walk, path: string, read: () => Promise<T>): P
   try {
     return await read()
   } catch (error) {
-    const { reason, message } = refuseForError(path, error)
+    const { reason, message } = refuseForReadError(path, error)
     if (reason !== 'missing' || walk.named.has(path)) walk.problems.push({ path, message })
     return null
   }
@@ -99,7 +99,7 @@ async function filterExisting(folders: readonly string[]): Promise<readonly stri
 function mayBeFolder(path: string): Promise<boolean> {
   return stat(path).then(
     (stats) => stats.isDirectory(),
-    (error: unknown) => refuseForError(path, error).reason !== 'missing',
+    (error: unknown) => refuseForReadError(path, error).reason !== 'missing',
   )
 }
 
@@ -128,14 +128,14 @@ async function groupAgents(files: readonly FoundFile[], signal?: AbortSignal): P
   }
   for (const { session, agents } of groups) {
     if (!session.isNamed) continue
-    for (const file of await agentFilesOf(session.path))
+    for (const file of await findAgentFiles(session.path))
       if (!agents.some(({ path }) => path === file.path)) agents.push(file)
   }
   return groups.map(toFoundLog)
 }
 
 /** The logs of a session's subagents, given the path of its log. */
-export async function agentFilesOf(path: string): Promise<readonly FoundFile[]> {
+export async function findAgentFiles(path: string): Promise<readonly FoundFile[]> {
   const stem = withoutEnding(path)
   const inFolder = await filterExisting([join(stem, 'subagents')])
   const names = await readdir(dirname(path)).catch((): string[] => [])
@@ -165,11 +165,11 @@ async function findSessionStem(path: string): Promise<string | null> {
 
 /** The session id in the first lines of a log. */
 async function readSessionId(path: string): Promise<string | null> {
-  const feed = await openLineFeed(path)
+  const feed = await openFileLines(path)
   if ('ok' in feed) return null
   try {
     for (const { text } of ((await feed.next()) ?? []).slice(0, 10)) {
-      const value = readJson(text)
+      const value = parseJson(text)
       if (isObject(value) && typeof value.sessionId === 'string') return value.sessionId
     }
     return null
@@ -189,26 +189,26 @@ function toFoundLog({ session, agents }: Group): FoundLog {
 }
 
 /** A folder in which a tool stores its sessions. */
-export interface LogPlace {
+export interface LogLocation {
   readonly format: LogFormat
   readonly folder: string
 }
 
-export interface PlaceVariables extends HomeVariables {
+export interface LogEnvironment extends HomeEnvironment {
   readonly CLAUDE_CONFIG_DIR?: string | undefined
   readonly XDG_CONFIG_HOME?: string | undefined
   readonly CODEX_HOME?: string | undefined
 }
 
 /** Where Claude Code, Codex and Tidemark store their sessions. An empty variable counts as unset. */
-export function defaultPlaces(
-  variables: PlaceVariables = process.env,
+export function defaultLogLocations(
+  variables: LogEnvironment = process.env,
   userHome: string = homedir(),
-): readonly LogPlace[] {
+): readonly LogLocation[] {
   const codex = variables.CODEX_HOME || join(userHome, '.codex')
   return [
     ...claudeFolders(variables, userHome).map(
-      (folder): LogPlace => ({ format: 'claude-code', folder: join(folder, 'projects') }),
+      (folder): LogLocation => ({ format: 'claude-code', folder: join(folder, 'projects') }),
     ),
     { format: 'codex', folder: join(codex, 'sessions') },
     { format: 'codex', folder: join(codex, 'archived_sessions') },
@@ -217,7 +217,7 @@ export function defaultPlaces(
 }
 
 /** Some versions of Claude Code use the XDG configuration folder. */
-function claudeFolders(variables: PlaceVariables, userHome: string): readonly string[] {
+function claudeFolders(variables: LogEnvironment, userHome: string): readonly string[] {
   if (variables.CLAUDE_CONFIG_DIR) return [variables.CLAUDE_CONFIG_DIR]
   const shared = variables.XDG_CONFIG_HOME || join(userHome, '.config')
   return [join(userHome, '.claude'), join(shared, 'claude')]
@@ -226,7 +226,7 @@ function claudeFolders(variables: PlaceVariables, userHome: string): readonly st
 /** Every session in these folders, newest first. Missing folders are skipped. */
 export async function findDefaultLogs(
   options: FindOptions = {},
-  places: readonly LogPlace[] = defaultPlaces(),
+  places: readonly LogLocation[] = defaultLogLocations(),
 ): Promise<FoundLogs> {
   return findLogs(await filterExisting(places.map(({ folder }) => folder)), options)
 }

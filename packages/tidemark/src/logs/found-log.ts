@@ -44,15 +44,15 @@ export interface LogRefusal {
 }
 
 /** `problem` continues a sentence that begins with the path. */
-export function refuse(path: string, reason: RefusalReason, problem: string): LogRefusal {
+export function refuseLog(path: string, reason: RefusalReason, problem: string): LogRefusal {
   return { ok: false, path, reason, message: `${path} ${problem}.` }
 }
 
-export function refuseForError(path: string, error: unknown): LogRefusal {
+export function refuseForReadError(path: string, error: unknown): LogRefusal {
   const code = errorCode(error)
-  if (code === 'ENOENT' || code === 'ENOTDIR') return refuse(path, 'missing', 'does not exist')
+  if (code === 'ENOENT' || code === 'ENOTDIR') return refuseLog(path, 'missing', 'does not exist')
   const cause = error instanceof Error ? error.message : String(error)
-  return refuse(path, 'unreadable', `cannot be read: ${cause}`)
+  return refuseLog(path, 'unreadable', `cannot be read: ${cause}`)
 }
 
 /** The message for an output file that exists. */

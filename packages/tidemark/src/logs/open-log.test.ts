@@ -2,22 +2,22 @@ import { Buffer } from 'node:buffer'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import type { ReadRecord } from '@tidemark/wire'
+import type { LogRecord } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import { logFolder, text, userLine } from '../../test/log-folder.ts'
-import { type LogEnd, openLog } from './open-log.ts'
-import type { FeedOptions, Progress } from './read-lines.ts'
+import { type LogReadResult, openLog } from './open-log.ts'
+import type { LineReadOptions, ReadProgress } from './read-lines.ts'
 
-interface Read extends LogEnd {
+interface Read extends LogReadResult {
   readonly uuids: readonly (string | undefined)[]
   readonly packing: string
   readonly format: string
 }
 
-async function read(path: string, options: FeedOptions = {}): Promise<Read> {
+async function read(path: string, options: LineReadOptions = {}): Promise<Read> {
   const log = await openLog(path, options)
   if (!log.ok) throw new Error(log.message)
-  const records: ReadRecord[] = []
+  const records: LogRecord[] = []
   const end = await log.read((given) => records.push(...given))
   return { ...end, uuids: records.map(({ record }) => record.uuid), packing: log.packing, format: log.format }
 }
@@ -139,7 +139,7 @@ describe('a file that is not a log', () => {
   })
 
   it('is recognized without reading all of it', async () => {
-    const seen: Progress[] = []
+    const seen: ReadProgress[] = []
     const path = logFolder().file('x', 'no log\n'.repeat(1_000_000))
     await openLog(path, { onProgress: (progress) => seen.push(progress) })
     expect(seen).toEqual([{ path, readBytes: 1 << 20, totalBytes: 7_000_000 }])
@@ -206,7 +206,7 @@ describe('while a log is read', () => {
       'x',
       text(...Array.from({ length: 20_000 }, (_, index) => userLine(`r${index}`))),
     )
-    const seen: Progress[] = []
+    const seen: ReadProgress[] = []
     await read(path, { onProgress: (progress) => seen.push(progress) })
     expect(seen.length).toBeGreaterThan(2)
     expect(seen.at(-1)).toEqual({ path, readBytes: seen[0]?.totalBytes, totalBytes: seen[0]?.totalBytes })

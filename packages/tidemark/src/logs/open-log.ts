@@ -3,40 +3,40 @@
 import { isUtf8 } from 'node:buffer'
 import type { Damage } from '@tidemark/core'
 import {
-  createDamageNotes,
+  createDamageCollector,
   createLogReader,
   detectFormat,
-  formatOfLine,
-  inLineOrder,
+  detectLineFormat,
   type LogFormat,
   type LogMeta,
-  type ReadRecord,
+  type LogRecord,
+  mergeInLineOrder,
 } from '@tidemark/wire'
-import type { FedLine } from '../storage/split-lines.ts'
-import { type LogRefusal, refuse } from './found-log.ts'
+import type { SplitLine } from '../storage/split-lines.ts'
+import { type LogRefusal, refuseLog } from './found-log.ts'
 import {
+  type Compression,
   DEFAULT_MAX_LINE_BYTES,
-  type FeedOptions,
-  type LineFeed,
-  openLineFeed,
-  type Packing,
+  type FileLines,
+  type LineReadOptions,
+  openFileLines,
 } from './read-lines.ts'
 
 export interface OpenLog {
   readonly ok: true
   readonly path: string
   readonly format: LogFormat
-  readonly packing: Packing
+  readonly packing: Compression
   readonly sizeBytes: number
   readonly modifiedMs: number
   /** Passes all valid records to `visit`, in order, chunk by chunk. Closes the log; call only one of `read` and `lines`, once. */
-  read(visit: (records: readonly ReadRecord[]) => void): Promise<LogEnd>
+  read(visit: (records: readonly LogRecord[]) => void): Promise<LogReadResult>
   /** The same with the text of the lines, chunk by chunk. */
-  lines(): AsyncGenerator<readonly ReadLine[], LogEnd>
+  lines(): AsyncGenerator<readonly ParsedLine[], LogReadResult>
   close(): Promise<void>
 }
 
-export interface LogEnd {
+export interface LogReadResult {
   readonly lines: number
   /** In line order. */
   readonly damage: readonly Damage[]
@@ -46,13 +46,13 @@ export interface LogEnd {
 }
 
 /** A line, and the records that became valid with it. */
-export interface ReadLine extends FedLine {
+export interface ParsedLine extends SplitLine {
   readonly line: number
-  readonly records: readonly ReadRecord[]
+  readonly records: readonly LogRecord[]
 }
 
-export async function openLog(path: string, options: FeedOptions = {}): Promise<OpenLog | LogRefusal> {
-  const feed = await openLineFeed(path, options)
+export async function openLog(path: string, options: LineReadOptions = {}): Promise<OpenLog | LogRefusal> {
+  const feed = await openFileLines(path, options)
   if ('ok' in feed) return feed
   try {
     const start = await readStart(feed, options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES)
@@ -65,7 +65,7 @@ export async function openLog(path: string, options: FeedOptions = {}): Promise<
   }
 }
 
-function toOpenLog(feed: LineFeed, start: LogStart): OpenLog {
+function toOpenLog(feed: FileLines, start: LogStart): OpenLog {
   const { path, packing, sizeBytes, modifiedMs } = feed
   return {
     ok: true,
@@ -81,10 +81,10 @@ function toOpenLog(feed: LineFeed, start: LogStart): OpenLog {
 }
 
 async function readRecords(
-  feed: LineFeed,
+  feed: FileLines,
   start: LogStart,
-  visit: (records: readonly ReadRecord[]) => void,
-): Promise<LogEnd> {
+  visit: (records: readonly LogRecord[]) => void,
+): Promise<LogReadResult> {
   const chunks = readLines(feed, start)
   for (;;) {
     const { value, done } = await chunks.next()
@@ -94,7 +94,10 @@ async function readRecords(
   }
 }
 
-async function* readLines(feed: LineFeed, start: LogStart): AsyncGenerator<readonly ReadLine[], LogEnd> {
+async function* readLines(
+  feed: FileLines,
+  start: LogStart,
+): AsyncGenerator<readonly ParsedLine[], LogReadResult> {
   try {
     const parser = createLineParser(start.format)
     yield start.lines.map(parser.take)
@@ -109,30 +112,30 @@ async function* readLines(feed: LineFeed, start: LogStart): AsyncGenerator<reado
 }
 
 interface LineParser {
-  take(line: FedLine): ReadLine
-  end(rest: FedLine, fault: string | null): LogEnd & { readonly last: ReadLine }
+  take(line: SplitLine): ParsedLine
+  end(rest: SplitLine, fault: string | null): LogReadResult & { readonly last: ParsedLine }
 }
 
 function createLineParser(format: LogFormat): LineParser {
   const reader = createLogReader(format)
-  const flaws = createDamageNotes()
+  const flaws = createDamageCollector()
   let lines = 0
-  function countLine({ flaw }: FedLine): void {
+  function countLine({ problem: flaw }: SplitLine): void {
     lines += 1
     if (flaw !== null) flaws.add('bad-json', lines, flaw)
   }
   return {
     take(line) {
       countLine(line)
-      return { ...line, line: lines, records: reader.line(line.text) }
+      return { ...line, line: lines, records: reader.readLine(line.text) }
     },
     end(rest, fault) {
       const line = lines + 1
-      if (rest.text !== '' || rest.flaw !== null) countLine(rest)
-      const { records, damage, meta } = reader.end(rest.text)
+      if (rest.text !== '' || rest.problem !== null) countLine(rest)
+      const { records, damage, meta } = reader.finish(rest.text)
       if (fault !== null) flaws.add('torn-line', lines, fault)
       const last = { ...rest, line, records }
-      return { lines, damage: inLineOrder(damage, flaws.list), meta, fault, last }
+      return { lines, damage: mergeInLineOrder(damage, flaws.list), meta, fault, last }
     },
   }
 }
@@ -140,59 +143,63 @@ function createLineParser(format: LogFormat): LineParser {
 /** The lines that were read to detect the format. */
 interface LogStart {
   readonly format: LogFormat
-  readonly lines: readonly FedLine[]
+  readonly lines: readonly SplitLine[]
   /** The last line if the whole file was read, otherwise null. */
-  readonly rest: FedLine | null
+  readonly rest: SplitLine | null
 }
 
 /** A file with this many lines in no known format is not a damaged log. */
 const MAX_START_LINES = 200
 
-async function readStart(feed: LineFeed, maxLineBytes: number): Promise<LogStart | LogRefusal> {
-  const lines: FedLine[] = []
+async function readStart(feed: FileLines, maxLineBytes: number): Promise<LogStart | LogRefusal> {
+  const lines: SplitLine[] = []
   for (;;) {
     const chunk = await feed.next()
     if (chunk === null) return startOfWholeFile(feed, lines)
     for (const line of chunk) lines.push(line)
     const format = findFormat(chunk)
     if (format !== null) return { format, lines, rest: null }
-    if (feed.fedBytes > 0 && !isText(feed.head))
-      return refuse(
+    if (feed.processedBytes > 0 && !isText(feed.head))
+      return refuseLog(
         feed.path,
         'binary',
         'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
       )
     if (lines.length >= MAX_START_LINES) return refuseUnknown(feed.path, lines)
-    if (feed.fedBytes > 2 * maxLineBytes) return refuseUnknown(feed.path, [...lines, UNREAD])
+    if (feed.processedBytes > 2 * maxLineBytes) return refuseUnknown(feed.path, [...lines, UNREAD])
   }
 }
 
-function startOfWholeFile(feed: LineFeed, lines: readonly FedLine[]): LogStart | LogRefusal {
+function startOfWholeFile(feed: FileLines, lines: readonly SplitLine[]): LogStart | LogRefusal {
   const rest = feed.rest()
-  const format = formatOfLine(rest.text)
+  const format = detectLineFormat(rest.text)
   if (format !== null) return { format, lines, rest }
   if (feed.fault !== null)
-    return refuse(feed.path, 'unreadable', `contains no readable part of a log: ${feed.fault}`)
-  if (feed.fedBytes === 0) return refuse(feed.path, 'empty', 'is empty')
+    return refuseLog(feed.path, 'unreadable', `contains no readable part of a log: ${feed.fault}`)
+  if (feed.processedBytes === 0) return refuseLog(feed.path, 'empty', 'is empty')
   return refuseUnknown(feed.path, [...lines, rest])
 }
 
-function findFormat(lines: readonly FedLine[]): LogFormat | null {
+function findFormat(lines: readonly SplitLine[]): LogFormat | null {
   for (const { text } of lines.slice(0, MAX_START_LINES)) {
-    const format = formatOfLine(text)
+    const format = detectLineFormat(text)
     if (format !== null) return format
   }
   return null
 }
 
 /** Stands for a line whose text is not available, but which is not empty. */
-const UNREAD: FedLine = { text: '?', flaw: null }
+const UNREAD: SplitLine = { text: '?', problem: null }
 
-function refuseUnknown(path: string, lines: readonly FedLine[]): LogRefusal {
-  const seen = lines.slice(0, MAX_START_LINES).map((line) => (line.flaw === null ? line : UNREAD))
+function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
+  const seen = lines.slice(0, MAX_START_LINES).map((line) => (line.problem === null ? line : UNREAD))
   const detected = detectFormat(seen.map(({ text }) => text))
   const isEmpty = seen.length === lines.length && seen.every(({ text }) => text.trim() === '')
-  return refuse(path, isEmpty ? 'empty' : 'unknown-format', detected.ok ? 'is not a log' : detected.message)
+  return refuseLog(
+    path,
+    isEmpty ? 'empty' : 'unknown-format',
+    detected.ok ? 'is not a log' : detected.message,
+  )
 }
 
 /** A file that begins like a log is not rejected for a few bad bytes. The last character of `head` may be cut. */

@@ -5,7 +5,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { sessionPaths } from '../storage/paths.ts'
-import { deleteOwnSession, findInOwnSessions, listOwnSessions } from './own-sessions.ts'
+import { deleteSession, listSessions, searchSessions } from './own-sessions.ts'
 
 let home = ''
 
@@ -30,7 +30,7 @@ describe('Tidemark sessions', () => {
       builder.user('caveat', { isMeta: true })
       builder.user(`fix the login with ${secret}`)
     })
-    expect(await listOwnSessions(home)).toEqual({
+    expect(await listSessions(home)).toEqual({
       found: [
         {
           id: 'login',
@@ -47,13 +47,13 @@ describe('Tidemark sessions', () => {
   })
 
   it('are none if there is no home yet', async () => {
-    expect(await listOwnSessions(join(home, 'nowhere'))).toEqual({ found: [], unreadable: [] })
+    expect(await listSessions(join(home, 'nowhere'))).toEqual({ found: [], unreadable: [] })
   })
 
   it('that cannot be read are reported beside the others', async () => {
     await write('good', (builder) => builder.user('hello'))
     writeFileSync(sessionPaths(home, 'bad').log, '')
-    const { found, unreadable } = await listOwnSessions(home)
+    const { found, unreadable } = await listSessions(home)
     expect(found.map(({ id }) => id)).toEqual(['good'])
     expect(unreadable).toEqual([{ id: 'bad', why: `${sessionPaths(home, 'bad').log} is empty.` }])
   })
@@ -66,17 +66,17 @@ describe('Tidemark sessions', () => {
       builder.assistant('m2', 'Login fixed.')
       builder.user('about the login', { isMeta: true })
     })
-    const { found } = await findInOwnSessions(home, 'login')
+    const { found } = await searchSessions(home, 'login')
     expect(found).toEqual([
       { id: 'login', line: 2, who: 'person', text: `The LOGIN fails. ${'x'.repeat(52)}…` },
       { id: 'login', line: 4, who: 'tool', text: 'a login page with token [redacted]' },
       { id: 'login', line: 5, who: 'model', text: 'Login fixed.' },
       { id: 'login', line: 6, who: 'engine', text: 'about the login' },
     ])
-    expect((await findInOwnSessions(home, secret)).found).toEqual([
+    expect((await searchSessions(home, secret)).found).toEqual([
       { id: 'login', line: 4, who: 'tool', text: '[redacted]' },
     ])
-    expect((await findInOwnSessions(home, 'nowhere')).found).toEqual([])
+    expect((await searchSessions(home, 'nowhere')).found).toEqual([])
   })
 })
 
@@ -87,7 +87,7 @@ describe('deleting a session', () => {
     const { folder, log, lock } = sessionPaths(home, 'gone')
     mkdirSync(folder)
     writeFileSync(join(folder, 'notes.md'), 'notes')
-    expect(await deleteOwnSession(home, 'gone')).toEqual({ ok: true })
+    expect(await deleteSession(home, 'gone')).toEqual({ ok: true })
     expect([folder, log, lock, sessionPaths(home, 'kept').log].map((path) => existsSync(path))).toEqual([
       false,
       false,
@@ -97,7 +97,7 @@ describe('deleting a session', () => {
   })
 
   it('that does not exist is refused', async () => {
-    expect(await deleteOwnSession(home, 'gone')).toEqual({
+    expect(await deleteSession(home, 'gone')).toEqual({
       ok: false,
       reason: 'missing',
       why: 'There is no session "gone".',
@@ -108,13 +108,13 @@ describe('deleting a session', () => {
     await write('held', (builder) => builder.user('x'))
     const holder = createFileJournal({ home, program: 'the holder' })
     await holder.acquire('held')
-    const outcome = await deleteOwnSession(home, 'held')
+    const outcome = await deleteSession(home, 'held')
     expect(outcome).toMatchObject({ ok: false, reason: 'held', why: expect.stringContaining('the holder') })
     expect(existsSync(sessionPaths(home, 'held').log)).toBe(true)
     await holder.close()
   })
 
   it('never leads out of the sessions folder', async () => {
-    await expect(deleteOwnSession(home, '../x')).rejects.toThrow('cannot be a session id')
+    await expect(deleteSession(home, '../x')).rejects.toThrow('cannot be a session id')
   })
 })

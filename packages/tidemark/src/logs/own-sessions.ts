@@ -2,21 +2,21 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  blocksOf,
-  isKnown,
+  isKnownRecord,
   isText,
   isToolResult,
   REDACTED,
+  readTypedText,
   redact,
   type SessionRecord,
-  typedText,
+  toBlocks,
 } from '@tidemark/core'
 import { createFileJournal } from '../storage/file-journal.ts'
-import { ioFailed } from '../storage/file-system.ts'
-import { isSessionId, LOG_ENDING, sessionPaths, sessionsFolder } from '../storage/paths.ts'
-import { promptsIn, type ReadLog, readLog } from './read-session.ts'
+import { ioError } from '../storage/file-system.ts'
+import { isSessionId, LOG_EXTENSION, sessionPaths, sessionsFolder } from '../storage/paths.ts'
+import { findUserPrompts, type LogContents, readLog } from './read-session.ts'
 
-export interface OwnSession {
+export interface SessionInfo {
   readonly id: string
   readonly sizeBytes: number
   readonly modifiedAt: string
@@ -26,13 +26,13 @@ export interface OwnSession {
   readonly damaged: number
 }
 
-export interface OwnListing<T> {
+export interface SessionListing<T> {
   readonly found: readonly T[]
   readonly unreadable: readonly { readonly id: string; readonly why: string }[]
 }
 
 /** Newest first. */
-export function listOwnSessions(home: string, signal?: AbortSignal): Promise<OwnListing<OwnSession>> {
+export function listSessions(home: string, signal?: AbortSignal): Promise<SessionListing<SessionInfo>> {
   return collectFromSessions(home, signal, (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
     {
       id,
@@ -40,7 +40,7 @@ export function listOwnSessions(home: string, signal?: AbortSignal): Promise<Own
       modifiedAt: new Date(modifiedMs).toISOString(),
       startedAt: meta.startedAt,
       records: records.length,
-      firstPrompt: promptsIn(records.map(({ record }) => record)).firstPrompt,
+      firstPrompt: findUserPrompts(records.map(({ record }) => record)).firstPrompt,
       damaged: damage.length,
     },
   ])
@@ -50,8 +50,8 @@ export function listOwnSessions(home: string, signal?: AbortSignal): Promise<Own
 async function collectFromSessions<T>(
   home: string,
   signal: AbortSignal | undefined,
-  collect: (id: string, log: ReadLog) => readonly T[],
-): Promise<OwnListing<T>> {
+  collect: (id: string, log: LogContents) => readonly T[],
+): Promise<SessionListing<T>> {
   const found: T[] = []
   const unreadable: { id: string; why: string }[] = []
   for (const { id, path } of await listLogs(sessionsFolder(home))) {
@@ -72,11 +72,11 @@ interface OwnLog {
 async function listLogs(folder: string): Promise<readonly OwnLog[]> {
   const names = await readdir(folder).catch((): string[] => [])
   const ids = names
-    .filter((name) => name.endsWith(LOG_ENDING))
-    .map((name) => name.slice(0, -LOG_ENDING.length))
+    .filter((name) => name.endsWith(LOG_EXTENSION))
+    .map((name) => name.slice(0, -LOG_EXTENSION.length))
   const logs = await Promise.all(
     ids.filter(isSessionId).map(async (id): Promise<OwnLog> => {
-      const path = join(folder, `${id}${LOG_ENDING}`)
+      const path = join(folder, `${id}${LOG_EXTENSION}`)
       const stats = await stat(path).catch(() => null)
       return { id, path, modifiedMs: stats?.mtimeMs ?? 0 }
     }),
@@ -84,7 +84,7 @@ async function listLogs(folder: string): Promise<readonly OwnLog[]> {
   return logs.sort((one, other) => other.modifiedMs - one.modifiedMs || (one.id < other.id ? -1 : 1))
 }
 
-export interface OwnMatch {
+export interface SessionMatch {
   readonly id: string
   readonly line: number
   readonly who: 'person' | 'model' | 'tool' | 'engine'
@@ -93,11 +93,11 @@ export interface OwnMatch {
 }
 
 /** Searches the texts of all sessions, ignoring case. One match per text. */
-export function findInOwnSessions(
+export function searchSessions(
   home: string,
   wanted: string,
   signal?: AbortSignal,
-): Promise<OwnListing<OwnMatch>> {
+): Promise<SessionListing<SessionMatch>> {
   return collectFromSessions(home, signal, (id, { records }) =>
     records.flatMap(({ record, line }) =>
       listTexts(record)
@@ -107,12 +107,12 @@ export function findInOwnSessions(
   )
 }
 
-type AttributedText = Pick<OwnMatch, 'who' | 'text'>
+type AttributedText = Pick<SessionMatch, 'who' | 'text'>
 
 function listTexts(record: SessionRecord): readonly AttributedText[] {
-  if (!isKnown(record) || (record.type !== 'user' && record.type !== 'assistant')) return []
-  const author = record.type === 'assistant' ? 'model' : typedText(record) === null ? 'engine' : 'person'
-  return blocksOf(record.message.content).flatMap((block): readonly AttributedText[] => {
+  if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) return []
+  const author = record.type === 'assistant' ? 'model' : readTypedText(record) === null ? 'engine' : 'person'
+  return toBlocks(record.message.content).flatMap((block): readonly AttributedText[] => {
     if (isToolResult(block)) return [{ who: 'tool', text: resultText(block.content) }]
     return isText(block) ? [{ who: author, text: block.text }] : []
   })
@@ -139,7 +139,7 @@ function excerptAround(text: string, wanted: string): string {
   return `${from > 0 ? '…' : ''}${excerpt}${to < text.length ? '…' : ''}`
 }
 
-export type Deletion =
+export type DeleteSessionOutcome =
   | { readonly ok: true }
   | {
       readonly ok: false
@@ -149,7 +149,7 @@ export type Deletion =
     }
 
 /** Deletes a session for good: its log and its folder. Refused while another process holds it. */
-export async function deleteOwnSession(home: string, id: string): Promise<Deletion> {
+export async function deleteSession(home: string, id: string): Promise<DeleteSessionOutcome> {
   const paths = sessionPaths(home, id)
   const stats = await stat(paths.log).catch(() => null)
   if (stats === null) return { ok: false, reason: 'missing', why: `There is no session "${id}".` }
@@ -161,7 +161,7 @@ export async function deleteOwnSession(home: string, id: string): Promise<Deleti
     await rm(paths.folder, { recursive: true, force: true })
     await rm(paths.log, { force: true })
   } catch (error) {
-    throw ioFailed(`delete session "${id}"`, error, { session: id })
+    throw ioError(`delete session "${id}"`, error, { session: id })
   } finally {
     await journal.close()
   }

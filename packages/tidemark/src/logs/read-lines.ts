@@ -6,21 +6,21 @@ import { type FileHandle, open } from 'node:fs/promises'
 import type { Transform } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import * as zlib from 'node:zlib'
-import { ioFailed } from '../storage/file-system.ts'
-import { createLineSplitter, type FedLine } from '../storage/split-lines.ts'
-import { type LogRefusal, refuse, refuseForError } from './found-log.ts'
+import { ioError } from '../storage/file-system.ts'
+import { createLineSplitter, type SplitLine } from '../storage/split-lines.ts'
+import { type LogRefusal, refuseForReadError, refuseLog } from './found-log.ts'
 
-export type Packing = 'none' | 'gzip' | 'zstd'
+export type Compression = 'none' | 'gzip' | 'zstd'
 
 const ZSTD_MAGIC = 0xfd2fb528
 
 /** Compression is detected by the first bytes, whatever the name of the file. */
-export function packingOf(firstBytes: Buffer): Packing {
+export function detectCompression(firstBytes: Buffer): Compression {
   if (firstBytes.length >= 2 && firstBytes.readUInt16BE(0) === 0x1f8b) return 'gzip'
   return firstBytes.length >= 4 && firstBytes.readUInt32LE(0) === ZSTD_MAGIC ? 'zstd' : 'none'
 }
 
-interface Unpacker {
+interface Decompressor {
   /** When it returns, all output for these bytes has been delivered. False from the first fault on. */
   write(bytes: Buffer): Promise<boolean>
   end(): Promise<void>
@@ -29,12 +29,12 @@ interface Unpacker {
 }
 
 /** Null if this version of Node cannot decompress the format. */
-function createUnpacker(packing: Packing, deliver: (bytes: Buffer) => void): Unpacker | null {
+function createDecompressor(packing: Compression, deliver: (bytes: Buffer) => void): Decompressor | null {
   if (packing === 'none') return passThrough(deliver)
   // Node before 22.15 does not have it.
   if (packing === 'zstd' && zlib.createZstdDecompress === undefined) return null
   const options = { chunkSize: OUTPUT_BYTES }
-  return streamUnpacker(
+  return streamDecompressor(
     packing,
     packing === 'gzip' ? zlib.createGunzip(options) : zlib.createZstdDecompress(options),
     deliver,
@@ -45,7 +45,7 @@ const OUTPUT_BYTES = 1 << 16
 /** The output of a failing write is lost, so writes are small. */
 const STEP_BYTES = 1024
 
-function passThrough(deliver: (bytes: Buffer) => void): Unpacker {
+function passThrough(deliver: (bytes: Buffer) => void): Decompressor {
   return {
     write: async (bytes) => {
       deliver(bytes)
@@ -56,7 +56,11 @@ function passThrough(deliver: (bytes: Buffer) => void): Unpacker {
   }
 }
 
-function streamUnpacker(packing: Packing, stream: Transform, deliver: (bytes: Buffer) => void): Unpacker {
+function streamDecompressor(
+  packing: Compression,
+  stream: Transform,
+  deliver: (bytes: Buffer) => void,
+): Decompressor {
   let fault: string | null = null
   let isOver = false
   let resume = (): void => {}
@@ -95,32 +99,32 @@ function streamUnpacker(packing: Packing, stream: Transform, deliver: (bytes: Bu
   }
 }
 
-export interface Progress {
+export interface ReadProgress {
   readonly path: string
   readonly readBytes: number
   readonly totalBytes: number
 }
 
-export interface FeedOptions {
+export interface LineReadOptions {
   /** Longer lines are reported as damage and skipped. Default: 64 MB. */
   readonly maxLineBytes?: number
   readonly signal?: AbortSignal
-  readonly onProgress?: (progress: Progress) => void
+  readonly onProgress?: (progress: ReadProgress) => void
 }
 
-export interface LineFeed {
+export interface FileLines {
   readonly path: string
   readonly sizeBytes: number
   readonly modifiedMs: number
-  readonly packing: Packing
+  readonly packing: Compression
   /** The first bytes, decompressed. */
   readonly head: Buffer
   /** How many decompressed bytes have been processed. */
-  readonly fedBytes: number
+  readonly processedBytes: number
   /** The lines of the next chunk, perhaps none; null after the last chunk. */
-  next(): Promise<readonly FedLine[] | null>
+  next(): Promise<readonly SplitLine[] | null>
   /** The text after the last newline; call it after the last chunk. */
-  rest(): FedLine
+  rest(): SplitLine
   /** Why reading stopped before the end of the file, or null. */
   readonly fault: string | null
   close(): Promise<void>
@@ -136,31 +140,34 @@ const HEAD_BYTES = 8192
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
 /** Follows symbolic links, since users move their configuration folders. */
-export async function openLineFeed(path: string, options: FeedOptions = {}): Promise<LineFeed | LogRefusal> {
+export async function openFileLines(
+  path: string,
+  options: LineReadOptions = {},
+): Promise<FileLines | LogRefusal> {
   let handle: FileHandle | null = null
   try {
     handle = await open(path, constants.O_RDONLY | NON_BLOCKING)
-    const feed = await createFeed(handle, path, options)
+    const feed = await createFileLines(handle, path, options)
     if ('ok' in feed) await handle.close()
     return feed
   } catch (error) {
     await handle?.close()
-    return refuseForError(path, error)
+    return refuseForReadError(path, error)
   }
 }
 
-async function createFeed(
+async function createFileLines(
   handle: FileHandle,
   path: string,
-  options: FeedOptions,
-): Promise<LineFeed | LogRefusal> {
+  options: LineReadOptions,
+): Promise<FileLines | LogRefusal> {
   const stats = await handle.stat()
   if (!stats.isFile())
-    return refuse(path, 'not-a-file', `is ${stats.isDirectory() ? 'a directory' : 'not a regular file'}`)
+    return refuseLog(path, 'not-a-file', `is ${stats.isDirectory() ? 'a directory' : 'not a regular file'}`)
   const magic = Buffer.alloc(4)
   const { bytesRead } = await handle.read(magic, 0, 4, 0)
-  const packing = packingOf(magic.subarray(0, bytesRead))
-  const feed = new FileFeed({
+  const packing = detectCompression(magic.subarray(0, bytesRead))
+  const feed = new FileLineReader({
     handle,
     path,
     packing,
@@ -170,34 +177,34 @@ async function createFeed(
   })
   return feed.canUnpack
     ? feed
-    : refuse(path, 'unreadable', 'is compressed with zstd, which needs Node 22.15 or later')
+    : refuseLog(path, 'unreadable', 'is compressed with zstd, which needs Node 22.15 or later')
 }
 
-interface FeedInput {
+interface FileLineInput {
   readonly handle: FileHandle
   readonly path: string
-  readonly packing: Packing
+  readonly packing: Compression
   readonly sizeBytes: number
   readonly modifiedMs: number
-  readonly options: FeedOptions
+  readonly options: LineReadOptions
 }
 
-class FileFeed implements LineFeed {
+class FileLineReader implements FileLines {
   readonly path: string
   readonly sizeBytes: number
   readonly modifiedMs: number
-  readonly packing: Packing
+  readonly packing: Compression
   head: Buffer = Buffer.alloc(0)
-  fedBytes = 0
-  readonly #input: FeedInput
+  processedBytes = 0
+  readonly #input: FileLineInput
   readonly #chunk: Buffer
   readonly #splitter
-  readonly #unpacker: Unpacker | null
-  #lines: FedLine[] = []
+  readonly #unpacker: Decompressor | null
+  #lines: SplitLine[] = []
   #readBytes = 0
   #isOver = false
 
-  constructor(input: FeedInput) {
+  constructor(input: FileLineInput) {
     const { packing, sizeBytes } = input
     this.#input = input
     this.path = input.path
@@ -208,7 +215,7 @@ class FileFeed implements LineFeed {
     this.#chunk = Buffer.allocUnsafe(Math.max(1, Math.min(chunkBytes, sizeBytes)))
     const { maxLineBytes = DEFAULT_MAX_LINE_BYTES } = input.options
     this.#splitter = createLineSplitter(Math.min(maxLineBytes, bufferLimits.MAX_STRING_LENGTH))
-    this.#unpacker = createUnpacker(packing, (bytes) => this.#take(bytes))
+    this.#unpacker = createDecompressor(packing, (bytes) => this.#take(bytes))
   }
 
   get canUnpack(): boolean {
@@ -219,7 +226,7 @@ class FileFeed implements LineFeed {
     return this.#unpacker?.fault ?? null
   }
 
-  async next(): Promise<readonly FedLine[] | null> {
+  async next(): Promise<readonly SplitLine[] | null> {
     if (this.#isOver) return null
     this.#input.options.signal?.throwIfAborted()
     const bytes = await this.#read()
@@ -230,7 +237,7 @@ class FileFeed implements LineFeed {
     return lines
   }
 
-  rest(): FedLine {
+  rest(): SplitLine {
     return this.#splitter.end()
   }
 
@@ -246,7 +253,7 @@ class FileFeed implements LineFeed {
     if (wanted <= 0) return this.#chunk.subarray(0, 0)
     const { bytesRead } = await handle
       .read(this.#chunk, 0, wanted, this.#readBytes)
-      .catch((error: unknown) => Promise.reject(ioFailed(`read ${path}`, error, { path })))
+      .catch((error: unknown) => Promise.reject(ioError(`read ${path}`, error, { path })))
     this.#readBytes += bytesRead
     options.onProgress?.({ path, readBytes: this.#readBytes, totalBytes: sizeBytes })
     return this.#chunk.subarray(0, bytesRead)
@@ -260,7 +267,7 @@ class FileFeed implements LineFeed {
   #take(bytes: Buffer): void {
     if (this.head.length < HEAD_BYTES)
       this.head = Buffer.concat([this.head, bytes.subarray(0, HEAD_BYTES - this.head.length)])
-    this.fedBytes += bytes.length
+    this.processedBytes += bytes.length
     for (const line of this.#splitter.push(bytes)) this.#lines.push(line)
   }
 }

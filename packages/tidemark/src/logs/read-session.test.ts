@@ -1,16 +1,16 @@
-import { sessionOf } from '@tidemark/core'
+import { buildSessionLog } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { callLine, logFolder, resultLine, text, userLine } from '../../test/log-folder.ts'
 import { findLogs } from './find-logs.ts'
-import { type AgentLog, type ReadLog, readLog } from './read-session.ts'
+import { type AgentLog, type LogContents, readLog } from './read-session.ts'
 
-async function read(...given: Parameters<typeof readLog>): Promise<ReadLog> {
+async function read(...given: Parameters<typeof readLog>): Promise<LogContents> {
   const log = await readLog(...given)
   if (!log.ok) throw new Error(log.message)
   return log
 }
 
-function uuids(records: ReadLog['records']): readonly unknown[] {
+function uuids(records: LogContents['records']): readonly unknown[] {
   return records.map(({ record }) => record.uuid)
 }
 
@@ -81,7 +81,7 @@ describe('a session', () => {
     expect(
       log.damage.map(({ line, why }) => [line, why.includes('agent-z.jsonl has no JSON lines')]),
     ).toEqual([[0, true]])
-    const folded = sessionOf((log.agents[0]?.records ?? []).map(({ record }) => record))
+    const folded = buildSessionLog((log.agents[0]?.records ?? []).map(({ record }) => record))
     expect([folded.branch.length, [...folded.damage]]).toEqual([2, []])
     expect((await read(path, { withAgents: false })).agents).toEqual([])
   })
@@ -142,7 +142,7 @@ describe('odd links', () => {
   ])('%s: all records are read, and the damage is reported', async (_, lines, kinds) => {
     const log = await read(logFolder().file('one.jsonl', text(...lines)))
     expect(log.records).toHaveLength(lines.length)
-    const folded = sessionOf(log.records.map(({ record }) => record))
+    const folded = buildSessionLog(log.records.map(({ record }) => record))
     expect([...folded.damage].map(({ kind }) => kind)).toEqual(kinds)
   })
 })

@@ -1,13 +1,13 @@
 /** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
 import { resolve } from 'node:path'
-import { type Damage, redact, type SessionRecord, TidemarkError, typedText } from '@tidemark/core'
-import type { LogFormat, LogMeta, ReadRecord } from '@tidemark/wire'
-import { agentFilesOf } from './find-logs.ts'
-import { type FoundLog, type LogRefusal, refuse } from './found-log.ts'
+import { type Damage, readTypedText, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
+import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
+import { findAgentFiles } from './find-logs.ts'
+import { type FoundLog, type LogRefusal, refuseLog } from './found-log.ts'
 import { openLog } from './open-log.ts'
-import type { FeedOptions } from './read-lines.ts'
+import type { LineReadOptions } from './read-lines.ts'
 
-export interface ReadLog {
+export interface LogContents {
   readonly ok: true
   readonly path: string
   readonly format: LogFormat
@@ -15,7 +15,7 @@ export interface ReadLog {
   readonly modifiedMs: number
   readonly lines: number
   /** Records of the main conversation, in order. */
-  readonly records: readonly ReadRecord[]
+  readonly records: readonly LogRecord[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
   readonly agents: readonly AgentLog[]
@@ -28,22 +28,22 @@ export interface AgentLog {
   readonly agent: string
   /** Path of its own log, or of the session's log if it is in there. */
   readonly path: string
-  readonly records: readonly ReadRecord[]
+  readonly records: readonly LogRecord[]
   /** Damage of its own file; that of the session's log is reported there. */
   readonly damage: readonly Damage[]
   /** Why its own file could not be read to its end. */
   readonly fault?: string | null
 }
 
-export interface ReadOptions extends FeedOptions {
+export interface ReadLogOptions extends LineReadOptions {
   /** Whether to read the logs of subagents. Default: true. */
   readonly withAgents?: boolean
 }
 
 export async function readLog(
   log: string | FoundLog,
-  options: ReadOptions = {},
-): Promise<ReadLog | LogRefusal> {
+  options: ReadLogOptions = {},
+): Promise<LogContents | LogRefusal> {
   const path = typeof log === 'string' ? log : log.path
   const own = await readFile(path, options)
   if (!own.ok || options.withAgents === false) return own
@@ -51,7 +51,7 @@ export async function readLog(
   const agents = [...own.agents]
   const agentPaths =
     typeof log === 'string'
-      ? (await agentFilesOf(resolve(log))).map(({ path }) => path).sort()
+      ? (await findAgentFiles(resolve(log))).map(({ path }) => path).sort()
       : log.agentPaths
   for (const agentPath of agentPaths) {
     const read = await readFile(agentPath, options)
@@ -62,16 +62,16 @@ export async function readLog(
 }
 
 /** The main conversation of a subagent's file, if it has one. */
-function toAgentLogs({ path, meta, records, damage, fault = null }: ReadLog): readonly AgentLog[] {
+function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents): readonly AgentLog[] {
   return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
 }
 
-async function readFile(path: string, options: FeedOptions): Promise<ReadLog | LogRefusal> {
+async function readFile(path: string, options: LineReadOptions): Promise<LogContents | LogRefusal> {
   const log = await openLog(path, options)
   if (!log.ok) return log
   const { format, sizeBytes, modifiedMs } = log
   const chains = createSideChains()
-  const records: ReadRecord[] = []
+  const records: LogRecord[] = []
   try {
     const end = await log.read((read) => {
       for (const item of read) if (!chains.take(item)) records.push(item)
@@ -80,20 +80,20 @@ async function readFile(path: string, options: FeedOptions): Promise<ReadLog | L
     return withSideChains({ ...file, ...end, records, agents: [] }, chains.list)
   } catch (error) {
     if (error instanceof TidemarkError && error.code === 'newer-format')
-      return refuse(path, 'newer-format', `cannot be read: ${error.message.replace(/\.$/, '')}`)
+      return refuseLog(path, 'newer-format', `cannot be read: ${error.message.replace(/\.$/, '')}`)
     throw error
   }
 }
 
 /** If the file has only the conversation of one subagent, that is its main conversation. */
-function withSideChains(file: ReadLog, chains: readonly SideChain[]): ReadLog {
+function withSideChains(file: LogContents, chains: readonly SideChain[]): LogContents {
   const [only] = chains
   const isOne = only !== undefined && chains.length === 1 && !file.records.some(isMessage)
   if (isOne) return { ...file, records: only.records, meta: { ...file.meta, agent: only.agent } }
   return { ...file, agents: chains.map((chain) => ({ ...chain, path: file.path, damage: [] })) }
 }
 
-function isMessage({ record }: ReadRecord): boolean {
+function isMessage({ record }: LogRecord): boolean {
   return record.type === 'user' || record.type === 'assistant'
 }
 
@@ -101,17 +101,17 @@ function isMessage({ record }: ReadRecord): boolean {
 interface SideChain {
   /** The id of the subagent, or the uuid of the first record if the lines name none. */
   readonly agent: string
-  readonly records: readonly ReadRecord[]
+  readonly records: readonly LogRecord[]
 }
 
 interface SideChains {
   /** False if the record belongs to the main conversation. */
-  take(read: ReadRecord): boolean
+  take(read: LogRecord): boolean
   readonly list: readonly SideChain[]
 }
 
 function createSideChains(): SideChains {
-  const chains = new Map<string, ReadRecord[]>()
+  const chains = new Map<string, LogRecord[]>()
   /** By uuid, for records that name no subagent. */
   const agents = new Map<string, string>()
   return {
@@ -140,15 +140,15 @@ function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): 
 }
 
 /** Recognizes records that repeat an earlier one. The uuid alone is not enough: it may have been used twice. */
-interface RepeatedLines {
+interface DuplicateFilter {
   /** True for a copy of a record that was checked before. A record without uuid is never a copy. */
-  isRepeated(record: SessionRecord): boolean
+  isDuplicate(record: SessionRecord): boolean
 }
 
-export function createRepeatedLines(): RepeatedLines {
+export function createDuplicateFilter(): DuplicateFilter {
   const seen = new Map<string, SessionRecord[]>()
   return {
-    isRepeated(record) {
+    isDuplicate(record) {
       const { uuid } = record
       if (typeof uuid !== 'string') return false
       const before = seen.get(uuid)
@@ -181,17 +181,17 @@ function withoutUsage(message: unknown): unknown {
 const FIRST_PROMPT_CHARACTERS = 300
 
 /** The prompts that the user typed in the main conversation: how many, and the beginning of the first, redacted. */
-export function promptsIn(records: Iterable<SessionRecord>): {
+export function findUserPrompts(records: Iterable<SessionRecord>): {
   readonly userMessages: number
   readonly firstPrompt: string | null
 } {
-  const lines = createRepeatedLines()
+  const lines = createDuplicateFilter()
   let userMessages = 0
   let firstPrompt: string | null = null
   for (const record of records) {
     if (record.uuid === undefined) continue
-    const text = typedText(record)
-    if (text === null || lines.isRepeated(record)) continue
+    const text = readTypedText(record)
+    if (text === null || lines.isDuplicate(record)) continue
     userMessages += 1
     firstPrompt ??= redact(text.slice(0, 10 * FIRST_PROMPT_CHARACTERS)).slice(0, FIRST_PROMPT_CHARACTERS)
   }

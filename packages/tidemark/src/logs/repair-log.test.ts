@@ -1,18 +1,18 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { MISSING_RESULT_TEXT, sessionOf, viewOf } from '@tidemark/core'
+import { buildContextView, buildSessionLog, MISSING_RESULT_TEXT } from '@tidemark/core'
 import { createCountingIds } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { callLine, type LogFolder, logFolder, resultLine, text, userLine } from '../../test/log-folder.ts'
 import { readLog } from './read-session.ts'
-import { type Repaired, type RepairOptions, repairLog } from './repair-log.ts'
+import { type RepairOptions, type RepairReport, repairLog } from './repair-log.ts'
 
 async function repaired(
   folder: LogFolder,
   content: string | Uint8Array,
   options: RepairOptions = {},
-): Promise<Repaired> {
+): Promise<RepairReport> {
   const path = folder.file('log.jsonl', content)
   const outcome = await repairLog(path, join(folder.path, 'out.jsonl'), {
     ids: createCountingIds(),
@@ -32,8 +32,8 @@ function linesOf(folder: LogFolder): readonly string[] {
 async function damageIn(folder: LogFolder): Promise<readonly unknown[]> {
   const log = await readLog(join(folder.path, 'out.jsonl'))
   if (!log.ok) throw new Error(log.message)
-  const session = sessionOf(log.records.map(({ record }) => record))
-  return [...log.damage, ...session.damage, ...viewOf(session).damage]
+  const session = buildSessionLog(log.records.map(({ record }) => record))
+  return [...log.damage, ...session.damage, ...buildContextView(session).damage]
 }
 
 describe('a damaged log of Claude Code', () => {

@@ -3,35 +3,35 @@
  * for every tool call. The log itself is only read.
  */
 import {
+  createLogHeader,
   type Damage,
-  type Ids,
+  findMember,
+  formatObject,
+  type IdGenerator,
   isObject,
   isToolResult,
-  type Member,
-  memberOf,
-  membersOf,
-  newHeader,
-  objectText,
-  readJson,
+  type JsonMember,
+  parseJson,
+  splitMembers,
   type UserRecord,
   withMember,
 } from '@tidemark/core'
 import { systemIds } from '../platform/node-ports.ts'
 import { createNewFile } from '../storage/atomic-file.ts'
-import { type FilePort, nodeFiles } from '../storage/file-system.ts'
+import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import { fileExistsMessage, type LogRefusal } from './found-log.ts'
-import { type LogEnd, type OpenLog, openLog, type ReadLine } from './open-log.ts'
-import type { FeedOptions } from './read-lines.ts'
-import { createRepairPlanner, type LineChange, type Mend, type RepairPlan } from './repair-plan.ts'
+import { type LogReadResult, type OpenLog, openLog, type ParsedLine } from './open-log.ts'
+import type { LineReadOptions } from './read-lines.ts'
+import { createRepairPlanner, type LineChange, type LineRepair, type RepairPlan } from './repair-plan.ts'
 
-export interface RepairOptions extends FeedOptions {
-  readonly files?: FilePort
-  readonly ids?: Ids
+export interface RepairOptions extends LineReadOptions {
+  readonly files?: FileSystem
+  readonly ids?: IdGenerator
 }
 
-export type RepairOutcome = Repaired | RepairRefusal | LogRefusal
+export type RepairOutcome = RepairReport | RepairRefusal | LogRefusal
 
-export interface Repaired {
+export interface RepairReport {
   readonly ok: true
   readonly path: string
   readonly out: string
@@ -41,7 +41,7 @@ export interface Repaired {
   /** Lines that are not in the copy, and why. */
   readonly leftOut: readonly Damage[]
   /** Lines that were changed. */
-  readonly mended: readonly Mend[]
+  readonly mended: readonly LineRepair[]
   /** Ids of tool calls that got a result saying that there was none. */
   readonly completed: readonly string[]
 }
@@ -59,7 +59,7 @@ export async function repairLog(
   out: string,
   options: RepairOptions = {},
 ): Promise<RepairOutcome> {
-  const { files = nodeFiles, ids = systemIds } = options
+  const { files = nodeFileSystem, ids = systemIds } = options
   if ((await files.facts(out)) !== null) return refuse(out, 'taken', fileExistsMessage(out))
   const log = await openLog(path, options)
   if (!log.ok) return log
@@ -78,13 +78,17 @@ export async function repairLog(
 
 interface Repair {
   readonly log: OpenLog
-  readonly end: LogEnd
+  readonly end: LogReadResult
   readonly plan: RepairPlan
   readonly out: string
 }
 
 /** Reads the log a second time, so that it need not be held in memory. */
-async function writeCopy(repair: Repair, files: FilePort, options: FeedOptions): Promise<RepairOutcome> {
+async function writeCopy(
+  repair: Repair,
+  files: FileSystem,
+  options: LineReadOptions,
+): Promise<RepairOutcome> {
   const { log, out } = repair
   const again = await openLog(log.path, options)
   if (!again.ok) return again
@@ -107,10 +111,11 @@ async function writeCopy(repair: Repair, files: FilePort, options: FeedOptions):
   }
 }
 
-function toRepaired({ log, end, plan, out }: Repair, records: number): Repaired {
-  const isCopied = ({ line, kind }: Damage): boolean => plan.counted.has(line) && kind !== 'incomplete-batch'
+function toRepaired({ log, end, plan, out }: Repair, records: number): RepairReport {
+  const isCopied = ({ line, kind }: Damage): boolean =>
+    plan.copiedLines.has(line) && kind !== 'incomplete-batch'
   const replaced = end.damage.filter(isCopied).map(({ line, why }) => ({ line, what: why }))
-  const copies = plan.copies.map((line): Damage => ({ kind: 'duplicate-uuid', line, why: DUPLICATE }))
+  const copies = plan.duplicateLines.map((line): Damage => ({ kind: 'duplicate-uuid', line, why: DUPLICATE }))
   return {
     ok: true,
     path: log.path,
@@ -118,7 +123,7 @@ function toRepaired({ log, end, plan, out }: Repair, records: number): Repaired 
     lines: end.lines,
     records,
     leftOut: [...end.damage.filter((damage) => !isCopied(damage)), ...copies].sort(byLine),
-    mended: [...plan.mended, ...replaced].sort(byLine),
+    mended: [...plan.repairs, ...replaced].sort(byLine),
     completed: [...plan.additions.values()].flat().flatMap(listCallIds),
   }
 }
@@ -141,7 +146,7 @@ function refuse(path: string, reason: RepairRefusal['reason'], message: string):
 /** The lines of the copy: unchanged, except for what the plan changes and new positions. */
 interface LineCopier {
   /** The text of the copy for these lines. */
-  take(lines: readonly ReadLine[]): string
+  take(lines: readonly ParsedLine[]): string
   /** Records written so far. */
   readonly records: number
 }
@@ -164,8 +169,8 @@ function createLineCopier(plan: RepairPlan): LineCopier {
   }
 }
 
-function copyLine(state: CopyState, { line, text }: ReadLine): string {
-  const { counted, changes, additions } = state.plan
+function copyLine(state: CopyState, { line, text }: ParsedLine): string {
+  const { copiedLines: counted, changes, additions } = state.plan
   const own = counted.has(line)
     ? recordText(state, text.trim(), changes.get(line) ?? {})
     : headerText(state, text)
@@ -174,7 +179,7 @@ function copyLine(state: CopyState, { line, text }: ReadLine): string {
 
 function headerText(state: CopyState, text: string): string {
   if (!text.includes('"tidemark-session"')) return ''
-  const value = readJson(text)
+  const value = parseJson(text)
   if (!isObject(value) || value.type !== 'tidemark') return ''
   state.hasHeader = true
   return `${text.trim()}\n`
@@ -194,24 +199,24 @@ function recordText(state: CopyState, text: string, change: LineChange): string 
 const POSITION = /^\{"seq":(\d+)[,}]/
 
 function readPosition(text: string): number | null {
-  const found = POSITION.exec(text)?.[1] ?? memberOf(text, 'seq')
+  const found = POSITION.exec(text)?.[1] ?? findMember(text, 'seq')
   return found === undefined || found === 'null' ? null : Number(found)
 }
 
 /** The other members keep their exact text. */
 function withFields(text: string, fields: readonly (readonly [string, unknown])[]): string {
-  let members: readonly Member[] = membersOf(text)
+  let members: readonly JsonMember[] = splitMembers(text)
   for (const [field, value] of fields) members = withMember(members, field, JSON.stringify(value))
-  return objectText(members)
+  return formatObject(members)
 }
 
 /** A Tidemark log begins with a header; if it was damaged, the copy gets a new one. */
 function missingHeader(state: CopyState, text: string): string {
   if (!state.isOurs || state.hasHeader) return ''
   state.hasHeader = true
-  const value = readJson(text)
+  const value = parseJson(text)
   const { sessionId, timestamp } = isObject(value) ? value : {}
-  return `${JSON.stringify(newHeader(String(sessionId ?? ''), String(timestamp ?? '')))}\n`
+  return `${JSON.stringify(createLogHeader(String(sessionId ?? ''), String(timestamp ?? '')))}\n`
 }
 
 function additionText(state: CopyState, record: UserRecord): string {

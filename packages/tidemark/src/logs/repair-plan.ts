@@ -1,19 +1,19 @@
 /** What a clean copy of a log does with each line, decided in one pass over its records. */
 import {
-  blocksOf,
-  emptySession,
-  type Ids,
-  isKnown,
+  appendRecord,
+  createInterruptedResult,
+  emptySessionLog,
+  type IdGenerator,
+  isKnownRecord,
   isToolResult,
   isToolUse,
-  missingResult,
   recordAt,
-  reduce,
-  type Session,
+  type SessionLog,
   type SessionRecord,
+  toBlocks,
   type UserRecord,
 } from '@tidemark/core'
-import type { ReadRecord } from '@tidemark/wire'
+import type { LogRecord } from '@tidemark/wire'
 
 /** Fields of a record that change. */
 export interface LineChange {
@@ -23,44 +23,44 @@ export interface LineChange {
 
 export interface RepairPlan {
   /** Lines with a record that is in the copy. */
-  readonly counted: ReadonlySet<number>
+  readonly copiedLines: ReadonlySet<number>
   readonly changes: ReadonlyMap<number, LineChange>
   /** Records to write after a line: results for tool calls that have none. */
   readonly additions: ReadonlyMap<number, readonly UserRecord[]>
   /** What was repaired, by line. */
-  readonly mended: readonly Mend[]
+  readonly repairs: readonly LineRepair[]
   /** Lines with a duplicate of an earlier record. */
-  readonly copies: readonly number[]
+  readonly duplicateLines: readonly number[]
 }
 
-export interface Mend {
+export interface LineRepair {
   readonly line: number
   readonly what: string
 }
 
 interface RepairPlanner {
-  take(read: ReadRecord): void
+  take(read: LogRecord): void
   plan(): RepairPlan
 }
 
-interface Planning {
-  session: Session
+interface PlanState {
+  session: SessionLog
   readonly counted: Set<number>
   readonly changes: Map<number, LineChange>
-  readonly mended: Mend[]
+  readonly mended: LineRepair[]
   readonly copies: number[]
   /** New uuids by index in the session, for records whose uuid changes. */
   readonly renamed: Map<number, string>
   /** By call id: the record with the tool call. */
-  readonly calls: Map<string, ReadRecord>
+  readonly calls: Map<string, LogRecord>
   readonly answered: Set<string>
   /** By response id: its last line, or the last line of that line's batch. */
   readonly ends: Map<string, number>
 }
 
-export function createRepairPlanner(ids: Ids): RepairPlanner {
-  const planning: Planning = {
-    session: emptySession(),
+export function createRepairPlanner(ids: IdGenerator): RepairPlanner {
+  const planning: PlanState = {
+    session: emptySessionLog(),
     counted: new Set(),
     changes: new Map(),
     mended: [],
@@ -76,10 +76,10 @@ export function createRepairPlanner(ids: Ids): RepairPlanner {
 /** The parent index of a record that is not part of the conversation. */
 const OUTSIDE = -2
 
-function takeRecord(planning: Planning, read: ReadRecord, ids: Ids): void {
+function takeRecord(planning: PlanState, read: LogRecord, ids: IdGenerator): void {
   const { record, line } = read
   const { damage, records } = planning.session
-  planning.session = reduce(planning.session, record, line)
+  planning.session = appendRecord(planning.session, record, line)
   const kinds = planning.session.damage.toArray(damage.length).map(({ kind }) => kind)
   const parent = planning.session.parents.at(records.length) ?? OUTSIDE
   const isDuplicate = kinds.includes('duplicate-uuid')
@@ -100,20 +100,20 @@ function takeRecord(planning: Planning, read: ReadRecord, ids: Ids): void {
 
 const PARENT_LOST = 'its parent does not come before it; it was linked to the previous record'
 
-function uuidAt(planning: Planning, index: number): string | null {
+function uuidAt(planning: PlanState, index: number): string | null {
   if (index < 0) return null
   return planning.renamed.get(index) ?? recordAt(planning.session, index).uuid ?? null
 }
 
-function change(planning: Planning, line: number, fields: LineChange, what: string): void {
+function change(planning: PlanState, line: number, fields: LineChange, what: string): void {
   planning.changes.set(line, { ...planning.changes.get(line), ...fields })
   planning.mended.push({ line, what })
 }
 
-function noteCalls(planning: Planning, read: ReadRecord): void {
+function noteCalls(planning: PlanState, read: LogRecord): void {
   const { record } = read
-  if (!isKnown(record) || (record.type !== 'user' && record.type !== 'assistant')) return
-  for (const block of blocksOf(record.message.content)) {
+  if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) return
+  for (const block of toBlocks(record.message.content)) {
     if (isToolUse(block) && record.type === 'assistant') planning.calls.set(block.id, read)
     if (isToolResult(block)) planning.answered.add(block.tool_use_id)
   }
@@ -121,19 +121,19 @@ function noteCalls(planning: Planning, read: ReadRecord): void {
 }
 
 /** The records of a batch are on consecutive lines. */
-function endOfBatch({ record: { batch }, line }: ReadRecord): number {
+function endOfBatch({ record: { batch }, line }: LogRecord): number {
   return batch == null ? line : line + batch.of - 1 - batch.index
 }
 
-function finishPlan(planning: Planning, ids: Ids): RepairPlan {
+function finishPlan(planning: PlanState, ids: IdGenerator): RepairPlan {
   const additions = new Map<number, readonly UserRecord[]>()
   for (const [id, { record, line }] of planning.calls) {
-    if (planning.answered.has(id) || !isKnown(record) || record.type !== 'assistant') continue
+    if (planning.answered.has(id) || !isKnownRecord(record) || record.type !== 'assistant') continue
     const end = planning.ends.get(record.message.id) ?? line
     additions.set(end, [...(additions.get(end) ?? []), createMissingResult(record, id, ids)])
   }
   const { counted, changes, mended, copies } = planning
-  return { counted, changes, additions, mended, copies }
+  return { copiedLines: counted, changes, additions, repairs: mended, duplicateLines: copies }
 }
 
 /** Fields that Claude Code writes on every line and may expect when it reads. */
@@ -142,7 +142,7 @@ const CONTEXT_FIELDS = ['cwd', 'version', 'gitBranch', 'userType']
 function createMissingResult(
   call: SessionRecord & { readonly uuid: string },
   id: string,
-  ids: Ids,
+  ids: IdGenerator,
 ): UserRecord {
   const context = Object.entries(call).filter(([field]) => CONTEXT_FIELDS.includes(field))
   return {
@@ -153,6 +153,6 @@ function createMissingResult(
     timestamp: call.timestamp ?? '',
     sessionId: call.sessionId ?? '',
     isSidechain: false,
-    message: { role: 'user', content: [missingResult(id)] },
+    message: { role: 'user', content: [createInterruptedResult(id)] },
   }
 }

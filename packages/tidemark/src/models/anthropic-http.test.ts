@@ -1,21 +1,21 @@
 import {
   type AssembledRequest,
   assembleRequest,
-  callOf,
+  buildRequestPrefix,
   createPolicy,
   createProfile,
+  createSnapshot,
   DEFAULT_POLICY,
-  type Failure,
   flatten,
-  frontOf,
   type ModelCall,
-  openEpoch,
+  type ModelFailure,
   type ReplyEvent,
+  toModelCall,
 } from '@tidemark/core'
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
-import { encodeFrame, framesOf } from '@tidemark/wire'
+import { encodeReplyFrames, encodeSseFrame } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { createAnthropicModel, createBodyWriter, planRetry } from './anthropic-http.ts'
+import { createAnthropicModel, createBodyEncoder, planRetry } from './anthropic-http.ts'
 
 const call: ModelCall = {
   payload: { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] },
@@ -28,8 +28,8 @@ const message = {
   stop_reason: 'end_turn',
   usage: { input_tokens: 1, output_tokens: 2 },
 }
-const frames = framesOf({ message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }).map(
-  encodeFrame,
+const frames = encodeReplyFrames({ message, rawBlocks: [], cutInputs: [], unfinished: [], others: [] }).map(
+  encodeSseFrame,
 )
 const streamOf = (texts: readonly string[]): Response =>
   new Response(
@@ -194,7 +194,7 @@ describe('the Messages API over HTTP', () => {
 })
 
 const profile = createProfile()
-const epoch = openEpoch(
+const epoch = createSnapshot(
   {
     sections: [{ name: 'rules', part: 'static', text: 'You help.' }],
     tools: [{ name: 'Read', input_schema: { type: 'object' } }],
@@ -203,7 +203,7 @@ const epoch = openEpoch(
   },
   profile,
 )
-const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 
 function requestOf(builder: SessionBuilder): AssembledRequest {
   const { markers } = createPolicy({}).cache
@@ -219,11 +219,11 @@ function tellerOf(name: string): SessionBuilder {
 describe('the body of a call', () => {
   it('is the same whether it is extended or encoded from the payload, also with alternating sessions', () => {
     const tellers = [tellerOf('one'), tellerOf('two')]
-    const write = createBodyWriter()
+    const write = createBodyEncoder()
     for (let turn = 0; turn < 6; turn += 1) {
       for (const builder of tellers) {
-        const call = callOf(requestOf(builder))
-        const plain = createBodyWriter()({ payload: call.payload, raw: call.raw })
+        const call = toModelCall(requestOf(builder))
+        const plain = createBodyEncoder()({ payload: call.payload, raw: call.raw })
         expect(write(call)).toEqual(plain)
         expect(JSON.parse(plain.text)).toMatchObject({ model: 'model-a', stream: true })
         builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
@@ -233,19 +233,19 @@ describe('the body of a call', () => {
   })
 
   it('does not build the payload if there is a request', () => {
-    const call = callOf(requestOf(tellerOf('one')))
+    const call = toModelCall(requestOf(tellerOf('one')))
     const refusing = {
       request: call.request,
       get payload(): never {
         throw new Error('nobody asked for it')
       },
     }
-    expect(createBodyWriter()(refusing).betas).toEqual(['b-1'])
+    expect(createBodyEncoder()(refusing).betas).toEqual(['b-1'])
   })
 })
 
 const { network } = DEFAULT_POLICY.turn
-const overloaded: Failure = { kind: 'overloaded', retryable: true, message: 'busy' }
+const overloaded: ModelFailure = { kind: 'overloaded', retryable: true, message: 'busy' }
 
 describe('planRetry', () => {
   it('doubles the delay up to the maximum, less the jitter', () => {

@@ -2,31 +2,31 @@
 import {
   type Clock,
   DEFAULT_POLICY,
-  type Failure,
   type Model,
   type ModelCall,
+  type ModelFailure,
   type Policy,
   type ReplyEvent,
   type Signal,
 } from '@tidemark/core'
 import {
-  bodyText,
-  byteStart,
   type Credentials,
+  decodeResponse,
   encodeRequest,
-  endBytes,
-  eventsOf,
-  failureOfThrown,
-  fromBytes,
-  fromResponse,
-  type GrowingRequest,
-  growingText,
-  growRequest,
-  toFailure,
-  toHeaders,
+  extendRequest,
+  failureFromException,
+  finishBytes,
+  type IncrementalRequest,
+  initialByteStreamState,
+  joinBodyText,
+  joinRequestText,
+  replyToEvents,
+  stepBytes,
+  toAnthropicFailure,
+  toRequestHeaders,
 } from '@tidemark/wire'
 import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
-import type { Retry } from './model-choice.ts'
+import type { RetryInfo } from './model-choice.ts'
 
 export interface AnthropicModelOptions {
   /** Without `/v1`. */
@@ -41,7 +41,7 @@ export interface AnthropicModelOptions {
   /** A random number in [0, 1) for the jitter of retry delays. */
   readonly chance?: () => number
   /** Called before the wait of each retry. */
-  readonly onRetry?: (retry: Retry) => void
+  readonly onRetry?: (retry: RetryInfo) => void
 }
 
 type NetworkPolicy = Policy['turn']['network']
@@ -60,7 +60,7 @@ export function createAnthropicModel(options: AnthropicModelOptions): Model {
     chance: Math.random,
     ...options,
   }
-  const encodeBody = createBodyWriter()
+  const encodeBody = createBodyEncoder()
   return { stream: (call, signal) => streamWithRetries(settings, () => encodeBody(call), signal) }
 }
 
@@ -87,7 +87,7 @@ async function* streamWithRetries(
     settings.onRetry?.({ cause: failed.failure, delayMs: retry.delayMs, attempt: attempt + 1 })
     await settings.clock.sleep(retry.delayMs, signal)
     if (signal?.aborted === true)
-      return yield replyFailed(failureOfThrown('called off while waiting to try again', true))
+      return yield replyFailed(failureFromException('called off while waiting to try again', true))
   }
 }
 
@@ -102,7 +102,7 @@ async function* streamOnce(
   try {
     const response = await settings.fetch(`${settings.baseUrl}/v1/messages`, {
       method: 'POST',
-      headers: toHeaders({ version, betas, credentials }),
+      headers: toRequestHeaders({ version, betas, credentials }),
       body: text,
       signal: deadline.signal,
     })
@@ -120,42 +120,47 @@ async function* streamOnce(
 
 type ReplyFailed = ReplyEvent & { readonly type: 'reply-failed' }
 
-function replyFailed(failure: Failure): ReplyFailed {
+function replyFailed(failure: ModelFailure): ReplyFailed {
   return { type: 'reply-failed', failure, reply: null }
 }
 
-async function readFailure(response: Response, clock: Clock): Promise<Failure> {
+async function readFailure(response: Response, clock: Clock): Promise<ModelFailure> {
   const headers = Object.fromEntries(response.headers)
-  return toFailure({ status: response.status, body: await response.text(), headers, now: clock.now() })
+  return toAnthropicFailure({
+    status: response.status,
+    body: await response.text(),
+    headers,
+    now: clock.now(),
+  })
 }
 
 async function* readStream(response: Response, deadline: Deadline): AsyncGenerator<ReplyEvent> {
-  let state = byteStart
+  let state = initialByteStreamState
   try {
     for await (const chunk of response.body ?? []) {
       // The time that the consumer of the events takes is not silence of the provider.
       deadline.pause()
-      const [next, events] = fromBytes(state, chunk)
+      const [next, events] = stepBytes(state, chunk)
       state = next
       yield* events
-      if (state.stream.closed) return
+      if (state.stream.isClosed) return
       deadline.renew()
     }
-    yield* endBytes(state)[1]
+    yield* finishBytes(state)[1]
   } catch (thrown) {
-    yield* endBytes(state, toCallFailure(thrown, deadline))[1]
+    yield* finishBytes(state, toCallFailure(thrown, deadline))[1]
   }
 }
 
 /** The events of a reply that came in one piece. */
 function toReplyEvents(text: string): readonly ReplyEvent[] {
-  const read = fromResponse(text)
-  return read.ok ? eventsOf(read.reply) : [replyFailed(read.failure)]
+  const read = decodeResponse(text)
+  return read.ok ? replyToEvents(read.reply) : [replyFailed(read.failure)]
 }
 
-function toCallFailure(thrown: unknown, { expiryReason }: Deadline): Failure {
-  if (expiryReason !== 'timeout') return failureOfThrown(thrown, expiryReason === 'aborted')
-  return failureOfThrown(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
+function toCallFailure(thrown: unknown, { expiryReason }: Deadline): ModelFailure {
+  if (expiryReason !== 'timeout') return failureFromException(thrown, expiryReason === 'aborted')
+  return failureFromException(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
 }
 
 /** A body as one string, so that `fetch` knows its length and a retry sends the same bytes. */
@@ -170,18 +175,18 @@ const STREAMING = { stream: true }
  * Encodes the bodies of successive calls. Each message is encoded once and remembered; only joining the text grows with
  * the conversation. Calls of several sessions may alternate.
  */
-export function createBodyWriter(): (call: ModelCall) => EncodedBody {
-  let previous: GrowingRequest | undefined
+export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
+  let previous: IncrementalRequest | undefined
   return (call) => {
     if (call.request !== undefined) {
-      previous = growRequest(call.request, { fields: STREAMING, previous })
-      return { text: growingText(previous), betas: previous.betas }
+      previous = extendRequest(call.request, { fields: STREAMING, previous })
+      return { text: joinRequestText(previous), betas: previous.betas }
     }
     // A payload that was not assembled by the engine.
     const { payload, raw } = call
     const options = raw === undefined ? {} : { raw: { messages: raw } }
     const encoded = encodeRequest({ ...payload, ...STREAMING }, options)
-    return { text: bodyText(encoded), betas: encoded.betas }
+    return { text: joinBodyText(encoded), betas: encoded.betas }
   }
 }
 
@@ -194,7 +199,7 @@ type RetryPlan =
  * clients do not come back at the same moment.
  */
 export function planRetry(
-  failure: Failure,
+  failure: ModelFailure,
   attempt: number,
   policy: NetworkPolicy,
   chance: number,

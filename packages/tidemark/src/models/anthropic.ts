@@ -1,18 +1,18 @@
 /** A model of the Messages API: looked up in the model catalogue, or described by the caller. */
-import { type JsonObject, type PriceList, show } from '@tidemark/core'
+import { formatValue, type JsonObject, type PriceList } from '@tidemark/core'
 import {
   type Catalogue,
   type Credentials,
+  createProviderProfile,
   estimatorWeights,
-  given,
   lookUpModel,
   type ModelEntry,
   modelCatalogue,
-  pricesOn,
-  profileFor,
+  omitUndefined,
+  pricesAtDate,
   withModels,
 } from '@tidemark/wire'
-import { badOption, checkNames } from '../platform/argument-errors.ts'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createAnthropicModel } from './anthropic-http.ts'
 import type { ModelChoice } from './model-choice.ts'
 
@@ -30,14 +30,14 @@ export interface AnthropicOptions {
   /** Output limit in tokens. Default: that of the catalogue. */
   readonly maxOutput?: number
   /** Dollars per million tokens. */
-  readonly prices?: GivenPrices
+  readonly prices?: PriceOverrides
   /** For a model that is not in the catalogue: a catalogue model that behaves the same. */
   readonly like?: string
   /** Request fields: `max_tokens`, `thinking`, `temperature` … */
   readonly parameters?: JsonObject
 }
 
-export interface GivenPrices {
+export interface PriceOverrides {
   readonly input?: number
   readonly cacheRead?: number
   readonly write5m?: number
@@ -53,24 +53,24 @@ export interface GivenPrices {
  */
 export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoice {
   if (typeof id !== 'string' || id.trim() === '')
-    throw badOption(
+    throw badOptionError(
       'model',
       'anthropic(id): expected the id of a model, as in anthropic("claude-sonnet-5-5").',
     )
-  checkNames(`anthropic("${id}")`, options, OPTION_NAMES)
+  checkOptionNames(`anthropic("${id}")`, options, OPTION_NAMES)
   const catalogue = extendCatalogue(id, options)
   const { entry, notes } = findEntry(catalogue, id, options)
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(id, options)
   return {
     id,
-    profile: profileFor(entry),
+    profile: createProviderProfile(entry),
     window: entry.window,
     maxOutput: entry.maxOutput,
-    pricesOf: priceList(catalogue),
+    priceList: priceList(catalogue),
     weights: (policy) => estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy),
     connect: (settings) =>
-      createAnthropicModel({ credentials, ...settings, ...given({ baseUrl, fetch: options.fetch }) }),
+      createAnthropicModel({ credentials, ...settings, ...omitUndefined({ baseUrl, fetch: options.fetch }) }),
     parameters: options.parameters ?? {},
     notes,
   }
@@ -90,7 +90,7 @@ const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
 
 /** The catalogue with the figures that the caller gave for the model. */
 function extendCatalogue(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
-  const fields = given({ window, maxOutput, prices, like })
+  const fields = omitUndefined({ window, maxOutput, prices, like })
   if (Object.keys(fields).length === 0) return modelCatalogue
   const isNew = like === undefined && !lookUpModel(modelCatalogue, id).found
   const extended = withModels(modelCatalogue, {
@@ -99,7 +99,7 @@ function extendCatalogue(id: string, { window, maxOutput, prices, like }: Anthro
   if (extended.ok) return extended.catalogue
   const [first] = extended.problems
   const path = first?.path.replace(`models.${id}.`, '') ?? 'model'
-  throw badOption(path, `anthropic("${id}"): ${path}: ${first?.message}.`)
+  throw badOptionError(path, `anthropic("${id}"): ${path}: ${first?.message}.`)
 }
 
 function findEntry(
@@ -109,13 +109,13 @@ function findEntry(
 ): { readonly entry: ModelEntry; readonly notes: readonly string[] } {
   const found = lookUpModel(catalogue, id)
   if (!found.found)
-    throw badOption(
+    throw badOptionError(
       'model',
       `anthropic("${id}"): the catalogue has no such model. Give its figures, as in anthropic("${id}", { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.`,
     )
   const { model, notes } = found
   if (window !== undefined || like !== undefined || model.window !== null) return { entry: model, notes }
-  throw badOption(
+  throw badOptionError(
     'window',
     `anthropic("${id}"): the context window of this model is not known. Give it, as in anthropic("${id}", { window: 200_000 }).`,
   )
@@ -124,7 +124,7 @@ function findEntry(
 function priceList(catalogue: Catalogue): PriceList {
   return (model, at) => {
     const found = lookUpModel(catalogue, model)
-    return found.found ? pricesOn(found.model, at) : null
+    return found.found ? pricesAtDate(found.model, at) : null
   }
 }
 
@@ -135,7 +135,7 @@ function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): C
   const key = authToken === undefined ? environmentVariable('ANTHROPIC_API_KEY') : undefined
   if (key !== undefined) return { style: 'key', secret: key }
   if (token !== undefined && token !== '') return { style: 'bearer', secret: token }
-  throw badOption(
+  throw badOptionError(
     'apiKey',
     `anthropic("${id}"): no API key. Set ANTHROPIC_API_KEY, or give apiKey or authToken; for the simulator any text will do.`,
   )
@@ -146,9 +146,9 @@ function findBaseUrl(id: string, { baseUrl }: AnthropicOptions): string | undefi
   if (url === undefined) return undefined
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '')
   const name = baseUrl === undefined ? 'ANTHROPIC_BASE_URL' : 'baseUrl'
-  throw badOption(
+  throw badOptionError(
     'baseUrl',
-    `anthropic("${id}"): ${name} is ${show(url)}; expected an address such as https://api.anthropic.com.`,
+    `anthropic("${id}"): ${name} is ${formatValue(url)}; expected an address such as https://api.anthropic.com.`,
   )
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkNames } from './argument-errors.ts'
+import { checkOptionNames } from './argument-errors.ts'
 
 const NAMES = ['instructions', 'pivot', 'signal', 'baseUrl']
 
@@ -11,14 +11,16 @@ describe('an unknown option name', () => {
     ['singal', 'compact: unknown option singal. Did you mean signal?'],
     ['colour', 'compact: unknown option colour. Known: instructions, pivot, signal, baseUrl.'],
   ])('%s is reported with what was probably meant', (name, message) => {
-    expect(() => checkNames('compact', { [name]: 1 }, NAMES)).toThrow(
+    expect(() => checkOptionNames('compact', { [name]: 1 }, NAMES)).toThrow(
       expect.objectContaining({ code: 'bad-option', message, details: { option: name } }),
     )
   })
 
   it('is reported differently from options that are not an object', () => {
-    expect(() => checkNames('compact', 'all', NAMES)).toThrow('compact: expected an object, found "all".')
-    expect(() => checkNames('compact', undefined, NAMES)).not.toThrow()
-    expect(() => checkNames('compact', { pivot: undefined }, NAMES)).not.toThrow()
+    expect(() => checkOptionNames('compact', 'all', NAMES)).toThrow(
+      'compact: expected an object, found "all".',
+    )
+    expect(() => checkOptionNames('compact', undefined, NAMES)).not.toThrow()
+    expect(() => checkOptionNames('compact', { pivot: undefined }, NAMES)).not.toThrow()
   })
 })

@@ -1,26 +1,28 @@
 /** Errors about wrong arguments: thrown at once, naming the option and the name that was probably meant. */
 
-import { isObject, nearest, show, TidemarkError } from '@tidemark/core'
+import { findNearestName, formatValue, isObject, TidemarkError } from '@tidemark/core'
 
 /** Throws `bad-option` for an unknown option name. `caller` opens the message, for example `run` or `hooks`. */
-export function checkNames(caller: string, options: unknown, names: readonly string[]): void {
+export function checkOptionNames(caller: string, options: unknown, names: readonly string[]): void {
   if (options === undefined) return
-  if (!isObject(options)) throw badOption(caller, `${caller}: expected an object, found ${show(options)}.`)
-  for (const name of Object.keys(options)) if (!names.includes(name)) throw noSuch(caller, name, names)
+  if (!isObject(options))
+    throw badOptionError(caller, `${caller}: expected an object, found ${formatValue(options)}.`)
+  for (const name of Object.keys(options))
+    if (!names.includes(name)) throw unknownNameError(caller, name, names)
 }
 
 /** `what` is the kind of name: an option, an event. */
-export function noSuch(
+export function unknownNameError(
   caller: string,
   name: string,
   names: readonly string[],
   what = 'option',
 ): TidemarkError {
-  const meant = nearest(name, names)
+  const meant = findNearestName(name, names)
   const hint = meant === null ? `Known: ${names.join(', ')}.` : `Did you mean ${meant}?`
-  return badOption(name, `${caller}: unknown ${what} ${name}. ${hint}`)
+  return badOptionError(name, `${caller}: unknown ${what} ${name}. ${hint}`)
 }
 
-export function badOption(option: string, message: string): TidemarkError {
+export function badOptionError(option: string, message: string): TidemarkError {
   return new TidemarkError('bad-option', message, { details: { option } })
 }

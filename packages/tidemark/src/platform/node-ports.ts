@@ -1,6 +1,6 @@
 /** The clock, the ids and the deadlines of Node. Tests pass fakes in their place. */
 import { randomUUID } from 'node:crypto'
-import type { Bounded, Clock, Deadlines, Ids, Signal } from '@tidemark/core'
+import type { BoundedResult, Clock, Deadlines, IdGenerator, Signal } from '@tidemark/core'
 
 /** The longest delay a timer takes; a longer one would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
@@ -28,7 +28,7 @@ function sleepOnce(ms: number, signal: Signal | undefined): Promise<void> {
 }
 
 /** Random UUIDs for every kind of id, so that sessions of two machines can be merged. */
-export const systemIds: Ids = { next: () => randomUUID() }
+export const systemIds: IdGenerator = { next: () => randomUUID() }
 
 /** Work bounded in time by `clock`. */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
@@ -49,7 +49,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
 }
 
 /** Why the deadline expired: no time left, or the caller's signal was aborted. */
-type ExpiryReason = Exclude<Bounded<never>, { readonly ok: true }>['why']
+type ExpiryReason = Exclude<BoundedResult<never>, { readonly ok: true }>['why']
 
 /** A time limit that can be renewed while data keeps arriving. */
 export interface Deadline {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { type ProcessMark, systemProcesses } from './processes.ts'
+import { type ProcessIdentity, systemProcesses } from './processes.ts'
 
 const { own } = systemProcesses
 const hasProc = existsSync('/proc/self/stat')
@@ -10,30 +10,30 @@ const hasProc = existsSync('/proc/self/stat')
 describe('systemProcesses', () => {
   it('recognizes its own process', () => {
     expect(own.pid).toBe(process.pid)
-    expect(systemProcesses.fateOf(own)).toBe(hasProc ? 'running' : 'unknown')
+    expect(systemProcesses.checkStatus(own)).toBe(hasProc ? 'running' : 'unknown')
   })
 
   it('cannot judge processes of other machines and containers', () => {
-    expect(systemProcesses.fateOf({ ...own, host: 'elsewhere' })).toBe('unknown')
-    expect(systemProcesses.fateOf({ ...own, pidSpace: 'another' })).toBe('unknown')
+    expect(systemProcesses.checkStatus({ ...own, host: 'elsewhere' })).toBe('unknown')
+    expect(systemProcesses.checkStatus({ ...own, pidSpace: 'another' })).toBe('unknown')
   })
 
   it.each([0, -1, 1.5, Number.NaN, 2 ** 40])('treats the process id %s as gone', (pid) => {
-    expect(systemProcesses.fateOf({ ...own, pid })).toBe('gone')
+    expect(systemProcesses.checkStatus({ ...own, pid })).toBe('gone')
   })
 
   it('sees that a process has ended', async () => {
     const child = spawn(process.execPath, ['-e', ''])
     await once(child, 'exit')
-    expect(systemProcesses.fateOf({ ...own, pid: child.pid ?? 0 })).toBe('gone')
+    expect(systemProcesses.checkStatus({ ...own, pid: child.pid ?? 0 })).toBe('gone')
   })
 
   it.runIf(hasProc)('sees that the id was reused by another process', () => {
-    expect(systemProcesses.fateOf({ ...own, processStart: '1@another-boot' })).toBe('gone')
+    expect(systemProcesses.checkStatus({ ...own, processStart: '1@another-boot' })).toBe('gone')
   })
 
   it.runIf(hasProc)('does not trust a process id without a start time', () => {
-    expect(systemProcesses.fateOf({ ...own, processStart: null })).toBe('unknown')
+    expect(systemProcesses.checkStatus({ ...own, processStart: null })).toBe('unknown')
   })
 
   it.runIf(hasProc)('sees that a process has ended although its parent has not waited for it', async () => {
@@ -41,12 +41,12 @@ describe('systemProcesses', () => {
     // a shell that sees its child end would wait for it.
     const shell = spawn('sh', ['-c', 'exec 3<&0; cat <&3 & echo $!; exec sleep 60 3<&-'])
     const [printed] = await once(shell.stdout, 'data')
-    const mark: ProcessMark = { ...own, pid: Number(String(printed)), processStart: null }
+    const mark: ProcessIdentity = { ...own, pid: Number(String(printed)), processStart: null }
     await until(() => readProcessName(shell.pid ?? 0) === 'sleep')
-    expect(systemProcesses.fateOf(mark)).toBe('unknown')
+    expect(systemProcesses.checkStatus(mark)).toBe('unknown')
     shell.stdin.end()
     await until(() => readProcessState(mark.pid) === 'Z')
-    expect(systemProcesses.fateOf(mark)).toBe('gone')
+    expect(systemProcesses.checkStatus(mark)).toBe('gone')
     shell.kill()
   })
 })

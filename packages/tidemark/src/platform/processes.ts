@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /** Identifies one run of one process. A process id alone does not: the system reuses ids. */
-export interface ProcessMark {
+export interface ProcessIdentity {
   readonly pid: number
   readonly host: string
   /** Start time in the units of its system; null if the system does not report it. */
@@ -12,20 +12,20 @@ export interface ProcessMark {
   readonly pidSpace: string | null
 }
 
-export type Fate = 'running' | 'gone' | 'unknown'
+export type OwnerStatus = 'running' | 'gone' | 'unknown'
 
 export interface Processes {
-  readonly own: ProcessMark
+  readonly own: ProcessIdentity
   /** `unknown` if it cannot be decided from here: another machine, another container. */
-  fateOf(mark: ProcessMark): Fate
+  checkStatus(mark: ProcessIdentity): OwnerStatus
 }
 
 export const systemProcesses: Processes = {
   get own() {
-    own ??= identifyProcess()
-    return own
+    ownIdentity ??= identifyProcess()
+    return ownIdentity
   },
-  fateOf(mark) {
+  checkStatus(mark) {
     const here = this.own
     if (mark.host !== here.host || mark.pidSpace !== here.pidSpace) return 'unknown'
     if (!isAlive(mark.pid)) return 'gone'
@@ -36,9 +36,9 @@ export const systemProcesses: Processes = {
   },
 }
 
-let own: ProcessMark | undefined
+let ownIdentity: ProcessIdentity | undefined
 
-function identifyProcess(): ProcessMark {
+function identifyProcess(): ProcessIdentity {
   return {
     pid: process.pid,
     host: hostname(),

@@ -1,28 +1,34 @@
 import { createProfile, strictProfile } from '@tidemark/core'
-import { lookUpModel, modelCatalogue, profileFor } from '@tidemark/wire'
+import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { callAt, host, prompt, result, traceOf } from '../../test/made-up-trace.ts'
-import { detectCacheTtl, hitRatesOf, isRewritten, type ReplayedCall, replayTrace } from './replay-trace.ts'
-import { countSentTokens, type TraceCall, type TracePiece } from './trace.ts'
+import { createTrace, createTraceCall, host, prompt, result } from '../../test/trace-fixtures.ts'
+import {
+  compareHitRates,
+  detectCacheTtl,
+  isContextRewritten,
+  type ReplayedCall,
+  replayTrace,
+} from './replay-trace.ts'
+import { countSentTokens, type TraceCall, type TraceInputBlock } from './trace.ts'
 
 function profile(model: string) {
   const found = lookUpModel(modelCatalogue, model)
   if (!found.found) throw new Error(`${model} is not in the catalogue`)
-  return profileFor(found.model)
+  return createProviderProfile(found.model)
 }
 
 const opus = profile('claude-opus-4-5')
 
 function forecastCalls(calls: readonly TraceCall[], rules = opus) {
-  return replayTrace(traceOf(calls), rules).calls.map(({ why, foreseen }) => [why, foreseen])
+  return replayTrace(createTrace(calls), rules).calls.map(({ why, foreseen }) => [why, foreseen])
 }
 
 /** A prefix of 20,000 tokens, a prompt of 1,000 and a response of 200. */
-const first = callAt(0, { input: 3, written: 20_997 }, { added: [prompt(1_000)], outputTokens: 200 })
+const first = createTraceCall(0, { input: 3, written: 20_997 }, { added: [prompt(1_000)], outputTokens: 200 })
 /** The next call. Its usage reports no cache read, so a correct forecast cannot come from it. */
-const next = (seconds: number, added: readonly TracePiece[] = [result(500)]) =>
-  callAt(seconds, { input: 3, written: 21_697 }, { added, outputTokens: 100 })
+const next = (seconds: number, added: readonly TraceInputBlock[] = [result(500)]) =>
+  createTraceCall(seconds, { input: 3, written: 21_697 }, { added, outputTokens: 100 })
 
 describe('replayTrace', () => {
   it('takes the cache read of the first call from its usage, and forecasts that the next call reads all it wrote', () => {
@@ -33,7 +39,7 @@ describe('replayTrace', () => {
   })
 
   it('takes a cache read of the first call that other sessions left', () => {
-    const found = callAt(
+    const found = createTraceCall(
       0,
       { input: 3, read: 16_000, written: 4_997 },
       { added: [prompt(1_000)], outputTokens: 200 },
@@ -52,7 +58,7 @@ describe('replayTrace', () => {
   })
 
   it('extends the life of entries that are read', () => {
-    const calls = [first, next(200), callAt(400, { written: 22_000 }, { added: [result(200)] })]
+    const calls = [first, next(200), createTraceCall(400, { written: 22_000 }, { added: [result(200)] })]
     expect(forecastCalls(calls).at(-1)).toEqual(['warm', 21_697])
   })
 
@@ -65,13 +71,13 @@ describe('replayTrace', () => {
   })
 
   it('forecasts no more than the prefix when the conversation shrank', () => {
-    const shrunk = callAt(20, { written: 20_700 }, { added: [result(10)] })
+    const shrunk = createTraceCall(20, { written: 20_700 }, { added: [result(10)] })
     expect(forecastCalls([first, next(10), shrunk]).at(-1)?.[0]).toBe('rewritten')
     expect(Number(forecastCalls([first, next(10), shrunk]).at(-1)?.[1])).toBeCloseTo(20_000, -2)
   })
 
   it('forecasts everything that remains when the thinking of a finished turn was dropped', () => {
-    const prompted = callAt(20, { input: 3, written: 21_597 }, { added: [prompt(50)] })
+    const prompted = createTraceCall(20, { input: 3, written: 21_597 }, { added: [prompt(50)] })
     expect(forecastCalls([first, next(10), prompted], profile('claude-sonnet-4-5')).at(-1)).toEqual([
       'warm',
       21_547,
@@ -79,8 +85,8 @@ describe('replayTrace', () => {
   })
 
   it('leaves out calls without usage', () => {
-    expect(forecastCalls([callAt(0, {}), first, callAt(5, {}), next(10)])).toHaveLength(2)
-    expect(replayTrace(traceOf([]), opus).calls).toEqual([])
+    expect(forecastCalls([createTraceCall(0, {}), first, createTraceCall(5, {}), next(10)])).toHaveLength(2)
+    expect(replayTrace(createTrace([]), opus).calls).toEqual([])
   })
 
   it('never forecasts more than was sent before, for any trace', () => {
@@ -98,7 +104,10 @@ describe('replayTrace', () => {
     fc.assert(
       fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
         const sentCalls = calls.filter((each) => countSentTokens(each) > 0)
-        for (const [index, { foreseen, sent, why }] of replayTrace(traceOf(calls), opus).calls.entries()) {
+        for (const [index, { foreseen, sent, why }] of replayTrace(
+          createTrace(calls),
+          opus,
+        ).calls.entries()) {
           const largest = Math.max(0, ...sentCalls.slice(0, index).map(countSentTokens))
           expect(foreseen).toBeLessThanOrEqual(why === 'given' ? sent : Math.min(sent, largest))
         }
@@ -112,12 +121,12 @@ const keeps = createProfile({ thinking: { stripsFinishedTurns: false } })
 const strips = createProfile({ thinking: { stripsFinishedTurns: true } })
 
 /** A finished turn of two responses with 900 output tokens, then a call that sends `sent` tokens. */
-function third(sent: number, added: readonly TracePiece[]) {
+function third(sent: number, added: readonly TraceInputBlock[]) {
   return [
-    callAt(0, { written: 9_000 }, { added: [prompt(10)], outputTokens: 5_000 }),
-    callAt(5, { read: 14_000, written: 100 }, { added: [prompt(10)], outputTokens: 400 }),
-    callAt(10, { read: 14_500, written: 500 }, { added: [result(500)], outputTokens: 500 }),
-    callAt(15, { written: sent }, { added }),
+    createTraceCall(0, { written: 9_000 }, { added: [prompt(10)], outputTokens: 5_000 }),
+    createTraceCall(5, { read: 14_000, written: 100 }, { added: [prompt(10)], outputTokens: 400 }),
+    createTraceCall(10, { read: 14_500, written: 500 }, { added: [result(500)], outputTokens: 500 }),
+    createTraceCall(15, { written: sent }, { added }),
   ]
 }
 
@@ -141,11 +150,14 @@ describe('isRewritten', () => {
     { name: 'it shrank within a turn', sent: 14_900, added: [result(50)], kept: true, stripped: true },
   ])('$name', ({ sent, added, kept, stripped }) => {
     const calls = third(sent, added)
-    expect([isRewritten(calls, 3, keeps), isRewritten(calls, 3, strips)]).toEqual([kept, stripped])
+    expect([isContextRewritten(calls, 3, keeps), isContextRewritten(calls, 3, strips)]).toEqual([
+      kept,
+      stripped,
+    ])
   })
 
   it('is never true of the first call', () => {
-    expect(isRewritten(third(1, []), 0, keeps)).toBe(false)
+    expect(isContextRewritten(third(1, []), 0, keeps)).toBe(false)
   })
 })
 
@@ -154,10 +166,10 @@ function detectTtl(...pauses: readonly (readonly [seconds: number, isRead: boole
   let seconds = 0
   const calls = pauses.map(([pause, isRead]) => {
     seconds += pause
-    return callAt(seconds, { read: isRead ? 1_000 : 0, written: isRead ? 0 : 1_000 })
+    return createTraceCall(seconds, { read: isRead ? 1_000 : 0, written: isRead ? 0 : 1_000 })
   })
   const { name, survived, lost } = detectCacheTtl(
-    traceOf([callAt(0, { written: 1_000 }), ...calls]),
+    createTrace([createTraceCall(0, { written: 1_000 }), ...calls]),
     strictProfile.cache,
   )
   return [name, survived, lost]
@@ -202,11 +214,11 @@ function replayedCall(sent: number, foreseen: number, logged: number): ReplayedC
 }
 
 it('hit rates are shares of all tokens sent', () => {
-  const { points, ...rates } = hitRatesOf([replayedCall(1_000, 0, 0), replayedCall(3_000, 3_000, 2_960)])
+  const { points, ...rates } = compareHitRates([replayedCall(1_000, 0, 0), replayedCall(3_000, 3_000, 2_960)])
   expect(rates).toEqual({ foreseen: 0.75, logged: 0.74 })
   expect(points).toBeCloseTo(1, 9)
 })
 
 it('hit rates are null when nothing was sent', () => {
-  expect(hitRatesOf([])).toEqual({ foreseen: null, logged: null, points: null })
+  expect(compareHitRates([])).toEqual({ foreseen: null, logged: null, points: null })
 })

@@ -6,19 +6,19 @@
 import {
   type AssembledRequest,
   assembleRequest,
+  type CacheForecast,
   DEFAULT_POLICY,
-  type Forecast,
+  EMPTY_CACHE_MODEL,
   type ForecastReason,
-  forecastRead,
+  forecastCacheRead,
   learnFromResponse,
-  NO_LINEAGE,
-  type Profile,
+  type ProviderProfile,
 } from '@tidemark/core'
 import { countNewTokens, countSentTokens, type Trace, type TraceCall } from './trace.ts'
 import { createTracePrefix, TraceConversation, toPrefixSections } from './trace-conversation.ts'
 
 export interface TraceReplay {
-  readonly lifetime: LifetimeFound
+  readonly lifetime: DetectedCacheTtl
   /** Calls with usage. */
   readonly calls: readonly ReplayedCall[]
 }
@@ -34,7 +34,7 @@ export interface ReplayedCall {
 }
 
 /** Calls without usage are left out. */
-export function replayTrace(trace: Trace, profile: Profile): TraceReplay {
+export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay {
   const lifetime = detectCacheTtl(trace, profile.cache)
   const sentCalls = trace.calls.filter((call) => countSentTokens(call) > 0)
   const [first] = sentCalls
@@ -44,16 +44,16 @@ export function replayTrace(trace: Trace, profile: Profile): TraceReplay {
   const conversation = new TraceConversation(new Map(sections.map(({ text, tokens }) => [text, tokens])))
   const rules = { profile, markers: DEFAULT_POLICY.cache.markers, ttl: lifetime.name, clears: false }
   const calls: ReplayedCall[] = []
-  let lineage = NO_LINEAGE
+  let lineage = EMPTY_CACHE_MODEL
   let request: AssembledRequest | undefined
   for (const [index, call] of sentCalls.entries()) {
     const { at, usage, outputTokens } = call
     const sent = countSentTokens(call)
-    if (isRewritten(sentCalls, index, profile))
+    if (isContextRewritten(sentCalls, index, profile))
       conversation.restart(Math.max(0, sent - trace.baseTokens - countNewTokens(call)))
     conversation.append(call.added)
     request = assembleRequest({ ...rules, front, flat: conversation.flat }, request)
-    const forecast = forecastRead(lineage, {
+    const forecast = forecastCacheRead(lineage, {
       request,
       now: at,
       profile,
@@ -75,7 +75,7 @@ export function replayTrace(trace: Trace, profile: Profile): TraceReplay {
 }
 
 /** Content sent for the first time cannot be in the cache, and no more can be read than is sent. */
-function boundForecast({ read }: Forecast, call: TraceCall): number {
+function boundForecast({ read }: CacheForecast, call: TraceCall): number {
   const { read: logged, written } = call.usage
   return Math.min(read, Math.max(0, logged + written - countNewTokens(call)))
 }
@@ -86,10 +86,10 @@ function boundForecast({ read }: Forecast, call: TraceCall): number {
  * thinking of finished turns at a new prompt and still read the rest from cache; that removes at most what the model
  * wrote in the finished turn.
  */
-export function isRewritten(
+export function isContextRewritten(
   calls: readonly TraceCall[],
   index: number,
-  { thinking }: Pick<Profile, 'thinking'>,
+  { thinking }: Pick<ProviderProfile, 'thinking'>,
 ): boolean {
   const [before, call] = [calls[index - 1], calls[index]]
   if (before === undefined || call === undefined) return false
@@ -115,7 +115,7 @@ function countTurnOutput(calls: readonly TraceCall[], index: number): number {
   return output
 }
 
-export type LifetimeFound = Profile['cache']['ttls'][number] & {
+export type DetectedCacheTtl = ProviderProfile['cache']['ttls'][number] & {
   /** Pauses between the shortest and the longest TTL after which most of the prefix was still read, or was not. */
   readonly survived: number
   readonly lost: number
@@ -126,7 +126,10 @@ export type LifetimeFound = Profile['cache']['ttls'][number] & {
  * the longest show it. The longest where more of these pauses were survived than lost, else the default. A majority
  * decides, because the times are those of responses and not of requests, and a loss may have another cause.
  */
-export function detectCacheTtl({ calls }: Trace, { ttls, defaultTtl }: Profile['cache']): LifetimeFound {
+export function detectCacheTtl(
+  { calls }: Trace,
+  { ttls, defaultTtl }: ProviderProfile['cache'],
+): DetectedCacheTtl {
   const byLength = ttls.toSorted((one, other) => one.seconds - other.seconds)
   const usual = ttls.find(({ name }) => name === defaultTtl) ?? { name: defaultTtl, seconds: 0 }
   const [short = usual, long = usual] = [byLength[0], byLength.at(-1)]
@@ -143,7 +146,7 @@ export function detectCacheTtl({ calls }: Trace, { ttls, defaultTtl }: Profile['
 }
 
 /** Cache reads as a share of all tokens sent. */
-export interface HitRates {
+export interface HitRateComparison {
   /** Null when nothing was sent. */
   readonly foreseen: number | null
   readonly logged: number | null
@@ -151,7 +154,7 @@ export interface HitRates {
   readonly points: number | null
 }
 
-export function hitRatesOf(calls: readonly ReplayedCall[]): HitRates {
+export function compareHitRates(calls: readonly ReplayedCall[]): HitRateComparison {
   const sent = calls.reduce((sum, call) => sum + call.sent, 0)
   if (sent === 0) return { foreseen: null, logged: null, points: null }
   const foreseen = calls.reduce((sum, call) => sum + call.foreseen, 0) / sent

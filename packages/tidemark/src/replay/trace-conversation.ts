@@ -3,26 +3,26 @@
  * The tokens of each placeholder come from the trace and are kept beside it.
  */
 import {
-  advance,
+  appendRecord,
   type Block,
-  emptySession,
-  emptyView,
-  type Flat,
-  type Front,
+  buildRequestPrefix,
+  type ContextView,
+  emptyContextView,
+  emptySessionLog,
+  type FlattenedContext,
   flatten,
-  frontOf,
   type JsonObject,
-  reduce,
-  type Session,
+  type RequestPrefix,
+  type SessionLog,
   type SessionRecord,
-  type View,
+  updateContextView,
 } from '@tidemark/core'
-import type { TraceCall, TracePiece } from './trace.ts'
+import type { TraceCall, TraceInputBlock } from './trace.ts'
 
 export class TraceConversation {
-  #session: Session = emptySession()
-  #view: View = emptyView()
-  #flat: Flat = flatten(emptyView())
+  #session: SessionLog = emptySessionLog()
+  #view: ContextView = emptyContextView()
+  #flat: FlattenedContext = flatten(emptyContextView())
   /** Ids of the tool calls of the newest response that have no result yet. */
   #openCalls: string[] = []
   #recordCount = 0
@@ -37,14 +37,14 @@ export class TraceConversation {
 
   /** Replaces everything sent so far by one message of `tokens`: the context was rewritten. */
   restart(tokens: number): void {
-    this.#session = emptySession()
-    this.#view = emptyView()
+    this.#session = emptySessionLog()
+    this.#view = emptyContextView()
     this.#flat = flatten(this.#view)
     this.#openCalls = []
     this.#append('user', [this.#createText(tokens)])
   }
 
-  append(pieces: readonly TracePiece[]): void {
+  append(pieces: readonly TraceInputBlock[]): void {
     if (pieces.length === 0) return
     const blocks = pieces.map((piece) => this.#createInput(piece))
     this.#append('user', blocks)
@@ -61,7 +61,7 @@ export class TraceConversation {
     this.#append('assistant', [this.#createText(outputTokens), ...calls])
   }
 
-  get flat(): Flat {
+  get flat(): FlattenedContext {
     return this.#flat
   }
 
@@ -73,7 +73,7 @@ export class TraceConversation {
   }
 
   /** A result whose call is no longer in the context becomes text. */
-  #createInput({ kind, tokens }: TracePiece): Block {
+  #createInput({ kind, tokens }: TraceInputBlock): Block {
     const id = kind === 'result' ? this.#openCalls.shift() : undefined
     if (id === undefined) return this.#createText(tokens)
     this.#tokens.set(id, tokens)
@@ -94,14 +94,14 @@ export class TraceConversation {
   #append(role: 'user' | 'assistant', content: readonly Block[]): void {
     this.#recordCount += 1
     const uuid = `record-${this.#recordCount}`
-    const parentUuid = this.#session.records.at(this.#session.tip)?.uuid ?? null
+    const parentUuid = this.#session.records.at(this.#session.newestRecord)?.uuid ?? null
     const links = { uuid, parentUuid, sessionId: 'trace', timestamp: '1970-01-01T00:00:00.000Z' }
     const record: SessionRecord =
       role === 'user'
         ? { ...links, type: role, message: { role, content } }
         : { ...links, type: role, message: { id: uuid, role, model: 'trace', content } }
-    this.#session = reduce(this.#session, record)
-    this.#view = advance(this.#view, this.#session)
+    this.#session = appendRecord(this.#session, record)
+    this.#view = updateContextView(this.#view, this.#session)
     this.#flat = flatten(this.#view, this.#flat)
   }
 }
@@ -125,12 +125,12 @@ export function toPrefixSections(baseTokens: number, firstRead: number): readonl
   return parts.filter(({ tokens }) => tokens > 0)
 }
 
-export function createTracePrefix(model: string, sections: readonly PrefixSection[]): Front {
+export function createTracePrefix(model: string, sections: readonly PrefixSection[]): RequestPrefix {
   const epoch = {
     model,
     tools: [],
     parameters: {},
     sections: sections.map(({ part, text }) => ({ name: part, part, text })),
   }
-  return frontOf({ uuid: 'trace', epoch, parameters: {}, isFresh: false })
+  return buildRequestPrefix({ uuid: 'trace', epoch, parameters: {}, isFresh: false })
 }

@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
-import { countOf, isObject } from '@tidemark/core'
-import { type LogRefusal, refuse, refuseForError } from '../logs/found-log.ts'
-import { packingOf } from '../logs/read-lines.ts'
+import { isObject, toCount } from '@tidemark/core'
+import { type LogRefusal, refuseForReadError, refuseLog } from '../logs/found-log.ts'
+import { detectCompression } from '../logs/read-lines.ts'
 
 export interface Trace {
   readonly id: string
@@ -22,12 +22,12 @@ export interface TraceCall {
   /** When the response began, in milliseconds since the first one. */
   readonly at: number
   /** Input added since the previous response. */
-  readonly added: readonly TracePiece[]
+  readonly added: readonly TraceInputBlock[]
   readonly outputTokens: number
   readonly usage: TraceUsage
 }
 
-export interface TracePiece {
+export interface TraceInputBlock {
   readonly kind: 'result' | 'prompt' | 'host'
   readonly tokens: number
 }
@@ -60,7 +60,7 @@ export function decodeTrace(value: unknown): Trace | null {
   const decoded = list
     .filter(isObject)
     .map(({ t, kind }) => ({ at: toMilliseconds(t), kind: String(kind ?? 'unknown') }))
-  return { id, model, baseTokens: countOf(base), calls, events: decoded }
+  return { id, model, baseTokens: toCount(base), calls, events: decoded }
 }
 
 function decodeCall(step: unknown): TraceCall | null {
@@ -72,18 +72,18 @@ function decodeCall(step: unknown): TraceCall | null {
     at: toMilliseconds(seconds),
     added: added
       .filter((piece): piece is readonly unknown[] => Array.isArray(piece))
-      .map(([kind, tokens]) => ({ kind: KINDS[countOf(kind)] ?? 'host', tokens: countOf(tokens) })),
-    outputTokens: countOf(output[0]),
-    usage: { input: countOf(input), read: countOf(read), written: countOf(written) },
+      .map(([kind, tokens]) => ({ kind: KINDS[toCount(kind)] ?? 'host', tokens: toCount(tokens) })),
+    outputTokens: toCount(output[0]),
+    usage: { input: toCount(input), read: toCount(read), written: toCount(written) },
   }
 }
 
 function toMilliseconds(seconds: unknown): number {
-  return Math.round(countOf(seconds) * 1000)
+  return Math.round(toCount(seconds) * 1000)
 }
 
 /** The log of the session records no compaction and no clearing. */
-export function isEventFree({ events }: Trace): boolean {
+export function hasNoEvents({ events }: Trace): boolean {
   return events.length === 0
 }
 
@@ -97,20 +97,20 @@ export function countNewTokens({ added }: TraceCall): number {
   return added.reduce((sum, { tokens }) => sum + tokens, 0)
 }
 
-export type TraceReading = { readonly ok: true; readonly trace: Trace } | LogRefusal
+export type ReadTraceResult = { readonly ok: true; readonly trace: Trace } | LogRefusal
 
 /** Refuses a file that cannot be read or is no trace; the message names the file. */
-export async function readTrace(path: string): Promise<TraceReading> {
+export async function readTrace(path: string): Promise<ReadTraceResult> {
   let text: string
   try {
     const bytes = await readFile(path)
-    text = (packingOf(bytes) === 'gzip' ? gunzipSync(bytes) : bytes).toString('utf8')
+    text = (detectCompression(bytes) === 'gzip' ? gunzipSync(bytes) : bytes).toString('utf8')
   } catch (error) {
-    return refuseForError(path, error)
+    return refuseForReadError(path, error)
   }
   const trace = decodeTrace(parseJson(text))
   return trace === null
-    ? refuse(path, 'unknown-format', 'is no trace: expected one JSON value of version 1, with "steps"')
+    ? refuseLog(path, 'unknown-format', 'is no trace: expected one JSON value of version 1, with "steps"')
     : { ok: true, trace }
 }
 

@@ -1,33 +1,33 @@
 /** `session.append`: messages into the log, durable and after everything that is there, whatever else is under way. */
 import {
-  afterAnswer,
-  append,
-  arrive,
+  appendBodies,
   type Block,
-  blocksOf,
-  type Content,
-  closeCall,
-  type Halt,
-  isKnown,
+  createUndoNotice,
+  finishCall,
+  isKnownRecord,
   isText,
   isToolResult,
   isToolUse,
+  type MessageContent,
   type Reply,
-  refresh,
-  type Session,
+  recordResponse,
+  refreshSession,
+  type SessionLog,
   type SessionRecord,
-  type Spilled,
+  type SpilledContent,
+  spillLargeResult,
   TidemarkError,
   type ToolUseBlock,
+  type TurnContext,
   type TurnEvent,
-  type TurnRun,
-  UNDO_NOTICE,
-  type Unlinked,
-  undoings,
+  type TurnFailure,
+  toBlocks,
+  UNDO_NOTICE_TYPE,
+  type UnlinkedRecord,
 } from '@tidemark/core'
-import { fromResponse } from '@tidemark/wire'
+import { decodeResponse } from '@tidemark/wire'
 import { drain } from './events.ts'
-import { checkedSaid, type Said, type SaidMessage } from './messages.ts'
+import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { createTurnContext, emit, type OpenSession, trackWork } from './open-session.ts'
 
 /** Returns the uuids of the records, in order: a response has one record per block. */
@@ -37,10 +37,12 @@ export async function appendMessages(
 ): Promise<readonly string[]> {
   return trackWork(session, async () => {
     const uuids: string[] = []
-    for (const { reply, messages } of toBatches(session, inputs.map(checkedSaid))) {
+    for (const { reply, messages } of toBatches(session, inputs.map(checkMessageInput))) {
       // A response that is in the log already is not appended twice, unless it answers a request of `next`.
       const known =
-        reply === null || session.pending !== null ? null : findResponseRecords(session.state.session, reply)
+        reply === null || session.pendingRequest !== null
+          ? null
+          : findResponseRecords(session.state.session, reply)
       const write = (): Writing =>
         reply === null ? appendUserMessages(session, messages) : appendReply(session, reply)
       uuids.push(...(known ?? (await writeWithRetries(session, write))))
@@ -51,11 +53,11 @@ export async function appendMessages(
 
 interface Batch {
   readonly reply: Reply | null
-  readonly messages: Said[]
+  readonly messages: MessageInput[]
 }
 
 /** Consecutive messages form one batch. A response is a batch of its own, since it ends the call that it answers. */
-function toBatches({ settings, model }: OpenSession, inputs: readonly Said[]): readonly Batch[] {
+function toBatches({ settings, model }: OpenSession, inputs: readonly MessageInput[]): readonly Batch[] {
   const batches: Batch[] = []
   for (const input of inputs) {
     const last = batches.at(-1)
@@ -70,7 +72,7 @@ function toBatches({ settings, model }: OpenSession, inputs: readonly Said[]): r
 
 const MAX_TRIES = 8
 
-type Writing = AsyncGenerator<TurnEvent, Halt | null>
+type Writing = AsyncGenerator<TurnEvent, TurnFailure | null>
 
 /** If another process appended meanwhile, its records are read and ours are appended after them. */
 async function writeWithRetries(session: OpenSession, write: () => Writing): Promise<readonly string[]> {
@@ -81,7 +83,7 @@ async function writeWithRetries(session: OpenSession, write: () => Writing): Pro
     })
     if (failure === null) return messageUuids(records)
     if (failure.reason !== 'conflict') throw toAppendError(session, failure)
-    await refresh(createTurnContext(session))
+    await refreshSession(createTurnContext(session))
   }
   throw new TidemarkError(
     'busy',
@@ -92,26 +94,26 @@ async function writeWithRetries(session: OpenSession, write: () => Writing): Pro
 /** Without the records that the engine added. */
 function messageUuids(records: readonly SessionRecord[]): readonly string[] {
   return records.flatMap((record) => {
-    if (!isKnown(record) || record.type === 'system') return []
-    return record.type === 'attachment' && record.attachment.type === UNDO_NOTICE ? [] : [record.uuid]
+    if (!isKnownRecord(record) || record.type === 'system') return []
+    return record.type === 'attachment' && record.attachment.type === UNDO_NOTICE_TYPE ? [] : [record.uuid]
   })
 }
 
-function toAppendError({ id }: OpenSession, failure: Halt): TidemarkError {
+function toAppendError({ id }: OpenSession, failure: TurnFailure): TidemarkError {
   if (failure.reason !== 'locked') return new TidemarkError('io-failed', `append: ${failure.reason}.`)
   const { owner, message } = failure.refusal as { readonly owner: string; readonly message: string }
   return new TidemarkError('locked', message, { details: { session: id, owner } })
 }
 
-async function* appendUserMessages(session: OpenSession, messages: readonly Said[]): Writing {
+async function* appendUserMessages(session: OpenSession, messages: readonly MessageInput[]): Writing {
   const run = createTurnContext(session, { waitsForReply: true })
   const callIds = listAnsweredCalls(messages)
   if (callIds.length > 0 && session.busyWith === 'run')
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its tool results itself.')
-  checkResults(run.state.session, callIds, session.arriving)
-  for (const id of callIds) session.arriving.add(id)
+  checkResults(run.state.session, callIds, session.arrivingResults)
+  for (const id of callIds) session.arrivingResults.add(id)
   try {
-    const bodies: Unlinked[] = []
+    const bodies: UnlinkedRecord[] = []
     for (const message of messages)
       bodies.push(
         message.role === 'attachment'
@@ -119,21 +121,21 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Said
           : yield* toUserRecord(run, message.content),
       )
     const hasPrompt = messages.some(({ role }) => role === 'user')
-    return yield* append(run, [...(hasPrompt ? undoings(run) : []), ...bodies])
+    return yield* appendBodies(run, [...(hasPrompt ? createUndoNotice(run) : []), ...bodies])
   } finally {
-    for (const id of callIds) session.arriving.delete(id)
+    for (const id of callIds) session.arrivingResults.delete(id)
   }
 }
 
 /** Ids of the tool calls that the messages answer. */
-function listAnsweredCalls(messages: readonly Said[]): readonly string[] {
+function listAnsweredCalls(messages: readonly MessageInput[]): readonly string[] {
   return messages
-    .flatMap((message) => (message.role === 'attachment' ? [] : [...blocksOf(message.content)]))
+    .flatMap((message) => (message.role === 'attachment' ? [] : [...toBlocks(message.content)]))
     .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
 }
 
 /** A second result for a call would be in no request, so it is refused. `arriving`: results being appended now. */
-function checkResults(session: Session, ids: readonly string[], arriving: ReadonlySet<string>): void {
+function checkResults(session: SessionLog, ids: readonly string[], arriving: ReadonlySet<string>): void {
   for (const [index, id] of ids.entries())
     if (arriving.has(id) || ids.indexOf(id) !== index || isAnswered(session, id))
       throw new TidemarkError(
@@ -143,45 +145,48 @@ function checkResults(session: Session, ids: readonly string[], arriving: Readon
       )
 }
 
-function isAnswered(session: Session, id: string): boolean {
+function isAnswered(session: SessionLog, id: string): boolean {
   for (const { message } of messagesBackwards(session))
-    for (const block of blocksOf(message.content)) {
+    for (const block of toBlocks(message.content)) {
       if (isToolResult(block) && block.tool_use_id === id) return true
       if (isToolUse(block) && block.id === id) return false
     }
   return false
 }
 
-function* messagesBackwards({ records }: Session) {
+function* messagesBackwards({ records }: SessionLog) {
   for (let index = records.length - 1; index >= 0; index -= 1) {
     const record = records.at(index)
-    if (record === undefined || !isKnown(record)) continue
+    if (record === undefined || !isKnownRecord(record)) continue
     if (record.type === 'user' || record.type === 'assistant') yield record
   }
 }
 
 /** A user message as a record; large tool results are moved to the blob store. */
-async function* toUserRecord(run: TurnRun, content: Content): AsyncGenerator<TurnEvent, Unlinked> {
+async function* toUserRecord(
+  run: TurnContext,
+  content: MessageContent,
+): AsyncGenerator<TurnEvent, UnlinkedRecord> {
   if (typeof content === 'string') return { type: 'user', message: { role: 'user', content } }
   const blocks: Block[] = []
-  const spilled: Spilled[] = []
+  const spilled: SpilledContent[] = []
   for (const block of content) {
     if (!isToolResult(block)) blocks.push(block)
     else {
-      const arrived = yield* arrive(run, findCall(run.state.session, block.tool_use_id), block)
+      const arrived = yield* spillLargeResult(run, findCall(run.state.session, block.tool_use_id), block)
       blocks.push(arrived.result)
       spilled.push(...(arrived.body.spilled ?? []))
     }
   }
-  const record: Unlinked = { type: 'user', message: { role: 'user', content: blocks } }
+  const record: UnlinkedRecord = { type: 'user', message: { role: 'user', content: blocks } }
   return spilled.length === 0 ? record : { ...record, spilled }
 }
 
 /** A result without its call would be left out of every request, so it is refused. */
-function findCall(session: Session, id: string): ToolUseBlock {
+function findCall(session: SessionLog, id: string): ToolUseBlock {
   for (const { type, message } of messagesBackwards(session)) {
     if (type !== 'assistant') continue
-    for (const block of blocksOf(message.content)) if (isToolUse(block) && block.id === id) return block
+    for (const block of toBlocks(message.content)) if (isToolUse(block) && block.id === id) return block
   }
   throw new TidemarkError(
     'bad-record',
@@ -195,46 +200,46 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
   const run = createTurnContext(session)
   const bodies = toAssistantRecords(reply)
-  const { pending } = session
-  if (pending === null) return yield* append(run, bodies)
+  const { pendingRequest: pending } = session
+  if (pending === null) return yield* appendBodies(run, bodies)
   const { message } = reply
-  const { lineage, watch } = run.state
-  const { halt } = yield* closeCall(run, pending, { message, bodies, isSaid: true })
+  const { cacheModel: lineage, cacheMonitor: watch } = run.state
+  const { failure: halt } = yield* finishCall(run, pending, { message, bodies, isInConversation: true })
   if (halt !== null) {
     // The response is not in the log. The next try will learn from it again, so what was learnt is undone.
-    run.state = { ...run.state, lineage, watch }
+    run.state = { ...run.state, cacheModel: lineage, cacheMonitor: watch }
     return halt
   }
-  if (session.pending === pending) session.pending = null
+  if (session.pendingRequest === pending) session.pendingRequest = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pending.forecast }
-  return yield* afterAnswer(run, reply)
+  return yield* recordResponse(run, reply)
 }
 
 /** One record per block, as in a run. */
-function toAssistantRecords({ message }: Reply): readonly Unlinked[] {
-  const blocks = blocksOf(message.content)
+function toAssistantRecords({ message }: Reply): readonly UnlinkedRecord[] {
+  const blocks = toBlocks(message.content)
   if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] } }]
   return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] } }))
 }
 
 /** A response as an SDK returns it. `id` and `model` are used if the response has none. */
-function toReply({ content, ...fields }: SaidMessage, id: string, model: string): Reply {
+function toReply({ content, ...fields }: Message, id: string, model: string): Reply {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const response = { id, model, ...fields, type: 'message', content: blocks }
-  const read = fromResponse(JSON.stringify(response))
+  const read = decodeResponse(JSON.stringify(response))
   if (read.ok) return read.reply
   throw new TidemarkError('bad-record', `append: expected a response of the model. ${read.failure.message}.`)
 }
 
 /** uuids of the records with all blocks of the response, or null if the log does not have all of them. */
-function findResponseRecords(session: Session, { message }: Reply): readonly string[] | null {
+function findResponseRecords(session: SessionLog, { message }: Reply): readonly string[] | null {
   const uuids: string[] = []
-  const blocks = blocksOf(message.content).map((block) => JSON.stringify(block))
+  const blocks = toBlocks(message.content).map((block) => JSON.stringify(block))
   let missing = blocks.length
   for (const record of messagesBackwards(session)) {
     if (missing === 0) break
     if (record.type !== 'assistant' || record.message.id !== message.id) continue
-    const found = blocksOf(record.message.content).map((block) => JSON.stringify(block))
+    const found = toBlocks(record.message.content).map((block) => JSON.stringify(block))
     const isNext = found.length > 0 && found.join() === blocks.slice(missing - found.length, missing).join()
     if (!isNext) return null
     missing -= found.length
@@ -245,7 +250,7 @@ function findResponseRecords(session: Session, { message }: Reply): readonly str
 
 /** The text of a reply, without thinking and tool calls. */
 export function replyText({ message }: Reply): string {
-  return blocksOf(message.content)
+  return toBlocks(message.content)
     .flatMap((block) => (isText(block) ? [block.text] : []))
     .join('')
 }

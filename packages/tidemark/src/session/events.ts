@@ -1,7 +1,7 @@
 /** Events of a session, the listeners that receive them, and the event stream of a run. */
 import type { Damage, TurnEvent } from '@tidemark/core'
-import type { Retry } from '../models/model-choice.ts'
-import { badOption, noSuch } from '../platform/argument-errors.ts'
+import type { RetryInfo } from '../models/model-choice.ts'
+import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
 
 export type SessionEvent =
   | TurnEvent
@@ -12,7 +12,7 @@ export type SessionEvent =
   /** Another process appended to the session; its records were read. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
   /** A call failed before any data arrived and is retried after a wait. */
-  | ({ readonly type: 'retrying' } & Retry)
+  | ({ readonly type: 'retrying' } & RetryInfo)
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw. The operation and the other listeners are not affected. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }
@@ -130,9 +130,9 @@ export function createListeners(always: readonly Listener[] = []): Listeners {
 
 function checkListener(type: unknown, listener: unknown): void {
   if (type !== '*' && !(typeof type === 'string' && Object.hasOwn(EVENT_TYPES, type)))
-    throw noSuch('on', String(type), ['*', ...Object.keys(EVENT_TYPES)], 'event')
+    throw unknownNameError('on', String(type), ['*', ...Object.keys(EVENT_TYPES)], 'event')
   if (typeof listener !== 'function')
-    throw badOption('listener', `on("${String(type)}", listener): expected a function.`)
+    throw badOptionError('listener', `on("${String(type)}", listener): expected a function.`)
 }
 
 /** Every event type. A listener for an unknown type is an error, not a listener that is never called. */

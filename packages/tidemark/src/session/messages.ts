@@ -1,17 +1,24 @@
 /** Messages that callers append: in the shape of the Messages API, written by hand or made by the functions here. */
-import { type Attachment, type Block, type Content, isBlock, isObject, TidemarkError } from '@tidemark/core'
+import {
+  type Attachment,
+  type Block,
+  isBlock,
+  isObject,
+  type MessageContent,
+  TidemarkError,
+} from '@tidemark/core'
 
 /** A message as the API takes it, a response as it returns it, or context of the host. */
-export type Said = SaidMessage | SaidAttachment
+export type MessageInput = Message | AttachmentInput
 
-export interface SaidMessage {
+export interface Message {
   readonly role: 'user' | 'assistant'
-  readonly content: Content
+  readonly content: MessageContent
   /** Fields of a response: `id`, `model`, `usage`, `stop_reason` … */
   readonly [field: string]: unknown
 }
 
-export interface SaidAttachment {
+export interface AttachmentInput {
   readonly role: 'attachment'
   readonly attachment: Attachment
 }
@@ -21,7 +28,7 @@ export interface SaidAttachment {
  *
  * @example await session.append(user('Fix the login page.'))
  */
-export function user(content: string | readonly object[]): SaidMessage {
+export function user(content: string | readonly object[]): Message {
   return { role: 'user', content: checkContent('user', content) }
 }
 
@@ -30,7 +37,7 @@ export function user(content: string | readonly object[]): SaidMessage {
  *
  * @example await session.append(assistant(await client.messages.create(request.body)))
  */
-export function assistant(response: string | object): SaidMessage {
+export function assistant(response: string | object): Message {
   if (typeof response === 'string') return { role: 'assistant', content: response }
   const { content, ...fields } = response as Readonly<Record<string, unknown>>
   return { ...fields, role: 'assistant', content: checkContent('assistant', content) }
@@ -49,7 +56,7 @@ export function toolResult(
   id: string,
   content: string | readonly object[],
   { isError }: ToolResultOptions = {},
-): SaidMessage {
+): Message {
   if (typeof id !== 'string' || id === '')
     throw badRecord('toolResult(id, content): expected the id of the tool call.')
   const result = { type: 'tool_result', tool_use_id: id, content: checkContent('toolResult', content) }
@@ -61,7 +68,7 @@ export function toolResult(
  *
  * @example await session.append(attachment('selection', 'lines 3 to 9 of src/login.ts'))
  */
-export function attachment(type: string, content: string): SaidAttachment {
+export function attachment(type: string, content: string): AttachmentInput {
   if (typeof type !== 'string' || type === '')
     throw badRecord('attachment(type, content): expected a type, as in attachment("selection", text).')
   if (typeof content !== 'string') throw badRecord('attachment(type, content): expected the content as text.')
@@ -69,18 +76,18 @@ export function attachment(type: string, content: string): SaidAttachment {
 }
 
 /** Throws `bad-record` with what is wrong. */
-export function checkedSaid(given: unknown): Said {
+export function checkMessageInput(given: unknown): MessageInput {
   if (typeof given === 'string') throw badRecord('append: expected a message, found text: give user(…).')
   if (!isObject(given))
     throw badRecord('append: expected messages, such as user("…") or a response of the model.')
   const { role } = given
-  if (role === 'attachment' && isObject(given.attachment)) return given as unknown as SaidAttachment
+  if (role === 'attachment' && isObject(given.attachment)) return given as unknown as AttachmentInput
   if (role !== 'user' && role !== 'assistant')
     throw badRecord('append: expected a message with the role "user" or "assistant".')
   return { ...given, role, content: checkContent('append', given.content) }
 }
 
-function checkContent(caller: string, content: unknown): Content {
+function checkContent(caller: string, content: unknown): MessageContent {
   if (typeof content === 'string') return content
   if (Array.isArray(content) && content.every((block): block is Block => isBlock(block))) return content
   throw badRecord(`${caller}: expected content as text or a list of blocks, each with a type.`)

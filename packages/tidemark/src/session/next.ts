@@ -1,26 +1,26 @@
 /** `session.next`: the next request for a loop of your own, after the context was reduced as far as needed. */
 import {
-  append,
+  appendBodies,
+  type CacheForecast,
   type CallerPrompt,
   type ContextTokens,
-  callOf,
-  type Forecast,
-  type Halt,
+  createMissingResultsRecord,
   isPrompt,
-  measureNow,
-  messagesOf,
-  type OpenedCall,
-  openCalls,
+  listUnansweredCalls,
+  measureContext,
   type Payload,
+  type PendingCall,
   placeSections,
   readyRequest,
   type SystemPrompt,
-  settlingRecord,
+  type TurnContext,
   type TurnEvent,
-  type TurnRun,
+  type TurnFailure,
+  toApiMessages,
+  toModelCall,
 } from '@tidemark/core'
-import { bodyText, encodeRequest } from '@tidemark/wire'
-import { checkNames } from '../platform/argument-errors.ts'
+import { encodeRequest, joinBodyText } from '@tidemark/wire'
+import { checkOptionNames } from '../platform/argument-errors.ts'
 import {
   createTurnContext,
   type OpenSession,
@@ -48,11 +48,11 @@ export type RequestBody = Omit<Payload, 'betas'>
 /** `Body` is for the types of an SDK, as in `next<Anthropic.MessageCreateParamsNonStreaming>()`. */
 export type NextOutcome<Body = RequestBody> =
   | ReadyRequest<Body>
-  | OpenCalls
-  | (Halt & { readonly message: string })
+  | UnansweredCalls
+  | (TurnFailure & { readonly message: string })
 
 /** Tool calls of the last response have no result yet. Nothing was changed. */
-export interface OpenCalls {
+export interface UnansweredCalls {
   readonly ok: false
   readonly reason: 'open-calls'
   /** Their ids. */
@@ -68,7 +68,7 @@ export interface ReadyRequest<Body = RequestBody> {
   readonly headers: Readonly<Record<string, string>>
   readonly betas: readonly string[]
   /** How much of the request the provider's cache is expected to answer. */
-  readonly forecast: Forecast
+  readonly forecast: CacheForecast
   /** Tokens of the request, before it is sent. */
   readonly context: ContextTokens
   /** The exact text of the body, to send it yourself: blocks that JSON cannot reproduce keep their original text. */
@@ -79,7 +79,7 @@ export async function nextRequest<Body>(
   session: OpenSession,
   options: NextOptions = {},
 ): Promise<NextOutcome<Body>> {
-  checkNames('next', options, ['tools', 'system', 'settle', 'signal'])
+  checkOptionNames('next', options, ['tools', 'system', 'settle', 'signal'])
   const tools = options.tools === undefined ? null : createToolset({ tools: options.tools })
   const sections = options.system === undefined ? null : placeSections(options.system)
   const release = reserveSession(session, 'next')
@@ -88,25 +88,25 @@ export async function nextRequest<Body>(
     if (sections !== null) session.sections = sections
     const run = createTurnContext(session, { signals: [options.signal] })
     await refreshFromLog(session, run)
-    const calls = openCalls(session.state.flat).map(({ id }) => id)
+    const calls = listUnansweredCalls(session.state.flat).map(({ id }) => id)
     if (calls.length > 0 && options.settle !== true) {
       const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
       return { ok: false, reason: 'open-calls', calls, message }
     }
     const ready = await runAndEmit(session, prepareRequest(run))
-    if ('ok' in ready) return { ...ready, message: describeFailure(ready, messagesOf(session.state.flat)) }
-    session.pending = ready
+    if ('ok' in ready) return { ...ready, message: describeFailure(ready, toApiMessages(session.state.flat)) }
+    session.pendingRequest = ready
     return toReadyRequest<Body>(session, ready)
   } finally {
     release()
   }
 }
 
-async function* prepareRequest(run: TurnRun): AsyncGenerator<TurnEvent, OpenedCall | Halt> {
-  const calls = openCalls(run.state.flat)
+async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, PendingCall | TurnFailure> {
+  const calls = listUnansweredCalls(run.state.flat)
   if (calls.length > 0) {
     yield { type: 'calls-settled', calls }
-    const failure = yield* append(run, [settlingRecord(calls)])
+    const failure = yield* appendBodies(run, [createMissingResultsRecord(calls)])
     if (failure !== null) return failure
   }
   const ready = yield* readyRequest(run, endsInPrompt(run) ? 'prompt' : 'call')
@@ -115,7 +115,7 @@ async function* prepareRequest(run: TurnRun): AsyncGenerator<TurnEvent, OpenedCa
 }
 
 /** Whether the last message is a prompt of the user, not a tool result or an answer. */
-function endsInPrompt({ state }: TurnRun): boolean {
+function endsInPrompt({ state }: TurnContext): boolean {
   const { entries } = state.view
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record
@@ -124,8 +124,8 @@ function endsInPrompt({ state }: TurnRun): boolean {
   return true
 }
 
-function toReadyRequest<Body>(session: OpenSession, { request, forecast }: OpenedCall): ReadyRequest<Body> {
-  const call = callOf(request)
+function toReadyRequest<Body>(session: OpenSession, { request, forecast }: PendingCall): ReadyRequest<Body> {
+  const call = toModelCall(request)
   const { betas = [], ...body } = call.payload
   const host = turnHost(session)
   return {
@@ -135,9 +135,9 @@ function toReadyRequest<Body>(session: OpenSession, { request, forecast }: Opene
     headers: betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') },
     betas,
     forecast,
-    context: measureNow(session.state, host, host.room),
+    context: measureContext(session.state, host, host.compaction),
     get text() {
-      return bodyText(encodeRequest(call.payload, { raw: { messages: call.raw } }))
+      return joinBodyText(encodeRequest(call.payload, { raw: { messages: call.raw } }))
     },
   }
 }

@@ -1,20 +1,20 @@
 /** An open session as the operations of this folder share it: its state, model and tools, and what is under way. */
 import {
-  type Alone,
   type CompactingHost,
-  historyTool,
-  type OpenedCall,
-  type OtherSummariser,
+  type CompactionHost,
+  createHistoryTool,
   openSession,
+  type PendingCall,
   type PlacedSection,
-  type Room,
-  refresh,
+  refreshSession,
+  type SeparateSummaryModel,
   type SessionState,
   TidemarkError,
-  type TurnRun,
+  type TurnContext,
+  type WriteLock,
 } from '@tidemark/core'
-import { given } from '@tidemark/wire'
-import { badOption } from '../platform/argument-errors.ts'
+import { omitUndefined } from '@tidemark/wire'
+import { badOptionError } from '../platform/argument-errors.ts'
 import { createListeners, drain, type Listeners, type SessionEvent } from './events.ts'
 import type { Settings, TidemarkOptions } from './options.ts'
 import { type SessionModel, summarizerWithRetryEvents, withRetryEvents } from './session-model.ts'
@@ -31,11 +31,11 @@ export interface OpenSession {
   readonly settings: Settings
   readonly options: SessionOptions
   /** The part of the compaction host that does not depend on the current model. */
-  readonly compactionHost: Omit<Room, 'estimator' | 'scaled' | 'rules'>
+  readonly compactionHost: Omit<CompactionHost, 'estimator' | 'scaled' | 'rules'>
   /** The current state. Setting one with a newly sent request shuts the gate. */
   state: SessionState
   /** Runs writers one at a time, in order, so that no two of them use the same position of the log. */
-  readonly alone: Alone
+  readonly withLock: WriteLock
   readonly listeners: Listeners
   /** Shut while a reply arrives: a prompt appended between its blocks would split it. */
   readonly gate: ReplyGate
@@ -43,13 +43,13 @@ export interface OpenSession {
   tools: Toolset
   sections: readonly PlacedSection[]
   /** The request returned by `next` whose response has not been appended. */
-  pending: OpenedCall | null
+  pendingRequest: PendingCall | null
   /** Ids of tool calls whose results are being appended. */
-  readonly arriving: Set<string>
+  readonly arrivingResults: Set<string>
   /** The operation that has reserved the session, or null. */
   busyWith: string | null
   /** Everything under way; each promise resolves at its end, also after a failure. */
-  readonly works: Set<Promise<unknown>>
+  readonly pendingWork: Set<Promise<unknown>>
   /** Aborted once, when the session is closed. */
   readonly stop: AbortController
   /** We have written and hold the lock, so that no other process can write. */
@@ -62,7 +62,7 @@ interface OpenSessionInput {
   readonly settings: Settings
   readonly model: SessionModel
   /** The model that writes summaries, if it is not the session's own. */
-  readonly summarizer: OtherSummariser | null
+  readonly summarizer: SeparateSummaryModel | null
   readonly options: SessionOptions
   /** Called for every event, before the listeners that are added later. */
   readonly listeners: readonly ((event: SessionEvent) => void)[]
@@ -85,19 +85,19 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
       return state
     },
     set state(next) {
-      if (next.sent !== state.sent && next.sent !== null) gate.shut()
+      if (next.lastRequest !== state.lastRequest && next.lastRequest !== null) gate.shut()
       state = next
     },
-    alone: createQueue(),
+    withLock: createQueue(),
     listeners,
     gate,
     model: withRetryEvents(input.model, settings, listeners),
     tools: tools ?? toolsFromLog(state, settings),
     sections,
-    pending: null,
-    arriving: new Set(),
+    pendingRequest: null,
+    arrivingResults: new Set(),
     busyWith: null,
-    works: new Set(),
+    pendingWork: new Set(),
     stop: new AbortController(),
     isWriter: false,
     closing: null,
@@ -117,16 +117,16 @@ function createCompactionHost(
   return {
     deadlines: settings.deadlines,
     retrieval: { historyTool: settings.historyTool, transcript },
-    carriers: typeof carriers === 'function' ? carriers({ id, log }) : carriers,
-    ...given({ hooks, cleanups, isAutonomous: autonomous }),
+    sources: typeof carriers === 'function' ? carriers({ id, log }) : carriers,
+    ...omitUndefined({ hooks, cleanups, isAutonomous: autonomous }),
     ...(settings.blobs === null ? {} : { blobs: settings.blobs }),
-    ...(summarizer === null ? {} : { summariser: summarizer }),
+    ...(summarizer === null ? {} : { summaryModel: summarizer }),
   }
 }
 
 /** The tools declared by the log, so that a compaction before the first turn keeps them. */
-function toolsFromLog({ told }: SessionState, { historyTool: own }: Settings): Toolset {
-  const definitions = (told.standing?.epoch.tools ?? []).filter(({ name }) => name !== own)
+function toolsFromLog({ prefix: told }: SessionState, { historyTool: own }: Settings): Toolset {
+  const definitions = (told.current?.epoch.tools ?? []).filter(({ name }) => name !== own)
   return {
     definitions,
     run: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
@@ -142,7 +142,7 @@ export function createTurnContext(
     /** Writes wait while a reply arrives. */
     readonly waitsForReply?: boolean
   } = {},
-): TurnRun {
+): TurnContext {
   return {
     get state() {
       return session.state
@@ -152,19 +152,19 @@ export function createTurnContext(
     },
     host: turnHost(session),
     signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
-    alone: options.waitsForReply === true ? lockBetweenReplies(session) : session.alone,
+    writeLock: options.waitsForReply === true ? lockBetweenReplies(session) : session.withLock,
   }
 }
 
 function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   const defined = signals.filter((signal) => signal !== undefined)
   if (!defined.every((signal) => signal instanceof AbortSignal))
-    throw badOption('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
+    throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
   return AbortSignal.any([stop.signal, ...defined])
 }
 
 /** The gate may be shut again before the lock is free, so it is checked again under the lock. */
-function lockBetweenReplies({ gate, alone }: OpenSession): Alone {
+function lockBetweenReplies({ gate, withLock: alone }: OpenSession): WriteLock {
   return async (work) => {
     for (;;) {
       await gate.waitUntilOpen()
@@ -187,17 +187,17 @@ export function turnHost(session: OpenSession): CompactingHost {
     switches: settings.switches,
     source: options.source ?? 'sdk',
     isInteractive: options.interactive ?? false,
-    pricesOf: choice.pricesOf,
+    pricesOf: choice.priceList,
     sections: session.sections,
-    offered() {
+    modelSettings() {
       // Read when called: a compaction in the background may outlive a change of tools.
       const { definitions } = session.tools
       const { historyTool: history } = settings
-      const offered = history === null ? definitions : [...definitions, historyTool(history)]
+      const offered = history === null ? definitions : [...definitions, createHistoryTool(history)]
       return { tools: offered, model: choice.id, parameters }
     },
     runTool: session.tools.run,
-    room: { ...session.compactionHost, estimator, scaled, rules },
+    compaction: { ...session.compactionHost, estimator, scaled, rules },
   }
 }
 
@@ -227,7 +227,7 @@ export async function trackWork<T>(session: OpenSession, work: () => Promise<T>)
   return result
 }
 
-function track({ works }: OpenSession, work: Promise<unknown>): void {
+function track({ pendingWork: works }: OpenSession, work: Promise<unknown>): void {
   const over: Promise<unknown> = work.catch(() => {}).finally(() => works.delete(over))
   works.add(over)
 }
@@ -237,10 +237,10 @@ export function checkOpen({ closing, id }: OpenSession): void {
 }
 
 /** Reads what other processes appended. Skipped while we hold the lock: no other process can write then. */
-export async function refreshFromLog(session: OpenSession, run: TurnRun): Promise<void> {
+export async function refreshFromLog(session: OpenSession, run: TurnContext): Promise<void> {
   if (session.isWriter && session.settings.locks) return
   const from = session.state.position
-  await refresh(run)
+  await refreshSession(run)
   const to = session.state.position
   if (to > from) session.listeners.emit({ type: 'caught-up', from, to })
 }
@@ -263,7 +263,7 @@ export function emit(session: OpenSession, event: SessionEvent): void {
 const REPLY_OVER: ReadonlySet<string> = new Set(['answered', 'reactive-compact', 'turn-ended'])
 
 /** Runs work one at a time, in the order of the calls. Work that throws does not stop the work after it. */
-export function createQueue(): Alone {
+export function createQueue(): WriteLock {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const next = last.then(work)

@@ -4,16 +4,17 @@ import { statSync } from 'node:fs'
 import {
   type BlobStore,
   type CallerPrompt,
-  type Carrier,
   type Cleanup,
   type Clock,
   type CompactHooks,
+  type ContextSource,
   createPolicy,
   type Deadlines,
   type DeepPartial,
-  HISTORY_TOOL,
+  formatValue,
+  HISTORY_TOOL_NAME,
   type HostTools,
-  type Ids,
+  type IdGenerator,
   isObject,
   type Journal,
   type PlacedSection,
@@ -22,16 +23,15 @@ import {
   readSwitches,
   type Switches,
   type SystemPrompt,
-  show,
   TidemarkError,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
-import { badOption, checkNames } from '../platform/argument-errors.ts'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
-import { homeOr, sessionPaths, tidemarkHome } from '../storage/paths.ts'
+import { resolveHome, sessionPaths, tidemarkHome } from '../storage/paths.ts'
 import type { SessionEvent } from './events.ts'
 
 export interface TidemarkOptions {
@@ -52,7 +52,7 @@ export interface TidemarkOptions {
   /** The system prompt: text or sections. */
   readonly system?: SystemPrompt | CallerPrompt
   /** Context sources: state that is read again from its source after a compaction. A function if it differs by session. */
-  readonly carriers?: Carriers
+  readonly carriers?: ContextSources
   readonly hooks?: CompactHooks
   /** Run when the context is rewritten, to drop caches that depend on it. */
   readonly cleanups?: readonly Cleanup[]
@@ -76,13 +76,15 @@ export interface TidemarkOptions {
   /** Called for every event of every session. */
   readonly onEvent?: (event: SessionEvent, session: string) => void
   readonly clock?: Clock
-  readonly ids?: Ids
+  readonly ids?: IdGenerator
   readonly deadlines?: Deadlines
 }
 
-export type Carriers = readonly Carrier[] | ((session: SessionPlace) => readonly Carrier[])
+export type ContextSources =
+  | readonly ContextSource[]
+  | ((session: SessionLocation) => readonly ContextSource[])
 
-export interface SessionPlace {
+export interface SessionLocation {
   readonly id: string
   /** Path of the session's log; null if it is not a file. */
   readonly log: string | null
@@ -147,10 +149,10 @@ const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'p
 /** Throws for a wrong list of hooks; returns what was expected instead of the whole value. */
 function checkHooks(value: unknown): string | null {
   if (!isObject(value)) return 'an object with preCompact, sessionStart or postCompact'
-  checkNames('hooks', value, HOOKS)
+  checkOptionNames('hooks', value, HOOKS)
   for (const [name, hooks] of Object.entries(value))
     if (hooks !== undefined && !(Array.isArray(hooks) && hooks.every(isHook)))
-      throw badOption(
+      throw badOptionError(
         'hooks',
         `hooks.${name}: expected a list of { name, run(input, signal), timeoutSeconds }.`,
       )
@@ -163,8 +165,9 @@ function isHook(hook: unknown): boolean {
 
 /** Checks the options of `open`. Those it shares with `createTidemark` are checked in the same way. */
 export function checkOpenOptions(options: unknown): void {
-  if (!isObject(options)) throw badOption('options', `open: expected options, found ${show(options)}.`)
-  checkNames('open', options, ['tools', 'runTool', ...OPEN_OPTIONS])
+  if (!isObject(options))
+    throw badOptionError('options', `open: expected options, found ${formatValue(options)}.`)
+  checkOptionNames('open', options, ['tools', 'runTool', ...OPEN_OPTIONS])
   for (const name of OPEN_OPTIONS) checkOption('open', name, options[name])
   if (options.system !== undefined) placeSections(options.system as SystemPrompt)
 }
@@ -188,16 +191,16 @@ export function checkModel(caller: string, model: unknown): void {
 /** Throws `bad-option` (or `bad-policy`, `bad-home`) for the first problem. */
 function checkOptions(options: TidemarkOptions): void {
   if (!isObject(options))
-    throw badOption('options', 'createTidemark: expected options with at least a model.')
+    throw badOptionError('options', 'createTidemark: expected options with at least a model.')
   if (options.model === undefined)
-    throw badOption(
+    throw badOptionError(
       'model',
       'createTidemark: no model. Give one, as in { model: anthropic("claude-sonnet-5-5") }.',
     )
-  checkNames('createTidemark', options, Object.keys(CHECKS))
+  checkOptionNames('createTidemark', options, Object.keys(CHECKS))
   for (const [name, value] of Object.entries(options)) checkOption('createTidemark', name, value)
   if (options.memory === true && (options.home !== undefined || options.journal !== undefined))
-    throw badOption(
+    throw badOptionError(
       'memory',
       'createTidemark: memory keeps nothing on disk; remove home and journal, or memory.',
     )
@@ -208,7 +211,7 @@ function checkOptions(options: TidemarkOptions): void {
 function checkOption(caller: string, name: string, value: unknown): void {
   const expected = value === undefined ? null : CHECKS[name as keyof TidemarkOptions](value)
   if (expected === null) return
-  throw badOption(name, `${caller}: ${name} is ${show(value)}; expected ${expected}.`)
+  throw badOptionError(name, `${caller}: ${name} is ${formatValue(value)}; expected ${expected}.`)
 }
 
 /** The options with all defaults: what the sessions of one Tidemark share. */
@@ -229,7 +232,7 @@ export interface Settings {
   /** Name of the history tool; null without one. */
   readonly historyTool: string | null
   readonly clock: Clock
-  readonly ids: Ids
+  readonly ids: IdGenerator
   readonly deadlines: Deadlines
 }
 
@@ -244,7 +247,7 @@ export function createSettings(options: TidemarkOptions): Settings {
     switches,
     notices: [...notices.map(({ message }) => message), ...options.model.notes],
     sections: system === undefined ? [] : placeSections(system),
-    historyTool: history === false ? null : history === true ? HISTORY_TOOL : history,
+    historyTool: history === false ? null : history === true ? HISTORY_TOOL_NAME : history,
     clock,
     ids: options.ids ?? systemIds,
     deadlines: options.deadlines ?? createDeadlines(clock),
@@ -279,10 +282,10 @@ function createStores(options: TidemarkOptions): Stores {
 const NO_FILES: Pick<Stores, 'logPath' | 'close'> = { logPath: () => null, close: async () => {} }
 
 function findHome({ home, env }: TidemarkOptions): string {
-  const found = home === undefined ? tidemarkHome(env ?? process.env) : homeOr(home)
+  const found = home === undefined ? tidemarkHome(env ?? process.env) : resolveHome(home)
   if (isUsable(found)) return found
   const name = home === undefined && (env ?? process.env).TIDEMARK_HOME ? 'TIDEMARK_HOME' : 'The home'
-  const message = `${name} is ${show(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
+  const message = `${name} is ${formatValue(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
   throw new TidemarkError('bad-home', message, { details: { name, value: found } })
 }
 

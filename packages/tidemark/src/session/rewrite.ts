@@ -1,26 +1,26 @@
 /** Rewrites that the caller asks for: compact, in one step or in three, undo, pin. */
 import {
-  type Committed,
-  type CompactAsked,
-  type CompactForm,
+  type CommitResult,
   type CompactionDraft,
+  type CompactionForm,
   type CompactionPlan,
+  type CompactionRequest,
   commitCompaction,
   compact,
+  formatValue,
   isObject,
   pinRecord,
   planCompaction,
   prepareCompaction,
-  type RewriteRefused,
-  show,
+  type RefusedRewrite,
+  type TurnContext,
   type TurnEvent,
-  type TurnRun,
-  type UndoAsked,
-  type Undone,
-  undoAct,
+  type UndoRequest,
+  type UndoResult,
+  undoRewrite,
 } from '@tidemark/core'
-import { given } from '@tidemark/wire'
-import { badOption, checkNames } from '../platform/argument-errors.ts'
+import { omitUndefined } from '@tidemark/wire'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
   checkOpen,
   createTurnContext,
@@ -32,9 +32,9 @@ import {
   turnHost,
 } from './open-session.ts'
 
-export interface CompactOptions extends ActOptions {
+export interface CompactOptions extends RewriteOptions {
   /** `full`, or from or up to the record `pivot`. */
-  readonly form?: CompactForm
+  readonly form?: CompactionForm
   /** uuid of a record, as returned by `append`. */
   readonly pivot?: string
   /** What the summary should pay attention to. */
@@ -45,13 +45,13 @@ export interface CompactOptions extends ActOptions {
   readonly summarizer?: 'local' | 'model'
 }
 
-export interface ActOptions {
+export interface RewriteOptions {
   readonly signal?: AbortSignal
   /** The request returned by `next` will not be answered. Without this, its response must be appended first. */
   readonly abandon?: boolean
 }
 
-const REWRITE_OPTIONS: readonly (keyof ActOptions)[] = ['signal', 'abandon']
+const REWRITE_OPTIONS: readonly (keyof RewriteOptions)[] = ['signal', 'abandon']
 const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
   'form',
   'pivot',
@@ -62,7 +62,7 @@ const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
 ]
 
 /** Another operation has reserved the session. Nothing was changed. */
-export interface Busy {
+export interface BusyOutcome {
   readonly ok: false
   readonly reason: 'busy'
   readonly message: string
@@ -71,71 +71,77 @@ export interface Busy {
 export async function compactSession(
   session: OpenSession,
   options: CompactOptions,
-): Promise<Committed | Busy> {
-  checkNames('compact', options, COMPACT_OPTIONS)
+): Promise<CommitResult | BusyOutcome> {
+  checkOptionNames('compact', options, COMPACT_OPTIONS)
   return runRewrite(session, 'compact', options, (run) =>
-    compact(run, turnHost(session).room, toCompactInput(options)),
+    compact(run, turnHost(session).compaction, toCompactInput(options)),
   )
 }
 
-export async function planSession(
+export async function planSessionCompaction(
   session: OpenSession,
   options: CompactOptions,
-): Promise<CompactionPlan | RewriteRefused> {
-  checkNames('planCompaction', options, COMPACT_OPTIONS)
+): Promise<CompactionPlan | RefusedRewrite> {
+  checkOptionNames('planCompaction', options, COMPACT_OPTIONS)
   checkOpen(session)
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
   const host = turnHost(session)
-  return planCompaction(run.state, toCompactInput(options), { host, room: host.room })
+  return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 
 /** Reserves nothing: a turn may continue and messages may be appended while the summary is written. */
-export async function prepareSession(
+export async function prepareSessionDraft(
   session: OpenSession,
   plan: CompactionPlan,
   signal: AbortSignal | undefined,
-): Promise<CompactionDraft | RewriteRefused> {
+): Promise<CompactionDraft | RefusedRewrite> {
   checkStepInput('prepare', plan, ['asked', 'span', 'entries'])
   return trackWork(session, () => {
     const run = createTurnContext(session, { signals: [signal] })
-    return runAndEmit(session, prepareCompaction(run, turnHost(session).room, plan))
+    return runAndEmit(session, prepareCompaction(run, turnHost(session).compaction, plan))
   })
 }
 
-export async function commitSession(
+export async function commitSessionDraft(
   session: OpenSession,
   draft: CompactionDraft,
-  options: ActOptions = {},
-): Promise<Committed | Busy> {
+  options: RewriteOptions = {},
+): Promise<CommitResult | BusyOutcome> {
   checkStepInput('commit', draft, ['plan', 'summary', 'receipt'])
-  checkNames('commit', options, REWRITE_OPTIONS)
-  return runRewrite(session, 'commit', options, (run) => commitCompaction(run, turnHost(session).room, draft))
+  checkOptionNames('commit', options, REWRITE_OPTIONS)
+  return runRewrite(session, 'commit', options, (run) =>
+    commitCompaction(run, turnHost(session).compaction, draft),
+  )
 }
 
-export type UndoOptions = Omit<UndoAsked, 'id'> & ActOptions
+export type UndoOptions = Omit<UndoRequest, 'id'> & RewriteOptions
 
-export async function undoSession(
+export async function undoSessionRewrite(
   session: OpenSession,
   id: string | undefined,
   options: UndoOptions,
-): Promise<Undone | Busy> {
-  checkNames('undo', options, ['force', ...REWRITE_OPTIONS])
+): Promise<UndoResult | BusyOutcome> {
+  checkOptionNames('undo', options, ['force', ...REWRITE_OPTIONS])
   if (id !== undefined && typeof id !== 'string')
-    throw badOption(
+    throw badOptionError(
       'id',
-      `undo: the id is ${show(id)}; expected that of a compaction or clearing, or nothing for the newest.`,
+      `undo: the id is ${formatValue(id)}; expected that of a compaction or clearing, or nothing for the newest.`,
     )
   const { force = false } = options
   return runRewrite(session, 'undo', options, (run) =>
-    undoAct(run, turnHost(session).room, { force, ...given({ id }) }),
+    undoRewrite(run, turnHost(session).compaction, { force, ...omitUndefined({ id }) }),
   )
 }
 
 /** `note`: why the pin has no effect now, for the user. */
-export type PinOutcome = { readonly ok: true; readonly note?: string } | RewriteRefused
+export type PinOutcome = { readonly ok: true; readonly note?: string } | RefusedRewrite
 
-export async function pinSession(session: OpenSession, uuid: string, isPinned: boolean): Promise<PinOutcome> {
+export async function pinSessionRecord(
+  session: OpenSession,
+  uuid: string,
+  isPinned: boolean,
+): Promise<PinOutcome> {
   return trackWork(session, async () => {
     const run = createTurnContext(session)
     await refreshFromLog(session, run)
@@ -147,20 +153,20 @@ export async function pinSession(session: OpenSession, uuid: string, isPinned: b
 async function runRewrite<End>(
   session: OpenSession,
   operation: string,
-  options: ActOptions,
-  rewrite: (run: TurnRun) => AsyncGenerator<TurnEvent, End>,
-): Promise<End | Busy> {
+  options: RewriteOptions,
+  rewrite: (run: TurnContext) => AsyncGenerator<TurnEvent, End>,
+): Promise<End | BusyOutcome> {
   checkOpen(session)
-  const busy = checkFree(session, operation)
+  const busy = checkNotBusy(session, operation)
   if (busy !== null) return busy
   // After a rewrite, the answer to the old context could not be used to measure the new one.
-  if (session.pending !== null && options.abandon !== true) {
+  if (session.pendingRequest !== null && options.abandon !== true) {
     const message = `${operation}: next gave a request of the session ${session.id} whose response has not been appended; nothing was changed. Append the response first, or give { abandon: true } if none will come.`
     return { ok: false, reason: 'busy', message }
   }
   const release = reserveSession(session, operation)
   try {
-    session.pending = null
+    session.pendingRequest = null
     const run = createTurnContext(session, { signals: [options.signal] })
     await refreshFromLog(session, run)
     return await runAndEmit(session, rewrite(run))
@@ -170,7 +176,7 @@ async function runRewrite<End>(
 }
 
 /** Null if no operation has reserved the session. */
-export function checkFree({ id, busyWith }: OpenSession, operation: string): Busy | null {
+export function checkNotBusy({ id, busyWith }: OpenSession, operation: string): BusyOutcome | null {
   if (busyWith === null) return null
   const message = `${operation}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
   return { ok: false, reason: 'busy', message }
@@ -181,15 +187,15 @@ function checkStepInput(step: 'prepare' | 'commit', input: unknown, fields: read
   if (isObject(input) && input.ok === true && fields.every((field) => isObject(input[field]))) return
   const expected = step === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'
   const isRefusal = isObject(input) && typeof input.message === 'string'
-  const found = isRefusal ? `a refusal: ${input.message}` : `${show(input)}.`
-  throw badOption(step, `${step}: expected ${expected} returns it if ok, found ${found}`)
+  const found = isRefusal ? `a refusal: ${input.message}` : `${formatValue(input)}.`
+  throw badOptionError(step, `${step}: expected ${expected} returns it if ok, found ${found}`)
 }
 
-function toCompactInput(options: CompactOptions): CompactAsked {
+function toCompactInput(options: CompactOptions): CompactionRequest {
   const { form, pivot, instructions, target, summarizer } = options
   return {
     trigger: 'manual',
     cause: 'person',
-    ...given({ form, pivot, instructions, target, summarizer }),
+    ...omitUndefined({ form, pivot, instructions, target, summarizer }),
   }
 }

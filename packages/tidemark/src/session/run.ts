@@ -1,20 +1,20 @@
 /** `session.run`: one turn, from the prompt until the model makes no more tool calls. */
 import {
   type ApiMessage,
-  type Content,
-  type Halt,
+  calibrateSize,
+  countPrefixTokens,
+  formatValue,
   isBlock,
-  messagesOf,
-  prefixTokens,
-  show,
-  sizeOf,
+  type MessageContent,
   startCalibration,
+  type TurnContext,
   type TurnEvent,
+  type TurnFailure,
   type TurnOutcome,
-  type TurnRun,
   takeTurn,
+  toApiMessages,
 } from '@tidemark/core'
-import { badOption, checkNames } from '../platform/argument-errors.ts'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import { replyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
 import {
@@ -25,9 +25,9 @@ import {
   reserveSession,
   turnHost,
 } from './open-session.ts'
-import { checkRunnable, createToolset, type GivenTools } from './tools.ts'
+import { checkToolsRunnable, createToolset, type ToolOptions } from './tools.ts'
 
-export interface RunOptions extends GivenTools {
+export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
 }
 
@@ -42,22 +42,26 @@ export type RunOutcome =
       /** The `stop_reason` of the last reply. */
       readonly stopReason: string | null
     }
-  | (Halt & { readonly message: string })
+  | (TurnFailure & { readonly message: string })
 
 /** Starts at once, whether or not the events are read. Throws for wrong options and if the session is busy. */
-export function runSession(session: OpenSession, prompt: Content | null, options: RunOptions = {}): Run {
-  checkNames('run', options, ['tools', 'runTool', 'signal'])
+export function runSession(
+  session: OpenSession,
+  prompt: MessageContent | null,
+  options: RunOptions = {},
+): Run {
+  checkOptionNames('run', options, ['tools', 'runTool', 'signal'])
   if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
-    throw badOption(
+    throw badOptionError(
       'prompt',
-      `run: the prompt is ${show(prompt)}; expected text, blocks, or null to continue.`,
+      `run: the prompt is ${formatValue(prompt)}; expected text, blocks, or null to continue.`,
     )
   const { tools = session.tools.definitions, runTool } = options
   const isNew = options.tools !== undefined || runTool !== undefined
   const toolset = isNew
     ? createToolset(runTool === undefined ? { tools } : { tools, runTool })
     : session.tools
-  checkRunnable(toolset)
+  checkToolsRunnable(toolset)
   const release = reserveSession(session, 'run')
   session.tools = toolset
   const stop = new AbortController()
@@ -74,7 +78,7 @@ function isBlockList(prompt: unknown): boolean {
 
 async function* runTurn(
   session: OpenSession,
-  prompt: Content | null,
+  prompt: MessageContent | null,
   signals: readonly (AbortSignal | undefined)[],
   release: () => void,
 ): AsyncGenerator<SessionEvent, RunOutcome> {
@@ -82,7 +86,7 @@ async function* runTurn(
   try {
     const run = createTurnContext(session, { signals })
     await refreshFromLog(session, run)
-    session.pending = null
+    session.pendingRequest = null
     const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)
     const events = tooLarge === null ? takeTurn(run, prompt) : endTurn(run, tooLarge)
     for (;;) {
@@ -96,7 +100,7 @@ async function* runTurn(
   }
 }
 
-async function* endTurn(run: TurnRun, failure: Halt): AsyncGenerator<TurnEvent, TurnOutcome> {
+async function* endTurn(run: TurnContext, failure: TurnFailure): AsyncGenerator<TurnEvent, TurnOutcome> {
   const outcome: TurnOutcome = { ...failure, state: run.state }
   yield { type: 'turn-ended', outcome }
   return outcome
@@ -104,22 +108,22 @@ async function* endTurn(run: TurnRun, failure: Halt): AsyncGenerator<TurnEvent, 
 
 function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome {
   if (end.ok) return { ok: true, text, stopReason: end.stopReason }
-  return { ...end, message: describeFailure(end, messagesOf(state.flat)) }
+  return { ...end, message: describeFailure(end, toApiMessages(state.flat)) }
 }
 
 /**
  * Null if the prompt fits or the window is unknown. A prompt that no compaction can make fit is refused before it is
  * appended: in the log it would stay for good.
  */
-function checkPromptFits(session: OpenSession, prompt: Content): Halt | null {
+function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFailure | null {
   const { estimator, scaled, choice } = session.model
   if (!scaled.known) return null
   const { effective } = scaled.lines
   const start = startCalibration(estimator.weights.start)
   const { estimate } = session.settings.policy
-  const promptTokens = sizeOf(start, estimator.content(prompt), estimate).expected
-  const before = prefixTokens(session.state, turnHost(session), estimator)
-  const prefixSize = sizeOf(start, before, estimate).expected
+  const promptTokens = calibrateSize(start, estimator.content(prompt), estimate).expected
+  const before = countPrefixTokens(session.state, turnHost(session), estimator)
+  const prefixSize = calibrateSize(start, before, estimate).expected
   if (promptTokens + prefixSize <= effective) return null
   const message = `The prompt has about ${formatTokens(promptTokens)} tokens, and the system prompt and tools before it have ${formatTokens(prefixSize)}: ${choice.id} takes ${formatTokens(effective)}. The prompt was not added to the session. Split it, or put it in a file that a tool can read.`
   return { ok: false, reason: 'full', message }
@@ -130,7 +134,7 @@ function formatTokens(tokens: number): string {
 }
 
 /** Why an operation stopped, and what to do about it. `messages`: the current conversation. */
-export function describeFailure(failure: Halt, messages: readonly ApiMessage[]): string {
+export function describeFailure(failure: TurnFailure, messages: readonly ApiMessage[]): string {
   switch (failure.reason) {
     case 'conflict':
       return 'Another process wrote to the session at the same time. Nothing was lost; try again.'

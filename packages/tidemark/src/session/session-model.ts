@@ -1,16 +1,16 @@
 /** A model under the policy in force: its estimator, its limits, its connection. Created once and shared by all sessions. */
 import {
   createEstimator,
+  createIndexRules,
   type Estimator,
+  type IndexRules,
   type JsonObject,
   type Model,
-  type OtherSummariser,
-  type RegisterRules,
-  registerRules,
   type ScaledPolicy,
+  type SeparateSummaryModel,
   scalePolicy,
 } from '@tidemark/core'
-import { given } from '@tidemark/wire'
+import { omitUndefined } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
 import type { Listeners } from './events.ts'
 import type { Settings } from './options.ts'
@@ -20,7 +20,7 @@ export interface SessionModel {
   readonly port: Model
   readonly estimator: Estimator
   readonly scaled: ScaledPolicy
-  readonly rules: RegisterRules
+  readonly rules: IndexRules
   readonly parameters: JsonObject
 }
 
@@ -31,11 +31,11 @@ export function createSessionModel(choice: ModelChoice, settings: Settings): Ses
   const { maxOutput } = choice
   const estimator = createEstimator(choice.weights(policy.estimate))
   const scaled = scalePolicy(policy, { window: choice.window, maxOutput }, switches)
-  const rules = registerRules({
+  const rules = createIndexRules({
     estimator,
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,
-    ...given({ host: options.hostTools }),
+    ...omitUndefined({ host: options.hostTools }),
   })
   // As much as the policy reserves for an answer: more would reduce the space for input.
   const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
@@ -67,22 +67,22 @@ export function withRetryEvents(model: SessionModel, settings: Settings, listene
 }
 
 /** The model for summaries, if the options name one. */
-export function createSummarizer(settings: Settings): OtherSummariser | null {
+export function createSummarizer(settings: Settings): SeparateSummaryModel | null {
   const { summariser: choice } = settings.options
   if (choice === undefined) return null
   const { port, scaled } = createSessionModel(choice, settings)
   const outputTokens = scaled.known ? scaled.summaryOutput : settings.policy.compact.direct.outputTokens
   const { id: model, profile, window } = choice
-  return { port, summariser: { model, profile, window, outputTokens } }
+  return { model: port, summariser: { model, profile, window, outputTokens } }
 }
 
 /** The same summarizer on a connection of its own, which emits its retries to one session. */
 export function summarizerWithRetryEvents(
-  summarizer: OtherSummariser | null,
+  summarizer: SeparateSummaryModel | null,
   settings: Settings,
   listeners: Listeners,
-): OtherSummariser | null {
+): SeparateSummaryModel | null {
   const { summariser: choice } = settings.options
   if (summarizer === null || choice === undefined) return summarizer
-  return { ...summarizer, port: connect(choice, settings, listeners) }
+  return { ...summarizer, model: connect(choice, settings, listeners) }
 }

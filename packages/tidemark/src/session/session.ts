@@ -1,44 +1,49 @@
 /** The public `Session` object: one conversation. Each method is implemented in a file of its own. */
 import {
   type ApiMessage,
-  type Committed,
+  type CommitResult,
   type CompactionDraft,
   type CompactionPlan,
-  type Content,
+  type CostTotals,
   type Damage,
+  emptySessionCost,
   exportMarkdown,
   type HistoryAnswer,
-  type MoneyTotals,
-  messagesOf,
-  moneyTotals,
-  noMoney,
-  type RewriteRefused,
+  type MessageContent,
+  type RefusedRewrite,
   redact,
-  runHistory,
-  type Undone,
-  withMoney,
+  runHistoryTool,
+  sumSessionCost,
+  toApiMessages,
+  type UndoResult,
+  withCosts,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { appendMessages } from './append.ts'
 import type { EventOf, SessionEventType } from './events.ts'
-import type { Said } from './messages.ts'
+import type { MessageInput } from './messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
 import type { OpenSession } from './open-session.ts'
 import {
-  type ActOptions,
-  type Busy,
+  type BusyOutcome,
   type CompactOptions,
-  commitSession,
+  commitSessionDraft,
   compactSession,
   type PinOutcome,
-  pinSession,
-  planSession,
-  prepareSession,
+  pinSessionRecord,
+  planSessionCompaction,
+  prepareSessionDraft,
+  type RewriteOptions,
   type UndoOptions,
-  undoSession,
+  undoSessionRewrite,
 } from './rewrite.ts'
 import { type Run, type RunOptions, runSession } from './run.ts'
-import { type Breakdown, type ContextLeft, measureBreakdown, measureContextRemaining } from './status.ts'
+import {
+  type ContextBreakdown,
+  type ContextRemaining,
+  measureBreakdown,
+  measureContextRemaining,
+} from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
 export interface Session {
@@ -54,7 +59,7 @@ export interface Session {
    *
    * @example const [prompt] = await session.append(user('Fix the login page.'))
    */
-  append(...messages: readonly (Said | object)[]): Promise<readonly string[]>
+  append(...messages: readonly (MessageInput | object)[]): Promise<readonly string[]>
 
   /**
    * Reduces the context if needed, then returns the next request, ready to be sent by your own client. Append its
@@ -78,34 +83,34 @@ export interface Session {
    *
    * @example await session.compact({ instructions: 'Keep the names of all tables.' })
    */
-  compact(options?: CompactOptions): Promise<Committed | Busy>
+  compact(options?: CompactOptions): Promise<CommitResult | BusyOutcome>
   /** Step one of three: what a compaction would do and cost. Changes nothing. */
-  planCompaction(options?: CompactOptions): Promise<CompactionPlan | RewriteRefused>
+  planCompaction(options?: CompactOptions): Promise<CompactionPlan | RefusedRewrite>
   /** Step two: the summary and everything with it, to be inspected, edited or discarded. Changes nothing. */
   prepare(
     plan: CompactionPlan,
     options?: { readonly signal?: AbortSignal },
-  ): Promise<CompactionDraft | RewriteRefused>
+  ): Promise<CompactionDraft | RefusedRewrite>
   /** Step three. Messages appended meanwhile stay after the summary. Refused if the context was rewritten meanwhile. */
-  commit(draft: CompactionDraft, options?: ActOptions): Promise<Committed | Busy>
+  commit(draft: CompactionDraft, options?: RewriteOptions): Promise<CommitResult | BusyOutcome>
 
   /**
    * Undoes a compaction or a clearing, by default the newest: the context is what it was before.
    *
    * @example await session.undo()
    */
-  undo(id?: string, options?: UndoOptions): Promise<Undone | Busy>
+  undo(id?: string, options?: UndoOptions): Promise<UndoResult | BusyOutcome>
   /** Keeps the record unchanged in every rewrite. */
   pin(uuid: string): Promise<PinOutcome>
   /** Undoes `pin`. */
   unpin(uuid: string): Promise<PinOutcome>
 
   /** How full the context window is, and its thresholds. */
-  contextRemaining(): ContextLeft
+  contextRemaining(): ContextRemaining
   /** What fills the context window. */
-  breakdown(): Breakdown
+  breakdown(): ContextBreakdown
   /** What the session has cost, what the cache saved, and what cache breaks cost. */
-  money(): MoneyTotals
+  money(): CostTotals
   /** Continues with another model if the context fits it or can be compacted to fit. */
   switchModel(model: ModelChoice): Promise<SwitchOutcome>
 
@@ -142,31 +147,31 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
     },
     append: (...messages) => appendMessages(session, messages),
     next: (options) => nextRequest(session, options),
-    run: (prompt, options) => runSession(session, prompt as Content | null, options),
+    run: (prompt, options) => runSession(session, prompt as MessageContent | null, options),
     compact: (options = {}) => compactSession(session, options),
-    planCompaction: (options = {}) => planSession(session, options),
-    prepare: (plan, options) => prepareSession(session, plan, options?.signal),
-    commit: (draft, options) => commitSession(session, draft, options),
-    undo: (id, options = {}) => undoSession(session, id, options),
-    pin: (uuid) => pinSession(session, uuid, true),
-    unpin: (uuid) => pinSession(session, uuid, false),
+    planCompaction: (options = {}) => planSessionCompaction(session, options),
+    prepare: (plan, options) => prepareSessionDraft(session, plan, options?.signal),
+    commit: (draft, options) => commitSessionDraft(session, draft, options),
+    undo: (id, options = {}) => undoSessionRewrite(session, id, options),
+    pin: (uuid) => pinSessionRecord(session, uuid, true),
+    unpin: (uuid) => pinSessionRecord(session, uuid, false),
     contextRemaining: () => measureContextRemaining(session),
     breakdown: () => measureBreakdown(session),
     money() {
-      const state = withMoney(session.state, session.model.choice.pricesOf)
+      const state = withCosts(session.state, session.model.choice.priceList)
       session.state = state
-      return moneyTotals(state.money ?? noMoney())
+      return sumSessionCost(state.costs ?? emptySessionCost())
     },
     switchModel: (model) => switchModel(session, model),
     history: (query) =>
-      runHistory(query, {
+      runHistoryTool(query, {
         session: session.state.session,
         blobs: settings.blobs,
         policy: settings.policy.history,
         pageTokens: session.model.scaled.budgets.historyPage,
         measure: session.model.estimator.text,
       }),
-    messages: () => messagesOf(session.state.flat),
+    messages: () => toApiMessages(session.state.flat),
     export({ title = `Conversation ${session.id}`, redacts = true } = {}) {
       const { blobs } = settings
       return exportMarkdown(session.state.session, { title, blobs, ...(redacts ? { redact } : {}) })
@@ -182,9 +187,9 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
 /** Releases the log only after everything under way has ended, so that nothing locks it again. */
 async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
   session.stop.abort()
-  await Promise.all(session.works)
+  await Promise.all(session.pendingWork)
   try {
-    await session.alone(async () => session.settings.journal.release(session.id))
+    await session.withLock(async () => session.settings.journal.release(session.id))
   } finally {
     onClose()
   }

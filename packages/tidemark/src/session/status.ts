@@ -3,39 +3,39 @@
  * is a part of its own, so that the parts always add up to the total.
  */
 import {
-  type Accounting,
+  type ContextEntry,
+  createBreakdown,
   type DuplicateRead,
-  duplicateReads,
-  type Entry,
-  isShown,
+  findDuplicateReads,
+  isVisibleToModel,
   type KnownRecord,
-  type LadderState,
-  type Lines,
-  measureNow,
-  openAccount,
-  partsOf,
-  standOn,
-  type Tally,
+  measureContext,
+  type ThresholdState,
+  type Thresholds,
+  type TokenBreakdown,
+  type TokenTally,
+  thresholdState,
+  toMessageParts,
 } from '@tidemark/core'
 import { type OpenSession, turnHost } from './open-session.ts'
 
-export interface Breakdown {
+export interface ContextBreakdown {
   readonly total: { readonly tokens: number; readonly source: 'measured' | 'estimated' | 'both' }
   /** The token classes; they add up to the total. */
-  readonly classes: readonly Share[]
+  readonly classes: readonly ContextShare[]
   /** Calls and results by tool, largest first. This and the lists below are parts of the classes. */
-  readonly tools: readonly Share[]
+  readonly tools: readonly ContextShare[]
   /** Files that tools read. */
-  readonly files: readonly Share[]
+  readonly files: readonly ContextShare[]
   /** Attachments by type: from context sources and hooks. */
-  readonly carriers: readonly Share[]
+  readonly carriers: readonly ContextShare[]
   /** Every entry of the context, in order. */
   readonly messages: readonly MessageShare[]
   /** Files that were read more than once, and the tokens that a single read would have saved. */
   readonly duplicateReads: readonly DuplicateRead[]
 }
 
-export interface Share {
+export interface ContextShare {
   readonly name: string
   readonly tokens: number
   /** How many items; absent if they are not counted. */
@@ -49,14 +49,14 @@ export interface MessageShare {
   readonly tokens: number
 }
 
-export function measureBreakdown(session: OpenSession): Breakdown {
+export function measureBreakdown(session: OpenSession): ContextBreakdown {
   const host = turnHost(session)
-  const { expected, source } = measureNow(session.state, host, host.room)
+  const { expected, source } = measureContext(session.state, host, host.compaction)
   const { account, attachments } = countContext(session)
   const classes = [...prefixShares(session), ...classShares(account, attachments)].filter(
     ({ tokens }) => tokens > 0,
   )
-  const difference: Share = {
+  const difference: ContextShare = {
     name: source === 'estimated' ? 'estimate correction' : 'counted by the provider only',
     tokens: expected - classes.reduce((sum, { tokens }) => sum + tokens, 0),
     source: source === 'estimated' ? 'estimated' : 'measured',
@@ -68,23 +68,23 @@ export function measureBreakdown(session: OpenSession): Breakdown {
     files: toShares(account.reads),
     carriers: toShares(attachments),
     messages: messageShares(session),
-    duplicateReads: duplicateReads(account),
+    duplicateReads: findDuplicateReads(account),
   }
 }
 
 /** Counts the entries as the model sees them: a cleared result counts as its placeholder. */
 function countContext({ state, model, settings }: OpenSession): {
-  readonly account: Accounting
-  readonly attachments: ReadonlyMap<string, Tally>
+  readonly account: TokenBreakdown
+  readonly attachments: ReadonlyMap<string, TokenTally>
 } {
   const { estimator } = model
-  const account = openAccount({
+  const account = createBreakdown({
     estimate: (block) => Math.round(estimator.block(block)),
     readTools: settings.policy.clear.tools.filter((tool) => /read/i.test(tool)),
   })
-  const attachments = new Map<string, Tally>()
+  const attachments = new Map<string, TokenTally>()
   for (const entry of state.view.entries) {
-    if (!isShown(entry)) continue
+    if (!isVisibleToModel(entry)) continue
     const { record } = entry
     if (record.type === 'attachment') {
       const name = record.attachment.type ?? 'unknown'
@@ -92,19 +92,19 @@ function countContext({ state, model, settings }: OpenSession): {
       attachments.set(name, { count: count + 1, tokens: tokens + Math.round(estimator.entry(entry)) })
     } else account.add(toShownRecord(entry))
   }
-  return { account: account.standing, attachments }
+  return { account: account.breakdown, attachments }
 }
 
-function toShownRecord(entry: Entry): KnownRecord {
+function toShownRecord(entry: ContextEntry): KnownRecord {
   const { record } = entry
   if (entry.cleared === undefined) return record
-  const content = partsOf(entry).map(({ block }) => block)
+  const content = toMessageParts(entry).map(({ block }) => block)
   if (record.type === 'user') return { ...record, message: { ...record.message, content } }
   return record.type === 'assistant' ? { ...record, message: { ...record.message, content } } : record
 }
 
-function prefixShares({ state, model, tools }: OpenSession): readonly Share[] {
-  const epoch = state.told.standing?.epoch
+function prefixShares({ state, model, tools }: OpenSession): readonly ContextShare[] {
+  const epoch = state.prefix.current?.epoch
   const system = (epoch?.sections ?? []).map(({ text }) => ({ type: 'text', text }))
   const declared = epoch?.tools ?? tools.definitions
   const tokens = (prefix: object): number => Math.round(model.estimator.prefix(prefix))
@@ -114,8 +114,11 @@ function prefixShares({ state, model, tools }: OpenSession): readonly Share[] {
   ]
 }
 
-function classShares(account: Accounting, attachments: ReadonlyMap<string, Tally>): readonly Share[] {
-  const sum = (tallies: ReadonlyMap<string, Tally>): number =>
+function classShares(
+  account: TokenBreakdown,
+  attachments: ReadonlyMap<string, TokenTally>,
+): readonly ContextShare[] {
+  const sum = (tallies: ReadonlyMap<string, TokenTally>): number =>
     [...tallies.values()].reduce((total, { tokens }) => total + tokens, 0)
   return [
     toEstimatedShare('user messages', account.human),
@@ -132,7 +135,7 @@ function classShares(account: Accounting, attachments: ReadonlyMap<string, Tally
 }
 
 function messageShares({ state, model }: OpenSession): readonly MessageShare[] {
-  const toShare = (entry: Entry): MessageShare => ({
+  const toShare = (entry: ContextEntry): MessageShare => ({
     uuid: entry.record.uuid,
     kind: entry.record.isCompactSummary === true ? 'summary' : entry.record.type,
     tokens: Math.round(model.estimator.entry(entry)),
@@ -142,9 +145,9 @@ function messageShares({ state, model }: OpenSession): readonly MessageShare[] {
 
 /** A call and its result count once. */
 function addTallies(
-  one: ReadonlyMap<string, Tally>,
-  other: ReadonlyMap<string, Tally>,
-): ReadonlyMap<string, Tally> {
+  one: ReadonlyMap<string, TokenTally>,
+  other: ReadonlyMap<string, TokenTally>,
+): ReadonlyMap<string, TokenTally> {
   const all = new Map(one)
   for (const [name, { count, tokens }] of other) {
     const known = all.get(name)
@@ -153,17 +156,17 @@ function addTallies(
   return all
 }
 
-function toShares(tallies: ReadonlyMap<string, Tally>): readonly Share[] {
+function toShares(tallies: ReadonlyMap<string, TokenTally>): readonly ContextShare[] {
   return [...tallies]
-    .map(([name, { count, tokens }]): Share => ({ name, count, tokens, source: 'estimated' }))
+    .map(([name, { count, tokens }]): ContextShare => ({ name, count, tokens, source: 'estimated' }))
     .toSorted((one, other) => other.tokens - one.tokens)
 }
 
-function toEstimatedShare(name: string, tokens: number): Share {
+function toEstimatedShare(name: string, tokens: number): ContextShare {
   return { name, tokens, source: 'estimated' }
 }
 
-export interface ContextLeft {
+export interface ContextRemaining {
   /** Tokens of the current context, with system prompt and tools. */
   readonly tokens: number
   /** Upper bound of the tokens; decisions use it. */
@@ -174,17 +177,17 @@ export interface ContextLeft {
   readonly left: number | null
   /** The same in whole per cent of the threshold; null if the window is unknown. */
   readonly percentLeft: number | null
-  readonly lines: Lines | null
+  readonly lines: Thresholds | null
   /** Which thresholds are reached; null if the window is unknown. */
-  readonly ladder: LadderState | null
+  readonly ladder: ThresholdState | null
 }
 
-export function measureContextRemaining(session: OpenSession): ContextLeft {
+export function measureContextRemaining(session: OpenSession): ContextRemaining {
   const host = turnHost(session)
-  const { expected, high, source } = measureNow(session.state, host, host.room)
+  const { expected, high, source } = measureContext(session.state, host, host.compaction)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
-  const ladder = lines === null ? null : standOn(lines, expected)
+  const ladder = lines === null ? null : thresholdState(lines, expected)
   return {
     tokens: expected,
     high,

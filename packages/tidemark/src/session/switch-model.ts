@@ -3,11 +3,11 @@
  * it does not fit, the old model compacts it. If that is not enough, the model is not switched.
  */
 import {
-  type Compacted,
+  type CommittedCompaction,
+  calibrateSize,
   compact,
-  prefixTokens,
-  type RewriteRefused,
-  sizeOf,
+  countPrefixTokens,
+  type RefusedRewrite,
   startCalibration,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
@@ -21,7 +21,7 @@ import {
   turnHost,
 } from './open-session.ts'
 import { checkModel } from './options.ts'
-import { type Busy, checkFree } from './rewrite.ts'
+import { type BusyOutcome, checkNotBusy } from './rewrite.ts'
 import { createSessionModel, type SessionModel, withRetryEvents } from './session-model.ts'
 
 export type SwitchOutcome =
@@ -32,12 +32,12 @@ export type SwitchOutcome =
       /** Tokens of the context, estimated for the new model. */
       readonly tokens: number
       /** The compaction that the old model did first; null if the context fitted. */
-      readonly compaction: Compacted | null
+      readonly compaction: CommittedCompaction | null
     }
-  | Busy
-  | SwitchRefused
+  | BusyOutcome
+  | SwitchRefusal
 
-export interface SwitchRefused {
+export interface SwitchRefusal {
   readonly ok: false
   readonly reason: 'does-not-fit'
   /** Tokens of the context, estimated for the new model, and the most it can take. */
@@ -45,13 +45,13 @@ export interface SwitchRefused {
   readonly most: number
   readonly message: string
   /** Why compacting failed; null if it succeeded but was not enough. */
-  readonly because: RewriteRefused | null
+  readonly because: RefusedRewrite | null
 }
 
 export async function switchModel(session: OpenSession, choice: ModelChoice): Promise<SwitchOutcome> {
   checkOpen(session)
   checkModel('switchModel', choice)
-  const busy = checkFree(session, 'switchModel')
+  const busy = checkNotBusy(session, 'switchModel')
   if (busy !== null) return busy
   const release = reserveSession(session, 'switchModel')
   try {
@@ -65,14 +65,14 @@ export async function switchModel(session: OpenSession, choice: ModelChoice): Pr
 async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<SwitchOutcome> {
   const most = next.scaled.known ? next.scaled.lines.autoCompact : Number.POSITIVE_INFINITY
   let tokens = estimateContext(session, next)
-  let compaction: Compacted | null = null
+  let compaction: CommittedCompaction | null = null
   if (tokens >= most) {
     // The target is in tokens of the old model.
     const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
     const run = createTurnContext(session, { signals: [] })
     const result = await runAndEmit(
       session,
-      compact(run, turnHost(session).room, {
+      compact(run, turnHost(session).compaction, {
         trigger: 'manual',
         cause: 'model-switch',
         target: Math.floor(most * Math.min(1, ratio)),
@@ -85,7 +85,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   }
   const [from, to] = [session.model.choice.id, next.choice.id]
   session.model = withRetryEvents(next, session.settings, session.listeners)
-  session.pending = null
+  session.pendingRequest = null
   session.listeners.emit({ type: 'model-switched', from, to })
   return { ok: true, from, to, tokens, compaction }
 }
@@ -95,16 +95,16 @@ function estimateContext(session: OpenSession, { estimator }: SessionModel): num
   const { state } = session
   const { estimate } = session.settings.policy
   const entries = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const prefix = prefixTokens(state, turnHost(session), estimator)
-  return sizeOf(startCalibration(estimator.weights.start), entries + prefix, estimate).high
+  const prefix = countPrefixTokens(state, turnHost(session), estimator)
+  return calibrateSize(startCalibration(estimator.weights.start), entries + prefix, estimate).high
 }
 
 function refuseSwitch(
   { choice }: SessionModel,
   tokens: number,
   most: number,
-  because: RewriteRefused | null,
-): SwitchRefused {
+  because: RefusedRewrite | null,
+): SwitchRefusal {
   const why = because === null ? 'Compacting was not enough.' : `Compacting failed: ${because.message}`
   const message = `The context has about ${tokens} tokens for ${choice.id}, which takes ${most} before it would compact at once. ${why}`
   return { ok: false, reason: 'does-not-fit', tokens, most, because, message }

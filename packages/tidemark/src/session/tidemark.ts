@@ -1,12 +1,12 @@
 /** The entry point of the library: one Tidemark with any number of sessions. */
 import { placeSections, TidemarkError } from '@tidemark/core'
-import { given } from '@tidemark/wire'
+import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/paths.ts'
 import { openSessionById, type SessionOptions } from './open-session.ts'
 import { checkOpenOptions, createSettings, type TidemarkOptions } from './options.ts'
 import { createSession, type Session } from './session.ts'
 import { createSessionModel, createSummarizer } from './session-model.ts'
-import { createToolset, type GivenTools } from './tools.ts'
+import { createToolset, type ToolOptions } from './tools.ts'
 
 export interface Tidemark {
   /**
@@ -22,7 +22,7 @@ export interface Tidemark {
 }
 
 /** Options of one session; they override those of `createTidemark`. */
-export interface OpenOptions extends SessionOptions, GivenTools, Pick<TidemarkOptions, 'system'> {
+export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkOptions, 'system'> {
   readonly model?: TidemarkOptions['model']
 }
 
@@ -37,7 +37,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
   const defaultModel = createSessionModel(options.model, settings)
   const summarizer = createSummarizer(settings)
   const { carriers, hooks, cleanups, source, interactive, autonomous } = options
-  const defaults = given({ carriers, hooks, cleanups, source, interactive, autonomous })
+  const defaults = omitUndefined({ carriers, hooks, cleanups, source, interactive, autonomous })
   const sessions = new Map<string, Session | null>()
 
   async function openSession(id: string, own: OpenOptions): Promise<Session> {
@@ -48,7 +48,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       model: model === undefined ? defaultModel : createSessionModel(model, settings),
       options: { ...defaults, ...rest },
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
-      tools: tools === undefined ? null : createToolset({ tools, ...given({ runTool }) }),
+      tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool }) }),
       sections: system === undefined ? settings.sections : placeSections(system),
     })
     if (tools === undefined && runTool !== undefined)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createToolset, type GivenTools } from './tools.ts'
+import { createToolset, type ToolOptions } from './tools.ts'
 
 const call = { type: 'tool_use' as const, id: 'toolu_1', name: 'time', input: { zone: 'UTC' } }
 
@@ -23,7 +23,7 @@ describe('tools', () => {
     })
   })
 
-  it.each<[string, GivenTools['runTool'], object]>([
+  it.each<[string, ToolOptions['runTool'], object]>([
     ['a text', () => 'noon', { content: 'noon' }],
     ['blocks', () => [{ type: 'text', text: 'noon' }], { content: [{ type: 'text', text: 'noon' }] }],
     ['a failure', () => ({ content: 'broken', isError: true }), { content: 'broken', is_error: true }],

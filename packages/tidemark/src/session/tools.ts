@@ -7,7 +7,7 @@ import {
   TidemarkError,
   type ToolUseBlock,
 } from '@tidemark/core'
-import { given } from '@tidemark/wire'
+import { omitUndefined } from '@tidemark/wire'
 
 /** A tool that `run` calls. */
 export interface Tool {
@@ -42,19 +42,19 @@ export interface Toolset {
   readonly definitions: readonly JsonObject[]
   readonly run: RunTool
   /** Names of the tools that nothing runs; only for a loop of your own. */
-  readonly unrun?: readonly string[]
+  readonly withoutRunner?: readonly string[]
 }
 
-export interface GivenTools {
+export interface ToolOptions {
   readonly tools?: Tools | ToolDefinitions
   /** Runs the calls of tools given as definitions. An exception becomes an error result that the model sees. */
-  readonly runTool?: RunCall
+  readonly runTool?: RunToolCall
 }
 
-export type RunCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
+export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
 
 /** Throws `bad-option` for tools in another shape. */
-export function createToolset({ tools = [], runTool }: GivenTools): Toolset {
+export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
   if (runTool !== undefined && typeof runTool !== 'function')
     throw badTools('runTool: expected a function (call, signal) that returns the result of the tool.')
   const fallback: RunTool =
@@ -67,14 +67,14 @@ export function createToolset({ tools = [], runTool }: GivenTools): Toolset {
     const unrun = definitions.flatMap(({ type = 'custom', name }) =>
       type === 'custom' ? [String(name)] : [],
     )
-    return { definitions, run: fallback, unrun: runTool === undefined ? unrun : [] }
+    return { definitions, run: fallback, withoutRunner: runTool === undefined ? unrun : [] }
   }
   if (!isObject(tools))
     throw badTools('tools: expected { name: { description, inputSchema, run } } or definitions.')
   const named = new Map(Object.entries(tools).map(([name, tool]) => [name, checkTool(name, tool)]))
   const definitions = [...named].map(
     ([name, { description, inputSchema = { type: 'object', properties: {} } }]) =>
-      toDefinition({ name, ...given({ description }), input_schema: inputSchema }),
+      toDefinition({ name, ...omitUndefined({ description }), input_schema: inputSchema }),
   )
   const run: RunTool = async (call, signal) => {
     const tool = named.get(call.name)
@@ -86,7 +86,7 @@ export function createToolset({ tools = [], runTool }: GivenTools): Toolset {
 }
 
 /** Throws `bad-option` if the toolset has a tool that nothing runs. */
-export function checkRunnable({ unrun = [] }: Toolset): void {
+export function checkToolsRunnable({ withoutRunner: unrun = [] }: Toolset): void {
   if (unrun.length === 0) return
   throw badTools(
     `run: nothing runs the tools ${unrun.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,

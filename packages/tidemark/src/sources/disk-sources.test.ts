@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { carry, DEFAULT_POLICY, scalePolicy } from '@tidemark/core'
+import { collectSources, DEFAULT_POLICY, scalePolicy } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createDiskReader, type DiskCarriersOptions, diskCarriers } from './disk-sources.ts'
+import { createDiskFileReader, type DiskSourcesOptions, diskSources } from './disk-sources.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -26,9 +26,9 @@ function read(builder: SessionBuilder, path: string): void {
   builder.result(id, 'as it was')
 }
 
-async function brought(builder: SessionBuilder, options: DiskCarriersOptions = {}) {
+async function brought(builder: SessionBuilder, options: DiskSourcesOptions = {}) {
   const { budgets } = scalePolicy(DEFAULT_POLICY, { window: 200_000, maxOutput: 64_000 })
-  const outcome = await carry(diskCarriers({ folder, ...options }), {
+  const outcome = await collectSources(diskSources({ folder, ...options }), {
     ...{ session: builder.session, kept: [], policy: DEFAULT_POLICY, budgets },
     measure: (text: string) => Math.ceil(text.length / 4),
   })
@@ -100,14 +100,14 @@ describe('after a compaction', () => {
 describe('the reader', () => {
   it('reads no more than the limit and cuts no character in two', async () => {
     const path = write('long', 'aé'.repeat(1_000))
-    expect(await createDiskReader(folder).read('long', 11)).toEqual({
+    expect(await createDiskFileReader(folder).read('long', 11)).toEqual({
       ...{ ok: true, text: 'aéaéaéa', bytes: 3_000, isWhole: false, realPath: path },
     })
   })
 
   it.skipIf(process.getuid?.() === 0)('reports a file without read permission', async () => {
     chmodSync(write('secret', 'x'), 0)
-    expect(await createDiskReader(folder).read('secret', 10)).toEqual({
+    expect(await createDiskFileReader(folder).read('secret', 10)).toEqual({
       ok: false,
       why: 'it may not be read',
     })

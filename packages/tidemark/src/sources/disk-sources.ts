@@ -2,19 +2,19 @@
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import {
-  type Carrier,
-  type FileRead,
+  type ContextSource,
   type FileReader,
-  type FilesOptions,
-  filesCarrier,
-  planCarrier,
-  type StandingText,
-  standingCarrier,
+  type FileReadResult,
+  type FilesSourceOptions,
+  filesSource,
+  instructionsSource,
+  planSource,
+  type SourceText,
 } from '@tidemark/core'
-import { given } from '@tidemark/wire'
+import { omitUndefined } from '@tidemark/wire'
 import { errorCode } from '../storage/file-system.ts'
 
-export interface DiskCarriersOptions extends Pick<FilesOptions, 'recent' | 'isStub'> {
+export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 'isStub'> {
   /** Base of relative paths. Default: the working directory. */
   readonly folder?: string
   /** Path of the current plan file; null without one. */
@@ -28,7 +28,7 @@ export interface DiskCarriersOptions extends Pick<FilesOptions, 'recent' | 'isSt
 }
 
 /** The instruction files, the most recently used files, and the plan. */
-export function diskCarriers(options: DiskCarriersOptions = {}): readonly Carrier[] {
+export function diskSources(options: DiskSourcesOptions = {}): readonly ContextSource[] {
   const { folder = process.cwd(), planFile = () => null, standing, transcript, never } = options
   const { recent, isStub } = options
   const listExcluded = (): readonly string[] => [
@@ -38,17 +38,17 @@ export function diskCarriers(options: DiskCarriersOptions = {}): readonly Carrie
     ...(never?.() ?? []),
   ]
   return [
-    standingCarrier(async () => {
+    instructionsSource(async () => {
       const texts = await Promise.all((standing?.() ?? []).map((path) => readIfPresent(folder, path)))
       return texts.filter((text) => text !== null)
     }),
-    filesCarrier({
-      reader: createDiskReader(folder),
+    filesSource({
+      reader: createDiskFileReader(folder),
       folder,
       never: listExcluded,
-      ...given({ recent, isStub }),
+      ...omitUndefined({ recent, isStub }),
     }),
-    planCarrier(async () => {
+    planSource(async () => {
       const path = planFile()
       return path === null ? null : readIfPresent(folder, path)
     }),
@@ -56,7 +56,7 @@ export function diskCarriers(options: DiskCarriersOptions = {}): readonly Carrie
 }
 
 /** Null for a missing or blank file. Other errors are thrown; the context source reports them. */
-async function readIfPresent(folder: string, path: string): Promise<StandingText | null> {
+async function readIfPresent(folder: string, path: string): Promise<SourceText | null> {
   try {
     const text = await readFile(resolve(folder, path), 'utf8')
     return text.trim() === '' ? null : { path, text }
@@ -67,11 +67,11 @@ async function readIfPresent(folder: string, path: string): Promise<StandingText
 }
 
 /** Reads text files of the user's project, up to a limit, following links. `folder`: base of relative paths. */
-export function createDiskReader(folder: string = process.cwd()): FileReader {
+export function createDiskFileReader(folder: string = process.cwd()): FileReader {
   return { read: (path, limitBytes) => readText(resolve(folder, path), limitBytes) }
 }
 
-async function readText(path: string, limitBytes: number): Promise<FileRead> {
+async function readText(path: string, limitBytes: number): Promise<FileReadResult> {
   try {
     const realPath = await realpath(path)
     // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -86,7 +86,7 @@ async function readText(path: string, limitBytes: number): Promise<FileRead> {
   }
 }
 
-async function readOpenFile(file: FileHandle, realPath: string, limitBytes: number): Promise<FileRead> {
+async function readOpenFile(file: FileHandle, realPath: string, limitBytes: number): Promise<FileReadResult> {
   const facts = await file.stat()
   if (!facts.isFile()) return { ok: false, why: 'it is no file' }
   const bytes = await readUpTo(file, Math.min(facts.size, Math.floor(limitBytes)))

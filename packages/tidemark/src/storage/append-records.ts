@@ -7,27 +7,27 @@ import { dirname } from 'node:path'
 import {
   type AppendOutcome,
   type Clock,
+  createLogHeader,
   type JournalState,
   LOG_VERSION,
   type NewRecord,
-  newHeader,
   TidemarkError,
 } from '@tidemark/core'
 import { appendAll } from './atomic-file.ts'
-import { type FileFacts, ioFailed, type OpenFile } from './file-system.ts'
-import { type HeldLock, type LockPlace, type Refusal, takeLock } from './journal-lock.ts'
-import { type Draft, draftsOf, stamp } from './new-records.ts'
+import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
+import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
+import { type RecordDraft, toLogLines, toRecordDrafts } from './new-records.ts'
 import {
-  type LogMark,
-  LogMarks,
-  type LogPlace,
+  type LogFileLocation,
   type LogState,
-  readLog,
-  tailOf,
-  type Visit,
+  lastBytes,
+  type RecordVisitor,
+  type ResumeMark,
+  ResumeMarks,
+  readLogFile,
 } from './read-log-file.ts'
 
-interface WriterPlace extends LockPlace {
+interface WriterOptions extends LockOptions {
   readonly logPath: string
   /** Creates the folder to write in. */
   prepare(): Promise<void>
@@ -35,26 +35,26 @@ interface WriterPlace extends LockPlace {
 
 interface WaitingAppend {
   readonly after: number
-  readonly drafts: readonly Draft[]
+  readonly drafts: readonly RecordDraft[]
   readonly resolve: (outcome: AppendOutcome) => void
   readonly reject: (error: unknown) => void
 }
 
 export class SessionWriter {
-  readonly #place: WriterPlace
+  readonly #place: WriterOptions
   readonly #log: LogFile
   #lock: HeldLock | null = null
   #waiting: WaitingAppend[] = []
   #queue: Promise<unknown> = Promise.resolve()
 
-  constructor(place: WriterPlace, log: LogFile) {
+  constructor(place: WriterOptions, log: LogFile) {
     this.#place = place
     this.#log = log
   }
 
   /** The records are on disk when the outcome is ok. Takes the lock if this writer does not have it. */
   async append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
-    const drafts = draftsOf(records)
+    const drafts = toRecordDrafts(records)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ after, drafts, resolve, reject })
       // The first one queues the flush, which takes all appends that are waiting by then.
@@ -63,7 +63,7 @@ export class SessionWriter {
   }
 
   /** Takes the lock. Null once this writer has it. */
-  acquire(): Promise<Refusal | null> {
+  acquire(): Promise<LockedResult | null> {
     return this.#enqueue(async () => {
       const log = await this.#lockAndRead().catch((error: unknown) => this.#fail('open', error))
       return isLocked(log) ? log : null
@@ -100,7 +100,7 @@ export class SessionWriter {
     const lines: string[] = []
     const outcomes = group.map(({ after, drafts }): AppendOutcome => {
       if (after !== position) return { ok: false, reason: 'conflict', position }
-      const { text, records } = stamp(drafts, position)
+      const { text, records } = toLogLines(drafts, position)
       lines.push(text)
       position += records.length
       return { ok: true, position, records }
@@ -110,9 +110,9 @@ export class SessionWriter {
   }
 
   /** Checked before every write: another machine may have taken the lock over while this one was suspended. */
-  async #lockAndRead(): Promise<Refusal | LogState> {
+  async #lockAndRead(): Promise<LockedResult | LogState> {
     if (this.#lock !== null) {
-      const [isHeld, log] = await Promise.all([this.#lock.stillStands(), this.#log.current()])
+      const [isHeld, log] = await Promise.all([this.#lock.isStillHeld(), this.#log.current()])
       if (isHeld) {
         this.#lock.renew()
         return log
@@ -138,15 +138,15 @@ export class SessionWriter {
     await this.#log.forget().catch(() => {})
     if (error instanceof TidemarkError) await this.#releaseLock().catch(() => {})
     const { session, logPath: path } = this.#place
-    throw ioFailed(`${what} session "${session}" (${path})`, error, { session, path })
+    throw ioError(`${what} session "${session}" (${path})`, error, { session, path })
   }
 }
 
-function isLocked(log: Refusal | LogState): log is Refusal {
+function isLocked(log: LockedResult | LogState): log is LockedResult {
   return 'reason' in log
 }
 
-interface LogFilePlace extends LogPlace {
+interface LogFileOptions extends LogFileLocation {
   readonly clock: Clock
 }
 
@@ -154,21 +154,21 @@ const ALL = Number.POSITIVE_INFINITY
 
 /** The log of one session, shared by its readers and its writer: the open file and the known state of its end. */
 export class LogFile {
-  readonly #place: LogFilePlace
-  readonly #marks = new LogMarks()
+  readonly #place: LogFileOptions
+  readonly #marks = new ResumeMarks()
   #known: LogState | null = null
   #file: OpenFile | null = null
   #isWriting = false
   #writes = 0
 
-  constructor(place: LogFilePlace) {
+  constructor(place: LogFileOptions) {
     this.#place = place
   }
 
   /** Passes the records after position `from` to `visit`. Never sees half of a write of this process. */
-  async read(visit: Visit, from: number): Promise<JournalState> {
+  async read(visit: RecordVisitor, from: number): Promise<JournalState> {
     const limit = await this.#settledBytes()
-    const state = await readLog(this.#place, visit, { limit, from, marks: this.#marks })
+    const state = await readLogFile(this.#place, visit, { limit, from, marks: this.#marks })
     this.#marks.add(state.mark)
     // The first append then need not read the log again.
     if (this.#file === null && !this.#isWriting) this.#known = state
@@ -188,7 +188,7 @@ export class LogFile {
   async current(): Promise<LogState> {
     if (this.#known !== null && isUnchanged(this.#known, await this.#facts())) return this.#known
     await this.close()
-    this.#known = await readLog(this.#place, () => {}, { limit: ALL, from: ALL, marks: this.#marks })
+    this.#known = await readLogFile(this.#place, () => {}, { limit: ALL, from: ALL, marks: this.#marks })
     this.#marks.add(this.#known.mark)
     return this.#known
   }
@@ -251,10 +251,10 @@ function isUnchanged(state: LogState, facts: FileFacts | null): boolean {
 }
 
 /** What must precede the first new line: a newline if the last line lacks one, a header if the log has no current one. */
-function textBefore({ session, clock }: LogFilePlace, state: LogState): string {
+function textBefore({ session, clock }: LogFileOptions, state: LogState): string {
   const newline = state.endsInNewline ? '' : '\n'
   if (state.version === LOG_VERSION) return newline
-  return `${newline}${JSON.stringify(newHeader(session, new Date(clock.now()).toISOString()))}\n`
+  return `${newline}${JSON.stringify(createLogHeader(session, new Date(clock.now()).toISOString()))}\n`
 }
 
 const NEWLINE = 10
@@ -263,11 +263,11 @@ const NEWLINE = 10
 function markAfter(
   { mark, sizeBytes, damage }: LogState,
   bytes: Buffer,
-  end: Pick<LogMark, 'position' | 'sizeBytes' | 'identity'>,
-): LogMark | null {
+  end: Pick<ResumeMark, 'position' | 'sizeBytes' | 'identity'>,
+): ResumeMark | null {
   // Lines appended after a torn end change how the lines before them are read.
   if (mark === null && sizeBytes > 0) return null
   let line = mark?.line ?? 0
   for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) line += 1
-  return { ...end, line, version: LOG_VERSION, damage, tail: tailOf(bytes) }
+  return { ...end, line, version: LOG_VERSION, damage, tail: lastBytes(bytes) }
 }

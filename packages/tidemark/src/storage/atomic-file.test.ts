@@ -2,12 +2,19 @@ import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Interference, type OperationKind, systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { appendAll, createWhole, draftBeside, readWhole, replaceWhole, sweepDrafts } from './atomic-file.ts'
+import {
+  appendAll,
+  createFileAtomic,
+  draftPath,
+  readFileAtomic,
+  removeStaleDrafts,
+  replaceFileAtomic,
+} from './atomic-file.ts'
 
 const bytes = Buffer.from('content')
 
 async function textAt(files: CrashFileSystem, path: string): Promise<string | null> {
-  const file = await readWhole(files, path)
+  const file = await readFileAtomic(files, path)
   return file === null ? null : Buffer.from(file.bytes).toString()
 }
 
@@ -22,8 +29,8 @@ async function names(files: CrashFileSystem): Promise<readonly string[]> {
 describe('createWhole', () => {
   it('creates the file once', async () => {
     const files = createCrashFileSystem()
-    expect(await createWhole(files, '/a', bytes)).toBe(true)
-    expect(await createWhole(files, '/a', Buffer.from('other'))).toBe(false)
+    expect(await createFileAtomic(files, '/a', bytes)).toBe(true)
+    expect(await createFileAtomic(files, '/a', Buffer.from('other'))).toBe(false)
     expect(await textAt(files, '/a')).toBe('content')
     expect(await names(files)).toEqual(['a'])
   })
@@ -31,15 +38,15 @@ describe('createWhole', () => {
   it('gives the file its name only when it is complete', async () => {
     const files = createCrashFileSystem()
     files.interfere(failing('link', 'EIO'))
-    await expect(createWhole(files, '/a', bytes)).rejects.toThrow('EIO')
+    await expect(createFileAtomic(files, '/a', bytes)).rejects.toThrow('EIO')
     expect(await names(files)).toEqual([])
   })
 
   it.each(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])('works without hard links (%s)', async (code) => {
     const files = createCrashFileSystem()
     files.interfere(failing('link', code))
-    expect(await createWhole(files, '/a', bytes)).toBe(true)
-    expect(await createWhole(files, '/a', bytes)).toBe(false)
+    expect(await createFileAtomic(files, '/a', bytes)).toBe(true)
+    expect(await createFileAtomic(files, '/a', bytes)).toBe(false)
     expect(await textAt(files, '/a')).toBe('content')
     expect(await names(files)).toEqual(['a'])
   })
@@ -48,9 +55,9 @@ describe('createWhole', () => {
 describe('replaceWhole', () => {
   it('replaces the file, durably on request', async () => {
     const files = createCrashFileSystem()
-    await createWhole(files, '/a', Buffer.from('old'))
+    await createFileAtomic(files, '/a', Buffer.from('old'))
     await files.syncDirectory('/')
-    await replaceWhole(files, '/a', { bytes, durable: true })
+    await replaceFileAtomic(files, '/a', { bytes, durable: true })
     expect(await textAt(files, '/a')).toBe('content')
     files.crash({ name: () => true })
     expect(await textAt(files, '/a')).toBe('content')
@@ -62,9 +69,9 @@ describe('replaceWhole', () => {
     ['rename', 'EIO'],
   ])('leaves the old content and no draft behind when %s fails', async (kind, code) => {
     const files = createCrashFileSystem()
-    await createWhole(files, '/a', Buffer.from('old'))
+    await createFileAtomic(files, '/a', Buffer.from('old'))
     files.interfere(failing(kind, code))
-    await expect(replaceWhole(files, '/a', { bytes, durable: true })).rejects.toThrow(code)
+    await expect(replaceFileAtomic(files, '/a', { bytes, durable: true })).rejects.toThrow(code)
     expect(await textAt(files, '/a')).toBe('old')
     expect(await names(files)).toEqual(['a'])
   })
@@ -103,42 +110,42 @@ async function namesDrafts(files: CrashFileSystem): Promise<readonly string[]> {
 
 describe('a draft', () => {
   it('has a unique name in the same folder', () => {
-    const [one, other] = [draftBeside('/a/b.lock'), draftBeside('/a/b.lock')]
+    const [one, other] = [draftPath('/a/b.lock'), draftPath('/a/b.lock')]
     expect(dirname(one)).toBe('/a')
     expect(one).not.toBe(other)
   })
 
   it('is removed after a day, and nothing else is', async () => {
     const files = createCrashFileSystem()
-    await put(files, draftBeside('/x'), NOW_MS - DAY_MS - 1)
+    await put(files, draftPath('/x'), NOW_MS - DAY_MS - 1)
     const kept = [
-      await put(files, draftBeside('/x'), NOW_MS - DAY_MS),
+      await put(files, draftPath('/x'), NOW_MS - DAY_MS),
       await put(files, '/.draft-of-a-letter', 0),
       await put(files, '/s.jsonl', 0),
-      await put(files, `/${basename(draftBeside('/x'))}.txt`, 0),
+      await put(files, `/${basename(draftPath('/x'))}.txt`, 0),
     ]
-    const folder = draftBeside('/x')
+    const folder = draftPath('/x')
     await files.makeDirectory(folder)
-    await sweepDrafts(files, '/', NOW_MS)
+    await removeStaleDrafts(files, '/', NOW_MS)
     expect(await namesDrafts(files)).toEqual([...kept, basename(folder)])
   })
 
   it('is removed with at most a hundred others at a time', async () => {
     const files = createCrashFileSystem()
-    for (let count = 0; count < 130; count += 1) await put(files, draftBeside('/x'), 0)
-    await sweepDrafts(files, '/', NOW_MS)
+    for (let count = 0; count < 130; count += 1) await put(files, draftPath('/x'), 0)
+    await removeStaleDrafts(files, '/', NOW_MS)
     expect(await namesDrafts(files)).toHaveLength(30)
-    await sweepDrafts(files, '/', NOW_MS)
+    await removeStaleDrafts(files, '/', NOW_MS)
     expect(await namesDrafts(files)).toEqual([])
   })
 
   it.each(['list', 'facts', 'remove'] as const)('that cannot be removed is left (%s)', async (kind) => {
     const files = createCrashFileSystem()
-    const name = await put(files, draftBeside('/x'), 0)
+    const name = await put(files, draftPath('/x'), 0)
     files.interfere((operation) =>
       operation.kind === kind ? { error: systemError('EACCES', operation.path) } : undefined,
     )
-    await sweepDrafts(files, '/', NOW_MS)
+    await removeStaleDrafts(files, '/', NOW_MS)
     files.interfere(null)
     expect(await namesDrafts(files)).toEqual([name])
   })

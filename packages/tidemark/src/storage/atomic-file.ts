@@ -7,16 +7,16 @@ import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { TidemarkError } from '@tidemark/core'
-import { errorCode, type FileFacts, type FilePort, ioFailed, type OpenFile } from './file-system.ts'
+import { errorCode, type FileFacts, type FileSystem, ioError, type OpenFile } from './file-system.ts'
 
-interface WholeFile {
+interface FileSnapshot {
   readonly bytes: Uint8Array
   /** Facts about the file the bytes were read from, even if another file has its name by now. */
   readonly facts: FileFacts
 }
 
 /** Null if there is no such file. */
-export async function readWhole(files: FilePort, path: string): Promise<WholeFile | null> {
+export async function readFileAtomic(files: FileSystem, path: string): Promise<FileSnapshot | null> {
   const file = await files.open(path, 'read')
   if (file === null) return null
   try {
@@ -40,7 +40,7 @@ export async function readRange(file: OpenFile, from: number, to: number): Promi
 }
 
 /** Puts `bytes` at `path`. False if the name is taken; of several callers at once exactly one gets true. */
-export async function createWhole(files: FilePort, path: string, bytes: Uint8Array): Promise<boolean> {
+export async function createFileAtomic(files: FileSystem, path: string, bytes: Uint8Array): Promise<boolean> {
   const draft = await writeDraft(files, path, bytes)
   await draft.file.close()
   try {
@@ -51,7 +51,7 @@ export async function createWhole(files: FilePort, path: string, bytes: Uint8Arr
 }
 
 /** Without hard links, exclusive creation decides who gets the name; a reader may then see the file without its content. */
-async function createInPlace(files: FilePort, path: string, bytes: Uint8Array): Promise<boolean> {
+async function createInPlace(files: FileSystem, path: string, bytes: Uint8Array): Promise<boolean> {
   const file = await files.open(path, 'create')
   if (file === null) return false
   try {
@@ -63,8 +63,8 @@ async function createInPlace(files: FilePort, path: string, bytes: Uint8Array): 
 }
 
 /** Puts `bytes` at `path`, replacing what is there. `durable`: the bytes are on disk before they get the name. */
-export async function replaceWhole(
-  files: FilePort,
+export async function replaceFileAtomic(
+  files: FileSystem,
   path: string,
   { bytes, durable }: { readonly bytes: Uint8Array; readonly durable: boolean },
 ): Promise<void> {
@@ -89,10 +89,10 @@ export interface NewFile {
 }
 
 /** Never replaces a file. The content is compressed if `path` ends in `.gz`. */
-export async function createNewFile(files: FilePort, path: string): Promise<NewFile> {
-  const draft = draftBeside(path)
+export async function createNewFile(files: FileSystem, path: string): Promise<NewFile> {
+  const draft = draftPath(path)
   const fail = (error: unknown): never => {
-    throw ioFailed(`write ${path}`, withoutDraftName(error, draft, path), { path })
+    throw ioError(`write ${path}`, withoutDraftName(error, draft, path), { path })
   }
   const file = await openDraft(files, draft).catch(fail)
   let isOpen = true
@@ -145,7 +145,7 @@ const LINKLESS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
 /** Gives the draft the name `path` by a hard link, or by `otherwise` where there are none. False if the name is taken. */
 async function linkOr(
-  files: FilePort,
+  files: FileSystem,
   draft: string,
   path: string,
   otherwise: () => Promise<boolean>,
@@ -159,11 +159,11 @@ async function linkOr(
 }
 
 async function writeDraft(
-  files: FilePort,
+  files: FileSystem,
   path: string,
   bytes: Uint8Array,
 ): Promise<{ readonly path: string; readonly file: OpenFile }> {
-  const draft = draftBeside(path)
+  const draft = draftPath(path)
   const file = await openDraft(files, draft)
   try {
     await appendAll(file, bytes)
@@ -175,14 +175,14 @@ async function writeDraft(
   }
 }
 
-async function openDraft(files: FilePort, draft: string): Promise<OpenFile> {
+async function openDraft(files: FileSystem, draft: string): Promise<OpenFile> {
   const file = await files.open(draft, 'create')
   if (file === null) throw new Error(`${draft} exists already`)
   return file
 }
 
 /** A new name in the folder of `path`. */
-export function draftBeside(path: string): string {
+export function draftPath(path: string): string {
   return join(dirname(path), `.draft-${randomUUID()}`)
 }
 
@@ -193,7 +193,7 @@ const STALE_DRAFT_MS = 86_400_000
 const MAX_REMOVED_DRAFTS = 100
 
 /** Removes the drafts that killed processes left in `folder`. Never fails: a left draft does no harm. */
-export async function sweepDrafts(files: FilePort, folder: string, nowMs: number): Promise<void> {
+export async function removeStaleDrafts(files: FileSystem, folder: string, nowMs: number): Promise<void> {
   try {
     const entries = await files.list(folder)
     const drafts = entries.filter(({ kind, name }) => kind === 'file' && DRAFT_NAME.test(name))

@@ -3,23 +3,29 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { isUint8Array } from 'node:util/types'
-import { type BlobStore, type Clock, show, TidemarkError } from '@tidemark/core'
+import { type BlobStore, type Clock, formatValue, TidemarkError } from '@tidemark/core'
 import { systemClock } from '../platform/node-ports.ts'
-import { readWhole, replaceWhole, sweepDrafts } from './atomic-file.ts'
-import { ensureDirectory, type FilePort, ioFailed, nodeFiles, syncNames } from './file-system.ts'
-import { blobsFolder, homeOr } from './paths.ts'
+import { readFileAtomic, removeStaleDrafts, replaceFileAtomic } from './atomic-file.ts'
+import {
+  ensureDirectory,
+  type FileSystem,
+  ioError,
+  nodeFileSystem,
+  syncDirectoryNames,
+} from './file-system.ts'
+import { blobsFolder, resolveHome } from './paths.ts'
 
 export interface BlobFolderOptions {
   /** An absolute path. Default: `tidemarkHome()`. */
   readonly home?: string
-  readonly files?: FilePort
+  readonly files?: FileSystem
   readonly clock?: Clock
 }
 
 /** A blob is complete and on disk before it gets its name, and is verified whenever it is read. */
 export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
-  const { files = nodeFiles, clock = systemClock, home } = options
-  const store: Store = { files, clock, home: homeOr(home), prepared: new Set() }
+  const { files = nodeFileSystem, clock = systemClock, home } = options
+  const store: Store = { files, clock, home: resolveHome(home), prepared: new Set() }
   return {
     put: (bytes) => putBlob(store, bytes),
     get: (id) => getBlob(store, id),
@@ -29,7 +35,7 @@ export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
 }
 
 interface Store {
-  readonly files: FilePort
+  readonly files: FileSystem
   readonly clock: Clock
   readonly home: string
   /** Folders whose names this store has made durable and whose stale drafts it has removed. */
@@ -37,7 +43,7 @@ interface Store {
 }
 
 async function putBlob(store: Store, given: Uint8Array): Promise<string> {
-  const bytes = blobBytes(given)
+  const bytes = copyBlobBytes(given)
   const id = blobId(bytes)
   await withBlobErrors('store', id, writeBlob(store, id, bytes))
   return id
@@ -48,23 +54,23 @@ async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<v
   const { files } = store
   const path = blobPath(store, id)
   await prepareFolder(store, dirname(path))
-  const existing = await readWhole(files, path)
+  const existing = await readFileAtomic(files, path)
   if (existing === null || blobId(existing.bytes) !== id)
-    await replaceWhole(files, path, { bytes, durable: true })
+    await replaceFileAtomic(files, path, { bytes, durable: true })
   await files.syncDirectory(dirname(path))
 }
 
 async function prepareFolder({ files, clock, home, prepared }: Store, folder: string): Promise<void> {
   await ensureDirectory(files, folder)
   if (prepared.has(folder)) return
-  await syncNames(files, folder, home)
-  await sweepDrafts(files, folder, clock.now())
+  await syncDirectoryNames(files, folder, home)
+  await removeStaleDrafts(files, folder, clock.now())
   prepared.add(folder)
 }
 
 async function getBlob(store: Store, id: string): Promise<Uint8Array | null> {
   if (!isBlobId(id)) return null
-  const file = await withBlobErrors('read', id, readWhole(store.files, blobPath(store, id)))
+  const file = await withBlobErrors('read', id, readFileAtomic(store.files, blobPath(store, id)))
   if (file === null || blobId(file.bytes) === id) return file?.bytes ?? null
   const message = `Blob ${id} is damaged: its content does not match its id. Store the same content again to repair it.`
   throw new TidemarkError('io-failed', message, { details: { id } })
@@ -75,7 +81,7 @@ function blobPath({ home }: Store, id: string): string {
 }
 
 async function withBlobErrors<T>(what: string, id: string, outcome: Promise<T>): Promise<T> {
-  return outcome.catch((error: unknown) => Promise.reject(ioFailed(`${what} blob ${id}`, error, { id })))
+  return outcome.catch((error: unknown) => Promise.reject(ioError(`${what} blob ${id}`, error, { id })))
 }
 
 /** SHA-256 in hexadecimal. */
@@ -88,8 +94,8 @@ function isBlobId(id: string): boolean {
 }
 
 /** A copy, since the caller may change its bytes later. Throws `bad-blob` for anything but a Uint8Array. */
-export function blobBytes(given: Uint8Array): Uint8Array {
+export function copyBlobBytes(given: Uint8Array): Uint8Array {
   if (isUint8Array(given)) return Uint8Array.from(given)
-  const message = `A blob must be a Uint8Array, found ${show(given)}. For text, give new TextEncoder().encode(text).`
+  const message = `A blob must be a Uint8Array, found ${formatValue(given)}. For text, give new TextEncoder().encode(text).`
   throw new TidemarkError('bad-blob', message)
 }

@@ -5,7 +5,7 @@ import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { uuidsOf } from '../testing/journal-refusal-cases.ts'
-import { appendAll, readWhole } from './atomic-file.ts'
+import { appendAll, readFileAtomic } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -30,7 +30,7 @@ function scene(): Scene {
 }
 
 async function textOf(files: CrashFileSystem, path: string = LOG): Promise<string> {
-  return Buffer.from((await readWhole(files, path))?.bytes ?? []).toString()
+  return Buffer.from((await readFileAtomic(files, path))?.bytes ?? []).toString()
 }
 
 async function put(files: CrashFileSystem, content: string | Uint8Array, path: string = LOG): Promise<void> {

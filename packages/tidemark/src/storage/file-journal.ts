@@ -1,16 +1,28 @@
 /** The journal in files: one log per session, in the sessions folder of a Tidemark home. */
 
 import { basename } from 'node:path'
-import type { AppendOutcome, Clock, Ids, Journal, JournalState } from '@tidemark/core'
+import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core'
 import { systemClock, systemIds } from '../platform/node-ports.ts'
 import { type Processes, systemProcesses } from '../platform/processes.ts'
 import { LogFile, SessionWriter } from './append-records.ts'
-import { sweepDrafts } from './atomic-file.ts'
-import { ensureDirectory, type FilePort, ioFailed, nodeFiles, syncNames } from './file-system.ts'
-import type { Refusal } from './journal-lock.ts'
-import { checkAfter, checkFrom, checkProgram, checkStaleLock, checkVisit } from './new-records.ts'
-import { homeOr, isSessionId, LOG_ENDING, sessionPaths, sessionsFolder } from './paths.ts'
-import type { Visit } from './read-log-file.ts'
+import { removeStaleDrafts } from './atomic-file.ts'
+import {
+  ensureDirectory,
+  type FileSystem,
+  ioError,
+  nodeFileSystem,
+  syncDirectoryNames,
+} from './file-system.ts'
+import type { LockedResult } from './journal-lock.ts'
+import {
+  checkAppendPosition,
+  checkProgramName,
+  checkReadPosition,
+  checkStaleLockMs,
+  checkVisitor,
+} from './new-records.ts'
+import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder } from './paths.ts'
+import type { RecordVisitor } from './read-log-file.ts'
 
 export interface FileJournalOptions {
   /** An absolute path. Default: `tidemarkHome()`. */
@@ -19,15 +31,15 @@ export interface FileJournalOptions {
   readonly program?: string
   /** How long a lock holder on another machine may be silent before its lock can be taken over. */
   readonly staleLockMs?: number
-  readonly files?: FilePort
+  readonly files?: FileSystem
   readonly clock?: Clock
-  readonly ids?: Ids
+  readonly ids?: IdGenerator
   readonly processes?: Processes
 }
 
 export interface FileJournal extends Journal {
   /** Locks the session for writing, as the first append does by itself. */
-  acquire(session: string): Promise<{ readonly ok: true } | Refusal>
+  acquire(session: string): Promise<{ readonly ok: true } | LockedResult>
   /** Releases every session. */
   close(): Promise<void>
 }
@@ -36,10 +48,10 @@ const DEFAULT_STALE_LOCK_MS = 600_000
 
 export function createFileJournal(options: FileJournalOptions = {}): FileJournal {
   return new FolderJournal({
-    home: homeOr(options.home),
-    program: checkProgram(options.program ?? 'tidemark'),
-    staleLockMs: checkStaleLock(options.staleLockMs ?? DEFAULT_STALE_LOCK_MS),
-    files: options.files ?? nodeFiles,
+    home: resolveHome(options.home),
+    program: checkProgramName(options.program ?? 'tidemark'),
+    staleLockMs: checkStaleLockMs(options.staleLockMs ?? DEFAULT_STALE_LOCK_MS),
+    files: options.files ?? nodeFileSystem,
     clock: options.clock ?? systemClock,
     ids: options.ids ?? systemIds,
     processes: options.processes ?? systemProcesses,
@@ -62,20 +74,20 @@ class FolderJournal implements FileJournal {
     this.#settings = settings
   }
 
-  async read(session: string, visit: Visit, from = 0): Promise<JournalState> {
+  async read(session: string, visit: RecordVisitor, from = 0): Promise<JournalState> {
     const { log } = this.#open(session)
-    checkVisit(visit)
-    checkFrom(from)
+    checkVisitor(visit)
+    checkReadPosition(from)
     return log.read(visit, from)
   }
 
   async append(...[session, after, records]: Parameters<Journal['append']>): Promise<AppendOutcome> {
     const { writer } = this.#open(session)
-    checkAfter(after)
+    checkAppendPosition(after)
     return writer.append(after, records)
   }
 
-  async acquire(session: string): Promise<{ readonly ok: true } | Refusal> {
+  async acquire(session: string): Promise<{ readonly ok: true } | LockedResult> {
     return (await this.#open(session).writer.acquire()) ?? { ok: true }
   }
 
@@ -83,11 +95,11 @@ class FolderJournal implements FileJournal {
     const { files, home } = this.#settings
     const folder = sessionsFolder(home)
     const entries = await files.list(folder).catch((error: unknown) => {
-      throw ioFailed(`list the sessions in ${folder}`, error, { folder })
+      throw ioError(`list the sessions in ${folder}`, error, { folder })
     })
     return entries
-      .filter(({ kind, name }) => kind === 'file' && name.endsWith(LOG_ENDING))
-      .map(({ name }) => name.slice(0, -LOG_ENDING.length))
+      .filter(({ kind, name }) => kind === 'file' && name.endsWith(LOG_EXTENSION))
+      .map(({ name }) => name.slice(0, -LOG_EXTENSION.length))
       .filter(isSessionId)
   }
 
@@ -115,17 +127,17 @@ class FolderJournal implements FileJournal {
     const folder = sessionsFolder(home)
     await ensureDirectory(files, folder)
     if (this.#isPrepared) return
-    await syncNames(files, folder, home)
-    await sweepDrafts(files, folder, clock.now())
+    await syncDirectoryNames(files, folder, home)
+    await removeStaleDrafts(files, folder, clock.now())
     this.#isPrepared = true
   }
 }
 
 /** The journal of one Tidemark log outside a Tidemark home. Same locks and guarantees; the session id is the file name. */
-export function createOneLogJournal(path: string): Journal {
-  const stem = path.endsWith(LOG_ENDING) ? path.slice(0, -LOG_ENDING.length) : path
+export function createSingleLogJournal(path: string): Journal {
+  const stem = path.endsWith(LOG_EXTENSION) ? path.slice(0, -LOG_EXTENSION.length) : path
   const session = basename(stem)
-  const ports = { files: nodeFiles, clock: systemClock, ids: systemIds, processes: systemProcesses }
+  const ports = { files: nodeFileSystem, clock: systemClock, ids: systemIds, processes: systemProcesses }
   const log = new LogFile({ ...ports, session, path })
   const writer = new SessionWriter(
     {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { ensureDirectory, syncNames } from './file-system.ts'
+import { ensureDirectory, syncDirectoryNames } from './file-system.ts'
 
 describe('ensureDirectory', () => {
   it('makes missing directories, which survive a crash', async () => {
@@ -22,7 +22,7 @@ describe('syncNames', () => {
   it('makes names durable that an earlier process did not sync', async () => {
     const files = createCrashFileSystem()
     for (const path of ['/top', '/top/mid', '/top/mid/low']) await files.makeDirectory(path)
-    await syncNames(files, '/top/mid/low', '/top')
+    await syncDirectoryNames(files, '/top/mid/low', '/top')
     files.crash()
     expect((await files.facts('/top/mid/low'))?.kind).toBe('directory')
   })
@@ -31,8 +31,8 @@ describe('syncNames', () => {
     const files = createCrashFileSystem({ directories: ['/a', '/a/b'] })
     const failWith = (code: string) => files.interfere(({ path }) => ({ error: systemError(code, path) }))
     failWith('EACCES')
-    await syncNames(files, '/a/b', '/a')
+    await syncDirectoryNames(files, '/a/b', '/a')
     failWith('EIO')
-    await expect(syncNames(files, '/a/b', '/a')).rejects.toThrow('EIO')
+    await expect(syncDirectoryNames(files, '/a/b', '/a')).rejects.toThrow('EIO')
   })
 })

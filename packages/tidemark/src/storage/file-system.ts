@@ -43,11 +43,11 @@ export interface OpenFile {
 }
 
 /** `create` makes a new file that only its owner can read, and opens it for appending. */
-export type OpenPurpose = 'read' | 'append' | 'create'
+export type OpenMode = 'read' | 'append' | 'create'
 
-export interface FilePort {
+export interface FileSystem {
   /** Null if there is no such file; for `create`, if the name is taken. Never follows a symbolic link. */
-  open(path: string, purpose: OpenPurpose): Promise<OpenFile | null>
+  open(path: string, purpose: OpenMode): Promise<OpenFile | null>
   /** Facts about the name itself: a symbolic link is `other`. Null if there is none. */
   facts(path: string): Promise<FileFacts | null>
   /** Replaces `to` atomically. */
@@ -99,7 +99,7 @@ function removeRemaining(): void {
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
-const FLAGS: Readonly<Record<OpenPurpose, number>> = {
+const FLAGS: Readonly<Record<OpenMode, number>> = {
   // Without O_NONBLOCK, a pipe in place of a log would hang the reader.
   read: constants.O_RDONLY | NO_FOLLOW | NON_BLOCKING,
   append: constants.O_WRONLY | constants.O_APPEND | NO_FOLLOW | NON_BLOCKING,
@@ -109,7 +109,7 @@ const FLAGS: Readonly<Record<OpenPurpose, number>> = {
 const PRIVATE_FILE = 0o600
 const PRIVATE_DIRECTORY = 0o700
 
-export const nodeFiles: FilePort = {
+export const nodeFileSystem: FileSystem = {
   async open(path, purpose) {
     const expected = purpose === 'create' ? 'EEXIST' : 'ENOENT'
     const handle = await nullOn(expected, openFile(path, FLAGS[purpose], PRIVATE_FILE))
@@ -182,11 +182,11 @@ async function nullOn<T>(code: string, outcome: Promise<T>): Promise<T | null> {
 }
 
 /** Makes the directory and its parents, for their owner alone, with durable names. */
-export async function ensureDirectory(files: FilePort, path: string): Promise<void> {
+export async function ensureDirectory(files: FileSystem, path: string): Promise<void> {
   if (await makeWithParents(files, path)) await files.syncDirectory(dirname(path))
 }
 
-async function makeWithParents(files: FilePort, path: string): Promise<boolean> {
+async function makeWithParents(files: FileSystem, path: string): Promise<boolean> {
   try {
     return await files.makeDirectory(path)
   } catch (error) {
@@ -200,16 +200,16 @@ async function makeWithParents(files: FilePort, path: string): Promise<boolean> 
  * Makes the names of `path` and of its parents up to `top` durable: an earlier process may have made them and died
  * before it synced. A directory that we may not read is skipped.
  */
-export async function syncNames(files: FilePort, path: string, top: string): Promise<void> {
+export async function syncDirectoryNames(files: FileSystem, path: string, top: string): Promise<void> {
   const parent = dirname(path)
-  if (path !== top && parent !== path) await syncNames(files, parent, top)
+  if (path !== top && parent !== path) await syncDirectoryNames(files, parent, top)
   await files.syncDirectory(parent).catch((error: unknown) => {
     if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error
   })
 }
 
 /** An `io-failed` error: what was being done, to what, and the system's message. A `TidemarkError` is returned as it is. */
-export function ioFailed(
+export function ioError(
   what: string,
   cause: unknown,
   details: Readonly<Record<string, unknown>>,

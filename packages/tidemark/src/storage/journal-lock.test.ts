@@ -6,9 +6,9 @@ import type { Processes } from '../platform/processes.ts'
 import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { createWhole, readWhole } from './atomic-file.ts'
-import type { FilePort } from './file-system.ts'
-import { decodeOwner, type HeldLock, type LockAttempt, type LockPlace, takeLock } from './journal-lock.ts'
+import { createFileAtomic, readFileAtomic } from './atomic-file.ts'
+import type { FileSystem } from './file-system.ts'
+import { decodeLockFile, type HeldLock, type LockOptions, type LockResult, takeLock } from './journal-lock.ts'
 
 const PATH = '/s.lock'
 const MINUTE_MS = 60_000
@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000
 interface Scene {
   readonly clock: FakeClock
   readonly files: CrashFileSystem
-  place(processes: Processes, files?: FilePort): LockPlace
+  place(processes: Processes, files?: FileSystem): LockOptions
 }
 
 function scene(): Scene {
@@ -33,24 +33,24 @@ function scene(): Scene {
   return { clock, files, place: (processes, port = files) => ({ ...settings, processes, files: port }) }
 }
 
-async function held(attempt: Promise<LockAttempt>): Promise<HeldLock> {
+async function held(attempt: Promise<LockResult>): Promise<HeldLock> {
   const taken = await attempt
   if (!taken.ok) throw new Error(taken.message)
   return taken.lock
 }
 
-async function messageOf(attempt: Promise<LockAttempt>): Promise<string | null> {
+async function messageOf(attempt: Promise<LockResult>): Promise<string | null> {
   const taken = await attempt
   return taken.ok ? null : taken.message
 }
 
-async function holderAt(files: FilePort): Promise<number | undefined> {
-  const file = await readWhole(files, PATH)
-  return file === null ? undefined : decodeOwner(Buffer.from(file.bytes).toString())?.pid
+async function holderAt(files: FileSystem): Promise<number | undefined> {
+  const file = await readFileAtomic(files, PATH)
+  return file === null ? undefined : decodeLockFile(Buffer.from(file.bytes).toString())?.pid
 }
 
 /** Except for drafts of processes that died while writing them. */
-async function namesIn(files: FilePort): Promise<readonly string[]> {
+async function namesIn(files: FileSystem): Promise<readonly string[]> {
   return (await files.list('/')).map(({ name }) => name).filter((name) => !name.startsWith('.draft-'))
 }
 
@@ -63,7 +63,7 @@ describe('a lock', () => {
     expect(await messageOf(takeLock(other))).toBe(
       'Session "s" is open for writing by tester (process 1 on wren) since 2026-01-01T00:00:00.000Z: close it there first, or work in another session.',
     )
-    expect(await lock.stillStands()).toBe(true)
+    expect(await lock.isStillHeld()).toBe(true)
     await lock.release()
     expect(await namesIn(files)).toEqual([])
     await (await held(takeLock(other))).release()
@@ -77,7 +77,7 @@ describe('a lock', () => {
     const old = await held(takeLock(place(one)))
     machine.end(one)
     const lock = await held(takeLock(place(other)))
-    expect([await old.stillStands(), await lock.stillStands()]).toEqual([false, true])
+    expect([await old.isStillHeld(), await lock.isStillHeld()]).toEqual([false, true])
     expect(await namesIn(files)).toEqual(['s.lock'])
     await old.release()
     expect(await holderAt(files)).toBe(other.own.pid)
@@ -97,21 +97,21 @@ describe('a lock', () => {
     expect(await messageOf(takeLock(place(near)))).not.toBe(null)
     await clock.advance(2 * MINUTE_MS)
     expect(await messageOf(takeLock(place(near)))).toBe(null)
-    expect(await lock.stillStands()).toBe(false)
+    expect(await lock.isStillHeld()).toBe(false)
   })
 
   it('that was created although the call failed is recognized by its token', async () => {
     const { files, place } = scene()
     const link = async (from: string, to: string) => (await files.link(from, to)) && false
     const lock = await held(takeLock(place(createFakeMachine().start(), { ...files, link })))
-    expect(await lock.stillStands()).toBe(true)
+    expect(await lock.isStillHeld()).toBe(true)
   })
 
   it('that was removed is no longer held', async () => {
     const { files, place } = scene()
     const lock = await held(takeLock(place(createFakeMachine().start())))
     await files.remove(PATH)
-    expect(await lock.stillStands()).toBe(false)
+    expect(await lock.isStillHeld()).toBe(false)
     await lock.release()
   })
 
@@ -123,7 +123,7 @@ describe('a lock', () => {
     '{"pid":1,"host":"h","token":"x","since":"\\n","program":""}',
   ])('without readable content (%j) expires soon', async (content) => {
     const { clock, files, place } = scene()
-    await createWhole(files, PATH, Buffer.from(content))
+    await createFileAtomic(files, PATH, Buffer.from(content))
     const near = place(createFakeMachine().start())
     expect(await messageOf(takeLock(near))).toBe(
       'Session "s" is open for writing by an unknown writer: close it there first; if that writer is gone, the session is free after 2026-01-01T00:00:10.000Z, or at once if you remove /s.lock.',
@@ -177,7 +177,7 @@ function dyingAt(kind: string, fatal: number): Parameters<CrashFileSystem['inter
 }
 
 /** Every file operation waits for its turn in an order that the test chooses. */
-function scheduled(files: FilePort, scheduler: fc.Scheduler): FilePort {
+function scheduled(files: FileSystem, scheduler: fc.Scheduler): FileSystem {
   const inTurn = async <T>(act: () => Promise<T>): Promise<T> => {
     await scheduler.schedule(Promise.resolve())
     return act()
@@ -225,7 +225,7 @@ describe('many processes at once', () => {
           holders += 1
           expect(holders).toBe(1)
           await scheduler.schedule(Promise.resolve())
-          expect(await attempt.lock.stillStands()).toBe(true)
+          expect(await attempt.lock.isStillHeld()).toBe(true)
           holders -= 1
           await attempt.lock.release()
         }

@@ -1,34 +1,34 @@
 /** One writer per session: a lock file beside the log, held from the first append until it is released. */
 
 import { basename, dirname, join } from 'node:path'
-import { type Clock, type Ids, isObject, readJson } from '@tidemark/core'
-import type { Processes, ProcessMark } from '../platform/processes.ts'
-import { createWhole, readWhole, replaceWhole } from './atomic-file.ts'
-import type { FileFacts, FilePort } from './file-system.ts'
+import { type Clock, type IdGenerator, isObject, parseJson } from '@tidemark/core'
+import type { Processes, ProcessIdentity } from '../platform/processes.ts'
+import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
+import type { FileFacts, FileSystem } from './file-system.ts'
 
 export interface HeldLock {
   /** False once another writer took the lock over or the file was removed. */
-  stillStands(): Promise<boolean>
+  isStillHeld(): Promise<boolean>
   /** Shows other machines that the holder is alive. */
   renew(): void
   release(): Promise<void>
 }
 
-export interface Refusal {
+export interface LockedResult {
   readonly ok: false
   readonly reason: 'locked'
   readonly owner: string
   readonly message: string
 }
 
-export type LockAttempt = { readonly ok: true; readonly lock: HeldLock } | Refusal
+export type LockResult = { readonly ok: true; readonly lock: HeldLock } | LockedResult
 
-export interface LockPlace {
+export interface LockOptions {
   readonly session: string
   readonly path: string
-  readonly files: FilePort
+  readonly files: FileSystem
   readonly clock: Clock
-  readonly ids: Ids
+  readonly ids: IdGenerator
   readonly processes: Processes
   /** Name of this program, shown to a writer that is refused. */
   readonly program: string
@@ -40,11 +40,11 @@ export interface LockPlace {
 const MAX_ATTEMPTS = 20
 
 /** Takes the lock if it is free or its holder is gone; otherwise says who holds it. Never waits. */
-export async function takeLock(place: LockPlace): Promise<LockAttempt> {
+export async function takeLock(place: LockOptions): Promise<LockResult> {
   const mine = createOwner(place)
   let seen: LockSnapshot | null = null
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    if (await createWhole(place.files, place.path, encodeLockFile(mine)))
+    if (await createFileAtomic(place.files, place.path, encodeLockFile(mine)))
       return { ok: true, lock: holdLock(place, mine) }
     seen = (await readLock(place)) ?? seen
     if (seen === null) continue
@@ -54,7 +54,7 @@ export async function takeLock(place: LockPlace): Promise<LockAttempt> {
     const takeover = await takeOverLock(place, seen.fingerprint, mine, async (current) => {
       // Checked again: a holder that was only slow may have shown that it is alive.
       if (!isStale(place, current)) return false
-      await replaceWhole(place.files, place.path, { bytes: encodeLockFile(mine), durable: false })
+      await replaceFileAtomic(place.files, place.path, { bytes: encodeLockFile(mine), durable: false })
       return true
     })
     if (takeover.outcome === 'done') return { ok: true, lock: holdLock(place, mine) }
@@ -66,7 +66,7 @@ export async function takeLock(place: LockPlace): Promise<LockAttempt> {
   )
 }
 
-function holdLock(place: LockPlace, mine: LockOwner): HeldLock {
+function holdLock(place: LockOptions, mine: LockOwner): HeldLock {
   const { files, clock, path, staleLockMs } = place
   const everyMs = Math.max(1, Math.floor(staleLockMs / 5))
   const cancelRemoval = files.removeAtExit(path, encodeLockFile(mine).toString())
@@ -80,7 +80,7 @@ function holdLock(place: LockPlace, mine: LockOwner): HeldLock {
   }
   const timer = setInterval(renew, Math.min(everyMs, 60_000)).unref()
   return {
-    stillStands: createOwnershipCheck(place, mine),
+    isStillHeld: createOwnershipCheck(place, mine),
     renew,
     async release() {
       clearInterval(timer)
@@ -91,7 +91,7 @@ function holdLock(place: LockPlace, mine: LockOwner): HeldLock {
 }
 
 /** Runs before every write, so it reads the file only if its facts differ from those of the last check. */
-function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<boolean> {
+function createOwnershipCheck(place: LockOptions, mine: LockOwner): () => Promise<boolean> {
   let ours: Pick<FileFacts, 'identity' | 'modifiedMs'> | null = null
   return async () => {
     const facts = await place.files.facts(place.path)
@@ -104,7 +104,7 @@ function createOwnershipCheck(place: LockPlace, mine: LockOwner): () => Promise<
 }
 
 /** Claims the lock like a takeover does, so that it never removes the lock of a later holder. */
-async function removeLock(place: LockPlace, mine: LockOwner): Promise<void> {
+async function removeLock(place: LockOptions, mine: LockOwner): Promise<void> {
   const seen = await readLock(place)
   if (seen?.fingerprint !== mine.token) return
   await takeOverLock(place, seen.fingerprint, createOwner(place), () => place.files.remove(place.path))
@@ -124,7 +124,7 @@ type TakeoverResult =
  * reading claims a lock that is gone and cannot harm a newer one. A claimant that died is succeeded in the same way.
  */
 async function takeOverLock(
-  place: LockPlace,
+  place: LockOptions,
   fingerprint: string,
   claimant: LockOwner,
   change: (current: LockSnapshot) => Promise<boolean>,
@@ -152,13 +152,13 @@ interface Claim {
 
 /** Null if a claim in the way has disappeared: the lock is changing and must be read again. */
 async function createClaim(
-  place: LockPlace,
+  place: LockOptions,
   fingerprint: string,
   claimant: LockOwner,
   dead: readonly string[] = [],
 ): Promise<Claim | null> {
   const path = join(dirname(place.path), `.${basename(place.path)}.after-${fingerprint}`)
-  if (await createWhole(place.files, path, encodeLockFile(claimant))) return { path, dead, by: null }
+  if (await createFileAtomic(place.files, path, encodeLockFile(claimant))) return { path, dead, by: null }
   const other = await readLock(place, path)
   if (other === null || dead.includes(path)) return null
   if (!isStale(place, other)) return { path, dead, by: other }
@@ -179,30 +179,30 @@ interface LockSnapshot {
 /** A file without content is being written, which takes no time, or lost its content in a crash. */
 const UNREADABLE_MS = 10_000
 
-async function readLock(place: LockPlace, path: string = place.path): Promise<LockSnapshot | null> {
-  const file = await readWhole(place.files, path)
+async function readLock(place: LockOptions, path: string = place.path): Promise<LockSnapshot | null> {
+  const file = await readFileAtomic(place.files, path)
   if (file === null) return null
   const { bytes, facts } = file
-  const owner = decodeOwner(Buffer.from(bytes).toString('utf8'))
+  const owner = decodeLockFile(Buffer.from(bytes).toString('utf8'))
   const fingerprint = owner?.token ?? `file-${facts.identity}-${facts.modifiedMs}`
   return { owner, fingerprint, modifiedMs: facts.modifiedMs, identity: facts.identity }
 }
 
-function isStale(place: LockPlace, { owner, modifiedMs }: LockSnapshot): boolean {
+function isStale(place: LockOptions, { owner, modifiedMs }: LockSnapshot): boolean {
   const silentMs = place.clock.now() - modifiedMs
   if (owner === null) return silentMs > UNREADABLE_MS
-  const status = place.processes.fateOf(owner)
+  const status = place.processes.checkStatus(owner)
   return status === 'gone' || (status === 'unknown' && silentMs > place.staleLockMs)
 }
 
 /** Says who holds the session, since when, and what to do about it. */
-function refuseLocked(place: LockPlace, { owner, modifiedMs }: LockSnapshot): Refusal {
+function refuseLocked(place: LockOptions, { owner, modifiedMs }: LockSnapshot): LockedResult {
   const name =
     owner === null ? 'an unknown writer' : `${owner.program} (process ${owner.pid} on ${owner.host})`
   const since = owner === null ? '' : ` since ${owner.since}`
   const message = `Session "${place.session}" is open for writing by ${name}${since}: `
   const blocked = { ok: false, reason: 'locked', owner: name } as const
-  if (owner !== null && place.processes.fateOf(owner) === 'running')
+  if (owner !== null && place.processes.checkStatus(owner) === 'running')
     return { ...blocked, message: `${message}close it there first, or work in another session.` }
   const free = new Date(modifiedMs + (owner === null ? UNREADABLE_MS : place.staleLockMs)).toISOString()
   const advice = `close it there first; if that writer is gone, the session is free after ${free}, or at once if you remove ${place.path}.`
@@ -210,14 +210,14 @@ function refuseLocked(place: LockPlace, { owner, modifiedMs }: LockSnapshot): Re
 }
 
 /** The content of a lock file. */
-interface LockOwner extends ProcessMark {
+interface LockOwner extends ProcessIdentity {
   /** Identifies this hold of the lock; never reused. */
   readonly token: string
   readonly since: string
   readonly program: string
 }
 
-function createOwner({ ids, clock, processes, program }: LockPlace): LockOwner {
+function createOwner({ ids, clock, processes, program }: LockOptions): LockOwner {
   const { pid, host, processStart, pidSpace } = processes.own
   const since = new Date(clock.now()).toISOString()
   return { pid, host, processStart, pidSpace, token: ids.next('lock'), since, program }
@@ -229,12 +229,12 @@ function encodeLockFile(owner: LockOwner): Buffer {
 }
 
 /** Null if the text is not the content of a lock file. */
-export function decodeOwner(text: string): LockOwner | null {
-  const value = readJson(text)
+export function decodeLockFile(text: string): LockOwner | null {
+  const value = parseJson(text)
   if (!isObject(value)) return null
   const { pid, host, token, since, program, processStart, pidSpace } = value
   if (typeof pid !== 'number' || !isToken(token)) return null
-  if (!isPlain(host) || !isPlain(since) || !isPlain(program)) return null
+  if (!isPlainLine(host) || !isPlainLine(since) || !isPlainLine(program)) return null
   return {
     pid,
     host,
@@ -252,6 +252,6 @@ function isToken(token: unknown): token is string {
 }
 
 /** Text that is safe in a one-line message: short, without control characters. */
-export function isPlain(text: unknown): text is string {
+export function isPlainLine(text: unknown): text is string {
   return typeof text === 'string' && text.length <= 200 && !/\p{Cc}/u.test(text)
 }

@@ -1,7 +1,13 @@
 /** A journal and blobs in memory. The journal keeps JSON text, so that callers share no objects with it, as with a file. */
 import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
-import { blobBytes, blobId } from './blob-folder.ts'
-import { checkAfter, checkFrom, checkVisit, draftsOf, stamp } from './new-records.ts'
+import { blobId, copyBlobBytes } from './blob-folder.ts'
+import {
+  checkAppendPosition,
+  checkReadPosition,
+  checkVisitor,
+  toLogLines,
+  toRecordDrafts,
+} from './new-records.ts'
 import { checkSessionId } from './paths.ts'
 
 /** Sessions that several journals can share, as several processes would. */
@@ -16,23 +22,23 @@ export function createMemoryJournal(store: MemoryStore = new Map()): Journal {
   const journal: Journal = {
     async read(session, visit, from = 0) {
       checkSessionId(session)
-      checkVisit(visit)
-      checkFrom(from)
+      checkVisitor(visit)
+      checkReadPosition(from)
       const lines = store.get(session)?.lines ?? []
       if (lines.length > from) visit(lines.slice(from).map((line): SessionRecord => JSON.parse(line)))
       return { exists: lines.length > 0, position: lines.length, damage: [] }
     },
     async append(session, after, records) {
       checkSessionId(session)
-      checkAfter(after)
-      const drafts = draftsOf(records)
+      checkAppendPosition(after)
+      const drafts = toRecordDrafts(records)
       const stored = store.get(session) ?? { lines: [], holder: null }
       if (stored.holder !== null && stored.holder !== journal) return refuseLocked(session)
       store.set(session, stored)
       stored.holder = journal
       const position = stored.lines.length
       if (after !== position) return { ok: false, reason: 'conflict', position }
-      const { text, records: stamped } = stamp(drafts, position)
+      const { text, records: stamped } = toLogLines(drafts, position)
       stored.lines.push(...text.split('\n').slice(0, -1))
       return { ok: true, position: stored.lines.length, records: stamped }
     },
@@ -57,7 +63,7 @@ export function createMemoryBlobs(): BlobStore {
   const blobs = new Map<string, Uint8Array>()
   return {
     async put(given) {
-      const bytes = blobBytes(given)
+      const bytes = copyBlobBytes(given)
       const id = blobId(bytes)
       blobs.set(id, bytes)
       return id

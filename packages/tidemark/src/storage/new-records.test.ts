@@ -3,11 +3,11 @@ import { sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFileJournal, type FileJournalOptions } from './file-journal.ts'
-import { draftsOf, readNewRecord, stamp } from './new-records.ts'
+import { parseNewRecord, toLogLines, toRecordDrafts } from './new-records.ts'
 
 describe('stamp', () => {
   it('gives each line its position, and each line of a batch its batch', () => {
-    const { text, records } = stamp(draftsOf(sampleRecords('a', 'b')), 7)
+    const { text, records } = toLogLines(toRecordDrafts(sampleRecords('a', 'b')), 7)
     expect(records).toEqual([
       { ...sampleRecord('a'), seq: 8, batch: { id: 'a', index: 0, of: 2 } },
       { ...sampleRecord('b', undefined, 'a'), seq: 9, batch: { id: 'a', index: 1, of: 2 } },
@@ -20,12 +20,14 @@ describe('stamp', () => {
   })
 
   it('gives a single record no batch, and an empty list no text', () => {
-    expect(stamp(draftsOf(sampleRecords('a')), 0).records).toEqual([{ ...sampleRecord('a'), seq: 1 }])
-    expect(stamp([], 5)).toEqual({ text: '', records: [] })
+    expect(toLogLines(toRecordDrafts(sampleRecords('a')), 0).records).toEqual([
+      { ...sampleRecord('a'), seq: 1 },
+    ])
+    expect(toLogLines([], 5)).toEqual({ text: '', records: [] })
   })
 
   it('names a batch of records without uuid after its position', () => {
-    const { records } = stamp(draftsOf([{ type: 'note' }, { type: 'note' }]), 2)
+    const { records } = toLogLines(toRecordDrafts([{ type: 'note' }, { type: 'note' }]), 2)
     expect(records.map(({ batch }) => batch?.id)).toEqual(['batch-3', 'batch-3'])
   })
 })
@@ -43,19 +45,19 @@ describe('draftsOf', () => {
     [{ ...sampleRecord('') }, 'Record 1 cannot be appended: a record has a uuid. Nothing was written.'],
     [null, 'Record 1 cannot be appended: a record is an object. Nothing was written.'],
   ])('refuses %j', (record, message) => {
-    expect(() => draftsOf([sampleRecord('ok'), record as NewRecord])).toThrow(
+    expect(() => toRecordDrafts([sampleRecord('ok'), record as NewRecord])).toThrow(
       expect.objectContaining({ code: 'bad-record', message }),
     )
   })
 
   it('refuses a value that is not a list, and a list with a gap', () => {
-    expect(() => draftsOf(undefined as never)).toThrow(
+    expect(() => toRecordDrafts(undefined as never)).toThrow(
       expect.objectContaining({
         code: 'bad-record',
         message: 'Records must be a list, found undefined. Nothing was written.',
       }),
     )
-    expect(() => draftsOf(new Array(1))).toThrow('Record 0 cannot be appended: a record is an object')
+    expect(() => toRecordDrafts(new Array(1))).toThrow('Record 0 cannot be appended: a record is an object')
   })
 })
 
@@ -88,11 +90,11 @@ describe('a new record', () => {
     ['with no raw blocks in the list', { ...whole, rawBlocks: [] }],
     ['as deep as may be', nested(999)],
   ])('%s is accepted unchanged', (_name, record) => {
-    expect(readNewRecord(record)).toEqual({ ok: true, record })
+    expect(parseNewRecord(record)).toEqual({ ok: true, record })
   })
 
   it('gets its position and batch from the journal', () => {
-    expect(readNewRecord({ ...whole, seq: 9, batch: 'any' })).toEqual({ ok: true, record: whole })
+    expect(parseNewRecord({ ...whole, seq: 9, batch: 'any' })).toEqual({ ok: true, record: whole })
   })
 
   it.each<[string, unknown, string]>([
@@ -128,7 +130,7 @@ describe('a new record', () => {
       'it would not be read back as it is: usage that is no figures was left out',
     ],
   ])('%s is refused', (_name, record, why) => {
-    expect(readNewRecord(record)).toEqual({ ok: false, why })
+    expect(parseNewRecord(record)).toEqual({ ok: false, why })
   })
 })
 

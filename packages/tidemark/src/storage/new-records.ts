@@ -1,34 +1,34 @@
 /** New records to the lines of a log: checked, numbered, one line each. Also checks the arguments of journal calls. */
 import {
-  type Decoded,
+  type DecodeResult,
   decodeRecord,
-  firstNonJson,
-  isKnown,
+  findNonJson,
+  formatValue,
+  isKnownRecord,
   isObject,
   isTooDeep,
-  MAX_DEPTH,
+  MAX_JSON_DEPTH,
   type NewRecord,
   type SessionRecord,
-  show,
   TidemarkError,
 } from '@tidemark/core'
-import { isPlain } from './journal-lock.ts'
+import { isPlainLine } from './journal-lock.ts'
 
 /** A record as it will be written, without its position. Copied on arrival, since the caller may change it later. */
-export interface Draft {
+export interface RecordDraft {
   readonly record: SessionRecord
   readonly json: string
 }
 
 /** Throws `bad-record` for a record that would not read back from the log unchanged. */
-export function draftsOf(records: readonly NewRecord[]): readonly Draft[] {
+export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDraft[] {
   if (!Array.isArray(records))
     throw new TidemarkError(
       'bad-record',
-      `Records must be a list, found ${show(records)}. Nothing was written.`,
+      `Records must be a list, found ${formatValue(records)}. Nothing was written.`,
     )
   return Array.from(records, (given: unknown, index) => {
-    const read = readNewRecord(given)
+    const read = parseNewRecord(given)
     if (!read.ok) {
       const message = `Record ${index} cannot be appended: ${read.why}. Nothing was written.`
       throw new TidemarkError('bad-record', message, { details: { index, why: read.why } })
@@ -38,8 +38,8 @@ export function draftsOf(records: readonly NewRecord[]): readonly Draft[] {
 }
 
 /** The text of the lines and the records as they will read back, numbered after `position`. A single record has no batch. */
-export function stamp(
-  drafts: readonly Draft[],
+export function toLogLines(
+  drafts: readonly RecordDraft[],
   position: number,
 ): { readonly text: string; readonly records: readonly SessionRecord[] } {
   const id = drafts.find(({ record }) => record.uuid !== undefined)?.record.uuid ?? `batch-${position + 1}`
@@ -59,7 +59,7 @@ type Fields = { readonly [field: string]: unknown }
  * The record without position and batch, which the journal assigns, or why it cannot be appended. Stricter than reading a
  * log: every field must be complete and read back unchanged.
  */
-export function readNewRecord(given: unknown): Decoded {
+export function parseNewRecord(given: unknown): DecodeResult {
   if (!isObject(given)) return { ok: false, why: 'a record is an object' }
   const { seq: _seq, batch: _batch, ...fields } = given
   if (isTooDeep(fields)) return { ok: false, why: TOO_DEEP }
@@ -69,20 +69,20 @@ export function readNewRecord(given: unknown): Decoded {
   return why === null ? decoded : { ok: false, why }
 }
 
-const TOO_DEEP = `it is nested more than ${MAX_DEPTH} levels deep, or in itself`
+const TOO_DEEP = `it is nested more than ${MAX_JSON_DEPTH} levels deep, or in itself`
 
 function findProblem(record: SessionRecord, fields: Fields, note: string | undefined): string | null {
   if (record.type === 'tidemark') return 'the type tidemark is for headers'
   const problem = linkProblem(record, fields) ?? rawBlocksProblem(fields.rawBlocks)
   if (problem !== null) return problem
-  const path = firstNonJson(fields)
+  const path = findNonJson(fields)
   if (path !== null) return `${path} is not a JSON value`
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
 
 /** A line of another tool may lack these fields; a line of ours never does. */
 function linkProblem(record: SessionRecord, { parentUuid, timestamp, sessionId }: Fields): string | null {
-  if (!isKnown(record)) return null
+  if (!isKnownRecord(record)) return null
   if (parentUuid === undefined) return 'parentUuid is the uuid it follows, or null where it follows nothing'
   if (!isText(timestamp)) return 'timestamp is when it was made, as a text'
   return isText(sessionId) ? null : 'sessionId is the session it was made in, as a text'
@@ -104,35 +104,35 @@ function isText(value: unknown): boolean {
 }
 
 /** Any number is valid: a position that the log is not at is a conflict, not a wrong argument. */
-export function checkAfter(after: unknown): void {
+export function checkAppendPosition(after: unknown): void {
   if (typeof after === 'number') return
   throwBadOption('after', after, 'the position to append after, 0 in an empty session')
 }
 
-export function checkFrom(from: unknown): void {
+export function checkReadPosition(from: unknown): void {
   if (Number.isSafeInteger(from) && Number(from) >= 0) return
   throwBadOption('from', from, 'the position to read from, an integer from 0')
 }
 
-export function checkVisit(visit: unknown): void {
+export function checkVisitor(visit: unknown): void {
   if (typeof visit !== 'function') throwBadOption('visit', visit, 'a function that takes records')
 }
 
 /** The name goes into the lock file, where an unreadable name would make the whole lock unreadable. */
-export function checkProgram(program: string): string {
-  if (isPlain(program)) return program
+export function checkProgramName(program: string): string {
+  if (isPlainLine(program)) return program
   return throwBadOption('program', program, 'a name of at most 200 characters, all on one line')
 }
 
 /** Thirty years. It is added to a date, and dates have a maximum. */
 const MAX_STALE_LOCK_MS = 1e12
 
-export function checkStaleLock(ms: number): number {
+export function checkStaleLockMs(ms: number): number {
   if (typeof ms === 'number' && ms >= 1 && ms <= MAX_STALE_LOCK_MS) return ms
   return throwBadOption('staleLockMs', ms, `a number of milliseconds from 1 to ${MAX_STALE_LOCK_MS}`)
 }
 
 function throwBadOption(name: string, given: unknown, expected: string): never {
-  const message = `${name} is ${show(given)}; expected ${expected}.`
+  const message = `${name} is ${formatValue(given)}; expected ${expected}.`
   throw new TidemarkError('bad-option', message, { details: { name, given } })
 }

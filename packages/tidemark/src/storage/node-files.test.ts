@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { nodeFiles } from './file-system.ts'
+import { nodeFileSystem } from './file-system.ts'
 
 let root = ''
 beforeEach(() => {
@@ -17,8 +17,8 @@ const isPosix = process.platform !== 'win32'
 
 describe.runIf(isPosix)('the files of Node', () => {
   it('can be read by their owner only', async () => {
-    await nodeFiles.makeDirectory(join(root, 'd'))
-    await (await nodeFiles.open(join(root, 'd', 'f'), 'create'))?.close()
+    await nodeFileSystem.makeDirectory(join(root, 'd'))
+    await (await nodeFileSystem.open(join(root, 'd', 'f'), 'create'))?.close()
     const modes = ['d', 'd/f'].map((name) => statSync(join(root, name)).mode & 0o777)
     expect(modes).toEqual([0o700, 0o600])
   })
@@ -27,16 +27,16 @@ describe.runIf(isPosix)('the files of Node', () => {
     writeFileSync(join(root, 'target'), 'secret')
     symlinkSync(join(root, 'target'), join(root, 'link'))
     const path = join(root, 'link')
-    await expect(nodeFiles.open(path, 'read')).rejects.toThrow('ELOOP')
-    await expect(nodeFiles.open(path, 'append')).rejects.toThrow('ELOOP')
-    expect(await nodeFiles.open(path, 'create')).toBe(null)
-    expect((await nodeFiles.facts(path))?.kind).toBe('other')
+    await expect(nodeFileSystem.open(path, 'read')).rejects.toThrow('ELOOP')
+    await expect(nodeFileSystem.open(path, 'append')).rejects.toThrow('ELOOP')
+    expect(await nodeFileSystem.open(path, 'create')).toBe(null)
+    expect((await nodeFileSystem.facts(path))?.kind).toBe('other')
   })
 
   it('do not hang on a pipe', async () => {
     const path = join(root, 'pipe')
     execFileSync('mkfifo', [path])
-    const file = await nodeFiles.open(path, 'read')
+    const file = await nodeFileSystem.open(path, 'read')
     expect((await file?.facts())?.kind).toBe('other')
     await file?.close()
   })
@@ -67,6 +67,6 @@ describe('removeAtExit', () => {
     const path = join(root, 'file')
     writeFileSync(path, 'mine')
     runChild(`const path = ${JSON.stringify(path)}\n${code}`)
-    expect((await nodeFiles.facts(path)) !== null).toBe(isLeft)
+    expect((await nodeFileSystem.facts(path)) !== null).toBe(isLeft)
   })
 })

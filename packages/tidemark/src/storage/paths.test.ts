@@ -3,15 +3,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   checkSessionId,
-  type HomeVariables,
-  homeOr,
+  type HomeEnvironment,
   isSessionId,
+  resolveHome,
   sessionPaths,
   tidemarkHome,
 } from './paths.ts'
 
 describe('tidemarkHome', () => {
-  it.each<[HomeVariables, string]>([
+  it.each<[HomeEnvironment, string]>([
     [{}, '/u/.local/share/tidemark'],
     [{ TIDEMARK_HOME: '', XDG_DATA_HOME: '' }, '/u/.local/share/tidemark'],
     [{ XDG_DATA_HOME: '/data' }, '/data/tidemark'],
@@ -23,7 +23,7 @@ describe('tidemarkHome', () => {
     expect(tidemarkHome(variables, '/u')).toBe(home)
   })
 
-  it.each<[HomeVariables, string]>([
+  it.each<[HomeEnvironment, string]>([
     [
       { TIDEMARK_HOME: 'here' },
       'TIDEMARK_HOME is "here"; expected an absolute path. Set it to one, or unset it.',
@@ -41,7 +41,7 @@ describe('tidemarkHome', () => {
 
 describe('a home in the options', () => {
   it('is used as it is; without one, the default home is used', () => {
-    expect([homeOr('/own/'), homeOr(undefined)]).toEqual(['/own', tidemarkHome()])
+    expect([resolveHome('/own/'), resolveHome(undefined)]).toEqual(['/own', tidemarkHome()])
   })
 
   it.each<[unknown, string]>([
@@ -50,7 +50,7 @@ describe('a home in the options', () => {
     [7, 'The home is 7; expected an absolute path. Give one, or leave it out.'],
     [null, 'The home is null; expected an absolute path. Give one, or leave it out.'],
   ])('as %j is refused in one line', (home, message) => {
-    expect(() => homeOr(home as string)).toThrow(expect.objectContaining({ code: 'bad-home', message }))
+    expect(() => resolveHome(home as string)).toThrow(expect.objectContaining({ code: 'bad-home', message }))
   })
 })
 

@@ -1,15 +1,15 @@
 /** Where Tidemark stores sessions and blobs: `TIDEMARK_HOME`, or a folder in the user's data directory. */
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { show, TidemarkError } from '@tidemark/core'
+import { formatValue, TidemarkError } from '@tidemark/core'
 
-export interface HomeVariables {
+export interface HomeEnvironment {
   readonly TIDEMARK_HOME?: string | undefined
   readonly XDG_DATA_HOME?: string | undefined
 }
 
 /** An empty variable counts as unset. Throws `bad-home` for a relative path, whose meaning would depend on the working directory. */
-export function tidemarkHome(variables: HomeVariables = process.env, userHome: string = homedir()): string {
+export function tidemarkHome(variables: HomeEnvironment = process.env, userHome: string = homedir()): string {
   const own = readPathVariable('TIDEMARK_HOME', variables.TIDEMARK_HOME)
   if (own !== null) return own
   const shared = readPathVariable('XDG_DATA_HOME', variables.XDG_DATA_HOME)
@@ -17,7 +17,7 @@ export function tidemarkHome(variables: HomeVariables = process.env, userHome: s
 }
 
 /** The caller's home, or `tidemarkHome()` without one. */
-export function homeOr(given: string | undefined): string {
+export function resolveHome(given: string | undefined): string {
   if (given === undefined) return tidemarkHome()
   return checkAbsolute('The home', given, 'Give one, or leave it out')
 }
@@ -29,9 +29,13 @@ function readPathVariable(name: string, value: string | undefined): string | nul
 
 function checkAbsolute(name: string, value: unknown, advice: string): string {
   if (typeof value === 'string' && isAbsolute(value)) return resolve(value)
-  throw new TidemarkError('bad-home', `${name} is ${show(value)}; expected an absolute path. ${advice}.`, {
-    details: { name, value },
-  })
+  throw new TidemarkError(
+    'bad-home',
+    `${name} is ${formatValue(value)}; expected an absolute path. ${advice}.`,
+    {
+      details: { name, value },
+    },
+  )
 }
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
@@ -51,7 +55,7 @@ export function checkSessionId(id: unknown): void {
   if (isSessionId(id)) return
   throw new TidemarkError(
     'bad-session-id',
-    `${show(id)} cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a Windows device name (con, nul, com1 …).`,
+    `${formatValue(id)} cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a Windows device name (con, nul, com1 …).`,
     { details: { id } },
   )
 }
@@ -64,7 +68,7 @@ export interface SessionPaths {
   readonly folder: string
 }
 
-export const LOG_ENDING = '.jsonl'
+export const LOG_EXTENSION = '.jsonl'
 
 export function sessionsFolder(home: string): string {
   return join(home, 'sessions')
@@ -78,5 +82,5 @@ export function blobsFolder(home: string): string {
 export function sessionPaths(home: string, id: string): SessionPaths {
   checkSessionId(id)
   const folder = join(sessionsFolder(home), id)
-  return { log: `${folder}${LOG_ENDING}`, lock: `${folder}.lock`, folder }
+  return { log: `${folder}${LOG_EXTENSION}`, lock: `${folder}.lock`, folder }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import type { OpenFile } from './file-system.ts'
-import { type LogMark, LogMarks, readTail, tailOf } from './read-log-file.ts'
+import { lastBytes, type ResumeMark, ResumeMarks, readLastBytes } from './read-log-file.ts'
 
 async function fileOf(text: string): Promise<OpenFile> {
   const files = createCrashFileSystem()
@@ -16,14 +16,14 @@ async function fileOf(text: string): Promise<OpenFile> {
 const TEXT = Array.from({ length: 100 }, (_, line) => `${String(line).padStart(9, '.')}\n`).join('')
 const END = Number.POSITIVE_INFINITY
 
-async function markAt(file: OpenFile, line: number): Promise<LogMark> {
+async function markAt(file: OpenFile, line: number): Promise<ResumeMark> {
   const { identity } = await file.facts()
-  const tail = await readTail(file, line * 10)
+  const tail = await readLastBytes(file, line * 10)
   return { line, position: line, version: 1, sizeBytes: line * 10, identity, damage: [], tail }
 }
 
-async function marksAt(file: OpenFile, lines: readonly number[]): Promise<LogMarks> {
-  const marks = new LogMarks()
+async function marksAt(file: OpenFile, lines: readonly number[]): Promise<ResumeMarks> {
+  const marks = new ResumeMarks()
   for (const line of lines) marks.add(await markAt(file, line))
   return marks
 }
@@ -67,8 +67,8 @@ describe('the marks of a log', () => {
 
   it('are verified by the bytes before them', async () => {
     const file = await fileOf(TEXT)
-    expect(await readTail(file, 20)).toEqual(new Uint8Array(Buffer.from(TEXT.slice(0, 20))))
-    expect(await readTail(file, 1000)).toEqual(tailOf(new Uint8Array(Buffer.from(TEXT))))
-    expect(tailOf(Buffer.from(TEXT))).toHaveLength(512)
+    expect(await readLastBytes(file, 20)).toEqual(new Uint8Array(Buffer.from(TEXT.slice(0, 20))))
+    expect(await readLastBytes(file, 1000)).toEqual(lastBytes(new Uint8Array(Buffer.from(TEXT))))
+    expect(lastBytes(Buffer.from(TEXT))).toHaveLength(512)
   })
 })

@@ -1,16 +1,16 @@
 /** Reads a session's log: its records chunk by chunk, its damage, and what a writer must know about its end. */
 import {
-  createLineReader,
+  createLogLineReader,
   type Damage,
-  type LogEnd,
-  type ReadingOptions,
-  type ReadingStart,
+  type LogPosition,
+  type LogReaderOptions,
+  type LogReadResult,
   type SessionRecord,
   TidemarkError,
 } from '@tidemark/core'
 import { readRange } from './atomic-file.ts'
-import { type FilePort, ioFailed, type OpenFile } from './file-system.ts'
-import { type FedLine, readLines } from './split-lines.ts'
+import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
+import { readLines, type SplitLine } from './split-lines.ts'
 
 /** A log as it was read. */
 export interface LogState {
@@ -24,16 +24,16 @@ export interface LogState {
   /** Identity of the file; null if there is none. */
   readonly identity: string | null
   /** The end of the log, if reading can be resumed there. */
-  readonly mark: LogMark | null
+  readonly mark: ResumeMark | null
 }
 
-export interface LogPlace {
-  readonly files: FilePort
+export interface LogFileLocation {
+  readonly files: FileSystem
   readonly session: string
   readonly path: string
 }
 
-export type Visit = (records: readonly SessionRecord[]) => void
+export type RecordVisitor = (records: readonly SessionRecord[]) => void
 
 const NO_LOG: LogState = {
   exists: false,
@@ -47,20 +47,24 @@ const NO_LOG: LogState = {
 }
 
 /** How much of a log to read. */
-interface Reach {
+interface ReadRange {
   /** How many bytes: those after it may still be being written. */
   readonly limit: number
   /** Records up to this position are not passed to the visitor. */
   readonly from: number
   /** Reading resumes at the last usable mark. */
-  readonly marks: LogMarks
+  readonly marks: ResumeMarks
 }
 
 /**
  * Throws `io-failed` if the disk fails, `not-a-session` if the path is not a regular file or the file is not a log of
  * ours. A missing file is an empty log.
  */
-export async function readLog(place: LogPlace, visit: Visit, reach: Reach): Promise<LogState> {
+export async function readLogFile(
+  place: LogFileLocation,
+  visit: RecordVisitor,
+  reach: ReadRange,
+): Promise<LogState> {
   const file = await openLog(place)
   if (file === null) return NO_LOG
   try {
@@ -70,7 +74,7 @@ export async function readLog(place: LogPlace, visit: Visit, reach: Reach): Prom
   }
 }
 
-async function openLog(place: LogPlace): Promise<OpenFile | null> {
+async function openLog(place: LogFileLocation): Promise<OpenFile | null> {
   try {
     return await place.files.open(place.path, 'read')
   } catch (error) {
@@ -81,10 +85,10 @@ async function openLog(place: LogPlace): Promise<OpenFile | null> {
 }
 
 async function readOpenLog(
-  place: LogPlace,
+  place: LogFileLocation,
   file: OpenFile,
-  visit: Visit,
-  { limit, from, marks }: Reach,
+  visit: RecordVisitor,
+  { limit, from, marks }: ReadRange,
 ): Promise<LogState> {
   const { kind, identity } = await file.facts()
   if (kind !== 'file') throw notRegularError(place)
@@ -98,22 +102,24 @@ async function readOpenLog(
   const damage = start === null ? end.damage : [...start.damage, ...end.damage]
   const sizeBytes = offset + lines.sizeBytes
   const mark =
-    resume === null ? null : { ...resume, sizeBytes, identity, damage, tail: await readTail(file, sizeBytes) }
+    resume === null
+      ? null
+      : { ...resume, sizeBytes, identity, damage, tail: await readLastBytes(file, sizeBytes) }
   return { ...end, damage, exists: true, sizeBytes, endsInNewline: lines.endsInNewline, identity, mark }
 }
 
 /** Parses lines into records. The visitor gets the records of each chunk together. */
 function createRecordReader(
-  visit: Visit,
-  options: ReadingOptions,
+  visit: RecordVisitor,
+  options: LogReaderOptions,
 ): {
-  take(lines: readonly FedLine[]): void
-  end(rest: FedLine): Omit<LogEnd, 'records'>
+  take(lines: readonly SplitLine[]): void
+  end(rest: SplitLine): Omit<LogReadResult, 'records'>
 } {
-  const reader = createLineReader(options)
+  const reader = createLogLineReader(options)
   const flaws: Damage[] = []
   let lineCount = options.start?.line ?? 0
-  const noteFlaw = ({ flaw: why }: FedLine): void => {
+  const noteFlaw = ({ problem: why }: SplitLine): void => {
     if (why !== null) flaws.push({ kind: 'bad-json', line: lineCount + 1, why })
   }
   return {
@@ -122,13 +128,13 @@ function createRecordReader(
       for (const line of lines) {
         noteFlaw(line)
         lineCount += 1
-        for (const record of reader.take(line.text)) records.push(record)
+        for (const record of reader.readLine(line.text)) records.push(record)
       }
       if (records.length > 0) visit(records)
     },
     end(rest) {
       noteFlaw(rest)
-      const { records, damage, ...found } = reader.end(rest.text)
+      const { records, damage, ...found } = reader.finish(rest.text)
       if (records.length > 0) visit(records)
       return { ...found, damage: flaws.length === 0 ? damage : [...damage, ...flaws].sort(byLine) }
     },
@@ -140,7 +146,7 @@ function byLine(one: Damage, other: Damage): number {
 }
 
 /** Disk failures become `io-failed` here, so that they are not confused with errors thrown by the visitor. */
-function withReadErrors(place: LogPlace, file: OpenFile): OpenFile {
+function withReadErrors(place: LogFileLocation, file: OpenFile): OpenFile {
   const fail = (error: unknown) => Promise.reject(readError(place, error))
   return {
     ...file,
@@ -149,22 +155,22 @@ function withReadErrors(place: LogPlace, file: OpenFile): OpenFile {
   }
 }
 
-function readError({ session, path }: LogPlace, cause: unknown): TidemarkError {
-  return ioFailed(`read session "${session}" (${path})`, cause, { session, path })
+function readError({ session, path }: LogFileLocation, cause: unknown): TidemarkError {
+  return ioError(`read session "${session}" (${path})`, cause, { session, path })
 }
 
-function notRegularError({ session, path }: LogPlace): TidemarkError {
+function notRegularError({ session, path }: LogFileLocation): TidemarkError {
   const message = `Session "${session}" cannot be read: ${path} is not a regular file (symbolic links are not followed). Put the log itself there.`
   return new TidemarkError('not-a-session', message, { details: { session, path } })
 }
 
-function notASessionError({ session, path }: LogPlace): TidemarkError {
+function notASessionError({ session, path }: LogFileLocation): TidemarkError {
   const message = `${path} is not a Tidemark session: none of its lines is a record or a header. Nothing was changed; move it away or choose another session id.`
   return new TidemarkError('not-a-session', message, { details: { session, path } })
 }
 
 /** A position between two lines where reading can be resumed, and how to verify that the file is still the same up to it. */
-export interface LogMark extends ReadingStart {
+export interface ResumeMark extends LogPosition {
   /** Offset in the file. */
   readonly sizeBytes: number
   readonly identity: string
@@ -176,23 +182,23 @@ export interface LogMark extends ReadingStart {
 
 const TAIL_BYTES = 512
 
-export function tailOf(bytes: Uint8Array): Uint8Array {
+export function lastBytes(bytes: Uint8Array): Uint8Array {
   return bytes.slice(-TAIL_BYTES)
 }
 
 /** The last bytes of the first `sizeBytes` of the file. */
-export async function readTail(file: OpenFile, sizeBytes: number): Promise<Uint8Array> {
+export async function readLastBytes(file: OpenFile, sizeBytes: number): Promise<Uint8Array> {
   return readRange(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
 }
 
 const MAX_MARKS = 8
 
 /** The newest marks of a log. Readers that resume usually stopped at one of them. */
-export class LogMarks {
+export class ResumeMarks {
   /** In order of their offset. */
-  #marks: readonly LogMark[] = []
+  #marks: readonly ResumeMark[] = []
 
-  add(mark: LogMark | null): void {
+  add(mark: ResumeMark | null): void {
     if (mark === null) return
     const others = this.#marks.filter(
       ({ identity, sizeBytes }) => identity === mark.identity && sizeBytes !== mark.sizeBytes,
@@ -202,7 +208,7 @@ export class LogMarks {
   }
 
   /** The last mark within `position` and `limit` up to which the file is unchanged. Marks of a changed file are dropped. */
-  async latest(file: OpenFile, position: number, limit: number): Promise<LogMark | null> {
+  async latest(file: OpenFile, position: number, limit: number): Promise<ResumeMark | null> {
     const facts = await file.facts()
     const end = Math.min(limit, facts.sizeBytes)
     for (const mark of this.#marks.toReversed()) {

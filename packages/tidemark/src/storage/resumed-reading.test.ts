@@ -7,11 +7,11 @@ import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-fi
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { appendAll } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
-import type { FilePort } from './file-system.ts'
+import type { FileSystem } from './file-system.ts'
 
 const LOG = '/home/sessions/s.jsonl'
 
-async function put(files: FilePort, text: string): Promise<void> {
+async function put(files: FileSystem, text: string): Promise<void> {
   const file = (await files.open(LOG, 'append')) ?? (await files.open(LOG, 'create'))
   if (file !== null) await appendAll(file, Buffer.from(text))
   await file?.close()

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OpenFile } from './file-system.ts'
-import { createLineSplitter, type FedLine, type LinesEnd, readLines } from './split-lines.ts'
+import { createLineSplitter, type LinesResult, readLines, type SplitLine } from './split-lines.ts'
 
 /** A file that returns at most `most` bytes per read. */
 function fileOf(bytes: Uint8Array, most: number): OpenFile {
@@ -19,20 +19,20 @@ function fileOf(bytes: Uint8Array, most: number): OpenFile {
   }
 }
 
-interface Read extends LinesEnd {
-  readonly lines: readonly FedLine[]
+interface Read extends LinesResult {
+  readonly lines: readonly SplitLine[]
 }
 
 async function read(
   bytes: Uint8Array,
   { most = 1 << 30, limit = Number.POSITIVE_INFINITY } = {},
 ): Promise<Read> {
-  const lines: FedLine[] = []
+  const lines: SplitLine[] = []
   const end = await readLines(fileOf(bytes, most), limit, (read) => lines.push(...read))
   return { lines, ...end }
 }
 
-const plain = (text: string): FedLine => ({ text, flaw: null })
+const plain = (text: string): SplitLine => ({ text, problem: null })
 
 describe('readLines', () => {
   it('gives the same lines however the bytes arrive', async () => {
@@ -77,13 +77,13 @@ describe('readLines', () => {
     const bytes = Buffer.concat([Buffer.from('a\n"'), Buffer.from([0xff]), Buffer.from('"\n\uFFFD\n')])
     expect((await read(bytes)).lines).toEqual([
       plain('a'),
-      { text: '"\uFFFD"', flaw: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
+      { text: '"\uFFFD"', problem: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
       plain('\uFFFD'),
     ])
   })
 })
 
-function split(pieces: readonly Uint8Array[], maxLineBytes = 100): readonly FedLine[] {
+function split(pieces: readonly Uint8Array[], maxLineBytes = 100): readonly SplitLine[] {
   const splitter = createLineSplitter(maxLineBytes)
   const lines = pieces.flatMap((piece) => {
     // The reader reuses one buffer.
@@ -122,7 +122,7 @@ describe('bytes to lines', () => {
         5,
       ),
     ).toEqual([
-      { text: '', flaw: 'the line is 6 bytes long, more than the 5 that are allowed; it is set aside' },
+      { text: '', problem: 'the line is 6 bytes long, more than the 5 that are allowed; it is set aside' },
       plain('b'),
       plain(''),
     ])
@@ -131,13 +131,13 @@ describe('bytes to lines', () => {
   it('a line that is too long and has no end is left out as well', () => {
     expect(split([Buffer.from('b\n'), ...Array.from({ length: 9 }, () => Buffer.from('aaaa'))], 5)).toEqual([
       plain('b'),
-      { text: '', flaw: 'the line is 36 bytes long, more than the 5 that are allowed; it is set aside' },
+      { text: '', problem: 'the line is 36 bytes long, more than the 5 that are allowed; it is set aside' },
     ])
   })
 
   it('bytes that are not UTF-8 are reported; U+FFFD itself is not', () => {
     expect(split([Buffer.from([0x61, 0xff, 0x0a]), Buffer.from('\uFFFD\n')])).toEqual([
-      { text: 'a\uFFFD', flaw: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
+      { text: 'a\uFFFD', problem: 'the line has bytes that are not UTF-8; each was read as U+FFFD' },
       plain('\uFFFD'),
       plain(''),
     ])

@@ -2,18 +2,18 @@
 import { Buffer, constants, isUtf8 } from 'node:buffer'
 import type { OpenFile } from './file-system.ts'
 
-export interface FedLine {
+export interface SplitLine {
   /** Without its newline; empty if the line was too long. */
   readonly text: string
   /** A problem that the text does not show, or null. */
-  readonly flaw: string | null
+  readonly problem: string | null
 }
 
 interface LineSplitter {
   /** The lines that end in these bytes. The caller may reuse the buffer afterwards. */
-  push(bytes: Buffer): readonly FedLine[]
+  push(bytes: Buffer): readonly SplitLine[]
   /** The text after the last newline. */
-  end(): FedLine
+  end(): SplitLine
 }
 
 const NEWLINE = 10
@@ -24,19 +24,19 @@ export function createLineSplitter(maxLineBytes: number = constants.MAX_STRING_L
   // The beginning of a line whose newline has not arrived; the parts are copies.
   let parts: Buffer[] = []
   let partBytes = 0
-  function finishLine(end: Buffer): FedLine {
+  function finishLine(end: Buffer): SplitLine {
     const sizeBytes = partBytes + end.length
     const before = parts
     parts = []
     partBytes = 0
-    if (sizeBytes > maxLineBytes) return { text: '', flaw: describeTooLong(sizeBytes, maxLineBytes) }
+    if (sizeBytes > maxLineBytes) return { text: '', problem: describeTooLong(sizeBytes, maxLineBytes) }
     const bytes = before.length === 0 ? end : Buffer.concat([...before, end])
     const text = bytes.toString('utf8')
-    return { text, flaw: text.includes('\uFFFD') && !isUtf8(bytes) ? NOT_UTF8 : null }
+    return { text, problem: text.includes('\uFFFD') && !isUtf8(bytes) ? NOT_UTF8 : null }
   }
   return {
     push(bytes) {
-      const lines: FedLine[] = []
+      const lines: SplitLine[] = []
       let start = 0
       for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
         lines.push(finishLine(bytes.subarray(start, end)))
@@ -57,9 +57,9 @@ function describeTooLong(sizeBytes: number, maxLineBytes: number): string {
   return `the line is ${sizeBytes} bytes long, more than the ${maxLineBytes} that are allowed; it is set aside`
 }
 
-export interface LinesEnd {
+export interface LinesResult {
   /** The text after the last newline. */
-  readonly rest: FedLine
+  readonly rest: SplitLine
   readonly sizeBytes: number
   readonly endsInNewline: boolean
 }
@@ -70,8 +70,8 @@ const CHUNK_BYTES = 1 << 20
 export async function readLines(
   file: OpenFile,
   limit: number,
-  visit: (lines: readonly FedLine[]) => void,
-): Promise<LinesEnd> {
+  visit: (lines: readonly SplitLine[]) => void,
+): Promise<LinesResult> {
   const chunk = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, limit)))
   const splitter = createLineSplitter()
   let sizeBytes = 0

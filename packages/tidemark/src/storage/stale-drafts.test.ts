@@ -3,7 +3,7 @@ import { createFakeClock, readAll, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { draftBeside } from './atomic-file.ts'
+import { draftPath } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
 async function touch(files: CrashFileSystem, path: string): Promise<void> {
@@ -14,7 +14,7 @@ describe('a journal', () => {
   it('removes the old drafts of killed processes at its first write', async () => {
     const clock = createFakeClock()
     const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
-    const [old, fresh] = [draftBeside('/home/sessions/s.jsonl'), draftBeside('/home/sessions/s.jsonl')]
+    const [old, fresh] = [draftPath('/home/sessions/s.jsonl'), draftPath('/home/sessions/s.jsonl')]
     await touch(files, old)
     await clock.advance(86_400_001)
     await touch(files, fresh)

@@ -4,7 +4,7 @@ import { readAll, sampleRecord } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { appendAll, readWhole } from './atomic-file.ts'
+import { appendAll, readFileAtomic } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -42,7 +42,7 @@ async function writeWhole(): Promise<{
 }
 
 async function bytesOf(files: CrashFileSystem): Promise<Uint8Array> {
-  return (await readWhole(files, LOG))?.bytes ?? new Uint8Array()
+  return (await readFileAtomic(files, LOG))?.bytes ?? new Uint8Array()
 }
 
 const whole = await writeWhole()

@@ -7,7 +7,7 @@ import { describe, it } from 'vitest'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal, type FileJournal } from '../storage/file-journal.ts'
-import { nodeFiles } from '../storage/file-system.ts'
+import { nodeFileSystem } from '../storage/file-system.ts'
 import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
 import { blobStoreCases, type ConformanceCase, clockCases, deadlinesCases, idsCases } from './conformance.ts'
 import { createCrashFileSystem } from './crash-file-system.ts'
@@ -28,7 +28,7 @@ async function folder(): Promise<{ readonly root: string; end(): Promise<void> }
 
 run(
   'file port: Node',
-  filePortCases(async () => ({ files: nodeFiles, ...(await folder()) })),
+  filePortCases(async () => ({ files: nodeFileSystem, ...(await folder()) })),
 )
 run(
   'file port: forgetful',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { BlobStore, Clock, Deadlines, Ids } from '@tidemark/core'
+import type { BlobStore, Clock, Deadlines, IdGenerator } from '@tidemark/core'
 
 /** A case of a conformance suite: a name and something that throws if it does not hold. Any test runner can run it. */
 export interface ConformanceCase {
@@ -169,13 +169,13 @@ const checksDeadlinesCases: Readonly<Record<string, (subject: DeadlinesSubject) 
 
 // What every source of ids does.
 
-export function idsCases(make: () => Ids | Promise<Ids>): readonly ConformanceCase[] {
+export function idsCases(make: () => IdGenerator | Promise<IdGenerator>): readonly ConformanceCase[] {
   return casesFor(make, () => {}, checksIdsCases)
 }
 
 const KINDS = ['record', 'message', 'batch', 'lock']
 
-const checksIdsCases: Readonly<Record<string, (ids: Ids) => void>> = {
+const checksIdsCases: Readonly<Record<string, (ids: IdGenerator) => void>> = {
   'never gives an id twice, to whatever kind'(ids) {
     const given = Array.from({ length: 4_000 }, (_, index) => ids.next(KINDS[index % KINDS.length] ?? ''))
     assert.equal(new Set(given).size, given.length)

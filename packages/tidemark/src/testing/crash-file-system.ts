@@ -4,7 +4,7 @@
  */
 
 import { basename, dirname } from 'node:path'
-import type { DirectoryEntry, FileFacts, FilePort } from '../storage/file-system.ts'
+import type { DirectoryEntry, FileFacts, FileSystem } from '../storage/file-system.ts'
 import {
   type FileNode,
   factsOf,
@@ -18,7 +18,7 @@ import {
   type UnsyncedWrite,
 } from './crash-file.ts'
 
-export interface CrashFileSystem extends FilePort {
+export interface CrashFileSystem extends FileSystem {
   /** How often each operation was begun. */
   readonly counts: Readonly<Record<OperationKind, number>>
   /** Asked before every operation from now on; what it answers happens instead, or in part. */

@@ -1,4 +1,4 @@
-import type { OpenFile, OpenPurpose } from '../storage/file-system.ts'
+import type { OpenFile, OpenMode } from '../storage/file-system.ts'
 
 /** Counts the operations of a file port in memory, and lets a test make any of them fail or fall short. */
 export type OperationKind =
@@ -112,7 +112,7 @@ export function newNode(kind: FileNode['kind'], modifiedMs: number): FileNode {
 
 export interface Opening {
   readonly path: string
-  readonly purpose: OpenPurpose
+  readonly purpose: OpenMode
   readonly operations: Operations
   now(): number
 }

@@ -1,5 +1,5 @@
 /** A machine whose processes start and end on command, for code that asks whether the owner of a lock still runs. */
-import type { Processes, ProcessMark } from '../platform/processes.ts'
+import type { Processes, ProcessIdentity } from '../platform/processes.ts'
 
 export interface FakeMachine {
   /** Starts a process. It sees the other processes of this machine. */
@@ -15,15 +15,15 @@ export function createFakeMachine(host = 'wren'): FakeMachine {
   return {
     start() {
       started += 1
-      const own: ProcessMark = { pid: started, host, processStart: String(started), pidSpace: null }
+      const own: ProcessIdentity = { pid: started, host, processStart: String(started), pidSpace: null }
       running.add(own.pid)
-      return { own, fateOf: (mark) => (mark.host === host ? fateOf(running, mark) : 'unknown') }
+      return { own, checkStatus: (mark) => (mark.host === host ? fateOf(running, mark) : 'unknown') }
     },
     end: ({ own }) => running.delete(own.pid),
     restart: () => running.clear(),
   }
 }
 
-function fateOf(running: ReadonlySet<number>, { pid }: ProcessMark): 'running' | 'gone' {
+function fateOf(running: ReadonlySet<number>, { pid }: ProcessIdentity): 'running' | 'gone' {
   return running.has(pid) ? 'running' : 'gone'
 }

@@ -1,11 +1,11 @@
 /** What every file port does. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import type { FilePort, OpenFile } from '../storage/file-system.ts'
+import type { FileSystem, OpenFile } from '../storage/file-system.ts'
 import { type ConformanceCase, casesFor } from './conformance.ts'
 
 export interface FilePortSubject {
-  readonly files: FilePort
+  readonly files: FileSystem
   /** A directory that is there and empty. */
   readonly root: string
   end(): Promise<void>
@@ -26,7 +26,7 @@ async function write({ files, root }: FilePortSubject, name: string, text: strin
 }
 
 async function openExisting(
-  files: FilePort,
+  files: FileSystem,
   path: string,
   purpose: 'append' | 'create' | 'read',
 ): Promise<OpenFile> {
@@ -35,7 +35,7 @@ async function openExisting(
   return file
 }
 
-async function read(files: FilePort, path: string): Promise<string | null> {
+async function read(files: FileSystem, path: string): Promise<string | null> {
   const file = await files.open(path, 'read')
   if (file === null) return null
   const bytes = Buffer.alloc(100)

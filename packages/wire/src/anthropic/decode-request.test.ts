@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type BodyProblem, fromBody } from './decode-request.ts'
+import { type BodyProblem, decodeRequest } from './decode-request.ts'
 
 function problems(body: unknown): readonly (readonly [BodyProblem['kind'], string])[] {
-  const decoded = fromBody(typeof body === 'string' ? body : JSON.stringify(body))
+  const decoded = decodeRequest(typeof body === 'string' ? body : JSON.stringify(body))
   return decoded.ok ? [] : decoded.problems.map(({ kind, path }) => [kind, path])
 }
 
@@ -11,7 +11,7 @@ const GOOD = { model: 'm', messages: [{ role: 'user', content: 'u' }] }
 
 describe('fromBody', () => {
   it('takes betas from the header', () => {
-    expect(fromBody(JSON.stringify(GOOD), ['b'])).toEqual({
+    expect(decodeRequest(JSON.stringify(GOOD), ['b'])).toEqual({
       ok: true,
       payload: { ...GOOD, betas: ['b'] },
       raw: {},
@@ -24,7 +24,7 @@ describe('fromBody', () => {
       next_year: { x: 1 },
       messages: [{ role: 'user', content: [{ type: 'next_year' }] }],
     }
-    expect(fromBody(JSON.stringify(body))).toEqual({ ok: true, payload: body, raw: {} })
+    expect(decodeRequest(JSON.stringify(body))).toEqual({ ok: true, payload: body, raw: {} })
   })
 
   it('reads null as absent where a field is optional, and a system message without content', () => {
@@ -35,7 +35,7 @@ describe('fromBody', () => {
       metadata: null,
       messages: [{ role: 'system', output_config: {} }],
     }
-    expect(fromBody(JSON.stringify(body))).toEqual({
+    expect(decodeRequest(JSON.stringify(body))).toEqual({
       ok: true,
       payload: { model: 'm', metadata: null, messages: [{ role: 'system', output_config: {}, content: [] }] },
       raw: {},
@@ -46,7 +46,7 @@ describe('fromBody', () => {
     const body =
       '{"model":"m","metadata":{"n":1.0},"tools":[{"name":"a"},{"name":"b","x":1.0}],"system":[{"type":"text","text":"s","x":1.0}],' +
       '"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"a"},{"type":"b","x":1.0}]}]}'
-    const decoded = fromBody(body)
+    const decoded = decodeRequest(body)
     expect(decoded.ok && decoded.raw).toEqual({
       parameters: new Map([['metadata', '{"n":1.0}']]),
       tools: new Map([[1, '{"name":"b","x":1.0}']]),
@@ -139,7 +139,7 @@ describe('fromBody', () => {
           fc.json(),
           near.map((each) => JSON.stringify(each)),
         ),
-        (text) => typeof fromBody(text).ok === 'boolean',
+        (text) => typeof decodeRequest(text).ok === 'boolean',
       ),
     )
   })

@@ -4,19 +4,19 @@
  */
 import {
   type ApiMessage,
-  elementsOf,
+  findMember,
   isBlock,
   isObject,
   type Json,
   type JsonObject,
-  memberOf,
-  membersOf,
+  keepIfUnstable,
   type Payload,
-  rawUnlessSurvives,
-  readJson,
-  survives,
+  parseJson,
+  splitElements,
+  splitMembers,
+  survivesRoundTrip,
 } from '@tidemark/core'
-import type { RawTexts } from './request.ts'
+import type { ExactTexts } from './request.ts'
 
 export interface BodyProblem {
   readonly kind: 'not-json' | 'missing' | 'wrong-type' | 'unknown-role' | 'not-allowed'
@@ -25,51 +25,51 @@ export interface BodyProblem {
   readonly expected: string
 }
 
-type DecodedBody =
-  | { readonly ok: true; readonly payload: Payload; readonly raw: RawTexts }
+type DecodedRequest =
+  | { readonly ok: true; readonly payload: Payload; readonly raw: ExactTexts }
   | { readonly ok: false; readonly problems: readonly BodyProblem[] }
 
 /** `betas`: the values of the `anthropic-beta` header, which become part of the payload. */
-export function fromBody(text: string, betas: readonly string[] = []): DecodedBody {
-  const body = readJson(text)
+export function decodeRequest(text: string, betas: readonly string[] = []): DecodedRequest {
+  const body = parseJson(text)
   if (body === undefined)
     return { ok: false, problems: [{ kind: 'not-json', path: '', expected: 'a JSON object' }] }
-  if (!isObject(body)) return { ok: false, problems: [wrong('', 'a JSON object')] }
+  if (!isObject(body)) return { ok: false, problems: [wrongTypeProblem('', 'a JSON object')] }
   const fields = withDefaults(body)
-  if (!isPayload(fields)) return { ok: false, problems: problemsIn(fields) }
+  if (!isPayload(fields)) return { ok: false, problems: findBodyProblems(fields) }
   const payload: Payload = betas.length === 0 ? fields : { ...fields, betas }
-  return { ok: true, payload, raw: survives(text) ? {} : rawTextsIn(text) }
+  return { ok: true, payload, raw: survivesRoundTrip(text) ? {} : findRawTexts(text) }
 }
 
 /** Null in an optional field means absent; a system message may have no content. */
 function withDefaults(body: JsonObject): JsonObject {
-  const present = Object.entries(body).filter(([key, value]) => value !== null || !OPTIONAL.has(key))
+  const present = Object.entries(body).filter(([key, value]) => value !== null || !OPTIONAL_FIELDS.has(key))
   const fields: JsonObject = Object.fromEntries(present)
   if (!Array.isArray(fields.messages)) return fields
-  return { ...fields, messages: fields.messages.map(withContent) }
+  return { ...fields, messages: fields.messages.map(withEmptyContent) }
 }
 
-function withContent(message: Json): Json {
+function withEmptyContent(message: Json): Json {
   const isBare = isObject(message) && message.role === 'system' && (message.content ?? null) === null
   return isBare ? { ...message, content: [] } : message
 }
 
-type Check = (value: Json, path: string) => readonly BodyProblem[]
+type BodyCheck = (value: Json, path: string) => readonly BodyProblem[]
 
-const OPTIONAL: ReadonlyMap<string, Check> = new Map<string, Check>([
-  ['max_tokens', (value, path) => expect(typeof value === 'number', path, 'a number')],
-  ['stream', (value, path) => expect(typeof value === 'boolean', path, 'true or false')],
-  ['thinking', (value, path) => expect(isObject(value), path, 'an object')],
-  ['tool_choice', (value, path) => expect(isObject(value), path, 'an object')],
-  ['system', content],
-  ['tools', tools],
+const OPTIONAL_FIELDS: ReadonlyMap<string, BodyCheck> = new Map<string, BodyCheck>([
+  ['max_tokens', (value, path) => checkThat(typeof value === 'number', path, 'a number')],
+  ['stream', (value, path) => checkThat(typeof value === 'boolean', path, 'true or false')],
+  ['thinking', (value, path) => checkThat(isObject(value), path, 'an object')],
+  ['tool_choice', (value, path) => checkThat(isObject(value), path, 'an object')],
+  ['system', checkContent],
+  ['tools', checkTools],
 ])
 
-function problemsIn(body: JsonObject): readonly BodyProblem[] {
+function findBodyProblems(body: JsonObject): readonly BodyProblem[] {
   return [
-    ...required(body, 'model', (value, path) => expect(typeof value === 'string', path, 'a string')),
-    ...required(body, 'messages', messages),
-    ...[...OPTIONAL].flatMap(([key, check]) => (body[key] === undefined ? [] : check(body[key], key))),
+    ...checkRequired(body, 'model', (value, path) => checkThat(typeof value === 'string', path, 'a string')),
+    ...checkRequired(body, 'messages', checkMessages),
+    ...[...OPTIONAL_FIELDS].flatMap(([key, check]) => (body[key] === undefined ? [] : check(body[key], key))),
     ...(body.betas === undefined ? [] : [BETAS_IN_BODY]),
   ]
 }
@@ -81,78 +81,82 @@ const BETAS_IN_BODY: BodyProblem = {
 }
 
 function isPayload(body: JsonObject): body is JsonObject & Payload {
-  return problemsIn(body).length === 0
+  return findBodyProblems(body).length === 0
 }
 
-function required(body: JsonObject, key: string, check: Check): readonly BodyProblem[] {
+function checkRequired(body: JsonObject, key: string, check: BodyCheck): readonly BodyProblem[] {
   const value = body[key]
   return value === undefined
     ? [{ kind: 'missing', path: key, expected: `a field ${key}` }]
     : check(value, key)
 }
 
-function messages(value: Json, path: string): readonly BodyProblem[] {
-  if (!Array.isArray(value)) return [wrong(path, 'a list of messages')]
-  return value.flatMap((message: Json, index) => messageProblems(message, `${path}.${index}`))
+function checkMessages(value: Json, path: string): readonly BodyProblem[] {
+  if (!Array.isArray(value)) return [wrongTypeProblem(path, 'a list of messages')]
+  return value.flatMap((message: Json, index) => checkMessage(message, `${path}.${index}`))
 }
 
-const ROLES: ReadonlySet<Json | undefined> = new Set<ApiMessage['role']>(['user', 'assistant', 'system'])
+const MESSAGE_ROLES: ReadonlySet<Json | undefined> = new Set<ApiMessage['role']>([
+  'user',
+  'assistant',
+  'system',
+])
 
-function messageProblems(message: Json, path: string): readonly BodyProblem[] {
-  if (!isObject(message)) return [wrong(path, 'an object with role and content')]
-  const role: readonly BodyProblem[] = ROLES.has(message.role)
+function checkMessage(message: Json, path: string): readonly BodyProblem[] {
+  if (!isObject(message)) return [wrongTypeProblem(path, 'an object with role and content')]
+  const role: readonly BodyProblem[] = MESSAGE_ROLES.has(message.role)
     ? []
     : [{ kind: 'unknown-role', path: `${path}.role`, expected: 'user, assistant or system' }]
   if (message.content === undefined)
     return [...role, { kind: 'missing', path: `${path}.content`, expected: 'a field content' }]
-  return [...role, ...content(message.content, `${path}.content`)]
+  return [...role, ...checkContent(message.content, `${path}.content`)]
 }
 
-function content(value: Json, path: string): readonly BodyProblem[] {
+function checkContent(value: Json, path: string): readonly BodyProblem[] {
   if (typeof value === 'string') return []
-  if (!Array.isArray(value)) return [wrong(path, 'a string or a list of blocks')]
+  if (!Array.isArray(value)) return [wrongTypeProblem(path, 'a string or a list of blocks')]
   return value.flatMap((block: Json, index) =>
-    expect(isBlock(block), `${path}.${index}`, 'an object with a type'),
+    checkThat(isBlock(block), `${path}.${index}`, 'an object with a type'),
   )
 }
 
-function tools(value: Json, path: string): readonly BodyProblem[] {
-  if (!Array.isArray(value)) return [wrong(path, 'a list of tools')]
-  return value.flatMap((tool: Json, index) => expect(isObject(tool), `${path}.${index}`, 'an object'))
+function checkTools(value: Json, path: string): readonly BodyProblem[] {
+  if (!Array.isArray(value)) return [wrongTypeProblem(path, 'a list of tools')]
+  return value.flatMap((tool: Json, index) => checkThat(isObject(tool), `${path}.${index}`, 'an object'))
 }
 
-function expect(holds: boolean, path: string, expected: string): readonly BodyProblem[] {
-  return holds ? [] : [wrong(path, expected)]
+function checkThat(holds: boolean, path: string, expected: string): readonly BodyProblem[] {
+  return holds ? [] : [wrongTypeProblem(path, expected)]
 }
 
-function wrong(path: string, expected: string): BodyProblem {
+function wrongTypeProblem(path: string, expected: string): BodyProblem {
   return { kind: 'wrong-type', path, expected }
 }
 
-const ZONES = new Set(['tools', 'system', 'messages'])
+const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
 
 /**
  * The exact texts of what parsing and stringifying would change. `text` must parse and have the shape of a request.
  */
-function rawTextsIn(text: string): RawTexts {
-  const parameters = membersOf(text).flatMap(({ key, text: value }) => {
-    const raw = ZONES.has(key) ? undefined : rawUnlessSurvives(value)
+function findRawTexts(text: string): ExactTexts {
+  const parameters = splitMembers(text).flatMap(({ key, text: value }) => {
+    const raw = LIST_FIELDS.has(key) ? undefined : keepIfUnstable(value)
     return raw === undefined ? [] : [[key, raw] as const]
   })
   return {
     ...(parameters.length === 0 ? {} : { parameters: new Map(parameters) }),
-    tools: rawElements(memberOf(text, 'tools')),
-    system: rawElements(memberOf(text, 'system')),
-    messages: elementsOf(memberOf(text, 'messages') ?? '[]').map((message) =>
-      rawElements(memberOf(message, 'content')),
+    tools: findRawElements(findMember(text, 'tools')),
+    system: findRawElements(findMember(text, 'system')),
+    messages: splitElements(findMember(text, 'messages') ?? '[]').map((message) =>
+      findRawElements(findMember(message, 'content')),
     ),
   }
 }
 
-function rawElements(list: string | undefined): ReadonlyMap<number, string> {
+function findRawElements(list: string | undefined): ReadonlyMap<number, string> {
   if (!list?.startsWith('[')) return new Map()
-  const raws = elementsOf(list).flatMap((element, index) => {
-    const raw = rawUnlessSurvives(element)
+  const raws = splitElements(list).flatMap((element, index) => {
+    const raw = keepIfUnstable(element)
     return raw === undefined ? [] : [[index, raw] as const]
   })
   return new Map(raws)

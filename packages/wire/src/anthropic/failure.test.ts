@@ -1,6 +1,6 @@
 import type { AssistantMessage, Usage } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { errorObject, overflowOfReply, toFailure } from './failure.ts'
+import { detectReplyOverflow, toAnthropicFailure, toErrorObject } from './failure.ts'
 
 function body(type: string, message: string, details?: object): string {
   return JSON.stringify({ type: 'error', error: { type, message, details }, request_id: 'req_1' })
@@ -116,7 +116,7 @@ describe('toFailure', () => {
     [503, '', 'overloaded', true],
     [302, '', 'unknown', false],
   ])('%s %s: %s', (status, text, kind, retryable) => {
-    const { kind: found, retryable: again } = toFailure({
+    const { kind: found, retryable: again } = toAnthropicFailure({
       ...(status === undefined ? {} : { status }),
       body: text,
     })
@@ -131,7 +131,7 @@ describe('toFailure', () => {
       }),
       headers: { 'x-should-retry': 'false', 'retry-after': '3', 'request-id': 'req_2' },
     }
-    expect(toFailure(call)).toEqual({
+    expect(toAnthropicFailure(call)).toEqual({
       kind: 'overflow',
       retryable: false,
       message: 'prompt is too long: 208310 tokens > 200000 maximum',
@@ -147,7 +147,7 @@ describe('toFailure', () => {
 
   it('names the part that was refused', () => {
     const path = (message: string) =>
-      toFailure({ status: 400, body: body('invalid_request_error', message) }).path
+      toAnthropicFailure({ status: 400, body: body('invalid_request_error', message) }).path
     expect(path('messages.1.content.0: Invalid `signature` in `thinking` block')).toBe('messages.1.content.0')
     expect(path('messages.363: `tool_use` ids were found without')).toBe('messages.363')
     expect(path('messages: roles must alternate')).toBe('messages')
@@ -156,12 +156,14 @@ describe('toFailure', () => {
 
   it('lets the provider decide whether to try again', () => {
     const call = (status: number, word: string) =>
-      toFailure({ status, body: '', headers: { 'x-should-retry': word } })
+      toAnthropicFailure({ status, body: '', headers: { 'x-should-retry': word } })
     expect([call(400, 'true').retryable, call(529, 'false').retryable]).toEqual([true, false])
   })
 
   it('has a message even if the response has none', () => {
-    expect(toFailure({ status: 502, body: '' }).message).toBe('The provider answered 502 and nothing else')
+    expect(toAnthropicFailure({ status: 502, body: '' }).message).toBe(
+      'The provider answered 502 and nothing else',
+    )
   })
 })
 
@@ -180,14 +182,14 @@ describe('errorObject', () => {
     'invalid-request',
   ] as const)('says %s so that it is understood', (kind) => {
     const failed = { kind, retryable: false, message: 'no' }
-    expect(toFailure({ body: JSON.stringify({ error: errorObject(failed) }) }).kind).toBe(kind)
+    expect(toAnthropicFailure({ body: JSON.stringify({ error: toErrorObject(failed) }) }).kind).toBe(kind)
   })
 
   it.each([
     ['network', true, 'api_error'],
     ['unknown', false, 'invalid_request_error'],
   ] as const)('has the nearest type for %s', (kind, retryable, type) => {
-    expect(errorObject({ kind, retryable, message: 'no' })).toEqual({ type, message: 'no' })
+    expect(toErrorObject({ kind, retryable, message: 'no' })).toEqual({ type, message: 'no' })
   })
 
   it('keeps type, code and details', () => {
@@ -198,13 +200,13 @@ describe('errorObject', () => {
       errorType: 'x_error',
       errorCode: 'y',
     } as const
-    expect(errorObject(failed)).toEqual({ type: 'x_error', message: 'no', details: { error_code: 'y' } })
+    expect(toErrorObject(failed)).toEqual({ type: 'x_error', message: 'no', details: { error_code: 'y' } })
   })
 })
 
 it.each(['constructor', 'toString', '__proto__'])('a type or code named %s is no known kind', (word) => {
   const error = { type: word, message: 'odd', details: { error_code: word } }
-  expect(toFailure({ status: 400, body: JSON.stringify({ type: 'error', error }) }).kind).toBe(
+  expect(toAnthropicFailure({ status: 400, body: JSON.stringify({ type: 'error', error }) }).kind).toBe(
     'invalid-request',
   )
 })
@@ -247,5 +249,5 @@ it.each([
     null,
   ],
 ])('%s', (_, reply, gap) => {
-  expect(overflowOfReply(reply, 1000)).toEqual(gap)
+  expect(detectReplyOverflow(reply, 1000)).toEqual(gap)
 })

@@ -4,19 +4,19 @@
  */
 import {
   type AssistantMessage,
-  contextOf,
-  type Failure,
-  type FailureKind,
+  countContextTokens,
+  countOutputTokens,
   type JsonObject,
-  outputOf,
+  type ModelFailure,
+  type ModelFailureKind,
   type TokenGap,
 } from '@tidemark/core'
-import { classify, type Dialect, type FailedCall } from '../failure/classify-failure.ts'
+import { classifyFailure, type FailedCall, type ProviderErrors } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
 import { findSilentOverflow } from '../failure/overflow.ts'
-import { given } from '../optional-fields.ts'
+import { omitUndefined } from '../optional-fields.ts'
 
-const BY_TYPE: Readonly<Record<string, FailureKind>> = {
+const KIND_BY_TYPE: Readonly<Record<string, ModelFailureKind>> = {
   invalid_request_error: 'invalid-request',
   authentication_error: 'auth',
   billing_error: 'billing',
@@ -30,7 +30,7 @@ const BY_TYPE: Readonly<Record<string, FailureKind>> = {
   overloaded_error: 'overloaded',
 }
 
-const BY_CODE: Readonly<Record<string, FailureKind>> = {
+const KIND_BY_CODE: Readonly<Record<string, ModelFailureKind>> = {
   enforced_spend_limit_reached: 'billing',
   ramp_limit_exceeded: 'rate-limit',
   organization_on_hold: 'billing',
@@ -39,7 +39,7 @@ const BY_CODE: Readonly<Record<string, FailureKind>> = {
 }
 
 /** Errors that share the type `invalid_request_error` and differ in their message alone. */
-const BY_WORDS: readonly (readonly [FailureKind, RegExp])[] = [
+const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
   ['thinking-binding', /invalid `?signature`? in `?thinking`? block/i],
   ['thinking-binding', /`?thinking`? or `?redacted_thinking`? blocks .*cannot be modified/i],
   ['thinking-binding', /block is bound to a different/i],
@@ -54,48 +54,51 @@ const BY_WORDS: readonly (readonly [FailureKind, RegExp])[] = [
   ['billing', /reached your specified (?:\w+ )?API usage limits/i],
 ]
 
-const dialect: Dialect = { provider: 'anthropic', kindOf: classifyAnthropicError }
+const ANTHROPIC_ERRORS: ProviderErrors = { provider: 'anthropic', classifyError: classifyAnthropicError }
 
-export function toFailure(call: FailedCall): Failure {
-  return classify(call, dialect)
+export function toAnthropicFailure(call: FailedCall): ModelFailure {
+  return classifyFailure(call, ANTHROPIC_ERRORS)
 }
 
 /** The reverse of `toAnthropicFailure`, for servers: the `error` object of an error response. */
-export function errorObject(failed: Failure): JsonObject {
-  const fromKind = Object.entries(BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
+export function toErrorObject(failed: ModelFailure): JsonObject {
+  const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
   const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
   const details =
     failed.details ?? (failed.errorCode === undefined ? undefined : { error_code: failed.errorCode })
-  return { type, message: failed.message, ...given({ details }) }
+  return { type, message: failed.message, ...omitUndefined({ details }) }
 }
 
-function classifyAnthropicError(body: ErrorBody, status: number | undefined): FailureKind | undefined {
-  const byCode = known(BY_CODE, body.code)
+function classifyAnthropicError(body: ErrorBody, status: number | undefined): ModelFailureKind | undefined {
+  const byCode = findKind(KIND_BY_CODE, body.code)
   if (byCode !== undefined) return byCode
-  const byType = known(BY_TYPE, body.type)
+  const byType = findKind(KIND_BY_TYPE, body.type)
   if (byType !== undefined && byType !== 'invalid-request') return byType
-  const byMessage = BY_WORDS.find(([, pattern]) => pattern.test(body.message))?.[0]
+  const byMessage = KIND_BY_MESSAGE.find(([, pattern]) => pattern.test(body.message))?.[0]
   return byMessage ?? (status === undefined || status === 400 ? byType : undefined)
 }
 
 /** The server chooses the name, so names of the prototype must not count. */
-function known(
-  kinds: Readonly<Record<string, FailureKind>>,
+function findKind(
+  kinds: Readonly<Record<string, ModelFailureKind>>,
   name: string | undefined,
-): FailureKind | undefined {
+): ModelFailureKind | undefined {
   return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined
 }
 
-const STOPPED_BY_LENGTH: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
+const LENGTH_STOP_REASONS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
 
 /**
  * By how many tokens prompt and reply exceeded `window`, judged by stop reason or usage; null if they fit or if nothing
  * was measured.
  */
-export function overflowOfReply({ stop_reason, usage }: AssistantMessage, window: number): TokenGap | null {
-  const [inputTokens, outputTokens] = [contextOf(usage), outputOf(usage)]
+export function detectReplyOverflow(
+  { stop_reason, usage }: AssistantMessage,
+  window: number,
+): TokenGap | null {
+  const [inputTokens, outputTokens] = [countContextTokens(usage), countOutputTokens(usage)]
   const silent = findSilentOverflow(
-    { inputTokens, outputTokens, stoppedByLength: STOPPED_BY_LENGTH.has(stop_reason) },
+    { inputTokens, outputTokens, stoppedByLength: LENGTH_STOP_REASONS.has(stop_reason) },
     window,
   )
   if (silent !== null || stop_reason !== 'model_context_window_exceeded') return silent

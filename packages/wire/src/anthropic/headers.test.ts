@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fromHeaders, type RequestHead, toHeaders } from './headers.ts'
+import { fromRequestHeaders, type RequestHeaderFields, toRequestHeaders } from './headers.ts'
 
 describe('headers', () => {
   it('are written for both ways of naming oneself', () => {
     expect(
-      toHeaders({ version: '2023-06-01', betas: [], credentials: { style: 'key', secret: 'k' } }),
+      toRequestHeaders({ version: '2023-06-01', betas: [], credentials: { style: 'key', secret: 'k' } }),
     ).toEqual({
       'content-type': 'application/json',
       'anthropic-version': '2023-06-01',
       'x-api-key': 'k',
     })
     expect(
-      toHeaders({
+      toRequestHeaders({
         version: '2026-10-21',
         betas: ['a', 'b', 'a'],
         credentials: { style: 'bearer', secret: 'k' },
@@ -25,7 +25,7 @@ describe('headers', () => {
     })
   })
 
-  it.each<[string, Record<string, string>, RequestHead]>([
+  it.each<[string, Record<string, string>, RequestHeaderFields]>([
     ['nothing', {}, { betas: [] }],
     [
       'any case and spaces',
@@ -39,7 +39,7 @@ describe('headers', () => {
     ],
     ['another scheme', { authorization: 'Basic x' }, { betas: [] }],
   ])('are read: %s', (_, headers, head) => {
-    expect(fromHeaders(headers)).toEqual(head)
+    expect(fromRequestHeaders(headers)).toEqual(head)
   })
 
   it('come back as they went', () => {
@@ -54,7 +54,7 @@ describe('headers', () => {
     )
     fc.assert(
       fc.property(head, (each) => {
-        expect(fromHeaders(toHeaders(each))).toEqual(each)
+        expect(fromRequestHeaders(toRequestHeaders(each))).toEqual(each)
       }),
     )
   })

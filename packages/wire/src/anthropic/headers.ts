@@ -1,6 +1,6 @@
 /** Headers of a Messages API request, encoded and decoded. Names are lower case. */
-import { type Headers, header } from '../http/http-headers.ts'
-import { given } from '../optional-fields.ts'
+import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
+import { omitUndefined } from '../optional-fields.ts'
 
 /** Two ways to send the key. The API accepts either; newer clients send `bearer`. */
 const AUTH_STYLES = {
@@ -13,41 +13,45 @@ export interface Credentials {
   readonly secret: string
 }
 
-const VERSION = 'anthropic-version'
-const BETA = 'anthropic-beta'
+const VERSION_HEADER = 'anthropic-version'
+const BETA_HEADER = 'anthropic-beta'
 
-export interface RequestHead {
+export interface RequestHeaderFields {
   /** Any version that the server knows, such as `2023-06-01`. */
   readonly version?: string
   readonly betas: readonly string[]
   readonly credentials?: Credentials
 }
 
-export function toHeaders({ version, betas, credentials }: RequestHead): Readonly<Record<string, string>> {
+export function toRequestHeaders({
+  version,
+  betas,
+  credentials,
+}: RequestHeaderFields): Readonly<Record<string, string>> {
   return {
     'content-type': 'application/json',
-    ...given({ [VERSION]: version }),
-    ...(betas.length === 0 ? {} : { [BETA]: [...new Set(betas)].join(',') }),
-    ...(credentials === undefined ? {} : authHeader(credentials)),
+    ...omitUndefined({ [VERSION_HEADER]: version }),
+    ...(betas.length === 0 ? {} : { [BETA_HEADER]: [...new Set(betas)].join(',') }),
+    ...(credentials === undefined ? {} : toAuthHeader(credentials)),
   }
 }
 
-export function fromHeaders(headers: Headers): RequestHead {
-  const betas = (header(headers, BETA) ?? '').split(',').map((name) => name.trim())
+export function fromRequestHeaders(headers: HttpHeaders): RequestHeaderFields {
+  const betas = (readHeader(headers, BETA_HEADER) ?? '').split(',').map((name) => name.trim())
   return {
     betas: [...new Set(betas)].filter((name) => name !== ''),
-    ...given({ version: header(headers, VERSION), credentials: credentialsIn(headers) }),
+    ...omitUndefined({ version: readHeader(headers, VERSION_HEADER), credentials: readCredentials(headers) }),
   }
 }
 
-function authHeader({ style, secret }: Credentials): Record<string, string> {
+function toAuthHeader({ style, secret }: Credentials): Record<string, string> {
   const { header: name, prefix } = AUTH_STYLES[style]
   return { [name]: prefix + secret }
 }
 
-function credentialsIn(headers: Headers): Credentials | undefined {
-  const key = header(headers, AUTH_STYLES.key.header)
+function readCredentials(headers: HttpHeaders): Credentials | undefined {
+  const key = readHeader(headers, AUTH_STYLES.key.header)
   if (key !== undefined) return { style: 'key', secret: key }
-  const bearer = /^Bearer\s+(.+)$/i.exec(header(headers, AUTH_STYLES.bearer.header) ?? '')?.[1]
+  const bearer = /^Bearer\s+(.+)$/i.exec(readHeader(headers, AUTH_STYLES.bearer.header) ?? '')?.[1]
   return bearer === undefined ? undefined : { style: 'bearer', secret: bearer }
 }

@@ -3,92 +3,110 @@
  * payload, but it costs only what is new. The caller joins the texts.
  */
 import {
+  AppendList,
   type AssembledRequest,
   type Block,
-  type FlatMessage,
   type JsonObject,
-  List,
   type PlannedMarker,
+  type TracedMessage,
 } from '@tidemark/core'
-import { asBlocks, endOf, markerText, newReferenceText, parameterTexts, plainText } from './request.ts'
+import {
+  closingBracketIndex,
+  encodeMarkerMember,
+  encodeParameters,
+  newReferenceMember,
+  textWithoutMarker,
+  toContentBlocks,
+} from './request.ts'
 
 /** The texts of the body in order: parameters, tools, system, messages. */
-export interface GrowingRequest {
+export interface IncrementalRequest {
   readonly parameters: string
   /** One text for each tool or block; null if the request has none. */
   readonly tools: readonly string[] | null
   readonly system: readonly string[] | null
-  readonly messages: GrowingMessages
+  readonly messages: IncrementalMessages
   /** For the `anthropic-beta` header: not part of the body. */
   readonly betas: readonly string[]
 }
 
 /** Message texts shared with the previous request, and replacements for the few that this request's markers change. */
-interface GrowingMessages extends MarkedTexts {
+interface IncrementalMessages extends MarkedTexts {
   /** Texts of `frozenMessages`. */
-  readonly settled: List<MessageText>
-  readonly tail: readonly MessageText[]
-  readonly frozen: List<FlatMessage>
+  readonly frozenTexts: AppendList<MessageText>
+  readonly tailTexts: readonly MessageText[]
+  readonly frozenMessages: AppendList<TracedMessage>
 }
 
 /** What markers and references do to message texts. */
 interface MarkedTexts {
   /** By index: the text with markers and references. */
-  readonly onTop: ReadonlyMap<number, string>
+  readonly overlays: ReadonlyMap<number, string>
   /** Tool results in messages before this index carry a `cache_reference`. */
-  readonly referTo: number
+  readonly referencedUntil: number
 }
 
-interface GrowOptions {
+interface ExtendRequestOptions {
   /** Body fields that the caller adds, such as `stream`. */
   readonly fields?: JsonObject
   /** The previous request: its texts are reused if this request's messages extend it. */
-  readonly previous?: GrowingRequest | undefined
+  readonly previous?: IncrementalRequest | undefined
 }
 
-export function growRequest(request: AssembledRequest, options: GrowOptions = {}): GrowingRequest {
+export function extendRequest(
+  request: AssembledRequest,
+  options: ExtendRequestOptions = {},
+): IncrementalRequest {
   const { model, parameters, tools, system } = request.front
   const all: JsonObject = { model, ...parameters, ...request.extra, ...options.fields }
   const { betas, ...fields } = all
   const blocks = system.map(({ block }) => block)
   return {
-    parameters: parameterTexts(fields).join(','),
-    tools: tools.length === 0 ? null : frontTexts('tools', tools, request.markers),
-    system: blocks.length === 0 ? null : frontTexts('system', blocks, request.markers),
-    messages: growMessages(request, options.previous?.messages),
+    parameters: encodeParameters(fields).join(','),
+    tools: tools.length === 0 ? null : encodePrefixList('tools', tools, request.markers),
+    system: blocks.length === 0 ? null : encodePrefixList('system', blocks, request.markers),
+    messages: extendMessages(request, options.previous?.messages),
     betas: Array.isArray(betas) ? betas.filter((name) => typeof name === 'string') : [],
   }
 }
 
 /** The whole body in one string. */
-export function growingText({ parameters, tools, system, messages }: GrowingRequest): string {
+export function joinRequestText({ parameters, tools, system, messages }: IncrementalRequest): string {
   const lists = [
     ...(tools === null ? [] : [`"tools":[${tools.join(',')}]`]),
     ...(system === null ? [] : [`"system":[${system.join(',')}]`]),
   ]
-  return `{${[parameters, ...lists].join(',')},"messages":[${messageTexts(messages).join(',')}]}`
+  return `{${[parameters, ...lists].join(',')},"messages":[${listMessageTexts(messages).join(',')}]}`
 }
 
 /** The text of each message, as sent. */
-function messageTexts({ settled, tail, onTop, referTo }: GrowingMessages): readonly string[] {
+function listMessageTexts({
+  frozenTexts: settled,
+  tailTexts: tail,
+  overlays: onTop,
+  referencedUntil: referTo,
+}: IncrementalMessages): readonly string[] {
   return [...settled.toArray(), ...tail].map(
-    (message, index) => onTop.get(index) ?? (index < referTo ? referredText(message) : message.text),
+    (message, index) => onTop.get(index) ?? (index < referTo ? textWithReferences(message) : message.text),
   )
 }
 
-function growMessages(request: AssembledRequest, previous: GrowingMessages | undefined): GrowingMessages {
+function extendMessages(
+  request: AssembledRequest,
+  previous: IncrementalMessages | undefined,
+): IncrementalMessages {
   const { frozen, tail } = request.messages
-  const isExtension = previous !== undefined && frozen.extends(previous.frozen)
-  let settled = isExtension ? previous.settled : List.of<MessageText>()
-  for (const message of frozen.toArray(settled.length)) settled = settled.push(messageText(message))
-  const tailTexts = tail.map(messageText)
-  const overlays = topOf(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
-  return { settled, tail: tailTexts, ...overlays, frozen }
+  const isExtension = previous !== undefined && frozen.extends(previous.frozenMessages)
+  let settled = isExtension ? previous.frozenTexts : AppendList.of<MessageText>()
+  for (const message of frozen.toArray(settled.length)) settled = settled.push(encodeMessage(message))
+  const tailTexts = tail.map(encodeMessage)
+  const overlays = applyMarkers(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
+  return { frozenTexts: settled, tailTexts: tailTexts, ...overlays, frozenMessages: frozen }
 }
 
 /** The texts of messages with markers. References are added up to the last marker. */
-function topOf(
-  { markers, refers }: AssembledRequest,
+function applyMarkers(
+  { markers, addsCacheReferences: refers }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
 ): MarkedTexts {
   const byMessage = new Map<number, Map<number, unknown>>()
@@ -102,15 +120,16 @@ function topOf(
   for (const [index, onBlocks] of byMessage) {
     const message = textAt(index)
     const referTo = !refers ? 0 : index < last.index ? Number.POSITIVE_INFINITY : last.block
-    if (message !== undefined) onTop.set(index, overlaid(message, { markers: onBlocks, referTo }))
+    if (message !== undefined)
+      onTop.set(index, applyOverlay(message, { markers: onBlocks, referencedUntil: referTo }))
   }
-  return { onTop, referTo: refers ? last.index : 0 }
+  return { overlays: onTop, referencedUntil: refers ? last.index : 0 }
 }
 
-const plainTexts = new WeakMap<object, string>()
+const plainTextCache = new WeakMap<object, string>()
 
 /** Cached by object: tools and system blocks stay the same objects until the next prefix snapshot. */
-function frontTexts(
+function encodePrefixList(
   zone: 'tools' | 'system',
   values: readonly (Block | JsonObject)[],
   markers: readonly PlannedMarker[],
@@ -118,10 +137,12 @@ function frontTexts(
   return values.map((value, index) => {
     const planned = markers.find(({ place }) => place.zone === zone && place.index === index)
     const control = planned?.control ?? value.cache_control
-    const plain = plainTexts.get(value) ?? plainText(value)
-    plainTexts.set(value, plain)
-    const end = endOf(plain)
-    return control === undefined ? plain : plain.slice(0, end) + markerText(control) + plain.slice(end)
+    const plain = plainTextCache.get(value) ?? textWithoutMarker(value)
+    plainTextCache.set(value, plain)
+    const end = closingBracketIndex(plain)
+    return control === undefined
+      ? plain
+      : plain.slice(0, end) + encodeMarkerMember(control) + plain.slice(end)
   })
 }
 
@@ -131,14 +152,14 @@ function frontTexts(
 interface MessageText {
   /** As sent without added markers and references. */
   readonly text: string
-  readonly blocks: readonly BlockEnd[]
+  readonly insertions: readonly BlockInsertion[]
 }
 
 /** Where members can be added to a block. */
-interface BlockEnd {
-  readonly at: number
+interface BlockInsertion {
+  readonly offset: number
   /** Length of the block's own marker: an added marker replaces it. */
-  readonly marker: number
+  readonly markerLength: number
   /** The `cache_reference` member that can be added to a tool result; empty for other blocks. */
   readonly reference: string
 }
@@ -146,51 +167,59 @@ interface BlockEnd {
 /** What is added to a message: markers by block index, and references on tool results before `referencedUntil`. */
 interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
-  readonly referTo: number
+  readonly referencedUntil: number
 }
 
-const spelled = new WeakMap<FlatMessage, MessageText>()
-const referred = new WeakMap<MessageText, string>()
+const messageTextCache = new WeakMap<TracedMessage, MessageText>()
+const referencedTextCache = new WeakMap<MessageText, string>()
 
 /** Cached by message: a message is a value and never changes. */
-function messageText(message: FlatMessage): MessageText {
-  const text = spelled.get(message) ?? spellMessage(message)
-  spelled.set(message, text)
+function encodeMessage(message: TracedMessage): MessageText {
+  const text = messageTextCache.get(message) ?? buildMessageText(message)
+  messageTextCache.set(message, text)
   return text
 }
 
 /** The text with a reference on each tool result; cached as well. */
-function referredText(message: MessageText): string {
-  if (message.blocks.every(({ reference }) => reference === '')) return message.text
+function textWithReferences(message: MessageText): string {
+  if (message.insertions.every(({ reference }) => reference === '')) return message.text
   const text =
-    referred.get(message) ?? overlaid(message, { markers: new Map(), referTo: message.blocks.length })
-  referred.set(message, text)
+    referencedTextCache.get(message) ??
+    applyOverlay(message, { markers: new Map(), referencedUntil: message.insertions.length })
+  referencedTextCache.set(message, text)
   return text
 }
 
-function overlaid({ text, blocks }: MessageText, { markers, referTo }: Overlay): string {
+function applyOverlay(
+  { text, insertions: blocks }: MessageText,
+  { markers, referencedUntil: referTo }: Overlay,
+): string {
   let [done, from] = ['', 0]
-  for (const [index, { at, marker, reference }] of blocks.entries()) {
+  for (const [index, { offset: at, markerLength: marker, reference }] of blocks.entries()) {
     const control = markers.get(index)
     done += text.slice(from, at) + (index < referTo ? reference : '')
-    if (control !== undefined) done += markerText(control)
+    if (control !== undefined) done += encodeMarkerMember(control)
     from = control === undefined ? at : at + marker
   }
   return done + text.slice(from)
 }
 
 /** A string becomes one text block, so that its bytes stay the same when a later message is merged into it. */
-function spellMessage({ message, raw }: FlatMessage): MessageText {
+function buildMessageText({ message, raw }: TracedMessage): MessageText {
   const { role, content, ...fields } = message
   let text = `${JSON.stringify({ role, ...fields }).slice(0, -1)},"content":[`
-  const blocks: BlockEnd[] = []
-  for (const [index, block] of asBlocks(content).entries()) {
-    const plain = plainText(block, raw?.get(index))
-    const marker = block.cache_control === undefined ? '' : markerText(block.cache_control)
-    const end = endOf(plain)
+  const blocks: BlockInsertion[] = []
+  for (const [index, block] of toContentBlocks(content).entries()) {
+    const plain = textWithoutMarker(block, raw?.get(index))
+    const marker = block.cache_control === undefined ? '' : encodeMarkerMember(block.cache_control)
+    const end = closingBracketIndex(plain)
     if (index > 0) text += ','
-    blocks.push({ at: text.length + end, marker: marker.length, reference: newReferenceText(block) })
+    blocks.push({
+      offset: text.length + end,
+      markerLength: marker.length,
+      reference: newReferenceMember(block),
+    })
     text += plain.slice(0, end) + marker + plain.slice(end)
   }
-  return { text: `${text}]}`, blocks }
+  return { text: `${text}]}`, insertions: blocks }
 }

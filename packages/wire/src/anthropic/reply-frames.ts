@@ -6,92 +6,99 @@ import {
   type Block,
   type BlockDelta,
   type BlockEnded,
-  elementsOf,
+  findMember,
+  formatObject,
   isBlock,
   type Json,
   type JsonObject,
-  memberOf,
-  membersOf,
-  objectText,
+  keepIfUnstable,
+  parseJson,
   type Reply,
   type ReplyEvent,
   type ReplyUpdated,
-  rawUnlessSurvives,
-  readJson,
+  splitElements,
+  splitMembers,
   type Usage,
   withMember,
 } from '@tidemark/core'
-import type { Frame } from '../http/sse.ts'
-import { given } from '../optional-fields.ts'
-import { errorObject } from './failure.ts'
+import type { SseFrame } from '../http/sse.ts'
+import { omitUndefined } from '../optional-fields.ts'
+import { toErrorObject } from './failure.ts'
 
 /** Known only when the reply is complete: null in `message_start`. */
-const LATE_FIELDS = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']
-const LATE_FIGURES = ['output_tokens_details', 'server_tool_use', 'iterations', 'fallback_credit']
+const FIELDS_KNOWN_AT_END = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']
+const USAGE_KNOWN_AT_END = ['output_tokens_details', 'server_tool_use', 'iterations', 'fallback_credit']
 /** Usage fields repeated in the last `message_delta`. */
-const FINAL_FIGURES = [
+const USAGE_REPEATED_AT_END = [
   'input_tokens',
   'cache_creation_input_tokens',
   'cache_read_input_tokens',
   'output_tokens',
-  ...LATE_FIGURES,
+  ...USAGE_KNOWN_AT_END,
 ]
 
 /** The frames of a stream for `reply`. `split` cuts texts and tool inputs into deltas; by default each is one delta. */
-export function framesOf(reply: Reply, split: Split = (text) => [text]): readonly Frame[] {
-  return eventsOf(reply, split).flatMap(toFrames)
+export function encodeReplyFrames(reply: Reply, split: TextSplitter = (text) => [text]): readonly SseFrame[] {
+  return replyToEvents(reply, split).flatMap(toSseFrames)
 }
 
-export function eventsOf(reply: Reply, split: Split = (text) => [text]): readonly ReplyEvent[] {
+export function replyToEvents(reply: Reply, split: TextSplitter = (text) => [text]): readonly ReplyEvent[] {
   return [
-    headOf(reply),
-    ...figuresOf(reply),
-    ...blocksIn(reply).flatMap((block) => blockEvents(block, split)),
-    ...endOf(reply),
+    toStartEvent(reply),
+    ...toPartialUsageEvents(reply),
+    ...toBlockEndEvents(reply).flatMap((block) => toBlockEvents(block, split)),
+    ...toEndEvents(reply),
   ]
 }
 
 /** Incomplete usage cannot be part of `message_start`; a stream sends it after that. */
-function figuresOf({ figures }: Reply): readonly ReplyEvent[] {
+function toPartialUsageEvents({ figures }: Reply): readonly ReplyEvent[] {
   return figures === undefined ? [] : [{ type: 'reply-updated', fields: {}, usage: figures }]
 }
 
 /** Cuts a text into pieces that give the text when joined. */
-type Split = (text: string) => readonly string[]
+type TextSplitter = (text: string) => readonly string[]
 
 /** A splitter that cuts after every `size` characters. */
-export function every(size: number): Split {
+export function splitEvery(size: number): TextSplitter {
   return (text) =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
 }
 
-function headOf({ message }: Reply): ReplyEvent {
-  const late = LATE_FIELDS.filter((field) => Object.hasOwn(message, field)).map((field) => [field, null])
-  const usage = message.usage === undefined ? {} : { usage: usageAtStart(message.usage) }
+function toStartEvent({ message }: Reply): ReplyEvent {
+  const late = FIELDS_KNOWN_AT_END.filter((field) => Object.hasOwn(message, field)).map((field) => [
+    field,
+    null,
+  ])
+  const usage = message.usage === undefined ? {} : { usage: initialUsage(message.usage) }
   return {
     type: 'reply-started',
     message: { ...message, ...Object.fromEntries(late), content: [], ...usage },
   }
 }
 
-function usageAtStart(usage: Usage): Usage {
-  const late = LATE_FIGURES.filter((field) => Object.hasOwn(usage, field)).map((field) => [field, null])
+function initialUsage(usage: Usage): Usage {
+  const late = USAGE_KNOWN_AT_END.filter((field) => Object.hasOwn(usage, field)).map((field) => [field, null])
   return { ...usage, ...Object.fromEntries(late), output_tokens: Math.min(1, usage.output_tokens) }
 }
 
-function endOf(reply: Reply): readonly ReplyEvent[] {
+function toEndEvents(reply: Reply): readonly ReplyEvent[] {
   const { usage, ...message } = reply.message
-  const figures = usage === undefined ? {} : { usage: pick(usage, FINAL_FIGURES) }
-  const updated: ReplyEvent = { type: 'reply-updated', fields: pick(message, LATE_FIELDS), ...figures }
+  const figures = usage === undefined ? {} : { usage: pickFields(usage, USAGE_REPEATED_AT_END) }
+  const updated: ReplyEvent = {
+    type: 'reply-updated',
+    fields: pickFields(message, FIELDS_KNOWN_AT_END),
+    ...figures,
+  }
   return [updated, { type: 'reply-ended', reply }]
 }
 
-function pick(from: object, keys: readonly string[]): JsonObject {
+function pickFields(from: object, keys: readonly string[]): JsonObject {
   const entries = Object.entries(from).filter((entry): entry is [string, Json] => keys.includes(entry[0]))
   return Object.fromEntries(entries)
 }
 
-function blocksIn(reply: Reply): readonly BlockEnded[] {
+function toBlockEndEvents(reply: Reply): readonly BlockEnded[] {
   const { content } = reply.message
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const raws = new Map(reply.rawBlocks.map(({ index, text }) => [index, text]))
@@ -101,137 +108,153 @@ function blocksIn(reply: Reply): readonly BlockEnded[] {
       type: 'block-ended',
       index,
       block,
-      ...given({ raw: raws.get(index), cutInput: cuts.get(index) }),
+      ...omitUndefined({ raw: raws.get(index), cutInput: cuts.get(index) }),
     }
   })
 }
 
-function blockEvents(ended: BlockEnded, split: Split): readonly ReplyEvent[] {
+function toBlockEvents(ended: BlockEnded, split: TextSplitter): readonly ReplyEvent[] {
   const { index } = ended
-  const { deltas, ...start }: Opening = openingOf(ended, split)
+  const { deltas, ...start }: DisassembledBlock = disassembleBlock(ended, split)
   const grew = deltas.map((delta): ReplyEvent => ({ type: 'block-grew', index, delta }))
   return [{ type: 'block-started', index, ...start }, ...grew, ended]
 }
 
 // A finished block split into the empty block that starts it and the deltas that fill it.
 
-interface Opening {
+interface DisassembledBlock {
   readonly block: Block
   readonly raw?: string
   readonly deltas: readonly BlockDelta[]
 }
 
-function openingOf(ended: BlockEnded, split: Split): Opening {
+function disassembleBlock(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { block } = ended
-  if (block.type === 'text' && typeof block.text === 'string') return textOpening(ended, split)
-  if (block.type === 'thinking' && typeof block.thinking === 'string') return thinkingOpening(ended, split)
-  if (block.type.endsWith('tool_use') && block.input !== undefined) return callOpening(ended, split)
-  if (block.type === 'compaction' && !block.signature) return compactionOpening(ended)
-  return hollow(ended, {}, [])
+  if (block.type === 'text' && typeof block.text === 'string') return disassembleText(ended, split)
+  if (block.type === 'thinking' && typeof block.thinking === 'string')
+    return disassembleThinking(ended, split)
+  if (block.type.endsWith('tool_use') && block.input !== undefined) return disassembleToolUse(ended, split)
+  if (block.type === 'compaction' && !block.signature) return disassembleCompaction(ended)
+  return emptyBlock(ended, {}, [])
 }
 
-function textOpening(ended: BlockEnded, split: Split): Opening {
+function disassembleText(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { text, citations } = ended.block
-  const pieces = piecesOf(text, split).map((piece): BlockDelta => ({ kind: 'text', text: piece }))
-  if (!Array.isArray(citations) || citations.length === 0) return hollow(ended, { text: '' }, pieces)
-  return hollow(ended, { text: '', citations: [] }, [...pieces, ...citationDeltas(ended)])
+  const pieces = splitText(text, split).map((piece): BlockDelta => ({ kind: 'text', text: piece }))
+  if (!Array.isArray(citations) || citations.length === 0) return emptyBlock(ended, { text: '' }, pieces)
+  return emptyBlock(ended, { text: '', citations: [] }, [...pieces, ...toCitationDeltas(ended)])
 }
 
-function citationDeltas({ block, raw }: BlockEnded): readonly BlockDelta[] {
-  const text = (raw === undefined ? undefined : memberOf(raw, 'citations')) ?? JSON.stringify(block.citations)
-  return elementsOf(text).map((each): BlockDelta => {
-    return { kind: 'citation', citation: readJson(each) ?? null, ...given({ raw: rawUnlessSurvives(each) }) }
+function toCitationDeltas({ block, raw }: BlockEnded): readonly BlockDelta[] {
+  const text =
+    (raw === undefined ? undefined : findMember(raw, 'citations')) ?? JSON.stringify(block.citations)
+  return splitElements(text).map((each): BlockDelta => {
+    return {
+      kind: 'citation',
+      citation: parseJson(each) ?? null,
+      ...omitUndefined({ raw: keepIfUnstable(each) }),
+    }
   })
 }
 
 /** Thinking without text has only a signature to send. */
-function thinkingOpening(ended: BlockEnded, split: Split): Opening {
+function disassembleThinking(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { thinking, signature } = ended.block
-  const pieces = piecesOf(thinking, split).map((text): BlockDelta => ({ kind: 'thinking', text }))
-  if (typeof signature !== 'string') return hollow(ended, { thinking: '' }, pieces)
-  return hollow(ended, { thinking: '', signature: '' }, [...pieces, { kind: 'signature', signature }])
+  const pieces = splitText(thinking, split).map((text): BlockDelta => ({ kind: 'thinking', text }))
+  if (typeof signature !== 'string') return emptyBlock(ended, { thinking: '' }, pieces)
+  return emptyBlock(ended, { thinking: '', signature: '' }, [...pieces, { kind: 'signature', signature }])
 }
 
 /** The API sends an empty first piece of input, and nothing else if the input is empty. */
-function callOpening(ended: BlockEnded, split: Split): Opening {
+function disassembleToolUse(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { block, raw, cutInput } = ended
-  const exact = raw === undefined ? undefined : memberOf(raw, 'input')
+  const exact = raw === undefined ? undefined : findMember(raw, 'input')
   const text = cutInput ?? exact ?? JSON.stringify(block.input)
-  const pieces = text === '{}' ? [] : piecesOf(text, split)
+  const pieces = text === '{}' ? [] : splitText(text, split)
   const deltas = ['', ...pieces].map((json): BlockDelta => ({ kind: 'input', json }))
-  return hollow(ended, { input: {} }, deltas)
+  return emptyBlock(ended, { input: {} }, deltas)
 }
 
-const IN_COMPACTION_DELTA = new Set(['content', 'encrypted_content'])
+const COMPACTION_DELTA_FIELDS = new Set(['content', 'encrypted_content'])
 
 /** The form of threshold compaction: one delta with everything. A signed block has no deltas. */
-function compactionOpening(ended: BlockEnded): Opening {
+function disassembleCompaction(ended: BlockEnded): DisassembledBlock {
   const fields: JsonObject = Object.fromEntries(
-    Object.entries(ended.block).filter((entry): entry is [string, Json] => IN_COMPACTION_DELTA.has(entry[0])),
+    Object.entries(ended.block).filter((entry): entry is [string, Json] =>
+      COMPACTION_DELTA_FIELDS.has(entry[0]),
+    ),
   )
   const empty = Object.fromEntries(Object.keys(fields).map((key) => [key, null]))
-  return hollow(ended, empty, [{ kind: 'fields', fields }])
+  return emptyBlock(ended, empty, [{ kind: 'fields', fields }])
 }
 
-function piecesOf(text: unknown, split: Split): readonly string[] {
+function splitText(text: unknown, split: TextSplitter): readonly string[] {
   return typeof text === 'string' && text !== '' ? split(text) : []
 }
 
-function hollow({ block, raw }: BlockEnded, fields: JsonObject, deltas: readonly BlockDelta[]): Opening {
+function emptyBlock(
+  { block, raw }: BlockEnded,
+  fields: JsonObject,
+  deltas: readonly BlockDelta[],
+): DisassembledBlock {
   if (raw === undefined) return { block: { ...block, ...fields, type: block.type }, deltas }
   const members = Object.entries(fields).reduce(
     (all, [key, value]) => withMember(all, key, JSON.stringify(value)),
-    membersOf(raw),
+    splitMembers(raw),
   )
-  const text = objectText(members)
-  const start = readJson(text)
-  return { block: isBlock(start) ? start : block, ...given({ raw: rawUnlessSurvives(text) }), deltas }
+  const text = formatObject(members)
+  const start = parseJson(text)
+  return { block: isBlock(start) ? start : block, ...omitUndefined({ raw: keepIfUnstable(text) }), deltas }
 }
 
 // Neutral events as frames of the Messages API.
 
 /** Fields of `message_delta` inside its `delta`; the others are beside it. */
-const IN_DELTA = new Set(['stop_reason', 'stop_sequence', 'stop_details', 'container'])
+const FIELDS_IN_DELTA = new Set(['stop_reason', 'stop_sequence', 'stop_details', 'container'])
 
-export function toFrames(event: ReplyEvent): readonly Frame[] {
+export function toSseFrames(event: ReplyEvent): readonly SseFrame[] {
   switch (event.type) {
     case 'reply-started':
-      return [frame('message_start', `"message":${JSON.stringify({ type: 'message', ...event.message })}`)]
+      return [
+        createFrame('message_start', `"message":${JSON.stringify({ type: 'message', ...event.message })}`),
+      ]
     case 'block-started':
       return [
-        frame(
+        createFrame(
           'content_block_start',
           `"index":${event.index},"content_block":${event.raw ?? JSON.stringify(event.block)}`,
         ),
       ]
     case 'block-grew':
-      return [frame('content_block_delta', `"index":${event.index},"delta":${deltaText(event.delta)}`)]
+      return [
+        createFrame('content_block_delta', `"index":${event.index},"delta":${encodeDelta(event.delta)}`),
+      ]
     case 'block-ended':
-      return [frame('content_block_stop', `"index":${event.index}`)]
+      return [createFrame('content_block_stop', `"index":${event.index}`)]
     case 'reply-updated':
-      return [frame('message_delta', updateText(event))]
+      return [createFrame('message_delta', encodeUpdate(event))]
     case 'reply-alive':
-      return [frame('ping')]
+      return [createFrame('ping')]
     case 'reply-other':
       return [{ ...(event.name === '' ? {} : { event: event.name }), data: event.text }]
     case 'reply-ended':
-      return [frame('message_stop')]
+      return [createFrame('message_stop')]
     case 'reply-failed':
-      return [frame('error', `"error":${JSON.stringify(errorObject(event.failure))}`)]
+      return [createFrame('error', `"error":${JSON.stringify(toErrorObject(event.failure))}`)]
   }
 }
 
-function frame(event: string, members = ''): Frame {
+function createFrame(event: string, members = ''): SseFrame {
   return { event, data: `{"type":"${event}"${members === '' ? '' : `,${members}`}}` }
 }
 
-function deltaText(delta: BlockDelta): string {
+function encodeDelta(delta: BlockDelta): string {
   if (delta.kind === 'citation')
     return `{"type":"citations_delta","citation":${delta.raw ?? JSON.stringify(delta.citation)}}`
-  return JSON.stringify(deltaObject(delta))
+  return JSON.stringify(toDeltaObject(delta))
 }
 
-function deltaObject(delta: Exclude<BlockDelta, { kind: 'citation' }>): JsonObject {
+function toDeltaObject(delta: Exclude<BlockDelta, { kind: 'citation' }>): JsonObject {
   switch (delta.kind) {
     case 'text':
       return { type: 'text_delta', text: delta.text }
@@ -239,7 +262,7 @@ function deltaObject(delta: Exclude<BlockDelta, { kind: 'citation' }>): JsonObje
       return {
         type: 'thinking_delta',
         thinking: delta.text,
-        ...given({ estimated_tokens: delta.estimatedTokens }),
+        ...omitUndefined({ estimated_tokens: delta.estimatedTokens }),
       }
     case 'signature':
       return { type: 'signature_delta', signature: delta.signature }
@@ -252,10 +275,10 @@ function deltaObject(delta: Exclude<BlockDelta, { kind: 'citation' }>): JsonObje
   }
 }
 
-function updateText({ fields, usage }: ReplyUpdated): string {
+function encodeUpdate({ fields, usage }: ReplyUpdated): string {
   const all = Object.entries(fields)
-  const inside = all.filter(([key]) => IN_DELTA.has(key))
-  const beside = all.filter(([key]) => !IN_DELTA.has(key))
-  const members = { delta: Object.fromEntries(inside), ...given({ usage }) }
+  const inside = all.filter(([key]) => FIELDS_IN_DELTA.has(key))
+  const beside = all.filter(([key]) => !FIELDS_IN_DELTA.has(key))
+  const members = { delta: Object.fromEntries(inside), ...omitUndefined({ usage }) }
   return JSON.stringify({ ...members, ...Object.fromEntries(beside) }).slice(1, -1)
 }

@@ -1,6 +1,6 @@
 import type { Payload } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { bodyText, type EncodeOptions, encodeRequest } from './request.ts'
+import { type EncodeRequestOptions, encodeRequest, joinBodyText } from './request.ts'
 
 const EPHEMERAL = { type: 'ephemeral' } as const
 
@@ -106,7 +106,7 @@ describe('encodeRequest', () => {
     expect([end, betas]).toEqual([']}]}', ['b-1', 'b-2']])
   })
 
-  it.each<[string, Partial<Payload>, EncodeOptions, string]>([
+  it.each<[string, Partial<Payload>, EncodeRequestOptions, string]>([
     [
       'strings as blocks',
       { system: 's', messages: [{ role: 'user', content: 'u' }] },
@@ -149,7 +149,7 @@ describe('encodeRequest', () => {
       '{"model":"m","messages":[{"role":"system","output_config":{"effort":"low"},"content":[]},{"role":"user","content":[{"type":"text","text":"u"}]}]}',
     ],
   ])('spells %s', (_, fields, options, body) => {
-    expect(bodyText(encodeRequest({ model: 'm', messages: [], ...fields }, options))).toBe(body)
+    expect(joinBodyText(encodeRequest({ model: 'm', messages: [], ...fields }, options))).toBe(body)
   })
 
   it('spells a block from its raw text, and puts its marker behind', () => {

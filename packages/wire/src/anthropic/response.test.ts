@@ -1,14 +1,14 @@
-import { collect } from '@tidemark/core'
+import { collectReply } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { decode, frame, STOP } from '../../test/stream-frames.ts'
-import { eventsOf } from './reply-frames.ts'
-import { fromResponse, toResponse } from './response.ts'
+import { replyToEvents } from './reply-frames.ts'
+import { decodeResponse, encodeResponse } from './response.ts'
 
 describe('fromResponse', () => {
   it('keeps the exact text of a block that parsing would change', () => {
     const body =
       '{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"a"}, {"type":"tool_use","input":{"b":1,"2":0}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}'
-    const response = fromResponse(body)
+    const response = decodeResponse(body)
     expect(response.ok && response.reply.rawBlocks).toEqual([
       { index: 1, text: '{"type":"tool_use","input":{"b":1,"2":0}}' },
     ])
@@ -16,7 +16,7 @@ describe('fromResponse', () => {
 
   it('keeps figures that make no usage apart, as a stream does', () => {
     const body = { id: 'msg_1', type: 'message', model: 'm', content: [], usage: { output_tokens: 2 } }
-    const response = fromResponse(JSON.stringify(body))
+    const response = decodeResponse(JSON.stringify(body))
     const reply = response.ok ? response.reply : null
     expect([reply?.message, reply?.figures]).toEqual([
       { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [] },
@@ -24,9 +24,9 @@ describe('fromResponse', () => {
     ])
     const streamed = decode([frame({ type: 'message_start', message: body }), STOP])
     expect(streamed.at(-1)).toEqual({ type: 'reply-ended', reply })
-    const events = response.ok ? eventsOf(response.reply) : []
-    expect([collect(events), collect(streamed)]).toEqual([reply, reply])
-    expect(reply === null ? null : fromResponse(toResponse(reply))).toEqual(response)
+    const events = response.ok ? replyToEvents(response.reply) : []
+    expect([collectReply(events), collectReply(streamed)]).toEqual([reply, reply])
+    expect(reply === null ? null : decodeResponse(encodeResponse(reply))).toEqual(response)
   })
 
   it.each([
@@ -37,7 +37,7 @@ describe('fromResponse', () => {
     ['{"model":"m","content":[]}', 'bad-reply'],
     ['{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', 'overloaded'],
   ])('refuses %s as %s', (body, kind) => {
-    const response = fromResponse(body)
+    const response = decodeResponse(body)
     expect(!response.ok && response.failure.kind).toBe(kind)
   })
 })

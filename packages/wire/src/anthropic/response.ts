@@ -2,89 +2,91 @@
 import {
   type AssistantMessage,
   type Block,
-  elementsOf,
-  type Failure,
+  findMember,
   isBlock,
   isObject,
   type Json,
   type JsonObject,
-  memberOf,
+  keepIfUnstable,
+  type ModelFailure,
+  parseJson,
   type Reply,
-  rawUnlessSurvives,
-  readJson,
-  survives,
+  splitElements,
+  survivesRoundTrip,
   type Usage,
 } from '@tidemark/core'
-import { failure } from '../failure/classify-failure.ts'
-import { given } from '../optional-fields.ts'
-import { toFailure } from './failure.ts'
+import { createFailure } from '../failure/classify-failure.ts'
+import { omitUndefined } from '../optional-fields.ts'
+import { toAnthropicFailure } from './failure.ts'
 
-type Response =
+type DecodedResponse =
   | { readonly ok: true; readonly reply: Reply }
-  | { readonly ok: false; readonly failure: Failure }
+  | { readonly ok: false; readonly failure: ModelFailure }
 
-export function fromResponse(text: string): Response {
-  const body = readJson(text)
-  if (!isObject(body)) return refused('The response body is not a JSON object')
-  if (body.type === 'error') return { ok: false, failure: toFailure({ body: text }) }
-  const head = readHead(body)
-  const content = blocksOf(body)
+export function decodeResponse(text: string): DecodedResponse {
+  const body = parseJson(text)
+  if (!isObject(body)) return badReply('The response body is not a JSON object')
+  if (body.type === 'error') return { ok: false, failure: toAnthropicFailure({ body: text }) }
+  const head = readMessageHead(body)
+  const content = readContentBlocks(body)
   if (head === null || content === null)
-    return refused('The response body is not a message: it must have id, model and content')
+    return badReply('The response body is not a message: it must have id, model and content')
   const message = { ...head.message, content }
-  const { figures } = head
+  const { partialUsage: figures } = head
   const partial = Object.keys(figures).length > 0 ? { figures } : {}
   return {
     ok: true,
-    reply: { message, rawBlocks: rawBlocks(text), cutInputs: [], unfinished: [], others: [], ...partial },
+    reply: { message, rawBlocks: findRawBlocks(text), cutInputs: [], unfinished: [], others: [], ...partial },
   }
 }
 
 /** The body text. A tool call whose input was cut off gets an empty input: a JSON body cannot express it. */
-export function toResponse({ message, rawBlocks: raws, figures }: Reply): string {
-  const { content, ...fields } = { ...message, ...given({ usage: message.usage ?? figures }) }
+export function encodeResponse({ message, rawBlocks: raws, figures }: Reply): string {
+  const { content, ...fields } = { ...message, ...omitUndefined({ usage: message.usage ?? figures }) }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const exact = new Map(raws.map(({ index, text }) => [index, text]))
   const texts = blocks.map((block, index) => exact.get(index) ?? JSON.stringify(block))
   return `${JSON.stringify({ type: 'message', ...fields }).slice(0, -1)},"content":[${texts.join(',')}]}`
 }
 
-function blocksOf({ content }: JsonObject): readonly Block[] | null {
+function readContentBlocks({ content }: JsonObject): readonly Block[] | null {
   return Array.isArray(content) && content.every(isBlock) ? content : null
 }
 
-function rawBlocks(text: string): Reply['rawBlocks'] {
-  if (survives(text)) return []
-  return elementsOf(memberOf(text, 'content') ?? '[]').flatMap((element, index) => {
-    const raw = rawUnlessSurvives(element)
+function findRawBlocks(text: string): Reply['rawBlocks'] {
+  if (survivesRoundTrip(text)) return []
+  return splitElements(findMember(text, 'content') ?? '[]').flatMap((element, index) => {
+    const raw = keepIfUnstable(element)
     return raw === undefined ? [] : [{ index, text: raw }]
   })
 }
 
-function refused(message: string): Response {
-  return { ok: false, failure: failure('bad-reply', message) }
+function badReply(message: string): DecodedResponse {
+  return { ok: false, failure: createFailure('bad-reply', message) }
 }
 
-interface Head {
+interface MessageHead {
   /** With empty content, and without usage unless both totals are present. */
   readonly message: AssistantMessage
   /** Usage fields that are not yet a complete usage. */
-  readonly figures: JsonObject
+  readonly partialUsage: JsonObject
 }
 
 /**
  * The message object of a response or of `message_start`, without its content. Null if it is not a message: without an id
  * the records of a reply could not be grouped.
  */
-export function readHead(value: Json | undefined): Head | null {
+export function readMessageHead(value: Json | undefined): MessageHead | null {
   if (!isObject(value)) return null
   const { usage, id, model, ...fields } = value
   if (typeof id !== 'string' || id === '' || typeof model !== 'string') return null
   const figures = isObject(usage) ? usage : {}
   const message: AssistantMessage = { id, ...fields, role: 'assistant', model, content: [] }
-  return isUsage(figures) ? { message: { ...message, usage: figures }, figures: {} } : { message, figures }
+  return isCompleteUsage(figures)
+    ? { message: { ...message, usage: figures }, partialUsage: {} }
+    : { message, partialUsage: figures }
 }
 
-function isUsage(figures: JsonObject): figures is JsonObject & Usage {
+function isCompleteUsage(figures: JsonObject): figures is JsonObject & Usage {
   return typeof figures.input_tokens === 'number' && typeof figures.output_tokens === 'number'
 }

@@ -1,11 +1,11 @@
-import { collect } from '@tidemark/core'
+import { collectReply } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { decode, delta, ending, PING, START, STOP, start, stop, TOOL } from '../../test/stream-frames.ts'
-import type { Frame } from '../http/sse.ts'
+import type { SseFrame } from '../http/sse.ts'
 
 /** The blocks that the frames of one block make. */
-function blockOf(...frames: readonly Frame[]): unknown {
-  const reply = collect(decode([START, ...frames, stop(0), ending({ stop_reason: 'end_turn' }), STOP]))
+function blockOf(...frames: readonly SseFrame[]): unknown {
+  const reply = collectReply(decode([START, ...frames, stop(0), ending({ stop_reason: 'end_turn' }), STOP]))
   return {
     content: reply?.message.content,
     raw: reply?.rawBlocks,
@@ -19,7 +19,7 @@ function made(block: object, more: object = {}): object {
 }
 
 describe('blocks', () => {
-  it.each<[string, readonly Frame[], unknown]>([
+  it.each<[string, readonly SseFrame[], unknown]>([
     [
       'thinking with its text',
       [
@@ -162,7 +162,7 @@ describe('blocks', () => {
   })
 
   it('that interleave are separated by index and kept in order', () => {
-    const reply = collect(
+    const reply = collectReply(
       decode([
         START,
         start(0, TOOL),
@@ -182,7 +182,7 @@ describe('blocks', () => {
   })
 
   it('are ended by the end of the message where the server left that out', () => {
-    const reply = collect(
+    const reply = collectReply(
       decode([
         START,
         start(0, { type: 'text', text: '' }),

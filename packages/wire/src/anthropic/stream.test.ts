@@ -1,4 +1,4 @@
-import { collect } from '@tidemark/core'
+import { collectReply } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import {
   decode,
@@ -13,9 +13,9 @@ import {
   stop,
   TOOL,
 } from '../../test/stream-frames.ts'
-import { failure } from '../failure/classify-failure.ts'
-import type { Frame } from '../http/sse.ts'
-import { byteStart, endBytes, fromBytes } from './stream.ts'
+import { createFailure } from '../failure/classify-failure.ts'
+import type { SseFrame } from '../http/sse.ts'
+import { finishBytes, initialByteStreamState, stepBytes } from './stream.ts'
 
 describe('an early end', () => {
   const OPEN = [START, start(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hel' })]
@@ -83,7 +83,7 @@ describe('an early end', () => {
     expect(events[1]).toMatchObject({ type: 'reply-failed', failure: { kind: 'overloaded' } })
   })
 
-  it.each<[string, readonly Frame[]]>([
+  it.each<[string, readonly SseFrame[]]>([
     ['a block before the message', [start(0, { type: 'text', text: '' })]],
     ['the end of a message before its beginning', [ending({})]],
     ['a message without id or model', [frame({ type: 'message_start', message: { ...head, id: '' } })]],
@@ -115,14 +115,14 @@ describe('bytes', () => {
   const bytes = new TextEncoder().encode(text)
 
   it('count to the last frame, blank line or not', () => {
-    const [state, events] = fromBytes(byteStart, bytes.subarray(0, -2))
+    const [state, events] = stepBytes(initialByteStreamState, bytes.subarray(0, -2))
     expect(events.map(({ type }) => type)).toEqual(['reply-started'])
-    expect(endBytes(state)[1].map(({ type }) => type)).toEqual(['reply-ended'])
+    expect(finishBytes(state)[1].map(({ type }) => type)).toEqual(['reply-ended'])
   })
 
   it('that end inside a character are reported', () => {
-    const [state] = fromBytes(byteStart, new TextEncoder().encode('data: é').subarray(0, -1))
-    expect(endBytes(state)[1]).toMatchObject([
+    const [state] = stepBytes(initialByteStreamState, new TextEncoder().encode('data: é').subarray(0, -1))
+    expect(finishBytes(state)[1]).toMatchObject([
       {
         failure: {
           message: 'The connection ended before the reply was complete, in the middle of a character',
@@ -132,10 +132,10 @@ describe('bytes', () => {
   })
 
   it('end with the cause that is known', () => {
-    const [state] = fromBytes(byteStart, bytes.subarray(0, 300))
-    const [closed, events] = endBytes(state, failure('aborted', 'stopped by the user'))
+    const [state] = stepBytes(initialByteStreamState, bytes.subarray(0, 300))
+    const [closed, events] = finishBytes(state, createFailure('aborted', 'stopped by the user'))
     expect(events).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted', retryable: false } }])
-    expect(endBytes(closed)[1]).toEqual([])
+    expect(finishBytes(closed)[1]).toEqual([])
   })
 })
 
@@ -179,7 +179,7 @@ describe('a whole stream', () => {
 describe('the message', () => {
   it('takes cumulative figures: the last one counts, null leaves what was there', () => {
     const usage = (figures: object) => frame({ type: 'message_delta', delta: {}, usage: figures })
-    const reply = collect(
+    const reply = collectReply(
       decode([
         START,
         usage({ output_tokens: 7, input_tokens: null, cache_read_input_tokens: null, iterations: null }),
@@ -199,8 +199,8 @@ describe('the message', () => {
 
   it('joins figures that make a usage only together', () => {
     const partial = frame({ type: 'message_start', message: { ...head, usage: { input_tokens: 3 } } })
-    expect(collect(decode([partial, STOP]))?.message.usage).toBe(undefined)
-    expect(collect(decode([partial, ending({}), STOP]))?.message.usage).toEqual({
+    expect(collectReply(decode([partial, STOP]))?.message.usage).toBe(undefined)
+    expect(collectReply(decode([partial, ending({}), STOP]))?.message.usage).toEqual({
       input_tokens: 3,
       output_tokens: 42,
     })
@@ -220,7 +220,7 @@ describe('the message', () => {
       { stop_reason: 'refusal', stop_details: { category: 'bio' }, container: { id: 'c' } },
       { context_management: { applied_edits: [] }, input_transformations: null, next_year: 1 },
     )
-    expect(collect(decode([begun, done, STOP]))?.message).toMatchObject({
+    expect(collectReply(decode([begun, done, STOP]))?.message).toMatchObject({
       stop_reason: 'refusal',
       stop_details: { category: 'bio' },
       container: { id: 'c' },
@@ -236,12 +236,12 @@ describe('the message', () => {
       type: 'message_start',
       message: { ...head, content: [{ type: 'text', text: 'pre' }] },
     })
-    expect(collect(decode([begun, STOP]))?.message.content).toEqual([{ type: 'text', text: 'pre' }])
+    expect(collectReply(decode([begun, STOP]))?.message.content).toEqual([{ type: 'text', text: 'pre' }])
   })
 })
 
 describe('what is not known', () => {
-  it.each<[string, Frame, object]>([
+  it.each<[string, SseFrame, object]>([
     [
       'an event',
       frame({ type: 'next_year', n: 1 }),
@@ -256,10 +256,10 @@ describe('what is not known', () => {
   ])('%s is passed on and kept', (_, other, expected) => {
     const events = decode([START, other, STOP])
     expect(events[1]).toEqual({ type: 'reply-other', ...expected })
-    expect(collect(events)?.others).toEqual([expected])
+    expect(collectReply(events)?.others).toEqual([expected])
   })
 
-  it.each<[string, Frame]>([
+  it.each<[string, SseFrame]>([
     ['without a name', { data: STOP.data }],
     ['with another name', { event: 'message', data: STOP.data }],
   ])('a known type %s is understood by its data', (_, last) => {

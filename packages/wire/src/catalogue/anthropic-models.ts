@@ -1,54 +1,54 @@
 /** Claude from 4.6 on. Every entry has its source and date; `doubts` lists what is disputed. */
 import {
-  ADAPTIVE,
-  ADAPTIVE_OR_BUDGET,
-  ALWAYS_THINKS,
-  CAPABLE,
-  CAPABLE_4_6,
-  CAPABLE_4_7,
-  CAPABLE_4_8,
+  ADAPTIVE_OR_BUDGET_THINKING,
+  ADAPTIVE_THINKING,
+  ALWAYS_ON_THINKING,
+  CAPABILITIES_4_6,
+  CAPABILITIES_4_7,
+  CAPABILITIES_4_8,
+  CAPABILITIES_5_5,
   claudeCache,
   claudePrices,
-  ONE_MILLION,
+  ONE_MILLION_WINDOW,
   REGIONAL_FACTOR,
 } from './anthropic-rules.ts'
-import type { Doubt, ModelEntry } from './model-entry.ts'
+import type { ModelEntry, UncertainField } from './model-entry.ts'
 import { CLAUDE_5_2, CLAUDE_PAGES } from './sources.ts'
 
 type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | 'thinking'>
 
 const COMMON: Common = {
-  ...ONE_MILLION,
+  ...ONE_MILLION_WINDOW,
   aliases: [],
   regionalFactor: REGIONAL_FACTOR,
-  capabilities: CAPABLE,
+  capabilities: CAPABILITIES_5_5,
   tokenizer: 'claude-from-4.7',
   doubts: [],
   ...CLAUDE_PAGES,
 }
 
-const BOUND = { ...ALWAYS_THINKS, binding: 'prefix' } as const
-const UNFORCED = { ...CAPABLE, forcedToolChoice: false }
-const UNSAID = { systemMessages: null, toolChanges: null, messageEffort: null }
+const PREFIX_BOUND_THINKING = { ...ALWAYS_ON_THINKING, binding: 'prefix' } as const
+const NO_FORCED_TOOL_CHOICE = { ...CAPABILITIES_5_5, forcedToolChoice: false }
+const UNDOCUMENTED = { systemMessages: null, toolChanges: null, messageEffort: null }
 const OPUS_RATES = { input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }
 const UNKNOWN_RATES = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
 
 /** Until this day prompts over 200,000 tokens cost double, and their output 1.5 times the price. */
-const BEFORE_FLAT = '2026-03-13'
+const FLAT_PRICES_FROM = '2026-03-13'
 
-const PLATFORM_WINDOW: Doubt = {
+const PLATFORM_WINDOW_DOUBT: UncertainField = {
   field: 'window',
-  note: `200,000 without the 1M beta before ${BEFORE_FLAT}, and still on some cloud platforms`,
+  note: `200,000 without the 1M beta before ${FLAT_PRICES_FROM}, and still on some cloud platforms`,
 }
 
-const FABLE_5_2: readonly ModelEntry[] = [
+const FABLE_5_2_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-fable-5-2',
     prices: claudePrices({ input: 8, cacheRead: 0.2, write5m: 10, write1h: 16, output: 40 }),
     cache: claudeCache(null),
-    thinking: { ...BOUND, isAccountBound: null },
-    capabilities: { ...UNFORCED, ...UNSAID },
+    thinking: { ...PREFIX_BOUND_THINKING, isAccountBound: null },
+    capabilities: { ...NO_FORCED_TOOL_CHOICE, ...UNDOCUMENTED },
     doubts: [
       { field: 'prices.write1h', note: 'derived: twice the input price, as on every other Claude' },
       { field: 'thinking.binding', note: 'taken from Fable 5.1; no page read says it of 5.2' },
@@ -60,36 +60,36 @@ const FABLE_5_2: readonly ModelEntry[] = [
     id: 'claude-mythos-5-2',
     prices: claudePrices(UNKNOWN_RATES),
     cache: claudeCache(null),
-    thinking: { ...ALWAYS_THINKS, binding: null, isAccountBound: null },
-    capabilities: { ...CAPABLE, forcedToolChoice: null, ...UNSAID },
+    thinking: { ...ALWAYS_ON_THINKING, binding: null, isAccountBound: null },
+    capabilities: { ...CAPABILITIES_5_5, forcedToolChoice: null, ...UNDOCUMENTED },
     ...CLAUDE_5_2,
   },
 ]
 
-const FABLE: readonly ModelEntry[] = [
+const FABLE_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-fable-5-1',
     prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
     cache: claudeCache(512),
-    thinking: BOUND,
-    capabilities: UNFORCED,
+    thinking: PREFIX_BOUND_THINKING,
+    capabilities: NO_FORCED_TOOL_CHOICE,
   },
   {
     ...COMMON,
     id: 'claude-mythos-5-1',
     prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
     cache: claudeCache(512),
-    thinking: { ...ALWAYS_THINKS, binding: 'model' },
-    capabilities: UNFORCED,
+    thinking: { ...ALWAYS_ON_THINKING, binding: 'model' },
+    capabilities: NO_FORCED_TOOL_CHOICE,
   },
   {
     ...COMMON,
     id: 'claude-fable-5',
     prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
     cache: claudeCache(512),
-    thinking: ALWAYS_THINKS,
-    capabilities: CAPABLE_4_8,
+    thinking: ALWAYS_ON_THINKING,
+    capabilities: CAPABILITIES_4_8,
     doubts: [{ field: 'cache.minimum', note: '1,024 was reported on Bedrock' }],
   },
   {
@@ -97,12 +97,12 @@ const FABLE: readonly ModelEntry[] = [
     id: 'claude-mythos-5',
     prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
     cache: claudeCache(512),
-    thinking: ALWAYS_THINKS,
-    capabilities: CAPABLE_4_8,
+    thinking: ALWAYS_ON_THINKING,
+    capabilities: CAPABILITIES_4_8,
   },
 ]
 
-const OPUS: readonly ModelEntry[] = [
+const OPUS_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-opus-5-5',
@@ -111,31 +111,31 @@ const OPUS: readonly ModelEntry[] = [
       { standard: 1, fast: 2 },
     ),
     cache: claudeCache(512),
-    thinking: BOUND,
-    capabilities: UNFORCED,
+    thinking: PREFIX_BOUND_THINKING,
+    capabilities: NO_FORCED_TOOL_CHOICE,
   },
   {
     ...COMMON,
     id: 'claude-opus-5',
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: 2 }),
     cache: claudeCache(512),
-    thinking: { ...ADAPTIVE, leastUpTo: 'high' },
+    thinking: { ...ADAPTIVE_THINKING, leastUpTo: 'high' },
   },
   {
     ...COMMON,
     id: 'claude-opus-4-8',
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: 2 }),
     cache: claudeCache(1_024),
-    thinking: { ...ADAPTIVE, isOnByDefault: false },
-    capabilities: CAPABLE_4_8,
+    thinking: { ...ADAPTIVE_THINKING, isOnByDefault: false },
+    capabilities: CAPABILITIES_4_8,
   },
   {
     ...COMMON,
     id: 'claude-opus-4-7',
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: null }),
     cache: claudeCache(2_048),
-    thinking: { ...ADAPTIVE, isOnByDefault: false },
-    capabilities: CAPABLE_4_7,
+    thinking: { ...ADAPTIVE_THINKING, isOnByDefault: false },
+    capabilities: CAPABILITIES_4_7,
   },
   {
     ...COMMON,
@@ -143,7 +143,7 @@ const OPUS: readonly ModelEntry[] = [
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: 6 }),
     pastPrices: [
       {
-        before: BEFORE_FLAT,
+        before: FLAT_PRICES_FROM,
         prices: {
           ...claudePrices(OPUS_RATES, { standard: 1, fast: 6 }),
           tiers: [{ above: 200_000, input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 37.5 }],
@@ -151,26 +151,26 @@ const OPUS: readonly ModelEntry[] = [
       },
     ],
     cache: claudeCache(4_096),
-    thinking: ADAPTIVE_OR_BUDGET,
-    capabilities: CAPABLE_4_6,
+    thinking: ADAPTIVE_OR_BUDGET_THINKING,
+    capabilities: CAPABILITIES_4_6,
     tokenizer: 'claude-to-4.6',
-    doubts: [PLATFORM_WINDOW],
+    doubts: [PLATFORM_WINDOW_DOUBT],
   },
 ]
 
-const SONNET: readonly ModelEntry[] = [
+const SONNET_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-sonnet-5-5',
     prices: claudePrices({ input: 2, cacheRead: 0.1, write5m: 2.5, write1h: 4, output: 10 }),
     cache: claudeCache(512),
     thinking: {
-      ...BOUND,
+      ...PREFIX_BOUND_THINKING,
       modes: ['adaptive', 'between_tools'],
       leastUpTo: 'high',
       isAccountBound: true,
     },
-    capabilities: UNFORCED,
+    capabilities: NO_FORCED_TOOL_CHOICE,
     doubts: [
       {
         field: 'prices.cacheRead',
@@ -183,8 +183,8 @@ const SONNET: readonly ModelEntry[] = [
     id: 'claude-sonnet-5',
     prices: claudePrices({ input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 }),
     cache: claudeCache(1_024),
-    thinking: ADAPTIVE,
-    capabilities: CAPABLE_4_7,
+    thinking: ADAPTIVE_THINKING,
+    capabilities: CAPABILITIES_4_7,
   },
   {
     ...COMMON,
@@ -192,7 +192,7 @@ const SONNET: readonly ModelEntry[] = [
     prices: claudePrices({ input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }),
     pastPrices: [
       {
-        before: BEFORE_FLAT,
+        before: FLAT_PRICES_FROM,
         prices: {
           ...claudePrices({ input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }),
           tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
@@ -200,17 +200,17 @@ const SONNET: readonly ModelEntry[] = [
       },
     ],
     cache: claudeCache(1_024),
-    thinking: ADAPTIVE_OR_BUDGET,
-    capabilities: CAPABLE_4_6,
+    thinking: ADAPTIVE_OR_BUDGET_THINKING,
+    capabilities: CAPABILITIES_4_6,
     tokenizer: 'claude-to-4.6',
     doubts: [
-      PLATFORM_WINDOW,
+      PLATFORM_WINDOW_DOUBT,
       { field: 'cache.minimum', note: 'seen to cache from 2,048 only (public report)' },
     ],
   },
 ]
 
-const HAIKU: readonly ModelEntry[] = [
+const HAIKU_MODELS: readonly ModelEntry[] = [
   {
     ...COMMON,
     id: 'claude-haiku-5-5',
@@ -219,8 +219,14 @@ const HAIKU: readonly ModelEntry[] = [
       tiers: [{ above: 100_000, input: 0.5, cacheRead: 0.05, write5m: 0.625, write1h: 1, output: 2.5 }],
     },
     cache: claudeCache(512),
-    thinking: { ...ADAPTIVE, binding: 'prefix', isAccountBound: true, leastUpTo: 'high' },
+    thinking: { ...ADAPTIVE_THINKING, binding: 'prefix', isAccountBound: true, leastUpTo: 'high' },
   },
 ]
 
-export const ANTHROPIC_MODELS: readonly ModelEntry[] = [...FABLE_5_2, ...FABLE, ...OPUS, ...SONNET, ...HAIKU]
+export const ANTHROPIC_MODELS: readonly ModelEntry[] = [
+  ...FABLE_5_2_MODELS,
+  ...FABLE_MODELS,
+  ...OPUS_MODELS,
+  ...SONNET_MODELS,
+  ...HAIKU_MODELS,
+]

@@ -1,30 +1,35 @@
 /** Claude up to 4.5: retired or retiring, but still found in logs. */
 import {
-  BUDGET,
-  CANNOT_THINK,
-  CAPABLE_3,
-  CAPABLE_4,
-  CAPABLE_4_5,
+  BUDGET_THINKING,
+  CAPABILITIES_3,
+  CAPABILITIES_4,
+  CAPABILITIES_4_5,
   claudeCache,
   claudeOldPrices,
+  NO_THINKING,
   REGIONAL_FACTOR,
-  twoHundredThousand,
+  twoHundredThousandWindow,
 } from './anthropic-rules.ts'
-import type { Doubt, ModelEntry } from './model-entry.ts'
+import type { ModelEntry, UncertainField } from './model-entry.ts'
 import { CLAUDE_OLD_PAGES, CLAUDE_PAGES } from './sources.ts'
 
-type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | keyof ReturnType<typeof twoHundredThousand>>
+type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | keyof ReturnType<typeof twoHundredThousandWindow>>
 
-const FOUR: Common = {
+const CLAUDE_4: Common = {
   aliases: [],
-  thinking: BUDGET,
-  capabilities: CAPABLE_4,
+  thinking: BUDGET_THINKING,
+  capabilities: CAPABILITIES_4,
   tokenizer: 'claude-to-4.6',
   doubts: [],
   ...CLAUDE_PAGES,
 }
-const FOUR_FIVE: Common = { ...FOUR, capabilities: CAPABLE_4_5, regionalFactor: REGIONAL_FACTOR }
-const THREE: Common = { ...FOUR, thinking: CANNOT_THINK, capabilities: CAPABLE_3, ...CLAUDE_OLD_PAGES }
+const CLAUDE_4_5: Common = { ...CLAUDE_4, capabilities: CAPABILITIES_4_5, regionalFactor: REGIONAL_FACTOR }
+const CLAUDE_3: Common = {
+  ...CLAUDE_4,
+  thinking: NO_THINKING,
+  capabilities: CAPABILITIES_3,
+  ...CLAUDE_OLD_PAGES,
+}
 
 const OPUS_RATES = { input: 15, cacheRead: 1.5, write5m: 18.75, write1h: 30, output: 75 }
 const SONNET_RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
@@ -34,99 +39,99 @@ const SONNET_PRICES = {
   ...claudeOldPrices(SONNET_RATES),
   tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
 }
-const ONE_MILLION_BETA: Doubt = {
+const ONE_MILLION_BETA_DOUBT: UncertainField = {
   field: 'longWindow',
   note: 'the 1M beta ended on 2026-04-30; since then prompts over 200,000 tokens are refused',
 }
 
 export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
   {
-    ...FOUR_FIVE,
-    ...twoHundredThousand(64_000),
+    ...CLAUDE_4_5,
+    ...twoHundredThousandWindow(64_000),
     id: 'claude-opus-4-5',
     prices: claudeOldPrices({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
     cache: claudeCache(4_096),
-    thinking: { ...BUDGET, efforts: ['low', 'medium', 'high'], keepsPrior: true },
+    thinking: { ...BUDGET_THINKING, efforts: ['low', 'medium', 'high'], keepsPrior: true },
   },
   {
-    ...FOUR_FIVE,
-    ...twoHundredThousand(64_000),
+    ...CLAUDE_4_5,
+    ...twoHundredThousandWindow(64_000),
     id: 'claude-sonnet-4-5',
     longWindow: 1_000_000,
     prices: SONNET_PRICES,
     cache: claudeCache(1_024),
-    doubts: [ONE_MILLION_BETA],
+    doubts: [ONE_MILLION_BETA_DOUBT],
   },
   {
-    ...FOUR_FIVE,
-    ...twoHundredThousand(64_000),
+    ...CLAUDE_4_5,
+    ...twoHundredThousandWindow(64_000),
     id: 'claude-haiku-4-5',
     prices: claudeOldPrices({ input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }),
     cache: claudeCache(4_096),
   },
   {
-    ...FOUR,
-    ...twoHundredThousand(32_000),
+    ...CLAUDE_4,
+    ...twoHundredThousandWindow(32_000),
     id: 'claude-opus-4-1',
     prices: claudeOldPrices(OPUS_RATES),
     cache: claudeCache(1_024),
   },
   {
-    ...FOUR,
-    ...twoHundredThousand(32_000),
+    ...CLAUDE_4,
+    ...twoHundredThousandWindow(32_000),
     id: 'claude-opus-4',
     aliases: ['claude-opus-4-0'],
     prices: claudeOldPrices(OPUS_RATES),
     cache: claudeCache(1_024),
   },
   {
-    ...FOUR,
-    ...twoHundredThousand(64_000),
+    ...CLAUDE_4,
+    ...twoHundredThousandWindow(64_000),
     id: 'claude-sonnet-4',
     aliases: ['claude-sonnet-4-0'],
     longWindow: 1_000_000,
     prices: SONNET_PRICES,
     cache: claudeCache(1_024),
     doubts: [
-      ONE_MILLION_BETA,
+      ONE_MILLION_BETA_DOUBT,
       { field: 'prices.tiers', note: 'as announced with the 1M beta in August 2025' },
     ],
   },
   {
-    ...THREE,
-    ...twoHundredThousand(64_000),
+    ...CLAUDE_3,
+    ...twoHundredThousandWindow(64_000),
     id: 'claude-3-7-sonnet',
     prices: claudeOldPrices(SONNET_RATES),
     cache: claudeCache(1_024),
-    thinking: BUDGET,
+    thinking: BUDGET_THINKING,
     doubts: [{ field: 'maxOutput', note: '128,000 with a beta header while it lasted' }],
   },
   {
-    ...THREE,
-    ...twoHundredThousand(8_192),
+    ...CLAUDE_3,
+    ...twoHundredThousandWindow(8_192),
     id: 'claude-3-5-sonnet',
     aliases: ['claude-3-5-sonnet-v2'],
     prices: claudeOldPrices(SONNET_RATES),
     cache: claudeCache(1_024),
   },
   {
-    ...THREE,
-    ...twoHundredThousand(8_192),
+    ...CLAUDE_3,
+    ...twoHundredThousandWindow(8_192),
     id: 'claude-3-5-haiku',
     prices: claudeOldPrices({ input: 0.8, cacheRead: 0.08, write5m: 1, write1h: 1.6, output: 4 }),
     cache: claudeCache(2_048),
     ...CLAUDE_PAGES,
   },
   {
-    ...THREE,
-    ...twoHundredThousand(4_096),
+    ...CLAUDE_3,
+    ...twoHundredThousandWindow(4_096),
     id: 'claude-3-opus',
     prices: claudeOldPrices(OPUS_RATES),
     cache: claudeCache(1_024),
   },
   {
-    ...THREE,
-    ...twoHundredThousand(4_096),
+    ...CLAUDE_3,
+    ...twoHundredThousandWindow(4_096),
     id: 'claude-3-haiku',
     prices: claudeOldPrices({ input: 0.25, cacheRead: 0.03, write5m: 0.3, write1h: 0.5, output: 1.25 }),
     cache: claudeCache(2_048),

@@ -1,6 +1,6 @@
 /** What generations of Claude have in common, so that a model's entry lists only its own figures. */
-import type { Prices, Rates } from '@tidemark/core'
-import type { CacheFacts, Capabilities, ModelEntry, ThinkingFacts } from './model-entry.ts'
+import type { ModelPrices, TokenRates } from '@tidemark/core'
+import type { CacheFacts, ModelCapabilities, ModelEntry, ThinkingFacts } from './model-entry.ts'
 
 const BODY_BYTES = 32_000_000
 
@@ -14,58 +14,61 @@ export function claudeCache(minimum: number | null): CacheFacts {
 }
 
 /** From 4.6 on: batches at half price, US-only inference, and fast mode for models with a price for it. */
-export function claudePrices(rates: Rates, speed?: Readonly<Record<string, number | null>>): Prices {
-  const factors = { ...TIERS, ...GEOGRAPHY, ...(speed === undefined ? {} : { speed }) }
-  return { ...rates, factors, fees: FEES }
+export function claudePrices(
+  rates: TokenRates,
+  speed?: Readonly<Record<string, number | null>>,
+): ModelPrices {
+  const factors = { ...SERVICE_TIER_FACTORS, ...GEOGRAPHY_FACTORS, ...(speed === undefined ? {} : { speed }) }
+  return { ...rates, factors, fees: TOOL_FEES }
 }
 
 /** Before 4.6: no choice of inference region and no fast mode. */
-export function claudeOldPrices(rates: Rates): Prices {
-  return { ...rates, factors: TIERS, fees: FEES }
+export function claudeOldPrices(rates: TokenRates): ModelPrices {
+  return { ...rates, factors: SERVICE_TIER_FACTORS, fees: TOOL_FEES }
 }
 
-const TIERS = { service_tier: { standard: 1, batch: 0.5 } }
-const GEOGRAPHY = { inference_geo: { global: 1, not_available: 1, us: 1.1 } }
-const FEES = { web_search_requests: 0.01 }
+const SERVICE_TIER_FACTORS = { service_tier: { standard: 1, batch: 0.5 } }
+const GEOGRAPHY_FACTORS = { inference_geo: { global: 1, not_available: 1, us: 1.1 } }
+const TOOL_FEES = { web_search_requests: 0.01 }
 
 const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
-const BOUND_TO_NOTHING = { binding: 'none', isAccountBound: false } as const
+const UNBOUND = { binding: 'none', isAccountBound: false } as const
 
 /** From Fable 5 on: thinking is always on. */
-export const ALWAYS_THINKS: ThinkingFacts = {
+export const ALWAYS_ON_THINKING: ThinkingFacts = {
   modes: ['adaptive'],
   isOnByDefault: true,
   efforts: ALL_EFFORTS,
   keepsPrior: true,
-  ...BOUND_TO_NOTHING,
+  ...UNBOUND,
 }
 
 /** Adaptive thinking that can be turned off. */
-export const ADAPTIVE: ThinkingFacts = { ...ALWAYS_THINKS, modes: ['adaptive', 'disabled'] }
+export const ADAPTIVE_THINKING: ThinkingFacts = { ...ALWAYS_ON_THINKING, modes: ['adaptive', 'disabled'] }
 
 /** 4.6: adaptive thinking or a token budget. */
-export const ADAPTIVE_OR_BUDGET: ThinkingFacts = {
+export const ADAPTIVE_OR_BUDGET_THINKING: ThinkingFacts = {
   modes: ['adaptive', 'enabled', 'disabled'],
   isOnByDefault: false,
   efforts: ['low', 'medium', 'high', 'max'],
   keepsPrior: true,
-  ...BOUND_TO_NOTHING,
+  ...UNBOUND,
 }
 
 /** Up to 4.5: a token budget; thinking of finished turns is stripped. */
-export const BUDGET: ThinkingFacts = {
+export const BUDGET_THINKING: ThinkingFacts = {
   modes: ['enabled', 'disabled'],
   isOnByDefault: false,
   efforts: [],
   keepsPrior: false,
-  ...BOUND_TO_NOTHING,
+  ...UNBOUND,
 }
 
-export const CANNOT_THINK: ThinkingFacts = { ...BUDGET, modes: [] }
+export const NO_THINKING: ThinkingFacts = { ...BUDGET_THINKING, modes: [] }
 
 /** The 5.5 generation. */
-export const CAPABLE: Capabilities = {
+export const CAPABILITIES_5_5: ModelCapabilities = {
   images: true,
   forcedToolChoice: true,
   prefill: false,
@@ -80,23 +83,27 @@ export const CAPABLE: Capabilities = {
 }
 
 /** Fable 5 and Opus 4.8: no effort on a single message. */
-export const CAPABLE_4_8: Capabilities = { ...CAPABLE, messageEffort: false }
+export const CAPABILITIES_4_8: ModelCapabilities = { ...CAPABILITIES_5_5, messageEffort: false }
 
 /** Sonnet 5 and Opus 4.7: no system messages in mid-conversation. */
-export const CAPABLE_4_7: Capabilities = { ...CAPABLE_4_8, systemMessages: false, toolChanges: false }
-export const CAPABLE_4_6: Capabilities = { ...CAPABLE_4_7, sampling: true }
-export const CAPABLE_4_5: Capabilities = {
-  ...CAPABLE_4_6,
+export const CAPABILITIES_4_7: ModelCapabilities = {
+  ...CAPABILITIES_4_8,
+  systemMessages: false,
+  toolChanges: false,
+}
+export const CAPABILITIES_4_6: ModelCapabilities = { ...CAPABILITIES_4_7, sampling: true }
+export const CAPABILITIES_4_5: ModelCapabilities = {
+  ...CAPABILITIES_4_6,
   prefill: true,
   thresholdCompaction: false,
   onDemandCompaction: false,
 }
-export const CAPABLE_4: Capabilities = { ...CAPABLE_4_5, endsAtWindow: false }
-export const CAPABLE_3: Capabilities = { ...CAPABLE_4, contextEditing: false }
+export const CAPABILITIES_4: ModelCapabilities = { ...CAPABILITIES_4_5, endsAtWindow: false }
+export const CAPABILITIES_3: ModelCapabilities = { ...CAPABILITIES_4, contextEditing: false }
 
-type Sizes = Pick<ModelEntry, 'vendor' | 'window' | 'maxInput' | 'maxOutput' | 'limits'>
+type WindowSizes = Pick<ModelEntry, 'vendor' | 'window' | 'maxInput' | 'maxOutput' | 'limits'>
 
-export const ONE_MILLION: Sizes = {
+export const ONE_MILLION_WINDOW: WindowSizes = {
   vendor: 'anthropic',
   window: 1_000_000,
   maxInput: 1_000_000,
@@ -104,7 +111,7 @@ export const ONE_MILLION: Sizes = {
   limits: { bodyBytes: BODY_BYTES, images: 600 },
 }
 
-export function twoHundredThousand(maxOutput: number): Sizes {
+export function twoHundredThousandWindow(maxOutput: number): WindowSizes {
   const limits = { bodyBytes: BODY_BYTES, images: 100 }
   return { vendor: 'anthropic', window: 200_000, maxInput: 200_000, maxOutput, limits }
 }

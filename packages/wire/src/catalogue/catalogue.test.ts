@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { catalogueOf, type FoundModel, lookUpModel, modelCatalogue } from './catalogue.ts'
-import { type ModelEntry, pricesOn, TOKENIZER_FAMILIES } from './model-entry.ts'
+import { createCatalogue, type FoundModel, lookUpModel, modelCatalogue } from './catalogue.ts'
+import { type ModelEntry, pricesAtDate, TOKENIZER_FAMILIES } from './model-entry.ts'
 
 const { models } = modelCatalogue
 const K = 1_000
@@ -166,7 +166,7 @@ function valueAt(entry: object, path: string): unknown {
 
 it('gives a name that two models claim to the later one', () => {
   const [one, other] = [model('gpt-5'), model('gpt-5.1')]
-  const catalogue = catalogueOf([one, { ...other, aliases: ['gpt-5'] }])
+  const catalogue = createCatalogue([one, { ...other, aliases: ['gpt-5'] }])
   expect(catalogue.byName.get('gpt-5')?.id).toBe('gpt-5.1')
 })
 
@@ -244,7 +244,7 @@ describe('spellings', () => {
     ],
     ['anthropic/claude-opus-5', { platform: null, region: null, snapshot: null }],
   ])('%s says where it runs', (spelt, spelling) => {
-    expect(find(spelt).spelling).toMatchObject({ wantsLongWindow: false, ...spelling })
+    expect(find(spelt).nameParts).toMatchObject({ wantsLongWindow: false, ...spelling })
   })
 })
 
@@ -327,7 +327,9 @@ describe('what an id asks for', () => {
       tiers: [{ above: 100_000, input: 0.55, cacheRead: 0.055, write5m: 0.6875, write1h: 1.1, output: 2.75 }],
     })
     expect(notes).toContain('prices are 1.1 times the global ones: the endpoint is tied to "eu"')
-    expect(pricesOn(find('us.anthropic.claude-opus-4-6-v1').model, '2026-02-10').tiers?.[0]?.input).toBe(11)
+    expect(pricesAtDate(find('us.anthropic.claude-opus-4-6-v1').model, '2026-02-10').tiers?.[0]?.input).toBe(
+      11,
+    )
   })
 
   it.each([
@@ -348,11 +350,11 @@ describe('old logs', () => {
     ['2026-03-12T23:59:59.000Z', 10],
     ['2026-03-13', undefined],
   ])('of %s were billed at the prices of their day', (day, above200k) => {
-    expect(pricesOn(find('claude-opus-4-6').model, day).tiers?.[0]?.input).toBe(above200k)
+    expect(pricesAtDate(find('claude-opus-4-6').model, day).tiers?.[0]?.input).toBe(above200k)
   })
 
   it('of a model whose price never changed are billed at that', () => {
     const { model } = find('claude-opus-4-5')
-    expect(pricesOn(model, '2025-12-01')).toBe(model.prices)
+    expect(pricesAtDate(model, '2025-12-01')).toBe(model.prices)
   })
 })

@@ -5,7 +5,7 @@
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
 import { GOOGLE_MODELS } from './google-models.ts'
-import { type ModelEntry, timesFactor } from './model-entry.ts'
+import { type ModelEntry, scalePrices } from './model-entry.ts'
 import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
@@ -15,26 +15,26 @@ export interface Catalogue {
 }
 
 /** If two models have the same name, the later one gets it. */
-export function catalogueOf(models: readonly ModelEntry[]): Catalogue {
+export function createCatalogue(models: readonly ModelEntry[]): Catalogue {
   const names = models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model] as const))
   return { models, byName: new Map(names) }
 }
 
 /** The built-in catalogue. `withModels` applies a user's own figures to it. */
-export const modelCatalogue: Catalogue = catalogueOf([
+export const modelCatalogue: Catalogue = createCatalogue([
   ...ANTHROPIC_MODELS,
   ...ANTHROPIC_OLDER_MODELS,
   ...OPENAI_MODELS,
   ...GOOGLE_MODELS,
 ])
 
-type LookUp = FoundModel | UnknownModel
+type ModelLookup = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true
   /** Adjusted to the name: the window of a `[1m]` suffix, the prices of a regional endpoint. */
   readonly model: ModelEntry
-  readonly spelling: Spelling
+  readonly nameParts: ModelNameParts
   /** What the name changed, and what it leaves open. */
   readonly notes: readonly string[]
 }
@@ -47,33 +47,41 @@ interface UnknownModel {
   readonly reason: string
 }
 
-const FAMILY = /^(?:fable|mythos|opus|sonnet|haiku|opusplan|default)$/
+const FAMILY_NAME = /^(?:fable|mythos|opus|sonnet|haiku|opusplan|default)$/
 
-export function lookUpModel(catalogue: Catalogue, id: string): LookUp {
-  const candidates = candidatesOf(id)
+export function lookUpModel(catalogue: Catalogue, id: string): ModelLookup {
+  const candidates = modelNameCandidates(id)
   for (const candidate of candidates) {
     const model = catalogue.byName.get(candidate.name)
-    if (model !== undefined) return foundAs(model, candidate)
+    if (model !== undefined) return applyNameParts(model, candidate)
   }
   const tried = candidates.map(({ name }) => name)
-  const reason = FAMILY.test(tried.at(-1) ?? '')
+  const reason = FAMILY_NAME.test(tried.at(-1) ?? '')
     ? `"${id}" is a family of models, and which model it means changes over time: give the model's id`
     : `no model in the catalogue is called "${id}": give its figures with withModels`
   return { found: false, asked: id, tried, reason }
 }
 
-function foundAs(model: ModelEntry, { spelling }: Candidate): FoundModel {
-  const windowed = atWindow(model, spelling)
-  const priced = atRegion(windowed.model, spelling)
-  return { found: true, model: priced.model, spelling, notes: [...windowed.notes, ...priced.notes] }
+function applyNameParts(model: ModelEntry, { parts: spelling }: NameCandidate): FoundModel {
+  const windowed = withRequestedWindow(model, spelling)
+  const priced = withRegionalPrices(windowed.model, spelling)
+  return {
+    found: true,
+    model: priced.model,
+    nameParts: spelling,
+    notes: [...windowed.notes, ...priced.notes],
+  }
 }
 
-interface Adjusted {
+interface AdjustedModel {
   readonly model: ModelEntry
   readonly notes: readonly string[]
 }
 
-function atWindow(model: ModelEntry, { wantsLongWindow, platform }: Spelling): Adjusted {
+function withRequestedWindow(
+  model: ModelEntry,
+  { wantsLongWindow, platform }: ModelNameParts,
+): AdjustedModel {
   const { longWindow, window } = model
   if (wantsLongWindow && longWindow !== undefined) {
     return {
@@ -87,7 +95,7 @@ function atWindow(model: ModelEntry, { wantsLongWindow, platform }: Spelling): A
   return { model, notes: isCloud ? ['cloud platforms may run this model with a window of 200000'] : [] }
 }
 
-function atRegion(model: ModelEntry, { platform, region }: Spelling): Adjusted {
+function withRegionalPrices(model: ModelEntry, { platform, region }: ModelNameParts): AdjustedModel {
   const { regionalFactor } = model
   if (regionalFactor === undefined || platform === null || region === 'global') return { model, notes: [] }
   if (region === null) {
@@ -99,14 +107,14 @@ function atRegion(model: ModelEntry, { platform, region }: Spelling): Adjusted {
     }
   }
   const note = `prices are ${regionalFactor} times the global ones: the endpoint is tied to "${region}"`
-  return { model: timesFactor(model, regionalFactor), notes: [note] }
+  return { model: scalePrices(model, regionalFactor), notes: [note] }
 }
 
 /**
  * What a name says besides the model: a date, a cloud platform, a gateway, a `[1m]` suffix. The lookup removes one layer
  * after another and records what each said.
  */
-interface Spelling {
+interface ModelNameParts {
   readonly platform: 'bedrock' | 'vertex' | null
   /** The region of the endpoint, as the platform names it; `global` is not tied to one. */
   readonly region: string | null
@@ -115,71 +123,71 @@ interface Spelling {
   readonly wantsLongWindow: boolean
 }
 
-interface Candidate {
+interface NameCandidate {
   readonly name: string
-  readonly spelling: Spelling
+  readonly parts: ModelNameParts
 }
 
-const PLAIN: Spelling = { platform: null, region: null, snapshot: null, wantsLongWindow: false }
+const NO_NAME_PARTS: ModelNameParts = { platform: null, region: null, snapshot: null, wantsLongWindow: false }
 
-interface Peel {
+interface NameLayer {
   readonly pattern: RegExp
   /** The name without this layer, as a replacement for `pattern`. */
-  readonly left: string
-  readonly says?: (match: RegExpExecArray) => Partial<Spelling>
+  readonly rest: string
+  readonly read?: (match: RegExpExecArray) => Partial<ModelNameParts>
 }
 
-const VENDORS = 'anthropic|openai|google|azure|bedrock|amazon-bedrock|vertex|google-vertex'
-const onBedrock = () => ({ platform: 'bedrock' }) as const
+const VENDOR_PREFIXES = 'anthropic|openai|google|azure|bedrock|amazon-bedrock|vertex|google-vertex'
+const readBedrock = () => ({ platform: 'bedrock' }) as const
 
-const PEELS: readonly Peel[] = [
-  { pattern: /^(.+)\[1m\]$/, left: '$1', says: () => ({ wantsLongWindow: true }) },
-  { pattern: /^(.*\/)([^/]+)$/, left: '$2', says: ([, path]) => saidByPath(path ?? '') },
-  { pattern: new RegExp(`^(?:${VENDORS}):(.+)$`), left: '$1' },
-  { pattern: /^(.+):(?:thinking|beta)$/, left: '$1' },
+const NAME_LAYERS: readonly NameLayer[] = [
+  { pattern: /^(.+)\[1m\]$/, rest: '$1', read: () => ({ wantsLongWindow: true }) },
+  { pattern: /^(.*\/)([^/]+)$/, rest: '$2', read: ([, path]) => readPath(path ?? '') },
+  { pattern: new RegExp(`^(?:${VENDOR_PREFIXES}):(.+)$`), rest: '$1' },
+  { pattern: /^(.+):(?:thinking|beta)$/, rest: '$1' },
   {
     pattern: /^([a-z]{2,6}(?:-gov)?)\.(anthropic\..+)$/,
-    left: '$2',
-    says: ([, region]) => ({ platform: 'bedrock', region: region ?? null }),
+    rest: '$2',
+    read: ([, region]) => ({ platform: 'bedrock', region: region ?? null }),
   },
-  { pattern: /^anthropic\.(.+)$/, left: '$1', says: onBedrock },
-  { pattern: /^(claude-.+)-v\d(?::\d+(?::\d+k)?)?$/, left: '$1', says: onBedrock },
+  { pattern: /^anthropic\.(.+)$/, rest: '$1', read: readBedrock },
+  { pattern: /^(claude-.+)-v\d(?::\d+(?::\d+k)?)?$/, rest: '$1', read: readBedrock },
   {
     pattern: /^(.+)@(\d{8}|latest|default)$/,
-    left: '$1',
-    says: ([, , snapshot]) => ({ platform: 'vertex', ...dated(snapshot) }),
+    rest: '$1',
+    read: ([, , snapshot]) => ({ platform: 'vertex', ...readSnapshot(snapshot) }),
   },
-  { pattern: /^(.+)-thinking$/, left: '$1' },
-  { pattern: /^(.+)-(\d{8}|\d{4}-\d\d-\d\d)$/, left: '$1', says: ([, , snapshot]) => dated(snapshot) },
-  { pattern: /^(.+)-latest$/, left: '$1' },
-  { pattern: /^(claude-[^.]*\d)\.(\d+)(.*)$/, left: '$1-$2$3' },
-  { pattern: /^claude-([a-z]+)-3-(\d)$/, left: 'claude-3-$2-$1' },
-  { pattern: /^claude-([a-z]+)-3$/, left: 'claude-3-$1' },
-  { pattern: /^claude-([4-9])-(\d{1,2})-([a-z]+)$/, left: 'claude-$3-$1-$2' },
-  { pattern: /^claude-([4-9])-([a-z]+)$/, left: 'claude-$2-$1' },
+  { pattern: /^(.+)-thinking$/, rest: '$1' },
+  { pattern: /^(.+)-(\d{8}|\d{4}-\d\d-\d\d)$/, rest: '$1', read: ([, , snapshot]) => readSnapshot(snapshot) },
+  { pattern: /^(.+)-latest$/, rest: '$1' },
+  { pattern: /^(claude-[^.]*\d)\.(\d+)(.*)$/, rest: '$1-$2$3' },
+  { pattern: /^claude-([a-z]+)-3-(\d)$/, rest: 'claude-3-$2-$1' },
+  { pattern: /^claude-([a-z]+)-3$/, rest: 'claude-3-$1' },
+  { pattern: /^claude-([4-9])-(\d{1,2})-([a-z]+)$/, rest: 'claude-$3-$1-$2' },
+  { pattern: /^claude-([4-9])-([a-z]+)$/, rest: 'claude-$2-$1' },
 ]
 
 /** The id as given, then with one layer after another removed, and what those layers said. */
-function candidatesOf(id: string): readonly Candidate[] {
-  const found: Candidate[] = [{ name: id, spelling: PLAIN }]
-  let last: Candidate = { name: id.trim().toLowerCase(), spelling: PLAIN }
+function modelNameCandidates(id: string): readonly NameCandidate[] {
+  const found: NameCandidate[] = [{ name: id, parts: NO_NAME_PARTS }]
+  let last: NameCandidate = { name: id.trim().toLowerCase(), parts: NO_NAME_PARTS }
   if (last.name !== id) found.push(last)
-  for (const peel of PEELS) {
-    const { pattern, left, says } = peel
+  for (const peel of NAME_LAYERS) {
+    const { pattern, rest: left, read: says } = peel
     const match = pattern.exec(last.name)
     if (match === null) continue
-    last = { name: last.name.replace(pattern, left), spelling: { ...last.spelling, ...says?.(match) } }
+    last = { name: last.name.replace(pattern, left), parts: { ...last.parts, ...says?.(match) } }
     found.push(last)
   }
   return found
 }
 
-function dated(snapshot: string | undefined): Partial<Spelling> {
+function readSnapshot(snapshot: string | undefined): Partial<ModelNameParts> {
   return snapshot !== undefined && /^\d/.test(snapshot) ? { snapshot } : {}
 }
 
 /** `projects/p/locations/us-east5/publishers/anthropic/models/`, an ARN, or a gateway's `anthropic/`. */
-function saidByPath(path: string): Partial<Spelling> {
+function readPath(path: string): Partial<ModelNameParts> {
   if (path.includes('bedrock')) return { platform: 'bedrock' }
   const place = /locations\/([^/]+)\//.exec(path)
   if (place !== null) return { platform: 'vertex', region: place[1] ?? null }

@@ -1,4 +1,10 @@
-import { type Block, createEstimator, DEFAULT_POLICY, type EstimatorWeights, fixedRule } from '@tidemark/core'
+import {
+  type Block,
+  createEstimator,
+  createFixedWeights,
+  DEFAULT_POLICY,
+  type EstimatorWeights,
+} from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { FITTED, FITTED_FROM } from './estimator-constants.ts'
 import { CLAUDE_CODE_REMINDER, estimatorWeights } from './estimator-weights.ts'
@@ -52,8 +58,8 @@ describe('estimatorWeights', () => {
   })
 
   it('falls back to the fixed rule', () => {
-    expect(estimatorWeights(null, policy)).toEqual(fixedRule(policy))
-    expect(estimatorWeights('gemini', policy)).toEqual(fixedRule(policy))
+    expect(estimatorWeights(null, policy)).toEqual(createFixedWeights(policy))
+    expect(estimatorWeights('gemini', policy)).toEqual(createFixedWeights(policy))
     expect(charactersPerToken(null, text)).toBeCloseTo(4, 1)
   })
 

@@ -1,10 +1,10 @@
 /** Weights of the token estimate for each tokenizer family: fitted, derived, or the fixed rule. */
 import {
   type CharacterClass,
+  createEvenWeights,
+  createFixedWeights,
   type EstimatePolicy,
   type EstimatorWeights,
-  evenWeights,
-  fixedRule,
   type TextWeights,
 } from '@tidemark/core'
 import { FITTED, type FittedConstants } from './estimator-constants.ts'
@@ -14,13 +14,13 @@ import type { TokenizerFamily } from './model-entry.ts'
 export function estimatorWeights(family: TokenizerFamily | null, policy: EstimatePolicy): EstimatorWeights {
   switch (family) {
     case 'claude-to-4.6':
-      return fittedWeights(FITTED, policy)
+      return weightsFromConstants(FITTED, policy)
     case 'claude-from-4.7':
-      return claudeFrom47(policy)
+      return claudeFrom47Weights(policy)
     case 'openai':
-      return openai(policy)
+      return openaiWeights(policy)
     default:
-      return fixedRule(policy)
+      return createFixedWeights(policy)
   }
 }
 
@@ -40,14 +40,14 @@ export const CLAUDE_CODE_REMINDER: ReminderRule = {
   tokens: FITTED.reminder,
 }
 
-const FITTED_TEXT: TextWeights = { characters: FITTED.characters, runs: FITTED.runs }
+const FITTED_TEXT_WEIGHTS: TextWeights = { characters: FITTED.characters, runs: FITTED.runs }
 
 /** Image patches and limits from the vision documentation; 4.7 and later accept larger images. */
 const STANDARD_PATCHES = { pixels: 28, maxEdge: 1568, maxTokens: 1568 }
 const LARGE_PATCHES = { pixels: 28, maxEdge: 2576, maxTokens: 4784 }
 
 /** Weights from constants that were fitted to sessions of Claude up to 4.6. */
-export function fittedWeights(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
+export function weightsFromConstants(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
   const text = { characters: fitted.characters, runs: fitted.runs }
   return {
     text,
@@ -74,16 +74,19 @@ export function fittedWeights(fitted: FittedConstants, policy: EstimatePolicy): 
  * in tool inputs and 2.1 in results, against 3.3 and 2.9 before; text takes 1.3 times as many tokens. So these are the
  * older weights times that factor. Calibration corrects them soon, since the start has little weight.
  */
-const NEWER = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
+const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 
-function claudeFrom47(policy: EstimatePolicy): EstimatorWeights {
-  const older = fittedWeights(FITTED, policy)
+function claudeFrom47Weights(policy: EstimatePolicy): EstimatorWeights {
+  const older = weightsFromConstants(FITTED, policy)
   return {
     ...older,
-    text: times(FITTED_TEXT, NEWER.text),
-    toolInput: times(FITTED_TEXT, NEWER.toolInput),
-    toolResult: times(FITTED_TEXT, NEWER.toolResult),
-    thinking: { ...older.thinking, perSignatureCharacter: FITTED.perSignatureCharacter * NEWER.text },
+    text: scaleTextWeights(FITTED_TEXT_WEIGHTS, NEWER_TOKENIZER_RATIO.text),
+    toolInput: scaleTextWeights(FITTED_TEXT_WEIGHTS, NEWER_TOKENIZER_RATIO.toolInput),
+    toolResult: scaleTextWeights(FITTED_TEXT_WEIGHTS, NEWER_TOKENIZER_RATIO.toolResult),
+    thinking: {
+      ...older.thinking,
+      perSignatureCharacter: FITTED.perSignatureCharacter * NEWER_TOKENIZER_RATIO.text,
+    },
     image: { flat: policy.imageTokens, patches: LARGE_PATCHES },
     start: { scale: 1, offset: 0, weight: 4_000 },
   }
@@ -93,30 +96,30 @@ function claudeFrom47(policy: EstimatePolicy): EstimatorWeights {
  * Token counts of the public o200k vocabulary are 0.87 times those of the older Claude tokenizer on the same texts (half
  * of them within 5 %). With 12 tokens an item added, one recorded Codex session is estimated 7 % too low.
  */
-const O200K = { share: 0.87, perItem: 12 }
+const O200K_RATIO = { share: 0.87, perItem: 12 }
 
-function openai(policy: EstimatePolicy): EstimatorWeights {
-  const text = times(FITTED_TEXT, O200K.share)
+function openaiWeights(policy: EstimatePolicy): EstimatorWeights {
+  const text = scaleTextWeights(FITTED_TEXT_WEIGHTS, O200K_RATIO.share)
   return {
-    ...fixedRule(policy),
+    ...createFixedWeights(policy),
     text,
     toolInput: text,
     toolResult: text,
-    perText: O200K.perItem,
-    perToolUse: O200K.perItem,
-    perToolResult: O200K.perItem,
+    perText: O200K_RATIO.perItem,
+    perToolUse: O200K_RATIO.perItem,
+    perToolResult: O200K_RATIO.perItem,
     start: { scale: 1, offset: 0, weight: 4_000 },
   }
 }
 
-function times({ characters, runs }: TextWeights, factor: number): TextWeights {
-  return { characters: eachTimes(characters, factor), runs: eachTimes(runs, factor) }
+function scaleTextWeights({ characters, runs }: TextWeights, factor: number): TextWeights {
+  return { characters: scaleEach(characters, factor), runs: scaleEach(runs, factor) }
 }
 
-function eachTimes(
+function scaleEach(
   weights: Readonly<Record<CharacterClass, number>>,
   factor: number,
 ): Readonly<Record<CharacterClass, number>> {
   const entries = Object.entries(weights).map(([name, weight]) => [name, weight * factor])
-  return { ...evenWeights(0).characters, ...Object.fromEntries(entries) }
+  return { ...createEvenWeights(0).characters, ...Object.fromEntries(entries) }
 }

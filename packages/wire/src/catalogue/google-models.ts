@@ -2,24 +2,30 @@
  * Google's models. Caching is automatic and best effort. The window is the longest prompt; the reply has its own limit.
  * Explicit caches, which are billed by the hour, are not covered.
  */
-import type { Prices, PriceTier } from '@tidemark/core'
-import type { CacheFacts, Capabilities, Doubt, ModelEntry, ThinkingFacts } from './model-entry.ts'
+import type { ModelPrices, PriceTier } from '@tidemark/core'
+import type {
+  CacheFacts,
+  ModelCapabilities,
+  ModelEntry,
+  ThinkingFacts,
+  UncertainField,
+} from './model-entry.ts'
 import { GOOGLE_PAGES } from './sources.ts'
 
-function cache(minimum: number | null): CacheFacts {
+function automaticCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 0, lookBack: 'unlimited', ttls: null }
 }
 
 /** Up to 2.5, thinking has a token budget instead of an effort: `efforts` is empty. */
-function thinks(efforts: readonly string[]): ThinkingFacts {
+function thinkingFacts(efforts: readonly string[]): ThinkingFacts {
   const unknown = { keepsPrior: null, binding: null, isAccountBound: null }
   return { modes: ['adaptive'], isOnByDefault: true, efforts, ...unknown }
 }
 const LOW_TO_HIGH = ['low', 'medium', 'high']
 const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH]
-const NONE: readonly string[] = []
+const NO_EFFORTS: readonly string[] = []
 
-const CAPABLE: Capabilities = {
+const GEMINI_CAPABILITIES: ModelCapabilities = {
   images: true,
   forcedToolChoice: true,
   prefill: null,
@@ -33,17 +39,17 @@ const CAPABLE: Capabilities = {
   endsAtWindow: null,
 }
 
-interface Row {
+interface GeminiRow {
   readonly id: string
   readonly aliases?: readonly string[]
   readonly minimum: number | null
   readonly maxOutput?: number
-  readonly prices: Prices
+  readonly prices: ModelPrices
   readonly efforts: readonly string[]
-  readonly doubts?: readonly Doubt[]
+  readonly doubts?: readonly UncertainField[]
 }
 
-function gemini({
+function geminiModel({
   id,
   aliases = [],
   minimum,
@@ -51,7 +57,7 @@ function gemini({
   prices,
   efforts,
   doubts = [],
-}: Row): ModelEntry {
+}: GeminiRow): ModelEntry {
   return {
     id,
     vendor: 'google',
@@ -60,9 +66,9 @@ function gemini({
     maxInput: 1_048_576,
     maxOutput,
     prices,
-    cache: cache(minimum),
-    thinking: thinks(efforts),
-    capabilities: CAPABLE,
+    cache: automaticCache(minimum),
+    thinking: thinkingFacts(efforts),
+    capabilities: GEMINI_CAPABILITIES,
     limits: { bodyBytes: 20_971_520, images: 3_600 },
     tokenizer: 'gemini',
     ...GOOGLE_PAGES,
@@ -71,78 +77,103 @@ function gemini({
 }
 
 /** A write to the automatic cache costs the input price. */
-function flat(input: number, cacheRead: number, output: number): Prices {
+function flatPrices(input: number, cacheRead: number, output: number): ModelPrices {
   return { input, cacheRead, write5m: input, write1h: null, output }
 }
 
-function stepped(prices: Prices, above: Omit<PriceTier, 'write5m' | 'write1h'>): Prices {
+function tieredPrices(prices: ModelPrices, above: Omit<PriceTier, 'write5m' | 'write1h'>): ModelPrices {
   return { ...prices, tiers: [{ ...above, write5m: above.input, write1h: null }] }
 }
 
-const OVER_200K = { above: 200_000, input: 4, cacheRead: 0.4, output: 18 }
-const MOVED: Doubt = {
+const TIER_OVER_200K = { above: 200_000, input: 4, cacheRead: 0.4, output: 18 }
+const MINIMUM_CHANGED: UncertainField = {
   field: 'cache.minimum',
   note: 'raised or lowered before: 1,024 to 4,096 on earlier pages',
 }
 
 export const GOOGLE_MODELS: readonly ModelEntry[] = [
-  gemini({
+  geminiModel({
     id: 'gemini-4-argon',
     efforts: LOW_TO_HIGH,
     minimum: 4_096,
     maxOutput: 32_768,
-    prices: flat(2, 0.1, 10),
+    prices: flatPrices(2, 0.1, 10),
     doubts: [{ field: 'maxOutput', note: '65,536 on Google Cloud' }],
   }),
-  gemini({ id: 'gemini-3.8-flash', efforts: LOW_TO_HIGH, minimum: 4_096, prices: flat(0.75, 0.075, 3.75) }),
-  gemini({ id: 'gemini-3.7-flash', efforts: LOW_TO_HIGH, minimum: 4_096, prices: flat(0.75, 0.075, 3.75) }),
-  gemini({
+  geminiModel({
+    id: 'gemini-3.8-flash',
+    efforts: LOW_TO_HIGH,
+    minimum: 4_096,
+    prices: flatPrices(0.75, 0.075, 3.75),
+  }),
+  geminiModel({
+    id: 'gemini-3.7-flash',
+    efforts: LOW_TO_HIGH,
+    minimum: 4_096,
+    prices: flatPrices(0.75, 0.075, 3.75),
+  }),
+  geminiModel({
     id: 'gemini-3.6-flash',
     efforts: MINIMAL_TO_HIGH,
     minimum: 4_096,
-    prices: flat(0.75, 0.075, 3.75),
+    prices: flatPrices(0.75, 0.075, 3.75),
   }),
-  gemini({ id: 'gemini-3.5-flash', efforts: MINIMAL_TO_HIGH, minimum: 4_096, prices: flat(1.5, 0.15, 9) }),
-  gemini({
+  geminiModel({
+    id: 'gemini-3.5-flash',
+    efforts: MINIMAL_TO_HIGH,
+    minimum: 4_096,
+    prices: flatPrices(1.5, 0.15, 9),
+  }),
+  geminiModel({
     id: 'gemini-3.5-flash-lite',
     efforts: MINIMAL_TO_HIGH,
     minimum: null,
-    prices: flat(0.3, 0.03, 2.5),
+    prices: flatPrices(0.3, 0.03, 2.5),
   }),
-  gemini({
+  geminiModel({
     id: 'gemini-3.1-pro-preview',
     efforts: LOW_TO_HIGH,
     aliases: ['gemini-3.1-pro-preview-customtools'],
     minimum: 4_096,
-    prices: stepped(flat(2, 0.2, 12), OVER_200K),
+    prices: tieredPrices(flatPrices(2, 0.2, 12), TIER_OVER_200K),
   }),
-  gemini({
+  geminiModel({
     id: 'gemini-3.1-flash-lite',
     efforts: MINIMAL_TO_HIGH,
     aliases: ['gemini-3.1-flash-lite-preview'],
     minimum: null,
-    prices: flat(0.25, 0.025, 1.5),
+    prices: flatPrices(0.25, 0.025, 1.5),
   }),
-  gemini({
+  geminiModel({
     id: 'gemini-3-flash-preview',
     efforts: MINIMAL_TO_HIGH,
     minimum: 1_024,
-    prices: flat(0.5, 0.05, 3),
-    doubts: [MOVED],
+    prices: flatPrices(0.5, 0.05, 3),
+    doubts: [MINIMUM_CHANGED],
   }),
-  gemini({
+  geminiModel({
     id: 'gemini-2.5-pro',
-    efforts: NONE,
+    efforts: NO_EFFORTS,
     minimum: 2_048,
-    prices: stepped(flat(1.25, 0.125, 10), { above: 200_000, input: 2.5, cacheRead: 0.25, output: 15 }),
-    doubts: [MOVED],
+    prices: tieredPrices(flatPrices(1.25, 0.125, 10), {
+      above: 200_000,
+      input: 2.5,
+      cacheRead: 0.25,
+      output: 15,
+    }),
+    doubts: [MINIMUM_CHANGED],
   }),
-  gemini({
+  geminiModel({
     id: 'gemini-2.5-flash',
-    efforts: NONE,
+    efforts: NO_EFFORTS,
     minimum: 2_048,
-    prices: flat(0.3, 0.03, 2.5),
-    doubts: [MOVED],
+    prices: flatPrices(0.3, 0.03, 2.5),
+    doubts: [MINIMUM_CHANGED],
   }),
-  gemini({ id: 'gemini-2.5-flash-lite', efforts: NONE, minimum: null, prices: flat(0.1, 0.01, 0.4) }),
+  geminiModel({
+    id: 'gemini-2.5-flash-lite',
+    efforts: NO_EFFORTS,
+    minimum: null,
+    prices: flatPrices(0.1, 0.01, 0.4),
+  }),
 ]

@@ -2,7 +2,7 @@
  * What is known about a model, as plain JSON. Null always means "not known"; what a model does not have is false, 0 or an
  * empty list. An optional field is absent if it does not apply.
  */
-import type { Prices, Rates } from '@tidemark/core'
+import type { ModelPrices, TokenRates } from '@tidemark/core'
 
 export interface ModelEntry {
   readonly id: string
@@ -16,30 +16,30 @@ export interface ModelEntry {
   readonly maxOutput: number | null
   /** The larger window that a `[1m]` suffix requested while it was offered. */
   readonly longWindow?: number
-  readonly prices: Prices
+  readonly prices: ModelPrices
   /** Earlier price lists, oldest first. */
   readonly pastPrices?: readonly PastPrices[]
   /** Factor on every price at an endpoint tied to a region. */
   readonly regionalFactor?: number
   readonly cache: CacheFacts
   readonly thinking: ThinkingFacts
-  readonly capabilities: Capabilities
+  readonly capabilities: ModelCapabilities
   readonly limits: RequestLimits
   /** Selects the weights of the token estimate. */
   readonly tokenizer: TokenizerFamily | null
   readonly source: string
   /** The day the source was read, as YYYY-MM-DD; null if the user who gave the figures did not say. */
   readonly asOf: string | null
-  readonly doubts: readonly Doubt[]
+  readonly doubts: readonly UncertainField[]
 }
 
 interface PastPrices {
   readonly before: string
-  readonly prices: Prices
+  readonly prices: ModelPrices
 }
 
 /** A field whose value is disputed, or was derived instead of read from a source. */
-export interface Doubt {
+export interface UncertainField {
   /** Path of the field, such as `prices.cacheRead`. */
   readonly field: string
   readonly note: string
@@ -53,10 +53,10 @@ export interface CacheFacts {
   /** How many blocks before a marker the provider looks for an earlier cache entry. */
   readonly lookBack: number | 'unlimited' | null
   /** Cache lifetimes that can be requested, the default first. */
-  readonly ttls: readonly Ttl[] | null
+  readonly ttls: readonly CacheLifetime[] | null
 }
 
-export interface Ttl {
+export interface CacheLifetime {
   readonly name: string
   readonly seconds: number
 }
@@ -78,7 +78,7 @@ export interface ThinkingFacts {
   readonly isAccountBound: boolean | null
 }
 
-export interface Capabilities {
+export interface ModelCapabilities {
   readonly images: boolean | null
   /** `tool_choice` that forces a call. */
   readonly forcedToolChoice: boolean | null
@@ -121,26 +121,29 @@ export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>
 }
 
 /** Prices on a day (YYYY-MM-DD, or a timestamp that begins with it): old logs were billed at old prices. */
-export function pricesOn(model: ModelEntry, day: string): Prices {
+export function pricesAtDate(model: ModelEntry, day: string): ModelPrices {
   return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
 }
 
 /** The model with every price, past ones included, multiplied by `factor`. */
-export function timesFactor(model: ModelEntry, factor: number): ModelEntry {
-  const scaled = { ...model, prices: pricesTimes(model.prices, factor) }
+export function scalePrices(model: ModelEntry, factor: number): ModelEntry {
+  const scaled = { ...model, prices: scalePriceList(model.prices, factor) }
   if (model.pastPrices === undefined) return scaled
-  const pastPrices = model.pastPrices.map((past) => ({ ...past, prices: pricesTimes(past.prices, factor) }))
+  const pastPrices = model.pastPrices.map((past) => ({
+    ...past,
+    prices: scalePriceList(past.prices, factor),
+  }))
   return { ...scaled, pastPrices }
 }
 
-function pricesTimes(prices: Prices, factor: number): Prices {
-  const scaled = { ...prices, ...ratesTimes(prices, factor) }
+function scalePriceList(prices: ModelPrices, factor: number): ModelPrices {
+  const scaled = { ...prices, ...scaleRates(prices, factor) }
   if (prices.tiers === undefined) return scaled
-  return { ...scaled, tiers: prices.tiers.map((tier) => ({ ...tier, ...ratesTimes(tier, factor) })) }
+  return { ...scaled, tiers: prices.tiers.map((tier) => ({ ...tier, ...scaleRates(tier, factor) })) }
 }
 
-function ratesTimes({ input, cacheRead, write5m, write1h, output }: Rates, factor: number): Rates {
-  const by = (rate: number | null) => (rate === null ? null : exact(rate * factor))
+function scaleRates({ input, cacheRead, write5m, write1h, output }: TokenRates, factor: number): TokenRates {
+  const by = (rate: number | null) => (rate === null ? null : roundRate(rate * factor))
   return {
     input: by(input),
     cacheRead: by(cacheRead),
@@ -151,6 +154,6 @@ function ratesTimes({ input, cacheRead, write5m, write1h, output }: Rates, facto
 }
 
 /** To six decimals: a multiplication adds floating-point noise. */
-export function exact(rate: number): number {
+export function roundRate(rate: number): number {
   return Math.round(rate * 1e6) / 1e6
 }

@@ -2,19 +2,19 @@
  * OpenAI's models. The window holds prompt and reply together, so the longest prompt is the window less the longest
  * reply. Before GPT-5.6, cache writes cost the input price; from then on they cost more.
  */
-import type { Prices, Rates } from '@tidemark/core'
+import type { ModelPrices, TokenRates } from '@tidemark/core'
 import {
   type CacheFacts,
-  type Capabilities,
-  type Doubt,
-  exact,
+  type ModelCapabilities,
   type ModelEntry,
+  roundRate,
   type ThinkingFacts,
+  type UncertainField,
 } from './model-entry.ts'
 import { OPENAI_PAGES } from './sources.ts'
 
 /** From GPT-5.6 on a request can set cache markers; before, caching is only automatic. */
-const MARKED: CacheFacts = {
+const MARKER_CACHE: CacheFacts = {
   minimum: 1_024,
   markers: 4,
   lookBack: 'unlimited',
@@ -23,18 +23,18 @@ const MARKED: CacheFacts = {
     { name: '12h', seconds: 43_200 },
   ],
 }
-const AUTOMATIC: CacheFacts = {
+const AUTOMATIC_CACHE: CacheFacts = {
   minimum: null,
   markers: 0,
   lookBack: 'unlimited',
   ttls: [{ name: '24h', seconds: 86_400 }],
 }
 
-const RETENTION: Doubt = {
+const RETENTION_DOUBT: UncertainField = {
   field: 'cache.ttls',
   note: 'without extended retention an entry lives for 5 to 10 idle minutes, an hour at most',
 }
-const CAPABLE: Capabilities = {
+const OPENAI_CAPABILITIES: ModelCapabilities = {
   images: true,
   forcedToolChoice: true,
   prefill: false,
@@ -49,7 +49,7 @@ const CAPABLE: Capabilities = {
   endsAtWindow: false,
 }
 
-const CANNOT_REASON: ThinkingFacts = {
+const NO_REASONING: ThinkingFacts = {
   modes: [],
   isOnByDefault: false,
   efforts: [],
@@ -58,38 +58,38 @@ const CANNOT_REASON: ThinkingFacts = {
   isAccountBound: false,
 }
 
-function reasons(efforts: readonly string[]): ThinkingFacts {
-  if (efforts.length === 0) return CANNOT_REASON
+function reasoningFacts(efforts: readonly string[]): ThinkingFacts {
+  if (efforts.length === 0) return NO_REASONING
   const modes = efforts.includes('none') ? (['adaptive', 'disabled'] as const) : (['adaptive'] as const)
   return { modes, isOnByDefault: true, efforts, keepsPrior: null, binding: null, isAccountBound: null }
 }
 
 type Sizes = Pick<ModelEntry, 'window' | 'maxInput' | 'maxOutput'>
 
-const MILLION: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
-const FOUR_HUNDRED: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
+const MILLION_WINDOW: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
+const FOUR_HUNDRED_THOUSAND_WINDOW: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
 
 /** Before GPT-5 only the sum of prompt and reply is limited. */
-function together(window: number, maxOutput: number): Sizes {
+function sharedWindow(window: number, maxOutput: number): Sizes {
   return { window, maxInput: window, maxOutput }
 }
 
-interface Row {
+interface OpenaiRow {
   readonly id: string
   readonly aliases?: readonly string[]
   readonly sizes: Sizes
-  readonly prices: Prices
+  readonly prices: ModelPrices
   readonly efforts: readonly string[]
   /** Accepts system messages in mid-conversation. */
   readonly hasSystemMessages?: boolean
 }
 
 /** GPT-5.6 and later. */
-function markedModel(row: Row): ModelEntry {
-  return { ...modelOf({ ...row, hasSystemMessages: true }), cache: MARKED, doubts: [] }
+function openaiModelWithMarkers(row: OpenaiRow): ModelEntry {
+  return { ...openaiModel({ ...row, hasSystemMessages: true }), cache: MARKER_CACHE, doubts: [] }
 }
 
-function modelOf({ id, aliases = [], sizes, prices, efforts, hasSystemMessages }: Row): ModelEntry {
+function openaiModel({ id, aliases = [], sizes, prices, efforts, hasSystemMessages }: OpenaiRow): ModelEntry {
   const sampling = efforts.length === 0
   return {
     id,
@@ -97,30 +97,38 @@ function modelOf({ id, aliases = [], sizes, prices, efforts, hasSystemMessages }
     aliases,
     ...sizes,
     prices,
-    cache: AUTOMATIC,
-    thinking: reasons(efforts),
-    capabilities: { ...CAPABLE, sampling, systemMessages: hasSystemMessages ?? null },
+    cache: AUTOMATIC_CACHE,
+    thinking: reasoningFacts(efforts),
+    capabilities: { ...OPENAI_CAPABILITIES, sampling, systemMessages: hasSystemMessages ?? null },
     limits: { bodyBytes: 536_870_912, images: 1_500 },
     tokenizer: 'openai',
     ...OPENAI_PAGES,
-    doubts: [RETENTION],
+    doubts: [RETENTION_DOUBT],
   }
 }
 
-const FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
+const SERVICE_TIER_FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
 
 /** A cache write costs 1.25 times the input price; the price for the longer lifetime is not published. */
-function withWrites(input: number, cacheRead: number, output: number): Prices {
-  return stepped({ input, cacheRead, write5m: exact(input * 1.25), write1h: null, output, factors: FACTORS })
+function pricesWithWrites(input: number, cacheRead: number, output: number): ModelPrices {
+  return withLongPromptTier({
+    input,
+    cacheRead,
+    write5m: roundRate(input * 1.25),
+    write1h: null,
+    output,
+    factors: SERVICE_TIER_FACTORS,
+  })
 }
 
-function withoutWrites(input: number, cacheRead: number, output: number): Prices {
-  return { input, cacheRead, write5m: input, write1h: input, output, factors: FACTORS }
+function pricesWithoutWrites(input: number, cacheRead: number, output: number): ModelPrices {
+  return { input, cacheRead, write5m: input, write1h: input, output, factors: SERVICE_TIER_FACTORS }
 }
 
 /** For prompts over 272,000 tokens the whole request costs double, its output 1.5 times the price. */
-function stepped(prices: Prices): Prices {
-  const times = (rate: Rates[keyof Rates], by: number) => (rate === null ? null : exact(rate * by))
+function withLongPromptTier(prices: ModelPrices): ModelPrices {
+  const times = (rate: TokenRates[keyof TokenRates], by: number) =>
+    rate === null ? null : roundRate(rate * by)
   const tier = {
     above: 272_000,
     input: times(prices.input, 2),
@@ -138,107 +146,137 @@ const LOW_TO_MAX = [...LOW_TO_HIGH, 'xhigh', 'max']
 const NONE_TO_HIGH = ['none', ...LOW_TO_HIGH]
 const NONE_TO_XHIGH = [...NONE_TO_HIGH, 'xhigh']
 const NONE_TO_MAX = [...NONE_TO_XHIGH, 'max']
-const NONE: readonly string[] = []
+const NO_EFFORTS: readonly string[] = []
 
-const MARKED_OPENAI_MODELS: readonly ModelEntry[] = [
-  { id: 'gpt-6.1-sol', prices: withWrites(2, 0.1, 10), efforts: LOW_TO_MAX },
-  { id: 'gpt-6.1-terra', prices: withWrites(1, 0.05, 5), efforts: NONE_TO_MAX },
-  { id: 'gpt-6-astra', prices: withWrites(10, 1, 50), efforts: LOW_TO_MAX },
-  { id: 'gpt-6-sol', prices: withWrites(2, 0.2, 10), efforts: NONE_TO_MAX },
-  { id: 'gpt-6-luna', prices: withWrites(0.1, 0.01, 0.5), efforts: NONE_TO_MAX },
-  { id: 'gpt-5.6-sol', prices: withWrites(4, 0.4, 20), efforts: NONE_TO_MAX },
-  { id: 'gpt-5.6-terra', prices: withWrites(2, 0.2, 12), efforts: NONE_TO_MAX },
-  { id: 'gpt-5.6-luna', prices: withWrites(0.2, 0.02, 1.2), efforts: NONE_TO_MAX },
-].map((row) => markedModel({ ...row, sizes: MILLION }))
+const MODELS_WITH_MARKERS: readonly ModelEntry[] = [
+  { id: 'gpt-6.1-sol', prices: pricesWithWrites(2, 0.1, 10), efforts: LOW_TO_MAX },
+  { id: 'gpt-6.1-terra', prices: pricesWithWrites(1, 0.05, 5), efforts: NONE_TO_MAX },
+  { id: 'gpt-6-astra', prices: pricesWithWrites(10, 1, 50), efforts: LOW_TO_MAX },
+  { id: 'gpt-6-sol', prices: pricesWithWrites(2, 0.2, 10), efforts: NONE_TO_MAX },
+  { id: 'gpt-6-luna', prices: pricesWithWrites(0.1, 0.01, 0.5), efforts: NONE_TO_MAX },
+  { id: 'gpt-5.6-sol', prices: pricesWithWrites(4, 0.4, 20), efforts: NONE_TO_MAX },
+  { id: 'gpt-5.6-terra', prices: pricesWithWrites(2, 0.2, 12), efforts: NONE_TO_MAX },
+  { id: 'gpt-5.6-luna', prices: pricesWithWrites(0.2, 0.02, 1.2), efforts: NONE_TO_MAX },
+].map((row) => openaiModelWithMarkers({ ...row, sizes: MILLION_WINDOW }))
 
-const GPT_5: readonly ModelEntry[] = [
+const GPT_5_MODELS: readonly ModelEntry[] = [
   {
     id: 'gpt-5.5',
-    sizes: MILLION,
-    prices: stepped(withoutWrites(5, 0.5, 30)),
+    sizes: MILLION_WINDOW,
+    prices: withLongPromptTier(pricesWithoutWrites(5, 0.5, 30)),
     efforts: NONE_TO_XHIGH,
     hasSystemMessages: true,
   },
   {
     id: 'gpt-5.4',
-    sizes: MILLION,
-    prices: stepped(withoutWrites(2.5, 0.25, 15)),
+    sizes: MILLION_WINDOW,
+    prices: withLongPromptTier(pricesWithoutWrites(2.5, 0.25, 15)),
     efforts: NONE_TO_XHIGH,
     hasSystemMessages: true,
   },
   {
     id: 'gpt-5.4-mini',
-    sizes: FOUR_HUNDRED,
-    prices: withoutWrites(0.75, 0.075, 4.5),
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(0.75, 0.075, 4.5),
     efforts: NONE_TO_XHIGH,
     hasSystemMessages: true,
   },
-  { id: 'gpt-5.4-nano', sizes: FOUR_HUNDRED, prices: withoutWrites(0.2, 0.02, 1.25), efforts: NONE_TO_XHIGH },
   {
-    id: 'gpt-5.3-codex',
-    sizes: FOUR_HUNDRED,
-    prices: withoutWrites(1.75, 0.175, 14),
+    id: 'gpt-5.4-nano',
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(0.2, 0.02, 1.25),
     efforts: NONE_TO_XHIGH,
   },
-  { id: 'gpt-5.2', sizes: FOUR_HUNDRED, prices: withoutWrites(1.75, 0.175, 14), efforts: NONE_TO_XHIGH },
+  {
+    id: 'gpt-5.3-codex',
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(1.75, 0.175, 14),
+    efforts: NONE_TO_XHIGH,
+  },
+  {
+    id: 'gpt-5.2',
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(1.75, 0.175, 14),
+    efforts: NONE_TO_XHIGH,
+  },
   {
     id: 'gpt-5.1',
     aliases: ['gpt-5.1-codex'],
-    sizes: FOUR_HUNDRED,
-    prices: withoutWrites(1.25, 0.125, 10),
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(1.25, 0.125, 10),
     efforts: NONE_TO_HIGH,
   },
   {
     id: 'gpt-5',
     aliases: ['gpt-5-codex'],
-    sizes: FOUR_HUNDRED,
-    prices: withoutWrites(1.25, 0.125, 10),
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(1.25, 0.125, 10),
     efforts: MINIMAL_TO_HIGH,
   },
-  { id: 'gpt-5-mini', sizes: FOUR_HUNDRED, prices: withoutWrites(0.25, 0.025, 2), efforts: MINIMAL_TO_HIGH },
+  {
+    id: 'gpt-5-mini',
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(0.25, 0.025, 2),
+    efforts: MINIMAL_TO_HIGH,
+  },
   {
     id: 'gpt-5-nano',
-    sizes: FOUR_HUNDRED,
-    prices: withoutWrites(0.05, 0.005, 0.4),
+    sizes: FOUR_HUNDRED_THOUSAND_WINDOW,
+    prices: pricesWithoutWrites(0.05, 0.005, 0.4),
     efforts: MINIMAL_TO_HIGH,
   },
-].map(modelOf)
+].map(openaiModel)
 
-const OLDER: readonly ModelEntry[] = [
-  { id: 'gpt-4.1', sizes: together(1_047_576, 32_768), prices: withoutWrites(2, 0.5, 8), efforts: NONE },
+const OLDER_MODELS: readonly ModelEntry[] = [
+  {
+    id: 'gpt-4.1',
+    sizes: sharedWindow(1_047_576, 32_768),
+    prices: pricesWithoutWrites(2, 0.5, 8),
+    efforts: NO_EFFORTS,
+  },
   {
     id: 'gpt-4.1-mini',
-    sizes: together(1_047_576, 32_768),
-    prices: withoutWrites(0.4, 0.1, 1.6),
-    efforts: NONE,
+    sizes: sharedWindow(1_047_576, 32_768),
+    prices: pricesWithoutWrites(0.4, 0.1, 1.6),
+    efforts: NO_EFFORTS,
   },
   {
     id: 'gpt-4.1-nano',
-    sizes: together(1_047_576, 32_768),
-    prices: withoutWrites(0.1, 0.025, 0.4),
-    efforts: NONE,
+    sizes: sharedWindow(1_047_576, 32_768),
+    prices: pricesWithoutWrites(0.1, 0.025, 0.4),
+    efforts: NO_EFFORTS,
   },
-  { id: 'gpt-4o', sizes: together(128_000, 16_384), prices: withoutWrites(2.5, 1.25, 10), efforts: NONE },
+  {
+    id: 'gpt-4o',
+    sizes: sharedWindow(128_000, 16_384),
+    prices: pricesWithoutWrites(2.5, 1.25, 10),
+    efforts: NO_EFFORTS,
+  },
   // No discount on cached input.
   {
     id: 'gpt-4o-2024-05-13',
-    sizes: together(128_000, 4_096),
-    prices: withoutWrites(5, 5, 15),
-    efforts: NONE,
+    sizes: sharedWindow(128_000, 4_096),
+    prices: pricesWithoutWrites(5, 5, 15),
+    efforts: NO_EFFORTS,
   },
   {
     id: 'gpt-4o-mini',
-    sizes: together(128_000, 16_384),
-    prices: withoutWrites(0.15, 0.075, 0.6),
-    efforts: NONE,
+    sizes: sharedWindow(128_000, 16_384),
+    prices: pricesWithoutWrites(0.15, 0.075, 0.6),
+    efforts: NO_EFFORTS,
   },
-  { id: 'o3', sizes: together(200_000, 100_000), prices: withoutWrites(2, 0.5, 8), efforts: LOW_TO_HIGH },
   {
-    id: 'o4-mini',
-    sizes: together(200_000, 100_000),
-    prices: withoutWrites(1.1, 0.275, 4.4),
+    id: 'o3',
+    sizes: sharedWindow(200_000, 100_000),
+    prices: pricesWithoutWrites(2, 0.5, 8),
     efforts: LOW_TO_HIGH,
   },
-].map(modelOf)
+  {
+    id: 'o4-mini',
+    sizes: sharedWindow(200_000, 100_000),
+    prices: pricesWithoutWrites(1.1, 0.275, 4.4),
+    efforts: LOW_TO_HIGH,
+  },
+].map(openaiModel)
 
-export const OPENAI_MODELS: readonly ModelEntry[] = [...MARKED_OPENAI_MODELS, ...GPT_5, ...OLDER]
+export const OPENAI_MODELS: readonly ModelEntry[] = [...MODELS_WITH_MARKERS, ...GPT_5_MODELS, ...OLDER_MODELS]

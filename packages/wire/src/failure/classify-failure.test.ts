@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureOfThrown, retryAfterMs, shouldRetry } from './classify-failure.ts'
+import { failureFromException, retryAfterMs, shouldRetry } from './classify-failure.ts'
 
 const DATE = 'Wed, 21 Oct 2026 07:28:00 GMT'
 const AT = Date.parse(DATE)
@@ -72,16 +72,16 @@ describe('failureOfThrown', () => {
     ['a string', 'gone', { kind: 'network', retryable: true, message: 'gone' }],
     ['nothing', undefined, { kind: 'network', retryable: true, message: 'The connection failed' }],
   ])('%s', (_, thrown, expected) => {
-    expect(failureOfThrown(thrown)).toEqual(expected)
+    expect(failureFromException(thrown)).toEqual(expected)
   })
 
   it('knows our own signal whatever was thrown', () => {
-    expect(failureOfThrown(new Error('terminated'), true).kind).toBe('aborted')
+    expect(failureFromException(new Error('terminated'), true).kind).toBe('aborted')
   })
 
   it('does not follow a chain that never ends', () => {
     const loop = new Error('again')
     loop.cause = loop
-    expect(failureOfThrown(loop)).toEqual({ kind: 'network', retryable: true, message: 'again' })
+    expect(failureFromException(loop)).toEqual({ kind: 'network', retryable: true, message: 'again' })
   })
 })

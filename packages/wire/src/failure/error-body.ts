@@ -1,6 +1,6 @@
 /** The body of an error response, in one shape for all the forms that providers and proxies use. */
-import { isObject, type Json, type JsonObject, readJson } from '@tidemark/core'
-import { given } from '../optional-fields.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '@tidemark/core'
+import { omitUndefined } from '../optional-fields.ts'
 
 export interface ErrorBody {
   /** Empty if the body was empty. */
@@ -16,43 +16,43 @@ export interface ErrorBody {
 }
 
 /** A page of HTML or a stack trace is cut here. */
-const LONGEST_PLAIN = 2000
+const MAX_PLAIN_LENGTH = 2000
 
 export function readErrorBody(text: string): ErrorBody {
-  const value = readJson(text)
+  const value = parseJson(text)
   const body: Json | undefined = Array.isArray(value) ? value[0] : value
-  if (isObject(body)) return fromObject(body)
-  return { message: (typeof body === 'string' ? body : text).trim().slice(0, LONGEST_PLAIN), fields: {} }
+  if (isObject(body)) return readErrorObject(body)
+  return { message: (typeof body === 'string' ? body : text).trim().slice(0, MAX_PLAIN_LENGTH), fields: {} }
 }
 
-function fromObject(body: JsonObject): ErrorBody {
-  const error = errorIn(body)
+function readErrorObject(body: JsonObject): ErrorBody {
+  const error = findErrorObject(body)
   const details = isObject(error.details) ? error.details : undefined
-  const type = firstText(error.type, error.__type, error.status)
-  const code = firstText(details?.error_code, error.code)
-  const requestId = firstText(body.request_id, error.request_id)
-  const inner = isObject(error.metadata) ? firstText(error.metadata.raw) : undefined
+  const type = findFirstText(error.type, error.__type, error.status)
+  const code = findFirstText(details?.error_code, error.code)
+  const requestId = findFirstText(body.request_id, error.request_id)
+  const inner = isObject(error.metadata) ? findFirstText(error.metadata.raw) : undefined
   return {
-    message: messageOf(error, body),
-    ...given({ type, code, requestId, details, inner }),
+    message: findMessage(error, body),
+    ...omitUndefined({ type, code, requestId, details, inner }),
     fields: error,
   }
 }
 
 /** Some streams put the error inside a failed `response`. */
-function errorIn({ response, ...body }: JsonObject): JsonObject {
+function findErrorObject({ response, ...body }: JsonObject): JsonObject {
   if (isObject(body.error)) return body.error
   return isObject(response) && isObject(response.error) ? response.error : body
 }
 
-function messageOf(error: JsonObject, body: JsonObject): string {
-  const message = firstText(error.message, error.Message, error.error, error.detail, error.msg)
+function findMessage(error: JsonObject, body: JsonObject): string {
+  const message = findFirstText(error.message, error.Message, error.error, error.detail, error.msg)
   if (message !== undefined) return message
   const first: Json | undefined = Array.isArray(body.errors) ? body.errors[0] : error.detail
-  return (isObject(first) ? firstText(first.message, first.msg) : undefined) ?? JSON.stringify(body)
+  return (isObject(first) ? findFirstText(first.message, first.msg) : undefined) ?? JSON.stringify(body)
 }
 
-function firstText(...values: readonly (Json | undefined)[]): string | undefined {
+function findFirstText(...values: readonly (Json | undefined)[]): string | undefined {
   for (const value of values) {
     if (typeof value === 'string' && value !== '') return value
     if (typeof value === 'number') return String(value)

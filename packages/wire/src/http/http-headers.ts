@@ -1,8 +1,8 @@
 /** HTTP headers as plain data. */
-export type Headers = Readonly<Record<string, string | undefined>>
+export type HttpHeaders = Readonly<Record<string, string | undefined>>
 
 /** The value of a header. `name` is lower case; `headers` may spell it in any case. */
-export function header(headers: Headers, name: string): string | undefined {
+export function readHeader(headers: HttpHeaders, name: string): string | undefined {
   const exact = headers[name]
   if (exact !== undefined) return exact
   return Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]

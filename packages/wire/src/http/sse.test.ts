@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest'
 import {
   decodeSse,
   decodeSseText,
-  encodeComment,
-  encodeFrame,
-  endSse,
-  type Frame,
-  type SseEnd,
-  sseStart,
+  encodeSseComment,
+  encodeSseFrame,
+  finishSse,
+  initialSseState,
+  type SseFrame,
+  type SseRemainder,
 } from './sse.ts'
 
 /** The data of one line, decoded from bytes in pieces. The bytes hold no line end. */
 function decode(chunks: readonly Uint8Array[]): string {
-  let [state] = decodeSseText(sseStart, 'data: ')
+  let [state] = decodeSseText(initialSseState, 'data: ')
   for (const chunk of chunks) [state] = decodeSse(state, chunk)
-  return endSse(state).rest?.data ?? ''
+  return finishSse(state).rest?.data ?? ''
 }
 
 const platform = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -81,26 +81,29 @@ describe('bytes', () => {
     ['after three bytes of four', [0xf0, 0x9f, 0x91], { rest: { data: '\ufffd' }, cutCharacter: true }],
     ['after broken bytes', [0xe0, 0x80], { rest: { data: '\ufffd\ufffd' }, cutCharacter: false }],
   ])('report an end %s', (_, bytes, end) => {
-    const [state] = decodeSseText(sseStart, 'data: ')
-    expect(endSse(decodeSse(state, Uint8Array.from(bytes))[0])).toEqual(end)
+    const [state] = decodeSseText(initialSseState, 'data: ')
+    expect(finishSse(decodeSse(state, Uint8Array.from(bytes))[0])).toEqual(end)
   })
 })
 
-function decodeSse2(pieces: readonly string[]): { readonly frames: readonly Frame[]; readonly end: SseEnd } {
-  let state = sseStart
-  const frames: Frame[] = []
+function decodeSse2(pieces: readonly string[]): {
+  readonly frames: readonly SseFrame[]
+  readonly end: SseRemainder
+} {
+  let state = initialSseState
+  const frames: SseFrame[] = []
   for (const piece of pieces) {
     const [next, news] = decodeSseText(state, piece)
     state = next
     frames.push(...news)
   }
-  return { frames, end: endSse(state) }
+  return { frames, end: finishSse(state) }
 }
 
-const CLEAN: SseEnd = { rest: null, cutCharacter: false }
+const CLEAN: SseRemainder = { rest: null, cutCharacter: false }
 
 describe('decodeSseText', () => {
-  it.each<[string, string, readonly Frame[]]>([
+  it.each<[string, string, readonly SseFrame[]]>([
     ['a named frame', 'event: ping\ndata: {}\n\n', [{ event: 'ping', data: '{}' }]],
     ['no space after the colon', 'event:ping\ndata:{}\n\n', [{ event: 'ping', data: '{}' }]],
     ['only the first space', 'data:  two\n\n', [{ data: ' two' }]],
@@ -122,14 +125,14 @@ describe('decodeSseText', () => {
   })
 
   it('returns a frame as soon as its blank line is read', () => {
-    const [state, frames] = decodeSseText(sseStart, 'data: 1\r\n\r')
+    const [state, frames] = decodeSseText(initialSseState, 'data: 1\r\n\r')
     expect(frames).toEqual([{ data: '1' }])
     expect(decodeSseText(state, '\ndata: 2\n\n')[1]).toEqual([{ data: '2' }])
   })
 })
 
 describe('endSse', () => {
-  it.each<[string, SseEnd]>([
+  it.each<[string, SseRemainder]>([
     ['data: 1\n\n', CLEAN],
     ['data: 1\n', { rest: { data: '1' }, cutCharacter: false }],
     ['event: a\ndata: {"x', { rest: { event: 'a', data: '{"x' }, cutCharacter: false }],
@@ -141,13 +144,13 @@ describe('endSse', () => {
 
   it('reports a character cut in the middle', () => {
     const bytes = new TextEncoder().encode('data: é').subarray(0, -1)
-    const [state, frames] = decodeSse(sseStart, bytes)
-    expect([frames, endSse(state)]).toEqual([[], { rest: { data: '\ufffd' }, cutCharacter: true }])
+    const [state, frames] = decodeSse(initialSseState, bytes)
+    expect([frames, finishSse(state)]).toEqual([[], { rest: { data: '\ufffd' }, cutCharacter: true }])
   })
 })
 
 const line = fc.string({ unit: 'binary' }).map((text) => text.replace(/[\r\n\0]/g, ''))
-const frame: fc.Arbitrary<Frame> = fc.record(
+const frame: fc.Arbitrary<SseFrame> = fc.record(
   {
     event: line.filter((text) => text !== ''),
     data: fc.array(line).map((lines) => lines.join('\n')),
@@ -161,13 +164,13 @@ describe('encodeFrame', () => {
   it('writes what is read back', () => {
     fc.assert(
       fc.property(fc.array(frame), (frames) => {
-        const text = frames.map((each) => encodeFrame(each) + encodeComment('alive\n')).join('')
+        const text = frames.map((each) => encodeSseFrame(each) + encodeSseComment('alive\n')).join('')
         expect(decodeSse2([text])).toEqual({ frames, end: CLEAN })
       }),
     )
   })
 
   it('keeps a name with a newline in its line', () => {
-    expect(encodeFrame({ event: 'a\ndata: b', data: 'c' })).toBe('event: a data: b\ndata: c\n\n')
+    expect(encodeSseFrame({ event: 'a\ndata: b', data: 'c' })).toBe('event: a data: b\ndata: c\n\n')
   })
 })

@@ -3,9 +3,9 @@
  * byte order mark at the start is dropped; bytes that are not UTF-8 become U+FFFD. A frame is returned as soon as its
  * blank line is read.
  */
-import { given } from '../optional-fields.ts'
+import { omitUndefined } from '../optional-fields.ts'
 
-export interface Frame {
+export interface SseFrame {
   /** Absent if the frame has no `event` field. */
   readonly event?: string
   /** The `data` lines joined with LF; empty if there were none. */
@@ -17,28 +17,37 @@ export interface Frame {
 
 export interface SseState {
   /** The first bytes of a character that the next chunk completes: at most three. */
-  readonly cut: Uint8Array
-  readonly begun: boolean
+  readonly incompleteBytes: Uint8Array
+  readonly hasStarted: boolean
   /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
-  readonly afterCr: boolean
+  readonly endsWithCr: boolean
   /** The current line, not yet complete. */
   readonly line: string
-  readonly fields: readonly Field[]
+  readonly fields: readonly SseField[]
 }
 
-type Field = readonly [name: string, value: string]
+type SseField = readonly [name: string, value: string]
 
-const NOTHING = new Uint8Array()
+const NO_BYTES = new Uint8Array()
 
-export const sseStart: SseState = { cut: NOTHING, begun: false, afterCr: false, line: '', fields: [] }
-
-export function decodeSse(state: SseState, chunk: Uint8Array): readonly [SseState, readonly Frame[]] {
-  const bytes = concat(state.cut, chunk)
-  const whole = bytes.length - cutLength(bytes)
-  return decodeSseText({ ...state, cut: bytes.slice(whole) }, decodeText(bytes.subarray(0, whole)))
+export const initialSseState: SseState = {
+  incompleteBytes: NO_BYTES,
+  hasStarted: false,
+  endsWithCr: false,
+  line: '',
+  fields: [],
 }
 
-function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
+export function decodeSse(state: SseState, chunk: Uint8Array): readonly [SseState, readonly SseFrame[]] {
+  const bytes = joinBytes(state.incompleteBytes, chunk)
+  const whole = bytes.length - countIncompleteBytes(bytes)
+  return decodeSseText(
+    { ...state, incompleteBytes: bytes.slice(whole) },
+    decodeText(bytes.subarray(0, whole)),
+  )
+}
+
+function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   if (first.length === 0) return second
   const all = new Uint8Array(first.length + second.length)
   all.set(first)
@@ -52,41 +61,50 @@ function decodeText(bytes: Uint8Array, stream = false): string {
 }
 
 /** How many bytes at the end are an incomplete character: those for which the decoder waits. */
-function cutLength(bytes: Uint8Array): number {
+function countIncompleteBytes(bytes: Uint8Array): number {
   if ((bytes.at(-1) ?? 0) < 0x80) return 0
   const lengths = [1, 2, 3].filter((length) => length <= bytes.length)
   return lengths.find((length) => decodeText(bytes.subarray(-length), true) === '') ?? 0
 }
 
-export function decodeSseText(state: SseState, text: string): readonly [SseState, readonly Frame[]] {
+export function decodeSseText(state: SseState, text: string): readonly [SseState, readonly SseFrame[]] {
   if (text === '') return [state, []]
-  const lines = skipStart(state, text).split(/\r\n|\r|\n/)
+  const lines = dropLineStart(state, text).split(/\r\n|\r|\n/)
   const rest = lines.pop() ?? ''
-  const frames: Frame[] = []
+  const frames: SseFrame[] = []
   let { line } = state
   let fields = [...state.fields]
   for (const piece of lines) {
-    fields = takeLine(fields, line + piece, frames)
+    fields = addLine(fields, line + piece, frames)
     line = ''
   }
-  return [{ cut: state.cut, begun: true, afterCr: text.endsWith('\r'), line: line + rest, fields }, frames]
+  return [
+    {
+      incompleteBytes: state.incompleteBytes,
+      hasStarted: true,
+      endsWithCr: text.endsWith('\r'),
+      line: line + rest,
+      fields,
+    },
+    frames,
+  ]
 }
 
-function skipStart(state: SseState, text: string): string {
-  if (!state.begun) return text.startsWith('\ufeff') ? text.slice(1) : text
-  return state.afterCr && text.startsWith('\n') ? text.slice(1) : text
+function dropLineStart(state: SseState, text: string): string {
+  if (!state.hasStarted) return text.startsWith('\ufeff') ? text.slice(1) : text
+  return state.endsWithCr && text.startsWith('\n') ? text.slice(1) : text
 }
 
 /** Adds to `fields` in place, so that a frame of many lines is not copied once a line. */
-function takeLine(fields: Field[], line: string, frames: Frame[]): Field[] {
-  fields.push(...fieldsOf(line))
+function addLine(fields: SseField[], line: string, frames: SseFrame[]): SseField[] {
+  fields.push(...parseField(line))
   if (line !== '') return fields
-  const frame = frameOf(fields)
+  const frame = toSseFrame(fields)
   if (frame !== null) frames.push(frame)
   return []
 }
 
-function fieldsOf(line: string): readonly Field[] {
+function parseField(line: string): readonly SseField[] {
   const colon = line.indexOf(':')
   if (line === '' || colon === 0) return []
   if (colon === -1) return [[line, '']]
@@ -94,47 +112,47 @@ function fieldsOf(line: string): readonly Field[] {
 }
 
 /** The last field of a name counts, except `data`, whose lines are joined. */
-function frameOf(fields: readonly Field[]): Frame | null {
+function toSseFrame(fields: readonly SseField[]): SseFrame | null {
   const last = new Map(fields)
   const event = last.get('event')
   if (!event && !last.has('data')) return null
   const [id, retry] = [last.get('id'), last.get('retry')]
   return {
-    ...given({ event: event || undefined }),
+    ...omitUndefined({ event: event || undefined }),
     data: fields.flatMap(([name, value]) => (name === 'data' ? [value] : [])).join('\n'),
-    ...given({
+    ...omitUndefined({
       id: id?.includes('\0') ? undefined : id,
       retry: retry !== undefined && /^\d+$/.test(retry) ? Number(retry) : undefined,
     }),
   }
 }
 
-export interface SseEnd {
+export interface SseRemainder {
   /** A frame without its blank line, or null. It may be complete or cut anywhere. */
-  readonly rest: Frame | null
+  readonly rest: SseFrame | null
   /** The bytes ended inside a character. */
   readonly cutCharacter: boolean
 }
 
-export function endSse(state: SseState): SseEnd {
-  const fields = [...state.fields, ...fieldsOf(state.line + decodeText(state.cut))]
-  return { rest: frameOf(fields), cutCharacter: state.cut.length > 0 }
+export function finishSse(state: SseState): SseRemainder {
+  const fields = [...state.fields, ...parseField(state.line + decodeText(state.incompleteBytes))]
+  return { rest: toSseFrame(fields), cutCharacter: state.incompleteBytes.length > 0 }
 }
 
 /** One frame as it is sent. A CR in the data arrives as LF: the format cannot express it. */
-export function encodeFrame(frame: Frame): string {
-  const event = frame.event === undefined ? '' : `event: ${oneLine(frame.event)}\n`
-  const id = frame.id === undefined ? '' : `id: ${oneLine(frame.id)}\n`
+export function encodeSseFrame(frame: SseFrame): string {
+  const event = frame.event === undefined ? '' : `event: ${toSingleLine(frame.event)}\n`
+  const id = frame.id === undefined ? '' : `id: ${toSingleLine(frame.id)}\n`
   const retry = frame.retry === undefined ? '' : `retry: ${frame.retry}\n`
   const data = frame.data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
   return `${event}${id}${retry}${data.join('')}\n`
 }
 
 /** A line that readers skip. Servers send it to keep an idle connection open. */
-export function encodeComment(text: string): string {
-  return `: ${oneLine(text)}\n\n`
+export function encodeSseComment(text: string): string {
+  return `: ${toSingleLine(text)}\n\n`
 }
 
-function oneLine(text: string): string {
+function toSingleLine(text: string): string {
   return text.replace(/[\r\n\0]+/g, ' ')
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { lookUpModel, modelCatalogue } from '../catalogue/catalogue.ts'
 import { UNKNOWN_MODEL } from '../catalogue/custom-models.ts'
 import type { ModelEntry } from '../catalogue/model-entry.ts'
-import { profileFor } from './provider-profile.ts'
+import { createProviderProfile } from './provider-profile.ts'
 
 function model(id: string): ModelEntry {
   const looked = lookUpModel(modelCatalogue, id)
@@ -16,7 +16,7 @@ describe('every model of the catalogue', () => {
     '%s has a profile',
     (_, entry) => {
       for (const anthropicVersion of ['2023-06-01', '2026-10-21'] as const) {
-        const profile = profileFor(entry, { anthropicVersion })
+        const profile = createProviderProfile(entry, { anthropicVersion })
         expect(JSON.parse(JSON.stringify(profile))).toEqual(profile)
         expect(profile.window).toBe(Math.min(entry.window ?? Number.NaN, entry.maxInput ?? Number.NaN))
         expect(profile.cache.minimumTokens).toBe(entry.cache.minimum)
@@ -28,7 +28,7 @@ describe('every model of the catalogue', () => {
 
 describe('the Messages API', () => {
   it('binds thinking, refuses forced calls and compacts on demand on the newest models', () => {
-    expect(profileFor(model('claude-opus-5-5'))).toMatchObject({
+    expect(createProviderProfile(model('claude-opus-5-5'))).toMatchObject({
       name: 'claude-opus-5-5 (anthropic 2026-10-21)',
       window: 1_000_000,
       maxOutput: 128_000,
@@ -61,26 +61,26 @@ describe('the Messages API', () => {
   })
 
   it('is the older one of 4.5: budgets, prefill, no compaction', () => {
-    expect(profileFor(model('claude-sonnet-4-5-20250929'), { anthropicVersion: '2023-06-01' })).toMatchObject(
-      {
-        window: 200_000,
-        maxOutput: 64_000,
-        roles: { prefill: 'allowed', system: 'refused', turnScoped: false, messageEffort: false },
-        tools: { forcedChoice: 'allowed' },
-        thinking: {
-          modes: ['enabled', 'disabled'],
-          whenAbsent: 'disabled',
-          binding: 'none',
-          stripsFinishedTurns: true,
-          unforcedInModes: ['enabled'],
-        },
-        sizes: { images: 100 },
-        contextEdits: { clearToolUses: 'clear_tool_uses_20250919', compact: null },
-        compaction: { blocks: false, onDemand: false, beta: null },
-        refusedFields: [],
-        refusedBlocks: [{ role: 'assistant', type: 'image' }],
+    expect(
+      createProviderProfile(model('claude-sonnet-4-5-20250929'), { anthropicVersion: '2023-06-01' }),
+    ).toMatchObject({
+      window: 200_000,
+      maxOutput: 64_000,
+      roles: { prefill: 'allowed', system: 'refused', turnScoped: false, messageEffort: false },
+      tools: { forcedChoice: 'allowed' },
+      thinking: {
+        modes: ['enabled', 'disabled'],
+        whenAbsent: 'disabled',
+        binding: 'none',
+        stripsFinishedTurns: true,
+        unforcedInModes: ['enabled'],
       },
-    )
+      sizes: { images: 100 },
+      contextEdits: { clearToolUses: 'clear_tool_uses_20250919', compact: null },
+      compaction: { blocks: false, onDemand: false, beta: null },
+      refusedFields: [],
+      refusedBlocks: [{ role: 'assistant', type: 'image' }],
+    })
   })
 
   it.each([
@@ -88,11 +88,11 @@ describe('the Messages API', () => {
     ['claude-opus-4-5', '2026-10-21', ['temperature', 'top_p', 'top_k']],
     ['claude-opus-4-7', '2023-06-01', ['temperature', 'top_p', 'top_k']],
   ] as const)('%s at %s refuses %j', (id, anthropicVersion, refused) => {
-    expect(profileFor(model(id), { anthropicVersion }).refusedFields).toEqual(refused)
+    expect(createProviderProfile(model(id), { anthropicVersion }).refusedFields).toEqual(refused)
   })
 
   it('refuses more blocks in its newer version', () => {
-    expect(profileFor(model('claude-opus-4-6')).refusedBlocks).toEqual([
+    expect(createProviderProfile(model('claude-opus-4-6')).refusedBlocks).toEqual([
       { role: 'assistant', type: 'image' },
       { role: 'assistant', type: 'document' },
       { role: 'user', type: 'text', field: 'citations' },
@@ -106,13 +106,13 @@ describe('the Messages API', () => {
     ['claude-sonnet-5-5', 'adaptive', null],
     ['claude-3-5-sonnet', 'disabled', null],
   ])('%s: %s where a request does not say, disabled at %j', (id, whenAbsent, disabledEfforts) => {
-    expect(profileFor(model(id)).thinking).toMatchObject({ whenAbsent, disabledEfforts })
+    expect(createProviderProfile(model(id)).thinking).toMatchObject({ whenAbsent, disabledEfforts })
   })
 
   it('takes compaction blocks where the provider makes them in either way', () => {
     const opus = model('claude-opus-5-5')
     const without = (name: 'thresholdCompaction' | 'onDemandCompaction') =>
-      profileFor({ ...opus, capabilities: { ...opus.capabilities, [name]: null } })
+      createProviderProfile({ ...opus, capabilities: { ...opus.capabilities, [name]: null } })
     expect(without('thresholdCompaction')).toMatchObject({
       contextEdits: { compact: null },
       compaction: { blocks: true, onDemand: true },
@@ -125,7 +125,7 @@ describe('the Messages API', () => {
   })
 
   it('asks for a beta where the API does', () => {
-    const { betas, compaction } = profileFor(model('claude-fable-5-1'))
+    const { betas, compaction } = createProviderProfile(model('claude-fable-5-1'))
     const named = (name: string) =>
       betas.filter((rule) => rule.name === name).map((rule) => [rule.where, rule.betas])
     expect(compaction.beta).toBe('compact-2026-09-04')
@@ -136,7 +136,7 @@ describe('the Messages API', () => {
 
 describe('other providers', () => {
   it('OpenAI: the longest prompt, and cache markers if the model has them', () => {
-    expect(profileFor(model('gpt-6-sol'))).toMatchObject({
+    expect(createProviderProfile(model('gpt-6-sol'))).toMatchObject({
       name: 'gpt-6-sol (openai)',
       window: 922_000,
       maxOutput: 128_000,
@@ -156,12 +156,12 @@ describe('other providers', () => {
       contextEdits: { clearToolUses: null },
       compaction: { onDemand: false },
     })
-    expect(profileFor(model('gpt-5')).window).toBe(272_000)
-    expect(profileFor(model('gpt-5')).cache.maxMarkers).toBe(0)
+    expect(createProviderProfile(model('gpt-5')).window).toBe(272_000)
+    expect(createProviderProfile(model('gpt-5')).cache.maxMarkers).toBe(0)
   })
 
   it('Gemini: no cache markers, no system messages in mid-conversation', () => {
-    expect(profileFor(model('gemini-3.8-flash'))).toMatchObject({
+    expect(createProviderProfile(model('gemini-3.8-flash'))).toMatchObject({
       window: 1_048_576,
       maxOutput: 65_536,
       roles: { first: 'user', consecutive: 'merged', system: 'refused' },
@@ -172,7 +172,7 @@ describe('other providers', () => {
 
 describe('a model of an unknown provider', () => {
   it('gets the strict profile', () => {
-    const { name, thinking, ...rest } = profileFor(UNKNOWN_MODEL)
+    const { name, thinking, ...rest } = createProviderProfile(UNKNOWN_MODEL)
     expect(name).toBe('unknown (unknown)')
     expect({ ...rest, thinking, name: 'strict' }).toEqual(strictProfile)
   })
@@ -180,7 +180,7 @@ describe('a model of an unknown provider', () => {
   it('uses the figures that the user gave', () => {
     const own = { ...UNKNOWN_MODEL, id: 'local', vendor: 'ours', window: 32_768, maxOutput: 8_192 }
     const facts = { ...own, thinking: { ...own.thinking, modes: [], binding: 'none' as const } }
-    expect(profileFor(facts)).toMatchObject({
+    expect(createProviderProfile(facts)).toMatchObject({
       name: 'local (ours)',
       window: 32_768,
       maxOutput: 8_192,

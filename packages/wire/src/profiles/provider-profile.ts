@@ -2,30 +2,33 @@
  * The rules that requests to a model must obey, made from its catalogue entry. Where the catalogue does not know, the
  * stricter rule is used: a request that passes it is accepted either way.
  */
-import { createProfile, type Profile, type ProfileOverrides } from '@tidemark/core'
+import { createProfile, type ProfileOverrides, type ProviderProfile } from '@tidemark/core'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
-interface ProfileOptions {
+interface ProviderProfileOptions {
   /** The `anthropic-version` of the requests; the newer one, which rejects more, is the default. */
   readonly anthropicVersion?: AnthropicVersion
 }
 
 export type AnthropicVersion = '2023-06-01' | '2026-10-21'
 
-export function profileFor(model: ModelEntry, options: ProfileOptions = {}): Profile {
-  return createProfile(rulesOf(model, options.anthropicVersion ?? '2026-10-21'))
+export function createProviderProfile(
+  model: ModelEntry,
+  options: ProviderProfileOptions = {},
+): ProviderProfile {
+  return createProfile(providerRules(model, options.anthropicVersion ?? '2026-10-21'))
 }
 
-function rulesOf(model: ModelEntry, version: AnthropicVersion): ProfileOverrides {
+function providerRules(model: ModelEntry, version: AnthropicVersion): ProfileOverrides {
   if (model.vendor === 'anthropic') return anthropicProfile(model, version)
   if (model.vendor === 'openai') return openaiProfile(model)
-  return model.vendor === 'google' ? geminiProfile(model) : strangerProfile(model)
+  return model.vendor === 'google' ? geminiProfile(model) : unknownProviderProfile(model)
 }
 
 // The Messages API, in both versions that a client may name.
 
-type BetaRule = Profile['betas'][number]
-type BlockRefusal = Profile['refusedBlocks'][number]
+type BetaRule = ProviderProfile['betas'][number]
+type RejectedBlock = ProviderProfile['refusedBlocks'][number]
 
 const CONTEXT_MANAGEMENT = 'context-management-2025-06-27'
 const THRESHOLD_COMPACTION = 'compact-2026-01-12'
@@ -36,7 +39,7 @@ const COMPACT = 'compact_20260112'
 const TOOL_CHANGES = ['mid-conversation-tool-changes-2026-07-01', 'inline-tools-2026-09-15']
 
 /** What the API rejects as an extra input unless one of these betas is named. */
-const BETAS: readonly BetaRule[] = [
+const BETA_RULES: readonly BetaRule[] = [
   { where: 'field', name: 'context_management', betas: [CONTEXT_MANAGEMENT, THRESHOLD_COMPACTION] },
   { where: 'edit', name: CLEAR_TOOL_USES, betas: [CONTEXT_MANAGEMENT] },
   { where: 'edit', name: CLEAR_THINKING, betas: [CONTEXT_MANAGEMENT] },
@@ -53,12 +56,12 @@ const BETAS: readonly BetaRule[] = [
   { where: 'block', name: 'tool_removal', betas: TOOL_CHANGES },
 ]
 
-const SAMPLING = ['temperature', 'top_p', 'top_k']
-const NO_PICTURES: readonly BlockRefusal[] = [{ role: 'assistant', type: 'image' }]
-const REFUSED_BLOCKS: Readonly<Record<AnthropicVersion, readonly BlockRefusal[]>> = {
-  '2023-06-01': NO_PICTURES,
+const SAMPLING_FIELDS = ['temperature', 'top_p', 'top_k']
+const NO_ASSISTANT_IMAGES: readonly RejectedBlock[] = [{ role: 'assistant', type: 'image' }]
+const REJECTED_BLOCKS: Readonly<Record<AnthropicVersion, readonly RejectedBlock[]>> = {
+  '2023-06-01': NO_ASSISTANT_IMAGES,
   '2026-10-21': [
-    ...NO_PICTURES,
+    ...NO_ASSISTANT_IMAGES,
     { role: 'assistant', type: 'document' },
     { role: 'user', type: 'text', field: 'citations' },
   ],
@@ -69,40 +72,42 @@ function anthropicProfile(model: ModelEntry, version: AnthropicVersion): Profile
   const isPlaced = capabilities.systemMessages === true
   return {
     name: `${model.id} (anthropic ${version})`,
-    ...windowOf(model),
+    ...windowLimits(model),
     roles: {
       first: 'user',
       consecutive: 'merged',
-      prefill: allowedIf(capabilities.prefill),
+      prefill: toPermission(capabilities.prefill),
       system: isPlaced ? 'placed' : 'refused',
       turnScoped: isPlaced,
       messageEffort: capabilities.messageEffort === true,
     },
     tools: {
       namePattern: '^[a-zA-Z0-9_-]{1,128}$',
-      forcedChoice: allowedIf(capabilities.forcedToolChoice),
+      forcedChoice: toPermission(capabilities.forcedToolChoice),
     },
     thinking: {
-      ...thinkingOf(model),
+      ...thinkingRules(model),
       budgetOverBetas: ['interleaved-thinking-2025-05-14'],
       closing: 'not-at-end',
       signed: true,
     },
-    cache: { ...cacheOf(model), automatic: true, collapsesToolRuns: true },
-    sizes: sizesOf(model),
-    ...editsOf(model),
+    cache: { ...cacheRules(model), automatic: true, collapsesToolRuns: true },
+    sizes: sizeLimits(model),
+    ...contextEditRules(model),
     capabilities: {
       cacheDiagnostics: true,
       toolChanges: capabilities.toolChanges === true,
       prewarm: true,
     },
-    betas: BETAS,
-    refusedFields: version === '2026-10-21' || capabilities.sampling !== true ? SAMPLING : [],
-    refusedBlocks: REFUSED_BLOCKS[version],
+    betas: BETA_RULES,
+    refusedFields: version === '2026-10-21' || capabilities.sampling !== true ? SAMPLING_FIELDS : [],
+    refusedBlocks: REJECTED_BLOCKS[version],
   }
 }
 
-function editsOf({ capabilities }: ModelEntry): Pick<ProfileOverrides, 'contextEdits' | 'compaction'> {
+function contextEditRules({
+  capabilities,
+}: ModelEntry): Pick<ProfileOverrides, 'contextEdits' | 'compaction'> {
   const edits = capabilities.contextEditing === true
   const compacts = capabilities.thresholdCompaction === true
   const onDemand = capabilities.onDemandCompaction === true
@@ -126,82 +131,82 @@ function editsOf({ capabilities }: ModelEntry): Pick<ProfileOverrides, 'contextE
 /** The codec writes a separate item for every result and text, so neither order nor alternation is checked. */
 function openaiProfile(model: ModelEntry): ProfileOverrides {
   const system = model.capabilities.systemMessages === true ? 'placed' : 'refused'
-  return { ...common(model), roles: { first: 'any', consecutive: 'merged', system } }
+  return { ...commonRules(model), roles: { first: 'any', consecutive: 'merged', system } }
 }
 
 function geminiProfile(model: ModelEntry): ProfileOverrides {
-  return { ...common(model), roles: { consecutive: 'merged' } }
+  return { ...commonRules(model), roles: { consecutive: 'merged' } }
 }
 
-function common(model: ModelEntry): ProfileOverrides {
+function commonRules(model: ModelEntry): ProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
-    ...windowOf(model),
+    ...windowLimits(model),
     maxOutputRequired: false,
-    tools: { declaredWhenUsed: false, forcedChoice: allowedIf(model.capabilities.forcedToolChoice) },
+    tools: { declaredWhenUsed: false, forcedChoice: toPermission(model.capabilities.forcedToolChoice) },
     // Reasoning is returned as opaque items that only their model can use, without a signature.
     thinking: {
-      ...thinkingOf(model),
+      ...thinkingRules(model),
       binding: model.thinking.binding ?? 'model',
       signed: false,
       closing: 'allowed',
       firstInModes: [],
       unforcedInModes: [],
     },
-    cache: { ...cacheOf(model), automatic: true },
-    sizes: sizesOf(model),
+    cache: { ...cacheRules(model), automatic: true },
+    sizes: sizeLimits(model),
   }
 }
 
 /** A model of an unknown provider: its own figures, and otherwise the strict rules. */
-function strangerProfile(model: ModelEntry): ProfileOverrides {
+function unknownProviderProfile(model: ModelEntry): ProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
-    ...windowOf(model),
-    roles: { prefill: allowedIf(model.capabilities.prefill) },
-    tools: { forcedChoice: allowedIf(model.capabilities.forcedToolChoice) },
-    thinking: thinkingOf(model),
-    cache: cacheOf(model),
-    sizes: sizesOf(model),
+    ...windowLimits(model),
+    roles: { prefill: toPermission(model.capabilities.prefill) },
+    tools: { forcedChoice: toPermission(model.capabilities.forcedToolChoice) },
+    thinking: thinkingRules(model),
+    cache: cacheRules(model),
+    sizes: sizeLimits(model),
   }
 }
 
 // What every provider's rules take from the catalogue.
 
-type Part<Key extends keyof ProfileOverrides> = NonNullable<ProfileOverrides[Key]>
+type ProfilePart<Key extends keyof ProfileOverrides> = NonNullable<ProfileOverrides[Key]>
 
-function allowedIf(capability: boolean | null): 'allowed' | 'refused' {
+function toPermission(capability: boolean | null): 'allowed' | 'refused' {
   return capability === true ? 'allowed' : 'refused'
 }
 
 /** The window here is what a prompt may fill: what the provider reserves for the reply is not part of it. */
-function windowOf({ window, maxInput, maxOutput }: ModelEntry): ProfileOverrides {
+function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProfileOverrides {
   const known = [window, maxInput].filter((size) => size !== null)
   return { window: known.length === 0 ? null : Math.min(...known), maxOutput }
 }
 
-const ORDER = ['low', 'medium', 'high', 'xhigh', 'max']
+const EFFORT_ORDER = ['low', 'medium', 'high', 'xhigh', 'max']
 
 /** A model that cannot think accepts only `disabled`. What is not known is left to the strict profile. */
-function thinkingOf({ thinking }: ModelEntry): Part<'thinking'> {
+function thinkingRules({ thinking }: ModelEntry): ProfilePart<'thinking'> {
   const { binding, keepsPrior, leastUpTo } = thinking
   const modes: readonly ThinkingMode[] | null = thinking.modes?.length === 0 ? ['disabled'] : thinking.modes
   const isLimited = leastUpTo !== undefined && modes?.includes('disabled') === true
   return {
-    ...(modes === null ? {} : { modes, whenAbsent: whenAbsent(modes, thinking.isOnByDefault) }),
-    ...(isLimited ? { disabledEfforts: ORDER.slice(0, ORDER.indexOf(leastUpTo) + 1) } : {}),
+    ...(modes === null ? {} : { modes, whenAbsent: defaultThinkingMode(modes, thinking.isOnByDefault) }),
+    ...(isLimited ? { disabledEfforts: EFFORT_ORDER.slice(0, EFFORT_ORDER.indexOf(leastUpTo) + 1) } : {}),
     ...(binding === null ? {} : { binding }),
     stripsFinishedTurns: keepsPrior === false,
   }
 }
 
-function whenAbsent(modes: readonly ThinkingMode[], isOn: boolean | null): ThinkingMode {
+function defaultThinkingMode(modes: readonly ThinkingMode[], isOn: boolean | null): ThinkingMode {
   const off = modes.includes('disabled') && isOn !== true
   return off ? 'disabled' : (modes.find((mode) => mode !== 'disabled') ?? 'disabled')
 }
 
 /** "No limit" is the largest safe integer: a profile is JSON. */
-function cacheOf({ cache }: ModelEntry): Part<'cache'> {
+function cacheRules({ cache }: ModelEntry): ProfilePart<'cache'> {
   const { minimum, markers, lookBack, ttls } = cache
   const positions = lookBack === 'unlimited' ? Number.MAX_SAFE_INTEGER : lookBack
   const [usual] = ttls ?? []
@@ -215,7 +220,7 @@ function cacheOf({ cache }: ModelEntry): Part<'cache'> {
   }
 }
 
-function sizesOf({ limits }: ModelEntry): Part<'sizes'> {
+function sizeLimits({ limits }: ModelEntry): ProfilePart<'sizes'> {
   const { bodyBytes, images } = limits
   return { ...(bodyBytes === null ? {} : { bodyBytes }), ...(images === null ? {} : { images }) }
 }

@@ -1,14 +1,14 @@
 import {
+  buildContextView,
+  buildSessionLog,
+  type ContextView,
   flatten,
-  messagesOf,
+  readTypedText,
   type SystemRecord,
-  sessionOf,
-  typedText,
-  type View,
-  viewOf,
+  toApiMessages,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { count, event, line, message, readAll, session, told } from '../../test/rollout.ts'
+import { count, describeRecords, event, line, message, readAll, session } from '../../test/rollout.ts'
 
 interface Given {
   readonly role: string
@@ -39,13 +39,13 @@ const TALK = [
   count({ input: 900, output: 10 }),
 ]
 
-function viewOfLines(lines: readonly string[]): View {
-  return viewOf(sessionOf(readAll(lines).records.map(({ record }) => record)))
+function viewOfLines(lines: readonly string[]): ContextView {
+  return buildContextView(buildSessionLog(readAll(lines).records.map(({ record }) => record)))
 }
 
-function shown(view: View): readonly string[] {
+function shown(view: ContextView): readonly string[] {
   const records = [...view.entries].map(({ record }) => ({ record, line: 0 }))
-  return told(records).map((text) => text.replace(/^0 /, '').replace(/ \[.*/, ''))
+  return describeRecords(records).map((text) => text.replace(/^0 /, '').replace(/ \[.*/, ''))
 }
 
 const user = (text: string): Given => ({ role: 'user', text })
@@ -121,7 +121,7 @@ describe('a compaction of Codex', () => {
       user('three'),
     ]
     const view = viewOfLines([...TALK, compacted(history), message('user', 'four')])
-    const texts = messagesOf(flatten(view)).flatMap(({ content }) =>
+    const texts = toApiMessages(flatten(view)).flatMap(({ content }) =>
       (Array.isArray(content) ? content : []).map(({ text }) => String(text)),
     )
     expect(texts).toEqual([...history.map(({ text }) => text), 'four'])
@@ -141,7 +141,7 @@ describe('a compaction of Codex', () => {
 
   it('does not count a user message twice', () => {
     const { records } = readAll([...TALK, compacted([user('one'), user('x'), user('tw…')])])
-    expect(records.map(({ record }) => typedText(record)).filter((text) => text !== null)).toEqual([
+    expect(records.map(({ record }) => readTypedText(record)).filter((text) => text !== null)).toEqual([
       'one',
       'two',
       'three',

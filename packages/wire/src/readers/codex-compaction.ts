@@ -4,151 +4,166 @@
  */
 import { type CompactMetadata, isObject, type PreservedMessages, type SystemRecord } from '@tidemark/core'
 import {
-  type Draft,
-  type InputPart,
-  identityOf,
-  type ModelPart,
-  partOf,
-  type ToolPart,
+  type InputItem,
+  itemIdentity,
+  type ModelItem,
+  type PendingRecord,
+  readCodexItem,
+  type ToolResultItem,
 } from './codex-items.ts'
-import type { Fields } from './codex-line.ts'
-import { type CodexLog, modelRecord, type Place, placeIn, remember, userRecord } from './codex-log.ts'
+import type { JsonFields } from './codex-line.ts'
+import {
+  type CodexLog,
+  createRecordFields,
+  indexItem,
+  type RecordFields,
+  toAssistantRecord,
+  toUserRecord,
+} from './codex-log.ts'
 import type { CallIds } from './codex-tools.ts'
-import type { ReadRecord } from './log-reader.ts'
+import type { LogRecord } from './log-reader.ts'
 
-type Shown = ModelPart | InputPart | ToolPart
+type ContextItem = ModelItem | InputItem | ToolResultItem
 
 /** An item of the new history: a record that exists already, or one to be created. */
-interface Item {
-  readonly part: Shown
+interface HistoryItem {
+  readonly item: ContextItem
   /** uuid of the existing record. */
-  readonly kept: string | null
+  readonly keptUuid: string | null
 }
 
-interface CompactionPlace extends Pick<Draft, 'line' | 'timestamp' | 'model'> {
+interface CompactionInput extends Pick<PendingRecord, 'line' | 'timestamp' | 'model'> {
   readonly trigger: CompactMetadata['trigger']
 }
 
-export function compactionRecords(
+export function toCompactionRecords(
   log: CodexLog,
-  payload: Fields,
-  at: CompactionPlace,
-): readonly ReadRecord[] {
+  payload: JsonFields,
+  at: CompactionInput,
+): readonly LogRecord[] {
   const message = typeof payload.message === 'string' ? payload.message : ''
   const history = Array.isArray(payload.replacement_history) ? payload.replacement_history : null
-  const items = history === null ? rebuilt(log, message) : withTwoRuns(itemsOf(log, history))
-  return written(log, items, { ...at, message })
+  const items =
+    history === null ? rebuildHistory(log, message) : keepTwoLongestRuns(matchHistory(log, history))
+  return buildCompactionRecords(log, items, { ...at, message })
 }
 
 /** A call id in the history equals that of the call it was copied from. */
-const AS_NAMED: CallIds = { opened: (id) => id, answered: (id) => id }
+const UNCHANGED_IDS: CallIds = { assign: (id) => id, resolve: (id) => id }
 
-function itemsOf(log: CodexLog, history: readonly unknown[]): readonly Item[] {
+function matchHistory(log: CodexLog, history: readonly unknown[]): readonly HistoryItem[] {
   const parts = history.filter(isObject).flatMap((item) => {
-    const part = partOf(item, AS_NAMED)
+    const part = readCodexItem(item, UNCHANGED_IDS)
     return part.from === 'other' || part.from === 'unreadable' ? [] : [part]
   })
   const originals = new Map<string, string[]>()
-  for (const identity of parts.map(identityOf).toReversed()) {
+  for (const identity of parts.map(itemIdentity).toReversed()) {
     const free = originals.get(identity) ?? []
     // If the same content occurs more than once, the newest records are the ones kept.
-    const uuid = log.said.get(identity)?.at(-1 - free.length)
+    const uuid = log.uuidsByIdentity.get(identity)?.at(-1 - free.length)
     if (uuid !== undefined) originals.set(identity, [uuid, ...free])
   }
-  return parts.map((part): Item => ({ part, kept: originals.get(identityOf(part))?.shift() ?? null }))
+  return parts.map(
+    (part): HistoryItem => ({ item: part, keptUuid: originals.get(itemIdentity(part))?.shift() ?? null }),
+  )
 }
 
 /** For logs without the new history: the newest user prompts, within a budget, then the summary. */
-function rebuilt(log: CodexLog, message: string): readonly Item[] {
+function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] {
   let budget = KEPT_PROMPT_CHARACTERS
   const kept = log.prompts.toReversed().filter(({ textLength }) => {
     budget -= textLength
     return budget >= 0
   })
-  const prompts = kept.toReversed().map(({ uuid }): Item => ({ part: NO_INPUT, kept: uuid }))
-  const summary: InputPart = { from: 'host', blocks: [{ type: 'text', text: message }] }
-  return [...prompts, { part: summary, kept: null }]
+  const prompts = kept.toReversed().map(({ uuid }): HistoryItem => ({ item: EMPTY_INPUT, keptUuid: uuid }))
+  const summary: InputItem = { from: 'host', blocks: [{ type: 'text', text: message }] }
+  return [...prompts, { item: summary, keptUuid: null }]
 }
 
 /** 20,000 tokens at four characters each. */
 const KEPT_PROMPT_CHARACTERS = 80_000
-const NO_INPUT: InputPart = { from: 'user', blocks: [] }
+const EMPTY_INPUT: InputItem = { from: 'user', blocks: [] }
 
 /** A boundary can name two lists of kept records. If the history has more runs of them, the longest two are kept. */
-function withTwoRuns(items: readonly Item[]): readonly Item[] {
-  const runs = runsOf(items)
+function keepTwoLongestRuns(items: readonly HistoryItem[]): readonly HistoryItem[] {
+  const runs = findKeptRuns(items)
   const longest = runs.toSorted((one, other) => other.length - one.length).slice(0, 2)
   const kept = new Set(longest.flat())
-  return items.map((item) => (kept.has(item) ? item : { ...item, kept: null }))
+  return items.map((item) => (kept.has(item) ? item : { ...item, keptUuid: null }))
 }
 
-function runsOf(items: readonly Item[]): readonly (readonly Item[])[] {
-  const runs: Item[][] = []
+function findKeptRuns(items: readonly HistoryItem[]): readonly (readonly HistoryItem[])[] {
+  const runs: HistoryItem[][] = []
   items.forEach((item, index) => {
-    if (item.kept === null) return
-    const isNext = index > 0 && items[index - 1]?.kept !== null
+    if (item.keptUuid === null) return
+    const isNext = index > 0 && items[index - 1]?.keptUuid !== null
     if (isNext) runs.at(-1)?.push(item)
     else runs.push([item])
   })
   return runs
 }
 
-function written(
+function buildCompactionRecords(
   log: CodexLog,
-  items: readonly Item[],
-  at: CompactionPlace & { readonly message: string },
-): readonly ReadRecord[] {
-  const logicalParentUuid = log.tip
-  const place = { ...placeIn(log, at), parentUuid: null }
-  const summary = summaryIn(items, at.message)
-  const records: ReadRecord['record'][] = []
-  if (summary === null) records.push(summaryRecord(placeIn(log, at, '.0'), { from: 'host', blocks: [] }))
+  items: readonly HistoryItem[],
+  at: CompactionInput & { readonly message: string },
+): readonly LogRecord[] {
+  const logicalParentUuid = log.lastUuid
+  const place = { ...createRecordFields(log, at), parentUuid: null }
+  const summary = findSummaryItem(items, at.message)
+  const records: LogRecord['record'][] = []
+  if (summary === null)
+    records.push(toSummaryRecord(createRecordFields(log, at, '.0'), { from: 'host', blocks: [] }))
   const lists: { anchorUuid: string; uuids: string[] }[] = []
   let anchorUuid = place.uuid
-  for (const [index, { part, kept }] of items.entries()) {
+  for (const [index, { item: part, keptUuid: kept }] of items.entries()) {
     if (kept === null) {
-      const own = placeIn(log, at, `.${index + 1}`)
-      records.push(part === summary ? summaryRecord(own, part) : copyRecord(log, own, { part, at }))
+      const own = createRecordFields(log, at, `.${index + 1}`)
+      records.push(part === summary ? toSummaryRecord(own, part) : toCopyRecord(log, own, { part, at }))
       anchorUuid = own.uuid
     } else if (lists.at(-1)?.anchorUuid === anchorUuid) lists.at(-1)?.uuids.push(kept)
     else lists.push({ anchorUuid, uuids: [kept] })
   }
-  const boundary = boundaryRecord({ ...place, logicalParentUuid }, metadataOf(log, at, lists))
+  const boundary = createBoundary({ ...place, logicalParentUuid }, toCompactMetadata(log, at, lists))
   const all = [boundary, ...records]
   const batch = { id: boundary.uuid, of: all.length }
   return all.map((record, index) => ({ record: { ...record, batch: { ...batch, index } }, line: at.line }))
 }
 
 /** The summary: the item with Codex's own summary text, or a block that only its provider can read. */
-function summaryIn(items: readonly Item[], message: string): Shown | null {
-  const fresh = items.filter(({ kept }) => kept === null).map(({ part }) => part)
-  const sealed = fresh.find(({ blocks }) => SEALED.has(blocks[0]?.type))
+function findSummaryItem(items: readonly HistoryItem[], message: string): ContextItem | null {
+  const fresh = items.filter(({ keptUuid: kept }) => kept === null).map(({ item: part }) => part)
+  const sealed = fresh.find(({ blocks }) => ENCRYPTED_TYPES.has(blocks[0]?.type))
   if (sealed !== undefined || message.trim() === '') return sealed ?? null
   return fresh.findLast(({ blocks }) => String(blocks[0]?.text ?? '').includes(message)) ?? null
 }
 
-const SEALED: ReadonlySet<unknown> = new Set(['compaction', 'compaction_summary', 'context_compaction'])
+const ENCRYPTED_TYPES: ReadonlySet<unknown> = new Set([
+  'compaction',
+  'compaction_summary',
+  'context_compaction',
+])
 
-function summaryRecord(place: Place, part: Shown): ReadRecord['record'] {
-  const record = userRecord(place, { from: 'host', blocks: part.blocks })
+function toSummaryRecord(place: RecordFields, part: ContextItem): LogRecord['record'] {
+  const record = toUserRecord(place, { from: 'host', blocks: part.blocks })
   return { ...record, isMeta: false, isCompactSummary: true, isVisibleInTranscriptOnly: true }
 }
 
 /** A copy written by Codex, not by the original author: hence `isMeta`. */
-function copyRecord(
+function toCopyRecord(
   log: CodexLog,
-  place: Place,
-  { part, at }: { readonly part: Shown; readonly at: CompactionPlace },
-): ReadRecord['record'] {
-  remember(log, part, place.uuid)
+  place: RecordFields,
+  { part, at }: { readonly part: ContextItem; readonly at: CompactionInput },
+): LogRecord['record'] {
+  indexItem(log, part, place.uuid)
   if (part.from === 'model')
-    return modelRecord(place, part, { id: `codex-${place.uuid}`, model: at.model, usage: null })
-  return { ...userRecord(place, part), isMeta: true }
+    return toAssistantRecord(place, part, { id: `codex-${place.uuid}`, model: at.model, usage: null })
+  return { ...toUserRecord(place, part), isMeta: true }
 }
 
-function metadataOf(
+function toCompactMetadata(
   log: CodexLog,
-  at: CompactionPlace & { readonly message: string },
+  at: CompactionInput & { readonly message: string },
   [first, second]: readonly PreservedMessages[],
 ): CompactMetadata {
   return {
@@ -160,8 +175,8 @@ function metadataOf(
   }
 }
 
-function boundaryRecord(
-  place: Place & { readonly logicalParentUuid: string | null },
+function createBoundary(
+  place: RecordFields & { readonly logicalParentUuid: string | null },
   compactMetadata: CompactMetadata,
 ): SystemRecord {
   return {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { partOf } from './codex-items.ts'
-import type { Fields } from './codex-line.ts'
+import { readCodexItem } from './codex-items.ts'
+import type { JsonFields } from './codex-line.ts'
 import { createCallIds } from './codex-tools.ts'
 
-function taken(...items: readonly Fields[]): readonly unknown[] {
+function taken(...items: readonly JsonFields[]): readonly unknown[] {
   const ids = createCallIds()
-  return items.map((item) => partOf(item, ids))
+  return items.map((item) => readCodexItem(item, ids))
 }
 
 describe('items of a rollout', () => {
-  it.each<[string, Fields, unknown]>([
+  it.each<[string, JsonFields, unknown]>([
     [
       'a call of a tool with free text',
       { type: 'custom_tool_call', call_id: 'a', name: 'apply_patch', input: '*** Begin' },

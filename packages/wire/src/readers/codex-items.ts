@@ -1,151 +1,161 @@
 /** One item of a Codex rollout as content blocks, with its author. */
-import { type Block, isText, type RawBlock } from '@tidemark/core'
-import type { CodexLine, Fields } from './codex-line.ts'
-import { type CallIds, callBlock, callIdOf, contentBlocks, contentText, resultBlock } from './codex-tools.ts'
+import { type Block, isText, type RawBlockText } from '@tidemark/core'
+import type { CodexLine, JsonFields } from './codex-line.ts'
+import {
+  type CallIds,
+  readCallId,
+  readContentText,
+  toCodexBlocks,
+  toToolResult,
+  toToolUse,
+} from './codex-tools.ts'
 
-export type Part = ModelPart | InputPart | ToolPart | OtherPart | BadPart
+export type CodexItem = ModelItem | InputItem | ToolResultItem | OtherItem | UnreadableItem
 
-export interface ModelPart {
+export interface ModelItem {
   readonly from: 'model'
   readonly blocks: readonly Block[]
-  readonly raw: readonly RawBlock[]
+  readonly raw: readonly RawBlockText[]
   /** Unique in the session: the id of its call, else its own. */
-  readonly mark: string | null
+  readonly identifier: string | null
 }
 
 /** Input to the next request, from the user or from Codex itself. */
-export interface InputPart {
+export interface InputItem {
   readonly from: 'user' | 'host'
   readonly blocks: readonly Block[]
 }
 
-export interface ToolPart {
+export interface ToolResultItem {
   readonly from: 'tool'
   readonly blocks: readonly Block[]
 }
 
 /** Kept in its place in the log, but not part of the conversation. */
-export interface OtherPart {
+export interface OtherItem {
   readonly from: 'other'
 }
 
-interface BadPart {
+interface UnreadableItem {
   readonly from: 'unreadable'
   readonly why: string
 }
 
 /** A response without content. */
-export const SILENCE: ModelPart = { from: 'model', blocks: [], raw: [], mark: null }
+export const EMPTY_RESPONSE: ModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
-export function partOf(item: Fields, ids: CallIds): Part {
+export function readCodexItem(item: JsonFields, ids: CallIds): CodexItem {
   switch (item.type) {
     case 'message':
-      return messagePart(item)
+      return readMessage(item)
     case 'agent_message':
-      return inputPart('host', item)
+      return readInput('host', item)
     case 'reasoning':
-      return modelPart(item, { ...item, type: 'thinking', thinking: thoughts(item) })
+      return toModelItem(item, { ...item, type: 'thinking', thinking: readReasoningText(item) })
     case 'function_call':
     case 'custom_tool_call':
     case 'local_shell_call':
     case 'tool_search_call':
-      return callPart(item, ids)
+      return readToolCall(item, ids)
     case 'function_call_output':
     case 'custom_tool_call_output':
     case 'tool_search_output':
-      return outputPart(item, ids)
+      return readToolOutput(item, ids)
     case 'web_search_call':
     case 'image_generation_call':
     case 'compaction':
     case 'compaction_summary':
     case 'context_compaction':
-      return modelPart(item, { ...item, type: item.type })
+      return toModelItem(item, { ...item, type: item.type })
     default:
       return { from: 'other' }
   }
 }
 
-function messagePart(item: Fields): Part {
-  if (item.role === 'developer' || item.role === 'system') return inputPart('host', item)
+function readMessage(item: JsonFields): CodexItem {
+  if (item.role === 'developer' || item.role === 'system') return readInput('host', item)
   if (item.role === 'user') {
-    const part = inputPart('user', item)
-    return part.from === 'user' && isContext(part.blocks) ? { ...part, from: 'host' } : part
+    const part = readInput('user', item)
+    return part.from === 'user' && isCodexContext(part.blocks) ? { ...part, from: 'host' } : part
   }
-  const blocks = contentBlocks(item.content)
-  if (item.role !== 'assistant') return bad('a message is of the user, the assistant or a developer')
-  return blocks === null ? bad(NO_CONTENT) : { from: 'model', blocks, raw: [], mark: markOf(item) }
+  const blocks = toCodexBlocks(item.content)
+  if (item.role !== 'assistant')
+    return unreadableItem('a message is of the user, the assistant or a developer')
+  return blocks === null
+    ? unreadableItem(BAD_CONTENT)
+    : { from: 'model', blocks, raw: [], identifier: readItemId(item) }
 }
 
-const NO_CONTENT = 'the content of a message is a list of objects with a type'
+const BAD_CONTENT = 'the content of a message is a list of objects with a type'
 
-function inputPart(from: InputPart['from'], item: Fields): InputPart | BadPart {
-  const blocks = contentBlocks(item.content)
-  return blocks === null ? bad(NO_CONTENT) : { from, blocks }
+function readInput(from: InputItem['from'], item: JsonFields): InputItem | UnreadableItem {
+  const blocks = toCodexBlocks(item.content)
+  return blocks === null ? unreadableItem(BAD_CONTENT) : { from, blocks }
 }
 
-function modelPart(item: Fields, block: Block): ModelPart {
-  return { from: 'model', blocks: [block], raw: [], mark: markOf(item) }
+function toModelItem(item: JsonFields, block: Block): ModelItem {
+  return { from: 'model', blocks: [block], raw: [], identifier: readItemId(item) }
 }
 
-function markOf({ id }: Fields): string | null {
+function readItemId({ id }: JsonFields): string | null {
   return typeof id === 'string' && id !== '' ? id : null
 }
 
 /** The readable part of reasoning: its text if present, else its summary. */
-function thoughts({ content, summary }: Fields): string {
-  return contentText(content) || contentText(summary)
+function readReasoningText({ content, summary }: JsonFields): string {
+  return readContentText(content) || readContentText(summary)
 }
 
 /** A tool search without id is run by the provider itself, and the log does not have its result. */
-function callPart(item: Fields, ids: CallIds): Part {
-  const callId = callIdOf(item)
+function readToolCall(item: JsonFields, ids: CallIds): CodexItem {
+  const callId = readCallId(item)
   if (callId === null) {
-    if (item.type === 'tool_search_call') return modelPart(item, { ...item, type: item.type })
-    return bad('a call has a call_id')
+    if (item.type === 'tool_search_call') return toModelItem(item, { ...item, type: item.type })
+    return unreadableItem('a call has a call_id')
   }
-  const call = callBlock(item, ids.opened(callId))
+  const call = toToolUse(item, ids.assign(callId))
   return call === null
-    ? bad('a call names its tool')
-    : { from: 'model', blocks: [call.block], raw: call.raw, mark: callId }
+    ? unreadableItem('a call names its tool')
+    : { from: 'model', blocks: [call.block], raw: call.raw, identifier: callId }
 }
 
-function outputPart(item: Fields, ids: CallIds): Part {
+function readToolOutput(item: JsonFields, ids: CallIds): CodexItem {
   const { call_id: callId } = item
   if (typeof callId !== 'string') {
     return item.type === 'tool_search_output'
-      ? modelPart(item, { ...item, type: item.type })
-      : bad('an output has the call_id of its call')
+      ? toModelItem(item, { ...item, type: item.type })
+      : unreadableItem('an output has the call_id of its call')
   }
-  const block = resultBlock(item, ids.answered(callId))
+  const block = toToolResult(item, ids.resolve(callId))
   return block === null
-    ? bad('an output is a text or a list of objects with a type')
+    ? unreadableItem('an output is a text or a list of objects with a type')
     : { from: 'tool', blocks: [block] }
 }
 
-function bad(why: string): BadPart {
+function unreadableItem(why: string): UnreadableItem {
   return { from: 'unreadable', why: `${why}; the line is set aside` }
 }
 
 /** A key that an item and its copy in a compacted history have in common. */
-export function identityOf(part: ModelPart | InputPart | ToolPart): string {
+export function itemIdentity(part: ModelItem | InputItem | ToolResultItem): string {
   const [block] = part.blocks
   if (part.from === 'tool') return `result ${String(block?.tool_use_id)}`
   if (block?.type === 'tool_use') return `call ${String(block.id)}`
   const text = JSON.stringify(part.blocks)
   const whose = part.from === 'model' ? 'model' : 'input'
-  if (text.length <= LONG) return `${whose} ${text}`
+  if (text.length <= MAX_IDENTITY_LENGTH) return `${whose} ${text}`
   return `${whose} ${text.length} ${text.slice(0, 1024)}${text.slice(-1024)}`
 }
 
 /** Longer items are images: length and both ends identify them well enough. */
-const LONG = 65_536
+const MAX_IDENTITY_LENGTH = 65_536
 
-export function isInput(part: Part): part is InputPart {
+export function isInputItem(part: CodexItem): part is InputItem {
   return part.from === 'user' || part.from === 'host'
 }
 
 /** A message between agents, which Codex passes to the model like a user message. */
-export function communicationPart(payload: Fields): Part {
+export function readCommunication(payload: JsonFields): CodexItem {
   const { content } = payload
   if (typeof content !== 'string' || content === '') return { from: 'other' }
   return { from: 'host', blocks: [{ type: 'text', text: content }] }
@@ -154,31 +164,31 @@ export function communicationPart(payload: Fields): Part {
 // Messages with the user's role that Codex wrote itself: environment, instructions, notices.
 
 /** An element that encloses the whole text. Codex's own names have an underscore, except those listed. */
-const ELEMENT = /^<([a-z][\w-]*)[^>]*>/i
-const NAMES_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
-const INSTRUCTIONS = '# AGENTS.md instructions'
+const ENCLOSING_ELEMENT = /^<([a-z][\w-]*)[^>]*>/i
+const ELEMENTS_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
+const INSTRUCTIONS_HEADING = '# AGENTS.md instructions'
 
 /** Whether the message contains only text that Codex wrote. */
-function isContext(blocks: readonly Block[]): boolean {
+function isCodexContext(blocks: readonly Block[]): boolean {
   const texts = blocks.filter(isText)
   return texts.length > 0 && texts.length === blocks.length && texts.every(({ text }) => isContextText(text))
 }
 
 function isContextText(text: string): boolean {
   const trimmed = text.trim()
-  if (trimmed.startsWith(INSTRUCTIONS)) return true
-  const name = ELEMENT.exec(trimmed)?.[1]
+  if (trimmed.startsWith(INSTRUCTIONS_HEADING)) return true
+  const name = ENCLOSING_ELEMENT.exec(trimmed)?.[1]
   if (name === undefined || !trimmed.endsWith(`</${name}>`)) return false
-  return name.includes('_') || NAMES_WITHOUT_UNDERSCORE.has(name)
+  return name.includes('_') || ELEMENTS_WITHOUT_UNDERSCORE.has(name)
 }
 
 /** An item on its way to a record, before it is known which response it belongs to. */
-export interface Draft {
+export interface PendingRecord {
   readonly line: number
   readonly timestamp: string
   /** The model in use at that line. */
   readonly model: string
-  readonly part: ModelPart | InputPart | ToolPart | OtherPart
+  readonly item: ModelItem | InputItem | ToolResultItem | OtherItem
   /** The line itself, kept for items that are not part of the conversation. */
   readonly source: CodexLine
 }

@@ -4,16 +4,16 @@
  */
 import { isObject } from '@tidemark/core'
 
-export type Fields = { readonly [field: string]: unknown }
+export type JsonFields = { readonly [field: string]: unknown }
 
 export interface CodexLine {
   readonly type: string
   readonly timestamp: string | null
-  readonly payload: Fields
+  readonly payload: JsonFields
 }
 
 /** Line types that Codex writes. There may be more: `parseCodexLine` accepts any line with a payload. */
-const LINE_TYPES = new Set([
+const CODEX_LINE_TYPES = new Set([
   'session_meta',
   'turn_context',
   'response_item',
@@ -27,7 +27,7 @@ const LINE_TYPES = new Set([
 ])
 
 /** Item types that were written without an envelope. */
-const BARE_TYPES = new Set([
+const BARE_ITEM_TYPES = new Set([
   'message',
   'reasoning',
   'function_call',
@@ -39,30 +39,30 @@ const BARE_TYPES = new Set([
 ])
 
 /** Whether the line is recognisable as Codex's, against those of other programs. */
-export function isCodexLine(value: Fields): boolean {
+export function isCodexLine(value: JsonFields): boolean {
   if (typeof value.uuid === 'string') return false
-  if (isObject(value.payload)) return typeof value.type === 'string' && LINE_TYPES.has(value.type)
-  return isBareHeader(value) || isState(value) || isBareItem(value)
+  if (isObject(value.payload)) return typeof value.type === 'string' && CODEX_LINE_TYPES.has(value.type)
+  return isBareHeader(value) || isBareState(value) || isBareItem(value)
 }
 
 /** Null if it is not a line of a rollout. */
-export function codexLineOf(value: Fields): CodexLine | null {
+export function parseCodexLine(value: JsonFields): CodexLine | null {
   const timestamp = typeof value.timestamp === 'string' ? value.timestamp : null
   const { type, payload } = value
   if (typeof type === 'string' && isObject(payload)) return { type, timestamp, payload }
   if (isBareHeader(value)) return { type: 'session_meta', timestamp, payload: value }
-  if (isState(value)) return { type: 'state', timestamp, payload: value }
+  if (isBareState(value)) return { type: 'state', timestamp, payload: value }
   return isBareItem(value) ? { type: 'response_item', timestamp, payload: value } : null
 }
 
-function isBareHeader({ type, id, timestamp }: Fields): boolean {
+function isBareHeader({ type, id, timestamp }: JsonFields): boolean {
   return type === undefined && typeof id === 'string' && typeof timestamp === 'string'
 }
 
-function isState(value: Fields): boolean {
+function isBareState(value: JsonFields): boolean {
   return typeof value.record_type === 'string'
 }
 
-function isBareItem({ type, payload, uuid }: Fields): boolean {
-  return typeof type === 'string' && BARE_TYPES.has(type) && payload === undefined && uuid === undefined
+function isBareItem({ type, payload, uuid }: JsonFields): boolean {
+  return typeof type === 'string' && BARE_ITEM_TYPES.has(type) && payload === undefined && uuid === undefined
 }

@@ -1,9 +1,17 @@
-import { flatten, messagesOf, sessionOf, strictProfile, validate, viewOf } from '@tidemark/core'
+import {
+  buildContextView,
+  buildSessionLog,
+  flatten,
+  strictProfile,
+  toApiMessages,
+  validate,
+} from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   call,
   count,
+  describeRecords,
   event,
   item,
   line,
@@ -11,7 +19,6 @@ import {
   output,
   readAll,
   session,
-  told,
   turn,
 } from '../../test/rollout.ts'
 import { createLogReader } from './log-format.ts'
@@ -84,7 +91,7 @@ describe('records of a rollout', () => {
     ['user', '<div>what is wrong here?</div>', 'user: <div>'],
     ['user', '<environment_context> is what I mean', 'user: <environment_context>'],
   ])('a message of the %s: %j', (role, text, expected) => {
-    expect(told(readAll([message(role, text)]).records)[0]).toMatch(
+    expect(describeRecords(readAll([message(role, text)]).records)[0]).toMatch(
       new RegExp(`^1 ${expected.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`),
     )
   })
@@ -128,7 +135,7 @@ describe('older shapes', () => {
     ])
     expect(damage).toEqual([])
     expect(meta).toMatchObject({ sessionId: 'old', startedAt: '2025-08-20T13:20:47.060Z' })
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '3 user: go',
       '4 assistant: thinking rs_1 [1: ?]',
       '5 assistant: tool_use lsc_1 [1: ?]',
@@ -157,8 +164,10 @@ describe('a rolled back turn', () => {
       message('user', 'instead'),
       message('assistant', 'last'),
     ])
-    const folded = sessionOf(records.map(({ record }) => record))
-    const texts = messagesOf(flatten(viewOf(folded))).map(({ content }) => JSON.stringify(content))
+    const folded = buildSessionLog(records.map(({ record }) => record))
+    const texts = toApiMessages(flatten(buildContextView(folded))).map(({ content }) =>
+      JSON.stringify(content),
+    )
     expect([...folded.damage]).toEqual([])
     expect(texts).toEqual(
       ['one', 'first', 'instead', 'last'].map((text) => JSON.stringify([{ type: 'text', text }])),
@@ -186,14 +195,14 @@ describe('damage', () => {
   )('$start is told, and the rest is read', ({ text, kind }) => {
     const { records, damage } = readAll([message('user', 'before'), text, message('user', 'after')])
     expect(damage.map((found) => [found.kind, found.line])).toEqual([[kind, 2]])
-    expect(told(records)).toEqual(['1 user: before', '3 user: after'])
+    expect(describeRecords(records)).toEqual(['1 user: before', '3 user: after'])
   })
 
   it('a torn last line is set aside', () => {
     const reader = createLogReader('codex')
-    reader.line(session('s'))
+    reader.readLine(session('s'))
     const why = 'the last line was cut off; it is set aside'
-    expect(reader.end('{"timestamp":"x","ty').damage).toEqual([{ kind: 'torn-line', line: 2, why }])
+    expect(reader.finish('{"timestamp":"x","ty').damage).toEqual([{ kind: 'torn-line', line: 2, why }])
   })
 
   it('whatever the payloads are, nothing throws, and what comes out can be folded and shown', () => {
@@ -251,7 +260,9 @@ describe('damage', () => {
     fc.assert(
       fc.property(log, (lines) => {
         const { records } = readAll(lines.map(([type, given]) => line(type, given)))
-        const messages = messagesOf(flatten(viewOf(sessionOf(records.map(({ record }) => record)))))
+        const messages = toApiMessages(
+          flatten(buildContextView(buildSessionLog(records.map(({ record }) => record)))),
+        )
         expect(() => validate({ model: 'm', messages }, strictProfile)).not.toThrow()
       }),
       { numRuns: 300 },

@@ -1,133 +1,144 @@
 /** Reads a Codex rollout: its items become records; all other lines keep their place under their own type. */
-import { isObject, isTooDeep, readJson } from '@tidemark/core'
-import { compactionRecords } from './codex-compaction.ts'
-import { communicationPart, type Draft, isInput, type Part, partOf, SILENCE } from './codex-items.ts'
-import { type CodexLine, codexLineOf, type Fields } from './codex-line.ts'
-import { type CodexLog, emptyLog, noteSession, placeResponse, rollBack } from './codex-log.ts'
+import { isObject, isTooDeep, parseJson } from '@tidemark/core'
+import { toCompactionRecords } from './codex-compaction.ts'
 import {
-  createResponses,
-  createTokenCounts,
-  type Response,
-  type Responses,
-  type TokenCounts,
+  type CodexItem,
+  EMPTY_RESPONSE,
+  isInputItem,
+  type PendingRecord,
+  readCodexItem,
+  readCommunication,
+} from './codex-items.ts'
+import { type CodexLine, type JsonFields, parseCodexLine } from './codex-line.ts'
+import { type CodexLog, createCodexLog, dropTurns, readSessionMeta, toResponseRecords } from './codex-log.ts'
+import {
+  createResponseGrouper,
+  createUsageReader,
+  type GroupedResponse,
+  type ResponseGrouper,
+  type UsageReader,
 } from './codex-responses.ts'
 import { type CallIds, createCallIds } from './codex-tools.ts'
 import {
-  createDamageNotes,
-  createMetaNotes,
-  type DamageNotes,
+  createDamageCollector,
+  createMetaCollector,
+  type DamageCollector,
   type LogReader,
-  type MetaNotes,
+  type LogRecord,
+  type MetaCollector,
   NO_RECORDS,
-  type ReadRecord,
-  TOO_DEEP,
+  TOO_DEEP_MESSAGE,
 } from './log-reader.ts'
 
-interface Reading {
-  readonly damage: DamageNotes
-  readonly meta: MetaNotes
+interface CodexReaderState {
+  readonly damage: DamageCollector
+  readonly meta: MetaCollector
   readonly ids: CallIds
-  readonly counts: TokenCounts
-  readonly responses: Responses
+  readonly counts: UsageReader
+  readonly responses: ResponseGrouper
   readonly log: CodexLog
   line: number
   timestamp: string
   model: string
   /** Whether the current turn has a user prompt. */
-  isPrompted: boolean
+  hasUserPrompt: boolean
 }
 
 export function createCodexReader(): LogReader {
-  const counts = createTokenCounts()
-  const reading: Reading = {
-    damage: createDamageNotes(),
-    meta: createMetaNotes(),
+  const counts = createUsageReader()
+  const reading: CodexReaderState = {
+    damage: createDamageCollector(),
+    meta: createMetaCollector(),
     ids: createCallIds(),
     counts,
-    responses: createResponses(() => counts.areTold),
-    log: emptyLog(),
+    responses: createResponseGrouper(() => counts.hasUsage),
+    log: createCodexLog(),
     line: 0,
     timestamp: '',
     model: 'unknown',
-    isPrompted: false,
+    hasUserPrompt: false,
   }
   return {
     format: 'codex',
-    line: (text) => takeText(reading, text, 'bad-json'),
-    end(rest = '') {
-      const last = takeText(reading, rest, 'torn-line')
-      const records = [...last, ...placed(reading, reading.responses.close())]
-      return { records, damage: reading.damage.list, meta: reading.meta.standing }
+    readLine: (text) => readText(reading, text, 'bad-json'),
+    finish(rest = '') {
+      const last = readText(reading, rest, 'torn-line')
+      const records = [...last, ...toRecords(reading, reading.responses.close())]
+      return { records, damage: reading.damage.list, meta: reading.meta.meta }
     },
   }
 }
 
-const UNREADABLE = {
+const UNREADABLE_MESSAGES = {
   'bad-json': 'the line is not JSON; it is set aside',
   'torn-line': 'the last line was cut off; it is set aside',
 } as const
 
-function takeText(reading: Reading, text: string, kind: keyof typeof UNREADABLE): readonly ReadRecord[] {
+function readText(
+  reading: CodexReaderState,
+  text: string,
+  kind: keyof typeof UNREADABLE_MESSAGES,
+): readonly LogRecord[] {
   reading.line += 1
   const trimmed = text.trim()
   if (trimmed === '') return NO_RECORDS
-  const value = readJson(trimmed)
-  if (value === undefined) return refuse(reading, kind, UNREADABLE[kind])
-  if (isTooDeep(value)) return refuse(reading, 'bad-shape', TOO_DEEP)
-  const line = isObject(value) ? codexLineOf(value) : null
-  if (line === null || RECORD_TYPES.has(line.type)) return refuse(reading, 'bad-shape', NO_LINE)
-  return takeLine(reading, line)
+  const value = parseJson(trimmed)
+  if (value === undefined) return reportDamage(reading, kind, UNREADABLE_MESSAGES[kind])
+  if (isTooDeep(value)) return reportDamage(reading, 'bad-shape', TOO_DEEP_MESSAGE)
+  const line = isObject(value) ? parseCodexLine(value) : null
+  if (line === null || RESERVED_TYPES.has(line.type)) return reportDamage(reading, 'bad-shape', BAD_LINE)
+  return readLine(reading, line)
 }
 
-const NO_LINE = 'a line of a rollout has a type and a payload; the line is set aside'
+const BAD_LINE = 'a line of a rollout has a type and a payload; the line is set aside'
 
 /** Types that have another meaning in our own logs. */
-const RECORD_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress', 'tidemark'])
+const RESERVED_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress', 'tidemark'])
 
-function refuse(
-  reading: Reading,
+function reportDamage(
+  reading: CodexReaderState,
   kind: 'bad-json' | 'torn-line' | 'bad-shape',
   why: string,
-): readonly ReadRecord[] {
+): readonly LogRecord[] {
   reading.damage.add(kind, reading.line, why)
   return NO_RECORDS
 }
 
-function takeLine(reading: Reading, line: CodexLine): readonly ReadRecord[] {
+function readLine(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
   const { payload } = line
   reading.timestamp = line.timestamp ?? reading.timestamp
-  reading.meta.time(line.timestamp)
+  reading.meta.addTime(line.timestamp)
   switch (line.type) {
     case 'session_meta':
-      noteSession(payload, reading.meta, reading.log)
-      return kept(reading, line)
+      readSessionMeta(payload, reading.meta, reading.log)
+      return keepLine(reading, line)
     case 'turn_context':
-      noteModel(reading, payload)
-      return kept(reading, line)
+      readModel(reading, payload)
+      return keepLine(reading, line)
     case 'response_item':
-      return takePart(reading, line, partOf(payload, reading.ids))
+      return addItem(reading, line, readCodexItem(payload, reading.ids))
     case 'inter_agent_communication':
-      return takePart(reading, line, communicationPart(payload))
+      return addItem(reading, line, readCommunication(payload))
     case 'token_usage_record':
-      return [...takeCount(reading, line), ...kept(reading, line)]
+      return [...readUsage(reading, line), ...keepLine(reading, line)]
     case 'event_msg':
-      return takeEvent(reading, line)
+      return readEvent(reading, line)
     case 'compacted':
-      return takeCompaction(reading, line)
+      return readCompaction(reading, line)
     default:
-      return kept(reading, line)
+      return keepLine(reading, line)
   }
 }
 
-function takePart(reading: Reading, line: CodexLine, part: Part): readonly ReadRecord[] {
-  if (part.from === 'unreadable') return refuse(reading, 'bad-shape', part.why)
-  const before = isInput(part) ? reading.responses.close() : []
-  reading.isPrompted ||= part.from === 'user'
-  return placed(reading, [...before, ...reading.responses.take(draftOf(reading, line, part))])
+function addItem(reading: CodexReaderState, line: CodexLine, part: CodexItem): readonly LogRecord[] {
+  if (part.from === 'unreadable') return reportDamage(reading, 'bad-shape', part.why)
+  const before = isInputItem(part) ? reading.responses.close() : []
+  reading.hasUserPrompt ||= part.from === 'user'
+  return toRecords(reading, [...before, ...reading.responses.add(createPendingRecord(reading, line, part))])
 }
 
-function kept(reading: Reading, line: CodexLine): readonly ReadRecord[] {
-  return placed(reading, reading.responses.take(draftOf(reading, line, { from: 'other' })))
+function keepLine(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+  return toRecords(reading, reading.responses.add(createPendingRecord(reading, line, { from: 'other' })))
 }
 
 /** Events that end a turn: no response continues across them. */
@@ -139,46 +150,50 @@ const TURN_EVENTS = new Set([
   'turn_aborted',
 ])
 
-function takeEvent(reading: Reading, line: CodexLine): readonly ReadRecord[] {
+function readEvent(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
   const { type, num_turns: turns } = line.payload
-  if (type === 'token_count') return [...takeCount(reading, line), ...kept(reading, line)]
-  reading.meta.window(line.payload.model_context_window)
-  if (type === 'thread_settings_applied') noteModel(reading, line.payload)
+  if (type === 'token_count') return [...readUsage(reading, line), ...keepLine(reading, line)]
+  reading.meta.setContextWindow(line.payload.model_context_window)
+  if (type === 'thread_settings_applied') readModel(reading, line.payload)
   const isEdge = type === 'thread_rolled_back' || (typeof type === 'string' && TURN_EVENTS.has(type))
-  if (!isEdge) return kept(reading, line)
-  const before = placed(reading, reading.responses.close())
-  reading.isPrompted = false
-  if (type === 'thread_rolled_back' && typeof turns === 'number') rollBack(reading.log, turns)
-  return [...before, ...kept(reading, line)]
+  if (!isEdge) return keepLine(reading, line)
+  const before = toRecords(reading, reading.responses.close())
+  reading.hasUserPrompt = false
+  if (type === 'thread_rolled_back' && typeof turns === 'number') dropTurns(reading.log, turns)
+  return [...before, ...keepLine(reading, line)]
 }
 
-function takeCount(reading: Reading, line: CodexLine): readonly ReadRecord[] {
+function readUsage(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
   const { counts, responses, meta } = reading
   const { info } = line.payload
-  if (isObject(info)) meta.window(info.model_context_window)
-  const count = counts.take(line.payload, responses.isResting)
+  if (isObject(info)) meta.setContextWindow(info.model_context_window)
+  const count = counts.read(line.payload, responses.isIdle)
   if (count === null) return NO_RECORDS
-  return placed(reading, responses.counted(count, draftOf(reading, line, SILENCE)))
+  return toRecords(reading, responses.addUsage(count, createPendingRecord(reading, line, EMPTY_RESPONSE)))
 }
 
 /** The user requested it if the turn has no other prompt. */
-function takeCompaction(reading: Reading, line: CodexLine): readonly ReadRecord[] {
-  const before = placed(reading, reading.responses.close())
-  const trigger = reading.isPrompted ? 'auto' : 'manual'
-  const at = { ...draftOf(reading, line, { from: 'other' }), trigger } as const
-  return [...before, ...compactionRecords(reading.log, line.payload, at)]
+function readCompaction(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
+  const before = toRecords(reading, reading.responses.close())
+  const trigger = reading.hasUserPrompt ? 'auto' : 'manual'
+  const at = { ...createPendingRecord(reading, line, { from: 'other' }), trigger } as const
+  return [...before, ...toCompactionRecords(reading.log, line.payload, at)]
 }
 
-function draftOf(reading: Reading, source: CodexLine, part: Draft['part']): Draft {
+function createPendingRecord(
+  reading: CodexReaderState,
+  source: CodexLine,
+  part: PendingRecord['item'],
+): PendingRecord {
   const { line, timestamp, model } = reading
-  return { line, timestamp, model, part, source }
+  return { line, timestamp, model, item: part, source }
 }
 
-function noteModel(reading: Reading, { model, cwd }: Fields): void {
+function readModel(reading: CodexReaderState, { model, cwd }: JsonFields): void {
   if (typeof model === 'string' && model !== '') reading.model = model
-  reading.meta.first('cwd', cwd)
+  reading.meta.setOnce('cwd', cwd)
 }
 
-function placed(reading: Reading, responses: readonly Response[]): readonly ReadRecord[] {
-  return responses.flatMap((response) => placeResponse(reading.log, response))
+function toRecords(reading: CodexReaderState, responses: readonly GroupedResponse[]): readonly LogRecord[] {
+  return responses.flatMap((response) => toResponseRecords(reading.log, response))
 }

@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest'
 import {
   call,
   count,
+  describeRecords,
   event,
   item,
   message,
   output,
   readAll,
   session,
-  told,
   turn,
 } from '../../test/rollout.ts'
-import { createTokenCounts } from './codex-responses.ts'
+import { createUsageReader } from './codex-responses.ts'
 
 const START = [session('s'), turn('gpt-x'), event('task_started'), message('user', 'go')]
 const FIRST = { input: 10, cached: 4, output: 1 }
@@ -32,7 +32,7 @@ describe('which items are one response', () => {
       count(SECOND, FIRST),
       event('task_complete'),
     ])
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '4 user: go',
       '5 assistant: thinking [1: 6]',
       '6 assistant: looking [1: 6]',
@@ -57,7 +57,7 @@ describe('which items are one response', () => {
       event('task_complete'),
       message('user', 'thanks'),
     ])
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '4 user: go',
       '6 assistant: tool_use a [1: 6]',
       '7 user: tool_result a',
@@ -79,7 +79,7 @@ describe('which items are one response', () => {
       output('c'),
       message('assistant', 'done'),
     ])
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '4 user: go',
       '5 assistant: tool_use a [1: ?]',
       '6 assistant: tool_use b [1: ?]',
@@ -105,7 +105,7 @@ describe('which items are one response', () => {
       message('assistant', 'two'),
       count(SECOND, FIRST),
     ])
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '4 user: go',
       '6 assistant: one [1: 6]',
       '11 user: more',
@@ -122,7 +122,7 @@ describe('which items are one response', () => {
       message('user', 'more'),
       message('assistant', 'two'),
     ])
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '4 user: go',
       '5 assistant: one [1: 6]',
       '7 assistant:  [2: 15]',
@@ -140,7 +140,7 @@ describe('which items are one response', () => {
       message('assistant', 'two'),
       count(SECOND, FIRST),
     ])
-    expect(told(records)).toEqual([
+    expect(describeRecords(records)).toEqual([
       '4 user: go',
       '6 assistant: one [1: 6]',
       '7 user: more',
@@ -161,7 +161,7 @@ describe('which items are one response', () => {
       message('assistant', 'whole'),
       count(SECOND, FIRST),
     ])
-    expect(told(records).slice(2)).toEqual([
+    expect(describeRecords(records).slice(2)).toEqual([
       '8 user: more',
       '9 assistant: half [2: ?]',
       '11 user: again',
@@ -238,7 +238,7 @@ describe('a usage notice', () => {
       { input_tokens: 0, cache_read_input_tokens: 20, output_tokens: 0 },
     ],
   ])('%s', (_, last, expected) => {
-    const taken = createTokenCounts().take(
+    const taken = createUsageReader().read(
       { info: { total_token_usage: last, last_token_usage: last } },
       false,
     )
@@ -246,9 +246,9 @@ describe('a usage notice', () => {
   })
 
   it('without the last call it is the difference of the totals', () => {
-    const counts = createTokenCounts()
-    counts.take({ info: { total_token_usage: usage(100, 40, 5) } }, false)
-    const second = counts.take({ info: { total_token_usage: usage(300, 140, 9) } }, false)
+    const counts = createUsageReader()
+    counts.read({ info: { total_token_usage: usage(100, 40, 5) } }, false)
+    const second = counts.read({ info: { total_token_usage: usage(300, 140, 9) } }, false)
     expect(second?.usage).toEqual({
       input_tokens: 100,
       cache_read_input_tokens: 100,
@@ -258,30 +258,30 @@ describe('a usage notice', () => {
   })
 
   it('totals that were there before are no call, and neither is nothing', () => {
-    const counts = createTokenCounts()
+    const counts = createUsageReader()
     const notices = [usage(0, 0, 0), usage(10, 0, 1), usage(10, 0, 1), usage(20, 0, 2), usage(10, 0, 1)]
     const calls = notices.map(
-      (total) => counts.take({ info: { total_token_usage: total } }, false)?.key ?? null,
+      (total) => counts.read({ info: { total_token_usage: total } }, false)?.key ?? null,
     )
     expect(calls).toEqual([null, '10.0.1.0', null, '20.0.2.0', null])
   })
 
   it('a call reported by two kinds of line counts once', () => {
-    const counts = createTokenCounts()
+    const counts = createUsageReader()
     const last = usage(10, 0, 1)
     const event = { info: { total_token_usage: usage(510, 0, 51), last_token_usage: last } }
     const record = { usage: last, thread_token_usage: last }
-    expect(counts.take(event, false)?.key).toBe('510.0.51.0')
-    expect(counts.take(record, true)).toBeNull()
-    expect(counts.take({ usage: last, thread_token_usage: usage(20, 0, 2) }, false)?.key).toBe('20.0.2.0')
+    expect(counts.read(event, false)?.key).toBe('510.0.51.0')
+    expect(counts.read(record, true)).toBeNull()
+    expect(counts.read({ usage: last, thread_token_usage: usage(20, 0, 2) }, false)?.key).toBe('20.0.2.0')
   })
 
   it.each([{}, { info: null }, { info: 'x' }, { info: { total_token_usage: 7 } }])(
     '%j tells of no call',
     (notice) => {
-      const counts = createTokenCounts()
-      expect(counts.take(notice, false)).toBeNull()
-      expect(counts.areTold).toBe(true)
+      const counts = createUsageReader()
+      expect(counts.read(notice, false)).toBeNull()
+      expect(counts.hasUsage).toBe(true)
     },
   )
 })

@@ -4,101 +4,117 @@
  * other lines between them are held as well and keep their place.
  */
 import { isObject, type Usage } from '@tidemark/core'
-import type { Draft } from './codex-items.ts'
-import type { Fields } from './codex-line.ts'
+import type { PendingRecord } from './codex-items.ts'
+import type { JsonFields } from './codex-line.ts'
 
 /** Pending records in order. The model's items among them are one response; `callUsage` is its usage, if known. */
-export interface Response {
-  readonly drafts: readonly Draft[]
-  readonly count: CallCount | null
+export interface GroupedResponse {
+  readonly records: readonly PendingRecord[]
+  readonly callUsage: CallUsage | null
 }
 
-export interface Responses {
+export interface ResponseGrouper {
   /** Adds the next item, or any other line that must keep its place. Returns what is complete. */
-  take(draft: Draft): readonly Response[]
+  add(draft: PendingRecord): readonly GroupedResponse[]
   /** Adds the usage of a call. `empty` is its response if the call has no items. */
-  counted(count: CallCount, empty: Draft): readonly Response[]
+  addUsage(count: CallUsage, empty: PendingRecord): readonly GroupedResponse[]
   /** Ends the current response: what comes next belongs to another one. */
-  close(): readonly Response[]
+  close(): readonly GroupedResponse[]
   /** No item of the model has arrived since the last usage. */
-  readonly isResting: boolean
+  readonly isIdle: boolean
 }
 
-interface Holding {
-  held: Draft[]
+interface GrouperState {
+  pending: PendingRecord[]
   hasItems: boolean
   /** Usage without items so far; its empty response is the first of those held. */
-  open: CallCount | null
+  unmatchedUsage: CallUsage | null
   /** Position of usage relative to the items, the last time it was clear. */
-  order: 'unknown' | 'in-front' | 'behind'
+  usagePosition: 'unknown' | 'in-front' | 'behind'
 }
 
 /** `hasUsage`: whether this log has token usage. If not, a response ends where a tool result follows. */
-export function createResponses(hasUsage: () => boolean): Responses {
-  const holding: Holding = { held: [], hasItems: false, open: null, order: 'unknown' }
+export function createResponseGrouper(hasUsage: () => boolean): ResponseGrouper {
+  const holding: GrouperState = {
+    pending: [],
+    hasItems: false,
+    unmatchedUsage: null,
+    usagePosition: 'unknown',
+  }
   return {
-    take(draft) {
-      const isModels = draft.part.from === 'model'
-      const before = isModels && !hasUsage() && endsWithAnswer(holding.held) ? close(holding) : []
-      if (!isModels && holding.held.length === 0) return [...before, { drafts: [draft], count: null }]
-      holding.held.push(draft)
+    add(draft) {
+      const isModels = draft.item.from === 'model'
+      const before =
+        isModels && !hasUsage() && endsWithToolResult(holding.pending) ? closeResponse(holding) : []
+      if (!isModels && holding.pending.length === 0) return [...before, { records: [draft], callUsage: null }]
+      holding.pending.push(draft)
       holding.hasItems ||= isModels
       return before
     },
-    counted: (count, empty) => counted(holding, count, empty),
-    close: () => close(holding),
-    get isResting() {
+    addUsage: (count, empty) => assignUsage(holding, count, empty),
+    close: () => closeResponse(holding),
+    get isIdle() {
       return !holding.hasItems
     },
   }
 }
 
-function counted(holding: Holding, count: CallCount, empty: Draft): readonly Response[] {
-  const { open, hasItems, order } = holding
+function assignUsage(
+  holding: GrouperState,
+  count: CallUsage,
+  empty: PendingRecord,
+): readonly GroupedResponse[] {
+  const { unmatchedUsage: open, hasItems, usagePosition: order } = holding
   if (hasItems && (open === null || order === 'behind')) {
-    const { held } = emptied(holding)
-    holding.order = 'behind'
-    return open === null ? [{ drafts: held, count }] : apart(held, open, count)
+    const { pending: held } = takePending(holding)
+    holding.usagePosition = 'behind'
+    return open === null ? [{ records: held, callUsage: count }] : splitResponses(held, open, count)
   }
-  const released = close(holding)
-  holding.open = count
-  holding.held.push(empty)
+  const released = closeResponse(holding)
+  holding.unmatchedUsage = count
+  holding.pending.push(empty)
   return released
 }
 
-function close(holding: Holding): readonly Response[] {
-  if (holding.held.length === 0) return []
-  const { held, hasItems, open, order } = emptied(holding)
-  if (open === null || !hasItems) return [{ drafts: held, count: open }]
-  if (order === 'behind') return apart(held, open, null)
-  holding.order = 'in-front'
-  return [{ drafts: held.slice(1), count: open }]
+function closeResponse(holding: GrouperState): readonly GroupedResponse[] {
+  if (holding.pending.length === 0) return []
+  const { pending: held, hasItems, unmatchedUsage: open, usagePosition: order } = takePending(holding)
+  if (open === null || !hasItems) return [{ records: held, callUsage: open }]
+  if (order === 'behind') return splitResponses(held, open, null)
+  holding.usagePosition = 'in-front'
+  return [{ records: held.slice(1), callUsage: open }]
 }
 
 /** The first usage has no items: those held belong to another response. */
-function apart(held: readonly Draft[], open: CallCount, count: CallCount | null): readonly Response[] {
+function splitResponses(
+  held: readonly PendingRecord[],
+  open: CallUsage,
+  count: CallUsage | null,
+): readonly GroupedResponse[] {
   return [
-    { drafts: held.slice(0, 1), count: open },
-    { drafts: held.slice(1), count },
+    { records: held.slice(0, 1), callUsage: open },
+    { records: held.slice(1), callUsage: count },
   ]
 }
 
-function emptied(holding: Holding): Readonly<Holding> {
+function takePending(holding: GrouperState): Readonly<GrouperState> {
   const before = { ...holding }
-  holding.held = []
+  holding.pending = []
   holding.hasItems = false
-  holding.open = null
+  holding.unmatchedUsage = null
   return before
 }
 
-function endsWithAnswer(held: readonly Draft[]): boolean {
-  return held.findLast(({ part }) => part.from === 'model' || part.from === 'tool')?.part.from === 'tool'
+function endsWithToolResult(held: readonly PendingRecord[]): boolean {
+  return (
+    held.findLast(({ item: part }) => part.from === 'model' || part.from === 'tool')?.item.from === 'tool'
+  )
 }
 
 // Token usage. Codex logs the totals of the session and the usage of the last call after each call, and repeats them (on a
 // new rate limit, a new turn), so only totals not seen before are a call.
 
-interface CallCount {
+interface CallUsage {
   readonly usage: Usage
   /** Unique in the session, and the same in a copy of the log. */
   readonly key: string
@@ -106,14 +122,14 @@ interface CallCount {
   readonly inputTokens: number
 }
 
-export interface TokenCounts {
+export interface UsageReader {
   /** Null if the notice is not about a new call. `isIdle`: no item of the model has arrived since the last notice. */
-  take(notice: Fields, isIdle: boolean): CallCount | null
+  read(notice: JsonFields, isIdle: boolean): CallUsage | null
   /** Whether the log has token usage at all. */
-  readonly areTold: boolean
+  readonly hasUsage: boolean
 }
 
-interface Tokens {
+interface TokenTotals {
   readonly input: number
   readonly cached: number
   readonly written: number | null
@@ -121,64 +137,64 @@ interface Tokens {
   readonly reasoning: number
 }
 
-interface Notice {
+interface UsageNotice {
   readonly kind: 'event' | 'record'
-  readonly total: Tokens
-  readonly last: Tokens
+  readonly total: TokenTotals
+  readonly last: TokenTotals
 }
 
-const ZERO: Tokens = { input: 0, cached: 0, written: null, output: 0, reasoning: 0 }
+const ZERO_TOKENS: TokenTotals = { input: 0, cached: 0, written: null, output: 0, reasoning: 0 }
 
-export function createTokenCounts(): TokenCounts {
+export function createUsageReader(): UsageReader {
   const seen = new Set<string>()
-  let before: Notice | null = null
+  let before: UsageNotice | null = null
   let areTold = false
   return {
-    take(fields, isIdle) {
+    read(fields, isIdle) {
       areTold = true
-      const notice = noticeOf(fields, before?.total ?? ZERO)
+      const notice = readNotice(fields, before?.total ?? ZERO_TOKENS)
       // Some versions log zero totals before the first call.
       if (notice === null || notice.total.input + notice.total.output === 0) return null
-      const isRepeated = seen.has(keyOf(notice.total)) || (isIdle && isSameCall(notice, before))
-      seen.add(keyOf(notice.total))
+      const isRepeated = seen.has(totalsKey(notice.total)) || (isIdle && isSameCall(notice, before))
+      seen.add(totalsKey(notice.total))
       if (isRepeated) return null
       before = notice
-      return { usage: usageOf(notice.last), key: keyOf(notice.total), inputTokens: notice.last.input }
+      return { usage: toUsage(notice.last), key: totalsKey(notice.total), inputTokens: notice.last.input }
     },
-    get areTold() {
+    get hasUsage() {
       return areTold
     },
   }
 }
 
 /** Two kinds of line report the same call; their totals may cover different things. */
-function isSameCall(notice: Notice, before: Notice | null): boolean {
-  return before !== null && notice.kind !== before.kind && keyOf(notice.last) === keyOf(before.last)
+function isSameCall(notice: UsageNotice, before: UsageNotice | null): boolean {
+  return before !== null && notice.kind !== before.kind && totalsKey(notice.last) === totalsKey(before.last)
 }
 
-function noticeOf(fields: Fields, before: Tokens): Notice | null {
+function readNotice(fields: JsonFields, before: TokenTotals): UsageNotice | null {
   const event = isObject(fields.info) ? fields.info : null
   const kind = event === null ? 'record' : 'event'
-  const total = tokensOf(event === null ? fields.thread_token_usage : event.total_token_usage)
-  const last = tokensOf(event === null ? fields.usage : event.last_token_usage)
-  if (total === null) return last === null ? null : { kind, total: combined(before, last, 1), last }
-  return { kind, total, last: last ?? difference(total, before) }
+  const total = readTokens(event === null ? fields.thread_token_usage : event.total_token_usage)
+  const last = readTokens(event === null ? fields.usage : event.last_token_usage)
+  if (total === null) return last === null ? null : { kind, total: combineTokens(before, last, 1), last }
+  return { kind, total, last: last ?? subtractTokens(total, before) }
 }
 
-function tokensOf(value: unknown): Tokens | null {
+function readTokens(value: unknown): TokenTotals | null {
   if (!isObject(value)) return null
   const { cache_write_input_tokens: written } = value
   return {
-    input: count(value.input_tokens),
-    cached: count(value.cached_input_tokens),
-    written: typeof written === 'number' ? count(written) : null,
-    output: count(value.output_tokens),
-    reasoning: count(value.reasoning_output_tokens),
+    input: readCount(value.input_tokens),
+    cached: readCount(value.cached_input_tokens),
+    written: typeof written === 'number' ? readCount(written) : null,
+    output: readCount(value.output_tokens),
+    reasoning: readCount(value.reasoning_output_tokens),
   }
 }
 
 /** Codex's input includes tokens read from and written to the cache; `Usage` counts them apart. */
-function usageOf({ input, cached, written, output, reasoning }: Tokens): Usage {
+function toUsage({ input, cached, written, output, reasoning }: TokenTotals): Usage {
   return {
     input_tokens: Math.max(0, input - cached - (written ?? 0)),
     cache_read_input_tokens: cached,
@@ -188,16 +204,16 @@ function usageOf({ input, cached, written, output, reasoning }: Tokens): Usage {
   }
 }
 
-function keyOf({ input, cached, output, reasoning }: Tokens): string {
+function totalsKey({ input, cached, output, reasoning }: TokenTotals): string {
   return `${input}.${cached}.${output}.${reasoning}`
 }
 
 /** Totals that are lower than before were restarted. */
-function difference(total: Tokens, before: Tokens): Tokens {
-  return total.input < before.input ? total : combined(total, before, -1)
+function subtractTokens(total: TokenTotals, before: TokenTotals): TokenTotals {
+  return total.input < before.input ? total : combineTokens(total, before, -1)
 }
 
-function combined(one: Tokens, other: Tokens, sign: 1 | -1): Tokens {
+function combineTokens(one: TokenTotals, other: TokenTotals, sign: 1 | -1): TokenTotals {
   const isWritten = one.written !== null || other.written !== null
   const written = isWritten ? (one.written ?? 0) + sign * (other.written ?? 0) : null
   return {
@@ -209,6 +225,6 @@ function combined(one: Tokens, other: Tokens, sign: 1 | -1): Tokens {
   }
 }
 
-function count(value: unknown): number {
+function readCount(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0
 }

@@ -1,114 +1,114 @@
 /** Codex's tool calls, outputs and message content as blocks. Content without a counterpart is kept as it is. */
 import {
   type Block,
+  formatObject,
   isBlock,
   isObject,
   isTooDeep,
   type Json,
-  objectText,
-  type RawBlock,
-  readJson,
-  survives,
+  parseJson,
+  type RawBlockText,
+  survivesRoundTrip,
 } from '@tidemark/core'
-import type { Fields } from './codex-line.ts'
+import type { JsonFields } from './codex-line.ts'
 
-interface CallBlock {
+interface ToolUse {
   readonly block: Block
   /** The exact text of the block, if parsing the arguments would change them. */
-  readonly raw: readonly RawBlock[]
+  readonly raw: readonly RawBlockText[]
 }
 
 /** Null if the call names no tool. */
-export function callBlock(item: Fields, id: string): CallBlock | null {
-  const name = callName(item)
+export function toToolUse(item: JsonFields, id: string): ToolUse | null {
+  const name = readToolName(item)
   if (name === null) return null
   const given = item.arguments
-  const parsed = typeof given === 'string' ? argumentsOf(given) : undefined
-  const block = { type: 'tool_use', id, name, input: inputOf(item, parsed) }
-  const isExact = typeof given !== 'string' || !isObject(parsed) || survives(given)
-  return { block, raw: isExact ? [] : [{ index: 0, text: rawText({ id, name }, given) }] }
+  const parsed = typeof given === 'string' ? parseArguments(given) : undefined
+  const block = { type: 'tool_use', id, name, input: readToolInput(item, parsed) }
+  const isExact = typeof given !== 'string' || !isObject(parsed) || survivesRoundTrip(given)
+  return { block, raw: isExact ? [] : [{ index: 0, text: encodeToolUse({ id, name }, given) }] }
 }
 
 /** Undefined if the text is not JSON or is nested too deeply. */
-function argumentsOf(text: string): Json | undefined {
-  const value = readJson(text)
+function parseArguments(text: string): Json | undefined {
+  const value = parseJson(text)
   return isTooDeep(value) ? undefined : value
 }
 
 /** The id that the output of the call refers to; for older local shell calls, the item's own id. */
-export function callIdOf(item: Fields): string | null {
+export function readCallId(item: JsonFields): string | null {
   if (typeof item.call_id === 'string' && item.call_id !== '') return item.call_id
   return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
 }
 
 /** Null if the output is neither text nor content. */
-export function resultBlock(item: Fields, id: string): Block | null {
+export function toToolResult(item: JsonFields, id: string): Block | null {
   if (item.type === 'tool_search_output')
-    return resultOf(id, Array.isArray(item.tools) ? JSON.stringify(item.tools) : null)
+    return createToolResult(id, Array.isArray(item.tools) ? JSON.stringify(item.tools) : null)
   const { output } = item
-  if (!isObject(output)) return resultOf(id, contentOf(output))
-  const block = resultOf(id, contentOf(output.content))
+  if (!isObject(output)) return createToolResult(id, readResultContent(output))
+  const block = createToolResult(id, readResultContent(output.content))
   return block !== null && output.success === false ? { ...block, is_error: true } : block
 }
 
-function resultOf(id: string, content: string | readonly Block[] | null): Block | null {
+function createToolResult(id: string, content: string | readonly Block[] | null): Block | null {
   return content === null ? null : { type: 'tool_result', tool_use_id: id, content }
 }
 
-const NAMES: ReadonlyMap<unknown, string> = new Map([
+const BUILT_IN_TOOL_NAMES: ReadonlyMap<unknown, string> = new Map([
   ['local_shell_call', 'local_shell'],
   ['tool_search_call', 'tool_search'],
 ])
 
-function callName({ type, name, namespace }: Fields): string | null {
-  const own = NAMES.get(type) ?? name
+function readToolName({ type, name, namespace }: JsonFields): string | null {
+  const own = BUILT_IN_TOOL_NAMES.get(type) ?? name
   if (typeof own !== 'string' || own === '') return null
   if (typeof namespace !== 'string' || namespace === '') return own
   return namespace.endsWith('__') ? `${namespace}${own}` : `${namespace}__${own}`
 }
 
 /** The input of a call must be an object: free text and arguments that do not parse are wrapped in one. */
-function inputOf(item: Fields, parsed: Json | undefined): unknown {
+function readToolInput(item: JsonFields, parsed: Json | undefined): unknown {
   if (isObject(parsed)) return parsed
   if (isObject(item.arguments)) return item.arguments
   if (item.arguments !== undefined) return { arguments: item.arguments }
   return item.action === undefined ? { input: item.input ?? '' } : { action: item.action }
 }
 
-function rawText({ id, name }: { readonly id: string; readonly name: string }, given: string): string {
+function encodeToolUse({ id, name }: { readonly id: string; readonly name: string }, given: string): string {
   const texts = { type: '"tool_use"', id: JSON.stringify(id), name: JSON.stringify(name), input: given }
-  return objectText(Object.entries(texts).map(([key, text]) => ({ key, text })))
+  return formatObject(Object.entries(texts).map(([key, text]) => ({ key, text })))
 }
 
 /** A string stays a string, as the model saw it. */
-function contentOf(content: unknown): string | readonly Block[] | null {
-  return typeof content === 'string' ? content : contentBlocks(content)
+function readResultContent(content: unknown): string | readonly Block[] | null {
+  return typeof content === 'string' ? content : toCodexBlocks(content)
 }
 
 /** Null if it is neither a string nor a list of objects with a type. */
-export function contentBlocks(content: unknown): readonly Block[] | null {
+export function toCodexBlocks(content: unknown): readonly Block[] | null {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content) || !content.every(isBlock)) return null
-  return content.map(blockOf)
+  return content.map(toBlock)
 }
 
 /** The readable text of a message's content, blocks joined by newlines; empty if there is none. */
-export function contentText(content: unknown): string {
-  const blocks = contentBlocks(content) ?? []
+export function readContentText(content: unknown): string {
+  const blocks = toCodexBlocks(content) ?? []
   const texts = blocks.flatMap((block) => (typeof block.text === 'string' ? [block.text] : []))
   return texts.join('\n')
 }
 
 const TEXT_TYPES = new Set(['input_text', 'output_text', 'summary_text', 'reasoning_text', 'text'])
 
-function blockOf(item: Block): Block {
+function toBlock(item: Block): Block {
   if (TEXT_TYPES.has(item.type) && typeof item.text === 'string') return { type: 'text', text: item.text }
-  return item.type === 'input_image' ? imageOf(item) : item
+  return item.type === 'input_image' ? toImageBlock(item) : item
 }
 
 const DATA_URL = /^data:([^;,]+);base64,/
 
-function imageOf(item: Block): Block {
+function toImageBlock(item: Block): Block {
   const { image_url: url } = item
   if (typeof url !== 'string') return item
   const mediaType = DATA_URL.exec(url)?.[1]
@@ -123,23 +123,23 @@ function imageOf(item: Block): Block {
  */
 export interface CallIds {
   /** The id for a new call. */
-  opened(callId: string): string
+  assign(callId: string): string
   /** The id of the newest call with this `call_id`. */
-  answered(callId: string): string
+  resolve(callId: string): string
 }
 
 export function createCallIds(): CallIds {
   const counts = new Map<string, number>()
   return {
-    opened(callId) {
+    assign(callId) {
       const count = (counts.get(callId) ?? 0) + 1
       counts.set(callId, count)
-      return named(callId, count)
+      return numberCallId(callId, count)
     },
-    answered: (callId) => named(callId, counts.get(callId) ?? 1),
+    resolve: (callId) => numberCallId(callId, counts.get(callId) ?? 1),
   }
 }
 
-function named(callId: string, count: number): string {
+function numberCallId(callId: string, count: number): string {
   return count === 1 ? callId : `${callId}#${count}`
 }

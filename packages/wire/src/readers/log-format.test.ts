@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { detectFormat, formatOfLine } from './log-format.ts'
+import { detectFormat, detectLineFormat } from './log-format.ts'
 
 describe('the format of a log', () => {
   it.each([
@@ -34,7 +34,7 @@ describe('the format of a log', () => {
     ['7', null],
     ['', null],
   ])('%s: %s', (line, format) => {
-    expect(formatOfLine(line)).toBe(format)
+    expect(detectLineFormat(line)).toBe(format)
   })
 
   it('is detected by the first line that only one program writes, after damaged lines as well', () => {

@@ -1,39 +1,39 @@
 /** Detects which program wrote a log, from its first lines, and creates the reader for it. */
-import { isObject, readJson } from '@tidemark/core'
-import { type Fields, isCodexLine } from './codex-line.ts'
+import { isObject, parseJson } from '@tidemark/core'
+import { isCodexLine, type JsonFields } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
 import type { LogFormat, LogReader } from './log-reader.ts'
 import { createRecordReader } from './record-reader.ts'
 
-type DetectedFormat =
+type FormatDetection =
   | { readonly ok: true; readonly format: LogFormat }
   /** `message` says what was found and what was expected; it continues a sentence that begins with the file name. */
   | { readonly ok: false; readonly message: string }
 
 /** Damaged lines are skipped: the first line that only one program writes decides. */
-export function detectFormat(lines: Iterable<string>): DetectedFormat {
+export function detectFormat(lines: Iterable<string>): FormatDetection {
   let isJson = false
   let isBlank = true
   for (const line of lines) {
-    const format = formatOfLine(line)
+    const format = detectLineFormat(line)
     if (format !== null) return { ok: true, format }
     isBlank &&= line.trim() === ''
-    isJson ||= isObject(readJson(line))
+    isJson ||= isObject(parseJson(line))
   }
-  return { ok: false, message: refusal(isBlank, isJson) }
+  return { ok: false, message: describeUnknownFormat(isBlank, isJson) }
 }
 
 /** Null if the line does not identify a program. */
-export function formatOfLine(line: string): LogFormat | null {
+export function detectLineFormat(line: string): LogFormat | null {
   const text = line.trim()
-  const value = text.startsWith('{') ? readJson(text) : undefined
+  const value = text.startsWith('{') ? parseJson(text) : undefined
   if (!isObject(value)) return null
-  if (isOurs(value)) return 'tidemark'
+  if (isTidemarkLine(value)) return 'tidemark'
   if (isCodexLine(value)) return 'codex'
-  return isClaudeCodes(value) ? 'claude-code' : null
+  return isClaudeCodeLine(value) ? 'claude-code' : null
 }
 
-function isOurs({ type, format, seq, uuid }: Fields): boolean {
+function isTidemarkLine({ type, format, seq, uuid }: JsonFields): boolean {
   if (type === 'tidemark') return format === 'tidemark-session'
   return typeof type === 'string' && Number.isSafeInteger(seq) && typeof uuid === 'string'
 }
@@ -45,20 +45,20 @@ const LINES_WITHOUT_UUID: ReadonlyMap<unknown, string> = new Map([
   ['queue-operation', 'sessionId'],
 ])
 
-function isClaudeCodes(value: Fields): boolean {
+function isClaudeCodeLine(value: JsonFields): boolean {
   if (typeof value.type !== 'string') return false
   const field = LINES_WITHOUT_UUID.get(value.type)
   if (field !== undefined && field in value) return true
   return typeof value.uuid === 'string' && ('sessionId' in value || 'parentUuid' in value)
 }
 
-const EXPECTED =
+const EXPECTED_FORMATS =
   'expected the JSON lines of a Claude Code session, of a Codex rollout or of a session of Tidemark'
 
-function refusal(isBlank: boolean, isJson: boolean): string {
-  if (isBlank) return `has no lines: ${EXPECTED}`
-  if (isJson) return `has JSON lines, but none of a kind that is known: ${EXPECTED}`
-  return `has no JSON lines: ${EXPECTED}`
+function describeUnknownFormat(isBlank: boolean, isJson: boolean): string {
+  if (isBlank) return `has no lines: ${EXPECTED_FORMATS}`
+  if (isJson) return `has JSON lines, but none of a kind that is known: ${EXPECTED_FORMATS}`
+  return `has no JSON lines: ${EXPECTED_FORMATS}`
 }
 
 /** A reader reads one log. */

@@ -1,10 +1,10 @@
-import { isTooDeep, MAX_DEPTH } from '@tidemark/core'
+import { isTooDeep, MAX_JSON_DEPTH } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { createDamageNotes, inLineOrder } from './log-reader.ts'
+import { createDamageCollector, mergeInLineOrder } from './log-reader.ts'
 
 describe('notes of damage', () => {
   it('become one entry if consecutive lines have the same problem', () => {
-    const notes = createDamageNotes()
+    const notes = createDamageCollector()
     for (const line of [3, 4, 5, 9]) notes.add('bad-json', line, 'x')
     notes.add('bad-shape', 10, 'x')
     notes.add('bad-shape', 11, 'y')
@@ -17,7 +17,7 @@ describe('notes of damage', () => {
   })
 
   it('are limited, with the number of those left out', () => {
-    const notes = createDamageNotes()
+    const notes = createDamageCollector()
     for (let line = 1; line <= 5000; line += 2) notes.add('bad-json', line, 'x')
     expect(notes.list).toHaveLength(1001)
     expect(notes.list.at(-1)).toEqual({
@@ -33,7 +33,7 @@ describe('notes of damage', () => {
       line,
       why,
     })
-    expect(inLineOrder([at(1, 'a'), at(5, 'a')], [at(1, 'b'), at(3, 'b')])).toEqual([
+    expect(mergeInLineOrder([at(1, 'a'), at(5, 'a')], [at(1, 'b'), at(3, 'b')])).toEqual([
       at(1, 'a'),
       at(1, 'b'),
       at(3, 'b'),
@@ -43,8 +43,8 @@ describe('notes of damage', () => {
 })
 
 it.each([
-  [MAX_DEPTH, false],
-  [MAX_DEPTH + 1, true],
+  [MAX_JSON_DEPTH, false],
+  [MAX_JSON_DEPTH + 1, true],
   [1_000_000, true],
 ])('%i levels: %s', (levels, expected) => {
   expect(isTooDeep(JSON.parse('['.repeat(levels) + ']'.repeat(levels)))).toBe(expected)

@@ -1,10 +1,10 @@
 /** What all log readers share: lines in, records out, and at the end damage and metadata. */
-import { type Damage, type DamageKind, MAX_DEPTH, type SessionRecord } from '@tidemark/core'
+import { type Damage, type DamageKind, MAX_JSON_DEPTH, type SessionRecord } from '@tidemark/core'
 
 export type LogFormat = 'claude-code' | 'codex' | 'tidemark'
 
 /** A record and the number of the line it was made from, starting at 1. */
-export interface ReadRecord {
+export interface LogRecord {
   readonly record: SessionRecord
   readonly line: number
 }
@@ -16,19 +16,19 @@ export interface ReadRecord {
 export interface LogReader {
   readonly format: LogFormat
   /** The next line, without its newline. An empty line counts and gives no record. */
-  line(text: string): readonly ReadRecord[]
+  readLine(text: string): readonly LogRecord[]
   /** Ends the log. `rest`: the text after the last newline. */
-  end(rest?: string): ReadEnd
+  finish(rest?: string): LogEnd
 }
 
-export interface ReadEnd {
-  readonly records: readonly ReadRecord[]
+export interface LogEnd {
+  readonly records: readonly LogRecord[]
   /** In line order. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
 }
 
-export const NO_RECORDS: readonly ReadRecord[] = []
+export const NO_RECORDS: readonly LogRecord[] = []
 
 /** What the lines say about the session. Null: not in the log. */
 export interface LogMeta {
@@ -53,17 +53,17 @@ export interface LogMeta {
 type MetaField = Exclude<keyof LogMeta, 'project' | 'startedAt' | 'endedAt' | 'contextWindow'>
 
 /** Collects metadata while a log is read. */
-export interface MetaNotes {
+export interface MetaCollector {
   /** Sets the field if the value is a non-empty string and the field is not set. */
-  first(field: MetaField, value: unknown): void
+  setOnce(field: MetaField, value: unknown): void
   /** Sets the field if the value is a non-empty string. */
-  last(field: MetaField, value: unknown): void
-  time(value: unknown): void
-  window(value: unknown): void
-  readonly standing: LogMeta
+  set(field: MetaField, value: unknown): void
+  addTime(value: unknown): void
+  setContextWindow(value: unknown): void
+  readonly meta: LogMeta
 }
 
-const NOTHING: LogMeta = {
+const EMPTY_META: LogMeta = {
   sessionId: null,
   cwd: null,
   project: null,
@@ -76,41 +76,41 @@ const NOTHING: LogMeta = {
   contextWindow: null,
 }
 
-export function createMetaNotes(): MetaNotes {
-  let meta = NOTHING
+export function createMetaCollector(): MetaCollector {
+  let meta = EMPTY_META
   function set(field: MetaField, value: unknown): void {
-    if (!isName(value) || meta[field] === value) return
+    if (!isNonEmptyString(value) || meta[field] === value) return
     meta = { ...meta, [field]: value }
-    if (field === 'cwd') meta = { ...meta, project: lastPart(value) }
+    if (field === 'cwd') meta = { ...meta, project: lastPathPart(value) }
   }
   return {
-    first: (field, value) => {
+    setOnce: (field, value) => {
       if (meta[field] === null) set(field, value)
     },
-    last: set,
-    time(value) {
-      if (typeof value !== 'string' || !ISO_TIME.test(value)) return
+    set: set,
+    addTime(value) {
+      if (typeof value !== 'string' || !ISO_TIME_START.test(value)) return
       if (meta.startedAt === null || value < meta.startedAt) meta = { ...meta, startedAt: value }
       if (meta.endedAt === null || value > meta.endedAt) meta = { ...meta, endedAt: value }
     },
-    window(value) {
+    setContextWindow(value) {
       if (typeof value === 'number' && value > 0) meta = { ...meta, contextWindow: value }
     },
-    get standing() {
+    get meta() {
       return meta
     },
   }
 }
 
 /** In this form, and in UTC as all three programs write it, times compare as strings. */
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d/
+const ISO_TIME_START = /^\d{4}-\d\d-\d\dT\d\d:\d\d/
 
-function isName(value: unknown): value is string {
+function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
 /** Accepts Unix and Windows paths. */
-function lastPart(path: string): string | null {
+function lastPathPart(path: string): string | null {
   return path.split(/[/\\]/).findLast((part) => part !== '') ?? null
 }
 
@@ -118,32 +118,32 @@ function lastPart(path: string): string | null {
  * Collects damage while a log is read. Consecutive lines with the same problem become one entry, and the number of entries
  * is limited, so that a file with a million broken lines gives a short list.
  */
-export interface DamageNotes {
+export interface DamageCollector {
   add(kind: DamageKind, line: number, why: string): void
   readonly list: readonly Damage[]
 }
 
-const MAX_NOTES = 1000
+const MAX_DAMAGE_ENTRIES = 1000
 
-interface Run {
+interface DamageRun {
   readonly kind: DamageKind
   readonly why: string
   readonly first: number
   last: number
 }
 
-export function createDamageNotes(): DamageNotes {
-  const runs: Run[] = []
+export function createDamageCollector(): DamageCollector {
+  const runs: DamageRun[] = []
   let omitted = 0
   return {
     add(kind, line, why) {
       const open = runs.at(-1)
       if (omitted === 0 && open?.kind === kind && open.why === why && line === open.last + 1) open.last = line
-      else if (runs.length < MAX_NOTES) runs.push({ kind, why, first: line, last: line })
+      else if (runs.length < MAX_DAMAGE_ENTRIES) runs.push({ kind, why, first: line, last: line })
       else omitted += 1
     },
     get list() {
-      const listed = runs.map(damageOf)
+      const listed = runs.map(toDamage)
       const last = runs.at(-1)
       if (omitted === 0 || last === undefined) return listed
       const why = `${omitted} more places behind this one are damaged too`
@@ -153,13 +153,13 @@ export function createDamageNotes(): DamageNotes {
 }
 
 /** Both lists merged in line order; entries of one line keep their order. */
-export function inLineOrder(one: readonly Damage[], other: readonly Damage[]): readonly Damage[] {
+export function mergeInLineOrder(one: readonly Damage[], other: readonly Damage[]): readonly Damage[] {
   if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one
   return [...one, ...other].sort((a, b) => a.line - b.line)
 }
 
-function damageOf({ kind, why, first, last }: Run): Damage {
+function toDamage({ kind, why, first, last }: DamageRun): Damage {
   return { kind, line: first, why: last === first ? why : `lines ${first} to ${last}: ${why}` }
 }
 
-export const TOO_DEEP: string = `the line is nested more than ${MAX_DEPTH} levels deep; it is set aside`
+export const TOO_DEEP_MESSAGE: string = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`

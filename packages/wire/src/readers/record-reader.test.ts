@@ -108,8 +108,8 @@ describe('a log of Claude Code', () => {
 
   it('a million broken lines are one entry', () => {
     const reader = createLogReader('claude-code')
-    for (let line = 0; line < 1_000_000; line += 1) reader.line('x')
-    expect(reader.end().damage).toEqual([
+    for (let line = 0; line < 1_000_000; line += 1) reader.readLine('x')
+    expect(reader.finish().damage).toEqual([
       {
         kind: 'bad-json',
         line: 1,
@@ -131,8 +131,8 @@ describe('a log of Claude Code', () => {
     ['not there', '', 1, []],
   ])('a last line that is %s', (_, rest, count, kinds) => {
     const reader = createLogReader('claude-code')
-    const first = reader.line(user('a'))
-    const { records, damage } = reader.end(rest)
+    const first = reader.readLine(user('a'))
+    const { records, damage } = reader.finish(rest)
     expect([...first, ...records].map(({ line }) => line)).toEqual([1, 2].slice(0, count))
     expect(damage.map(({ kind, line }) => [kind, line])).toEqual(kinds.map((kind) => [kind, 2]))
   })
@@ -146,7 +146,7 @@ describe('a log of our own', () => {
   it('gives a batch when it is whole, each record with its own line', () => {
     const reader = createLogReader('tidemark')
     const given = [header, user('r1', { seq: 1 }), part(2, 0, 3), part(3, 1, 3), part(4, 2, 3)].map((text) =>
-      reader.line(text).map(({ record, line }) => [line, record.uuid]),
+      reader.readLine(text).map(({ record, line }) => [line, record.uuid]),
     )
     expect(given).toEqual([
       [],

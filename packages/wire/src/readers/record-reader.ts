@@ -1,69 +1,75 @@
 /** Reads logs of Claude Code and of Tidemark: their lines are records already, and core's reader handles both. */
-import { createLineReader, isObject, isTooDeep, type LineReader, type SessionRecord } from '@tidemark/core'
+import {
+  createLogLineReader,
+  isObject,
+  isTooDeep,
+  type LogLineReader,
+  type SessionRecord,
+} from '@tidemark/core'
 import { CLAUDE_CODE_REMINDER, type ReminderRule } from '../catalogue/estimator-weights.ts'
 import {
-  createDamageNotes,
-  createMetaNotes,
-  type DamageNotes,
-  inLineOrder,
+  createDamageCollector,
+  createMetaCollector,
+  type DamageCollector,
+  type LogEnd,
   type LogReader,
-  type MetaNotes,
+  type LogRecord,
+  type MetaCollector,
+  mergeInLineOrder,
   NO_RECORDS,
-  type ReadEnd,
-  type ReadRecord,
-  TOO_DEEP,
+  TOO_DEEP_MESSAGE,
 } from './log-reader.ts'
 
-interface Reading {
-  readonly reader: LineReader
-  readonly notes: DamageNotes
-  readonly meta: MetaNotes
+interface RecordReaderState {
+  readonly reader: LogLineReader
+  readonly damage: DamageCollector
+  readonly meta: MetaCollector
   line: number
 }
 
 export function createRecordReader(format: 'claude-code' | 'tidemark'): LogReader {
-  const reading: Reading = {
-    reader: createLineReader(),
-    notes: createDamageNotes(),
-    meta: createMetaNotes(),
+  const reading: RecordReaderState = {
+    reader: createLogLineReader(),
+    damage: createDamageCollector(),
+    meta: createMetaCollector(),
     line: 0,
   }
   return {
     format,
-    line: (text) => takeLine(reading, text),
-    end: (rest = '') => endLog(reading, rest),
+    readLine: (text) => readLine(reading, text),
+    finish: (rest = '') => finishLog(reading, rest),
   }
 }
 
-const TORN = 'the last line was cut off; it is set aside'
+const TORN_LINE = 'the last line was cut off; it is set aside'
 const NOT_A_RECORD = 'the line is no JSON object with a type; it is set aside'
 const NUL_BYTES = 'the line has NUL bytes, as a page lost in a crash leaves; it is set aside'
 
-function takeLine(reading: Reading, text: string): readonly ReadRecord[] {
+function readLine(reading: RecordReaderState, text: string): readonly LogRecord[] {
   reading.line += 1
-  const why = problemOf(text)
-  if (why !== null) reading.notes.add('bad-json', reading.line, why)
+  const why = findLineProblem(text)
+  if (why !== null) reading.damage.add('bad-json', reading.line, why)
   const { reader } = reading
-  return placed(
+  return withLineNumbers(
     reading,
-    guarded(reading, () => reader.take(why === null ? text : ''), NONE),
+    catchTooDeep(reading, () => reader.readLine(why === null ? text : ''), NO_SESSION_RECORDS),
   )
 }
 
-function endLog(reading: Reading, rest: string): ReadEnd {
+function finishLog(reading: RecordReaderState, rest: string): LogEnd {
   reading.line += 1
-  const isTorn = problemOf(rest) !== null
-  if (isTorn) reading.notes.add('torn-line', reading.line, TORN)
-  const { reader, notes, meta } = reading
-  const found = guarded(reading, () => reader.end(isTorn ? '' : rest), null) ?? reader.end()
-  const records = placed(reading, found.records)
-  return { records, damage: inLineOrder(found.damage, notes.list), meta: meta.standing }
+  const isTorn = findLineProblem(rest) !== null
+  if (isTorn) reading.damage.add('torn-line', reading.line, TORN_LINE)
+  const { reader, damage: notes, meta } = reading
+  const found = catchTooDeep(reading, () => reader.finish(isTorn ? '' : rest), null) ?? reader.finish()
+  const records = withLineNumbers(reading, found.records)
+  return { records, damage: mergeInLineOrder(found.damage, notes.list), meta: meta.meta }
 }
 
-const NONE: readonly SessionRecord[] = []
+const NO_SESSION_RECORDS: readonly SessionRecord[] = []
 
 /** Problems that show without parsing, so that broken lines are cheap. A blank line is no problem. */
-function problemOf(text: string): string | null {
+function findLineProblem(text: string): string | null {
   const trimmed = text.trim()
   if (trimmed === '') return null
   if (trimmed.includes('\0')) return NUL_BYTES
@@ -72,64 +78,67 @@ function problemOf(text: string): string | null {
 }
 
 /** Stringifying a line that is nested too deeply overflows the stack: reported as damage. */
-function guarded<T>(reading: Reading, read: () => T, otherwise: T): T {
+function catchTooDeep<T>(reading: RecordReaderState, read: () => T, otherwise: T): T {
   try {
     return read()
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    reading.notes.add('bad-shape', reading.line, TOO_DEEP)
+    reading.damage.add('bad-shape', reading.line, TOO_DEEP_MESSAGE)
     return otherwise
   }
 }
 
-function placed(reading: Reading, records: readonly SessionRecord[]): readonly ReadRecord[] {
+function withLineNumbers(
+  reading: RecordReaderState,
+  records: readonly SessionRecord[],
+): readonly LogRecord[] {
   if (records.length === 0) return NO_RECORDS
-  const { lines } = reading.reader
+  const { lineNumbers: lines } = reading.reader
   return records.flatMap((record, index) => {
     const line = lines[index] ?? reading.line
     if (isTooDeep(record)) {
-      reading.notes.add('bad-shape', line, TOO_DEEP)
+      reading.damage.add('bad-shape', line, TOO_DEEP_MESSAGE)
       return []
     }
-    note(reading.meta, record)
+    collectMeta(reading.meta, record)
     return [{ record, line }]
   })
 }
 
-function note(meta: MetaNotes, record: SessionRecord): void {
+function collectMeta(meta: MetaCollector, record: SessionRecord): void {
   const fields: { readonly [field: string]: unknown } = { ...record }
-  meta.time(fields.timestamp)
-  meta.first('cwd', fields.cwd)
-  meta.first('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)
+  meta.addTime(fields.timestamp)
+  meta.setOnce('cwd', fields.cwd)
+  meta.setOnce('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)
   // A log that continues a copy of another one has the other's id first.
-  meta.last('sessionId', fields.sessionId)
-  meta.last('version', fields.version)
+  meta.set('sessionId', fields.sessionId)
+  meta.set('version', fields.version)
 }
 
 /** Whether Claude Code was restarted at this record: system prompt and tools may then differ. */
 export function isClaudeCodeRestart(record: SessionRecord, before: SessionRecord | undefined): boolean {
-  return saysStart(record) || saysExit(record) || isOtherVersion(record, before)
+  return isSessionStart(record) || isExitCommand(record) || isVersionChange(record, before)
 }
 
 /** Start hooks leave a record; the one after a compaction is no start. */
-function saysStart(record: SessionRecord): boolean {
-  const name = [fieldOf(record, 'data'), fieldOf(record, 'attachment')].find(isObject)?.hookName
+function isSessionStart(record: SessionRecord): boolean {
+  const name = [readField(record, 'data'), readField(record, 'attachment')].find(isObject)?.hookName
   return typeof name === 'string' && /^SessionStart:(?!compact)/.test(name)
 }
 
 /** A session that continues after `/exit` was restarted. */
-function saysExit(record: SessionRecord): boolean {
-  const message = fieldOf(record, 'message')
+function isExitCommand(record: SessionRecord): boolean {
+  const message = readField(record, 'message')
   const content = isObject(message) ? message.content : undefined
   return typeof content === 'string' && /^\s*<command-name>\/(?:exit|quit)<\/command-name>/.test(content)
 }
 
-function isOtherVersion(record: SessionRecord, before: SessionRecord | undefined): boolean {
-  const [now, then] = [record, before].map((given) => given && fieldOf(given, 'version'))
+function isVersionChange(record: SessionRecord, before: SessionRecord | undefined): boolean {
+  const [now, then] = [record, before].map((given) => given && readField(given, 'version'))
   return typeof now === 'string' && typeof then === 'string' && now !== then
 }
 
-function fieldOf(record: SessionRecord, field: string): unknown {
+function readField(record: SessionRecord, field: string): unknown {
   return isObject(record) ? record[field] : undefined
 }
 

@@ -1,30 +1,30 @@
 /** Law: a stream cut at any byte boundaries gives the same events; cut off at any byte, exactly one closing event. */
-import { collect, type Reply, type ReplyEvent } from '@tidemark/core'
+import { collectReply, type Reply, type ReplyEvent } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { every, framesOf } from '../../src/anthropic/reply-frames.ts'
-import { byteStart, endBytes, fromBytes } from '../../src/anthropic/stream.ts'
-import { encodeComment, encodeFrame } from '../../src/http/sse.ts'
+import { encodeReplyFrames, splitEvery } from '../../src/anthropic/reply-frames.ts'
+import { finishBytes, initialByteStreamState, stepBytes } from '../../src/anthropic/stream.ts'
+import { encodeSseComment, encodeSseFrame } from '../../src/http/sse.ts'
 import { reply } from '../arbitrary.ts'
 
 const LINE_ENDS = ['\n', '\r\n', '\r']
 
 function bytesOf(whole: Reply, size: number, lineEnd: string): Uint8Array {
-  const frames = framesOf(whole, every(size)).map(encodeFrame)
+  const frames = encodeReplyFrames(whole, splitEvery(size)).map(encodeSseFrame)
   const [first = '', ...rest] = frames
-  const text = [first, encodeComment('still here'), ...rest].join('')
+  const text = [first, encodeSseComment('still here'), ...rest].join('')
   return new TextEncoder().encode(text.replaceAll('\n', lineEnd))
 }
 
 function decode(chunks: readonly Uint8Array[]): readonly ReplyEvent[] {
-  let state = byteStart
+  let state = initialByteStreamState
   const events: ReplyEvent[] = []
   for (const chunk of chunks) {
-    const [next, news] = fromBytes(state, chunk)
+    const [next, news] = stepBytes(state, chunk)
     state = next
     events.push(...news)
   }
-  return [...events, ...endBytes(state)[1]]
+  return [...events, ...finishBytes(state)[1]]
 }
 
 function cutAt(bytes: Uint8Array, places: readonly number[]): readonly Uint8Array[] {
@@ -68,7 +68,7 @@ describe('chunking', () => {
         const closing = events.filter(isClosing)
         expect(closing).toEqual([events.at(-1)])
         const [last] = closing
-        expect(last !== undefined && 'reply' in last ? last.reply : undefined).toEqual(collect(events))
+        expect(last !== undefined && 'reply' in last ? last.reply : undefined).toEqual(collectReply(events))
         if (last?.type === 'reply-ended') expect(last.reply).toEqual(whole)
       }),
       { numRuns: 300 },
@@ -78,7 +78,7 @@ describe('chunking', () => {
   it('keeps of a cut stream every block that was whole', () => {
     fc.assert(
       fc.property(stream, fc.nat(), ({ bytes, whole }, place) => {
-        const kept = collect(decode([bytes.subarray(0, place % (bytes.length + 1))]))
+        const kept = collectReply(decode([bytes.subarray(0, place % (bytes.length + 1))]))
         const count = kept?.message.content.length ?? 0
         expect(kept?.message.content ?? []).toEqual(whole.message.content.slice(0, count))
         expect(kept?.rawBlocks ?? []).toEqual(whole.rawBlocks.filter(({ index }) => index < count))

@@ -1,19 +1,31 @@
 /** Law: what we encode we can decode, and nothing is lost: requests, streams, whole replies. */
-import { blocksOf, collect, membersOf, type Payload, type ReplyEvent, survives } from '@tidemark/core'
+import {
+  collectReply,
+  type Payload,
+  type ReplyEvent,
+  splitMembers,
+  survivesRoundTrip,
+  toBlocks,
+} from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fromBody } from '../../src/anthropic/decode-request.ts'
-import { eventsOf, every, framesOf, toFrames } from '../../src/anthropic/reply-frames.ts'
-import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
-import { fromResponse, toResponse } from '../../src/anthropic/response.ts'
-import { fromFrame, streamStart } from '../../src/anthropic/stream.ts'
-import type { Frame } from '../../src/http/sse.ts'
+import { decodeRequest } from '../../src/anthropic/decode-request.ts'
+import {
+  encodeReplyFrames,
+  replyToEvents,
+  splitEvery,
+  toSseFrames,
+} from '../../src/anthropic/reply-frames.ts'
+import { encodeRequest, joinBodyText } from '../../src/anthropic/request.ts'
+import { decodeResponse, encodeResponse } from '../../src/anthropic/response.ts'
+import { initialStreamState, stepFrame } from '../../src/anthropic/stream.ts'
+import type { SseFrame } from '../../src/http/sse.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
 
-function decode(frames: readonly Frame[]): readonly ReplyEvent[] {
-  let state = streamStart
+function decode(frames: readonly SseFrame[]): readonly ReplyEvent[] {
+  let state = initialStreamState
   return frames.flatMap((frame) => {
-    const [next, events] = fromFrame(state, frame)
+    const [next, events] = stepFrame(state, frame)
     state = next
     return events
   })
@@ -23,7 +35,7 @@ describe('replies', () => {
   it('come out of a stream as they went in', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
-        expect(collect(decode(framesOf(whole, every(size))))).toEqual(whole)
+        expect(collectReply(decode(encodeReplyFrames(whole, splitEvery(size))))).toEqual(whole)
       }),
       { numRuns: 300 },
     )
@@ -33,13 +45,13 @@ describe('replies', () => {
     const call = { type: 'tool_use', id: 't', name: 'n', input: {} }
     fc.assert(
       fc.property(reply, fc.constantFrom('{"a": "un', '{"10":1,', '['), (whole, text) => {
-        const content = [...blocksOf(whole.message.content), call]
+        const content = [...toBlocks(whole.message.content), call]
         const cut = {
           ...whole,
           message: { ...whole.message, content },
           cutInputs: [{ index: content.length - 1, text }],
         }
-        expect(collect(decode(framesOf(cut, every(3))))).toEqual(cut)
+        expect(collectReply(decode(encodeReplyFrames(cut, splitEvery(3))))).toEqual(cut)
       }),
     )
   })
@@ -47,9 +59,9 @@ describe('replies', () => {
   it('give the same events from a stream and from one body', () => {
     fc.assert(
       fc.property(reply, (whole) => {
-        const body = fromResponse(toResponse(whole))
+        const body = decodeResponse(encodeResponse(whole))
         expect(body).toEqual({ ok: true, reply: whole })
-        expect(body.ok && eventsOf(body.reply)).toEqual(decode(framesOf(whole)))
+        expect(body.ok && replyToEvents(body.reply)).toEqual(decode(encodeReplyFrames(whole)))
       }),
       { numRuns: 300 },
     )
@@ -58,8 +70,8 @@ describe('replies', () => {
   it('make the same events again from the frames of their events', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
-        const events = decode(framesOf(whole, every(size)))
-        expect(decode(events.flatMap(toFrames))).toEqual(events)
+        const events = decode(encodeReplyFrames(whole, splitEvery(size)))
+        expect(decode(events.flatMap(toSseFrames))).toEqual(events)
       }),
     )
   })
@@ -86,7 +98,11 @@ describe('requests', () => {
     fc.assert(
       fc.property(payload, (whole) => {
         const encoded = encodeRequest(whole, { strings: 'keep' })
-        expect(fromBody(bodyText(encoded), encoded.betas)).toEqual({ ok: true, payload: whole, raw: {} })
+        expect(decodeRequest(joinBodyText(encoded), encoded.betas)).toEqual({
+          ok: true,
+          payload: whole,
+          raw: {},
+        })
       }),
       { numRuns: 300 },
     )
@@ -96,7 +112,7 @@ describe('requests', () => {
     fc.assert(
       fc.property(payload, (whole) => {
         const encoded = encodeRequest(whole)
-        expect(fromBody(bodyText(encoded), encoded.betas)).toMatchObject({
+        expect(decodeRequest(joinBodyText(encoded), encoded.betas)).toMatchObject({
           ok: true,
           payload: withBlocks(whole),
         })
@@ -109,8 +125,8 @@ describe('requests', () => {
     fc.assert(
       fc.property(objectText, objectText, (first, second) => {
         const body = `{"model":"m","metadata":${first},"tools":[{"name":"t","input_schema":${second}}],"system":[{"type":"text","text":"s","x":${first}}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_use","input":${second}}]}]}`
-        const decoded = fromBody(body)
-        expect(decoded.ok && bodyText(encodeRequest(decoded.payload, { raw: decoded.raw }))).toBe(body)
+        const decoded = decodeRequest(body)
+        expect(decoded.ok && joinBodyText(encodeRequest(decoded.payload, { raw: decoded.raw }))).toBe(body)
       }),
       { numRuns: 300 },
     )
@@ -130,7 +146,7 @@ describe('requests', () => {
     fc.assert(
       fc.property(payload, fc.string(), (whole, text) => {
         const last = whole.messages.at(-1) ?? { role: 'user' as const, content: 'first' }
-        const joined = [...blocksOf(last.content || []), { type: 'text', text }]
+        const joined = [...toBlocks(last.content || []), { type: 'text', text }]
         const before = { ...whole, messages: [...whole.messages, last] }
         const after = { ...whole, messages: [...whole.messages, { ...last, content: joined }] }
         expect(said(after).startsWith(said(before))).toBe(true)
@@ -158,7 +174,7 @@ describe('JSON texts', () => {
   it('are taken apart where the parser would', () => {
     fc.assert(
       fc.property(objectText, (text) => {
-        const members = membersOf(text)
+        const members = splitMembers(text)
         const again = Object.fromEntries(members.map(({ key, text: value }) => [key, JSON.parse(value)]))
         expect(again).toEqual(JSON.parse(text))
       }),
@@ -168,8 +184,8 @@ describe('JSON texts', () => {
   it('survive exactly when stringify makes them again', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(survives(JSON.stringify(value))).toBe(true)
-        expect(survives(JSON.stringify(value, null, 2))).toBe(true)
+        expect(survivesRoundTrip(JSON.stringify(value))).toBe(true)
+        expect(survivesRoundTrip(JSON.stringify(value, null, 2))).toBe(true)
       }),
     )
   })

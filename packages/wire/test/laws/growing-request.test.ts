@@ -1,34 +1,38 @@
 import {
   type AssembledRequest,
-  advance,
+  appendRecord,
   assembleRequest,
-  captureParams,
+  buildRequestPrefix,
+  captureCacheSafeParams,
+  createFork,
   createPolicy,
   createProfile,
-  emptySession,
-  emptyView,
-  type Flat,
+  createSnapshot,
+  emptyContextView,
+  emptySessionLog,
+  type FlattenedContext,
   flatten,
-  fork,
-  frontOf,
   type JsonObject,
-  openEpoch,
-  type Profile,
-  payloadOf,
-  rawTextsOf,
-  reduce,
+  listRawTexts,
+  type ProviderProfile,
   type SessionRecord,
+  toPayload,
+  updateContextView,
 } from '@tidemark/core'
 import { Choices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type GrowingRequest, growingText, growRequest } from '../../src/anthropic/incremental-request.ts'
-import { bodyText, encodeRequest } from '../../src/anthropic/request.ts'
+import {
+  extendRequest,
+  type IncrementalRequest,
+  joinRequestText,
+} from '../../src/anthropic/incremental-request.ts'
+import { encodeRequest, joinBodyText } from '../../src/anthropic/request.ts'
 
 const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache
 
-function profileThat(cacheEdits: boolean): Profile {
+function profileThat(cacheEdits: boolean): ProviderProfile {
   return createProfile({
     roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
     thinking: { closing: 'not-at-end', firstInModes: [] },
@@ -38,7 +42,7 @@ function profileThat(cacheEdits: boolean): Profile {
 }
 
 const tool = (name: string): JsonObject => ({ name, description: name, input_schema: { type: 'object' } })
-const epoch = openEpoch(
+const epoch = createSnapshot(
   {
     sections: [
       { name: 'rules', part: 'static', text: 'Be "careful".' },
@@ -50,7 +54,7 @@ const epoch = openEpoch(
   },
   createProfile(),
 )
-const front = frontOf({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
+const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 
 /** Some blocks get an exact text that stringify would change, or a marker or reference of their own. */
 function roughened(record: SessionRecord, dice: number): SessionRecord {
@@ -71,8 +75,8 @@ function roughened(record: SessionRecord, dice: number): SessionRecord {
 }
 
 function plainBody(request: AssembledRequest): string {
-  return bodyText(
-    encodeRequest({ ...payloadOf(request), ...STREAM }, { raw: { messages: rawTextsOf(request) } }),
+  return joinBodyText(
+    encodeRequest({ ...toPayload(request), ...STREAM }, { raw: { messages: listRawTexts(request) } }),
   )
 }
 
@@ -87,13 +91,13 @@ describe('a request that grows', () => {
     fc.assert(
       fc.property(numbers, settings, (choices, { clears, refers, ttl }) => {
         const profile = profileThat(refers)
-        let [session, view] = [emptySession(), emptyView()]
-        let flat: Flat | undefined
+        let [session, view] = [emptySessionLog(), emptyContextView()]
+        let flat: FlattenedContext | undefined
         let previous: AssembledRequest | undefined
-        let grown: GrowingRequest | undefined
+        let grown: IncrementalRequest | undefined
         for (const [index, record] of generateSession(new Choices(choices)).records.entries()) {
-          session = reduce(session, roughened(record, choices[index % choices.length] ?? 0))
-          view = advance(view, session)
+          session = appendRecord(session, roughened(record, choices[index % choices.length] ?? 0))
+          view = updateContextView(view, session)
           flat = flatten(view, flat)
           const result = [...flat.frozen]
             .flatMap(({ message }) => (typeof message.content === 'string' ? [] : message.content))
@@ -101,16 +105,20 @@ describe('a request that grows', () => {
           const first = typeof result?.tool_use_id === 'string' ? result.tool_use_id : null
           const edge = { result: first, left: null, rewrittenAt: 0 }
           const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
-          grown = growRequest(request, { fields: STREAM, previous: grown })
-          expect(growingText(grown)).toBe(plainBody(request))
+          grown = extendRequest(request, { fields: STREAM, previous: grown })
+          expect(joinRequestText(grown)).toBe(plainBody(request))
           expect(grown.betas).toEqual(['b-1'])
           previous = request
         }
         if (previous === undefined) return
-        const forked = fork(captureParams(previous, profile), [{ role: 'user', content: 'and?' }], { ttl })
+        const forked = createFork(
+          captureCacheSafeParams(previous, profile),
+          [{ role: 'user', content: 'and?' }],
+          { ttl },
+        )
         if (!forked.ok) throw new Error(forked.message)
-        const side = growRequest(forked.request, { fields: STREAM, previous: grown })
-        expect(growingText(side)).toBe(plainBody(forked.request))
+        const side = extendRequest(forked.request, { fields: STREAM, previous: grown })
+        expect(joinRequestText(side)).toBe(plainBody(forked.request))
       }),
       { numRuns: 60 },
     )
@@ -120,7 +128,7 @@ describe('a request that grows', () => {
     const profile = profileThat(false)
     const { builder } = generateSession(new Choices([]))
     const before = flatten(builder.view)
-    const first = growRequest(
+    const first = extendRequest(
       assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
     )
     for (let turn = 0; turn < 4; turn += 1) {
@@ -129,11 +137,13 @@ describe('a request that grows', () => {
     }
     const flat = flatten(builder.view, before)
     const next = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
-    const grown = growRequest(next, { previous: first })
-    const again = growRequest(next, { previous: grown })
-    expect(again.messages.settled).toBe(grown.messages.settled)
-    const anew = growRequest(next)
-    expect([...anew.messages.settled].every((text, at) => text === grown.messages.settled.at(at))).toBe(true)
+    const grown = extendRequest(next, { previous: first })
+    const again = extendRequest(next, { previous: grown })
+    expect(again.messages.frozenTexts).toBe(grown.messages.frozenTexts)
+    const anew = extendRequest(next)
+    expect(
+      [...anew.messages.frozenTexts].every((text, at) => text === grown.messages.frozenTexts.at(at)),
+    ).toBe(true)
   })
 
   it('starts over where the messages are others', () => {
@@ -144,7 +154,7 @@ describe('a request that grows', () => {
     }
     const one = requestOf([1, 7, 300, 20, 5, 800, 33, 41])
     const other = requestOf([9, 2, 60, 77, 1, 90, 3, 4])
-    const grown = growRequest(other, { fields: STREAM, previous: growRequest(one) })
-    expect(growingText(grown)).toBe(plainBody(other))
+    const grown = extendRequest(other, { fields: STREAM, previous: extendRequest(one) })
+    expect(joinRequestText(grown)).toBe(plainBody(other))
   })
 })

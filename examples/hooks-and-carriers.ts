@@ -1,10 +1,9 @@
 /**
- * What must survive a summary: state with a source of truth comes back from it, and hooks have their say.
+ * Context sources and hooks: state is read again from its source after a compaction, and hooks run before and after.
  * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/hooks-and-carriers.ts`.
  */
-import { hostSource } from '@tidemark/core'
 import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
-import { anthropic, createTidemark } from 'tidemark'
+import { anthropic, createTidemark, hostSource } from 'tidemark'
 
 const coder = createCoder({ turns: 3, resultTokens: 400 })
 const { fetch } = createSimulator({ script: withSummaries(coder.script) })
@@ -29,7 +28,7 @@ const tide = createTidemark({
 const session = await tide.open('hooks')
 session.on('hook-said', ({ hook, message }) => console.log(`${hook}: ${message}`))
 
-await session.run('Mend ticket 7.', {
+await session.run('Fix ticket 7.', {
   tools: coder.tools,
   runTool: (call) => String(coder.toolResult(call).content),
 }).outcome

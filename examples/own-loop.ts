@@ -1,5 +1,5 @@
 /**
- * Your own loop, with the Anthropic SDK: Tidemark keeps the log, makes room and says what to send; you send it.
+ * Your own loop with the Anthropic SDK: Tidemark keeps the log, compacts and builds the request; you send it.
  * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/own-loop.ts`.
  */
 import Anthropic from '@anthropic-ai/sdk'
@@ -18,14 +18,14 @@ const tide = createTidemark({
 })
 const session = await tide.open('own-loop')
 
-await session.append(user('The sum of an order is wrong by a cent. Mend it.'))
+await session.append(user('The sum of an order is wrong by a cent. Fix it.'))
 for (;;) {
   const request = await session.next<Body>({ tools: coder.tools })
   if (!request.ok) throw new Error(request.message)
   const response = await client.messages.create(request.body, { headers: request.headers })
   await session.append(response)
   const { cache_read_input_tokens: read } = response.usage
-  console.log(`${response.stop_reason}: ${read} tokens from the cache, ${request.forecast.read} foreseen`)
+  console.log(`${response.stop_reason}: ${read} tokens from the cache, ${request.forecast.read} expected`)
   const calls = response.content.filter((block) => block.type === 'tool_use')
   if (calls.length === 0) break
   const results = calls.map(({ id, name, input }) =>

@@ -1,5 +1,5 @@
 /**
- * Our loop: tools, events, a pinned message, a compaction in three steps, and the way back.
+ * The built-in loop: tools, events, a pinned message, a compaction in three steps, and its undo.
  * Runs against the simulator, in this process: `node --conditions=tidemark-source examples/run-loop.ts`.
  */
 import { createCoder, createSimulator, withSummaries } from '@tidemark/simulator'
@@ -32,7 +32,7 @@ session.on('priced', ({ call }) => console.log(`  call: $${call.money.total?.toF
 const [rule] = await session.append(user('A rule for all of this: amounts are in cents.'))
 if (rule !== undefined) await session.pin(rule)
 
-const run = session.run('The sum of an order is wrong by a cent. Mend it.')
+const run = session.run('The sum of an order is wrong by a cent. Fix it.')
 for await (const event of run) if (event.type === 'tool-ended') console.log(`${event.call.name}`)
 const outcome = await run.outcome
 console.log(outcome.ok ? outcome.text.slice(0, 40) : outcome.message)
@@ -40,10 +40,10 @@ console.log(outcome.ok ? outcome.text.slice(0, 40) : outcome.message)
 const before = session.messages()
 const plan = await session.planCompaction({ instructions: 'Keep the names of all files.' })
 if (!plan.ok) throw new Error(plan.message)
-console.log(`would summarise ${plan.span.summarised.length} records of ${plan.before.expected} tokens`)
+console.log(`would summarize ${plan.span.summarised.length} records of ${plan.before.expected} tokens`)
 const draft = await session.prepare(plan)
 if (!draft.ok) throw new Error(draft.message)
-await session.append(user('And please be quick.')) // what comes meanwhile stands behind the summary
+await session.append(user('And please be quick.')) // appended meanwhile: it follows the summary
 const committed = await session.commit(draft)
 if (!committed.ok) throw new Error(committed.message)
 const { tokensBefore, tokensAfter, id } = committed.compaction

@@ -105,7 +105,7 @@ export const mutants: readonly Mutant[] = [
     law: 'while there are calls a tool is declared',
     file: 'packages/core/src/summary/summary-input.ts',
     find: '...declareTools(messages, tools),',
-    replace: '...toolsFor([], tools),',
+    replace: '...declareTools([], tools),',
     tests: ['packages/core/src/summary/summary-input.test'],
   },
   {
@@ -120,8 +120,8 @@ export const mutants: readonly Mutant[] = [
     name: 'retry-says-nothing-new',
     law: 'a retry says what was wrong',
     file: 'packages/core/src/summary/attempts.ts',
-    find: 'remark: describeProblem(refusal, attempts) }',
-    replace: 'remark: String(attempts) }',
+    find: 'remark: describeProblem(refusal, attempts),',
+    replace: 'remark: String(attempts),',
     tests: ['packages/core/src/summary/attempts.test'],
   },
   {
@@ -137,7 +137,7 @@ export const mutants: readonly Mutant[] = [
     law: 'is handed back, oldest first',
     file: 'packages/core/src/summary/attempts.ts',
     find: '...filterSummarised(chain, drop.dropped)]',
-    replace: '...summarisedOf(chain, drop.dropped.slice(1))]',
+    replace: '...filterSummarised(chain, drop.dropped.slice(1))]',
     tests: ['packages/core/src/summary/attempts.test'],
   },
   {

@@ -313,7 +313,7 @@ export const mutants: readonly Mutant[] = [
     law: 'goes by what is said where no record is named',
     file: 'packages/core/src/cache/request-diff.ts',
     find: "origin === '' ? { id: toBlockText(message, block), origin: null }",
-    replace: "origin === '' ? { id: String(said.length) + toBlockText(message, block), origin: null }",
+    replace: "origin === '' ? { id: String(found.length) + toBlockText(message, block), origin: null }",
     tests: ['packages/core/src/cache/request-diff.test'],
   },
   {

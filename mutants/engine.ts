@@ -179,9 +179,8 @@ export const mutants: readonly Mutant[] = [
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
     file: 'packages/core/src/planner/plan-input.ts',
-    find: 'deleted: input.deleted ?? countDeletedTokens(register, { sinceResponse: meter.measuredResponse !== null }),',
-    replace:
-      'deleted: meter.anchor === null ? 0 : countDeletedTokens(register, { sinceResponse: meter.anchor !== null }),',
+    find: 'input.deleted ?? countDeletedTokens(register, { sinceResponse: meter.measuredResponse !== null }),',
+    replace: 'meter.measuredResponse === null ? 0 : countDeletedTokens(register, { sinceResponse: true }),',
     tests: [`${TESTS}/steps`],
   },
   {

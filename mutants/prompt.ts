@@ -27,7 +27,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/request/announced-prefix.ts',
     find: 'let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone }',
     replace:
-      'let next: AnnouncedPrefix = { ...(grew ? told : { ...nothingTold(), sections: told.sections, tools: told.tools }), undone }',
+      'let next: AnnouncedPrefix = { ...(grew ? told : { ...emptyAnnouncedPrefix(), sections: told.sections, tools: told.tools }), undone }',
     tests: [`${TESTS}/epochs`],
   },
   {
@@ -42,9 +42,10 @@ export const mutants: readonly Mutant[] = [
     name: 'words-for-the-provider-come-before-others',
     law: 'come by the provider where it can add them',
     file: 'packages/core/src/request/prefix-updates.ts',
-    find: '[...toolUpdateRecords(announced, new Set(declared.keys())), ...toolChangeRecords([...blocks.values()])]',
-    replace:
-      '[...toolChange([...blocks.values()].reverse()), ...toolWords(announced, new Set(declared.keys()))]',
+    find: `...toolUpdateRecords(announced, new Set(declared.keys())),
+    ...toolChangeRecords([...blocks.values()]),`,
+    replace: `...toolChangeRecords([...blocks.values()].reverse()),
+    ...toolUpdateRecords(announced, new Set(declared.keys())),`,
     tests: [`${TESTS}/epochs`],
   },
   {
@@ -156,7 +157,7 @@ export const mutants: readonly Mutant[] = [
     law: 're-bills only what lies behind the edge marker',
     file: 'packages/core/src/request/cache-markers.ts',
     find: "...toCandidates('before-first-clearable', left ?? edge ?? carriers),",
-    replace: "...at('before-first-clearable', edge ?? carriers),",
+    replace: "...toCandidates('before-first-clearable', edge ?? carriers),",
     tests: [`${SIMULATED}/edge`],
   },
   {
@@ -164,7 +165,8 @@ export const mutants: readonly Mutant[] = [
     law: 'that has deleted from the cached prefix',
     file: 'packages/core/src/request/fork.ts',
     find: 'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },',
-    replace: 'request: { ...sent, messages, counted, markers, ttl: options.ttl, refers: false },',
+    replace:
+      'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl, addsCacheReferences: false },',
     tests: [`${SIMULATED}/forks`],
   },
   {
@@ -172,7 +174,7 @@ export const mutants: readonly Mutant[] = [
     law: 'with the fields of one request alone',
     file: 'packages/core/src/request/fork.ts',
     find: 'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },',
-    replace: 'request: { ...sent, messages, counted, markers, ttl: options.ttl, extra: {} },',
+    replace: 'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl, extra: {} },',
     tests: [`${SIMULATED}/forks`],
   },
   {

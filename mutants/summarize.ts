@@ -146,8 +146,8 @@ export const mutants: readonly Mutant[] = [
     name: 'ledger-believes-summaries',
     law: 'names nothing from summaries of what the log holds',
     file: 'packages/core/src/summary/ledger.ts',
-    find: 'if (sightings.length === 0) sightings.push(',
-    replace: 'if (sightings.length >= 0) sightings.push(',
+    find: 'if (sightings.length === 0)',
+    replace: 'if (sightings.length >= 0)',
     tests: ['packages/core/src/summary/ledger.test'],
   },
   {

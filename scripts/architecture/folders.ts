@@ -55,7 +55,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'request-log',
     'server',
   ],
-  cli: ['.', 'render', 'pages', 'tour', 'commands', 'main.ts'],
+  cli: ['.', 'render', 'pages', 'commands', 'main.ts'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

@@ -129,7 +129,7 @@ function roomFor(
   { window, switches }: SimulatedHostOptions,
   policy: Policy,
   entry: ModelEntry,
-): { readonly room?: CompactionHost } {
+): { readonly compaction?: CompactionHost } {
   if (window === undefined) return {}
   const estimator = createEstimator(estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy.estimate))
   const room = createTestRoom(
@@ -145,7 +145,7 @@ function roomFor(
       writeSummary: () => Promise.resolve('Summary:\nThe limits are being raised, one after the other.'),
     },
   )
-  return { room }
+  return { compaction: room }
 }
 
 export function findModel(model: string): ModelEntry {

@@ -7,20 +7,19 @@ import type { ContextView } from '../context/context-view.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { AssistantRecord, Usage } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { type MessageList, messageAt, messageCount } from '../request/block-index.ts'
+import { findMessageIndex } from '../request/block-index.ts'
 import {
   type AssembledRequest,
   type AssembleRequestInput,
   assembleRequest,
 } from '../request/build-request.ts'
-import type { MessagesWithCalls } from '../request/cache-markers.ts'
+import { takeFirstMessages } from '../request/cache-markers.ts'
 import { findMeasuredResponse } from '../tokens/context-meter.ts'
 import { countContextTokens } from '../tokens/usage.ts'
 import { toCacheFigures } from './cache-break.ts'
 import {
   addRequest,
   type BlockWeigher,
-  type CacheableRequest,
   type CachedPrefix,
   type CacheModel,
   countSharedRequestBlocks,
@@ -28,17 +27,20 @@ import {
   estimatePrefixSize,
   findFirstStrippedThinking,
   findPrefixSize,
-  hasSameCacheKey,
   isPrefixLive,
   isWithinReach,
-  type MarkedPrefix,
   type PrefixSize,
   prefixExpiry,
   type RequestChain,
+} from './cache-model.ts'
+import {
+  type CacheableRequest,
+  hasSameCacheKey,
+  type MarkedPrefix,
+  type SentRequest,
   toCacheableFromSent,
   toCacheableRequest,
-} from './cache-model.ts'
-import type { SentRequest } from './sent-request.ts'
+} from './sent-request.ts'
 
 interface ForecastOptions {
   /** When the request starts, in milliseconds since 1970. */
@@ -255,10 +257,10 @@ export function learnFromFork(model: CacheModel, forecast: CacheForecast, usage:
 }
 
 function learnChain(forecast: CacheForecast, use: CacheUse): RequestChain {
-  const { basis: asked } = forecast
+  const { basis } = forecast
   const sizes = learnSizes(forecast, use)
   const kept = keepCachedPrefixes(forecast, use)
-  return { ...asked.request, prefixes: refreshPrefixes({ ...asked, sizes }, kept, use), sizes }
+  return { ...basis.request, prefixes: refreshPrefixes({ ...basis, sizes }, kept, use), sizes }
 }
 
 function toCacheUse(usage: Usage): CacheUse {
@@ -393,16 +395,4 @@ function findTimeBefore(entries: ContextView['entries'], place: number): string 
     if (record !== undefined && record.type !== 'progress') return record.timestamp
   }
   return ''
-}
-
-function findMessageIndex(messages: MessageList, uuid: string): number | null {
-  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
-    if (messageAt(messages, index)?.origins.includes(uuid) === true) return index
-  }
-  return null
-}
-
-function takeFirstMessages({ frozen, tail, calls }: MessagesWithCalls, count: number): MessagesWithCalls {
-  const messages = [...frozen.toArray(0, count), ...tail.slice(0, Math.max(0, count - frozen.length))]
-  return { frozen: AppendList.of(messages), tail: [], calls }
 }

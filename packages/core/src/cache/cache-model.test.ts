@@ -12,9 +12,8 @@ import {
   findLastPrefix,
   isWithinReach,
   type RequestChain,
-  toCacheableFromSent,
 } from './cache-model.ts'
-import type { SentRequest } from './sent-request.ts'
+import { type SentRequest, toCacheableFromSent } from './sent-request.ts'
 
 const text: Block = { type: 'text', text: 'x' }
 const call: Block = { type: 'tool_use', id: 'c', name: 'n', input: {} }

@@ -13,8 +13,8 @@ import {
   findPrefixSize,
   isPrefixLive,
   isWithinReach,
-  toCacheableRequest,
 } from './cache-model.ts'
+import { toCacheableRequest } from './sent-request.ts'
 
 export interface CacheTemperatureInput {
   readonly cacheModel: CacheModel

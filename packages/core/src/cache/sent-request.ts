@@ -4,12 +4,28 @@
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
+import type { Block } from '../log/block.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import { type BlockPosition, blocksOfMessage, type MessageList, messageAt } from '../request/block-index.ts'
+import {
+  type BlockIndex,
+  type BlockPosition,
+  blocksOfMessage,
+  indexBlocks,
+  type MessageList,
+  type MessageTraits,
+  messageAt,
+  totalsThroughBlock,
+} from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PlannedMarker } from '../request/cache-markers.ts'
-import { type CacheLevel, findCacheLevel, type RequestPrefix, toolName } from '../request/prefix.ts'
+import {
+  type CacheLevel,
+  findCacheLevel,
+  isLoadedUpfront,
+  type RequestPrefix,
+  toolName,
+} from '../request/prefix.ts'
 
 export interface SentRequest {
   /** The query source: `repl_main_thread`, `agent:…`, `compact` … */
@@ -152,4 +168,120 @@ export function findBlockText(messages: MessageList, { message, block }: BlockPo
 
 export function toBlockText(message: TracedMessage, index: number): string {
   return message.raw?.get(index) ?? JSON.stringify(blocksOfMessage(message)[index] ?? null)
+}
+
+// A request as the provider's cache sees it.
+
+export interface CacheableRequest {
+  /** Blocks before the messages: tools, then system prompt. */
+  readonly front: readonly (Block | JsonObject)[]
+  readonly blockIndex: BlockIndex
+  readonly key: CacheKey
+  /** In request order. */
+  readonly markedPrefixes: readonly MarkedPrefix[]
+}
+
+/** What must match besides the blocks, by level: a change loses its own level and those behind it. */
+export type CacheKey = Readonly<Record<CacheLevel, string>>
+
+/** A cache marker: the prefix that ends at it, and how long that is to live. */
+export interface MarkedPrefix {
+  readonly blocks: number
+  readonly level: CacheLevel
+  readonly ttl: string
+  readonly seconds: number
+}
+
+export function toCacheableRequest(request: AssembledRequest, cache: CacheRules): CacheableRequest {
+  const { front, blockIndex: counted, markers, extra } = request
+  const offered = front.tools.filter(isLoadedUpfront)
+  return buildCacheableRequest({
+    tools: offered,
+    countToolBlocks: (index) => front.tools.slice(0, index + 1).filter(isLoadedUpfront).length,
+    system: front.system.map(({ block }) => block),
+    blockIndex: counted,
+    parameters: { ...front.parameters, ...extra, model: front.model },
+    markers: markers.map((marker) => toSentMarker(marker, cache)),
+  })
+}
+
+/** For requests that are known only by what was sent, as a log has them. `from`: the messages counted before. */
+export function toCacheableFromSent(
+  sent: SentRequest,
+  cache: CacheRules,
+  from?: BlockIndex,
+): CacheableRequest {
+  const { tools, system, messages, parameters, markers } = sent
+  const { others = {}, betas = [], ...plain } = parameters
+  const given = Object.entries(plain).filter(([, value]) => value !== undefined)
+  return buildCacheableRequest({
+    tools,
+    countToolBlocks: (index) => index + 1,
+    system,
+    blockIndex: indexBlocks(messages, cache.collapsesToolRuns, from),
+    parameters: { ...Object.fromEntries(given), betas, ...others },
+    markers,
+  })
+}
+
+interface RequestParts {
+  readonly tools: CacheableRequest['front']
+  /** Blocks up to and including the tool at this index. */
+  readonly countToolBlocks: (index: number) => number
+  readonly system: CacheableRequest['front']
+  readonly blockIndex: BlockIndex
+  /** The model among them. */
+  readonly parameters: JsonObject
+  readonly markers: readonly SentMarker[]
+}
+
+function buildCacheableRequest({
+  tools,
+  countToolBlocks: toolBlocks,
+  system,
+  blockIndex: counted,
+  parameters,
+  markers,
+}: RequestParts): CacheableRequest {
+  const front = [...tools, ...system]
+  const countBlocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
+    if (zone === 'tools') return toolBlocks(index)
+    if (zone === 'system') return tools.length + index + 1
+    return front.length + totalsThroughBlock(counted, index, block).blocks
+  }
+  return {
+    front,
+    blockIndex: counted,
+    key: toCacheKey(parameters, counted.end.traits, tools.length > 0),
+    markedPrefixes: markers.map((marker) => {
+      const { zone, ttl, seconds } = marker
+      return { blocks: countBlocksThrough(marker), level: zone, ttl, seconds }
+    }),
+  }
+}
+
+/** `declaresTools`: without tools in front, the first that a message defines changes how the prompt begins. */
+function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools: boolean): CacheKey {
+  const listParameters = (level: CacheLevel): readonly string[] =>
+    Object.keys(parameters)
+      .filter((name) => findCacheLevel(name) === level)
+      .sort()
+      .map((name) => `${name}=${formatParameter(name, parameters[name] ?? null)}`)
+  const tools = [...listParameters('tools'), traits.definesTools && !declaresTools ? 'tools in messages' : '']
+  const system = [...listParameters('system'), traits.hasCitations ? 'citations' : '']
+  const messages = [...listParameters('messages'), traits.hasImages ? 'images' : '']
+  return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
+}
+
+/** Betas are a set. */
+function formatParameter(name: string, value: Json): string {
+  return JSON.stringify(name === 'betas' && Array.isArray(value) ? value.toSorted() : value)
+}
+
+const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
+
+/** A prefix that ends on `level` is found under either key. */
+export function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
+  const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
+  return levels.every((each) => one[each] === other[each])
 }

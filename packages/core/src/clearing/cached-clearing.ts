@@ -3,8 +3,9 @@
  * deletions are a message of the log and go with every later request, until a compaction replaces it all or the cache has
  * expired. Off unless the profile has the capability `cacheEdits`.
  */
+import { formatCount } from '../cache/cache-break.ts'
 import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
-import { type ClearInput, type ClearOutcome, formatCount, pluralize } from './clear-plan.ts'
+import { type ClearInput, type ClearOutcome, pluralize } from './clear-plan.ts'
 import { type ClearProposal, findCandidates, findReleased, toSelection } from './select-results.ts'
 import { findResult, type ToolResultIndex } from './tool-result-index.ts'
 

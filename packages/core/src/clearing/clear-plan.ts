@@ -1,5 +1,6 @@
 /** From selected results to a proposal: what is cleared with them, what it costs, whether it pays, and the record of it. */
 
+import { formatCount } from '../cache/cache-break.ts'
 import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import { isThinking, toBlocks } from '../log/block.ts'
@@ -157,11 +158,6 @@ function describeProposal(
 }
 
 // Figures in the sentences of proposals.
-
-/** 12,345 */
-export function formatCount(count: number): string {
-  return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
-}
 
 export function pluralize(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`

@@ -50,12 +50,7 @@ describe('the way in force', () => {
       { profile: BOUND, thinks: true, canEdit: false, context: HIGH },
       'budget',
     ],
-    [
-      'native, bound and idle',
-      ALL,
-      { profile: BOUND, thinks: true, idleMs: HOUR, cache: COLD_CACHE },
-      'native',
-    ],
+    ['native, bound, idle', ALL, { profile: BOUND, thinks: true, idleMs: HOUR, cache: COLD_CACHE }, 'native'],
     ['native, bound, not thinking', ALL, { profile: BOUND, context: HIGH }, 'budget'],
     ['bound, but not native', ALL, { profile: BINDING, thinks: true, context: HIGH }, 'budget'],
     ['native alone, and not offered', ['native'], { profile: PLAIN, context: HIGH }, null],

@@ -3,17 +3,11 @@
  * provider can do, the state of the cache and the policy, so no result is cleared twice.
  */
 
+import { formatCount } from '../cache/cache-break.ts'
 import type { ClearMode } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import { proposeCached } from './cached-clearing.ts'
-import {
-  buildProposal,
-  type ClearInput,
-  type ClearOutcome,
-  formatCount,
-  formatMinutes,
-  mustClear,
-} from './clear-plan.ts'
+import { buildProposal, type ClearInput, type ClearOutcome, formatMinutes, mustClear } from './clear-plan.ts'
 import { type ProviderEditPlan, planProviderEdits } from './provider-clearing.ts'
 import {
   type Candidate,

@@ -4,13 +4,13 @@
  * results would move the cut, and rewrite the prefix, with every call.
  */
 
+import { formatCount } from '../cache/cache-break.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { ContextEditRules } from '../policy/provider-profile.ts'
 import { toCount } from '../tokens/usage.ts'
 import {
   type ClearInput,
   canPayOff,
-  formatCount,
   mustClear,
   pluralize,
   priceRewrite,

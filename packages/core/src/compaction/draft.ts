@@ -1,12 +1,11 @@
 /** A draft: a compaction ready to be committed, or to be reviewed and edited first; and the records it becomes. */
 
 import type { ContextView } from '../context/context-view.ts'
-import type { ContextEntry } from '../context/entry.ts'
-import { isVisibleToModel } from '../context/entry.ts'
+import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/entry.ts'
 import { type ContextPart, type RefusedRewrite, refuseRewrite, type SummaryUsage } from '../engine/events.ts'
 import type { CheckedSummary, CompactionHost } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
-import { findResponsesWithThinking, type SessionState } from '../engine/session-state.ts'
+import type { SessionState } from '../engine/session-state.ts'
 import { findLastUuid, type TurnContext } from '../engine/session-writer.ts'
 import type {
   AssistantRecord,

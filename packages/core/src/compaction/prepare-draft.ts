@@ -42,7 +42,7 @@ import {
 import type { CompactionPlan } from './plan-compaction.ts'
 import {
   checkSummary,
-  type SummaryTask,
+  type WriteSummaryInput,
   type WriteSummaryResult,
   writeSmallerSummary,
   writeSummary,
@@ -236,7 +236,7 @@ function* emitRestored(
 // Size
 
 interface DraftInput {
-  readonly task: SummaryTask
+  readonly task: WriteSummaryInput
   readonly written: WriteSummaryResult
   readonly sources: ReattachedSources
   readonly hooks: UnmeasuredDraft['hookContext']
@@ -272,10 +272,9 @@ async function createDraft(
   compaction: CompactionHost,
   input: DraftInput,
 ): Promise<UnmeasuredDraft> {
-  const { sources, hooks } = input
   const { plan } = input.task
   const summary = checkSummary(turn, compaction, plan, input.written.summary)
-  const { carried, superseded } = sources
+  const { carried, superseded } = input.sources
   const isBlock = summary.block !== null
   // The provider's own summary block must be the first message; otherwise unchanged sources come first and stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
@@ -289,7 +288,7 @@ async function createDraft(
     sourcesAfter: behind,
     allSources: carried,
     outdated: superseded,
-    hookContext: hooks,
+    hookContext: input.hooks,
     snapshot: await absorbPrefixChanges(turn, { span: plan.span, outdated: superseded, isBlock, added: [] }),
     durationMs: 0,
   }
@@ -389,9 +388,12 @@ function dropSources(turn: TurnContext, compaction: CompactionHost, whole: Measu
     if (over === 0) break
     wanted += over
     const { kept } = dropOptionalSources(candidates, wanted, turn.host.policy.compact.target)
-    const keep = (list: readonly SourceAttachment[]): readonly SourceAttachment[] =>
-      list.filter((one) => kept.includes(one))
-    const shorter = { ...whole.draft, front: keep(front), carried: keep(carried) }
+    const keep = (list: readonly SourceAttachment[]) => list.filter((one) => kept.includes(one))
+    const shorter: UnmeasuredDraft = {
+      ...whole.draft,
+      sourcesBefore: keep(front),
+      sourcesAfter: keep(carried),
+    }
     best = measureDraft(turn, compaction, shorter) ?? best
   }
   return best

@@ -20,7 +20,7 @@ import { calibrateSize } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, runAttempt } from './run-attempt.ts'
 
-export interface SummaryTask {
+export interface WriteSummaryInput {
   readonly plan: CompactionPlan
   /** Instructions of user, policy and hooks, within their limit; null if there are none. */
   readonly instructions: string | null
@@ -38,7 +38,7 @@ export interface WriteSummaryResult {
 export async function* writeSummary(
   turn: TurnContext,
   compaction: CompactionHost,
-  task: SummaryTask,
+  task: WriteSummaryInput,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   if (compaction.writeSummary === undefined)
     return yield* runAttempts(
@@ -58,7 +58,7 @@ export async function* writeSummary(
 export async function* writeSmallerSummary(
   turn: TurnContext,
   compaction: CompactionHost,
-  task: SummaryTask,
+  task: WriteSummaryInput,
   {
     last: { attempts: chain },
     why,
@@ -73,7 +73,7 @@ export async function* writeSmallerSummary(
 async function writeByHost(
   turn: TurnContext,
   { deadlines }: CompactionHost,
-  { plan, instructions }: SummaryTask,
+  { plan, instructions }: WriteSummaryInput,
   write: WriteSummary,
 ): Promise<RawSummary | RefusedRewrite> {
   const input = { sessionId: turn.state.id, span: plan.span, instructions }
@@ -101,14 +101,14 @@ async function writeByHost(
 export function createAttemptsInput(
   { state, host }: TurnContext,
   compaction: CompactionHost,
-  task: SummaryTask,
+  task: WriteSummaryInput,
 ): AttemptsInput {
   const { estimator, scaled, summaryModel: summariser } = compaction
   const { before, span, request: asked } = task.plan
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
   const { model, tools } = host.modelSettings()
-  const calibrated = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
+  const calibrate = (tokens: number): number => calibrateSize(meter.calibration, tokens, estimate).expected
   const own = {
     model,
     profile: host.profile,
@@ -127,15 +127,15 @@ export function createAttemptsInput(
     // The provider's own count lacks what it cleared by itself; an estimate of the context does not.
     unclearedTokens: before.expected + (meter.measuredResponse === null ? 0 : (register.native?.tokens ?? 0)),
     tools,
-    countEntryTokens: (entry) => calibrated(estimator.entry(entry)),
-    countTextTokens: (text) => calibrated(estimator.text(text)),
+    countEntryTokens: (entry) => calibrate(estimator.entry(entry)),
+    countTextTokens: (text) => calibrate(estimator.text(text)),
   }
 }
 
 async function* runAttempts(
   turn: TurnContext,
   compaction: CompactionHost,
-  task: SummaryTask,
+  task: WriteSummaryInput,
   first: SummaryAttempts,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   const { plan } = task

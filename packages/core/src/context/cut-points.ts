@@ -6,6 +6,7 @@
 import { isServerToolResult, isServerToolUse, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { KnownRecord } from '../log/record.ts'
+import type { ContextEntry } from './entry.ts'
 import { flatten, listWaitingCallIds } from './flatten.ts'
 
 /** Every position i where `records` may be cut before record i. Includes 0, and the end unless a call waits for its result. */
@@ -36,6 +37,19 @@ export function groupIntoRounds(records: readonly KnownRecord[]): readonly (read
     records.slice(cut, inner[at + 1]).some(({ type }) => type === 'user' || type === 'assistant')
   const edges = [0, ...inner.filter(hasMessage), records.length]
   return edges.slice(1).map((end, index) => records.slice(edges[index], end))
+}
+
+/** Entries grouped into rounds: between two neighbouring cut points, each with at least one message. */
+export function groupEntriesIntoRounds(
+  entries: readonly ContextEntry[],
+): readonly (readonly ContextEntry[])[] {
+  let at = 0
+  return groupIntoRounds(entries.map((entry) => entry.record))
+    .filter((round) => round.length > 0)
+    .map((round) => {
+      at += round.length
+      return entries.slice(at - round.length, at)
+    })
 }
 
 function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {

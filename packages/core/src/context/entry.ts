@@ -334,3 +334,14 @@ function findFirstText(attachment: Attachment, fields: readonly string[]): strin
   }
   return null
 }
+
+/** Responses (`message.id`) whose thinking `entries` show, in order. */
+export function findResponsesWithThinking(entries: readonly ContextEntry[]): readonly string[] {
+  const ids = entries.flatMap((entry) => {
+    const { record } = entry
+    return record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isThinking(block))
+      ? [record.message.id]
+      : []
+  })
+  return [...new Set(ids)]
+}

@@ -6,7 +6,7 @@ import {
   EMPTY_SOURCE_STATE,
   withSourceState,
 } from '../cache/cache-monitor.ts'
-import type { ContextEntry } from '../context/entry.ts'
+import { type ContextEntry, findResponsesWithThinking } from '../context/entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
@@ -18,7 +18,6 @@ import {
   type CompactionBreaker,
   countTurn,
   EMPTY_CALL_TALLY,
-  findResponsesWithThinking,
   isBreakerOpen,
   measureSpacing,
   NO_PINS,

@@ -13,12 +13,9 @@ import {
 } from '../clearing/tool-result-index.ts'
 import { updateIndex } from '../clearing/update-index.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
-import type { ContextEntry } from '../context/entry.ts'
-import { toMessageParts } from '../context/entry.ts'
 import { type FlattenedContext, flatten } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
-import { isThinking } from '../log/block.ts'
 import {
   isCompactBoundary,
   isKnownRecord,
@@ -393,15 +390,4 @@ export function applyAttempt(
   if (end.kind === 'committed') return CLOSED_BREAKER
   if (end.kind !== 'failed') return breaker
   return { failures: breaker.failures + 1, lastReason: end.reason, at }
-}
-
-/** Responses (`message.id`) whose thinking `entries` show, in order. */
-export function findResponsesWithThinking(entries: readonly ContextEntry[]): readonly string[] {
-  const ids = entries.flatMap((entry) => {
-    const { record } = entry
-    return record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isThinking(block))
-      ? [record.message.id]
-      : []
-  })
-  return [...new Set(ids)]
 }

@@ -66,7 +66,7 @@ function carrier(render: ContextSource['render']): ContextSource {
 
 function offered(render: ContextSource['render'], signal?: { aborted: boolean }): AsyncIterator<SourceItem> {
   const [bounded] = boundSources(
-    { deadlines, carriers: [carrier(render)] } as unknown as CompactionHost,
+    { deadlines, sources: [carrier(render)] } as unknown as CompactionHost,
     signal,
   )
   if (bounded === undefined) throw new Error('there is one')

@@ -41,6 +41,6 @@ describe('the size from which a compaction pays', () => {
   })
 
   it('goes by what compactions usually leave until there has been one', () => {
-    expect(typicalResult(30_000)).toEqual({ after: 53_000, summary: 3_000, carried: 20_000 })
+    expect(typicalResult(30_000)).toEqual({ after: 53_000, summary: 3_000, reattached: 20_000 })
   })
 })

@@ -3,7 +3,7 @@
  * where clearing is not enough, or where it saves money. Only decides; the engine carries the plan out.
  */
 
-import { formatCount } from '../clearing/clear-plan.ts'
+import { formatCount } from '../cache/cache-break.ts'
 import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'

@@ -253,3 +253,11 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
       key === others[at] && isSameValue(one[key], other[key], ignoresMarkers && NESTED_BLOCK_FIELDS.has(key)),
   )
 }
+
+/** Index of the newest message with a block of the record; null if there is none. */
+export function findMessageIndex(messages: MessageList, uuid: string): number | null {
+  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
+    if (messageAt(messages, index)?.origins.includes(uuid) === true) return index
+  }
+  return null
+}

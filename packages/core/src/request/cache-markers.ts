@@ -10,9 +10,11 @@
 import type { TracedMessage } from '../context/flatten.ts'
 import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { MarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
-import { canCarryMarker, isTurnScoped } from '../validate/content-rules.ts'
+import { canCarryMarker } from '../validate/content-rules.ts'
+import { isTurnScoped } from '../validate/finding.ts'
 import {
   type BlockIndex,
   blocksOfMessage,
@@ -265,4 +267,12 @@ export function findRecordPlace(messages: MessageList, uuid: string): MessagePla
     if (block !== -1) return { zone: 'messages', index, block }
   }
   return null
+}
+
+export function takeFirstMessages(
+  { frozen, tail, calls }: MessagesWithCalls,
+  count: number,
+): MessagesWithCalls {
+  const messages = [...frozen.toArray(0, count), ...tail.slice(0, Math.max(0, count - frozen.length))]
+  return { frozen: AppendList.of(messages), tail: [], calls }
 }

@@ -143,7 +143,7 @@ describe('what is no summary is refused', () => {
     [50, 49, true],
     [50, 50, false],
   ])('below %i per cent of what it replaces: %i of 100 tokens', (maximumPercent, tokens, ok) => {
-    const sizes = { ...rules, maximumPercent, replacedTokens: 100, tokensOf: () => tokens }
+    const sizes = { ...rules, maximumPercent, replacedTokens: 100, countTokens: () => tokens }
     expect(acceptSummary(answer(good), sizes)).toMatchObject(ok ? { ok } : { ok, reason: 'too-large' })
   })
 })

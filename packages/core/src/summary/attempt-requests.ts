@@ -1,5 +1,6 @@
 /** The request of each attempt at a summary, or the reason why the attempt is skipped. */
 
+import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { toMessageParts } from '../context/entry.ts'
 import type { Payload } from '../context/payload.ts'
@@ -21,7 +22,6 @@ import {
   buildDirectInput,
   countAnswerTokens,
   createMetaRecord,
-  groupEntriesIntoRounds,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
   TRUNCATION_MARKER,

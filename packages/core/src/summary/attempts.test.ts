@@ -88,7 +88,7 @@ describe('which rung comes first', () => {
       [1, 'skipped', 'cold'],
       [2, 'accepted', 'accepted'],
     ])
-    expect(done).toMatchObject({ ok: true, summarizer: 'model', fallbackReason: null, calls: 1, covered: [] })
+    expect(done).toMatchObject({ ok: true, summarizer: 'model', fallbackReason: null, calls: 1, coveredLocally: [] })
   })
 })
 
@@ -309,7 +309,7 @@ describe('what no model was shown', () => {
       failWith('overflow', { over: 200 }),
       GOOD_SUMMARY,
     ])
-    expect(done).toMatchObject({ ok: true, covered: [] })
+    expect(done).toMatchObject({ ok: true, coveredLocally: [] })
   })
 
   it('a drop that changes nothing of the request is followed by another before it is sent', () => {
@@ -361,7 +361,7 @@ describe('a summariser with a small window', () => {
       ...Array.from({ length: last - 1 }, () => GOOD_SUMMARY),
       failWith('server'),
     ])
-    expect(failing.done).toMatchObject({ ok: true, summarizer: 'model', covered: [] })
+    expect(failing.done).toMatchObject({ ok: true, summarizer: 'model', coveredLocally: [] })
     expect(failing.done.ok && failing.done.summary).toContain('Part 2 of')
   })
 

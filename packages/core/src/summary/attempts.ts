@@ -102,7 +102,7 @@ export function rejectTooLarge(chain: SummaryAttempts, message: string, largest?
   if (!isDone(chain.next) || !chain.next.ok) return chain
   const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
   const stage: AttemptStage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
-  const context = largest === undefined ? chain.context : { ...chain.context, largestSummary: largest }
+  const context = largest === undefined ? chain.context : { ...chain.context, maximumSummaryTokens: largest }
   const refused = withStep(chain, { rung, kind }, 'refused', { reason: 'above-target', message })
   return advanceToNextAttempt({ ...refused, context, stage, fallbackReason: 'no_summary' })
 }
@@ -293,7 +293,7 @@ function retryDirect(chain: SummaryAttempts, refusal: AttemptProblem): SummaryAt
   const canSwitch = !chain.usesConversationModel && own.model !== direct.model
   if (attempts > policy.direct.retries || (isPermanent(refusal) && !canSwitch))
     return { ...chain, stage: 'local' }
-  const switched = isPermanent(refusal) ? { usesOwn: true, window: own.window } : {}
+  const switched = isPermanent(refusal) ? { usesConversationModel: true, window: own.window } : {}
   const asText = chain.asText || attempts > 1 || WITHOUT_TOOLS.has(refusal.reason)
   return {
     ...chain,

@@ -5,7 +5,7 @@
 
 import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { baseName } from './ledger.ts'
+import { toFileName } from './ledger.ts'
 import {
   errorPieces,
   FILES_GROUP,
@@ -282,5 +282,5 @@ function isPathNamed(text: string, path: string): boolean {
 
 /** At least by its name. */
 export function isFileMentioned(text: string, path: string): boolean {
-  return hasWord(text, baseName(path))
+  return hasWord(text, toFileName(path))
 }

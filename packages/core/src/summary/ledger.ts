@@ -177,15 +177,15 @@ function createPathResolver(mentions: readonly Mention[]): (path: string) => str
   for (const { names, touches } of mentions) {
     for (const path of [...names.files, ...touches.map((touch) => touch.path)]) {
       if (!path.startsWith('/')) continue
-      const known = byBase.get(baseName(path)) ?? new Set()
-      byBase.set(baseName(path), known.add(path))
+      const known = byBase.get(toFileName(path)) ?? new Set()
+      byBase.set(toFileName(path), known.add(path))
     }
   }
   return (path) => {
     if (path.startsWith('/')) return path
     // Diffs prefix both sides with a letter.
     const tail = `/${path.replace(/^(?:(?:\.|[ab])\/)+/, '')}`
-    return [...(byBase.get(baseName(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
+    return [...(byBase.get(toFileName(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
   }
 }
 
@@ -327,7 +327,7 @@ function isIdentifier(word: string): boolean {
 }
 
 /** The last part of a path. */
-export function baseName(path: string): string {
+export function toFileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
@@ -339,7 +339,7 @@ function looksLikeIdentifier(chunk: string): boolean {
 function parseFilePath(chunk: string): string | null {
   const path = chunk.replace(/[.+-]+$/, '')
   if (path.endsWith('/') || path.startsWith('//')) return null
-  const base = baseName(path)
+  const base = toFileName(path)
   const ending = EXTENSION.exec(base)?.[1]
   if (ending === undefined || base.length <= ending.length + 1) return null
   const isKnownEnding = FILE_EXTENSIONS.has(ending)

@@ -6,7 +6,7 @@
 import { isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { baseName } from './ledger.ts'
+import { toFileName } from './ledger.ts'
 import {
   type FailedCall,
   type FailingCommand,
@@ -103,7 +103,7 @@ function conceptPieces({ runs, files, clean }: SessionFacts, { rest }: WorkRanks
     .slice(0, MOST_COMMANDS)
   const extensions = new Map<string, number>()
   for (const { path } of files) {
-    const extension = /\.[A-Za-z0-9]+$/.exec(baseName(path))?.[0]
+    const extension = /\.[A-Za-z0-9]+$/.exec(toFileName(path))?.[0]
     if (extension !== undefined) extensions.set(extension, (extensions.get(extension) ?? 0) + 1)
   }
   const counts = [...extensions].toSorted(([, one], [, other]) => other - one).slice(0, MOST_COMMANDS)
@@ -311,7 +311,7 @@ function describeFailures({ isSettled, failures, editedSince }: FailingCommand):
 
 /** File names; files of the same name keep their folder. */
 function shortenPaths(paths: readonly string[]): readonly string[] {
-  const names = paths.map(baseName)
+  const names = paths.map(toFileName)
   const short = paths.map((path, index) => {
     const name = names[index] ?? path
     const isUnique = names.indexOf(name) === names.lastIndexOf(name)

@@ -1,5 +1,6 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import { validate } from '../validate/validate.ts'
@@ -10,7 +11,6 @@ import {
   createMetaRecord,
   type DirectInputOptions,
   dropHead,
-  groupEntriesIntoRounds,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
   TRUNCATION_MARKER,

@@ -1,8 +1,7 @@
 /** The input of a direct summary call: a short system prompt, the stripped conversation, the prompt as the last message. */
 
-import { groupIntoRounds } from '../context/cut-points.ts'
-import type { ContextEntry } from '../context/entry.ts'
-import { isVisibleToModel, toMessageParts } from '../context/entry.ts'
+import { groupEntriesIntoRounds } from '../context/cut-points.ts'
+import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
 import { flatten, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import {
@@ -366,19 +365,6 @@ function countRoundsToDrop(
     return left <= 0
   })
   return covered === -1 ? rounds.length : covered + 1
-}
-
-/** Entries grouped into rounds: between two neighbouring cut points, each with at least one message. */
-export function groupEntriesIntoRounds(
-  entries: readonly ContextEntry[],
-): readonly (readonly ContextEntry[])[] {
-  let at = 0
-  return groupIntoRounds(entries.map((entry) => entry.record))
-    .filter((round) => round.length > 0)
-    .map((round) => {
-      at += round.length
-      return entries.slice(at - round.length, at)
-    })
 }
 
 /** Removes the marker of an earlier retry: it would count as a round, and nothing else would be dropped. */

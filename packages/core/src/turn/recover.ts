@@ -4,12 +4,12 @@
  */
 
 import { compact } from '../compaction/compact.ts'
+import { findResponsesWithThinking } from '../context/entry.ts'
 import type { ResponseResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { CompactionHost, TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
-import { findResponsesWithThinking } from '../engine/session-state.ts'
 import { appendBodies, type TurnContext } from '../engine/session-writer.ts'
 import type { AssistantMessage } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'

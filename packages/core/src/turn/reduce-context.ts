@@ -3,18 +3,16 @@
  * and if it fails the turn continues with the context as it is, up to the blocking threshold. Then images over the
  * provider's limits are dropped.
  */
+
 import { countDeletedTokens, createDeletionMessage, createDropNotice } from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
 import { compact } from '../compaction/compact.ts'
+import { findResponsesWithThinking } from '../context/entry.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import { type CompactionHost, runCleanups } from '../engine/host.ts'
 import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
-import {
-  findResponsesWithThinking,
-  type RequestSizeState,
-  type SessionState,
-} from '../engine/session-state.ts'
+import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
 import {
   appendBodies,
   linkRecords,

@@ -1,10 +1,12 @@
 /** Undoes the newest rewrite: the context is exactly what it was before, followed by what was appended since. */
+
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
+import { findResponsesWithThinking } from '../context/entry.ts'
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { type CompactionHost, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { NewRecord } from '../engine/ports.ts'
-import { findResponsesWithThinking, type SessionState } from '../engine/session-state.ts'
+import type { SessionState } from '../engine/session-state.ts'
 import {
   appendLinkedRecords,
   linkRecords,

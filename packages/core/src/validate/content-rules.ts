@@ -18,6 +18,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
   isNonEmptyString,
+  isTurnScoped,
   type ParsedBlock,
   type ParsedMessage,
   type RawFields,
@@ -376,10 +377,8 @@ export function withPlacedMarkers(
   return [...markers, ...placed.flatMap((marker) => checkPlacedMarker(marker, rules))].sort(compareMarkers)
 }
 
-function checkPlacedMarker(
-  { message, index, block: at, control }: PlacedMarker,
-  rules: Rules,
-): readonly Marker[] {
+function checkPlacedMarker(marker: PlacedMarker, rules: Rules): readonly Marker[] {
+  const { message, index, block: at, control } = marker
   const path = `messages.${index}.content.${at}`
   const block = Array.isArray(message.content) ? message.content[at] : undefined
   if (!isBlock(block)) {
@@ -397,9 +396,4 @@ function compareMarkers(one: Marker, other: Marker): number {
   const differs = left.findIndex((part, index) => part !== right[index])
   if (differs < 0) return right.length - left.length
   return (left[differs] ?? 0) - (right[differs] ?? Number.POSITIVE_INFINITY)
-}
-
-/** A system message that applies to one turn only. */
-export function isTurnScoped({ role, clear_at: clearAt }: RawFields): boolean {
-  return role === 'system' && clearAt === 'next_user_message'
 }

@@ -248,3 +248,8 @@ function parseBlocks(
   }
   return parsed
 }
+
+/** A system message that applies to one turn only. */
+export function isTurnScoped({ role, clear_at: clearAt }: RawFields): boolean {
+  return role === 'system' && clearAt === 'next_user_message'
+}

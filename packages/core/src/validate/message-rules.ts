@@ -16,10 +16,10 @@ import {
 import { isObject } from '../log/json.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { isTurnScoped } from './content-rules.ts'
 import {
   fieldAt,
   isNonEmptyString,
+  isTurnScoped,
   listToolNames,
   matchesRegExp,
   type ParsedBlock,

@@ -85,7 +85,7 @@ export async function openLoggedSession(
     sources: createLogSources(state, { folder: log.meta.cwd, fromDisk, path }),
     ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
   }
-  const host = createLogHost({ journal, clock, ids, policy, room }, model, state)
+  const host = createLogHost({ journal, clock, ids, policy, compaction: room }, model, state)
   const run: TurnContext = { state, host, signal }
   const onEvent = (event: TurnEvent): void => {
     note(event)
@@ -113,7 +113,7 @@ function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): S
 }
 
 function createLogHost(
-  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly room: CompactionHost },
+  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly compaction: CompactionHost },
   model: LogModel,
   state: SessionState,
 ): TurnHost {
@@ -121,7 +121,7 @@ function createLogHost(
   const present = offered ?? { tools: [], model: model.id, parameters: {} }
   return {
     ...parts,
-    model: parts.room.summaryModel?.model ?? MISSING_MODEL,
+    model: parts.compaction.summaryModel?.model ?? MISSING_MODEL,
     profile: model.profile,
     source: 'sdk',
     isInteractive: false,

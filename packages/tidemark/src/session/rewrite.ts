@@ -96,7 +96,7 @@ export async function prepareSessionDraft(
   plan: CompactionPlan,
   signal: AbortSignal | undefined,
 ): Promise<CompactionDraft | RefusedRewrite> {
-  checkStepInput('prepare', plan, ['asked', 'span', 'entries'])
+  checkStepInput('prepare', plan, ['request', 'span', 'entries'])
   return trackWork(session, () => {
     const run = createTurnContext(session, { signals: [signal] })
     return runAndEmit(session, prepareCompaction(run, turnHost(session).compaction, plan))

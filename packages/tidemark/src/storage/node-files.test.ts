@@ -50,7 +50,7 @@ describe('removeAtExit', () => {
       '--conditions=tidemark-source',
       '--input-type=module',
       '-e',
-      `import { writeFileSync } from 'node:fs'\nimport { nodeFiles } from ${JSON.stringify(module)}\nconst { removeAtExit } = nodeFiles\n${lines}`,
+      `import { writeFileSync } from 'node:fs'\nimport { nodeFileSystem } from ${JSON.stringify(module)}\nconst { removeAtExit } = nodeFileSystem\n${lines}`,
     ])
   }
 

@@ -12,7 +12,7 @@ import {
 import { createTestHost } from '@tidemark/core/testing'
 import { createManualClock, type Script, type SimulatorServer, serve } from '@tidemark/simulator'
 import { createProviderProfile } from '@tidemark/wire'
-import { createAnthropicModel, systemIds } from 'tidemark'
+import { createAnthropicModel, systemIds } from 'tidemark/internal'
 import { afterEach, describe, expect, it } from 'vitest'
 import { findModel } from './support/simulated-host.ts'
 

@@ -23,7 +23,8 @@ import {
   startCalibration,
   updateMeter,
 } from '@tidemark/core'
-import { findNamedLogs, inspectFiles, readLog, type SessionReport } from 'tidemark'
+import { findNamedLogs } from 'tidemark/internal'
+import { inspectFiles, readLog, type SessionReport } from 'tidemark/logs'
 import { beforeAll, describe, expect, it } from 'vitest'
 
 interface Known {

@@ -8,7 +8,14 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
-import { compareHitRates, hasNoEvents, readTrace, replayTrace, type Trace, type TraceReplay } from 'tidemark'
+import {
+  compareHitRates,
+  hasNoEvents,
+  readTrace,
+  replayTrace,
+  type Trace,
+  type TraceReplay,
+} from 'tidemark/internal'
 import { beforeAll, describe, expect, it } from 'vitest'
 
 const folder = fileURLToPath(new URL('../../shared/bench/traces/', import.meta.url))

@@ -1,6 +1,7 @@
 /** A process of its own: runs one act on a session and kills itself before, within or after one file operation. */
 import { writeSync } from 'node:fs'
-import { createFileJournal, type FileSystem, nodeFileSystem, type OpenFile } from 'tidemark'
+import { createFileJournal } from 'tidemark'
+import { type FileSystem, nodeFileSystem, type OpenFile } from 'tidemark/internal'
 import { createActHost, INTERRUPTIBLE_ACTS, type StartedSession } from './interruptible-acts.ts'
 
 export interface KillInput {

@@ -26,7 +26,7 @@ import {
   type WriteSummary,
 } from '@tidemark/core'
 import { createFakeClock, createFakeModel, createTestHost, createTestRoom } from '@tidemark/core/testing'
-import { createDeadlines, systemIds } from 'tidemark'
+import { createDeadlines, systemIds } from 'tidemark/internal'
 import { listSectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
 
 export const SESSION = 'work'

@@ -36,7 +36,7 @@ import {
   modelCatalogue,
   pricesAtDate,
 } from '@tidemark/wire'
-import { createAnthropicModel, systemIds } from 'tidemark'
+import { createAnthropicModel, systemIds } from 'tidemark/internal'
 
 /** What volatile sections, late tools and parameters are made of. A test changes it between requests. */
 export interface World {

@@ -11,7 +11,6 @@ import {
 } from '@tidemark/simulator'
 import {
   anthropic,
-  createDeadlines,
   createTidemark,
   type RunOptions,
   type Session,
@@ -19,6 +18,7 @@ import {
   type Tidemark,
   type TidemarkOptions,
 } from 'tidemark'
+import { createDeadlines } from 'tidemark/internal'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 
 export interface TestTidemark {

@@ -368,7 +368,7 @@ export {
   type TurnMoment,
   typicalResult,
 } from './planner/plan-input.ts'
-export { createPolicy, DEFAULT_POLICY } from './policy/create-policy.ts'
+export { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from './policy/create-policy.ts'
 export {
   type ContentBudgets,
   findSmallestWindow,

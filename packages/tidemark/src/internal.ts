@@ -1,4 +1,7 @@
-/** The public names of what people install, one by one. */
+/**
+ * `tidemark/internal`: what the command and the tests of this repository use beyond the public entries. No promise, and not
+ * published: the subpath exists only under the `tidemark-source` condition.
+ */
 
 export { REDACTED, redact, redactAll } from '@tidemark/core'
 export {

@@ -5,26 +5,27 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
+import { anthropic, type ModelChoice } from 'tidemark'
 import {
-  anthropic,
-  type CompactionReport,
-  type CompactLogOptions,
   type CompactLogRefusal,
   chooseSession,
-  compactLog,
   createSingleLogJournal,
   explainBadOutput,
   findNamedLogs,
+  type NamedLog,
+  type WrittenLog,
+  writeSession,
+} from 'tidemark/internal'
+import {
+  type CompactionReport,
+  type CompactLogOptions,
+  compactLog,
   inspectFiles,
   type LogContents,
-  type ModelChoice,
-  type NamedLog,
   readLog,
   type UndoReport,
   undoLog,
-  type WrittenLog,
-  writeSession,
-} from 'tidemark'
+} from 'tidemark/logs'
 import {
   type CompactTarget,
   fallbackNote,

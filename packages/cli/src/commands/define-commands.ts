@@ -1,6 +1,6 @@
 /** Every command with its arguments, options and help. Commands that need the simulator or the engine load on demand. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { parseSince, SORT_KEYS } from 'tidemark'
+import { parseSince, SORT_KEYS } from 'tidemark/internal'
 import type { Terminal } from '../terminal.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import { type ExportCommandOptions, exportSession } from './export.ts'

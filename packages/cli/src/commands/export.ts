@@ -1,5 +1,7 @@
 /** `tidemark export`: a session as Markdown, on standard output or in a new file. */
-import { exportLog, exportLogToFile } from 'tidemark'
+
+import { exportLogToFile } from 'tidemark/internal'
+import { exportLog } from 'tidemark/logs'
 import { formatCount } from '../render/figures.ts'
 import { formatPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'

@@ -8,17 +8,15 @@ import {
   filterSince,
   findDefaultLogs,
   findNamedLogs,
-  type InspectionResult,
-  inspectFiles,
   type NamedLog,
   parseRowNumber,
   redactAll,
-  type SessionReport,
   type SortKey,
   sortSessions,
   sumSessions,
   type UnreadableLog,
-} from 'tidemark'
+} from 'tidemark/internal'
+import { type InspectionResult, inspectFiles, type SessionReport } from 'tidemark/logs'
 import { renderSessionPage } from '../pages/session-page.ts'
 import { renderSessionsPage } from '../pages/sessions-page.ts'
 import { formatBytes } from '../render/figures.ts'

@@ -1,5 +1,7 @@
 /** `tidemark repair`: a clean copy of a damaged session. */
-import { type RepairReport, redactAll, repairLog } from 'tidemark'
+
+import { redactAll } from 'tidemark/internal'
+import { type RepairReport, repairLog } from 'tidemark/logs'
 import { formatCount } from '../render/figures.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'

@@ -1,14 +1,7 @@
 /** `tidemark sessions`: lists, searches and deletes Tidemark's own sessions. */
-import {
-  deleteSession,
-  isSessionId,
-  listSessions,
-  redactAll,
-  type SessionInfo,
-  type SessionMatch,
-  searchSessions,
-  tidemarkHome,
-} from 'tidemark'
+
+import { isSessionId, redactAll, type SessionInfo, tidemarkHome } from 'tidemark/internal'
+import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
 import { formatBytes, formatCount, formatInteger } from '../render/figures.ts'
 import { renderTable, type TableColumn } from '../render/layout.ts'
 import { createScreen, type Screen } from '../render/screen.ts'

@@ -8,14 +8,13 @@ import { dirname, join } from 'node:path'
 import { createCoder, createManualClock, createSimulator, withSummaries } from '@tidemark/simulator'
 import {
   anthropic,
-  createDeadlines,
   createTidemark,
   type Session,
-  sessionPaths,
   type Tidemark,
   type ToolContext,
   type Tools,
 } from 'tidemark'
+import { createDeadlines, sessionPaths } from 'tidemark/internal'
 import { formatCost, formatCount, formatDollars, formatInteger } from '../render/figures.ts'
 import { createScreen } from '../render/screen.ts'
 import { toPreview, wrapText } from '../render/text.ts'

@@ -1,6 +1,7 @@
 /** The page of a compaction: plan, draft, receipt, and where it was written. */
 import type { TurnEvent } from '@tidemark/core'
-import type { CompactionPreview, CompactionReport, Portion, UndoReport } from 'tidemark'
+import type { CompactionPreview, Portion } from 'tidemark/internal'
+import type { CompactionReport, UndoReport } from 'tidemark/logs'
 import { formatCount, formatDollars, formatInteger, formatLimit, formatTokens } from '../render/figures.ts'
 import { renderHeading, stackBlocks } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'

@@ -1,5 +1,6 @@
 import picocolors from 'picocolors'
-import type { ClearingCost, LoggedCacheBreak, SessionReport } from 'tidemark'
+import type { ClearingCost, LoggedCacheBreak } from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'
 import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
 import { renderCacheBreaks } from './costs.ts'

@@ -4,10 +4,10 @@ import {
   type ClearingCost,
   type CostReport,
   type LoggedCacheBreak,
-  type SessionReport,
   type SpendingTotal,
   sumSessions,
-} from 'tidemark'
+} from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
 import {
   formatCost,
   formatCount,

@@ -8,8 +8,8 @@ import type {
   LargeBlock,
   LoggedClearing,
   LoggedCompaction,
-  SessionReport,
-} from 'tidemark'
+} from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
 import { formatCount, formatInteger, formatLimit, formatPercent, formatTokens } from '../render/figures.ts'
 import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'

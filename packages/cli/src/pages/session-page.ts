@@ -1,6 +1,7 @@
 /** The page of one session: header, key figures, context, costs, cache breaks, warnings. */
 import { basename } from 'node:path'
-import type { LogDamage, SessionReport } from 'tidemark'
+import type { LogDamage } from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
 import {
   formatCost,
   formatCount,

@@ -1,7 +1,8 @@
 /** The table of many sessions on narrow screens: no line is too wide, and hidden columns are named. */
 import { fileURLToPath } from 'node:url'
 import picocolors from 'picocolors'
-import { findNamedLogs, inspectFiles, type SessionReport } from 'tidemark'
+import { findNamedLogs } from 'tidemark/internal'
+import { inspectFiles, type SessionReport } from 'tidemark/logs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
 import { textWidth } from '../render/text.ts'

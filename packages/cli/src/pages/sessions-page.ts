@@ -1,6 +1,7 @@
 /** The page of many sessions: a table, and totals by day, model and project. */
 import { basename } from 'node:path'
-import { type SessionReport, type SpendingTotal, shortenIds, sumSessions } from 'tidemark'
+import { type SpendingTotal, shortenIds, sumSessions } from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
 import { formatCost, formatCount, formatInteger, formatPercent, formatTokens } from '../render/figures.ts'
 import {
   placeSideBySide,

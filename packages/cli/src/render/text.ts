@@ -5,7 +5,8 @@
 import { homedir } from 'node:os'
 import { basename } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { findRepository, redact } from 'tidemark'
+import { redact } from 'tidemark'
+import { findRepository } from 'tidemark/internal'
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 

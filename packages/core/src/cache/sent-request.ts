@@ -1,6 +1,7 @@
 /**
  * A request as it was sent, in the parts that break detection compares and names: tools, sections, messages,
- * parameters, markers. Parts are shared by reference between requests and are never changed.
+ * parameters, markers. Parts are shared by reference between requests and are never changed. Then as the provider's
+ * cache sees it: blocks, the key, and the prefixes that end at a marker.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'

@@ -4,12 +4,15 @@ import { findSmallestWindow } from './limits.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
 
+/** The fields to change, at any depth; what is left out keeps its default. */
+export type PolicyOverrides = DeepPartial<Policy>
+
 /**
  * The defaults with `overrides` applied, checked and frozen. A list replaces the default list; a field that is
  * undefined counts as omitted. Throws one `bad-policy` error that names every problem, with the list as
  * `details.problems`.
  */
-export function createPolicy(overrides: DeepPartial<Policy> = {}): Policy {
+export function createPolicy(overrides: PolicyOverrides = {}): Policy {
   const reading = readFields(policyFields, overrides)
   // The tables are typed as Fields<Policy>, and every field passed its check or has its default.
   const policy = reading.value as Policy

@@ -269,6 +269,7 @@ export function findRecordPlace(messages: MessageList, uuid: string): MessagePla
   return null
 }
 
+/** The list as it was when it had `count` messages. All `calls` stay. */
 export function takeFirstMessages(
   { frozen, tail, calls }: MessagesWithCalls,
   count: number,

@@ -88,7 +88,13 @@ describe('which rung comes first', () => {
       [1, 'skipped', 'cold'],
       [2, 'accepted', 'accepted'],
     ])
-    expect(done).toMatchObject({ ok: true, summarizer: 'model', fallbackReason: null, calls: 1, coveredLocally: [] })
+    expect(done).toMatchObject({
+      ok: true,
+      summarizer: 'model',
+      fallbackReason: null,
+      calls: 1,
+      coveredLocally: [],
+    })
   })
 })
 

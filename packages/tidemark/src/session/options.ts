@@ -10,7 +10,6 @@ import {
   type ContextSource,
   createPolicy,
   type Deadlines,
-  type DeepPartial,
   formatValue,
   HISTORY_TOOL_NAME,
   type HostTools,
@@ -19,6 +18,7 @@ import {
   type Journal,
   type PlacedSection,
   type Policy,
+  type PolicyOverrides,
   placeSections,
   readSwitches,
   type Switches,
@@ -46,7 +46,7 @@ export interface TidemarkOptions {
   /** Where large tool results are stored. Default: a folder under `home`. Null: they stay in the context. */
   readonly blobs?: BlobStore | null
   /** Changes to the default policy (docs/policy.md). */
-  readonly policy?: DeepPartial<Policy>
+  readonly policy?: PolicyOverrides
   /** Environment variables for switches such as `DISABLE_AUTO_COMPACT`. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** The system prompt: text or sections. */

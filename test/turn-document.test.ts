@@ -25,7 +25,7 @@ async function run(): Promise<readonly string[]> {
   return said.trimEnd().split('\n')
 }
 
-it('docs/turn.md is one program that runs: a turn, a break, a fork and a refusal', async () => {
+it('docs/turn.md is one program that runs: a turn and a cache break', async () => {
   const lines = await run()
   expect(lines.filter((line) => line.startsWith('tool ')).length).toBeGreaterThan(1)
   expect(lines).toContain('done: end_turn')
@@ -33,11 +33,9 @@ it('docs/turn.md is one program that runs: a turn, a break, a fork and a refusal
   expect(lines.find((line) => line.startsWith('Cache broke: '))).toMatch(
     /An hour would have outlasted the pause/,
   )
-  expect(lines.find((line) => line.startsWith('fork read '))).toMatch(/^fork read (?:99|100)%$/)
-  expect(lines.at(-1)).toMatch(/^A fork sends what its parent sent\. max_tokens: /)
 })
 
-/** Every event, so that one that is added is missed here; those of making room are told of elsewhere. */
+/** Every event, so that one that is added is missed here; those of compaction and clearing have their own page. */
 const EVENTS: Readonly<Record<Exclude<TurnEvent['type'], RewriteEvent['type']>, true>> = {
   appended: true,
   'calls-settled': true,

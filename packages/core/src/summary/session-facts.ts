@@ -192,7 +192,7 @@ function collectTouchedFiles(
   const cleaned = [...files.values()].map((file) => ({
     ...file,
     path: clean(file.path),
-    put: file.newestText === null ? null : clean(file.newestText),
+    newestText: file.newestText === null ? null : clean(file.newestText),
   }))
   return cleaned.toSorted((one, other) => other.place - one.place || (one.path < other.path ? -1 : 1))
 }

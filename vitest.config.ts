@@ -25,6 +25,7 @@ export default defineConfig(({ mode }) => ({
     include: [
       'packages/*/src/**/*.test.ts',
       'packages/*/test/**/*.test.ts',
+      'packages/*/testing/**/*.test.ts',
       'test/**/*.test.ts',
       'scripts/**/*.test.ts',
       'bench/**/*.test.ts',

@@ -70,7 +70,9 @@ const typescript = readSources(
   files.filter((path) => path.endsWith('.ts')),
 )
 const inPackages = typescript.filter(({ path }) => packageOf(path) !== null)
-const shipped = inPackages.filter(({ path }) => /^packages\/[^/]+\/src\//.test(path) && !isTest(path))
+const shipped = inPackages.filter(
+  ({ path }) => /^packages\/[^/]+\/(src|testing)\//.test(path) && !isTest(path),
+)
 const entries = readEntries(root)
 const publicEntries = new Map([...entries].filter(([entry]) => isPublicEntry(entry)))
 

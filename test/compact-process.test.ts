@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createSummarizer, serve } from '@tidemark/simulator'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { main } from '../packages/cli/src/main.ts'
+import { main } from '../packages/cli/src/commands/main.ts'
 import type { Terminal } from '../packages/cli/src/terminal.ts'
 import { PROMPTS, writeWorkingSession } from '../packages/tidemark/test/working-session.ts'
 

@@ -28,7 +28,6 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'engine',
     'compaction',
     'turn',
-    'testing',
   ],
   wire: ['.', 'http', 'failure', 'anthropic', 'catalogue', 'profiles', 'readers'],
   tidemark: [
@@ -55,7 +54,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'request-log',
     'server',
   ],
-  cli: ['.', 'render', 'pages', 'commands', 'main.ts'],
+  cli: ['.', 'render', 'pages', 'commands'],
 }
 
 /** One finding for each import that points to a later folder, and for each file in a folder that is not listed. */

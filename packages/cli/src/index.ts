@@ -1,2 +1,2 @@
-export { main, run } from './main.ts'
+export { main, run } from './commands/main.ts'
 export type { Terminal } from './terminal.ts'

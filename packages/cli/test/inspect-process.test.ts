@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { main } from '../src/main.ts'
+import { main } from '../src/commands/main.ts'
 import { buildLogLines, writeLog } from './made-up-logs.ts'
 
 const script = fileURLToPath(new URL('./run-sources.ts', import.meta.url))

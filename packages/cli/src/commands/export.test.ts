@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { buildLogLines } from '../../test/made-up-logs.ts'
-import { main } from '../main.ts'
+import { main } from './main.ts'
 
 let folder = ''
 let log = ''

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { buildLogLines, writeLog } from '../../test/made-up-logs.ts'
-import { main } from '../main.ts'
 import type { Terminal } from '../terminal.ts'
+import { main } from './main.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-command-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

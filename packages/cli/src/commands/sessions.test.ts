@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { createFileJournal } from 'tidemark'
 import { sessionPaths } from 'tidemark/internal'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { main } from '../main.ts'
 import type { Terminal } from '../terminal.ts'
+import { main } from './main.ts'
 
 let home = ''
 

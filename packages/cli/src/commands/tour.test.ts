@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { main } from '../main.ts'
 import type { Terminal } from '../terminal.ts'
+import { main } from './main.ts'
 
 async function run(args: readonly string[]): Promise<{ code: number; out: string; err: string }> {
   let [out, err] = ['', '']

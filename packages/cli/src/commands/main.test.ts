@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import manifest from '../package.json' with { type: 'json' }
+import manifest from '../../package.json' with { type: 'json' }
+import type { Terminal } from '../terminal.ts'
 import { main, toOutputExit } from './main.ts'
-import type { Terminal } from './terminal.ts'
 
 async function run(args: readonly string[], given: Partial<Terminal> = {}) {
   let out = ''

@@ -4,10 +4,10 @@
  */
 import { TidemarkError } from '@tidemark/core'
 import { Command, CommanderError } from 'commander'
-import manifest from '../package.json' with { type: 'json' }
-import { addCommands } from './commands/define-commands.ts'
-import { EXIT_CODES } from './commands/exit-codes.ts'
-import { createColors, createProcessTerminal, type Terminal, wantsColors } from './terminal.ts'
+import manifest from '../../package.json' with { type: 'json' }
+import { createColors, createProcessTerminal, type Terminal, wantsColors } from '../terminal.ts'
+import { addCommands } from './define-commands.ts'
+import { EXIT_CODES } from './exit-codes.ts'
 
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   const program = createProgram(terminal)

@@ -1,6 +1,6 @@
 /** Random content blocks of every kind a conversation may hold, unknown kinds among them. */
-import type { Block } from '../log/block.ts'
-import type { JsonObject } from '../log/json.ts'
+import type { Block } from '../src/log/block.ts'
+import type { JsonObject } from '../src/log/json.ts'
 import type { Choices } from './choices.ts'
 
 const WORDS = [

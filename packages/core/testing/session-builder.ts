@@ -2,18 +2,18 @@
  * Builds a session record by record for tests: links, ids and timestamps are filled in, and the folded session and
  * the context view follow each append. The session generator is written on top of it.
  */
-import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
-import type { NewRecord } from '../engine/ports.ts'
-import type { Block, MessageContent } from '../log/block.ts'
-import type { JsonObject } from '../log/json.ts'
+import { type ContextView, emptyContextView, updateContextView } from '../src/context/context-view.ts'
+import type { NewRecord } from '../src/engine/ports.ts'
+import type { Block, MessageContent } from '../src/log/block.ts'
+import type { JsonObject } from '../src/log/json.ts'
 import type {
   AssistantRecord,
   AttachmentRecord,
   SessionRecord,
   SystemRecord,
   UserRecord,
-} from '../log/record.ts'
-import { appendRecord, emptySessionLog, type SessionLog } from '../log/session.ts'
+} from '../src/log/record.ts'
+import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/session.ts'
 
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 

@@ -1,8 +1,8 @@
 /** A model that answers with the replies it is given, streamed event by event as a provider does. */
-import type { Model, ModelCall } from '../engine/ports.ts'
-import { type BlockEnded, collectReply, type ModelFailure, type ReplyEvent } from '../engine/reply.ts'
-import type { Block } from '../log/block.ts'
-import type { JsonObject } from '../log/json.ts'
+import type { Model, ModelCall } from '../src/engine/ports.ts'
+import { type BlockEnded, collectReply, type ModelFailure, type ReplyEvent } from '../src/engine/reply.ts'
+import type { Block } from '../src/log/block.ts'
+import type { JsonObject } from '../src/log/json.ts'
 
 export interface FakeReply {
   readonly blocks: readonly Block[]

@@ -3,10 +3,9 @@
  * chain, interrupted tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds,
  * partial compactions of partial compactions, clearings, undo, and lines of other programs.
  */
-
-import { findCutPoints } from '../context/cut-points.ts'
-import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { isPrompt, type KnownRecord, type SessionRecord } from '../log/record.ts'
+import { findCutPoints } from '../src/context/cut-points.ts'
+import { isToolResult, isToolUse, toBlocks } from '../src/log/block.ts'
+import { isPrompt, type KnownRecord, type SessionRecord } from '../src/log/record.ts'
 import {
   resultContent,
   serverPair,

@@ -8,8 +8,8 @@ import type {
   JournalState,
   NewRecord,
   Signal,
-} from '../engine/ports.ts'
-import type { SessionRecord } from '../log/record.ts'
+} from '../src/engine/ports.ts'
+import type { SessionRecord } from '../src/log/record.ts'
 
 export interface FakeClock extends Clock {
   /** Wakes, in order, the sleepers whose time has come and those whose signal was aborted. */

@@ -1,4 +1,5 @@
 /** The entry `@tidemark/core/testing`: what tests of every package build sessions, hosts and fakes with. */
+
 export { Choices, choicesFrom, runs, setRunShare } from './choices.ts'
 export { createFakeModel, type FakeModel, type FakeReply } from './fake-model.ts'
 export {

@@ -293,12 +293,18 @@ export function startParts(chain: SummaryAttempts): SummaryAttempts {
 
 /** With more parts than this, the oldest ones get a local summary. */
 export const MAX_PARTS = 8
+interface SplitRounds {
+  readonly parts: readonly (readonly ContextEntry[])[]
+  readonly covered: readonly ContextEntry[]
+  readonly outputTokens: number
+}
+
 /** A part's summary needs at least this many tokens to be useful. */
 const MIN_OUTPUT_TOKENS = 400
 
 /**
  * Splits entries into parts of whole rounds that fit the window. `tokens`: input and output together, without the
- * prompt. `covered`: rounds too large for any part, and the oldest ones beyond `MOST_PARTS`. `outputTokens`: limit
+ * prompt. `covered`: rounds too large for any part, and the oldest ones beyond `MAX_PARTS`. `outputTokens`: limit
  * of one part's summary, so that all summaries fit together. Null if the window is too small for two parts.
  */
 export function splitRounds(
@@ -308,7 +314,7 @@ export function splitRounds(
     readonly outputTokens: number
     readonly tokensOf: (entry: ContextEntry) => number
   },
-) {
+): SplitRounds | null {
   const most = Math.min(MAX_PARTS, Math.floor(room.tokens / MIN_OUTPUT_TOKENS) - 2)
   if (most < 2) return null
   const outputTokens = Math.min(room.outputTokens, Math.floor(room.tokens / (most + 2)))

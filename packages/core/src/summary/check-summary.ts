@@ -196,7 +196,10 @@ const QUOTED_SECTION = 6
 const MAX_ORDER_CHARACTERS = 500
 
 /** `quoted`: lines that are quotations and stay as they are. `marked` in the result: the changed lines, as they were before. */
-export function neutralizeVoice(text: string, quoted: ReadonlySet<string> = new Set()) {
+export function neutralizeVoice(
+  text: string,
+  quoted: ReadonlySet<string> = new Set(),
+): { readonly text: string; readonly marked: readonly string[] } {
   const marked: string[] = []
   let section = 0
   let isFenced = false

@@ -135,7 +135,10 @@ interface IdentifierWeight {
   readonly uuid: string
 }
 
-export function weighNames(mentions: readonly Mention[]) {
+export function weighNames(mentions: readonly Mention[]): {
+  readonly files: readonly FileWeight[]
+  readonly identifiers: readonly IdentifierWeight[]
+} {
   const wholePath = createPathResolver(mentions)
   const files = new Map<string, FileWeight>()
   const identifiers = new Map<string, IdentifierWeight>()

@@ -345,12 +345,14 @@ interface DropRules {
 }
 
 /** Drops at least one round, so that a retry differs from what failed. Null if nothing would be left. */
-export function dropHead(entries: readonly ContextEntry[], context: DropRules) {
+export function dropHead(
+  entries: readonly ContextEntry[],
+  context: DropRules,
+): Record<'rest' | 'dropped', readonly ContextEntry[]> | null {
   const rounds = groupEntriesIntoRounds(withoutMarker(entries))
   const count = countRoundsToDrop(rounds, context)
   const rest = rounds.slice(count).flat()
-  if (!rest.some(isVisibleToModel)) return null
-  return { rest, dropped: rounds.slice(0, count).flat() }
+  return rest.some(isVisibleToModel) ? { rest, dropped: rounds.slice(0, count).flat() } : null
 }
 
 function countRoundsToDrop(

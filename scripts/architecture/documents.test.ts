@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkLinks, checkNamedFolders, checkScripts, checkSnippets } from './documents.ts'
+import { checkLinks, checkNamedFiles, checkNamedFolders, checkScripts, checkSnippets } from './documents.ts'
 
 it('finds a script that is not there', () => {
   const text = 'Run `npm run bench`,\nthen `npm run dance` and npm test.'
@@ -32,5 +32,13 @@ it('finds a folder that is named and not there, and one that is there and not na
   expect(checkNamedFolders({ path: 'ARCHITECTURE.md', text }, paths)).toEqual([
     { file: 'ARCHITECTURE.md', line: 2, why: 'names the folder core/desk/, which is not there' },
     { file: 'ARCHITECTURE.md', line: 0, why: 'does not name the folder core/turn/' },
+  ])
+})
+
+it('finds a source file that is named and not there', () => {
+  const text = '1. `core/turn/turn.ts` → `runTurn`\n2. `core/desk.ts → open`, `test/laws.ts`'
+  const paths = new Set(['packages/core/src/turn/turn.ts', 'test/laws.ts'])
+  expect(checkNamedFiles({ path: 'ARCHITECTURE.md', text }, paths)).toEqual([
+    { file: 'ARCHITECTURE.md', line: 2, why: 'names core/desk.ts, which is not there' },
   ])
 })

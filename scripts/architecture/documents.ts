@@ -56,6 +56,14 @@ export function checkNamedFolders(document: Source, paths: readonly string[]): r
   return [...gone, ...missing.map((folder) => ({ file: document.path, line: 0, why: why(folder) }))]
 }
 
+/** ARCHITECTURE.md names source files as `core/turn/turn.ts`, without `packages/` and `src/`: each must exist. */
+export function checkNamedFiles(document: Source, paths: ReadonlySet<string>): readonly Finding[] {
+  return inRows(document, /`([\w-]+)\/((?:[\w-]+\/)?[\w-]+\.ts)\b/g, ([, name = '', rest = '']) => {
+    const isThere = paths.has(`packages/${name}/src/${rest}`) || paths.has(`${name}/${rest}`)
+    return isThere ? null : `names ${name}/${rest}, which is not there`
+  })
+}
+
 function importedNames(source: Source): readonly (readonly [entry: string, name: string])[] {
   return parse(source).statements.flatMap((statement) => {
     if (!ts.isImportDeclaration(statement) || !ts.isStringLiteral(statement.moduleSpecifier)) return []

@@ -19,8 +19,8 @@ export const mutants: readonly Mutant[] = [
     name: 'thinking-of-what-came-meanwhile-stays',
     law: 'what came meanwhile',
     file: 'packages/core/src/compaction/draft.ts',
-    find: '...span.pinned, ...late]',
-    replace: '...span.pinned, ...late.slice(0, 0)]',
+    find: '...span.pinned, ...added]',
+    replace: '...span.pinned, ...added.slice(0, 0)]',
     tests: ['packages/core/src/compaction/draft.test'],
   },
   {
@@ -51,8 +51,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unanswered-words-stand-before-what-came-back',
     law: 'law 10',
     file: 'packages/core/src/compaction/draft.ts',
-    find: 'unansweredMessages: { anchorUuid: lastUuid, uuids: behind }',
-    replace: 'unansweredMessages: { anchorUuid: summaryUuid, uuids: [...behind, lastUuid].slice(0, -1) }',
+    find: 'unansweredMessages: { anchorUuid: lastUuid, uuids: last }',
+    replace: 'unansweredMessages: { anchorUuid: summaryUuid, uuids: [...last, lastUuid].slice(0, -1) }',
     tests: [LAWS],
   },
   {
@@ -115,8 +115,8 @@ export const mutants: readonly Mutant[] = [
     name: 'veto-kills-the-session',
     law: 'overrules a veto',
     file: 'packages/core/src/compaction/prepare-draft.ts',
-    find: 'if (block !== undefined && asked.isForced !== true)',
-    replace: 'if (block !== undefined && asked.isForced !== undefined)',
+    find: 'if (block !== undefined && request.isForced !== true)',
+    replace: 'if (block !== undefined && request.isForced !== undefined)',
     tests: [`${TESTS}/compaction`],
   },
   {

@@ -151,8 +151,8 @@ function selectSessions(
 }
 
 /** The first day that totals include. */
-function firstDay({ since: moment }: InspectCommandOptions, terminal: Terminal): string | null {
-  return moment === undefined ? null : createScreen(terminal).time.day(new Date(moment).toISOString())
+function firstDay({ since }: InspectCommandOptions, terminal: Terminal): string | null {
+  return since === undefined ? null : createScreen(terminal).time.day(new Date(since).toISOString())
 }
 
 interface PageContext {
@@ -169,23 +169,23 @@ interface JsonContext extends PageContext {
 }
 
 function writeJson(listed: readonly SessionReport[], context: JsonContext): void {
-  const { sessions, unreadable, unread: left, terminal, sinceDay } = context
-  const value = { sessions: listed, totals: sumSessions(sessions, sinceDay), unreadable, notRead: left }
+  const { sessions, unreadable, unread, terminal, sinceDay } = context
+  const value = { sessions: listed, totals: sumSessions(sessions, sinceDay), unreadable, notRead: unread }
   terminal.write(`${JSON.stringify(redactAll(value))}\n`)
 }
 
 function writePage(
   sessions: readonly SessionReport[],
   rows: number,
-  { terminal, unread: left, sinceDay }: PageContext,
+  { terminal, unread, sinceDay }: PageContext,
 ): void {
   const [only] = sessions
   const screen = createScreen(terminal)
   if (only === undefined) return
-  if (sessions.length === 1 && left === 0) terminal.write(renderSessionPage(only, screen, sinceDay))
+  if (sessions.length === 1 && unread === 0) terminal.write(renderSessionPage(only, screen, sinceDay))
   else
     terminal.write(
-      renderSessionsPage(sessions, { rows, unread: left, sinceDay, isTerminal: terminal.isTty }, screen),
+      renderSessionsPage(sessions, { rows, unread, sinceDay, isTerminal: terminal.isTty }, screen),
     )
 }
 

@@ -25,10 +25,10 @@ export async function printSessionList(choices: ListCommandOptions, terminal: Te
 }
 
 function renderSessionTable(sessions: readonly SessionInfo[], screen: Screen): readonly string[] {
-  const { time: moments, colors } = screen
+  const { time, colors } = screen
   const columns: readonly TableColumn<SessionInfo>[] = [
     { title: 'id', text: ({ id }) => id, color: colors.bold },
-    { title: 'last used', text: ({ modifiedAt }) => moments.full(modifiedAt) },
+    { title: 'last used', text: ({ modifiedAt }) => time.full(modifiedAt) },
     { title: 'records', align: 'right', text: ({ records }) => formatInteger(records) },
     { title: 'size', align: 'right', text: ({ sizeBytes }) => formatBytes(sizeBytes) },
     {

@@ -131,11 +131,11 @@ export function addCall(calls: CallTotals, event: SessionEvent): CallTotals {
   }
 }
 
-export function toCallsStep({ count: calls, prompt, read, last, cost }: CallTotals): readonly TourStep[] {
-  if (calls === 0) return []
+export function toCallsStep({ count, prompt, read, last, cost }: CallTotals): readonly TourStep[] {
+  if (count === 0) return []
   const hits = formatPercent(prompt === 0 ? 0 : read / prompt)
-  const text = `${many(calls, 'model call')}, ${formatDollars(cost)}: ${hits} cache hits, last prompt ${formatInteger(last)} tokens.`
-  return [textStep(text, { calls, prompt, cacheRead: read, cost })]
+  const text = `${many(count, 'model call')}, ${formatDollars(cost)}: ${hits} cache hits, last prompt ${formatInteger(last)} tokens.`
+  return [textStep(text, { calls: count, prompt, cacheRead: read, cost })]
 }
 
 /** Headings in bold, rewrites marked with `*`, long lines wrapped. */

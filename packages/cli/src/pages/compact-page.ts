@@ -90,13 +90,8 @@ function describeCut({ movedFrom, at, recordsAfter, plan }: CompactionPreview): 
 
 const PLAN_NAME_WIDTH = 14
 
-function renderPlanRow(
-  name: string,
-  { records, tokens: size }: Portion,
-  aside: string,
-  screen: Screen,
-): string {
-  const figures = alignRight(formatInteger(records), 8) + alignRight(formatTokens(size), 9)
+function renderPlanRow(name: string, { records, tokens }: Portion, aside: string, screen: Screen): string {
+  const figures = alignRight(formatInteger(records), 8) + alignRight(formatTokens(tokens), 9)
   return `  ${alignLeft(name, PLAN_NAME_WIDTH)}${figures}  ${records === 0 ? '' : screen.colors.dim(aside)}`.trimEnd()
 }
 
@@ -111,9 +106,9 @@ function describeReattached({ receipt }: CompactionPreview): string {
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-function renderPrice({ price: found }: CompactionPreview): readonly string[] {
-  if (found === null) return [`  ${alignLeft('cost', PLAN_NAME_WIDTH)}not known`]
-  const { costUsd, breakEvenCalls } = found
+function renderPrice({ price }: CompactionPreview): readonly string[] {
+  if (price === null) return [`  ${alignLeft('cost', PLAN_NAME_WIDTH)}not known`]
+  const { costUsd, breakEvenCalls } = price
   const pays =
     breakEvenCalls === null
       ? 'does not pay for itself'

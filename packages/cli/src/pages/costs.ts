@@ -31,8 +31,8 @@ const COST_CLASS_NAMES: readonly (readonly [keyof CostReport['byClass'], string]
 const COST_NAME_WIDTH = 25
 
 export function renderCosts(report: SessionReport, screen: Screen): readonly string[] {
-  const { money: spent } = report
-  const used = COST_CLASS_NAMES.filter(([kind]) => spent.byClass[kind].tokens > 0)
+  const { money } = report
+  const used = COST_CLASS_NAMES.filter(([kind]) => money.byClass[kind].tokens > 0)
   if (used.length === 0) return []
   const { colors } = screen
   const width = screen.columns - COST_NAME_WIDTH - 33
@@ -46,8 +46,8 @@ export function renderCosts(report: SessionReport, screen: Screen): readonly str
         screen,
       ),
     ),
-    ...renderFees(spent),
-    `  ${alignLeft('total', COST_NAME_WIDTH)}${alignRight('', 10)}${colors.bold(alignRight(formatCost(report.costUsd, spent.pricedUsd), 10))}`,
+    ...renderFees(money),
+    `  ${alignLeft('total', COST_NAME_WIDTH)}${alignRight('', 10)}${colors.bold(alignRight(formatCost(report.costUsd, money.pricedUsd), 10))}`,
     ...describeCosts(report).flatMap((remark) => wrapText(remark, screen.columns, '  ').map(colors.dim)),
   ]
 }
@@ -58,15 +58,11 @@ interface ClassRow {
   readonly width: number
 }
 
-function renderCostRow(
-  { money: spent }: SessionReport,
-  { kind, name, width }: ClassRow,
-  screen: Screen,
-): string {
-  const { tokens: amount, usd } = spent.byClass[kind]
-  const share = usd === null || spent.pricedUsd === 0 ? null : usd / spent.pricedUsd
+function renderCostRow({ money }: SessionReport, { kind, name, width }: ClassRow, screen: Screen): string {
+  const { tokens, usd } = money.byClass[kind]
+  const share = usd === null || money.pricedUsd === 0 ? null : usd / money.pricedUsd
   const figures =
-    alignRight(formatTokens(amount), 10) + alignRight(usd === null ? '?' : formatDollars(usd), 10)
+    alignRight(formatTokens(tokens), 10) + alignRight(usd === null ? '?' : formatDollars(usd), 10)
   const drawn = share === null ? '' : renderBar(share, width, screen.symbols)
   const shareText = alignRight(share === null ? '' : formatPercent(share), 9)
   return `  ${alignLeft(name, COST_NAME_WIDTH)}${figures}${shareText}  ${screen.colors.cyan(drawn)}`.trimEnd()
@@ -80,34 +76,33 @@ function renderFees({ feesUsd }: CostReport): readonly string[] {
 }
 
 /** Parts of the cost that the host chose to spend. */
-function describeOwnRewrites({
-  spentOnCompaction: summaries,
-  spentOnClearings: clearings,
-}: CostReport): readonly string[] {
+function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
   return [
-    ...(summaries === null || summaries > 0 ? [`spent on summaries: ${formatCost(summaries, 0)}`] : []),
-    ...(clearings === null || clearings > 0
-      ? [`spent on re-caching after clearings: ${formatCost(clearings, 0)}`]
+    ...(spentOnCompaction === null || spentOnCompaction > 0
+      ? [`spent on summaries: ${formatCost(spentOnCompaction, 0)}`]
+      : []),
+    ...(spentOnClearings === null || spentOnClearings > 0
+      ? [`spent on re-caching after clearings: ${formatCost(spentOnClearings, 0)}`]
       : []),
   ]
 }
 
 function describeCosts(report: SessionReport): readonly string[] {
-  const { money: spent, usage, outputEstimatedCalls: guessed, outputTokensEstimated } = report
-  const saved = spent.savedByCache
+  const { money, usage, outputEstimatedCalls, outputTokensEstimated } = report
+  const saved = money.savedByCache
   return [
-    ...(guessed > 0
+    ...(outputEstimatedCalls > 0
       ? [
-          `* estimated for ${formatCount(guessed, 'call')}: the log has ${formatTokens(usage.output)} tokens in total, the text about ${formatTokens(outputTokensEstimated)}`,
+          `* estimated for ${formatCount(outputEstimatedCalls, 'call')}: the log has ${formatTokens(usage.output)} tokens in total, the text about ${formatTokens(outputTokensEstimated)}`,
         ]
       : []),
     ...(saved !== null && saved >= 0.005 ? [`the cache saved ${formatDollars(saved)}`] : []),
     ...(saved !== null && saved <= -0.005
       ? [`the cache cost ${formatDollars(-saved)} more than it saved`]
       : []),
-    ...describeOwnRewrites(spent),
-    ...spent.missing.map((what) => `not known: ${what}`),
-    ...spent.assumed,
+    ...describeOwnRewrites(money),
+    ...money.missing.map((what) => `not known: ${what}`),
+    ...money.assumed,
   ]
 }
 
@@ -131,14 +126,14 @@ export function renderCacheBreaks(report: SessionReport, screen: Screen): readon
 
 /** If 5-minute entries expired: whether a 1-hour TTL would have been worth its more expensive writes. */
 function renderHourTtl(
-  { cacheBreaks, hourWouldSave: saved }: SessionReport,
+  { cacheBreaks, hourWouldSave }: SessionReport,
   { columns, colors }: Screen,
 ): readonly string[] {
-  if (saved === null || !cacheBreaks.some(({ cause }) => cause === 'expired')) return []
+  if (hourWouldSave === null || !cacheBreaks.some(({ cause }) => cause === 'expired')) return []
   const text =
-    saved > 0
-      ? `a 1-hour cache TTL would have saved ${formatDollars(saved)} in this session`
-      : `a 1-hour cache TTL would have cost ${formatDollars(-saved)} more in this session`
+    hourWouldSave > 0
+      ? `a 1-hour cache TTL would have saved ${formatDollars(hourWouldSave)} in this session`
+      : `a 1-hour cache TTL would have cost ${formatDollars(-hourWouldSave)} more in this session`
   return wrapText(text, columns, '  ').map(colors.dim)
 }
 
@@ -148,8 +143,8 @@ function compareCost(one: LoggedCacheBreak, other: LoggedCacheBreak): number {
 
 function formatBreakTotals({ cacheBreaks, money }: SessionReport): string {
   if (cacheBreaks.length === 0) return 'none'
-  const { shareLostToBreaks: share } = money
-  const part = share === null ? '' : `, ${formatPercent(share)} of the cost`
+  const { shareLostToBreaks } = money
+  const part = shareLostToBreaks === null ? '' : `, ${formatPercent(shareLostToBreaks)} of the cost`
   return `${formatInteger(cacheBreaks.length)}, ${formatLosses(cacheBreaks)} lost${part}`
 }
 
@@ -181,9 +176,9 @@ const TIME_WIDTH = 16
 const FIGURE_WIDTH = 8
 
 function renderBreak(found: LoggedCacheBreak, screen: Screen): readonly string[] {
-  const { time: moments, colors, columns, symbols } = screen
+  const { time, colors, columns, symbols } = screen
   const { at, tokensRewritten, costUsd, cause, evidence, agent, source } = found
-  const when = Number.isNaN(Date.parse(at)) ? '?' : moments.full(at)
+  const when = Number.isNaN(Date.parse(at)) ? '?' : time.full(at)
   const paid = costUsd === null ? '?' : formatDollars(costUsd)
   const figures = `  ${alignLeft(when, TIME_WIDTH)}${alignRight(formatTokens(tokensRewritten), FIGURE_WIDTH)}  ${alignRight(paid, FIGURE_WIDTH)}  `
   const beside = source === undefined ? '' : ` (${sanitizeText(source)})`

@@ -30,16 +30,13 @@ export function renderContextCurve(report: SessionReport, screen: Screen): reado
     : [renderHeading('Context over time', formatLegend(report, screen), screen), ...drawn]
 }
 
-function formatLegend(
-  { context: curve, compactions, clearings }: SessionReport,
-  { symbols }: Screen,
-): string {
-  const scale = createScale(curve)
+function formatLegend({ context, compactions, clearings }: SessionReport, { symbols }: Screen): string {
+  const scale = createScale(context)
   const line = (value: number, name: string, symbol: string): string =>
     `${plotRow(value, scale) === null ? '' : `${symbol} `}${name} ${formatLimit(value)}`
   return [
-    curve.window === null ? 'window not known' : line(curve.window, 'window', symbols.edge),
-    ...(curve.autoCompact === null ? [] : [line(curve.autoCompact, 'auto-compact', symbols.rule)]),
+    context.window === null ? 'window not known' : line(context.window, 'window', symbols.edge),
+    ...(context.autoCompact === null ? [] : [line(context.autoCompact, 'auto-compact', symbols.rule)]),
     ...(compactions.length === 0 ? [] : [`${symbols.compacted} compacted`]),
     ...(clearings.length === 0 ? [] : [`${symbols.cleared} cleared`]),
   ].join('  ')
@@ -162,15 +159,11 @@ function renderMarks(
   return `${' '.repeat(PLOT_MARGIN)}${colors.yellow(cells.join('').trimEnd())}`
 }
 
-function renderCalls(
-  { points }: ContextCurve,
-  width: number,
-  { colors, time: moments, symbols }: Screen,
-): string {
+function renderCalls({ points }: ContextCurve, width: number, { colors, time, symbols }: Screen): string {
   const [first, last] = [points[0]?.at ?? '', points.at(-1)?.at ?? '']
-  const isOneDay = moments.day(first) === moments.day(last)
+  const isOneDay = time.day(first) === time.day(last)
   const name = (number: number, at: string): string =>
-    `call ${formatInteger(number)} ${symbols.dot} ${isOneDay ? moments.time(at) : moments.full(at)}`
+    `call ${formatInteger(number)} ${symbols.dot} ${isOneDay ? time.time(at) : time.full(at)}`
   const begin = name(1, first)
   const end = points.length === 1 ? '' : name(points.length, last)
   const gap = width - textWidth(begin) - textWidth(end)
@@ -265,8 +258,8 @@ function renderRewrite(
   { mark, how, sizes }: { readonly mark: string; readonly how: string; readonly sizes: string },
   screen: Screen,
 ): string {
-  const { symbols, colors, columns, time: moments } = screen
-  const place = `after call ${formatInteger(afterCall)}${at === null ? '' : `, ${moments.full(at)}`}`
+  const { symbols, colors, columns, time } = screen
+  const place = `after call ${formatInteger(afterCall)}${at === null ? '' : `, ${time.full(at)}`}`
   const where = cutEnd(place, columns - KIND_WIDTH - SIZES_WIDTH - 6, symbols.more)
   const what = alignLeft(cutEnd(how, KIND_WIDTH, symbols.more), KIND_WIDTH)
   return `  ${colors.yellow(mark)} ${what}${alignRight(sizes, SIZES_WIDTH)}  ${colors.dim(where)}`

@@ -83,18 +83,18 @@ function renderHeader(report: SessionReport, screen: Screen): readonly string[] 
 
 function formatTimeSpan(
   { startedAt, endedAt, durationMs }: SessionReport,
-  { time: moments, symbols }: Screen,
+  { time, symbols }: Screen,
 ): string {
   if (startedAt === null || endedAt === null || durationMs === null) return ''
-  const isOneDay = moments.day(startedAt) === moments.day(endedAt)
-  const end = isOneDay ? moments.time(endedAt) : moments.full(endedAt)
-  return `${moments.full(startedAt)} ${symbols.dash} ${end} (${formatDuration(durationMs)})`
+  const isOneDay = time.day(startedAt) === time.day(endedAt)
+  const end = isOneDay ? time.time(endedAt) : time.full(endedAt)
+  return `${time.full(startedAt)} ${symbols.dash} ${end} (${formatDuration(durationMs)})`
 }
 
 /** Comes before the figures, because it limits what all of them cover. */
-function renderTruncationWarning({ brokenOff: why }: SessionReport, screen: Screen): readonly string[] {
-  if (why === null) return []
-  const text = `${sanitizeText(why)}. All figures cover only the part before it`
+function renderTruncationWarning({ brokenOff }: SessionReport, screen: Screen): readonly string[] {
+  if (brokenOff === null) return []
+  const text = `${sanitizeText(brokenOff)}. All figures cover only the part before it`
   return wrapText(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
@@ -169,12 +169,12 @@ const EXCLUSION_REASONS: Readonly<Record<string, string>> = {
   'negative-growth': 'where the context shrank',
 }
 
-function renderEstimator({ estimator: found }: SessionReport, screen: Screen): readonly string[] {
-  const { turns, medianAbsError, bias, excluded } = found
+function renderEstimator({ estimator }: SessionReport, screen: Screen): readonly string[] {
+  const { turns, medianAbsError, bias, excluded } = estimator
   if (turns === 0 || medianAbsError === null || bias === null) return []
   const direction = Math.abs(bias) < 0.0005 ? 'off' : bias > 0 ? 'over' : 'under'
   const apart = excluded.map(
-    ({ reason, count: number }) => `${formatInteger(number)} ${EXCLUSION_REASONS[reason] ?? reason}`,
+    ({ reason, count }) => `${formatInteger(count)} ${EXCLUSION_REASONS[reason] ?? reason}`,
   )
   const text = `${formatCount(turns, 'turn')} predicted: median error ${formatTokens(medianAbsError)} tokens, ${formatPercent(Math.abs(bias))} ${direction} in total`
   return [
@@ -189,17 +189,19 @@ function renderEstimator({ estimator: found }: SessionReport, screen: Screen): r
 const MAX_AGENTS = 5
 
 function renderAgents(report: SessionReport, screen: Screen): readonly string[] {
-  const { agents: all } = report
-  if (all.length === 0) return []
-  const calls = all.reduce((sum, agent) => sum + agent.apiCalls, 0)
-  const dearest = all.toSorted((one, other) => (other.costUsd ?? 0) - (one.costUsd ?? 0)).slice(0, MAX_AGENTS)
+  const { agents } = report
+  if (agents.length === 0) return []
+  const calls = agents.reduce((sum, agent) => sum + agent.apiCalls, 0)
+  const dearest = agents
+    .toSorted((one, other) => (other.costUsd ?? 0) - (one.costUsd ?? 0))
+    .slice(0, MAX_AGENTS)
   const rows = dearest.map((agent) => {
     const room = Math.min(40, screen.columns - 26)
     const name = alignLeft(cutEnd(sanitizeText(agent.id), room, screen.symbols.more), room)
     return `  ${name}${alignRight(formatCount(agent.apiCalls, 'call'), 12)}${alignRight(formatCost(agent.costUsd, 0), 10)}`
   })
   return [
-    renderHeading('Subagents', `${formatInteger(all.length)}, with ${formatCount(calls, 'call')}`, screen),
+    renderHeading('Subagents', `${formatInteger(agents.length)}, with ${formatCount(calls, 'call')}`, screen),
     ...rows,
   ]
 }

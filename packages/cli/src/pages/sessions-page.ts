@@ -29,7 +29,7 @@ const HINT = 'To see one session, add --session NUMBER or --session ID.'
 
 export function renderSessionsPage(
   sessions: readonly SessionReport[],
-  { rows, unread: left, sinceDay, isTerminal: isWatched }: SessionsView,
+  { rows, unread, sinceDay, isTerminal }: SessionsView,
   screen: Screen,
 ): string {
   const listed = rows === 0 ? sessions : sessions.slice(0, rows)
@@ -48,7 +48,7 @@ export function renderSessionsPage(
         screen,
       ),
       ...renderHiddenColumns(listed, screen),
-      ...renderOmittedSessions(sessions.length - listed.length, left, screen),
+      ...renderOmittedSessions(sessions.length - listed.length, unread, screen),
       ...renderCacheLosses(sumSessions(sessions), screen),
     ],
     renderSpentSince(sessions, sinceDay, screen),
@@ -58,7 +58,7 @@ export function renderSessionsPage(
       (on) => renderTotals('By project', shortProjects(totals.byProject), on),
     )(screen),
     renderDamageWarning(sessions, screen),
-    isWatched ? [screen.colors.dim(HINT)] : [],
+    isTerminal ? [screen.colors.dim(HINT)] : [],
   ]
   return `${stackBlocks(blocks).join('\n')}\n`
 }
@@ -98,11 +98,7 @@ const PEAK_AND_HITS: readonly TableColumn<NumberedSession>[] = [
   },
 ]
 
-function sessionColumns({
-  time: moments,
-  colors,
-  columns: width,
-}: Screen): readonly TableColumn<NumberedSession>[] {
+function sessionColumns({ time, colors, columns }: Screen): readonly TableColumn<NumberedSession>[] {
   const id: TableColumn<NumberedSession> = {
     title: 'id',
     text: (row) => sanitizeText(row.id),
@@ -112,13 +108,13 @@ function sessionColumns({
     { title: '#', align: 'right', text: ({ number }) => formatInteger(number), color: colors.dim },
     {
       title: 'started',
-      text: ({ report }) => (report.startedAt === null ? '?' : moments.full(report.startedAt)),
+      text: ({ report }) => (report.startedAt === null ? '?' : time.full(report.startedAt)),
     },
-    ...(width < MIN_WIDTH_FOR_ID ? [] : [id]),
+    ...(columns < MIN_WIDTH_FOR_ID ? [] : [id]),
     { title: 'project', cutAt: 'end', text: ({ report }) => sanitizeText(projectName(report.project ?? '')) },
     { title: 'model', cutAt: 'end', text: ({ report }) => sanitizeText(shortModel(report.models)) },
     { title: 'calls', align: 'right', text: ({ report }) => formatInteger(report.apiCalls) },
-    ...(width < MIN_WIDTH_FOR_PEAK ? [] : PEAK_AND_HITS),
+    ...(columns < MIN_WIDTH_FOR_PEAK ? [] : PEAK_AND_HITS),
     {
       title: 'cost',
       align: 'right',
@@ -188,10 +184,10 @@ function renderCacheLosses(total: Omit<SpendingTotal, 'name'>, screen: Screen): 
 }
 
 function formatClearingCost({
-  spentOnClearings: spent,
+  spentOnClearings,
 }: Pick<SpendingTotal, 'spentOnClearings'>): readonly string[] {
-  if (spent === 0) return []
-  return [`${formatCost(spent, 0)} spent on re-caching after clearings`]
+  if (spentOnClearings === 0) return []
+  return [`${formatCost(spentOnClearings, 0)} spent on re-caching after clearings`]
 }
 
 function formatBreakCost({

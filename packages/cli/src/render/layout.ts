@@ -97,7 +97,7 @@ function fitColumns<Row>(
   const widths = columns.map(({ title }, index) =>
     cells.reduce((most, texts) => Math.max(most, textWidth(texts[index] ?? '')), textWidth(title)),
   )
-  const giving = columns.flatMap(({ cutAt: gives }, index) => (gives === undefined ? [] : [index]))
+  const giving = columns.flatMap(({ cutAt }, index) => (cutAt === undefined ? [] : [index]))
   const total = widths.reduce((sum, width) => sum + width + COLUMN_GAP, -COLUMN_GAP)
   for (let over = total - room; over > 0; over -= 1) {
     const widest = giving.reduce(

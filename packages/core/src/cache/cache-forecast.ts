@@ -222,17 +222,17 @@ export function learnFromResponse(
   usage: Usage,
   isEdited = false,
 ): CacheModel {
-  const { basis: asked } = forecast
-  const front = asked.request.front.length
+  const { basis } = forecast
+  const front = basis.request.front.length
   const isInFront = ({ blocks }: PrefixSize): boolean => blocks <= front
   const kept = isEdited
     ? {
-        ...asked,
-        prefixes: asked.prefixes.filter(isInFront),
-        sizes: AppendList.of([...asked.sizes].filter(isInFront)),
+        ...basis,
+        prefixes: basis.prefixes.filter(isInFront),
+        sizes: AppendList.of([...basis.sizes].filter(isInFront)),
       }
-    : asked
-  return addRequest(model, learnChain({ ...forecast, basis: kept }, toCacheUse(usage)), asked.follows)
+    : basis
+  return addRequest(model, learnChain({ ...forecast, basis: kept }, toCacheUse(usage)), basis.follows)
 }
 
 /**
@@ -284,12 +284,12 @@ function withPrefixSize(sizes: AppendList<PrefixSize>, size: PrefixSize): Append
 
 /** Blocks of the prefix that was read: the one forecast, or the marked one whose size comes nearest to the figure. */
 function findReadPrefix(
-  { basis: asked, hit, read: expected }: CacheForecast,
+  { basis, hit, read: expected }: CacheForecast,
   sizes: AppendList<PrefixSize>,
   read: number,
 ): number | null {
   if (hit !== null && isNear(read, expected, MAX_ESTIMATE_ERROR)) return hit.blocks
-  const { request, weigh } = asked
+  const { request, weigh } = basis
   const nearest = request.markedPrefixes
     .slice(0, -1)
     .map(({ blocks }) => ({ blocks, ...estimatePrefixSize(request, sizes, blocks, weigh) }))
@@ -309,13 +309,13 @@ function isNear(one: number, other: number, within: number): boolean {
 
 /** If less was read than forecast, what lies beyond it is gone, whatever the reason. */
 function keepCachedPrefixes(
-  { basis: asked, isCertain, read: expected }: CacheForecast,
+  { basis, isCertain, read: expected }: CacheForecast,
   { read }: CacheUse,
 ): readonly CachedPrefix[] {
-  const live = asked.prefixes.filter((prefix) => isPrefixLive(prefix, asked.now))
+  const live = basis.prefixes.filter((prefix) => isPrefixLive(prefix, basis.now))
   const isForeseen = read >= expected || (!isCertain && isNear(read, expected, MAX_ESTIMATE_ERROR))
   if (isForeseen) return live
-  return live.filter(({ blocks, tokens }) => (findPrefixSize(asked.sizes, blocks) ?? tokens) <= read)
+  return live.filter(({ blocks, tokens }) => (findPrefixSize(basis.sizes, blocks) ?? tokens) <= read)
 }
 
 /** The prefix that was read lives on, and so does every marked one; marked ones that were missing are written. */

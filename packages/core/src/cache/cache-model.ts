@@ -92,12 +92,8 @@ export function isPrefixLive(prefix: CachedPrefix, now: number): boolean {
 }
 
 /** What the newest request of a chain left, up to its last marker; null if nothing was cached. */
-export function findLastPrefix({
-  markedPrefixes: marks,
-  prefixes,
-  sizes,
-}: RequestChain): CachedPrefix | null {
-  const blocks = marks.at(-1)?.blocks
+export function findLastPrefix({ markedPrefixes, prefixes, sizes }: RequestChain): CachedPrefix | null {
+  const blocks = markedPrefixes.at(-1)?.blocks
   const last = prefixes.findLast((prefix) => prefix.blocks === blocks)
   return last === undefined ? null : { ...last, tokens: findPrefixSize(sizes, last.blocks) ?? last.tokens }
 }
@@ -106,16 +102,16 @@ export function findLastPrefix({
 
 /** Positions are counted as the provider looks back: thinking that it strips from finished turns is none. */
 function findLookBackPosition(
-  { front, blockIndex: counted }: CacheableRequest,
+  { front, blockIndex }: CacheableRequest,
   blocks: number,
   strips: boolean,
 ): number {
   const inMessages = blocks - front.length
   if (inMessages <= 0) return blocks
   const stripped = strips
-    ? totalsAfterBlocks(counted, Math.min(inMessages, counted.end.blocksBeforePrompt)).thinkingBlocks
+    ? totalsAfterBlocks(blockIndex, Math.min(inMessages, blockIndex.end.blocksBeforePrompt)).thinkingBlocks
     : 0
-  return front.length + totalsAfterBlocks(counted, inMessages).positions - stripped
+  return front.length + totalsAfterBlocks(blockIndex, inMessages).positions - stripped
 }
 
 /** A marker of the request stands at or behind the end of a prefix of so many blocks, and looks back that far. */
@@ -171,12 +167,12 @@ type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
 /** Tokens: all that the chain's newest request left, less the thinking that the provider strips from a finished turn. */
 export function expectFullRead(
   chain: RequestChain,
-  { blockIndex: counted }: CacheableRequest,
+  { blockIndex }: CacheableRequest,
   profile: ReadRules,
 ): number {
   const left = findLastPrefix(chain)
   if (left === null) return 0
-  const isTurnOver = counted.end.blocksBeforePrompt > chain.blockIndex.end.blocksBeforePrompt
+  const isTurnOver = blockIndex.end.blocksBeforePrompt > chain.blockIndex.end.blocksBeforePrompt
   const stripped =
     profile.thinking.stripsFinishedTurns && isTurnOver ? estimateThinkingTokens(chain.blockIndex) : 0
   return Math.max(0, left.tokens - stripped)
@@ -286,20 +282,20 @@ export function estimatePrefixSize(
 
 /** Of the blocks after the first `from`, up to and including number `to`. */
 function weighBetween(
-  { front, blockIndex: counted }: CacheableRequest,
+  { front, blockIndex }: CacheableRequest,
   from: number,
   to: number,
   weigh: BlockWeigher,
 ): number {
   let weight = front.slice(from, to).reduce((sum, block) => sum + weigh(block), 0)
-  const end = Math.min(to - front.length, counted.end.blocks)
+  const end = Math.min(to - front.length, blockIndex.end.blocks)
   for (let at = Math.max(from - front.length, 0); at < end; at += 1) {
-    const index = findMessageOfBlock(counted, at + 1)
-    const message = messageAt(counted.messages, index)
+    const index = findMessageOfBlock(blockIndex, at + 1)
+    const message = messageAt(blockIndex.messages, index)
     const block =
       message === undefined
         ? undefined
-        : blocksOfMessage(message)[at - totalsBeforeMessage(counted, index).blocks]
+        : blocksOfMessage(message)[at - totalsBeforeMessage(blockIndex, index).blocks]
     weight += block === undefined ? 0 : weigh(block)
   }
   return weight

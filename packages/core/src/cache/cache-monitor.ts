@@ -74,7 +74,7 @@ export function recordSentRequest(
   const of = parent === null ? own : (watch.sources.get(parent) ?? EMPTY_SOURCE_STATE)
   const against = of.last
   const chain =
-    forecast.basis.model.chains.find(({ blockIndex: counted }) => counted === against?.blockIndex) ?? null
+    forecast.basis.model.chains.find(({ blockIndex }) => blockIndex === against?.blockIndex) ?? null
   // Deletions that a parent has not sent yet go out with its fork too. All else was sent, and paid for, by the parent.
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits

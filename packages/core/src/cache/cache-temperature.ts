@@ -35,8 +35,8 @@ export interface CacheTemperatureInput {
 }
 
 export function measureCacheTemperature(question: CacheTemperatureInput): CacheTemperature {
-  const { cacheModel: lineage, profile, ttl, now } = question
-  const expiresAt = ttl === null ? null : cacheExpiry(lineage)
+  const { cacheModel, profile, ttl, now } = question
+  const expiresAt = ttl === null ? null : cacheExpiry(cacheModel)
   const seconds =
     profile.cache.ttls.find(({ name }) => name === ttl)?.seconds ??
     cacheLifetimes(profile.cache).short.seconds
@@ -56,8 +56,8 @@ function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: 
 
 /** What was added since the last request is written for the first time either way, and is not part of the price. */
 function countTokensBehind(question: CacheTemperatureInput, change: FirstRewrittenPart): number {
-  const { contextTokens, sent, cacheModel: lineage } = question
-  const [chain] = lineage.chains
+  const { contextTokens, sent, cacheModel } = question
+  const [chain] = cacheModel.chains
   const found = sent === null ? null : findReadablePrefix(question, sent, change)
   if (found === null) return contextTokens
   const countTokensIn = (prefix: CachedPrefix | undefined): number | null =>
@@ -76,7 +76,7 @@ const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-messa
  * marker stood. Null if what changes has not been sent.
  */
 function findReadablePrefix(
-  { cacheModel: lineage, flat, profile, now }: CacheTemperatureInput,
+  { cacheModel, flat, profile, now }: CacheTemperatureInput,
   sent: AssembledRequest,
   { toolUseId, part }: FirstRewrittenPart,
 ): { readonly prefix: CachedPrefix | undefined } | null {
@@ -87,7 +87,7 @@ function findReadablePrefix(
   const request = toCacheableRequest({ ...sent, markers: staying }, profile.cache)
   const inside = part === 'call' ? 0 : (place?.block ?? 0)
   const before = request.front.length + totalsBeforeMessage(sent.blockIndex, index).blocks + inside
-  const prefix = lineage.chains[0]?.prefixes.findLast(
+  const prefix = cacheModel.chains[0]?.prefixes.findLast(
     (each) =>
       each.blocks <= before && isPrefixLive(each, now) && isWithinReach(request, each.blocks, profile),
   )

@@ -57,8 +57,8 @@ export function checkCacheRead(
   if (answer.usage === null) return { monitor: watch, outcome: { kind: 'not-judged', why: 'no-usage' } }
   const { sent, forecast, isOutdated } = pending
   const outcome = detectBreak(pending, answer, answer.usage, rules)
-  const { blockIndex: counted } = forecast.basis.request
-  const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex: counted }
+  const { blockIndex } = forecast.basis.request
+  const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex }
   // A fork leaves nothing that later requests are compared with.
   const last = findParentKey(sent.source, sent.forkOf) === null ? answered : own.last
   return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome }
@@ -70,16 +70,16 @@ function detectBreak(
   usage: Usage,
   rules: BreakRules,
 ): CacheCheckOutcome {
-  const { previous: against, announced } = pending
-  if (against === null) return { kind: 'first' }
+  const { previous, announced } = pending
+  if (previous === null) return { kind: 'first' }
   const figures = toCacheFigures(usage)
   if (answer.isEdited === true || figures.isCompacted)
     return { kind: 'not-judged', why: 'edited-by-provider' }
-  const expectation = expectRead(pending, against, rules)
+  const expectation = expectRead(pending, previous, rules)
   const expected = subtractDeleted(expectation.tokens, announced, figures)
   if (expected === null) return { kind: 'not-judged', why: 'deletion-not-told' }
   const rates = toCallRates(usage, figures.first, rules.prices)
-  const input = { pending, against, answer, rules, expectation, rates }
+  const input = { pending, against: previous, answer, rules, expectation, rates }
   const reading = { expected, tokens: figures.first }
   if (isCacheBreak(reading, rules.policy)) {
     const broke = reportBreak(input, reading)
@@ -262,10 +262,10 @@ function toOwnRewrite(
   cost: number | null,
   rates: TokenRates | null,
 ): OwnRewrite {
-  const { act, freedTokens = 0, breakEvenTurns: planned = null } = announcement
+  const { act, freedTokens = 0, breakEvenTurns = null } = announcement
   const saved = (freedTokens * (rates?.cacheRead ?? 0)) / 1_000_000
   const breakEven = cost === null || saved <= 0 ? null : Math.max(0, Math.ceil(cost / saved))
-  return { act, breakEvenTurns: breakEven ?? planned }
+  return { act, breakEvenTurns: breakEven ?? breakEvenTurns }
 }
 
 // When a read is too small, by how much, and what that cost.

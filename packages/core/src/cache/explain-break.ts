@@ -225,9 +225,9 @@ const EDITOR_PHRASES: Readonly<Record<MessageEditor, string>> = {
   unknown: '',
 }
 
-function describeMessageChange({ kind, index, origin, by, characters: count }: MessageDifference): string {
+function describeMessageChange({ kind, index, origin, by, characters }: MessageDifference): string {
   const record = origin === null || origin === '' ? '' : `, record ${origin},`
-  return `message ${index}${record} ${MESSAGE_VERBS[kind]}${EDITOR_PHRASES[by]} (${formatCharacters(count)})`
+  return `message ${index}${record} ${MESSAGE_VERBS[kind]}${EDITOR_PHRASES[by]} (${formatCharacters(characters)})`
 }
 
 function formatChange({

@@ -109,12 +109,8 @@ export function toSentRequest(request: AssembledRequest, sending: SendContext): 
   }
 }
 
-function listPrefixPieces({
-  tools,
-  system,
-  current: standing,
-}: RequestPrefix): Pick<SentRequest, 'tools' | 'system'> {
-  const texts = new Map(standing.epoch.sections.map(({ name, text }) => [name, text]))
+function listPrefixPieces({ tools, system, current }: RequestPrefix): Pick<SentRequest, 'tools' | 'system'> {
+  const texts = new Map(current.epoch.sections.map(({ name, text }) => [name, text]))
   const names = system.flatMap(({ sections }) => sections)
   return {
     tools: tools.map((tool): SentPrefixPiece => ({ name: toolName(tool), text: JSON.stringify(tool) })),
@@ -194,13 +190,13 @@ export interface MarkedPrefix {
 }
 
 export function toCacheableRequest(request: AssembledRequest, cache: CacheRules): CacheableRequest {
-  const { front, blockIndex: counted, markers, extra } = request
+  const { front, blockIndex, markers, extra } = request
   const offered = front.tools.filter(isLoadedUpfront)
   return buildCacheableRequest({
     tools: offered,
     countToolBlocks: (index) => front.tools.slice(0, index + 1).filter(isLoadedUpfront).length,
     system: front.system.map(({ block }) => block),
-    blockIndex: counted,
+    blockIndex,
     parameters: { ...front.parameters, ...extra, model: front.model },
     markers: markers.map((marker) => toSentMarker(marker, cache)),
   })
@@ -238,22 +234,22 @@ interface RequestParts {
 
 function buildCacheableRequest({
   tools,
-  countToolBlocks: toolBlocks,
+  countToolBlocks,
   system,
-  blockIndex: counted,
+  blockIndex,
   parameters,
   markers,
 }: RequestParts): CacheableRequest {
   const front = [...tools, ...system]
   const countBlocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
-    if (zone === 'tools') return toolBlocks(index)
+    if (zone === 'tools') return countToolBlocks(index)
     if (zone === 'system') return tools.length + index + 1
-    return front.length + totalsThroughBlock(counted, index, block).blocks
+    return front.length + totalsThroughBlock(blockIndex, index, block).blocks
   }
   return {
     front,
-    blockIndex: counted,
-    key: toCacheKey(parameters, counted.end.traits, tools.length > 0),
+    blockIndex,
+    key: toCacheKey(parameters, blockIndex.end.traits, tools.length > 0),
     markedPrefixes: markers.map((marker) => {
       const { zone, ttl, seconds } = marker
       return { blocks: countBlocksThrough(marker), level: zone, ttl, seconds }

@@ -13,9 +13,9 @@ import { findResult, type ToolResultIndex } from './tool-result-index.ts'
 export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
-  const { lastUserUuid: anchorUuid } = register
+  const { lastUserUuid } = register
   const because = `${pluralize(register.clearable.count, 'result')} stand in the cached prefix`
-  if (register.clearable.count < fireAt || anchorUuid === null) {
+  if (register.clearable.count < fireAt || lastUserUuid === null) {
     return { proposal: null, why: `${because}; deletion begins at ${formatCount(fireAt)}` }
   }
   const { results } = toSelection(register, findCandidates({ register, pins, keep, placeholder: null }))
@@ -32,7 +32,7 @@ export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal>
     metadata: {
       trigger: 'auto',
       way: 'cached',
-      anchorUuid,
+      anchorUuid: lastUserUuid,
       preTokens: context.expected,
       tokensSaved: freed,
       compactedToolIds: ids,

@@ -149,11 +149,11 @@ function describeProposal(
     chosen.inputs.length > 0 ? pluralize(chosen.inputs.length, 'large input') : '',
     thinking.length > 0 ? `the thinking of ${pluralize(thinking.length, 'response')}` : '',
   ].filter((part) => part !== '')
-  const { rewritten, breakEvenCalls: calls } = price
+  const { rewritten, breakEvenCalls } = price
   const paid =
     rewritten === 0
       ? 'nothing is written again'
-      : `${formatCount(rewritten)} tokens are written again${calls === null ? '' : `, paid back in ${pluralize(Math.ceil(calls), 'call')}`}`
+      : `${formatCount(rewritten)} tokens are written again${breakEvenCalls === null ? '' : `, paid back in ${pluralize(Math.ceil(breakEvenCalls), 'call')}`}`
   return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
 }
 

@@ -288,9 +288,11 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
   if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
-  const { microcompactMetadata: metadata } = record
+  const { microcompactMetadata } = record
   const cleared = { ...register, clearableSinceLast: NO_RESULTS }
-  return isClearedByProvider(metadata) ? withRemoved(cleared, record.uuid, metadata) : cleared
+  return isClearedByProvider(microcompactMetadata)
+    ? withRemoved(cleared, record.uuid, microcompactMetadata)
+    : cleared
 }
 
 function withRemoved(

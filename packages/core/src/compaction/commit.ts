@@ -143,8 +143,8 @@ const PINNED_MESSAGE =
  * a provider's own block. What the check could not fit in says nothing about an edited text.
  */
 function applyEdit(draft: CompactionDraft): CompactionDraft {
-  const { summary, preparedText: prepared } = draft
-  if (summary.text === prepared) return draft
+  const { summary, preparedText } = draft
+  if (summary.text === preparedText) return draft
   return { ...draft, summary: { ...summary, text: redact(summary.text), block: null, missingFacts: [] } }
 }
 
@@ -169,8 +169,8 @@ function withProbePrompt(turn: TurnContext): SessionState {
 
 /** Of the whole request if there is a prefix for it, else of the messages alone. */
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
-  const { current: standing } = state.prefix
-  if (standing !== null) return buildNextRequest(state, standing, host).findings
+  const { current } = state.prefix
+  if (current !== null) return buildNextRequest(state, current, host).findings
   let { state: checked } = updateValidation(startValidation(host.profile), state.flat)
   for (const { message } of state.flat.tail) checked = checkMessage(checked, message)
   return checked.findings.toArray()

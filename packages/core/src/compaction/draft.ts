@@ -66,10 +66,10 @@ export function createDraftRecords(
   const late = entriesAddedSince(draft.plan, state.view)
   if (late === null) return null
   const { span } = draft.plan
-  const { outdated: superseded, summary } = draft
-  const gone = new Set(superseded)
+  const { outdated, summary } = draft
+  const gone = new Set(outdated)
   const lost = findLostThinking(
-    { span, outdated: superseded, isBlock: summary.block !== null, added: late },
+    { span, outdated, isBlock: summary.block !== null, added: late },
     host.profile,
   )
   const attachments = [
@@ -124,25 +124,25 @@ export interface KeptContext {
  * byte before it, everything after the first change loses it. The log keeps it, so an undo restores it.
  */
 export function findLostThinking(
-  { span, outdated: superseded, isBlock, added: late }: KeptContext,
+  { span, outdated, isBlock, added }: KeptContext,
   profile: ProviderProfile,
 ): readonly string[] {
   if (profile.thinking.binding !== 'prefix') return []
   const isIntact = isBlock || span.form === 'from'
-  const firstChange = span.kept.findIndex(({ record }) => superseded.includes(record.uuid))
+  const firstChange = span.kept.findIndex(({ record }) => outdated.includes(record.uuid))
   const changed = isIntact ? (firstChange === -1 ? [] : span.kept.slice(firstChange)) : span.kept
-  return findResponsesWithThinking([...changed, ...span.pinned, ...late])
+  return findResponsesWithThinking([...changed, ...span.pinned, ...added])
 }
 
 function toMetadata({ plan, summary, durationMs }: UnmeasuredDraft): CompactionRecordParts['metadata'] {
-  const { request: asked, before, span } = plan
+  const { request, before, span } = plan
   return {
-    trigger: asked.trigger,
-    cause: asked.cause,
+    trigger: request.trigger,
+    cause: request.cause,
     preTokens: before.expected,
     durationMs,
     messagesSummarized: span.summarised.length,
-    ...(asked.instructions === undefined ? {} : { userContext: asked.instructions }),
+    ...(request.instructions === undefined ? {} : { userContext: request.instructions }),
     summarizer: summary.summarizer,
     ...(summary.fallbackReason === null ? {} : { fallbackReason: summary.fallbackReason }),
     ...(summary.recordsCoveredLocally === 0 ? {} : { recordsCoveredLocally: summary.recordsCoveredLocally }),
@@ -243,7 +243,7 @@ export function createCompactionRecords(
   const uuids = bodies.map(() => ids.next('record'))
   const summaryUuid = uuids[parts.sourcesBefore.length] ?? boundaryUuid
   const lastUuid = uuids.at(-1) ?? boundaryUuid
-  const { form, kept, last: behind } = parts
+  const { form, kept, last } = parts
   const preserved = { anchorUuid: form === 'from' ? boundaryUuid : summaryUuid, uuids: kept }
   const boundary: NewRecord = {
     type: 'system',
@@ -259,7 +259,7 @@ export function createCompactionRecords(
     compactMetadata: {
       ...parts.metadata,
       ...(kept.length === 0 ? {} : { preservedMessages: preserved }),
-      ...(behind.length === 0 ? {} : { unansweredMessages: { anchorUuid: lastUuid, uuids: behind } }),
+      ...(last.length === 0 ? {} : { unansweredMessages: { anchorUuid: lastUuid, uuids: last } }),
     },
   }
   const others = bodies.map((body, index) => ({
@@ -275,7 +275,7 @@ export function createCompactionRecords(
 /** What leaves the context with the draft. `before`: the session with everything appended since it was planned. */
 export function createDraftReceipt(
   { scaled, estimator }: CompactionHost,
-  { plan, sourcesBefore: front, sourcesAfter: carried, summary }: UnmeasuredDraft,
+  { plan, sourcesBefore, sourcesAfter, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Receipt {
   return createReceipt({
@@ -283,7 +283,7 @@ export function createDraftReceipt(
     history: listSummarizedRecords(before, plan),
     after: after.view.entries.toArray(),
     summarised: plan.span.summarised,
-    carried: [...front, ...carried],
+    carried: [...sourcesBefore, ...sourcesAfter],
     unfit: summary.missingFacts,
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
     clean: redact,
@@ -303,11 +303,11 @@ const MAX_PARTS = 5
 
 /** Names what fills the context when everything optional is dropped and it is still over the limit. */
 export function irreducibleContext(
-  { draft: drafted, after, state }: MeasuredDraft,
+  { draft, after, state }: MeasuredDraft,
   { estimator }: CompactionHost,
   limit: number,
 ): RefusedRewrite {
-  const unanswered = new Set(drafted.plan.span.unanswered.map(({ record }) => record.uuid))
+  const unanswered = new Set(draft.plan.span.unanswered.map(({ record }) => record.uuid))
   const entries = state.view.entries.toArray().filter(isVisibleToModel)
   const parts = entries.map((entry): ContextPart => {
     const { record } = entry

@@ -113,14 +113,14 @@ type PreCompactResult = { readonly ok: true; readonly instructions: string | nul
 async function* runPreCompactHooks(
   turn: TurnContext,
   compaction: CompactionHost,
-  { request: asked }: CompactionPlan,
+  { request }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, PreCompactResult> {
   const hooks = compaction.hooks?.preCompact ?? []
   const added: string[] = []
   if (hooks.length > 0) yield { type: 'phase', phase: 'running PreCompact hooks' }
   const input = {
-    trigger: asked.trigger,
-    customInstructions: asked.instructions ?? '',
+    trigger: request.trigger,
+    customInstructions: request.instructions ?? '',
     sessionId: turn.state.id,
   }
   for await (const end of runHooks(hooks, input, hookLimits(turn, compaction))) {
@@ -130,14 +130,14 @@ async function* runPreCompactHooks(
       if (userDisplayMessage !== undefined)
         yield { type: 'hook-said', hook: end.name, message: userDisplayMessage }
       if (newCustomInstructions !== undefined) added.push(newCustomInstructions)
-      if (block !== undefined && asked.isForced !== true)
+      if (block !== undefined && request.isForced !== true)
         return refuseRewrite('blocked', `The hook ${end.name} does not want a compaction now: ${block}`)
       if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
     }
   }
   if (isAborted(turn)) return ABORTED_REWRITE
   const { instructions, instructionCharacters } = turn.host.policy.compact
-  const sources = { person: asked.instructions, policy: instructions, hooks: added }
+  const sources = { person: request.instructions, policy: instructions, hooks: added }
   return { ok: true, instructions: composeInstructions(sources, instructionCharacters).text }
 }
 
@@ -301,16 +301,16 @@ async function createDraft(
 async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
   const { span } = keeping
   const { profile } = turn.host
-  const { current: standing } = turn.state.prefix
-  if (standing === null || span.form === 'from') return null
+  const { current } = turn.state.prefix
+  if (current === null || span.form === 'from') return null
   const lost = new Set(findLostThinking(keeping, profile))
   const records = [...span.kept, ...span.pinned]
     .map(({ record }) => record)
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
   const present = await readPresentPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
   if ('ok' in present) return null
-  const { ttl } = standing.epoch
-  const next = replaceSnapshot(standing.epoch, ttl === undefined ? present : { ...present, ttl }, {
+  const { ttl } = current.epoch
+  const next = replaceSnapshot(current.epoch, ttl === undefined ? present : { ...present, ttl }, {
     records,
     profile,
   })
@@ -379,8 +379,8 @@ function countExcessTokens({ target, before }: CompactionPlan, after: ContextTok
 const MAX_ROUNDS = 3
 
 function dropSources(turn: TurnContext, compaction: CompactionHost, whole: MeasuredDraft): MeasuredDraft {
-  const { plan, sourcesBefore: front, sourcesAfter: carried, allSources: rendered } = whole.draft
-  const candidates = rendered.filter((source) => front.includes(source) || carried.includes(source))
+  const { plan, sourcesBefore, sourcesAfter, allSources } = whole.draft
+  const candidates = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
   let best = whole
   let wanted = 0
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -391,8 +391,8 @@ function dropSources(turn: TurnContext, compaction: CompactionHost, whole: Measu
     const keep = (list: readonly SourceAttachment[]) => list.filter((one) => kept.includes(one))
     const shorter: UnmeasuredDraft = {
       ...whole.draft,
-      sourcesBefore: keep(front),
-      sourcesAfter: keep(carried),
+      sourcesBefore: keep(sourcesBefore),
+      sourcesAfter: keep(sourcesAfter),
     }
     best = measureDraft(turn, compaction, shorter) ?? best
   }

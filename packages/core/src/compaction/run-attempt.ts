@@ -158,22 +158,22 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
  * cold. Null if nothing was sent yet, or the last summarized record is in no message.
  */
 function createBlockRequest(
-  { lastRequest: sent, flat }: SessionState,
+  { lastRequest, flat }: SessionState,
   attempt: BlockAttempt,
   cache: CacheRules | null,
 ): AssembledRequest | null {
-  if (sent === null) return null
+  if (lastRequest === null) return null
   const messages = listTracedMessages(flat)
   const end = messages.findLastIndex(({ origins }) => origins.includes(attempt.through))
   if (end === -1) return null
   const list = { frozen: AppendList.of<TracedMessage>(), tail: messages.slice(0, end + 1) }
-  const { context_management: _, ...parameters } = sent.front.parameters
+  const { context_management: _, ...parameters } = lastRequest.front.parameters
   return {
-    ...sent,
-    front: { ...sent.front, parameters: withBeta(parameters, attempt.beta) },
+    ...lastRequest,
+    front: { ...lastRequest.front, parameters: withBeta(parameters, attempt.beta) },
     messages: list,
-    blockIndex: indexBlocks(list, sent.blockIndex.collapsesRuns),
-    markers: chooseMarkers(sent.markers, list, end, cache),
+    blockIndex: indexBlocks(list, lastRequest.blockIndex.collapsesRuns),
+    markers: chooseMarkers(lastRequest.markers, list, end, cache),
     extra: { compaction: { type: 'summarize', instructions: attempt.instructions } },
   }
 }
@@ -330,7 +330,7 @@ export async function* emitKeepAlive<Value>(
 }
 
 /** The last request sent can still be read from the provider's cache. */
-export function isCacheWarm({ cacheModel: lineage }: SessionState, { clock }: TurnHost): boolean {
-  const expiry = cacheExpiry(lineage ?? EMPTY_CACHE_MODEL)
+export function isCacheWarm({ cacheModel }: SessionState, { clock }: TurnHost): boolean {
+  const expiry = cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
   return expiry !== null && clock.now() < expiry
 }

@@ -60,13 +60,13 @@ export async function* writeSmallerSummary(
   compaction: CompactionHost,
   task: WriteSummaryInput,
   {
-    last: { attempts: chain },
+    last: { attempts },
     why,
     largestSummary,
   }: { readonly last: WriteSummaryResult; readonly why: string; readonly largestSummary: number },
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite | null> {
-  if (chain === null) return null
-  const next = yield* runAttempts(turn, compaction, task, rejectTooLarge(chain, why, largestSummary))
+  if (attempts === null) return null
+  const next = yield* runAttempts(turn, compaction, task, rejectTooLarge(attempts, why, largestSummary))
   return next.ok || next.reason === 'aborted' ? next : null
 }
 
@@ -103,8 +103,8 @@ export function createAttemptsInput(
   compaction: CompactionHost,
   task: WriteSummaryInput,
 ): AttemptsInput {
-  const { estimator, scaled, summaryModel: summariser } = compaction
-  const { before, span, request: asked } = task.plan
+  const { estimator, scaled, summaryModel } = compaction
+  const { before, span, request } = task.plan
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
   const { model, tools } = host.modelSettings()
@@ -118,10 +118,10 @@ export function createAttemptsInput(
   return {
     span,
     policy:
-      asked.summarizer === 'local' ? { ...compact, chain: { ...compact.chain, local: 'only' } } : compact,
+      request.summarizer === 'local' ? { ...compact, chain: { ...compact.chain, local: 'only' } } : compact,
     instructions: task.instructions,
     conversationModel: own,
-    directModel: summariser?.summariser ?? own,
+    directModel: summaryModel?.summariser ?? own,
     parent: state.lastRequest === null ? null : { tokens: before.expected },
     isWarm: isCacheWarm(state, host),
     // The provider's own count lacks what it cleared by itself; an estimate of the context does not.

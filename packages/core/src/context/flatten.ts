@@ -83,8 +83,8 @@ export function flatten(
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
     flat = addEntry(flat, view.entries.at(index) as ContextEntry)
   }
-  const { messages: tail, repairs: tailRepairs, waiting, waitingServer } = finishDrafts(flat)
-  return { ...flat, tail, tailRepairs, waiting, waitingServer, entries: view.entries }
+  const { messages, repairs, waiting, waitingServer } = finishDrafts(flat)
+  return { ...flat, tail: messages, tailRepairs: repairs, waiting, waitingServer, entries: view.entries }
 }
 
 export function toApiMessages(flat: FlattenedContext): readonly ApiMessage[] {
@@ -108,9 +108,9 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext
   if (parts.every(({ block }) => isBlankText(block)) && !setsEffort) {
     // A blank record starts no message, so that its neighbours stay one.
     const [first] = parts
-    const { frozenRepairs: repairs } = flat
+    const { frozenRepairs } = flat
     if (first === undefined) return flat
-    return { ...flat, frozenRepairs: repairs.push({ kind: 'blank-text', origin: first.origin }) }
+    return { ...flat, frozenRepairs: frozenRepairs.push({ kind: 'blank-text', origin: first.origin }) }
   }
   if (record.type === 'assistant') return addResponse(flat, entry, record.message.id, parts)
   const draft = createUserDraft(record, entry, parts)

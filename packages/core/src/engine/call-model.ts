@@ -114,12 +114,12 @@ async function* finishReply(
   if (reply !== null) {
     const bodies = finalRecords(reply.message, held, event.type === 'reply-ended')
     const isSaid = bodies.length > 0 || reply.message.content.length > 0
-    const { failure: halt } = yield* finishCall(turn, opened, {
+    const { failure } = yield* finishCall(turn, opened, {
       message: reply.message,
       bodies,
       isInConversation: isSaid,
     })
-    if (halt !== null) return halt
+    if (failure !== null) return failure
   }
   if (event.type === 'reply-failed') return toTurnFailure(event)
   const usage = event.reply.message.usage ?? null
@@ -181,12 +181,12 @@ interface FinishedCall {
 export async function* finishCall(
   turn: TurnContext,
   opened: PendingCall,
-  { message, bodies, isInConversation: isSaid, isDeferred = false }: FinishCallInput,
+  { message, bodies, isInConversation, isDeferred = false }: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
   const outcome: CacheCheckOutcome = opened.isMonitored
     ? judgeCache(turn, opened, message)
     : { kind: 'not-judged', why: 'not-watched' }
-  const spent = isSaid ? [] : toCallRecords(message, opened.source)
+  const spent = isInConversation ? [] : toCallRecords(message, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
   const halt = isDeferred ? null : yield* appendBodies(turn, all)
   if (halt !== null) return { failure: halt, outcome, unlogged: [] }
@@ -202,7 +202,7 @@ function judgeCache(turn: TurnContext, call: PendingCall, message: AssistantMess
   const isEdited =
     isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0
   const answer = { source: call.source, usage, word: readMissReport(diagnostics), isEdited }
-  const { monitor: watch, outcome } = checkCacheRead(state.cacheMonitor, answer, {
+  const { monitor, outcome } = checkCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
     profile: host.profile,
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),
@@ -210,7 +210,7 @@ function judgeCache(turn: TurnContext, call: PendingCall, message: AssistantMess
   })
   turn.state = {
     ...state,
-    cacheMonitor: watch,
+    cacheMonitor: monitor,
     cacheModel: learnFromUsage(state.cacheModel, call, usage, isEdited),
   }
   return outcome
@@ -244,12 +244,12 @@ function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
 
 function toCacheLoss(outcome: CacheCheckOutcome): CacheLoss | null {
   if (outcome.kind === 'broke') {
-    const { source, reason, tokensLost: tokens, moneyLost: usd, sentence } = outcome.event
-    return { kind: 'break', source, reason: reason.kind, tokens, usd, sentence }
+    const { source, reason, tokensLost, moneyLost, sentence } = outcome.event
+    return { kind: 'break', source, reason: reason.kind, tokens: tokensLost, usd: moneyLost, sentence }
   }
   if (outcome.kind !== 'ours') return null
-  const { source, act, tokensRewritten: tokens, moneySpent: usd, sentence } = outcome.act
-  return { kind: 'act', source, reason: act, tokens, usd, sentence }
+  const { source, act, tokensRewritten, moneySpent, sentence } = outcome.act
+  return { kind: 'act', source, reason: act, tokens: tokensRewritten, usd: moneySpent, sentence }
 }
 
 async function* emitCacheOutcome(
@@ -267,11 +267,11 @@ async function* emitCacheOutcome(
 /** Why the diff file could not be written; null if it was, or is not wanted. A failure does not end the turn. */
 async function saveDiff(
   { diff, event }: Extract<CacheCheckOutcome, { readonly kind: 'broke' }>,
-  { keepDiff: keep, policy, redact: own }: TurnHost,
+  { keepDiff, policy, redact: own }: TurnHost,
 ): Promise<string | null> {
-  if (keep === undefined || !policy.cache.breaks.diffFiles) return null
+  if (keepDiff === undefined || !policy.cache.breaks.diffFiles) return null
   try {
-    await keep(diff(own ?? redact), event)
+    await keepDiff(diff(own ?? redact), event)
     return null
   } catch (thrown) {
     return thrown instanceof Error ? thrown.message : String(thrown)
@@ -286,7 +286,7 @@ export function withCosts(state: SessionState, prices: PriceList): SessionState 
 
 function* emitPrice(turn: TurnContext, response: string): Generator<TurnEvent, void> {
   turn.state = withCosts(turn.state, turn.host.pricesOf)
-  const { costs: money } = turn.state
-  const call = money?.recent.find(({ id }) => id === response)
-  if (money !== null && call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(money) }
+  const { costs } = turn.state
+  const call = costs?.recent.find(({ id }) => id === response)
+  if (costs !== null && call !== undefined) yield { type: 'priced', call, totals: sumSessionCost(costs) }
 }

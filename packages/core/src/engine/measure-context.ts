@@ -33,10 +33,10 @@ export function measureContext(
   host: TurnHost,
   compaction: CompactionHost,
 ): ContextTokens {
-  const { context: known } = withContextState(state, compaction)
+  const { context } = withContextState(state, compaction)
   const { policy, profile } = host
   const prefix = (): number => countPrefixTokens(state, host, compaction.estimator)
-  return readContextSize({ ...known, calibration: known.meter.calibration, policy, profile, prefix })
+  return readContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
 }
 
 /** A session state whose context state is up to date. */
@@ -54,12 +54,8 @@ const tokensBySnapshot = new WeakMap<
 >()
 
 /** Tokens of the current prefix; before the first, of the tools that would be declared. */
-export function countPrefixTokens(
-  { prefix: told }: SessionState,
-  host: TurnHost,
-  estimator: Estimator,
-): number {
-  const epoch = told.current?.epoch
+export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
+  const epoch = prefix.current?.epoch
   if (epoch === undefined) return estimator.prefix({ tools: host.modelSettings().tools })
   const known = tokensBySnapshot.get(epoch)
   if (known?.estimator === estimator) return known.tokens
@@ -88,18 +84,18 @@ export function gatherPlanContext(
   const { tools, parameters, model } = host.modelSettings()
   const { thinking } = parameters
   const known = withCacheModel(withContextState(given, compaction), host)
-  const { current: standing } = known.prefix
-  const { meter, register, expectedResult: outlook } = known.context
+  const { current } = known.prefix
+  const { meter, register, expectedResult } = known.context
   const tokens = measureContext(known, host, compaction).expected
   const prefix = countPrefixTokens(known, host, compaction.estimator)
   const prices = host.pricesOf(model, new Date(now).toISOString())
   const ttl = findMechanismStates(policy, switches).caching.on
-    ? chooseRequestTtl(standing?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+    ? chooseRequestTtl(current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
     : null
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
     // Before the first request of this process the next one stands in: its markers are where those of the last were.
-    sent: known.lastRequest ?? (standing === null ? null : buildNextRequest(known, standing, host).request),
+    sent: known.lastRequest ?? (current === null ? null : buildNextRequest(known, current, host).request),
     flat: known.flat,
     profile,
     policy: policy.clear,
@@ -129,31 +125,31 @@ export function gatherPlanContext(
     thinks: isObject(thinking) ? thinking.type !== 'disabled' : profile.thinking.whenAbsent !== 'disabled',
     thinkingMode:
       isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null,
-    canEdit: hasEditBetas(standing?.parameters ?? withOwnBetas(parameters, host), profile),
+    canEdit: hasEditBetas(current?.parameters ?? withOwnBetas(parameters, host), profile),
     tracking,
-    ...(outlook === null ? {} : { expectedResult: outlook }),
+    ...(expectedResult === null ? {} : { expectedResult }),
   }
   return { context, state: { ...known, context: { ...known.context, tally } } }
 }
 
 function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {
-  const { context: room, view, flat, lastResponseIndex: answered } = state
-  const breaker = room?.breaker ?? CLOSED_BREAKER
+  const { context, view, flat, lastResponseIndex } = state
+  const breaker = context?.breaker ?? CLOSED_BREAKER
   const most = policy.turn.auto.breakerFailures
   // A new prompt allows one more attempt, however often compaction failed before.
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
   return {
     failures: mayRetry ? most - 1 : breaker.failures,
     waitsForPrompt: isWaitingForPrompt(view),
-    justUndone: isJustUndone(view, answered),
+    justUndone: isJustUndone(view, lastResponseIndex),
     justCompacted: isJustCompacted(state),
     openCalls: listUnansweredCalls(flat).length,
   }
 }
 
-function measureIdleTime({ session, lastResponseIndex: answered }: SessionState, now: number): number | null {
-  if (answered < 0) return null
-  const at = Date.parse(recordAt(session, answered).timestamp ?? '')
+function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {
+  if (lastResponseIndex < 0) return null
+  const at = Date.parse(recordAt(session, lastResponseIndex).timestamp ?? '')
   return Number.isNaN(at) ? null : Math.max(0, now - at)
 }
 
@@ -162,17 +158,17 @@ function measureIdleTime({ session, lastResponseIndex: answered }: SessionState,
  * cache taken for cold would be rewritten for nothing, and what was deleted from it would come back.
  */
 function withCacheModel<State extends SessionState>(state: State, host: TurnHost): State {
-  const { current: standing } = state.prefix
-  if (state.cacheModel !== null || standing === null) return state
-  const { clearingEdge: edge, cacheModel: lineage } = buildNextRequest(state, standing, host).state
-  return { ...state, clearingEdge: edge, cacheModel: lineage }
+  const { current } = state.prefix
+  if (state.cacheModel !== null || current === null) return state
+  const { clearingEdge, cacheModel } = buildNextRequest(state, current, host).state
+  return { ...state, clearingEdge, cacheModel }
 }
 
 /** The newest rewrite is a compaction, and no message was appended after it: another one would change nothing. */
-export function isJustCompacted({ view, lastResponseIndex: answered }: SessionState): boolean {
+export function isJustCompacted({ view, lastResponseIndex }: SessionState): boolean {
   const { entries, rewrittenAt, acts } = view
   const act = acts.at(-1)
-  if (act?.kind !== 'compact' || answered > rewrittenAt) return false
+  if (act?.kind !== 'compact' || lastResponseIndex > rewrittenAt) return false
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry === undefined || entry.index <= rewrittenAt) return true
@@ -218,11 +214,11 @@ export function isWaitingForPrompt(view: ContextView): boolean {
 /** Undo records after the newest prompt and the newest notice. Free if nothing was ever undone: a turn may be long. */
 export function findUnannouncedUndos({
   entries,
-  undoneRewrites: undone,
+  undoneRewrites,
   rewrittenAt,
 }: ContextView): readonly ContextEntry[] {
   const found: ContextEntry[] = []
-  if (undone.length === 0) return found
+  if (undoneRewrites.length === 0) return found
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry === undefined || isPrompt(entry.record) || entry.index < rewrittenAt) break
@@ -234,10 +230,10 @@ export function findUnannouncedUndos({
 
 /** A rewrite was undone, and the model has not responded since. `answered`: index of its newest response. */
 export function isJustUndone(
-  { entries, undoneRewrites: undone, rewrittenAt }: ContextView,
+  { entries, undoneRewrites, rewrittenAt }: ContextView,
   answered: number,
 ): boolean {
-  if (undone.length === 0) return false
+  if (undoneRewrites.length === 0) return false
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
     if (entry === undefined || entry.index <= answered || entry.index < rewrittenAt) return false

@@ -83,27 +83,27 @@ function holdRequestEdge(state: SessionState, host: TurnHost): ClearableMarker {
 }
 
 /** Of the context as it is now: results in the last plan may have been cleared since. */
-function firstClearableCall(
-  { context: known, view, pins }: SessionState,
-  { compaction: room }: TurnHost,
-): string | null {
-  if (room === undefined) return null
-  const { register } = updateContextState(known, view, room)
-  return findFirstClearable(register, [...pins], createPlaceholder(SAMPLE_CALL_ID, room.retrieval))
+function firstClearableCall({ context, view, pins }: SessionState, { compaction }: TurnHost): string | null {
+  if (compaction === undefined) return null
+  const { register } = updateContextState(context, view, compaction)
+  return findFirstClearable(register, [...pins], createPlaceholder(SAMPLE_CALL_ID, compaction.retrieval))
 }
 
 /** The clearing that the provider is asked to do by itself. */
-function providerEditFields({ providerEdits: native }: SessionState, { profile }: TurnHost): JsonObject {
-  const edits = native === null ? [] : toContextEdits(native.edits, profile.contextEdits)
+function providerEditFields({ providerEdits }: SessionState, { profile }: TurnHost): JsonObject {
+  const edits = providerEdits === null ? [] : toContextEdits(providerEdits.edits, profile.contextEdits)
   return edits.length === 0 ? {} : { context_management: { edits } }
 }
 
 function checkMessages(
-  { checkedMessages: checked }: SessionState,
+  { checkedMessages }: SessionState,
   { messages }: AssembledRequest,
   { profile }: TurnHost,
 ): ValidationState {
-  return updateValidation(checked?.state.profile === profile ? checked : startValidation(profile), messages)
+  return updateValidation(
+    checkedMessages?.state.profile === profile ? checkedMessages : startValidation(profile),
+    messages,
+  )
 }
 
 /**
@@ -132,8 +132,8 @@ export function diagnosticsField(state: SessionState, { profile, policy }: TurnH
 }
 
 /** From the log, so that every process sends the same. */
-function findNewestResponse({ session, lastResponseIndex: answered }: SessionState): string | null {
-  if (answered < 0) return null
-  const record = recordAt(session, answered)
+function findNewestResponse({ session, lastResponseIndex }: SessionState): string | null {
+  if (lastResponseIndex < 0) return null
+  const record = recordAt(session, lastResponseIndex)
   return isKnownRecord(record) && record.type === 'assistant' ? record.message.id : null
 }

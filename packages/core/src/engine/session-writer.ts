@@ -26,8 +26,8 @@ export interface TurnContext {
 export type WriteLock = <T>(work: () => Promise<T>) => Promise<T>
 
 /** No other turn that shares the state writes to the session while `work` runs. */
-export function withWriteLock<T>({ writeLock: alone }: TurnContext, work: () => Promise<T>): Promise<T> {
-  return alone === undefined ? work() : alone(work)
+export function withWriteLock<T>({ writeLock }: TurnContext, work: () => Promise<T>): Promise<T> {
+  return writeLock === undefined ? work() : writeLock(work)
 }
 
 /** A record without its links: the writer adds uuid, parent, time and session. */

@@ -135,29 +135,33 @@ export function buildForkRequest(
   asked: ForkRequestOptions,
   host: TurnHost,
 ): ForkOutcome | NothingToFork {
-  const { lastRequest: sent } = state
-  if (sent === null) return { ok: false, reason: 'nothing-sent' }
-  const since = asked.asSent === true ? [] : messagesAfterRequest(sent, state.flat)
+  const { lastRequest } = state
+  if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
+  const since = asked.asSent === true ? [] : messagesAfterRequest(lastRequest, state.flat)
   if (since === null) return { ok: false, reason: 'rewritten' }
   const { overrides } = asked
   const options = {
     ttl: chooseForkTtl(state, asked, host),
     ...(overrides === undefined ? {} : { overrides }),
   }
-  const made = createFork(captureCacheSafeParams(sent, host.profile), [...since, ...asked.messages], options)
+  const made = createFork(
+    captureCacheSafeParams(lastRequest, host.profile),
+    [...since, ...asked.messages],
+    options,
+  )
   if (!made.ok) return made
   const extra = { ...made.request.extra, ...diagnosticsField(state, host) }
   return { ...made, request: { ...made.request, extra } }
 }
 
 function chooseForkTtl(
-  { prefix: told }: SessionState,
+  { prefix }: SessionState,
   { source }: ForkRequestOptions,
   host: TurnHost,
 ): string | null {
   const { policy, profile, switches = NO_SWITCHES } = host
   if (!findMechanismStates(policy, switches).caching.on) return null
-  return chooseRequestTtl(told.current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
+  return chooseRequestTtl(prefix.current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
 }
 
 export type ForkResult = (
@@ -220,18 +224,14 @@ function describeMiss(outcome: CacheCheckOutcome): string | null {
 type RawBlocks = readonly (ReadonlyMap<number, string> | undefined)[]
 
 /** A payload as a request without cache markers. */
-export function toPlainRequest(
-  { prefix: told }: SessionState,
-  payload: Payload,
-  raw: RawBlocks,
-): AssembledRequest {
+export function toPlainRequest({ prefix }: SessionState, payload: Payload, raw: RawBlocks): AssembledRequest {
   const tail = payload.messages.map((message, index): TracedMessage => {
     const text = raw[index]
     return text === undefined ? { message, origins: [] } : { message, origins: [], raw: text }
   })
   const list = { frozen: AppendList.of<TracedMessage>(), tail }
   return {
-    front: toFront({ ...payload, messages: [] }, told.current ?? EMPTY_PREFIX),
+    front: toFront({ ...payload, messages: [] }, prefix.current ?? EMPTY_PREFIX),
     messages: list,
     blockIndex: indexBlocks(list, false),
     markers: [],

@@ -75,8 +75,8 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
 
 function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixChange {
   const { state, host } = turn
-  const { current: standing } = state.prefix
-  if (standing === null) throw unstablePrefixError()
+  const { current } = state.prefix
+  if (current === null) throw unstablePrefixError()
   const { volatile } = host.policy.cache
   const lateTools = host.lateTools ?? 'announce'
   const mayRewrite = volatile === 'inline' || lateTools === 'define'
@@ -87,7 +87,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
     isBound: mayRewrite && hasBoundThinking(recordsWithThinking(state.view), host.profile),
     holds: mustDelayUpdate(state.flat, host.profile),
   }
-  const prefix = { ...state.prefix, current: standing }
+  const prefix = { ...state.prefix, current }
   const change = diffPrefix(prefix, present, rules)
   // Only a new snapshot chooses the cache lifetime, which takes reading the log.
   return change.kind === 'epoch' ? diffPrefix(prefix, withTtl(turn, present), rules) : change
@@ -309,10 +309,10 @@ const MAX_ITEM_SECONDS = 20
 
 /** The context sources, each bounded in time: one that takes too long fails, and the others are used all the same. */
 export function boundSources(
-  { sources: carriers = [], deadlines }: CompactionHost,
+  { sources = [], deadlines }: CompactionHost,
   signal: Signal | undefined,
 ): readonly ContextSource[] {
-  return carriers.map((carrier) => ({
+  return sources.map((carrier) => ({
     name: carrier.name,
     kind: carrier.kind,
     tellsChanges: carrier.tellsChanges,

@@ -59,7 +59,7 @@ interface ExportState {
 }
 
 function findSessionId({ records }: SessionLog): string {
-  for (const { sessionId: id } of records) if (typeof id === 'string') return id
+  for (const { sessionId } of records) if (typeof sessionId === 'string') return sessionId
   return ''
 }
 
@@ -160,17 +160,14 @@ function describeMark(record: SystemRecord, view: ContextView): string | null {
   }
 }
 
-function describeCompaction(
-  { compactMetadata: metadata }: SystemRecord,
-  act: ContextRewrite | undefined,
-): string {
+function describeCompaction({ compactMetadata }: SystemRecord, act: ContextRewrite | undefined): string {
   const why = [
-    metadata?.trigger,
-    metadata?.cause,
-    metadata?.summarizer && `summary by ${metadata.summarizer}`,
+    compactMetadata?.trigger,
+    compactMetadata?.cause,
+    compactMetadata?.summarizer && `summary by ${compactMetadata.summarizer}`,
   ]
   const reasons = why.filter((reason) => typeof reason === 'string' && reason !== '').join(', ')
-  return `**Compacted**${reasons === '' ? '' : ` (${reasons})`}${describeSizes(metadata)}. ${describeSummarised(metadata, act)}`
+  return `**Compacted**${reasons === '' ? '' : ` (${reasons})`}${describeSizes(compactMetadata)}. ${describeSummarised(compactMetadata, act)}`
 }
 
 function describeSizes(metadata: SystemRecord['compactMetadata']): string {
@@ -197,13 +194,19 @@ function describeSummarised(
   return `A summary stands for ${formatNumber(gone.length)} records, ${range}.${stayed} All of them are in this document.`
 }
 
-function describeClearing({ microcompactMetadata: metadata }: SystemRecord): string {
-  const results = Array.isArray(metadata?.compactedToolIds) ? metadata.compactedToolIds : []
-  const inputs = Array.isArray(metadata?.clearedInputs) ? metadata.clearedInputs : []
+function describeClearing({ microcompactMetadata }: SystemRecord): string {
+  const results = Array.isArray(microcompactMetadata?.compactedToolIds)
+    ? microcompactMetadata.compactedToolIds
+    : []
+  const inputs = Array.isArray(microcompactMetadata?.clearedInputs) ? microcompactMetadata.clearedInputs : []
   const ids = [...results, ...inputs.map(({ toolUseId }) => toolUseId)].map((id) => `\`${id}\``).join(', ')
   const freed =
-    typeof metadata?.tokensSaved === 'number' ? `, ${formatNumber(metadata.tokensSaved)} tokens freed` : ''
-  const media = Array.isArray(metadata?.clearedMedia) ? metadata.clearedMedia.length : 0
+    typeof microcompactMetadata?.tokensSaved === 'number'
+      ? `, ${formatNumber(microcompactMetadata.tokensSaved)} tokens freed`
+      : ''
+  const media = Array.isArray(microcompactMetadata?.clearedMedia)
+    ? microcompactMetadata.clearedMedia.length
+    : 0
   const isMedia = media > 0 && results.length + inputs.length === 0
   const texts = `${formatNumber(results.length)} tool results${inputs.length === 0 ? '' : ` and ${formatNumber(inputs.length)} inputs`}`
   const what = isMedia ? `${formatNumber(media)} images and documents` : texts

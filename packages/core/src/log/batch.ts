@@ -37,20 +37,20 @@ export function addRecord(
 ): readonly PositionedRecord[] {
   const { seq, batch } = record
   if (seq != null && batch != null) return addPart(gathering, { record, line }, { ...batch, seq })
-  const { openBatch: open, position } = gathering
-  if (open === null || !leavesBatchOpen(open, seq ?? null, position))
+  const { openBatch, position } = gathering
+  if (openBatch === null || !leavesBatchOpen(openBatch, seq ?? null, position))
     return [...abandonBatch(gathering), assignPosition(gathering, { record, line })]
-  open.otherRecords.push({ record, line })
+  openBatch.otherRecords.push({ record, line })
   return NO_RECORDS
 }
 
 /** Gives up on the open batch and returns the records that waited for it. */
 export function abandonBatch(gathering: BatchState): readonly PositionedRecord[] {
-  const { openBatch: open } = gathering
-  if (open === null) return NO_RECORDS
+  const { openBatch } = gathering
+  if (openBatch === null) return NO_RECORDS
   gathering.openBatch = null
-  gathering.damage.push(describeIncompleteBatch(findLongerAttempt(open), open.of))
-  return open.otherRecords.map((line) => assignPosition(gathering, line))
+  gathering.damage.push(describeIncompleteBatch(findLongerAttempt(openBatch), openBatch.of))
+  return openBatch.otherRecords.map((line) => assignPosition(gathering, line))
 }
 
 const NO_RECORDS: readonly PositionedRecord[] = []
@@ -60,15 +60,15 @@ function addPart(
   part: NumberedRecord,
   stamp: BatchStamp & { readonly seq: number },
 ): readonly PositionedRecord[] {
-  const { openBatch: open, position } = gathering
-  if (open !== null && leavesBatchOpen(open, stamp.seq - stamp.index, position)) {
+  const { openBatch, position } = gathering
+  if (openBatch !== null && leavesBatchOpen(openBatch, stamp.seq - stamp.index, position)) {
     const why = 'part of an earlier batch stands among the parts of this one; it is set aside'
     gathering.damage.push({ kind: 'out-of-order', line: part.line, why })
     return NO_RECORDS
   }
-  const isNew = open === null || startsNewAttempt(open, stamp, part.record)
+  const isNew = openBatch === null || startsNewAttempt(openBatch, stamp, part.record)
   const waiting = isNew ? abandonBatch(gathering) : NO_RECORDS
-  const batch = isNew ? createOpenBatch(stamp, stamp.seq) : open
+  const batch = isNew ? createOpenBatch(stamp, stamp.seq) : openBatch
   gathering.openBatch = batch
   gathering.damage.push(...placePart(batch, stamp, part))
   const isComplete = !batch.isBroken && batch.parts.length === batch.of
@@ -78,11 +78,11 @@ function addPart(
 /** Other records between the parts get positions after them, so that the parts have the positions they state. */
 function completeBatch(
   gathering: BatchState,
-  { parts, otherRecords: between }: OpenBatch,
+  { parts, otherRecords }: OpenBatch,
 ): readonly PositionedRecord[] {
   gathering.openBatch = null
-  const counted = [...parts, ...between].map((line) => assignPosition(gathering, line))
-  return between.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
+  const counted = [...parts, ...otherRecords].map((line) => assignPosition(gathering, line))
+  return otherRecords.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
 /** A record keeps its place even if its `seq` is out of order; the log continues from the highest position. */
@@ -179,8 +179,8 @@ function describeIncompleteBatch(parts: readonly NumberedRecord[], of: number): 
 }
 
 /** Of two attempts, the one with more parts. */
-function findLongerAttempt({ parts, earlierAttempt: before }: OpenBatch): readonly NumberedRecord[] {
-  return before.length > parts.length ? before : parts
+function findLongerAttempt({ parts, earlierAttempt }: OpenBatch): readonly NumberedRecord[] {
+  return earlierAttempt.length > parts.length ? earlierAttempt : parts
 }
 
 function continueAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
@@ -192,10 +192,10 @@ function continueAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage
 
 /** A copied first line or a new attempt: the next lines decide. */
 function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
-  const { parts, earlierAttempt: before } = open
+  const { parts, earlierAttempt } = open
   open.earlierAttempt = findLongerAttempt(open)
   open.parts = [part]
-  if (open.earlierAttempt === before) return parts.map(describeCopy)
+  if (open.earlierAttempt === earlierAttempt) return parts.map(describeCopy)
   return open.earlierAttempt.length > 1 ? [] : dropEarlierAttempt(open)
 }
 
@@ -208,9 +208,9 @@ function resumeEarlierAttempt(open: OpenBatch, part: NumberedRecord): readonly D
 }
 
 function dropEarlierAttempt(open: OpenBatch): readonly Damage[] {
-  const { earlierAttempt: before } = open
+  const { earlierAttempt } = open
   open.earlierAttempt = []
-  return before.length === 0 ? [] : [describeIncompleteBatch(before, open.of)]
+  return earlierAttempt.length === 0 ? [] : [describeIncompleteBatch(earlierAttempt, open.of)]
 }
 
 function describeCopy({ line }: NumberedRecord): Damage {

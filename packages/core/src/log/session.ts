@@ -167,13 +167,13 @@ function indexRecord(session: SessionLog, record: ConversationRecord, index: num
   const uuids = session.indexByUuid.setIfAbsent(record.uuid, index)
   if (!isKnownRecord(record) || record.type !== 'assistant') return { ...session, indexByUuid: uuids }
   const { id, content } = record.message
-  let { callRecords: calls } = session
+  let { callRecords } = session
   if (typeof content !== 'string')
-    for (const block of content) if (isToolUse(block)) calls = calls.setIfAbsent(block.id, index)
+    for (const block of content) if (isToolUse(block)) callRecords = callRecords.setIfAbsent(block.id, index)
   return {
     ...session,
     indexByUuid: uuids,
-    callRecords: calls,
+    callRecords,
     responseStarts: session.responseStarts.setIfAbsent(id, index),
   }
 }
@@ -207,15 +207,16 @@ function findParent(session: SessionLog, record: ConversationRecord, line: numbe
   const found = named === null ? undefined : findRecordIndex(session, named)
   if (found !== undefined)
     return { parent: found, awaitedUuid: null, damage: detectCycle(session, uuid, found, line) }
-  const { newestRecord: tip } = session
+  const { newestRecord } = session
   // A boundary may name a record that was not copied into this file: it then follows the line before, undamaged.
-  if (isBoundary) return { parent: tip, awaitedUuid: null, damage: [] }
+  if (isBoundary) return { parent: newestRecord, awaitedUuid: null, damage: [] }
   // Null means that the record follows nothing. A missing field does not: the record then follows the line before.
   if (parentUuid === null) return { parent: NO_PARENT, awaitedUuid: null, damage: [] }
   if (named === null) {
     const why = `the record ${uuid} does not say what it follows`
-    const damage: readonly Damage[] = tip === NO_PARENT ? [] : [{ kind: 'missing-parent', line, uuid, why }]
-    return { parent: tip, awaitedUuid: null, damage }
+    const damage: readonly Damage[] =
+      newestRecord === NO_PARENT ? [] : [{ kind: 'missing-parent', line, uuid, why }]
+    return { parent: newestRecord, awaitedUuid: null, damage }
   }
   const damage: Damage =
     uuid === named
@@ -226,7 +227,7 @@ function findParent(session: SessionLog, record: ConversationRecord, line: numbe
           uuid,
           why: `the parent ${named} of ${uuid} is not in the log before it`,
         }
-  return { parent: tip, awaitedUuid: named, damage: [damage] }
+  return { parent: newestRecord, awaitedUuid: named, damage: [damage] }
 }
 
 function detectCycle(session: SessionLog, uuid: string, parent: number, line: number): readonly Damage[] {

@@ -254,8 +254,8 @@ export function readToolName({ name }: Block): string {
 }
 
 /** The call has a result that is not a failure. */
-export function hasSucceeded({ resultIndex: answeredAt, failed }: ToolRun): boolean {
-  return answeredAt !== null && !failed
+export function hasSucceeded({ resultIndex, failed }: ToolRun): boolean {
+  return resultIndex !== null && !failed
 }
 
 export function readResultText(content: unknown): string {

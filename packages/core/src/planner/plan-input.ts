@@ -125,19 +125,19 @@ export interface OptimalTrigger {
  * unknown or nothing grows.
  */
 export function findOptimalTrigger(input: TriggerInput): OptimalTrigger | null {
-  const { expectedResult: outlook, growthPerCall, rates, context, isWarm, usesModel: isAsked = true } = input
-  const { cacheRead: read, output } = rates
+  const { expectedResult, growthPerCall, rates, context, isWarm, usesModel = true } = input
+  const { cacheRead, output } = rates
   const write = rates[input.write]
-  if (read === null || output === null || write === null || rates.input === null) return null
-  if (read <= 0 || growthPerCall <= 0) return null
-  const promptRate = isAsked ? (isWarm ? read : rates.input) : 0
-  const outputCost = isAsked ? output * outlook.summary : 0
-  const written = outputCost + write * (outlook.summary + outlook.reattached)
-  const fixed = Math.max(0, written + read * outlook.after + (promptRate - read) * context)
+  if (cacheRead === null || output === null || write === null || rates.input === null) return null
+  if (cacheRead <= 0 || growthPerCall <= 0) return null
+  const promptRate = usesModel ? (isWarm ? cacheRead : rates.input) : 0
+  const outputCost = usesModel ? output * expectedResult.summary : 0
+  const written = outputCost + write * (expectedResult.summary + expectedResult.reattached)
+  const fixed = Math.max(0, written + cacheRead * expectedResult.after + (promptRate - cacheRead) * context)
   const cost = (written + promptRate * context) / 1_000_000
-  const savedPerCall = (read * (context - outlook.after)) / 1_000_000
+  const savedPerCall = (cacheRead * (context - expectedResult.after)) / 1_000_000
   return {
-    tokens: Math.round(outlook.after + Math.sqrt((2 * growthPerCall * fixed) / read)),
+    tokens: Math.round(expectedResult.after + Math.sqrt((2 * growthPerCall * fixed) / cacheRead)),
     cost,
     breakEvenCalls: savedPerCall <= 0 ? null : cost / savedPerCall,
   }

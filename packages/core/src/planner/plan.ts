@@ -146,7 +146,7 @@ function listTraceSteps(
   { proposal, why }: ClearingDecision,
   compaction: CompactionVerdict,
 ): readonly TraceStep[] {
-  const { optimalTrigger: optimal } = compaction
+  const { optimalTrigger } = compaction
   return [
     {
       tier: 'clear',
@@ -161,8 +161,8 @@ function listTraceSteps(
       tier: 'compact',
       before: used,
       after: Math.min(used, compaction.after),
-      price: optimal?.cost ?? null,
-      breakEven: optimal?.breakEvenCalls ?? null,
+      price: optimalTrigger?.cost ?? null,
+      breakEven: optimalTrigger?.breakEvenCalls ?? null,
       why: compaction.why,
       chosen: act === 'compact',
     },

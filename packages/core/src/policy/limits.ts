@@ -305,28 +305,25 @@ function limitBudget(
 }
 
 /** A section shrinks with the total, since the file has about ten sections. */
-function scaleNotes({ notes: policy }: Policy, share: ShareLookup): ContentBudgets['notes'] {
-  const total = Math.min(policy.totalTokens, share('notes'))
+function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
+  const total = Math.min(notes.totalTokens, share('notes'))
   return {
-    section: roundDownTokens((policy.sectionTokens * total) / policy.totalTokens),
+    section: roundDownTokens((notes.sectionTokens * total) / notes.totalTokens),
     total,
-    start: Math.min(policy.startTokens, share('keptMessages')),
-    growth: Math.min(policy.growthTokens, share('keptMessages')),
+    start: Math.min(notes.startTokens, share('keptMessages')),
+    growth: Math.min(notes.growthTokens, share('keptMessages')),
   }
 }
 
-function scaleKeptMessages(
-  { notes: { kept: policy } }: Policy,
-  share: number,
-): ContentBudgets['keptMessages'] {
-  return { minimum: Math.min(policy.minimumTokens, share), maximum: Math.min(policy.maximumTokens, share) }
+function scaleKeptMessages({ notes: { kept } }: Policy, share: number): ContentBudgets['keptMessages'] {
+  return { minimum: Math.min(kept.minimumTokens, share), maximum: Math.min(kept.maximumTokens, share) }
 }
 
 /** What is shown shrinks with the threshold. */
-function scaleSpill({ spill: policy }: Policy, share: number): SpillBudgets {
-  const threshold = Math.min(policy.thresholdTokens, share)
-  const scale = (tokens: number): number => roundDownTokens((tokens * threshold) / policy.thresholdTokens)
-  return { threshold, head: scale(policy.headTokens), tail: scale(policy.tailTokens) }
+function scaleSpill({ spill }: Policy, share: number): SpillBudgets {
+  const threshold = Math.min(spill.thresholdTokens, share)
+  const scale = (tokens: number): number => roundDownTokens((tokens * threshold) / spill.thresholdTokens)
+  return { threshold, head: scale(spill.headTokens), tail: scale(spill.tailTokens) }
 }
 
 function scaleClearing(

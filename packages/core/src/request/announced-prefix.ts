@@ -73,12 +73,13 @@ export function updateAnnouncedPrefix(
   session: SessionLog,
   view: ContextView,
 ): AnnouncedPrefix {
-  const { branch, entries, undoneRewrites: undone } = view
-  const grew = branch.extends(told.branch) && entries.extends(told.entries) && undone === told.undone
-  let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone }
+  const { branch, entries, undoneRewrites } = view
+  const grew = branch.extends(told.branch) && entries.extends(told.entries) && undoneRewrites === told.undone
+  let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone: undoneRewrites }
   for (let position = next.branch.length; position < branch.length; position += 1) {
     const record = recordAt(session, branch.at(position) ?? 0)
-    if (isKnownRecord(record) && !isUndoneRecord(record, undone)) next = applyPrefixRecord(next, record)
+    if (isKnownRecord(record) && !isUndoneRecord(record, undoneRewrites))
+      next = applyPrefixRecord(next, record)
   }
   for (let index = next.entries.length; index < entries.length; index += 1) {
     next = applyShownEntry(next, entries.at(index) as ContextEntry)
@@ -88,14 +89,14 @@ export function updateAnnouncedPrefix(
 
 function isUndoneRecord(record: KnownRecord, undone: ContextView['undoneRewrites']): boolean {
   return undone.some(
-    ({ uuid, batchId: batch }) => record.uuid === uuid || (batch !== null && record.batch?.id === batch),
+    ({ uuid, batchId }) => record.uuid === uuid || (batchId !== null && record.batch?.id === batchId),
   )
 }
 
 function applyPrefixRecord(told: AnnouncedPrefix, record: KnownRecord): AnnouncedPrefix {
-  const { current: standing } = told
-  if (record.type === 'assistant' && !isSyntheticError(record) && standing?.isFresh === true)
-    return { ...told, current: { ...standing, isFresh: false } }
+  const { current } = told
+  if (record.type === 'assistant' && !isSyntheticError(record) && current?.isFresh === true)
+    return { ...told, current: { ...current, isFresh: false } }
   if (record.type !== 'system') return told
   const epoch = record.subtype === 'epoch' ? readSnapshot(record.epoch) : null
   if (epoch !== null) {
@@ -107,10 +108,10 @@ function applyPrefixRecord(told: AnnouncedPrefix, record: KnownRecord): Announce
 
 function applyDelta(told: AnnouncedPrefix, { batch }: KnownRecord, delta: PrefixUpdate): AnnouncedPrefix {
   const deltas = batch === undefined ? told.deltas : told.deltas.set(batch.id, delta)
-  const { current: standing } = told
-  if (standing === null || !isObject(delta.parameters)) return { ...told, deltas }
-  const parameters = mergeParameters(standing.parameters, delta.parameters)
-  return { ...told, deltas, current: { ...standing, parameters } }
+  const { current } = told
+  if (current === null || !isObject(delta.parameters)) return { ...told, deltas }
+  const parameters = mergeParameters(current.parameters, delta.parameters)
+  return { ...told, deltas, current: { ...current, parameters } }
 }
 
 /** Null removes a parameter. */

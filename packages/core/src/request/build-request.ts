@@ -102,19 +102,11 @@ function planRequestMarkers(
   counted: BlockIndex,
   ttl: string,
 ): readonly PlannedMarker[] {
-  const {
-    front,
-    flat,
-    profile,
-    markers: policy,
-    clears,
-    edge = NO_CLEARABLE_MARKER,
-    carriersEnd = null,
-  } = question
+  const { front, flat, profile, markers, clears, edge = NO_CLEARABLE_MARKER, carriersEnd = null } = question
   return planMarkers({
     front,
     blockIndex: counted,
-    policy,
+    policy: markers,
     cache: profile.cache,
     ttl,
     clears,

@@ -75,13 +75,13 @@ export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[
 }
 
 function listCandidates(question: PlanMarkersInput): readonly MarkerCandidate[] {
-  const { blockIndex: counted, cache, clears, policy, firstClearable, leftClearable, carriersEnd } = question
+  const { blockIndex, cache, clears, policy, firstClearable, leftClearable, carriersEnd } = question
   const hasEdge = clears && policy.edge
   const edge = hasEdge ? findPlaceBefore(question, firstClearable) : null
   const left = hasEdge ? findPlaceBefore(question, leftClearable) : null
   const carriers = hasEdge ? (carriersEnd ?? null) : null
   return [
-    ...toCandidates('last-message', findLastMarkableBlock(counted.messages, cache)),
+    ...toCandidates('last-message', findLastMarkableBlock(blockIndex.messages, cache)),
     ...toCandidates('before-first-clearable', left ?? edge ?? carriers),
     ...toCandidates('system', findSystemEnd(question)),
     ...toCandidates('before-first-clearable', left === null ? null : edge),
@@ -98,10 +98,10 @@ function toCandidates(kind: MarkerKind, place: MarkerPlace | null): readonly Mar
 
 /** The block before a result that could be cleared: what precedes it survives the clearing. */
 function findPlaceBefore(
-  { blockIndex: counted, cache }: PlanMarkersInput,
+  { blockIndex, cache }: PlanMarkersInput,
   result: MessagePlace | null = null,
 ): MessagePlace | null {
-  return result === null ? null : findLastMarkableBlock(counted.messages, cache, result)
+  return result === null ? null : findLastMarkableBlock(blockIndex.messages, cache, result)
 }
 
 /** Covers the tools too, which come first; without a system prompt the last tool is marked. */
@@ -116,14 +116,14 @@ function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
  * A turn that adds more positions than a marker looks back would lose everything before it. A marker where the last
  * answered request ended, just before the newest response, finds the prefix that it left.
  */
-function findPreviousEnd({ blockIndex: counted, cache, policy }: PlanMarkersInput): MessagePlace | null {
-  const { messages } = counted
+function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): MessagePlace | null {
+  const { messages } = blockIndex
   const response = findLastResponse(messages)
   const tail = findLastMarkableBlock(messages, cache)
   const last =
     response === null ? null : findLastMarkableBlock(messages, cache, { index: response, block: 0 })
   if (tail === null || last === null) return null
-  const added = countPositions(counted, tail) - countPositions(counted, last)
+  const added = countPositions(blockIndex, tail) - countPositions(blockIndex, last)
   return added > Math.min(policy.laggingAfterPositions, cache.lookBack - 1) ? last : null
 }
 

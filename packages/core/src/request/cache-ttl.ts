@@ -75,9 +75,9 @@ function chooseObservedTtl(question: ChooseTtlInput): SnapshotTtl {
     : { name: short.name, because: 'unattended' }
 }
 
-function measureSavings({ readGaps: gaps, rates }: ChooseTtlInput): number | null {
+function measureSavings({ readGaps, rates }: ChooseTtlInput): number | null {
   if (rates === null) return null
-  const seen = gaps()
+  const seen = readGaps()
   return seen.calls < MIN_CALLS_FOR_GAPS ? null : longTtlSavings(seen, rates)
 }
 
@@ -189,8 +189,8 @@ function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRu
   const prompt = countContextTokens(usage)
   if (id === walk.response || model === SYNTHETIC_MODEL || prompt === 0 || Number.isNaN(walk.newestInputAt))
     return walk
-  const { previousCallAt: askedAt, newestInputAt: saidAt, prefix } = walk
-  const gapMs = askedAt === null ? null : saidAt - askedAt
+  const { previousCallAt, newestInputAt, prefix } = walk
+  const gapMs = previousCallAt === null ? null : newestInputAt - previousCallAt
   const tally = addGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
-  return { ...walk, tally, response: id, previousCallAt: saidAt, prefix: prompt }
+  return { ...walk, tally, response: id, previousCallAt: newestInputAt, prefix: prompt }
 }

@@ -93,14 +93,14 @@ function findSnapshotCauses(
   standing: CurrentPrefix,
   rules: PrefixUpdateRules,
 ): readonly PrefixChangeCause[] {
-  const { model, cacheKeyParameters: keyed, sections, tools } = difference
+  const { model, cacheKeyParameters, sections, tools } = difference
   const mayRewrite = standing.isFresh || !rules.isBound
   const isInline = mayRewrite && (standing.isFresh || rules.volatile === 'inline')
   const defines = rules.lateTools === 'define' && !canChangeTools(standing, rules)
   const isDefined = mayRewrite && (standing.isFresh || defines)
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
-    ...toNamedCause('parameters', keyed),
+    ...toNamedCause('parameters', cacheKeyParameters),
     ...toNamedCause('sections', isInline ? listOutdatedSections(sections, standing.epoch) : []),
     ...toNamedCause('tools', isDefined ? listOutdatedTools(tools, standing.epoch) : []),
   ]
@@ -135,12 +135,12 @@ function toDeltaChange(
   standing: CurrentPrefix,
   rules: PrefixUpdateRules,
 ): PrefixChange {
-  const { uncachedParameters: free } = difference
+  const { uncachedParameters } = difference
   const { sections, tools } = rules.holds ? { sections: {}, tools: {} } : difference
   const delta: PrefixUpdate = {
     ...(isEmpty(sections) ? {} : { sections }),
     ...(isEmpty(tools) ? {} : { tools }),
-    ...(isEmpty(free) ? {} : { parameters: free }),
+    ...(isEmpty(uncachedParameters) ? {} : { parameters: uncachedParameters }),
   }
   if (isEmpty(delta)) return { kind: 'none' }
   const records = [

@@ -281,15 +281,15 @@ type MediaPosition = Omit<MediaItem, 'kind' | 'isPicture' | 'bytes' | 'side'>
 
 function toMediaItem(value: unknown, place: MediaPosition): readonly MediaItem[] {
   if (!isObject(value) || (value.type !== 'image' && value.type !== 'document')) return []
-  const { type: kind, source } = value
-  const isPicture = kind === 'image' || isPagedDocument(source)
+  const { type, source } = value
+  const isPicture = type === 'image' || isPagedDocument(source)
   return [
     {
       ...place,
-      kind,
+      kind: type,
       isPicture,
       bytes: countJsonBytes(value) ?? 0,
-      side: kind === 'image' ? measureLongestSide(source) : 0,
+      side: type === 'image' ? measureLongestSide(source) : 0,
     },
   ]
 }

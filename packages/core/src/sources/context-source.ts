@@ -183,15 +183,15 @@ function cutItem(
   each: number,
   measure: TokenCounter,
 ): FittedItem | null {
-  const { content: whole } = attachment
-  if (cutNote === undefined || typeof whole !== 'string') return null
+  const { content } = attachment
+  if (cutNote === undefined || typeof content !== 'string') return null
   const withHead = (head: string): Attachment => ({
     ...attachment,
-    content: `${head.endsWith('\n') ? head : `${head}\n`}${cutNote(head, whole)}`,
+    content: `${head.endsWith('\n') ? head : `${head}\n`}${cutNote(head, content)}`,
     truncated: true,
   })
   const measureCut = (head: string): number => measure(formatAttachmentText(withHead(head)))
-  const head = takeHead(whole, each, measureCut)
+  const head = takeHead(content, each, measureCut)
   const tokens = measureCut(head)
   return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }

@@ -154,9 +154,9 @@ function findTouches(
 ): readonly SourceFileTouch[] {
   const runs = listToolRuns(listHistory(session), tools).filter(hasSucceeded)
   const touches = runs.flatMap((run) =>
-    run.touches.map(({ path, action: act }) => ({
+    run.touches.map(({ path, action }) => ({
       path: normalizePath(path, folder),
-      isWrite: act !== 'read',
+      isWrite: action !== 'read',
       callId: run.id,
       index: run.callIndex,
     })),

@@ -108,9 +108,9 @@ function defuseReminderTags(text: string): string {
 
 function checkSize(
   summary: string,
-  { replacedTokens, maximumPercent, countTokens: tokensOf }: AcceptanceRules,
+  { replacedTokens, maximumPercent, countTokens }: AcceptanceRules,
 ): AcceptanceVerdict {
-  const tokens = tokensOf(summary)
+  const tokens = countTokens(summary)
   if (tokens * 100 < replacedTokens * maximumPercent) return { ok: true, summary, tokens }
   const message = `The summary is not smaller than what it would replace: ${tokens} tokens for ${replacedTokens}.`
   return { ok: false, reason: 'too-large', message }

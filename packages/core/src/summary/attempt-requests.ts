@@ -32,11 +32,11 @@ export type AttemptOrSkip<A extends Attempt> = A | { readonly skip: string; read
 
 /** The provider's compaction block, for kept messages whose thinking is bound to what precedes them. */
 export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAttempt> {
-  const { span, policy, conversationModel: own, instructions } = chain.context
+  const { span, policy, conversationModel, instructions } = chain.context
   if (!policy.chain.block) return skipAttempt('off', 'The provider’s own summary is turned off by policy.')
   if (!needsBlock(chain))
     return skipAttempt('not-needed', 'No kept message carries thinking that is bound to what lies before it.')
-  const { onDemand, maxInstructionCharacters, beta } = own.profile.compaction
+  const { onDemand, maxInstructionCharacters, beta } = conversationModel.profile.compaction
   if (!onDemand) return skipAttempt('not-offered', 'The provider writes no summary on demand.')
   if (span.pinned.length > 0 || !hasRoleChangeAtCut(chain))
     return skipAttempt('no-place', 'The kept messages would not directly follow what is summarised.')
@@ -47,16 +47,17 @@ export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAtt
   const last = span.summarised.at(-1)
   if ([...text].length > maxInstructionCharacters || last === undefined)
     return skipAttempt('no-room', 'The provider takes no instructions of this length.')
-  const tokens = chain.context.unclearedTokens + chain.context.countTextTokens(text) + countAnswerTokens(own)
-  if (own.window !== null && tokens > own.window)
+  const tokens =
+    chain.context.unclearedTokens + chain.context.countTextTokens(text) + countAnswerTokens(conversationModel)
+  if (conversationModel.window !== null && tokens > conversationModel.window)
     return skipAttempt('window-too-small', 'The conversation without any clearing does not fit the window.')
   const through = last.record.uuid
   return { kind: 'block', rung: 0, instructions: text, beta, through, deadlines: toDeadlines(chain) }
 }
 
 /** Messages kept behind the summary contain thinking that any other change in front of them would invalidate. */
-function needsBlock({ context: { span, conversationModel: own } }: SummaryAttempts): boolean {
-  if (span.form !== 'up_to' || own.profile.thinking.binding !== 'prefix') return false
+function needsBlock({ context: { span, conversationModel } }: SummaryAttempts): boolean {
+  if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
   return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinking(block)))
 }
 
@@ -75,13 +76,13 @@ function hasRole(entry: ContextEntry): boolean {
 
 /** A fork of the parent's request, which reads its cache. */
 export function planForkAttempt(chain: SummaryAttempts): AttemptOrSkip<ForkAttempt> {
-  const { policy, parent, isWarm, conversationModel: own, span, instructions } = chain.context
+  const { policy, parent, isWarm, conversationModel, span, instructions } = chain.context
   if (!policy.chain.fork) return skipAttempt('off', 'Forks are turned off by policy.')
   if (parent === null) return skipAttempt('no-parent', 'No request of this conversation is there to fork.')
   if (!isWarm) return skipAttempt('cold', 'The cache has gone cold: a call of its own is cheaper.')
   const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions })
-  const tokens = parent.tokens + chain.context.countTextTokens(prompt) + own.outputTokens
-  if (own.window !== null && tokens > own.window)
+  const tokens = parent.tokens + chain.context.countTextTokens(prompt) + conversationModel.outputTokens
+  if (conversationModel.window !== null && tokens > conversationModel.window)
     return skipAttempt('window-too-small', 'The conversation and its summary do not fit the window together.')
   const through = span.form === 'up_to' ? (span.summarised.at(-1)?.record.uuid ?? null) : null
   const message = { role: 'user' as const, content: prompt }
@@ -198,7 +199,7 @@ function readFirstWords(entries: readonly ContextEntry[]): string | null {
 
 /** What the answer to an attempt is checked against. */
 export function createAcceptanceRules(chain: SummaryAttempts, ask: Attempt): AcceptanceRules {
-  const { policy, countTextTokens: tokensOfText, span } = chain.context
+  const { policy, countTextTokens, span } = chain.context
   const part = findPartNumber(ask)
   const replaced = part === null ? span.summarised : (chain.parts?.parts[part.number - 1] ?? [])
   const joins = ask.kind === 'direct' && ask.part === 'join'
@@ -207,7 +208,7 @@ export function createAcceptanceRules(chain: SummaryAttempts, ask: Attempt): Acc
     prompt: writeSummaryPrompt({ ...task, analysis: ask.kind !== 'block' }),
     replacedTokens: sumEntryTokens(chain, replaced),
     maximumPercent: policy.maximumPercentOfReplaced,
-    countTokens: tokensOfText,
+    countTokens: countTextTokens,
   }
 }
 
@@ -241,10 +242,10 @@ export function availableInputTokens(
   chain: SummaryAttempts,
   answer: number = countAnswerTokens(directCallModel(chain)),
 ): number | null {
-  const { countTextTokens: tokensOfText, instructions } = chain.context
+  const { countTextTokens, instructions } = chain.context
   if (chain.window === null) return null
   const task = `${SUMMARIZER_SYSTEM_PROMPT}\n${writeSummaryPrompt({ ...createSummaryTask(chain), instructions })}`
-  return chain.window - answer - tokensOfText(task)
+  return chain.window - answer - countTextTokens(task)
 }
 
 /** Also true if the window is unknown. */
@@ -257,8 +258,8 @@ export function sumEntryTokens({ context }: SummaryAttempts, entries: readonly C
   return entries.reduce((sum, entry) => sum + context.countEntryTokens(entry), 0)
 }
 
-export function directCallModel({ context, usesConversationModel: usesOwn }: SummaryAttempts): SummaryModel {
-  return usesOwn ? context.conversationModel : context.directModel
+export function directCallModel({ context, usesConversationModel }: SummaryAttempts): SummaryModel {
+  return usesConversationModel ? context.conversationModel : context.directModel
 }
 
 /** The entries that the summary replaces; the others are sent for context only and stay in the conversation. */

@@ -44,13 +44,13 @@ import {
 import { dropHead, stripInput } from './summary-input.ts'
 
 export function startAttempts(context: AttemptsInput): SummaryAttempts {
-  const { policy, span, directModel: direct } = context
+  const { policy, span, directModel } = context
   const chain: Omit<SummaryAttempts, 'next'> = {
     context,
     stage: policy.chain.local === 'only' ? 'local' : 'block',
     input: stripInput(span.input, { asText: false }),
     coveredLocally: [],
-    window: direct.window,
+    window: directModel.window,
     attempts: 0,
     drops: 0,
     parts: null,
@@ -210,10 +210,10 @@ function skipStage(
 
 /** One part alone, or several that could not be joined: used as they are if small enough. */
 function finishWithParts(chain: SummaryAttempts): SummaryAttempts {
-  const { policy, countTextTokens: tokensOfText, span } = chain.context
+  const { policy, countTextTokens, span } = chain.context
   const summary = concatenateSummaries(chain.parts?.summaries ?? [])
   const limit = sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced
-  if (tokensOfText(summary) * 100 >= limit) return advanceToNextAttempt({ ...chain, stage: 'local' })
+  if (countTextTokens(summary) * 100 >= limit) return advanceToNextAttempt({ ...chain, stage: 'local' })
   return finishWithSummary(chain, { summarizer: 'model', summary, block: null })
 }
 
@@ -221,10 +221,10 @@ function finishWithSummary(
   chain: SummaryAttempts,
   summary: Pick<AttemptsSummary, 'summarizer' | 'summary' | 'block'>,
 ): SummaryAttempts {
-  const { trace, calls, fallbackReason, coveredLocally: covered } = chain
+  const { trace, calls, fallbackReason, coveredLocally } = chain
   return {
     ...chain,
-    next: { done: true, ok: true, ...summary, coveredLocally: covered, trace, calls, fallbackReason },
+    next: { done: true, ok: true, ...summary, coveredLocally, trace, calls, fallbackReason },
   }
 }
 
@@ -288,12 +288,14 @@ const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
 ])
 
 function retryDirect(chain: SummaryAttempts, refusal: AttemptProblem): SummaryAttempts {
-  const { conversationModel: own, directModel: direct, policy } = chain.context
+  const { conversationModel, directModel, policy } = chain.context
   const attempts = chain.attempts + 1
-  const canSwitch = !chain.usesConversationModel && own.model !== direct.model
+  const canSwitch = !chain.usesConversationModel && conversationModel.model !== directModel.model
   if (attempts > policy.direct.retries || (isPermanent(refusal) && !canSwitch))
     return { ...chain, stage: 'local' }
-  const switched = isPermanent(refusal) ? { usesConversationModel: true, window: own.window } : {}
+  const switched = isPermanent(refusal)
+    ? { usesConversationModel: true, window: conversationModel.window }
+    : {}
   const asText = chain.asText || attempts > 1 || WITHOUT_TOOLS.has(refusal.reason)
   return {
     ...chain,
@@ -337,10 +339,10 @@ function withPartSummary(chain: SummaryAttempts, summary: string | null): Summar
 
 /** Drops rounds from the head, or splits into parts if the window proved far too small. */
 function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): SummaryAttempts {
-  const { policy, conversationModel: own, directModel: direct, span } = chain.context
+  const { policy, conversationModel, directModel, span } = chain.context
   const isFork = chain.stage === 'fork'
   // The direct call goes to another model with another window: this overflow says nothing about it.
-  if (isFork && direct.model !== own.model) return { ...chain, stage: 'direct' }
+  if (isFork && directModel.model !== conversationModel.model) return { ...chain, stage: 'direct' }
   const tokens = sumEntryTokens(chain, chain.input)
   // A fork sends unstripped messages, so the direct call is already smaller by this much.
   const saved = isFork ? Math.max(0, sumEntryTokens(chain, span.input) - tokens) : 0
@@ -368,8 +370,8 @@ function addAnswerTokens(chain: SummaryAttempts, over: number | null): number | 
 }
 
 function dropRounds(chain: SummaryAttempts, over: number | null): SummaryAttempts {
-  const { policy, countEntryTokens: tokensOf } = chain.context
-  const drop = dropHead(chain.input, { over, countTokens: tokensOf, policy: policy.headDrop })
+  const { policy, countEntryTokens } = chain.context
+  const drop = dropHead(chain.input, { over, countTokens: countEntryTokens, policy: policy.headDrop })
   if (drop === null || filterSummarised(chain, drop.rest).length === 0) return { ...chain, stage: 'local' }
   const covered = [...chain.coveredLocally, ...filterSummarised(chain, drop.dropped)]
   return { ...chain, stage: 'direct', input: drop.rest, coveredLocally: covered, drops: chain.drops + 1 }

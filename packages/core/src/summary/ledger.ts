@@ -167,10 +167,10 @@ function addFileWeight(files: Map<string, FileWeight>, path: string, share: numb
   files.set(path, { ...before, weight: before.weight + share })
 }
 
-function countTouch(files: Map<string, FileWeight>, path: string, { action: act }: FileTouch): void {
+function countTouch(files: Map<string, FileWeight>, path: string, { action }: FileTouch): void {
   const file = files.get(path)
   if (file === undefined) return
-  const isRead = act === 'read'
+  const isRead = action === 'read'
   files.set(path, { ...file, edits: file.edits + (isRead ? 0 : 1), reads: file.reads + (isRead ? 1 : 0) })
 }
 

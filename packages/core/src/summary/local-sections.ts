@@ -119,7 +119,7 @@ function conceptPieces({ runs, files, clean }: SessionFacts, { rest }: WorkRanks
 }
 
 function resultPieces(
-  { commands, todos, plan, earlierSummary: earlier }: SessionFacts,
+  { commands, todos, plan, earlierSummary }: SessionFacts,
   { rest }: WorkRanks,
 ): readonly WorkPiece[] {
   const done = todos.filter((todo) => !isOpenTodo(todo)).map(({ text }) => `- Done: ${text}`)
@@ -132,7 +132,7 @@ function resultPieces(
   return [
     ...[...counts, ...done].map((full) => ({ section: 5, rank: rest, full })),
     ...quoteWhole('The plan, as last written', plan, rest),
-    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlier, rest),
+    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlierSummary, rest),
   ]
 }
 
@@ -238,28 +238,24 @@ export function filePieces(
 }
 
 /** The text of the newest change, if it is longer than the file's line shows. */
-function snippetPiece(
-  { newestText: put }: TouchedFile,
-  order: number,
-  rank: number,
-): readonly SummaryPiece[] {
-  if (put === null || put.trim().length <= LINE_CHARACTERS) return []
-  const full = `\`\`\`\n${truncateEnd(put, SNIPPET_CHARACTERS)}\n\`\`\``
+function snippetPiece({ newestText }: TouchedFile, order: number, rank: number): readonly SummaryPiece[] {
+  if (newestText === null || newestText.trim().length <= LINE_CHARACTERS) return []
+  const full = `\`\`\`\n${truncateEnd(newestText, SNIPPET_CHARACTERS)}\n\`\`\``
   return [{ section: 3, rank, order, full, short: null, group: SNIPPETS_GROUP, id: null }]
 }
 
-function describeTouches({ edits, refusedEdits, reads, isCreated: isMade }: TouchedFile): string {
+function describeTouches({ edits, refusedEdits, reads, isCreated }: TouchedFile): string {
   const parts = [
-    edits > 0 ? `${isMade ? 'written or edited' : 'edited'} ${formatTimes(edits)}` : '',
+    edits > 0 ? `${isCreated ? 'written or edited' : 'edited'} ${formatTimes(edits)}` : '',
     edits === 0 && refusedEdits > 0 ? 'an edit was tried and did not go through' : '',
     reads > 0 ? `read ${formatTimes(reads)}` : '',
   ]
   return parts.filter((part) => part !== '').join(', ')
 }
 
-function describeState({ newestText: put, linesRead }: TouchedFile): string {
-  if (put !== null && put.trim() !== '')
-    return `; newest text put there: ${truncateFirstLine(put, LINE_CHARACTERS)}`
+function describeState({ newestText, linesRead }: TouchedFile): string {
+  if (newestText !== null && newestText.trim() !== '')
+    return `; newest text put there: ${truncateFirstLine(newestText, LINE_CHARACTERS)}`
   return linesRead === null ? '' : `; ${linesRead} line${linesRead === 1 ? '' : 's'} when last read`
 }
 

@@ -87,7 +87,7 @@ interface SpanCut {
 
 function findCut(
   records: readonly KnownRecord[],
-  { form, pivot, betweenRoles: apart }: SpanOptions,
+  { form, pivot, betweenRoles }: SpanOptions,
 ): SpanCut | SpanRefusal {
   // No call is pending here: the caller has refused that already.
   const cuts = findCutPoints(records, [])
@@ -95,7 +95,8 @@ function findCut(
   const picked = records.findIndex((record) => record.uuid === pivot)
   if (pivot === undefined || picked === -1) return refuseSpan('unknown-pivot', pivot ?? '(none was given)')
   const nearest = findNearestCut(cuts, picked, form)
-  const position = apart === true && form === 'up_to' ? findCutBetweenRoles(records, cuts, nearest) : nearest
+  const position =
+    betweenRoles === true && form === 'up_to' ? findCutBetweenRoles(records, cuts, nearest) : nearest
   const first = records[position]?.uuid ?? null
   return { position, pivot: first, movedFrom: first === pivot ? null : pivot, cuts }
 }

@@ -212,9 +212,9 @@ const NO_TOUCHES: Omit<TouchedFile, 'path'> = {
   linesRead: null,
 }
 
-function withTouch(file: TouchedFile, { action: act, newText: put }: FileTouch, run: ToolRun): TouchedFile {
+function withTouch(file: TouchedFile, { action, newText }: FileTouch, run: ToolRun): TouchedFile {
   const touched = { ...file, place: run.callIndex, uuid: run.uuid }
-  if (act === 'read')
+  if (action === 'read')
     return {
       ...touched,
       reads: file.reads + 1,
@@ -224,8 +224,8 @@ function withTouch(file: TouchedFile, { action: act, newText: put }: FileTouch, 
   return {
     ...touched,
     edits: file.edits + 1,
-    isCreated: file.isCreated || act === 'write',
-    newestText: put ?? file.newestText,
+    isCreated: file.isCreated || action === 'write',
+    newestText: newText ?? file.newestText,
   }
 }
 
@@ -311,7 +311,7 @@ function cutErrorEnd(text: string): string {
 }
 
 function recordEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
-  const edited = run.touches.flatMap(({ action: act, path }) => (act === 'read' ? [] : [path]))
+  const edited = run.touches.flatMap(({ action, path }) => (action === 'read' ? [] : [path]))
   if (edited.length === 0) return
   for (const [command, item] of failing) {
     if (item.isSettled) continue

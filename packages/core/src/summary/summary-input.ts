@@ -357,13 +357,13 @@ export function dropHead(
 
 function countRoundsToDrop(
   rounds: readonly (readonly ContextEntry[])[],
-  { over, countTokens: tokensOf, policy }: DropRules,
+  { over, countTokens, policy }: DropRules,
 ): number {
   if (over === null || over <= 0)
     return Math.max(policy.minimumRounds, Math.floor((rounds.length * policy.percentOfRounds) / 100))
   let left = over
   const covered = rounds.findIndex((round) => {
-    left -= round.reduce((sum, entry) => sum + tokensOf(entry), 0)
+    left -= round.reduce((sum, entry) => sum + countTokens(entry), 0)
     return left <= 0
   })
   return covered === -1 ? rounds.length : covered + 1

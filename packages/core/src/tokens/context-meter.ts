@@ -97,13 +97,13 @@ export function updateMeter(meter: ContextMeter, view: MeasuredContext): Context
 }
 
 function addEntry(meter: ContextMeter, entry: ContextEntry, place: number): ContextMeter {
-  const { estimator, tokensBefore: before, thinkingBefore } = meter
+  const { estimator, tokensBefore, thinkingBefore } = meter
   const { record } = entry
   const isDeletion = isMicrocompactBoundary(record) && record.microcompactMetadata.way === 'cached'
   const thinking = record.type === 'assistant' ? estimator.thinking(entry) : 0
   const added: ContextMeter = {
     ...meter,
-    tokensBefore: before.push((before.last ?? 0) + estimator.entry(entry)),
+    tokensBefore: tokensBefore.push((tokensBefore.last ?? 0) + estimator.entry(entry)),
     thinkingBefore: thinkingBefore.push((thinkingBefore.last ?? 0) + thinking),
     turnStart: isTurnEnd(entry) ? place : meter.turnStart,
     hasDeletions: meter.hasDeletions || isDeletion,
@@ -152,19 +152,16 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
 
 /** Learns from how much the context grew since the last response, compared with the estimate of what was added. */
 function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number): Calibration {
-  const {
-    measuredResponse: anchor,
-    tokensBefore: before,
-    thinkingBefore,
-    calibration,
-    hasDeletions: isDeleted,
-  } = meter
-  if (anchor === null || isDeleted) return calibration
+  const { measuredResponse, tokensBefore, thinkingBefore, calibration, hasDeletions } = meter
+  if (measuredResponse === null || hasDeletions) return calibration
   const between = (sums: AppendList<number>): number =>
-    (sums.at(run.firstEntry) ?? 0) - (sums.at(anchor.firstEntry) ?? 0)
+    (sums.at(run.firstEntry) ?? 0) - (sums.at(measuredResponse.firstEntry) ?? 0)
   // Thinking of a turn that ended in between may have been dropped: such growth teaches nothing.
-  if (run.turnStart !== anchor.turnStart && between(thinkingBefore) > 0) return calibration
-  return withObservation(calibration, { estimated: between(before), reported: context - anchor.context })
+  if (run.turnStart !== measuredResponse.turnStart && between(thinkingBefore) > 0) return calibration
+  return withObservation(calibration, {
+    estimated: between(tokensBefore),
+    reported: context - measuredResponse.context,
+  })
 }
 
 function withRecord<R extends ResponseRun>(
@@ -242,7 +239,7 @@ function isFromBeforeRewrite(
   response: string,
 ): boolean {
   return (
-    index <= rewrittenAt || acts.some(({ replacedEntries: before }) => findLastResponse(before) === response)
+    index <= rewrittenAt || acts.some(({ replacedEntries }) => findLastResponse(replacedEntries) === response)
   )
 }
 
@@ -318,11 +315,7 @@ function estimateStripped(
 }
 
 /** Tokens by which the context grows per call; null before two calls have been measured. */
-export function measureGrowthPerCall({
-  measuredResponse: anchor,
-  firstContext,
-  calls,
-}: ContextMeter): number | null {
-  if (anchor === null || firstContext === null || calls < 2) return null
-  return Math.max(0, (anchor.context - firstContext) / (calls - 1))
+export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: ContextMeter): number | null {
+  if (measuredResponse === null || firstContext === null || calls < 2) return null
+  return Math.max(0, (measuredResponse.context - firstContext) / (calls - 1))
 }

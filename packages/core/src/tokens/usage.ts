@@ -213,10 +213,10 @@ const MARGIN_LIMITS = { weight: 20_000, errors: 3 }
 /** `policy.highFactor`, narrowed as far as the observed errors allow. */
 export function computeHighFactor(calibration: Calibration, policy: EstimatePolicy): number {
   if (!policy.calibrate) return policy.highFactor
-  const { errorTokens: missed, observedTokens: seen } = calibration
+  const { errorTokens, observedTokens } = calibration
   const margin =
-    (MARGIN_LIMITS.weight * (policy.highFactor - 1) + MARGIN_LIMITS.errors * missed) /
-    (MARGIN_LIMITS.weight + seen)
+    (MARGIN_LIMITS.weight * (policy.highFactor - 1) + MARGIN_LIMITS.errors * errorTokens) /
+    (MARGIN_LIMITS.weight + observedTokens)
   const narrowest = Math.min(policy.narrowestHighFactor, policy.highFactor)
   return Math.min(policy.highFactor, Math.max(narrowest, 1 + margin))
 }

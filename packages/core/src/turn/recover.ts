@@ -93,10 +93,10 @@ export function isRecoverable({ kind }: ModelFailure, host: TurnHost): boolean {
   return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
 }
 
-function allowedRemedies({ compaction: room, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
+function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
   const { mediaRetries, retries } = policy.turn.reactive
   const isOn = findMechanismStates(policy, switches).reactive.on
-  return { media: isOn ? mediaRetries : 0, rewrites: isOn && room !== undefined ? retries : 0 }
+  return { media: isOn ? mediaRetries : 0, rewrites: isOn && compaction !== undefined ? retries : 0 }
 }
 
 /**

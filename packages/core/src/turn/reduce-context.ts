@@ -171,17 +171,14 @@ function sizeRequest(turn: TurnContext) {
 }
 
 /** Costs what was appended since, unless the prefix changed. */
-function updateSize({
-  requestSize: size,
-  flat,
-  prefix: told,
-  lastRequest: sent,
-}: SessionState): RequestSizeState {
-  const tally = updateMediaTally(size?.tally ?? NO_MEDIA, flat)
-  const front = told.current === null ? null : buildRequestPrefix(told.current, { previous: sent?.front })
+function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): RequestSizeState {
+  const tally = updateMediaTally(requestSize?.tally ?? NO_MEDIA, flat)
+  const front =
+    prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
   const isSamePrefix =
-    size?.front?.current.epoch === front?.current.epoch && size?.front?.parameters === front?.parameters
-  if (size !== null && isSamePrefix) return { ...size, tally }
+    requestSize?.front?.current.epoch === front?.current.epoch &&
+    requestSize?.front?.parameters === front?.parameters
+  if (requestSize !== null && isSamePrefix) return { ...requestSize, tally }
   return { tally, front, prefixBytes: front === null ? 0 : measureOtherBytes(front) }
 }
 
@@ -204,8 +201,8 @@ async function* applyDrop(
     tokensSaved: 0,
     compactedToolIds: [],
     clearedAttachmentUUIDs: [],
-    clearedMedia: drop.map(({ origin: uuid, toolUseId, nth }) =>
-      toolUseId === null ? { uuid, nth } : { uuid, toolUseId, nth },
+    clearedMedia: drop.map(({ origin, toolUseId, nth }) =>
+      toolUseId === null ? { uuid: origin, nth } : { uuid: origin, toolUseId, nth },
     ),
     ...(clearedThinking.length === 0 ? {} : { clearedThinking }),
   }

@@ -152,9 +152,9 @@ export async function* readyRequest(
     (yield* appendPrefixUpdates(turn)) // system prompt and tools that changed since the snapshot
   if (failure !== null) return failure
   return await withWriteLock(turn, async () => {
-    const { current: standing } = turn.state.prefix
-    if (standing === null) throw new RangeError('expected a prefix snapshot after prefix updates')
-    const next = buildNextRequest(turn.state, standing, turn.host)
+    const { current } = turn.state.prefix
+    if (current === null) throw new RangeError('expected a prefix snapshot after prefix updates')
+    const next = buildNextRequest(turn.state, current, turn.host)
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
     return startCall(turn, next)
@@ -175,11 +175,11 @@ export async function* recordResponse(
   const known = withContextState(turn.state, compaction)
   const tracking = countTurn(known.context.tracking, ids.next('turn'))
   turn.state = { ...known, context: { ...known.context, tracking } }
-  const { providerEdits: native } = turn.state
-  if (native === null) return null
+  const { providerEdits } = turn.state
+  if (providerEdits === null) return null
   const applied = readAppliedEdits(message.context_management, profile.contextEdits)
   const context = measureContext(turn.state, turn.host, compaction)
-  const clearing = findAppliedClearing({ register: known.context.register, context }, native, applied)
+  const clearing = findAppliedClearing({ register: known.context.register, context }, providerEdits, applied)
   return clearing === null ? null : yield* applyClearing(turn, compaction, clearing)
 }
 

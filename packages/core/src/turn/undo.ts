@@ -42,11 +42,11 @@ export async function* undoRewrite(
     if ('ok' in undo) return undo
     const failure = yield* appendLinkedRecords(turn, undo.records)
     if (failure === null) {
-      const { uuid: of, kind } = undo.rewrite
-      yield { type: 'undone', of, kind }
+      const { uuid, kind } = undo.rewrite
+      yield { type: 'undone', of: uuid, kind }
       const rewritten = { kind: 'undo' as const, source: turn.host.source, toolUseIds: [], filePaths: [] }
       yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
-      return { ok: true, of, kind, tokens: undo.tokens }
+      return { ok: true, of: uuid, kind, tokens: undo.tokens }
     }
     if (failure.reason === 'locked')
       return refuseRewrite('locked', 'Another writer holds the session; nothing was undone.')
@@ -92,14 +92,10 @@ function prepareUndo(
 type UndoBody = Extract<UnlinkedRecord, { readonly type: 'system' }>
 
 /** Where thinking is bound to the messages before it, responses after the rewrite lose theirs with the undo. */
-function withLostThinking(
-  turn: TurnContext,
-  { replacedEntries: before }: ContextRewrite,
-  body: UndoBody,
-): UndoBody {
+function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite, body: UndoBody): UndoBody {
   if (turn.host.profile.thinking.binding !== 'prefix') return body
   const { view } = previewAppend(turn.state, linkRecords(turn, [body]))
-  const lost = findResponsesWithThinking(view.entries.toArray(before.length))
+  const lost = findResponsesWithThinking(view.entries.toArray(replacedEntries.length))
   return lost.length === 0 ? body : { ...body, clearedThinking: lost }
 }
 

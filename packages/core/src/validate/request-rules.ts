@@ -348,8 +348,9 @@ function checkSummaryRequest(request: RawFields, rules: Rules): void {
   if (!isObject(compaction) || compaction.type !== 'summarize') {
     report('compaction-request', 'compaction')
   } else if (compaction.instructions != null) {
-    const { instructions: text } = compaction
-    const fits = typeof text === 'string' && (text.length <= most || [...text].length <= most)
+    const { instructions } = compaction
+    const fits =
+      typeof instructions === 'string' && (instructions.length <= most || [...instructions].length <= most)
     const path = 'compaction.instructions'
     if (!fits) report('compaction-request', path, `a string of at most ${most} characters`)
   }

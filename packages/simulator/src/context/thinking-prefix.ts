@@ -149,10 +149,11 @@ interface PrefixChange {
 
 /** The last sentence of a binding error: what differs from when the block was created. Null if that is not known. */
 export function describePrefixChange(change: PrefixChange, tracker: PrefixTracker): string | null {
-  const { signed, boundPrefix: prefix, index } = change
-  if (signed.system !== prefix.system) return 'The `system` prompt differs from when this block was created.'
-  if (signed.tools !== prefix.tools) return 'The `tools` list differs from when this block was created.'
-  const now = prefix.before[index]
+  const { signed, boundPrefix, index } = change
+  if (signed.system !== boundPrefix.system)
+    return 'The `system` prompt differs from when this block was created.'
+  if (signed.tools !== boundPrefix.tools) return 'The `tools` list differs from when this block was created.'
+  const now = boundPrefix.before[index]
   if (now !== undefined && signed.messages !== now.chain) return describeMessageChange(change, now, tracker)
   return 'An earlier thinking block is missing or out of order.'
 }

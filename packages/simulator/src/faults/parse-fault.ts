@@ -117,22 +117,22 @@ const FAULT_KINDS: Readonly<Record<string, FaultKind>> = {
   status: { options: ['retry-after', 'type', 'message', 'code', 'header'], build: buildStatusFault },
   'slow-start': {
     options: [],
-    build: ({ readHead: own }) => ({ type: 'slow-start', ms: own(TIME_PARSER) ?? 0 }),
+    build: ({ readHead }) => ({ type: 'slow-start', ms: readHead(TIME_PARSER) ?? 0 }),
   },
   drip: {
     options: ['bytes'],
-    build: ({ readHead: own, readOption: get }) => ({
+    build: ({ readHead, readOption }) => ({
       type: 'slow-drip',
-      bytes: get('bytes', countParser(1)) ?? 16,
-      ms: own(TIME_PARSER) ?? 0,
+      bytes: readOption('bytes', countParser(1)) ?? 16,
+      ms: readHead(TIME_PARSER) ?? 0,
     }),
   },
   cut: { options: ['after'], build: buildCutFault },
   'error-at': { options: ['type', 'message'], build: buildErrorEventFault },
   reset: { options: [], build: (writing) => ({ type: 'reset', ...readPlace(writing) }) },
-  'reset-after': { options: [], build: ({ readHead: own }) => ({ type: 'reset', ...own(PLACE_PARSER) }) },
+  'reset-after': { options: [], build: ({ readHead }) => ({ type: 'reset', ...readHead(PLACE_PARSER) }) },
   hang: { options: [], build: (writing) => ({ type: 'hang', ...readPlace(writing) }) },
-  'hang-after': { options: [], build: ({ readHead: own }) => ({ type: 'hang', ...own(PLACE_PARSER) }) },
+  'hang-after': { options: [], build: ({ readHead }) => ({ type: 'hang', ...readHead(PLACE_PARSER) }) },
 }
 
 function buildFault(written: FaultText, problems: string[]): Fault | null {
@@ -203,8 +203,8 @@ const PLACE_PARSER: ValueParser<FaultPlace> = {
   },
 }
 
-function readPlace({ head, readHead: own }: FaultValues): FaultPlace {
-  return head === null ? {} : (own(PLACE_PARSER) ?? {})
+function readPlace({ head, readHead }: FaultValues): FaultPlace {
+  return head === null ? {} : (readHead(PLACE_PARSER) ?? {})
 }
 
 /** `retry-after` is in seconds, so a number without a unit is too. */
@@ -224,35 +224,35 @@ const HEADER_PARSER: ValueParser<readonly [string, string]> = {
   },
 }
 
-function buildStatusFault({ readHead: own, readOption: get, readAll: every }: FaultValues): Fault {
-  const code = get('code', TEXT_PARSER)
-  const headers = every('header', HEADER_PARSER)
+function buildStatusFault({ readHead, readOption, readAll }: FaultValues): Fault {
+  const code = readOption('code', TEXT_PARSER)
+  const headers = readAll('header', HEADER_PARSER)
   return dropUndefined({
     type: 'status',
-    status: own(countParser(400, 599)) ?? 0,
-    retryAfter: get('retry-after', SECONDS_PARSER),
-    errorType: get('type', TEXT_PARSER),
-    message: get('message', TEXT_PARSER),
+    status: readHead(countParser(400, 599)) ?? 0,
+    retryAfter: readOption('retry-after', SECONDS_PARSER),
+    errorType: readOption('type', TEXT_PARSER),
+    message: readOption('message', TEXT_PARSER),
     details: code === undefined ? undefined : { error_code: code },
     headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
   })
 }
 
-function buildErrorEventFault({ readHead: own, readOption: get }: FaultValues): Fault {
+function buildErrorEventFault({ readHead, readOption }: FaultValues): Fault {
   return dropUndefined({
     type: 'error-event',
-    afterEvents: own(countParser(0)) ?? 0,
-    errorType: get('type', TEXT_PARSER),
-    message: get('message', TEXT_PARSER),
+    afterEvents: readHead(countParser(0)) ?? 0,
+    errorType: readOption('type', TEXT_PARSER),
+    message: readOption('message', TEXT_PARSER),
   })
 }
 
-function buildCutFault({ head, readHead: own, readOption: get }: FaultValues): Fault {
-  const after = get('after', PLACE_PARSER)
+function buildCutFault({ head, readHead, readOption }: FaultValues): Fault {
+  const after = readOption('after', PLACE_PARSER)
   if (head === 'utf8') return { type: 'cut', insideCharacter: true, ...after }
   return {
     type: 'cut',
-    ...(head === null ? {} : own({ ...PLACE_PARSER, needs: `utf8, ${PLACE_PARSER.needs}` })),
+    ...(head === null ? {} : readHead({ ...PLACE_PARSER, needs: `utf8, ${PLACE_PARSER.needs}` })),
     ...after,
   }
 }

@@ -125,12 +125,12 @@ function isSameConversation(one: Prompt, other: Prompt): boolean {
 }
 
 /** Binary search: a chain covers its whole prefix, so after the first difference no chains are equal. */
-function countCommonPositions({ positions: one }: Prompt, { positions: other }: Prompt): number {
+function countCommonPositions({ positions }: Prompt, { positions: other }: Prompt): number {
   let low = 0
-  let high = Math.min(one.length, other.length)
+  let high = Math.min(positions.length, other.length)
   while (low < high) {
     const middle = (low + high + 1) >> 1
-    if (one[middle - 1]?.chain === other[middle - 1]?.chain) low = middle
+    if (positions[middle - 1]?.chain === other[middle - 1]?.chain) low = middle
     else high = middle - 1
   }
   return low

@@ -49,8 +49,8 @@ interface StepSequence {
 const MAX_JOBS_IN_MEMORY = 64
 
 export function createStepSequence(options: StepOptions): StepSequence {
-  const { seed, files, resultTokens: fileTokens } = options
-  const initial = createRepository({ seed, files, fileTokens })
+  const { seed, files, resultTokens } = options
+  const initial = createRepository({ seed, files, fileTokens: resultTokens })
   const kept = new Map<number, readonly Step[]>()
   let next = 0
   let repository = initial

@@ -95,12 +95,12 @@ function runBash(repository: Repository, command: string, size: TestRunSize): To
 function runTestCommand(repository: Repository, asked: string | undefined, size: TestRunSize): ToolOutcome {
   const modules = Array.from({ length: repository.size }, (_, index) => moduleName(index))
   const there = modules.filter((module) => repository.has(sourcePath(module)))
-  const { output, failed: count } = runTests(
+  const { output, failed } = runTests(
     repository,
     asked === undefined ? there : there.filter((module) => module === asked),
     size,
   )
-  return { text: output, isError: count > 0, repository }
+  return { text: output, isError: failed > 0, repository }
 }
 
 function toText(value: unknown): string {

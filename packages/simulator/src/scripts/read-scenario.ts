@@ -149,14 +149,14 @@ function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
 const REPLY_FIELDS = ['text', 'thinking', 'calls', 'blocks', 'script', 'fault']
 
 function toScenarioTurn(read: TurnDocument, value: unknown, place: ReadPosition): ScenarioTurn | undefined {
-  const { thinking, text: textBlock, calls = [], blocks, script, stop, ...rest } = read
+  const { thinking, text, calls = [], blocks, script, stop, ...rest } = read
   const given = REPLY_FIELDS.filter((name) => isObject(value) && value[name] !== undefined)
   if (given.length === 0) return addProblem(place, `is empty; expected one of ${REPLY_FIELDS.join(', ')}`)
   const alone = given.find((name) => name === 'blocks' || name === 'script')
   const other = given.find((name) => name !== alone && name !== 'fault')
   if (alone !== undefined && other !== undefined)
     return addProblem(atKey(place, other), `cannot be combined with ${alone}`)
-  const says = script ?? blocks ?? [thinking, textBlock, ...calls].filter((block) => block !== undefined)
+  const says = script ?? blocks ?? [thinking, text, ...calls].filter((block) => block !== undefined)
   return { says, ...(stop === undefined ? {} : { stopReason: stop }), ...rest }
 }
 

@@ -91,14 +91,16 @@ function writeSectionBodies(
   matter: SummaryFacts,
   forget: readonly (string | RegExp)[],
 ): BySection<readonly string[]> {
-  const { calls: rounds, previousSummary: earlier } = matter
+  const { calls, previousSummary } = matter
   const keep = (items: readonly string[]): readonly string[] =>
     items.filter((item) => !forget.some((part) => hasText(item, part)))
   const before = (number: SectionNumber): readonly string[] =>
-    earlier === null || earlier[number] === '' || earlier[number] === 'None.' ? [] : keep([earlier[number]])
+    previousSummary === null || previousSummary[number] === '' || previousSummary[number] === 'None.'
+      ? []
+      : keep([previousSummary[number]])
   const prompts = keep(matter.prompts)
-  const errors = listErrors(rounds)
-  const files = listTouchedFiles(rounds).slice(0, 40)
+  const errors = listErrors(calls)
+  const files = listTouchedFiles(calls).slice(0, 40)
   return {
     1: [...before(1), ...prompts.slice(0, 1)],
     2: [...before(2), ...keep(formatToolCounts(matter))],
@@ -114,15 +116,15 @@ function writeSectionBodies(
       ...keep(errors.map((error) => `- ${error.isSolved ? 'solved' : 'open'}: ${error.text}`)),
     ],
     6: [...before(6), ...prompts.map((text) => `- ${text}`)],
-    7: keep(listOpenTodos(rounds).map((todo) => `- ${todo}`)),
+    7: keep(listOpenTodos(calls).map((todo) => `- ${todo}`)),
     8: keep(formatCurrentWork(matter)),
     9: prompts.slice(-1).map((text) => `Go on with what was asked last: “${takeCharacters(text, 200)}”`),
   }
 }
 
-function formatToolCounts({ calls: rounds }: SummaryFacts): readonly string[] {
+function formatToolCounts({ calls }: SummaryFacts): readonly string[] {
   const counts = new Map<string, number>()
-  for (const { name } of rounds) counts.set(name, (counts.get(name) ?? 0) + 1)
+  for (const { name } of calls) counts.set(name, (counts.get(name) ?? 0) + 1)
   return [...counts].map(([name, count]) => `- ${name}, called ${count === 1 ? 'once' : `${count} times`}`)
 }
 
@@ -135,20 +137,20 @@ function formatTouchedFile({
   return snippet === '' ? head : `${head}\n\`\`\`\n${snippet}\n\`\`\``
 }
 
-function formatCurrentWork({ lastText, calls: rounds }: SummaryFacts): readonly string[] {
-  const call = rounds.at(-1)
+function formatCurrentWork({ lastText, calls }: SummaryFacts): readonly string[] {
+  const call = calls.at(-1)
   const done =
     call === undefined ? [] : [`Last call: ${call.name} ${takeCharacters(JSON.stringify(call.input), 300)}`]
   return [...(lastText === '' ? [] : [takeCharacters(lastText, 1_000)]), ...done]
 }
 
 /** A short review of the conversation, which clients are expected to cut off. */
-function writeAnalysis({ prompts, calls: rounds }: SummaryFacts): string {
-  const walked = rounds
+function writeAnalysis({ prompts, calls }: SummaryFacts): string {
+  const walked = calls
     .slice(-40)
     .map(({ name, result }) => `- ${name}${result?.isError ? ', which failed' : ''}`)
   return [
-    `The person said ${prompts.length} things and ${rounds.length} calls were made. The last ones:`,
+    `The person said ${prompts.length} things and ${calls.length} calls were made. The last ones:`,
     ...walked,
   ].join('\n')
 }

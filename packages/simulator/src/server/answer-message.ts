@@ -82,8 +82,8 @@ export async function answerMessage(
   before: { readonly compactions: readonly CallTokens[]; readonly front: readonly Block[] } = NO_SUMMARY,
 ): Promise<ModelResponse> {
   const cache = readPromptCache(state, prepared, call)
-  const { shown: pieces, prompt } = prepared
-  const question = { kind: 'message', instructions: null, pieces, prompt, added: 0 } as const
+  const { shown, prompt } = prepared
+  const question = { kind: 'message', instructions: null, pieces: shown, prompt, added: 0 } as const
   const { reply, output } = await callScript(state, prepared, question, call)
   return finishResponse(state, prepared, call, { reply, output, cache, ...before })
 }
@@ -181,7 +181,7 @@ export function createReply(
   scripted: Reply,
   { content, stopSequence, cutInputs, ...input }: ReplyInput,
 ): ModelResponse {
-  const { body, features, appliedEdits: applied, transformations } = prepared
+  const { body, features, appliedEdits, transformations } = prepared
   const managed = features.betas.has(BETA.contextManagement) || listContextEdits(body).length > 0
   const message: JsonObject = {
     id: call.id,
@@ -195,7 +195,10 @@ export function createReply(
     usage: input.usage,
     diagnostics: asJson(call.diagnosis),
     ...(managed
-      ? { context_management: listContextEdits(body).length > 0 ? { applied_edits: asJson(applied) } : null }
+      ? {
+          context_management:
+            listContextEdits(body).length > 0 ? { applied_edits: asJson(appliedEdits) } : null,
+        }
       : {}),
     ...(features.betas.has(BETA.thinkingBinding) ? { input_transformations: asJson(transformations) } : {}),
   }

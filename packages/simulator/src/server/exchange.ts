@@ -116,8 +116,8 @@ async function answerWithResponse(
   admitted: AdmittedRequest,
 ): Promise<ExchangeResult> {
   const { prepared, thread, continues } = admitted
-  const { scope, body, model, features, sentPrompt: prompt } = prepared
-  const diagnosed = { scope, body, model, betas: features.betas, prompt, now: request.now }
+  const { scope, body, model, features, sentPrompt } = prepared
+  const diagnosed = { scope, body, model, betas: features.betas, prompt: sentPrompt, now: request.now }
   const diagnosis = state.diagnostics.diagnose(diagnosed)
   const id = state.ids.next('msg')
   const { number, now, incoming } = request

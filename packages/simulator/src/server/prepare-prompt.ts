@@ -79,7 +79,7 @@ export function prepareRequest(
   const tokens = countPromptTokens(prompt)
   const overflow = findOverflowError(model, tokens, body.max_tokens)
   if (overflow !== null) return reject(overflow)
-  const { transformations, last: lastThinking } = binding
+  const { transformations, last } = binding
   return {
     ok: true,
     prepared: {
@@ -99,7 +99,7 @@ export function prepareRequest(
       deletions,
       compaction: found,
       boundPrefix,
-      lastThinking,
+      lastThinking: last,
     },
   }
 }

@@ -102,9 +102,9 @@ export function recordResponse(
   state.settings.onRequest(record)
 }
 
-function toTokenUsage({ split, outputTokens: output }: CallTokens): TokenUsage {
-  const { read: cacheRead, write5m, write1h, input } = split
-  return { input, cacheRead, write5m, write1h, output }
+function toTokenUsage({ split, outputTokens }: CallTokens): TokenUsage {
+  const { read, write5m, write1h, input } = split
+  return { input, cacheRead: read, write5m, write1h, output: outputTokens }
 }
 
 function addTokenUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
@@ -153,7 +153,7 @@ export function analyzeCache(
       key,
       cachedUpTo: counted?.position ?? null,
       startedAt: now,
-      hasBegun: hasBegun,
+      hasBegun,
     },
   }
 }

@@ -63,9 +63,9 @@ async function answerRequest(
     ? { value: body.value, bodyBytes: body.bytes }
     : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), bodyError: body.error }
   const incoming = { endpoint, headers: readHeaders(context), ...read }
-  const { answer: made, begin } = await handleMessagesRequest(state, incoming)
+  const { answer, begin } = await handleMessagesRequest(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}
-  return sendAnswer(made, { clock: state.clock, signal, begin, connection })
+  return sendAnswer(answer, { clock: state.clock, signal, begin, connection })
 }
 
 function readHeaders(context: AppContext): RequestHeaders {

@@ -228,11 +228,11 @@ function createCompactionStep(
 }
 
 function describePlan(
-  { plan, sourcesBefore: front, sourcesAfter: carried }: CompactionDraft,
+  { plan, sourcesBefore, sourcesAfter }: CompactionDraft,
   estimator: Estimator,
 ): PlannedCompaction {
   const { span, target } = plan
-  const back = [...front, ...carried]
+  const back = [...sourcesBefore, ...sourcesAfter]
   return {
     form: span.form,
     target,

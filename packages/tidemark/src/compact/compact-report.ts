@@ -194,8 +194,8 @@ export function createTraceCollector(): TraceCollector {
       if (event.type === 'context-restored') [shed, skipped] = [event.shed, event.skipped]
       if (event.type === 'restore-failed') failed.push(createSourceStep('failed', event.carrier, event.why))
     },
-    steps({ summary, sourcesBefore: front, sourcesAfter: carried }) {
-      const brought = [...front, ...carried]
+    steps({ summary, sourcesBefore, sourcesAfter }) {
+      const brought = [...sourcesBefore, ...sourcesAfter]
       return [
         ...summary.steps.map(toSummaryStep),
         ...brought.map(({ key, source, tokens }) => ({

@@ -105,11 +105,11 @@ export async function openLoggedSession(
 }
 
 function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): SeparateSummaryModel {
-  const { id: model, profile, window, maxOutput } = choice
+  const { id, profile, window, maxOutput } = choice
   const scaled = scalePolicy(policy, { window, maxOutput })
   const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
   const port = choice.connect({ clock, network: policy.turn.network })
-  return { model: port, summariser: { model, profile, window, outputTokens } }
+  return { model: port, summariser: { model: id, profile, window, outputTokens } }
 }
 
 function createLogHost(
@@ -148,16 +148,16 @@ function findSessionId({ meta }: LogContents, path: string): string {
 // System prompt, tools and parameters from the log, since the session's host is not there.
 
 /** `offered` is null if the log has none. */
-function readLogPrefix({ prefix: told }: SessionState): {
+function readLogPrefix({ prefix }: SessionState): {
   readonly sections: readonly PlacedSection[]
   readonly offered: ModelSettings | null
 } {
-  const { current: standing } = told
-  if (standing === null) return { sections: [], offered: null }
-  const { epoch, parameters } = standing
+  const { current } = prefix
+  if (current === null) return { sections: [], offered: null }
+  const { epoch, parameters } = current
   const { sections, model } = epoch
-  const tools = listCurrentTools(epoch.tools, told.tools)
-  return { sections: listCurrentSections(sections, told.sections), offered: { tools, model, parameters } }
+  const tools = listCurrentTools(epoch.tools, prefix.tools)
+  return { sections: listCurrentSections(sections, prefix.sections), offered: { tools, model, parameters } }
 }
 
 type Told = SessionState['prefix']

@@ -145,12 +145,12 @@ type Fields = { readonly [field: string]: unknown }
 /** Updates the text of each file the call touched. A change to unknown text makes the text unknown. */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
   const { touches, edits } = describeToolCall(done.call.name, done.call.input)
-  for (const { path: given, action: act, newText: put } of touches) {
+  for (const { path: given, action, newText } of touches) {
     const path = normalizePath(given, done.folder)
     const before = texts.get(path)
-    const written = put === null ? undefined : toWholeText(put)
-    const changed = act === 'write' ? written : applyEdits(findEditBase(before, done), edits)
-    const next = act === 'read' ? applyRead(before, done) : changed
+    const written = newText === null ? undefined : toWholeText(newText)
+    const changed = action === 'write' ? written : applyEdits(findEditBase(before, done), edits)
+    const next = action === 'read' ? applyRead(before, done) : changed
     if (next === undefined) texts.delete(path)
     else texts.set(path, next)
   }
@@ -162,9 +162,10 @@ function findEditBase(before: LogText | undefined, { beside }: AnsweredFileCall)
 
 function applyEdits(before: LogText | undefined, edits: readonly TextReplacement[]): LogText | undefined {
   let text = before?.text
-  for (const { oldText: old, newText: put, replaceAll: all } of edits) {
-    if (old === null || put === null || old === '' || text?.includes(old) !== true) return undefined
-    text = all ? text.replaceAll(old, () => put) : text.replace(old, () => put)
+  for (const { oldText, newText, replaceAll } of edits) {
+    if (oldText === null || newText === null || oldText === '' || text?.includes(oldText) !== true)
+      return undefined
+    text = replaceAll ? text.replaceAll(oldText, () => newText) : text.replace(oldText, () => newText)
   }
   return before === undefined || text === undefined || edits.length === 0 ? undefined : { ...before, text }
 }

@@ -118,8 +118,8 @@ function replayConversation(
     const forecast = forecastSentRequest(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
     const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
-    const { outcome, monitor: next } = checkCacheRead(recorded, { source: sent.source, usage }, rules)
-    watch = next
+    const { outcome, monitor } = checkCacheRead(recorded, { source: sent.source, usage }, rules)
+    watch = monitor
     if (usage !== null) model = learnFromResponse(model, forecast, usage)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)

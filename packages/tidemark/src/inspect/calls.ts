@@ -72,10 +72,10 @@ export function listCalls(
     const isRepeated = lines.isDuplicate(record)
     const known = calls.get(key)
     if (isRepeated && known === undefined) continue
-    const { message, timestamp: at } = record
+    const { message, timestamp } = record
     const { model, content } = message
     const isCopy = elsewhere.has(key)
-    const call = known ?? { key, model, at, agent, source: null, isCopy, usage: null, blocks: [] }
+    const call = known ?? { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
     // Each line has the usage as it stood when the line was written: the one with the most output is the newest.

@@ -44,11 +44,11 @@ export function measureContents(
   )
   const account = createBreakdown({ estimate, readTools: READ_TOOLS })
   for (const { record } of known) account.add(record)
-  const { breakdown: standing } = account
-  const repeated = findDuplicateReads(standing)
+  const { breakdown } = account
+  const repeated = findDuplicateReads(breakdown)
   return {
-    tokensByClass: toTokensByClass(standing),
-    byTool: toToolShares(standing),
+    tokensByClass: toTokensByClass(breakdown),
+    byTool: toToolShares(breakdown),
     duplicateReads: repeated,
     largest: findLargestBlocks(known, estimate),
   }

@@ -74,8 +74,8 @@ export async function inspectFiles(
   const sessions: SessionReport[] = []
   const unreadable: UnreadableLog[] = []
   for (const [index, log] of logs.entries()) {
-    const { file, sizeBytes: totalBytes } = log
-    const position = { file, number: index + 1, of: logs.length, totalBytes }
+    const { file, sizeBytes } = log
+    const position = { file, number: index + 1, of: logs.length, totalBytes: sizeBytes }
     const read = await readLog(log, {
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined

@@ -79,7 +79,7 @@ export function* replayRequests(
         flat,
         prefix,
         settings,
-        lastRewriteId: lastRewriteId,
+        lastRewriteId,
         recordsSincePrevious: since,
       }
       since = []
@@ -179,8 +179,8 @@ function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
         if (isToolUse(block) && block.name === SKILL_TOOL) skillCalls.add(block.id)
     if (record.type !== 'user') return settings
     // The host puts the text of a skill after the result of the call that loaded it.
-    const { sourceToolUseID: loadedBy, thinkingMetadata, message } = record as LoggedUserFields
-    const isLoaded = typeof loadedBy === 'string' && skillCalls.has(loadedBy)
+    const { sourceToolUseID, thinkingMetadata, message } = record as LoggedUserFields
+    const isLoaded = typeof sourceToolUseID === 'string' && skillCalls.has(sourceToolUseID)
     const isSkill = record.isMeta === true && (isLoaded || isAfterCommand)
     if (isSkill) settings = { thinking: null, isSkill, line }
     else if (isTypedPrompt(record)) {

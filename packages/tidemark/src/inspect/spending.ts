@@ -73,12 +73,12 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
  * estimate for the blocks, the estimate is priced. Iterations that the provider lists are final and never replaced.
  */
 export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: LogPricing): PricedLogCall {
-  const { key: id, source, model, at, usage: logged } = call
+  const { key, source, model, at, usage: logged } = call
   const isFinal = logged === null || format !== 'claude-code' || listIterations(logged).length > 0
   const estimated = isFinal ? 0 : estimate(call)
   const isOutputEstimated = outputTokens(logged) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
-  const { money, tokens, saved } = priceCall({ id, source, model, at, usage }, (name, when) => {
+  const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, (name, when) => {
     const found = lookUpModel(catalogue, name)
     return found.found ? pricesAtDate(found.model, when) : null
   })

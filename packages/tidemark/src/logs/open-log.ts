@@ -120,9 +120,9 @@ function createLineParser(format: LogFormat): LineParser {
   const reader = createLogReader(format)
   const flaws = createDamageCollector()
   let lines = 0
-  function countLine({ problem: flaw }: SplitLine): void {
+  function countLine({ problem }: SplitLine): void {
     lines += 1
-    if (flaw !== null) flaws.add('bad-json', lines, flaw)
+    if (problem !== null) flaws.add('bad-json', lines, problem)
   }
   return {
     take(line) {

@@ -170,8 +170,8 @@ function createLineCopier(plan: RepairPlan): LineCopier {
 }
 
 function copyLine(state: CopyState, { line, text }: ParsedLine): string {
-  const { copiedLines: counted, changes, additions } = state.plan
-  const own = counted.has(line)
+  const { copiedLines, changes, additions } = state.plan
+  const own = copiedLines.has(line)
     ? recordText(state, text.trim(), changes.get(line) ?? {})
     : headerText(state, text)
   return own + (additions.get(line) ?? []).map((record) => additionText(state, record)).join('')

@@ -200,18 +200,18 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
   const run = createTurnContext(session)
   const bodies = toAssistantRecords(reply)
-  const { pendingRequest: pending } = session
-  if (pending === null) return yield* appendBodies(run, bodies)
+  const { pendingRequest } = session
+  if (pendingRequest === null) return yield* appendBodies(run, bodies)
   const { message } = reply
-  const { cacheModel: lineage, cacheMonitor: watch } = run.state
-  const { failure: halt } = yield* finishCall(run, pending, { message, bodies, isInConversation: true })
-  if (halt !== null) {
+  const { cacheModel, cacheMonitor } = run.state
+  const { failure } = yield* finishCall(run, pendingRequest, { message, bodies, isInConversation: true })
+  if (failure !== null) {
     // The response is not in the log. The next try will learn from it again, so what was learnt is undone.
-    run.state = { ...run.state, cacheModel: lineage, cacheMonitor: watch }
-    return halt
+    run.state = { ...run.state, cacheModel, cacheMonitor }
+    return failure
   }
-  if (session.pendingRequest === pending) session.pendingRequest = null
-  yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pending.forecast }
+  if (session.pendingRequest === pendingRequest) session.pendingRequest = null
+  yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pendingRequest.forecast }
   return yield* recordResponse(run, reply)
 }
 

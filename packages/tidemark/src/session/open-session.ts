@@ -125,8 +125,8 @@ function createCompactionHost(
 }
 
 /** The tools declared by the log, so that a compaction before the first turn keeps them. */
-function toolsFromLog({ prefix: told }: SessionState, { historyTool: own }: Settings): Toolset {
-  const definitions = (told.current?.epoch.tools ?? []).filter(({ name }) => name !== own)
+function toolsFromLog({ prefix }: SessionState, { historyTool }: Settings): Toolset {
+  const definitions = (prefix.current?.epoch.tools ?? []).filter(({ name }) => name !== historyTool)
   return {
     definitions,
     run: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
@@ -164,11 +164,11 @@ function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undef
 }
 
 /** The gate may be shut again before the lock is free, so it is checked again under the lock. */
-function lockBetweenReplies({ gate, withLock: alone }: OpenSession): WriteLock {
+function lockBetweenReplies({ gate, withLock }: OpenSession): WriteLock {
   return async (work) => {
     for (;;) {
       await gate.waitUntilOpen()
-      const done = await alone(async () => (gate.isShut ? null : { value: await work() }))
+      const done = await withLock(async () => (gate.isShut ? null : { value: await work() }))
       if (done !== null) return done.value
     }
   }
@@ -192,8 +192,8 @@ export function turnHost(session: OpenSession): CompactingHost {
     modelSettings() {
       // Read when called: a compaction in the background may outlive a change of tools.
       const { definitions } = session.tools
-      const { historyTool: history } = settings
-      const offered = history === null ? definitions : [...definitions, createHistoryTool(history)]
+      const { historyTool } = settings
+      const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
       return { tools: offered, model: choice.id, parameters }
     },
     runTool: session.tools.run,
@@ -227,9 +227,9 @@ export async function trackWork<T>(session: OpenSession, work: () => Promise<T>)
   return result
 }
 
-function track({ pendingWork: works }: OpenSession, work: Promise<unknown>): void {
-  const over: Promise<unknown> = work.catch(() => {}).finally(() => works.delete(over))
-  works.add(over)
+function track({ pendingWork }: OpenSession, work: Promise<unknown>): void {
+  const over: Promise<unknown> = work.catch(() => {}).finally(() => pendingWork.delete(over))
+  pendingWork.add(over)
 }
 
 export function checkOpen({ closing, id }: OpenSession): void {

@@ -68,12 +68,12 @@ export function withRetryEvents(model: SessionModel, settings: Settings, listene
 
 /** The model for summaries, if the options name one. */
 export function createSummarizer(settings: Settings): SeparateSummaryModel | null {
-  const { summariser: choice } = settings.options
-  if (choice === undefined) return null
-  const { port, scaled } = createSessionModel(choice, settings)
+  const { summariser } = settings.options
+  if (summariser === undefined) return null
+  const { port, scaled } = createSessionModel(summariser, settings)
   const outputTokens = scaled.known ? scaled.summaryOutput : settings.policy.compact.direct.outputTokens
-  const { id: model, profile, window } = choice
-  return { model: port, summariser: { model, profile, window, outputTokens } }
+  const { id, profile, window } = summariser
+  return { model: port, summariser: { model: id, profile, window, outputTokens } }
 }
 
 /** The same summarizer on a connection of its own, which emits its retries to one session. */
@@ -82,7 +82,7 @@ export function summarizerWithRetryEvents(
   settings: Settings,
   listeners: Listeners,
 ): SeparateSummaryModel | null {
-  const { summariser: choice } = settings.options
-  if (summarizer === null || choice === undefined) return summarizer
-  return { ...summarizer, model: connect(choice, settings, listeners) }
+  const { summariser } = settings.options
+  if (summarizer === null || summariser === undefined) return summarizer
+  return { ...summarizer, model: connect(summariser, settings, listeners) }
 }

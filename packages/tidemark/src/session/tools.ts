@@ -86,10 +86,10 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
 }
 
 /** Throws `bad-option` if the toolset has a tool that nothing runs. */
-export function checkToolsRunnable({ withoutRunner: unrun = [] }: Toolset): void {
-  if (unrun.length === 0) return
+export function checkToolsRunnable({ withoutRunner = [] }: Toolset): void {
+  if (withoutRunner.length === 0) return
   throw badTools(
-    `run: nothing runs the tools ${unrun.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,
+    `run: nothing runs the tools ${withoutRunner.join(', ')}. Give runTool(call, signal), or each tool as { description, inputSchema, run }.`,
   )
 }
 

@@ -137,8 +137,8 @@ export class SessionWriter {
   async #fail(what: string, error: unknown): Promise<never> {
     await this.#log.forget().catch(() => {})
     if (error instanceof TidemarkError) await this.#releaseLock().catch(() => {})
-    const { session, logPath: path } = this.#place
-    throw ioError(`${what} session "${session}" (${path})`, error, { session, path })
+    const { session, logPath } = this.#place
+    throw ioError(`${what} session "${session}" (${logPath})`, error, { session, path: logPath })
   }
 }
 

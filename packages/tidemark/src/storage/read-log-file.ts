@@ -119,8 +119,8 @@ function createRecordReader(
   const reader = createLogLineReader(options)
   const flaws: Damage[] = []
   let lineCount = options.start?.line ?? 0
-  const noteFlaw = ({ problem: why }: SplitLine): void => {
-    if (why !== null) flaws.push({ kind: 'bad-json', line: lineCount + 1, why })
+  const noteFlaw = ({ problem }: SplitLine): void => {
+    if (problem !== null) flaws.push({ kind: 'bad-json', line: lineCount + 1, why: problem })
   }
   return {
     take(lines) {

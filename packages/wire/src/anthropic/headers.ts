@@ -45,8 +45,8 @@ export function fromRequestHeaders(headers: HttpHeaders): RequestHeaderFields {
 }
 
 function toAuthHeader({ style, secret }: Credentials): Record<string, string> {
-  const { header: name, prefix } = AUTH_STYLES[style]
-  return { [name]: prefix + secret }
+  const { header, prefix } = AUTH_STYLES[style]
+  return { [header]: prefix + secret }
 }
 
 function readCredentials(headers: HttpHeaders): Credentials | undefined {

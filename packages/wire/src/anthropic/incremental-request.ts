@@ -81,13 +81,14 @@ export function joinRequestText({ parameters, tools, system, messages }: Increme
 
 /** The text of each message, as sent. */
 function listMessageTexts({
-  frozenTexts: settled,
-  tailTexts: tail,
-  overlays: onTop,
-  referencedUntil: referTo,
+  frozenTexts,
+  tailTexts,
+  overlays,
+  referencedUntil,
 }: IncrementalMessages): readonly string[] {
-  return [...settled.toArray(), ...tail].map(
-    (message, index) => onTop.get(index) ?? (index < referTo ? textWithReferences(message) : message.text),
+  return [...frozenTexts.toArray(), ...tailTexts].map(
+    (message, index) =>
+      overlays.get(index) ?? (index < referencedUntil ? textWithReferences(message) : message.text),
   )
 }
 
@@ -101,12 +102,12 @@ function extendMessages(
   for (const message of frozen.toArray(settled.length)) settled = settled.push(encodeMessage(message))
   const tailTexts = tail.map(encodeMessage)
   const overlays = applyMarkers(request, (index) => settled.at(index) ?? tailTexts[index - settled.length])
-  return { frozenTexts: settled, tailTexts: tailTexts, ...overlays, frozenMessages: frozen }
+  return { frozenTexts: settled, tailTexts, ...overlays, frozenMessages: frozen }
 }
 
 /** The texts of messages with markers. References are added up to the last marker. */
 function applyMarkers(
-  { markers, addsCacheReferences: refers }: AssembledRequest,
+  { markers, addsCacheReferences }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
 ): MarkedTexts {
   const byMessage = new Map<number, Map<number, unknown>>()
@@ -119,11 +120,11 @@ function applyMarkers(
   const onTop = new Map<number, string>()
   for (const [index, onBlocks] of byMessage) {
     const message = textAt(index)
-    const referTo = !refers ? 0 : index < last.index ? Number.POSITIVE_INFINITY : last.block
+    const referTo = !addsCacheReferences ? 0 : index < last.index ? Number.POSITIVE_INFINITY : last.block
     if (message !== undefined)
       onTop.set(index, applyOverlay(message, { markers: onBlocks, referencedUntil: referTo }))
   }
-  return { overlays: onTop, referencedUntil: refers ? last.index : 0 }
+  return { overlays: onTop, referencedUntil: addsCacheReferences ? last.index : 0 }
 }
 
 const plainTextCache = new WeakMap<object, string>()
@@ -190,16 +191,13 @@ function textWithReferences(message: MessageText): string {
   return text
 }
 
-function applyOverlay(
-  { text, insertions: blocks }: MessageText,
-  { markers, referencedUntil: referTo }: Overlay,
-): string {
+function applyOverlay({ text, insertions }: MessageText, { markers, referencedUntil }: Overlay): string {
   let [done, from] = ['', 0]
-  for (const [index, { offset: at, markerLength: marker, reference }] of blocks.entries()) {
+  for (const [index, { offset, markerLength, reference }] of insertions.entries()) {
     const control = markers.get(index)
-    done += text.slice(from, at) + (index < referTo ? reference : '')
+    done += text.slice(from, offset) + (index < referencedUntil ? reference : '')
     if (control !== undefined) done += encodeMarkerMember(control)
-    from = control === undefined ? at : at + marker
+    from = control === undefined ? offset : offset + markerLength
   }
   return done + text.slice(from)
 }

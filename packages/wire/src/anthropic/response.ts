@@ -32,8 +32,8 @@ export function decodeResponse(text: string): DecodedResponse {
   if (head === null || content === null)
     return badReply('The response body is not a message: it must have id, model and content')
   const message = { ...head.message, content }
-  const { partialUsage: figures } = head
-  const partial = Object.keys(figures).length > 0 ? { figures } : {}
+  const { partialUsage } = head
+  const partial = Object.keys(partialUsage).length > 0 ? { figures: partialUsage } : {}
   return {
     ok: true,
     reply: { message, rawBlocks: findRawBlocks(text), cutInputs: [], unfinished: [], others: [], ...partial },
@@ -41,10 +41,10 @@ export function decodeResponse(text: string): DecodedResponse {
 }
 
 /** The body text. A tool call whose input was cut off gets an empty input: a JSON body cannot express it. */
-export function encodeResponse({ message, rawBlocks: raws, figures }: Reply): string {
+export function encodeResponse({ message, rawBlocks, figures }: Reply): string {
   const { content, ...fields } = { ...message, ...omitUndefined({ usage: message.usage ?? figures }) }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  const exact = new Map(raws.map(({ index, text }) => [index, text]))
+  const exact = new Map(rawBlocks.map(({ index, text }) => [index, text]))
   const texts = blocks.map((block, index) => exact.get(index) ?? JSON.stringify(block))
   return `${JSON.stringify({ type: 'message', ...fields }).slice(0, -1)},"content":[${texts.join(',')}]}`
 }

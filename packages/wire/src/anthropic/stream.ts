@@ -231,9 +231,13 @@ function readDelta(delta: JsonObject, text: string): BlockDelta {
   return DELTA_READERS.get(delta.type)?.(delta, text) ?? { kind: 'other', value: delta }
 }
 
-function readThinkingDelta({ thinking: text, estimated_tokens: estimate }: JsonObject): BlockDelta | null {
-  if (typeof text !== 'string') return null
-  return { kind: 'thinking', text, ...(typeof estimate === 'number' ? { estimatedTokens: estimate } : {}) }
+function readThinkingDelta({ thinking, estimated_tokens: estimate }: JsonObject): BlockDelta | null {
+  if (typeof thinking !== 'string') return null
+  return {
+    kind: 'thinking',
+    text: thinking,
+    ...(typeof estimate === 'number' ? { estimatedTokens: estimate } : {}),
+  }
 }
 
 function readCitationDelta({ citation }: JsonObject, text: string): BlockDelta | null {

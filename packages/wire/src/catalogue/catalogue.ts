@@ -62,13 +62,13 @@ export function lookUpModel(catalogue: Catalogue, id: string): ModelLookup {
   return { found: false, asked: id, tried, reason }
 }
 
-function applyNameParts(model: ModelEntry, { parts: spelling }: NameCandidate): FoundModel {
-  const windowed = withRequestedWindow(model, spelling)
-  const priced = withRegionalPrices(windowed.model, spelling)
+function applyNameParts(model: ModelEntry, { parts }: NameCandidate): FoundModel {
+  const windowed = withRequestedWindow(model, parts)
+  const priced = withRegionalPrices(windowed.model, parts)
   return {
     found: true,
     model: priced.model,
-    nameParts: spelling,
+    nameParts: parts,
     notes: [...windowed.notes, ...priced.notes],
   }
 }
@@ -173,10 +173,10 @@ function modelNameCandidates(id: string): readonly NameCandidate[] {
   let last: NameCandidate = { name: id.trim().toLowerCase(), parts: NO_NAME_PARTS }
   if (last.name !== id) found.push(last)
   for (const peel of NAME_LAYERS) {
-    const { pattern, rest: left, read: says } = peel
+    const { pattern, rest, read } = peel
     const match = pattern.exec(last.name)
     if (match === null) continue
-    last = { name: last.name.replace(pattern, left), parts: { ...last.parts, ...says?.(match) } }
+    last = { name: last.name.replace(pattern, rest), parts: { ...last.parts, ...read?.(match) } }
     found.push(last)
   }
   return found

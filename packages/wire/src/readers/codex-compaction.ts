@@ -116,13 +116,13 @@ function buildCompactionRecords(
     records.push(toSummaryRecord(createRecordFields(log, at, '.0'), { from: 'host', blocks: [] }))
   const lists: { anchorUuid: string; uuids: string[] }[] = []
   let anchorUuid = place.uuid
-  for (const [index, { item: part, keptUuid: kept }] of items.entries()) {
-    if (kept === null) {
+  for (const [index, { item, keptUuid }] of items.entries()) {
+    if (keptUuid === null) {
       const own = createRecordFields(log, at, `.${index + 1}`)
-      records.push(part === summary ? toSummaryRecord(own, part) : toCopyRecord(log, own, { part, at }))
+      records.push(item === summary ? toSummaryRecord(own, item) : toCopyRecord(log, own, { part: item, at }))
       anchorUuid = own.uuid
-    } else if (lists.at(-1)?.anchorUuid === anchorUuid) lists.at(-1)?.uuids.push(kept)
-    else lists.push({ anchorUuid, uuids: [kept] })
+    } else if (lists.at(-1)?.anchorUuid === anchorUuid) lists.at(-1)?.uuids.push(keptUuid)
+    else lists.push({ anchorUuid, uuids: [keptUuid] })
   }
   const boundary = createBoundary({ ...place, logicalParentUuid }, toCompactMetadata(log, at, lists))
   const all = [boundary, ...records]
@@ -132,7 +132,7 @@ function buildCompactionRecords(
 
 /** The summary: the item with Codex's own summary text, or a block that only its provider can read. */
 function findSummaryItem(items: readonly HistoryItem[], message: string): ContextItem | null {
-  const fresh = items.filter(({ keptUuid: kept }) => kept === null).map(({ item: part }) => part)
+  const fresh = items.filter(({ keptUuid }) => keptUuid === null).map(({ item }) => item)
   const sealed = fresh.find(({ blocks }) => ENCRYPTED_TYPES.has(blocks[0]?.type))
   if (sealed !== undefined || message.trim() === '') return sealed ?? null
   return fresh.findLast(({ blocks }) => String(blocks[0]?.text ?? '').includes(message)) ?? null

@@ -85,19 +85,19 @@ interface ResponseInfo {
 }
 
 function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): SessionRecord {
-  const { item: part } = draft
-  if (part.from === 'other') {
+  const { item } = draft
+  if (item.from === 'other') {
     // Not part of the conversation: no uuid, and the line's own type.
     const { source, timestamp } = draft
     const record = { type: source.type, timestamp, payload: source.payload }
     return record
   }
   const place = createRecordFields(log, draft)
-  indexItem(log, part, place.uuid)
-  if (part.from === 'user') log.prompts.push(toPrompt(part, place))
-  return part.from === 'model'
-    ? toAssistantRecord(place, part, { ...response, model: draft.model })
-    : toUserRecord(place, part)
+  indexItem(log, item, place.uuid)
+  if (item.from === 'user') log.prompts.push(toPrompt(item, place))
+  return item.from === 'model'
+    ? toAssistantRecord(place, item, { ...response, model: draft.model })
+    : toUserRecord(place, item)
 }
 
 export function toUserRecord(place: RecordFields, part: InputItem | ToolResultItem): UserRecord {
@@ -141,21 +141,21 @@ export function dropTurns(log: CodexLog, turns: number): void {
   log.prompts = log.prompts.slice(0, kept)
 }
 
-function toPrompt(part: InputItem, { uuid, parentUuid: parent }: RecordFields): LoggedPrompt {
+function toPrompt(part: InputItem, { uuid, parentUuid }: RecordFields): LoggedPrompt {
   const lengths = part.blocks.map(({ text }) => (typeof text === 'string' ? text.length : 0))
-  return { uuid, parentUuid: parent, textLength: lengths.reduce((sum, length) => sum + length, 0) }
+  return { uuid, parentUuid, textLength: lengths.reduce((sum, length) => sum + length, 0) }
 }
 
 /**
  * The id of a response. It is the same in every copy of the log: a fork begins with a copy of its parent, and each response
  * must count once. Token totals alone may be equal in two sessions, and call ids in two responses, so both are used.
  */
-function createResponseId(log: CodexLog, { records: drafts, callUsage: count }: GroupedResponse): string {
-  const items = drafts.flatMap(({ item: part, line }) => (part.from === 'model' ? [{ ...part, line }] : []))
-  if (count === null) return `codex-${log.sessionId}-${items[0]?.line ?? 0}`
+function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse): string {
+  const items = records.flatMap(({ item: part, line }) => (part.from === 'model' ? [{ ...part, line }] : []))
+  if (callUsage === null) return `codex-${log.sessionId}-${items[0]?.line ?? 0}`
   const call = items.find((item) => item.blocks[0]?.type === 'tool_use')
   const mark = (call ?? items.find((item) => item.identifier !== null))?.identifier ?? log.rootSessionId
-  return `codex-${mark}-${count.key}`
+  return `codex-${mark}-${callUsage.key}`
 }
 
 /**

@@ -64,11 +64,13 @@ function assignUsage(
   count: CallUsage,
   empty: PendingRecord,
 ): readonly GroupedResponse[] {
-  const { unmatchedUsage: open, hasItems, usagePosition: order } = holding
-  if (hasItems && (open === null || order === 'behind')) {
-    const { pending: held } = takePending(holding)
+  const { unmatchedUsage, hasItems, usagePosition } = holding
+  if (hasItems && (unmatchedUsage === null || usagePosition === 'behind')) {
+    const { pending } = takePending(holding)
     holding.usagePosition = 'behind'
-    return open === null ? [{ records: held, callUsage: count }] : splitResponses(held, open, count)
+    return unmatchedUsage === null
+      ? [{ records: pending, callUsage: count }]
+      : splitResponses(pending, unmatchedUsage, count)
   }
   const released = closeResponse(holding)
   holding.unmatchedUsage = count
@@ -78,11 +80,11 @@ function assignUsage(
 
 function closeResponse(holding: GrouperState): readonly GroupedResponse[] {
   if (holding.pending.length === 0) return []
-  const { pending: held, hasItems, unmatchedUsage: open, usagePosition: order } = takePending(holding)
-  if (open === null || !hasItems) return [{ records: held, callUsage: open }]
-  if (order === 'behind') return splitResponses(held, open, null)
+  const { pending, hasItems, unmatchedUsage, usagePosition } = takePending(holding)
+  if (unmatchedUsage === null || !hasItems) return [{ records: pending, callUsage: unmatchedUsage }]
+  if (usagePosition === 'behind') return splitResponses(pending, unmatchedUsage, null)
   holding.usagePosition = 'in-front'
-  return [{ records: held.slice(1), callUsage: open }]
+  return [{ records: pending.slice(1), callUsage: unmatchedUsage }]
 }
 
 /** The first usage has no items: those held belong to another response. */
@@ -106,9 +108,7 @@ function takePending(holding: GrouperState): Readonly<GrouperState> {
 }
 
 function endsWithToolResult(held: readonly PendingRecord[]): boolean {
-  return (
-    held.findLast(({ item: part }) => part.from === 'model' || part.from === 'tool')?.item.from === 'tool'
-  )
+  return held.findLast(({ item }) => item.from === 'model' || item.from === 'tool')?.item.from === 'tool'
 }
 
 // Token usage. Codex logs the totals of the session and the usage of the last call after each call, and repeats them (on a

@@ -60,10 +60,10 @@ function finishLog(reading: RecordReaderState, rest: string): LogEnd {
   reading.line += 1
   const isTorn = findLineProblem(rest) !== null
   if (isTorn) reading.damage.add('torn-line', reading.line, TORN_LINE)
-  const { reader, damage: notes, meta } = reading
+  const { reader, damage, meta } = reading
   const found = catchTooDeep(reading, () => reader.finish(isTorn ? '' : rest), null) ?? reader.finish()
   const records = withLineNumbers(reading, found.records)
-  return { records, damage: mergeInLineOrder(found.damage, notes.list), meta: meta.meta }
+  return { records, damage: mergeInLineOrder(found.damage, damage.list), meta: meta.meta }
 }
 
 const NO_SESSION_RECORDS: readonly SessionRecord[] = []
@@ -93,9 +93,9 @@ function withLineNumbers(
   records: readonly SessionRecord[],
 ): readonly LogRecord[] {
   if (records.length === 0) return NO_RECORDS
-  const { lineNumbers: lines } = reading.reader
+  const { lineNumbers } = reading.reader
   return records.flatMap((record, index) => {
-    const line = lines[index] ?? reading.line
+    const line = lineNumbers[index] ?? reading.line
     if (isTooDeep(record)) {
       reading.damage.add('bad-shape', line, TOO_DEEP_MESSAGE)
       return []

@@ -199,7 +199,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'deletions-teach-the-estimates',
-    law: 'told to delete meanwhile',
+    law: 'the provider deleted content meanwhile',
     file: 'packages/core/src/tokens/context-meter.ts',
     find: 'if (measuredResponse === null || hasDeletions) return calibration',
     replace: 'if (measuredResponse === null) return calibration',

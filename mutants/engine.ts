@@ -101,7 +101,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/summary/attempt-requests.ts',
     find: 'Math.min(share, chain.context.maximumSummaryTokens ?? share)',
     replace: 'Math.min(share, chain.context.policy.direct.outputTokens)',
-    tests: ['packages/core/src/summary/attempts.test'],
+    tests: ['packages/core/src/summary/attempts-retry.test'],
   },
   {
     name: 'late-summary-counts',

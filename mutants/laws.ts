@@ -107,7 +107,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/log/session.ts',
     find: 'if (follows && (owner === NO_PARENT || isOnBranch(branch, owner))) return true',
     replace: 'if (follows) return true',
-    tests: ['packages/core/src/log/session.test'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'odd-metadata-is-fatal',
@@ -172,7 +172,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/core/src/log/session.ts',
     find: 'const follows = parent === NO_PARENT || isOnBranch(branch, parent)',
     replace: 'const follows = parent === index - 1',
-    tests: ['packages/core/src/log/session.test'],
+    tests: ['packages/core/src/log/branches.test'],
   },
   {
     name: 'cut-between-call-and-answer',

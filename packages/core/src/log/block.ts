@@ -31,26 +31,16 @@ export interface ToolResultBlock extends Block {
 /** Content of a message: a string, or blocks. A string means the same as one text block. */
 export type MessageContent = string | readonly Block[]
 
-export function isText(block: Block): block is TextBlock {
-  return block.type === 'text' && typeof block.text === 'string'
+type BlockGuard<B extends Block> = (block: Block) => block is B
+
+/** Returns a guard for blocks of one type whose `field` is a string. */
+function blockGuard<B extends Block>(type: string, field: string): BlockGuard<B> {
+  return (block): block is B => block.type === type && typeof block[field] === 'string'
 }
 
-export function isToolUse(block: Block): block is ToolUseBlock {
-  return block.type === 'tool_use' && typeof block.id === 'string'
-}
-
-export function isToolResult(block: Block): block is ToolResultBlock {
-  return block.type === 'tool_result' && typeof block.tool_use_id === 'string'
-}
-
-/** Thinking in any form: with text, with only a signature, or redacted. */
-export function isThinking(block: Block): boolean {
-  return block.type === 'thinking' || block.type === 'redacted_thinking'
-}
-
-export function isMedia(block: Block): boolean {
-  return block.type === 'image' || block.type === 'document'
-}
+export const isText: BlockGuard<TextBlock> = blockGuard('text', 'text')
+export const isToolUse: BlockGuard<ToolUseBlock> = blockGuard('tool_use', 'id')
+export const isToolResult: BlockGuard<ToolResultBlock> = blockGuard('tool_result', 'tool_use_id')
 
 /** A call that the provider runs itself (`server_tool_use`, `mcp_tool_use` …); its result is a block of the same assistant turn. */
 export function isServerToolUse(block: Block): block is Block & { readonly id: string } {
@@ -62,15 +52,19 @@ export function isServerToolResult(block: Block): block is Block & { readonly to
   return block.type.endsWith('_tool_result') && typeof block.tool_use_id === 'string'
 }
 
-/** A summary written by the provider; it may be the first block of a conversation. */
-export function isCompactionBlock(block: Block): boolean {
-  return block.type === 'compaction'
+type BlockTest = (block: Block) => boolean
+
+function ofType(...types: readonly string[]): BlockTest {
+  return ({ type }) => types.includes(type)
 }
 
+/** Thinking in any form: with text, with only a signature, or redacted. */
+export const isThinking: BlockTest = ofType('thinking', 'redacted_thinking')
+export const isMedia: BlockTest = ofType('image', 'document')
+/** A summary written by the provider; it may be the first block of a conversation. */
+export const isCompactionBlock: BlockTest = ofType('compaction')
 /** Deletions in the provider's prompt cache (clearing/cached-clearing.ts): an instruction, not part of the prompt. */
-export function isCacheEdits(block: Block): boolean {
-  return block.type === 'cache_edits'
-}
+export const isCacheEdits: BlockTest = ofType('cache_edits')
 
 /** A text block with only white space, which providers refuse. */
 export function isBlankText(block: Block): boolean {

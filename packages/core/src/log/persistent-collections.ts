@@ -64,26 +64,26 @@ interface SharedArray {
   readonly shared: number
 }
 
-/** A map with string keys, as a hash trie. Never copies the whole map, whichever version is extended. */
+/**
+ * A map with string keys. Its versions share one native map, and each sees the entries set before it was made. Setting
+ * a key that has a value, or a key of a version that was already extended, copies the map.
+ */
 export class PersistentMap<V> {
-  readonly #root: TrieNode<V> | undefined
+  readonly #size: number
+  readonly #entries: Map<string, OrderedEntry<V>>
 
-  private constructor(root: TrieNode<V> | undefined) {
-    this.#root = root
+  private constructor(entries: Map<string, OrderedEntry<V>>) {
+    this.#entries = entries
+    this.#size = entries.size
   }
 
   static empty<V>(): PersistentMap<V> {
-    return new PersistentMap<V>(undefined)
+    return new PersistentMap<V>(new Map())
   }
 
   get(key: string): V | undefined {
-    const hash = hashKey(key)
-    let node = this.#root
-    for (let shift = 0; node !== undefined; shift += BITS_PER_LEVEL) {
-      if ('entries' in node) return node.entries.find((entry) => entry[0] === key)?.[1]
-      node = node.children[findSlot(hash, shift)]
-    }
-    return undefined
+    const entry = this.#entries.get(key)
+    return entry !== undefined && entry.order < this.#size ? entry.value : undefined
   }
 
   has(key: string): boolean {
@@ -91,7 +91,10 @@ export class PersistentMap<V> {
   }
 
   set(key: string, value: V): PersistentMap<V> {
-    return new PersistentMap(insertLeaf(this.#root, 0, { hash: hashKey(key), entries: [[key, value]] }))
+    const isFree = this.#entries.size === this.#size && !this.#entries.has(key)
+    const entries = isFree ? this.#entries : new Map([...this.#entries].slice(0, this.#size))
+    entries.set(key, { value, order: entries.get(key)?.order ?? this.#size })
+    return new PersistentMap(entries)
   }
 
   /** Sets the value unless the key has one: the first value stays. */
@@ -99,59 +102,14 @@ export class PersistentMap<V> {
     return this.has(key) ? this : this.set(key, value)
   }
 
-  /** In an order that depends only on the keys. */
+  /** Entries in the order in which their keys were first set. */
   *[Symbol.iterator](): Iterator<readonly [string, V]> {
-    if (this.#root !== undefined) yield* iterateEntries(this.#root)
+    for (const [key, { value, order }] of this.#entries) if (order < this.#size) yield [key, value]
   }
 }
 
-interface TrieLeaf<V> {
-  readonly hash: number
-  /** Several entries only if their full hashes are equal. */
-  readonly entries: readonly (readonly [string, V])[]
-}
-
-interface TrieBranch<V> {
-  readonly children: readonly (TrieNode<V> | undefined)[]
-}
-
-type TrieNode<V> = TrieLeaf<V> | TrieBranch<V>
-
-const BITS_PER_LEVEL = 5
-const CHILDREN_PER_NODE = 1 << BITS_PER_LEVEL
-
-function findSlot(hash: number, shift: number): number {
-  return (hash >>> shift) & (CHILDREN_PER_NODE - 1)
-}
-
-function insertLeaf<V>(node: TrieNode<V> | undefined, shift: number, leaf: TrieLeaf<V>): TrieNode<V> {
-  if (node === undefined) return leaf
-  if ('children' in node) return withChild(node, shift, leaf)
-  if (node.hash !== leaf.hash)
-    return withChild(
-      withChild({ children: new Array(CHILDREN_PER_NODE).fill(undefined) }, shift, node),
-      shift,
-      leaf,
-    )
-  const others = node.entries.filter(([key]) => leaf.entries.every((entry) => entry[0] !== key))
-  return { hash: leaf.hash, entries: [...others, ...leaf.entries] }
-}
-
-function withChild<V>(branch: TrieBranch<V>, shift: number, leaf: TrieLeaf<V>): TrieBranch<V> {
-  const at = findSlot(leaf.hash, shift)
-  return { children: branch.children.with(at, insertLeaf(branch.children[at], shift + BITS_PER_LEVEL, leaf)) }
-}
-
-function* iterateEntries<V>(node: TrieNode<V>): Generator<readonly [string, V]> {
-  if ('entries' in node) yield* node.entries
-  else for (const child of node.children) if (child !== undefined) yield* iterateEntries(child)
-}
-
-/** FNV-1a over UTF-16 code units. */
-function hashKey(key: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < key.length; index += 1) {
-    hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
-  }
-  return hash
+/** A value with the number of keys that were set before its key. */
+interface OrderedEntry<V> {
+  readonly value: V
+  readonly order: number
 }

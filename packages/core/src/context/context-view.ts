@@ -1,9 +1,10 @@
 /**
- * The context: the entries the model sees next. It starts at the last standing compaction, with the records that the
- * compaction kept back in place and clearings applied. Without a compaction it is every record of the branch.
+ * Builds the context: the entries that the model sees in the next API request. The context starts at the newest
+ * compaction that was not undone, puts the records which that compaction kept back in place, and applies clearings.
+ * Without a compaction it contains every record of the branch.
  *
- * It is updated record by record (`updateContextView`) and rebuilt only when a rewind changes the branch. Both ways
- * give the same context after every record (law 1).
+ * The context is updated record by record (`updateContextView`) and rebuilt only when a rewind changes the branch. Both
+ * ways give the same context after every record.
  */
 import type { Damage, DamageKind } from '../log/batch.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -23,36 +24,39 @@ import {
 import { findRecordIndex, NO_PARENT, recordAt, type SessionLog } from '../log/session.ts'
 import { applyClearingToEntries, type ContextEntry, withoutCacheEdits, withoutThinking } from './entry.ts'
 
-/** A compaction or clearing that stands, with the entries it replaced: undo restores them. */
+/** A compaction or clearing that is in effect, with the entries that it replaced, which an undo restores. */
 export interface ContextRewrite {
   readonly kind: 'compact' | 'clear'
-  /** uuid of its boundary. */
+  /** uuid of the boundary record of this compaction or clearing. */
   readonly uuid: string
-  /** Position of its boundary along the branch. */
+  /** Position of the boundary record along the branch. */
   readonly position: number
-  /** Records of this batch were written by the rewrite and leave the context when it is undone. */
+  /** Id of the batch that the compaction or clearing wrote; its records leave the context on undo. Null without a batch. */
   readonly batchId: string | null
   readonly summaryUuid: string | null
   readonly replacedEntries: AppendList<ContextEntry>
 }
 
 export interface ContextView {
-  /** The part of the branch processed so far. */
+  /** Record indexes of the part of the branch that this context already includes. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
-  /** Standing rewrites, oldest first. Only the last can be undone. */
+  /** Compactions and clearings in effect, oldest first. Only the last one can be undone. */
   readonly acts: readonly ContextRewrite[]
   readonly undoneRewrites: readonly ContextRewrite[]
-  /** A compaction whose summary has not been read yet; until then the context is unchanged. */
+  /** A compaction whose summary record has not been read yet; the context stays unchanged until the summary is read. */
   readonly pendingCompaction: ContextRewrite | null
-  /** Kept records waiting for the record they follow. */
+  /** Entries that a compaction kept and that are inserted once the record they must follow has been read. */
   readonly waitingForAnchor: readonly AnchoredEntries[]
-  /** Index of the last record that rewrote the context or replaced the prefix: earlier usage measured something else. */
+  /**
+   * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
+   * reported before this record measured a different context.
+   */
   readonly rewrittenAt: number
   readonly damage: AppendList<Damage>
 }
 
-/** Kept records and the uuid of the record they follow in the context. */
+/** Entries that a compaction kept, and the uuid of the record that they follow in the context. */
 interface AnchoredEntries {
   readonly anchor: string
   readonly entries: readonly ContextEntry[]
@@ -71,12 +75,15 @@ export function emptyContextView(): ContextView {
   }
 }
 
-/** The context of a session, from scratch. */
+/** Builds the context of a session from all records of its branch. */
 export function buildContextView(session: SessionLog): ContextView {
   return updateContextView(emptyContextView(), session)
 }
 
-/** The context of `session`, given the context of an earlier state of it. Costs what was appended since. */
+/**
+ * Returns the context of `session`, continuing from the context of an earlier state. Costs time only for records
+ * appended since, unless a rewind changed the branch.
+ */
 export function updateContextView(view: ContextView, session: SessionLog): ContextView {
   let next = session.branch.extends(view.branch) ? view : emptyContextView()
   for (let position = next.branch.length; position < session.branch.length; position += 1) {
@@ -117,14 +124,17 @@ function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
   return isLastOwnRecord(view.acts.at(-1), entry.record) ? withUnanchoredEntries(next) : next
 }
 
-/** The last record that a rewrite wrote: by now every kept record has its place, or its anchor is missing. */
+/**
+ * True if `record` is the last record that the compaction or clearing wrote. From then on a kept entry that still waits
+ * for the record it must follow can no longer be placed.
+ */
 function isLastOwnRecord(act: ContextRewrite | undefined, record: KnownRecord): boolean {
   if (act === undefined || record.uuid === act.uuid) return false
   if (act.batchId === null) return record.uuid === act.summaryUuid
   return record.batch?.id === act.batchId && record.batch.index === record.batch.of - 1
 }
 
-/** Kept records whose anchor is missing are shown here, and the damage is reported. */
+/** Appends kept entries whose anchor record is missing to the end of the context, and reports the damage. */
 function withUnanchoredEntries(view: ContextView): ContextView {
   let next: ContextView = { ...view, waitingForAnchor: [] }
   for (const { anchor, entries } of view.waitingForAnchor) {
@@ -134,7 +144,7 @@ function withUnanchoredEntries(view: ContextView): ContextView {
   return next
 }
 
-/** A boundary alone changes nothing: the log may end before its summary. */
+/** Remembers a compaction boundary without changing the context, because the log may end before the summary. */
 function startCompaction(view: ContextView, record: CompactBoundary, at: RecordPosition): ContextView {
   const lost =
     view.pendingCompaction === null
@@ -183,7 +193,10 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
   return applyUndo(next, record, at)
 }
 
-/** The entries the rewrite replaced, then those appended since, without the rewrite's own records. */
+/**
+ * Restores the entries that the undone compaction or clearing replaced, then appends the later entries, without the
+ * records that the compaction or clearing itself wrote.
+ */
 function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
   const act = view.acts.at(-1)
   if (act === undefined || act.uuid !== record.of)
@@ -248,7 +261,7 @@ function withDamage(view: ContextView, kind: DamageKind, uuid: string): ContextV
   }
 }
 
-// What a compaction kept verbatim.
+// The functions below find the entries that a compaction kept verbatim.
 
 interface KeptRecords {
   readonly anchored: readonly AnchoredEntries[]
@@ -256,7 +269,10 @@ interface KeptRecords {
   readonly missing: readonly string[]
 }
 
-/** Each kept record as it was in the context, clearings included; if it was not there, as it is in the log. */
+/**
+ * Returns each kept record as the context showed it, with clearings applied; a record that the context did not show is
+ * read from the log.
+ */
 function collectKeptRecords(
   boundary: CompactBoundary,
   before: AppendList<ContextEntry>,
@@ -290,7 +306,7 @@ function toPreservedMessages(
   const head = uuids.indexOf(headUuid)
   const tail = uuids.lastIndexOf(tailUuid)
   if (head !== -1 && tail >= head) return { anchorUuid, uuids: uuids.slice(head, tail + 1) }
-  // Other programs may write anything there.
+  // Other programs may write any value into a preserved segment, so only strings are used.
   return { anchorUuid, uuids: [headUuid, tailUuid].filter((uuid) => typeof uuid === 'string') }
 }
 
@@ -300,15 +316,15 @@ function findEntryInLog(uuid: string, session: SessionLog): ContextEntry | undef
   return index === undefined || record === undefined || !isKnownRecord(record) ? undefined : { record, index }
 }
 
-// Undo.
+// The function below chooses the compaction or clearing that an undo reverts.
 
-/** The rewrite to undo, or why there is none; `message` says it to the user. */
+/** The compaction or clearing to undo, or the reason why nothing can be undone, with a `message` for the user. */
 export type UndoTarget =
   | { readonly ok: true; readonly act: ContextRewrite; readonly subtype: 'compact_undone' | 'clear_undone' }
   | { readonly ok: false; readonly reason: 'nothing-to-undo' | 'not-standing'; readonly message: string }
   | { readonly ok: false; readonly reason: 'not-newest'; readonly newest: string; readonly message: string }
 
-/** Only the newest rewrite can be undone; it is chosen when no id is given. */
+/** Finds the compaction or clearing to undo. Only the newest can be undone; without an `id` the newest is chosen. */
 export function findUndoTarget(view: ContextView, id?: string): UndoTarget {
   const newest = view.acts.at(-1)
   if (newest === undefined) {

@@ -1,6 +1,6 @@
 /**
- * Where a conversation may be cut: never between the records of one response, nor between a call and its result.
- * The records between two neighbouring cut points are a round.
+ * Finds the positions where a conversation may be cut: never between the records of one response, and never between a
+ * tool call and its result. The records between two neighbouring cut points form a round.
  */
 
 import { isServerToolResult, isServerToolUse, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
@@ -9,7 +9,10 @@ import type { KnownRecord } from '../log/record.ts'
 import type { ContextEntry } from './entry.ts'
 import { flatten, listWaitingCallIds } from './flatten.ts'
 
-/** Every position i where `records` may be cut before record i. Includes 0, and the end unless a call waits for its result. */
+/**
+ * Returns every position i where `records` may be cut before record i. The positions include 0, and also the end unless
+ * a tool call still waits for its result.
+ */
 export function findCutPoints(
   records: readonly KnownRecord[],
   waiting: readonly string[] = findWaitingCalls(records),
@@ -24,12 +27,12 @@ export function findCutPoints(
   return cuts
 }
 
-/** The nearest cut point at or before `position`; moving a cut back keeps more records after it. */
+/** Returns the nearest cut point at or before `position`; moving a cut back keeps more records after the cut. */
 export function findCutPointAtOrBefore(records: readonly KnownRecord[], position: number): number {
   return findCutPoints(records).findLast((cut) => cut <= position) ?? 0
 }
 
-/** The records by round. Every round has a message: notices and attachments belong to the round before them. */
+/** Groups records into rounds. Every round contains a message: notices and attachments belong to the round before them. */
 export function groupIntoRounds(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
   const cuts = findCutPoints(records)
   const inner = cuts.filter((cut) => cut > 0 && cut < records.length)
@@ -39,7 +42,7 @@ export function groupIntoRounds(records: readonly KnownRecord[]): readonly (read
   return edges.slice(1).map((end, index) => records.slice(edges[index], end))
 }
 
-/** Entries grouped into rounds: between two neighbouring cut points, each with at least one message. */
+/** Groups entries of the context into rounds: the entries between neighbouring cut points, each round with a message. */
 export function groupEntriesIntoRounds(
   entries: readonly ContextEntry[],
 ): readonly (readonly ContextEntry[])[] {
@@ -59,9 +62,9 @@ function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {
 }
 
 interface LastRecords {
-  /** `message.id` → index of its last record. */
+  /** Index of the last record of each response, by `message.id`. */
   readonly responses: ReadonlyMap<string, number>
-  /** Call id → index of the record with its result; infinity for a call that waits. */
+  /** Index of the record with the result of each tool call, by call id; infinity for a call that waits for its result. */
   readonly results: ReadonlyMap<string, number>
 }
 
@@ -79,7 +82,7 @@ function findLastRecords(records: readonly KnownRecord[], waiting: readonly stri
   return { responses, results }
 }
 
-/** Indexes of later records that must stay with this one. */
+/** Returns the indexes of later records that no cut may separate from `record`. */
 function findTiedRecords(record: KnownRecord, ends: LastRecords): readonly number[] {
   if (record.type !== 'assistant') return []
   const calls = toBlocks(record.message.content).flatMap((block) =>

@@ -1,6 +1,6 @@
 /**
- * One entry of the context: a record, what of it has been cleared, and the blocks it contributes to a message.
- * Those blocks depend on the entry alone, so their bytes do not change once sent.
+ * Defines an entry of the context: a record, the parts of the record that were cleared, and the blocks that the record
+ * contributes to a message. These blocks depend on the entry alone, so their bytes do not change once sent.
  */
 import {
   type Block,
@@ -27,54 +27,60 @@ import {
 
 export interface ContextEntry {
   readonly record: KnownRecord
-  /** Index of the record in the session. */
+  /** Index of the record in the session log. */
   readonly index: number
-  /** Absent while the record is shown unchanged. */
+  /** Parts of the record that were cleared; absent while the record is shown unchanged. */
   readonly cleared?: ClearedParts
 }
 
-/** What is no longer shown. The record itself is untouched and is shown again when the clearing is undone. */
+/**
+ * The parts of a record that the model no longer sees. The record in the log is unchanged, and undoing the clearing
+ * shows these parts again.
+ */
 export interface ClearedParts {
-  /** The whole entry is left out: an attachment, or deletions for the provider's cache. */
+  /** True if the model sees nothing of the entry: a cleared attachment, or cache edits that no longer apply. */
   readonly whole: boolean
   readonly thinking: boolean
-  /** Tool results by call, with the note that says where the text can be found. */
+  /** Cleared tool results by call id, each with a note on where the text can be found (null without a note). */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]
   readonly inputs: readonly ClearedInput[]
   readonly media?: readonly HiddenMediaItem[]
 }
 
-/** An image or document of a record that is replaced by a placeholder. */
+/** An image or document of a record that the model sees as a placeholder. */
 interface HiddenMediaItem {
-  /** The call whose result contains it; null for media directly in the message. */
+  /** Id of the tool call whose result contains the image or document; null for media directly in the message. */
   readonly toolUseId: string | null
-  /** From 0, among the images and documents there. Placeholders count too, so numbers stay valid. */
+  /**
+   * Number of the image or document among those of its message or tool result, from 0. Placeholders count too, so that
+   * a number stays valid when earlier media become placeholders.
+   */
   readonly nth: number
 }
 
-/** True if any of this entry reaches the model. */
+/** True if the model sees any part of the entry. */
 export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
   if (record.type === 'progress' || record.type === 'system' || isSyntheticError(record)) return false
   return cleared?.whole !== true && (record.type !== 'attachment' || record.isScreenOnly !== true)
 }
 
-/** True if this entry ends the turn before it. A visible attachment does: it is user content. */
+/** True if the entry ends the turn before it. A visible attachment ends a turn, because it is sent as user content. */
 export function isTurnEnd(entry: ContextEntry): boolean {
   const { record } = entry
   if (record.type === 'attachment') return isVisibleToModel(entry)
   return record.type === 'user' && endsTurn(record.message)
 }
 
-/** One block of a message, and the record it comes from. */
+/** One block of a message, and the record that the block comes from. */
 export interface MessagePart {
   readonly block: Block
-  /** uuid of the record. */
+  /** uuid of the record that the block comes from. */
   readonly origin: string
-  /** The exact JSON text to send, where the block does not survive parse and stringify. */
+  /** The exact JSON text to send; present only if parsing and stringifying would change the block. */
   readonly raw?: string
 }
 
-/** The blocks that the entry contributes to a message, with placeholders for what was cleared. */
+/** Returns the blocks that the entry contributes to a message, with placeholders for the cleared parts. */
 export function toMessageParts({ record, cleared }: ContextEntry): readonly MessagePart[] {
   const origin = record.uuid
   if (record.type === 'attachment')
@@ -109,9 +115,10 @@ function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePa
   return [{ block: { ...block, input: Object.fromEntries(input) }, origin }]
 }
 
-// Clearing. Entries that a clearing does not touch stay the same objects: their estimates are remembered by identity.
+// The functions below apply clearings. Entries that a clearing does not change stay the same objects, because token
+// estimates are cached by object identity.
 
-/** The entries with one `microcompact_boundary` applied. */
+/** Applies the clearing described by one `microcompact_boundary` record to the entries. */
 export function applyClearingToEntries(
   entries: AppendList<ContextEntry>,
   metadata: MicrocompactMetadata,
@@ -127,7 +134,7 @@ export function applyClearingToEntries(
 
 const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
-/** The entries without the thinking of these responses (`message.id`). */
+/** Hides the thinking blocks of the given responses (a list of `message.id`, unchecked) in the entries. */
 export function withoutThinking(
   entries: readonly ContextEntry[],
   responses: unknown,
@@ -141,7 +148,7 @@ export function withoutThinking(
   })
 }
 
-/** The entries without `cache_edits` messages: the provider's cache has expired, so their deletions no longer apply. */
+/** Hides `cache_edits` messages in the entries: the provider's cache has expired, so the deletions no longer apply. */
 export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const isEdits = ({ record }: ContextEntry): boolean => {
     const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
@@ -151,7 +158,7 @@ export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList
   return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
-/** Only the strings: other programs may write anything there. */
+/** Returns the strings in `list`. Other programs may have written any value to the log, so all other values are ignored. */
 function toNameSet(list: unknown): ReadonlySet<string> {
   return new Set(Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [])
 }
@@ -182,7 +189,7 @@ function clearEntry(entry: ContextEntry, clearing: ClearingTargets): ContextEntr
   return { ...entry, cleared: hidden.length === 0 ? cleared : { ...cleared, media: hidden } }
 }
 
-/** A result is cleared once: the first note stays. */
+/** Returns the tool results of this entry that the clearing newly clears. A result cleared before keeps its first note. */
 function findNewlyClearedResults(
   { record, cleared }: ContextEntry,
   clearing: ClearingTargets,
@@ -218,7 +225,7 @@ function findNewlyHiddenMedia(
   })
 }
 
-// Images and documents replaced by placeholders.
+// The functions below replace images and documents by placeholders.
 
 export function mediaPlaceholder(kind: string): Block {
   return { type: 'text', text: `[${kind}: no longer shown, to keep the request within its size]` }
@@ -228,12 +235,12 @@ const MEDIA_PLACEHOLDERS: ReadonlySet<string> = new Set(
   ['image', 'document'].map((kind) => String(mediaPlaceholder(kind).text)),
 )
 
-/** An image, a document, or the placeholder of one. */
+/** True for an image, a document, or the placeholder of one. */
 export function isMediaOrPlaceholder(block: Block): boolean {
   return isMedia(block) || (isText(block) && MEDIA_PLACEHOLDERS.has(block.text))
 }
 
-/** The blocks with placeholders for hidden media. Other blocks stay the same objects. */
+/** Replaces the images and documents listed in `hidden` by placeholders. Other blocks stay the same objects. */
 export function withMediaPlaceholders(
   blocks: readonly Block[],
   hidden: readonly HiddenMediaItem[] = [],
@@ -257,7 +264,8 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
   })
 }
 
-// Attachments as text: user content in a `<system-reminder>` under a heading that says what it is.
+// The functions below format attachments as text: user content in a `<system-reminder>`, under a heading that names the
+// kind of attachment.
 
 const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -281,8 +289,8 @@ const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
 const REPLACES_EARLIER_TEXT = 'This replaces what was said of it before.'
 
 /**
- * The text the model reads. Context sources give every attachment a `key`; `update` means that the content under
- * this key has changed, `ended` that it no longer applies.
+ * Formats an attachment as the text that the model reads. `update` means that the content under the attachment's key
+ * has changed, `ended` that the content no longer applies.
  */
 export function formatAttachmentText(attachment: Attachment): string {
   const heading = formatHeading(attachment)
@@ -303,7 +311,10 @@ function formatHeading(attachment: Attachment): string {
   return path === null ? heading : `${heading} File: ${path}`
 }
 
-/** For attachments with one skill or one agent each; other programs put all of them into one attachment. */
+/**
+ * Returns the heading for an attachment that holds one skill or one agent; null for other attachments, since other
+ * programs put all skills or agents into one attachment.
+ */
 function formatSingleHeading({ type, name, status }: Attachment): string | null {
   if (type === 'invoked_skills' && typeof name === 'string')
     return `The skill "${name}" is in use in this session.`
@@ -321,7 +332,7 @@ function formatBody(attachment: Attachment): string {
   return JSON.stringify(rest)
 }
 
-/** One of several items announced together; null means removed. */
+/** Formats one of several items announced together. An item whose text is null was removed. */
 function formatItem([name, text]: readonly [string, unknown]): string {
   if (typeof text !== 'string') return `${name}: no longer there.`
   return text.includes('\n') ? `${name}:\n${text}` : `${name}: ${text}`
@@ -335,7 +346,7 @@ function findFirstText(attachment: Attachment, fields: readonly string[]): strin
   return null
 }
 
-/** Responses (`message.id`) whose thinking `entries` show, in order. */
+/** Returns the `message.id` of each response whose thinking is visible in `entries`, in order. */
 export function findResponsesWithThinking(entries: readonly ContextEntry[]): readonly string[] {
   const ids = entries.flatMap((entry) => {
     const { record } = entry

@@ -1,8 +1,9 @@
 /**
- * The context as API messages: one pass, in order, deterministic and prefix-stable.
+ * Flattens the context into the messages of an API request, in one deterministic pass. Appending records never changes
+ * messages that were already sent.
  *
- * When a new response begins, all messages before it are final (`frozen`): no later record can change them. Only the
- * messages after them are recomputed, so an update costs what it added.
+ * When a new response begins, all messages before it are frozen: no later record can change them. Only the messages
+ * after the frozen ones are recomputed, so an update costs time only for new entries.
  */
 
 import {
@@ -33,27 +34,27 @@ import {
   withParts,
 } from './tool-pairing.ts'
 
-/** A message of a request, with the records its blocks come from. */
+/** A message of an API request, with the records that its blocks come from. */
 export interface TracedMessage {
   readonly message: ApiMessage
-  /** For each block the uuid of its record. */
+  /** uuid of the record that each block comes from, by block index. */
   readonly origins: readonly string[]
-  /** Exact JSON texts to send, by index of block. */
+  /** Exact JSON texts to send instead of stringified blocks, by block index. */
   readonly raw?: ReadonlyMap<number, string>
 }
 
 export interface FlattenedContext {
-  /** The entries flattened so far. */
+  /** The entries of the context that have been flattened so far. */
   readonly entries: AppendList<ContextEntry>
   readonly frozen: AppendList<TracedMessage>
   readonly frozenRepairs: AppendList<MessageRepair>
-  /** Ids of the tool calls in frozen messages. */
+  /** Index of the frozen message at or before each tool call, by call id; only calls in frozen messages are listed. */
   readonly calls: PersistentMap<number>
   readonly drafts: readonly MessageDraft[]
   /** The messages after the frozen ones, as they would be sent now. */
   readonly tail: readonly TracedMessage[]
   readonly tailRepairs: readonly MessageRepair[]
-  /** Calls whose result may still come: client tools, and server tools. */
+  /** Tool calls that still wait for a result: client tools in `waiting`, server tools in `waitingServer`. */
   readonly waiting: readonly UnansweredCall[]
   readonly waitingServer: readonly UnansweredCall[]
 }
@@ -74,7 +75,7 @@ const EMPTY_CONTEXT: FlattenedContext = {
   waitingServer: [],
 }
 
-/** The messages of the context. Given `from`, the result for an earlier state, only new entries are processed. */
+/** Flattens the context into messages. With `from`, the result for an earlier state, only new entries are processed. */
 export function flatten(
   view: Pick<ContextView, 'entries'>,
   from: FlattenedContext = EMPTY_CONTEXT,
@@ -103,10 +104,10 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext
   if (!isVisibleToModel(entry)) return flat
   const parts = toMessageParts(entry)
   const { record } = entry
-  // A system message without text may still set the effort.
+  // A system message without text may still set the effort (`output_config`), so it must not be dropped.
   const setsEffort = record.type === 'user' && record.message.output_config !== undefined
   if (parts.every(({ block }) => isBlankText(block)) && !setsEffort) {
-    // A blank record starts no message, so that its neighbours stay one.
+    // A blank record starts no message, so that the user messages around it are still joined.
     const [first] = parts
     const { frozenRepairs } = flat
     if (first === undefined) return flat
@@ -120,7 +121,10 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext
   return { ...flat, drafts: [...withFirstPrompt(flat, draft), draft] }
 }
 
-/** A record joins the earlier records of its response if only tool results and attachments lie between them. */
+/**
+ * Adds a record of a response. The record joins earlier records of the same response if only tool results and
+ * attachments come between them.
+ */
 function addResponse(
   flat: FlattenedContext,
   entry: ContextEntry,
@@ -170,7 +174,10 @@ function createUserDraft(
   }
 }
 
-/** The message as given; null if parts were cleared. A mid-conversation system message keeps its other fields. */
+/**
+ * Returns the message of the record as it was logged, or null if parts were cleared. A mid-conversation system message
+ * keeps its other fields.
+ */
 function toWholeMessage(entry: ContextEntry): ApiMessage | null {
   const { record } = entry
   if (entry.cleared !== undefined || (record.type !== 'user' && record.type !== 'assistant')) return null
@@ -180,7 +187,10 @@ function toWholeMessage(entry: ContextEntry): ApiMessage | null {
   return role === 'system' ? { ...record.message, role, content } : { role, content }
 }
 
-/** The drafts so far; for a first message that may not be first, a user message to precede it. */
+/**
+ * Returns the drafts so far. If the conversation would begin with a message that is not from the user, the result is a
+ * placeholder user message, because the provider refuses such a conversation.
+ */
 function withFirstPrompt(flat: FlattenedContext, draft: MessageDraft): readonly MessageDraft[] {
   if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
   const first = draft.parts.at(0)
@@ -212,7 +222,7 @@ interface FinishedDrafts extends Pick<FlattenedContext, 'waiting' | 'waitingServ
   readonly calls: readonly string[]
 }
 
-/** The drafts as messages that a provider accepts. */
+/** Turns the drafts into messages that the provider accepts, and reports each repair. */
 function finishDrafts(flat: FlattenedContext): FinishedDrafts {
   const firsts: MessageRepair[] = []
   const start = flat.drafts[0]?.parts.at(0)
@@ -236,7 +246,7 @@ function toTracedMessage(draft: MessageDraft): TracedMessage {
   return { message, origins: parts.map((part) => part.origin), ...(raw.size > 0 ? { raw } : {}) }
 }
 
-// Repairs of what every provider refuses: blank text, and a last response without content.
+// The functions below repair what every provider refuses: blank text, and a last response without content.
 
 interface RepairedDrafts {
   readonly drafts: readonly MessageDraft[]
@@ -260,7 +270,7 @@ function isBlankItem(item: unknown): boolean {
   return isBlock(item) && isBlankText(item)
 }
 
-/** Blank text is refused everywhere, inside a tool result too. */
+/** Removes blank text, also inside a tool result, because the provider refuses it. */
 function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
   const { block, origin } = part
   if (isBlankText(block)) return []
@@ -269,8 +279,8 @@ function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
 }
 
 /**
- * Thinking alone may not end a request. It is dropped for good when the next response begins, because that response
- * was generated without it.
+ * Drops a last response that has only thinking, because the provider refuses a request that ends with one. The response
+ * stays dropped when the next one begins, because the next one was generated without it.
  */
 function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
   let length = drafts.length
@@ -282,9 +292,12 @@ function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
   }
 }
 
-// System messages in mid-conversation.
+// The functions below place system messages in the middle of the conversation.
 
-/** A system message stands right before the response: user content that arrives after it goes in front of it. */
+/**
+ * Moves user content that arrived after a system message in front of that message, so that the system message comes
+ * directly before the response.
+ */
 function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
   const placed: MessageDraft[] = []
   for (const draft of drafts) {
@@ -297,7 +310,10 @@ function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDr
   return placed
 }
 
-/** A system message must follow a user message; elsewhere it becomes a reminder in a user message. */
+/**
+ * Turns a system message that does not follow a user message into a reminder in a user message, because the provider
+ * would refuse it.
+ */
 function withSystemReminders(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
   return drafts.map((draft, index) =>
     draft.role === 'system' && !hasUserMessageBefore(drafts, index) ? toReminder(draft) : draft,
@@ -319,20 +335,26 @@ function toReminder(draft: MessageDraft): MessageDraft {
   return { ...withParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
-// Calls that never got a result get one in the log before the next request is sent. If the real result arrives later,
-// the bytes already sent stay the same.
+// A tool call that never got a result gets an error result in the log before the next API request. A real result that
+// arrives later does not change the messages already sent.
 
-/** Client calls of the newest response without a result. Earlier ones were completed when the conversation continued. */
+/**
+ * Returns the client tool calls of the newest response that have no result. Calls of earlier responses got an error
+ * result when the conversation continued.
+ */
 export function listUnansweredCalls(flat: FlattenedContext): readonly UnansweredCall[] {
   return flat.waiting
 }
 
-/** Ids of all calls that wait, server tools included: a cut may not separate them from their result. */
+/**
+ * Returns the ids of all tool calls that wait for a result, server tools included. A cut may not separate them from
+ * their result.
+ */
 export function listWaitingCallIds({ waiting, waitingServer }: FlattenedContext): readonly string[] {
   return [...waiting, ...waitingServer].map(({ id }) => id)
 }
 
-/** The body of a record with error results for these calls; the caller adds uuid, parent and timestamp. */
+/** Creates the body of a record with error results for these tool calls; the caller adds uuid, parent and timestamp. */
 export function createMissingResultsRecord(
   calls: readonly UnansweredCall[],
 ): Pick<UserRecord, 'type' | 'isMeta' | 'message'> {

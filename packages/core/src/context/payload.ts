@@ -1,4 +1,4 @@
-/** A request in the JSON shape of the Messages API. A codec in `wire` turns it into a provider's bytes. */
+/** Defines an API request in the JSON shape of the Messages API. A codec in the `wire` package encodes it for a provider. */
 import type { Block, MessageContent } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 
@@ -7,7 +7,7 @@ export type Role = 'user' | 'assistant' | 'system'
 export interface ApiMessage {
   readonly role: Role
   readonly content: MessageContent
-  /** Fields of a mid-conversation system message (`clear_at`, `output_config`). */
+  /** Other fields of a mid-conversation system message (`clear_at`, `output_config`). */
   readonly [field: string]: unknown
 }
 
@@ -20,8 +20,8 @@ export interface Payload {
   readonly thinking?: JsonObject
   readonly tool_choice?: JsonObject
   readonly stream?: boolean
-  /** Beta features in use; a codec sends them where its provider expects them (a header). */
+  /** Names of the beta features in use. A codec sends them where its provider expects them, for example in a header. */
   readonly betas?: readonly string[]
-  /** Any other field a provider accepts (`metadata`, `context_management`, `output_config` …). */
+  /** Any other field that a provider accepts (`metadata`, `context_management`, `output_config` …). */
   readonly [field: string]: unknown
 }

@@ -1,10 +1,10 @@
 /**
- * Message drafts, and the rule that pairs tool calls with their results; no other file has this rule. Every call of
- * a response has its result in the user message right after it, and every result has its call there. A missing
- * result is completed, an unpaired result is left out, and each repair is reported.
+ * Defines message drafts, and the rule that pairs tool calls with their results. In the output, every tool call has its
+ * result in the user message right after the response, and every result has its call there. A missing result is
+ * replaced by an error result, an unpaired result is left out, and each repair is reported.
  *
- * A call waits while its result may still come: a client tool call until a response follows the user message after
- * it, a server tool call until anything but tool results follows it. A call that repeats an earlier id never waits.
+ * A client tool call waits for its result until a response follows the next user message. A server tool call waits
+ * until any user content other than tool results follows. A call that repeats an earlier id never waits.
  */
 import {
   isBlankText,
@@ -19,36 +19,39 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { MessagePart } from './entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
-/** A message being assembled from the parts of one or more records. */
+/** A message being assembled from the blocks of one or more records. */
 export interface MessageDraft {
   readonly role: Role
-  /** The `message.id` of a response. */
+  /** The `message.id` of a response; null for other messages. */
   readonly responseId: string | null
   readonly parts: AppendList<MessagePart>
-  /** The message as given, if it comes from one record and is unchanged. */
+  /** The message as it was logged, if it comes from one record and nothing was changed; otherwise null. */
   readonly unchangedMessage: ApiMessage | null
-  /** Only tool results and attachments: later records of the response before it may still follow. */
+  /**
+   * True if the message holds only tool results and attachments: later records of the response before it may still
+   * follow.
+   */
   readonly isCrossable: boolean
 }
 
-/** What was changed so that the provider accepts the request. */
+/** The kinds of change that make the messages acceptable to the provider. */
 export type MessageRepairKind =
-  | 'missing-result' // a call without result got an error result
-  | 'late-result' // a result that came after the conversation had continued
+  | 'missing-result' // A tool call without a result got an error result.
+  | 'late-result' // A result arrived after the conversation had continued and was left out.
   | 'duplicate-result'
-  | 'orphan-result' // a result without its call
-  | 'duplicate-call' // a call id that was used before
+  | 'orphan-result' // A result without its tool call was left out.
+  | 'duplicate-call' // A tool call with an id used before was left out.
   | 'open-server-call'
   | 'orphan-server-result'
   | 'blank-text'
-  | 'silent-tail' // a last response without content
-  | 'no-first-prompt' // the conversation began with an assistant message
+  | 'silent-tail' // A last response with only thinking or blank text was left out.
+  | 'no-first-prompt' // The conversation began without a user message, so one was added.
 
 export interface MessageRepair {
   readonly kind: MessageRepairKind
-  /** uuid of the record concerned. */
+  /** uuid of the record that was repaired. */
   readonly origin: string
-  /** The tool call, if the repair concerns one. */
+  /** Id of the tool call that was repaired; absent for other repairs. */
   readonly id?: string
 }
 
@@ -58,52 +61,55 @@ export function withParts(draft: MessageDraft, parts: readonly MessagePart[]): M
   return isSame ? draft : { ...draft, parts: AppendList.of(parts), unchangedMessage: null }
 }
 
-/** One message of two. */
+/** Joins two drafts into one message: the parts of `one`, then those of `other`. */
 export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
   let { parts } = one
   for (const part of other.parts) parts = parts.push(part)
   return { ...one, parts, unchangedMessage: null, isCrossable: one.isCrossable && other.isCrossable }
 }
 
-/** Nothing to send. A system message without content may still set the effort (`output_config`). */
+/** True if the draft has nothing to send. A system message without content may still set the effort (`output_config`). */
 export function isEmptyDraft(draft: MessageDraft): boolean {
   return draft.parts.length === 0 && draft.unchangedMessage?.output_config === undefined
 }
 
-/** A response of only thinking and blank text: it may not end a request. */
+/** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */
 export function isBlankResponse(draft: MessageDraft): boolean {
   if (draft.role !== 'assistant') return false
   return [...draft.parts].every((part) => isThinking(part.block) || isBlankText(part.block))
 }
 
-// Client tools.
+// The functions below pair client tool calls with their results.
 
-/** Content of the result for a call that never got one, whether completed here or appended as a record. */
+/** Content of the error result for a tool call that never got a result. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
 
-/** Stands in for a response that had only calls with ids used before. */
+/** Text that replaces the content of a response in which every block was a tool call with an id used before. */
 export const REPEATED_CALL_TEXT = '[A call that repeated the id of an earlier one was left out.]'
 
 export function createInterruptedResult(id: string): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: id, content: MISSING_RESULT_TEXT, is_error: true }
 }
 
-/** A call without a result. */
+/** A tool call that has no result. */
 export interface UnansweredCall {
   readonly id: string
-  /** uuid of the record that holds the call. */
+  /** uuid of the record that contains the tool call. */
   readonly origin: string
 }
 
 interface PairingResult {
   readonly drafts: readonly MessageDraft[]
   readonly repairs: readonly MessageRepair[]
-  /** Client calls that wait for their result, and server calls that do. */
+  /** Tool calls that still wait for a result: client tools in `waiting`, server tools in `waitingServer`. */
   readonly waiting: readonly UnansweredCall[]
   readonly waitingServer: readonly UnansweredCall[]
 }
 
-/** `isKnownCall`: whether messages already finished contain a call with this id. */
+/**
+ * Pairs every tool call in `drafts` with its result and reports each repair. `isKnownCall` tells if an earlier, frozen
+ * message contains a tool call with the given id.
+ */
 export function pairToolCalls(
   drafts: readonly MessageDraft[],
   isKnownCall: (id: string) => boolean,
@@ -137,7 +143,7 @@ export function pairToolCalls(
   return { drafts: paired.filter((draft) => !isEmptyDraft(draft)), repairs, waiting, waitingServer }
 }
 
-/** True if no later result can change these messages. */
+/** True if no tool call in `drafts` still waits for a result, so that later records cannot change these messages. */
 export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   const last = drafts.at(-1)
   const awaitsResults = last?.role === 'assistant' && listToolCallIds(last).length > 0
@@ -148,7 +154,10 @@ export function listToolCallIds(draft: MessageDraft): readonly string[] {
   return [...draft.parts].flatMap(({ block }) => (isToolUse(block) ? [block.id] : []))
 }
 
-/** A response left empty gets a text: without it the messages around it would join, which changes bytes already sent. */
+/**
+ * Removes tool calls whose id was used before. A response left empty gets a placeholder text: without it the messages
+ * around it would be joined, which changes bytes already sent.
+ */
 function withoutRepeatedCalls(
   draft: MessageDraft,
   isKnown: (id: string) => boolean,
@@ -167,7 +176,10 @@ function withoutRepeatedCalls(
   return withParts(draft, [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }])
 }
 
-/** Consecutive responses and the messages up to the next one, with the results right after the calls. */
+/**
+ * Pairs the tool calls of consecutive responses with the results in the messages up to the next response, and puts the
+ * results right after the calls.
+ */
 function pairGroup(
   responses: readonly MessageDraft[],
   following: readonly MessageDraft[],
@@ -194,7 +206,10 @@ function pairGroup(
   return { drafts: [...responses, ...insertResults(results, following)], open: missing }
 }
 
-/** The results go first in the message after the calls if that is a user message, otherwise into one of their own. */
+/**
+ * Puts the results at the start of the message after the tool calls if that is a user message, otherwise into a new
+ * message.
+ */
 function insertResults(
   results: readonly MessagePart[],
   following: readonly MessageDraft[],
@@ -221,7 +236,8 @@ function listToolResults(draft: MessageDraft): readonly MessagePart[] {
   return [...draft.parts].filter((part) => isToolResult(part.block))
 }
 
-// Server tools: call and result are blocks of the assistant's own turn and are kept or dropped together.
+// Call and result of a server tool are both blocks of the assistant's turn. The functions below keep or drop them
+// together.
 
 function pairServerTools(
   drafts: readonly MessageDraft[],

@@ -1,6 +1,6 @@
 /**
- * The content of a request, block by block: the fields and place of each block, its cache marker, and the limits on
- * images, messages and bytes.
+ * Checks the content of an API request block by block: the fields and the place of each block, its cache marker, and
+ * the limits on images, messages and bytes.
  */
 
 import type { ApiMessage, Role } from '../context/payload.ts'
@@ -29,14 +29,14 @@ import {
   toList,
 } from './finding.ts'
 
-/** Where a block stands: in a message of a role, in the system prompt, or in a tool result. */
+/** The place of a block: a message with a role, the system prompt (`prompt`), or a tool result (`result`). */
 type Holder = Role | 'prompt' | 'result'
 
 interface BlockRule {
   readonly fields: Shapes
-  /** Where it may stand; anywhere if missing. */
+  /** The places where the provider accepts the block; if missing, the provider accepts it anywhere. */
   readonly holders?: readonly Holder[]
-  /** No other field is allowed. The provider refuses its own summary back with any field it did not send. */
+  /** The only fields allowed on the block. The provider refuses unknown fields on its own compaction blocks. */
   readonly only?: readonly string[]
 }
 
@@ -94,7 +94,7 @@ const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
   }),
 )
 
-/** Calls the provider runs, and their results, are recognised by the end of their type. Their id may be missing. */
+/** Finds the rule of a block. Server tool calls and results are recognised by the end of their type, even without an id. */
 function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
   const known = BLOCK_RULES.get(block.type)
   if (known !== undefined) return known
@@ -136,21 +136,21 @@ function checkRefusedBlocks({ block, path }: ParsedBlock, holder: Holder, { prof
   }
 }
 
-// Limits: messages, bytes, images and their sides.
+// The functions below check the limits on messages, bytes, images and image sizes.
 
 export interface SizeState {
   readonly messages: number
-  /** UTF-8 bytes of the JSON of the messages, without the commas between them. */
+  /** UTF-8 bytes of the messages as JSON, without the commas between them. */
   readonly bytes: number
-  /** Images, and PDF documents. */
+  /** Number of images, including PDF documents. */
   readonly images: number
-  /** Paths of images too large for a request with many images. */
+  /** Paths of images that are too large for a request with many images. */
   readonly large: AppendList<string>
 }
 
 export const START_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: AppendList.of() }
 
-/** Counts a message, malformed or not. */
+/** Counts a message and its bytes, even if the message is malformed. Reports a message that JSON cannot represent. */
 export function countMessage(state: SizeState, message: unknown, { report }: Rules): SizeState {
   const bytes = countJsonBytes(message)
   if (bytes === null) report('not-json', `messages.${state.messages}`)
@@ -180,7 +180,7 @@ function countsAsImage({ type, source }: Block): boolean {
   return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
 }
 
-/** 0 if the image is not in the request, or its header gives no size. */
+/** Returns the longer side of an image in pixels; 0 if the request does not contain its data or the header has no size. */
 function measureLongestSide({ type, source }: Block): number {
   if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
   const size = readImageSize(source.data)
@@ -189,7 +189,7 @@ function measureLongestSide({ type, source }: Block): number {
 
 const MARKER_FIELD_BYTES = ',"cache_control":'.length
 
-/** `placed`: markers added to the messages after they were counted. */
+/** Checks the totals of the request against the limits. `placed`: cache markers added after the messages were counted. */
 export function checkSizes(
   { messages, bytes, images, large }: SizeState,
   request: RawFields,
@@ -218,9 +218,9 @@ export function checkSizes(
   }
 }
 
-// Cache markers: each is checked with its block, their number and order at the end.
+// Each cache marker is checked together with its block; the number and order of all markers are checked at the end.
 
-/** `ttl` is null if the marker asks for a lifetime the provider does not have. */
+/** A cache marker that a block carries. `ttl` is null if the provider does not offer the lifetime that was requested. */
 interface Marker {
   readonly path: string
   readonly ttl: string | null
@@ -228,7 +228,7 @@ interface Marker {
 
 export interface CacheState {
   readonly markers: AppendList<Marker>
-  /** Path of the last block that can carry a marker: an automatic marker of the request goes there. */
+  /** Path of the last block that can carry a cache marker. The provider places a request-level marker on this block. */
   readonly target: string | null
 }
 
@@ -251,7 +251,7 @@ export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolea
   return !unmarkable.includes(block.type) && !isBlankText(block)
 }
 
-/** The marker of the block at `path`; reports what is wrong with it. */
+/** Reads the cache marker of the block at `path`, and reports each rule that the marker breaks. */
 export function readMarker(block: Block, path: string, rules: Rules): Marker {
   if (!canCarryMarker(block, rules.profile.cache)) {
     const kind = isBlankText(block) ? 'text that is blank' : `a ${block.type} block`
@@ -260,7 +260,7 @@ export function readMarker(block: Block, path: string, rules: Rules): Marker {
   return { path, ttl: readTtl(block.cache_control, `${path}.cache_control`, rules) }
 }
 
-/** The lifetime a marker asks for. */
+/** Reads the lifetime that a cache marker requests; null, with a finding, if the marker or its lifetime is invalid. */
 export function readTtl(
   control: unknown,
   path: string,
@@ -283,7 +283,7 @@ export function readTtl(
   return known?.name ?? null
 }
 
-/** The markers of tools and system prompt, in this order. Each was checked with the request, so nothing is reported. */
+/** Lists the cache markers on tools, then on the system prompt. Findings are dropped: these markers were checked before. */
 function listPrefixMarkers(request: RawFields, rules: Rules): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
@@ -295,7 +295,7 @@ function listPrefixMarkers(request: RawFields, rules: Rules): readonly Marker[] 
   )
 }
 
-/** All markers together: their number, their order, and the automatic one of the request. `inMessages`: in order. */
+/** Checks the number and order of all cache markers, and the request-level one. `inMessages` must be in request order. */
 export function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
@@ -329,7 +329,7 @@ export function checkMarkers(
   }
 }
 
-/** Returns the shortest lifetime in seconds: no later marker may ask for a longer one. */
+/** Checks that no marker requests a longer lifetime than an earlier one. Returns the shortest lifetime in seconds. */
 function checkMarkerOrder(markers: readonly Marker[], { profile, report }: Rules): number {
   let shortest = Number.POSITIVE_INFINITY
   for (const { path, ttl } of markers) {
@@ -345,7 +345,7 @@ function toSeconds(ttl: string, cache: CacheRules): number {
   return cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0
 }
 
-/** Path of the tool or system block that gets the automatic marker if no message can carry it. */
+/** Path of the tool or system block that gets the request-level marker if no message can carry it; null if none can. */
 function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
   const inSystem = toList(request.system).findLastIndex(
     (block) => isBlock(block) && canCarryMarker(block, cache),
@@ -355,20 +355,20 @@ function findPrefixTarget(request: RawFields, cache: CacheRules): string | null 
   return tools > 0 ? `tools.${tools - 1}` : null
 }
 
-// Markers placed on messages that were checked before. They move every turn, onto messages that no longer change;
-// checking those messages again would cost the whole history.
+// The functions below check markers placed on messages that were already checked. Markers move every turn onto frozen
+// messages, and checking these messages again would cost time for the whole history.
 
-/** `control` becomes the `cache_control` of a block that has none. The content of its message is a list. */
+/** A cache marker to set as `cache_control` on a block that has none. The message's content must be a list of blocks. */
 export interface PlacedMarker {
   readonly message: ApiMessage
-  /** Of the message in the request. */
+  /** Index of the message in the request. */
   readonly index: number
   /** Index of the block in the message. */
   readonly block: number
   readonly control: Json
 }
 
-/** The markers of the checked messages and the placed ones, in order. */
+/** Returns the cache markers of the checked messages together with the placed ones, in request order. */
 export function withPlacedMarkers(
   { markers }: CacheState,
   placed: readonly PlacedMarker[],
@@ -389,7 +389,7 @@ function checkPlacedMarker(marker: PlacedMarker, rules: Rules): readonly Marker[
   return [readMarker({ ...block, cache_control: control }, path, rules)]
 }
 
-/** By message and block. A marker covers its whole block, so markers inside a tool result come before its own. */
+/** Sorts cache markers by message and block. A marker inside a tool result sorts before the marker on that tool result. */
 function compareMarkers(one: Marker, other: Marker): number {
   const toPosition = ({ path }: Marker): readonly number[] => path.match(/\d+/g)?.map(Number) ?? []
   const [left, right] = [toPosition(one), toPosition(other)]

@@ -1,6 +1,6 @@
 /**
- * Findings: a code for each rule of a request, where it is broken, and what was expected there. Also parses messages for
- * the rules: whatever is malformed is reported here once and left out of every later check.
+ * Defines findings: a code for each rule of an API request, the path where the rule is broken, and the value expected
+ * there. Also parses messages: anything malformed is reported once and skipped by all later checks.
  */
 
 import type { Role } from '../context/payload.ts'
@@ -8,9 +8,9 @@ import { type Block, isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.ts'
 
-/** Every rule and what it expects. A check that knows more (a limit, a name) gives its own text instead. */
+/** What each rule expects, by finding code. A check that knows more, such as a limit or a name, reports its own text. */
 const EXPECTATIONS = {
-  // shapes
+  // Codes for values of the wrong type or structure.
   'payload-shape': 'an object',
   'not-json': 'a value that JSON can carry',
   'messages-shape': 'a list of messages',
@@ -21,7 +21,7 @@ const EXPECTATIONS = {
   'block-shape': 'an object with a type',
   'block-field': 'fields of the types that the block must have',
   'block-refused': 'blocks of this type only where they may stand',
-  // the request around the messages
+  // Codes for the request fields around the messages.
   'model-missing': 'the name of a model',
   'max-tokens': 'a limit to the answer',
   'prewarm-combination': 'max_tokens 0 to stand alone',
@@ -29,7 +29,7 @@ const EXPECTATIONS = {
   'betas-shape': 'a list of strings',
   'beta-missing': 'the beta that this needs',
   'system-shape': 'a string or a list of text blocks',
-  // text and turns
+  // Codes for text and for the order of turns.
   'messages-empty': 'at least one message of user or assistant',
   'message-empty': 'content: only the last message may be empty, and only of the assistant',
   'text-blank': 'text with more than white space in it',
@@ -37,7 +37,7 @@ const EXPECTATIONS = {
   'role-repeated': 'roles that alternate',
   'prefill-refused': 'the last message to be from the user',
   'trailing-whitespace': 'the text of the last message not to end in white space',
-  // system messages in mid-conversation
+  // Codes for system messages in mid-conversation.
   'system-refused': 'no system message among the messages',
   'system-misplaced':
     'it behind a user turn, or an assistant turn that ends in a result of the provider, and before an assistant turn or at the end',
@@ -46,7 +46,7 @@ const EXPECTATIONS = {
   'turn-scoped-content': 'text alone in a system message for one turn',
   'turn-scoped-output-config': 'no output_config on a system message for one turn',
   'turn-scoped-marker': 'no cache marker in a system message for one turn',
-  // tools
+  // Codes for tool definitions and tool choice.
   'tools-shape': 'an object',
   'tool-name': 'a name that matches the pattern',
   'tool-name-repeated': 'a name that no other tool has',
@@ -57,7 +57,7 @@ const EXPECTATIONS = {
   'tool-choice-forced': "'auto' or 'none'",
   'tool-change-refused': 'no change of tools among the messages',
   'tool-change-unknown': 'the name of a declared tool',
-  // calls and results
+  // Codes for tool calls and their results.
   'tool-id': 'an id that matches the pattern',
   'tool-id-repeated': 'an id that no other call has',
   'tool-result-missing': 'a tool_result for each tool_use in the next message',
@@ -67,7 +67,7 @@ const EXPECTATIONS = {
   'server-result-missing': "a result of the provider's call before the turn ends",
   'server-result-unexpected': 'a call before it that has no result yet',
   'server-wait-results-only': 'nothing but results while the provider runs a call',
-  // thinking
+  // Codes for thinking settings and thinking blocks.
   'thinking-shape': 'an object with a type',
   'thinking-mode': 'a mode that the model has',
   'thinking-budget': "a budget only with type 'enabled'",
@@ -75,7 +75,7 @@ const EXPECTATIONS = {
   'thinking-signature': 'the signature that came with the block',
   'thinking-not-first': 'thinking first in the last turn',
   'thinking-last': 'text or a call behind the last thinking of the turn',
-  // cache markers
+  // Codes for cache markers (`cache_control`).
   'marker-shape': "an object of type 'ephemeral'",
   'marker-ttl': 'a lifetime that the provider has',
   'marker-field': 'no field but type and ttl, and a scope where there is one',
@@ -84,14 +84,14 @@ const EXPECTATIONS = {
   'marker-order': 'a lifetime no longer than that of the markers before it, along tools, system and messages',
   'marker-automatic': 'markers on blocks alone, none on the request',
   'cache-edit-refused': 'neither cache edits nor references for them',
-  // context edits
+  // Codes for context edits (`context_management`).
   'edits-refused': 'no context_management',
   'edit-shape': 'an object with a type',
   'edit-unsupported': 'an edit that the provider has',
   'edit-parameter': 'parameters of the types they must have',
   'edit-order': 'the clearing of thinking to be the first edit',
   'edit-without-thinking': 'the clearing of thinking only while the model thinks',
-  // the provider's own summaries
+  // Codes for compaction by the provider.
   'compaction-refused': 'no compaction block',
   'compaction-request': "an object of type 'summarize'",
   'compaction-combination': 'no further summary beside a signed compaction block',
@@ -99,7 +99,7 @@ const EXPECTATIONS = {
   'compaction-nothing': 'something to summarise',
   'compaction-misplaced': 'the compaction block first, in place of what it summarises',
   'compaction-repeated': 'one signed compaction block, the newest',
-  // sizes
+  // Codes for limits on counts and sizes.
   'message-count': 'fewer messages',
   'body-size': 'fewer bytes of JSON',
   'image-count': 'fewer images',
@@ -113,9 +113,9 @@ export const findingCodes: readonly FindingCode[] = Object.keys(EXPECTATIONS) as
 
 export interface Finding {
   readonly code: FindingCode
-  /** Where, as in `messages.3.content.1`; empty for the request as a whole. */
+  /** Path of the faulty value, as in `messages.3.content.1`; empty for the request as a whole. */
   readonly path: string
-  /** What was expected there. */
+  /** Sentence that says which value was expected at `path`. */
   readonly message: string
 }
 
@@ -125,25 +125,28 @@ export function createReport(add: (finding: Finding) => void): ReportFinding {
   return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
 }
 
-/** What every check is given: the provider's rules, and where to report. */
+/** The input of every check: the provider's rules, and the function that reports findings. */
 export interface Rules {
   readonly profile: ProviderProfile
   readonly report: ReportFinding
 }
 
-/** A request, or a part of it, as given: any field may be missing or of any type. Providers treat null as missing. */
+/**
+ * An API request or a part of it before validation: any field may be missing or of any type. Providers treat null as
+ * missing.
+ */
 export interface RawFields {
   readonly [field: string]: unknown
 }
 
-/** The value at a dotted path. */
+/** Returns the value at a dotted path such as `output_config.effort`; undefined if there is none. */
 export function fieldAt(request: RawFields, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => {
     return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
   }, request)
 }
 
-/** Empty for anything that is no array; gaps become undefined. */
+/** Returns an array with holes filled by undefined, and an empty list for any value that is not an array. */
 export function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? Array.from(value) : []
 }
@@ -158,14 +161,17 @@ export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules):
 
 const compiledPatterns = new Map<string, RegExp>()
 
-/** `pattern`: of a profile. Each is compiled once, since compiling costs more than a match. */
+/**
+ * True if `text` matches a regular expression of a provider profile. Each pattern is compiled once and cached, since
+ * compiling costs more than matching.
+ */
 export function matchesRegExp(text: string, pattern: string): boolean {
   const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
   compiledPatterns.set(pattern, known)
   return known.test(text)
 }
 
-/** The type of a field, for the tables of block fields and edit parameters. */
+/** A type that a field must have, for the tables of block fields and edit parameters. */
 export interface Shape {
   readonly expected: string
   fits(value: unknown): boolean
@@ -180,7 +186,7 @@ export const flagShape: Shape = { expected: 'true or false', fits: (value) => ty
 export interface ParsedBlock {
   readonly path: string
   readonly block: Block
-  /** The blocks inside a tool result. */
+  /** The blocks inside a tool result; empty for other blocks. */
   readonly inner: readonly ParsedBlock[]
 }
 
@@ -189,15 +195,15 @@ export interface ParsedMessage {
   readonly path: string
   readonly role: Role
   readonly fields: RawFields
-  /** Content that is a string becomes one text block. */
+  /** The blocks of the message; content that is a string becomes one text block. */
   readonly blocks: readonly ParsedBlock[]
-  /** `blocks`, each followed by the blocks inside it. */
+  /** The blocks of the message, each followed by the blocks inside it. */
   readonly all: readonly ParsedBlock[]
-  /** The content is an empty string or an empty list. */
+  /** True if the content is an empty string or an empty list. */
   readonly isEmpty: boolean
 }
 
-/** Null, and a finding, for a message without a known role or without content of a known type. */
+/** Parses one message. Returns null, and reports a finding, if the role is unknown or the content has the wrong type. */
 export function parseMessage(message: unknown, index: number, report: ReportFinding): ParsedMessage | null {
   const path = `messages.${index}`
   if (!isObject(message)) {
@@ -219,7 +225,7 @@ export function parseMessage(message: unknown, index: number, report: ReportFind
   return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
 }
 
-/** The blocks of a message or of the system prompt; an empty string has none. */
+/** Parses the content of a message or of the system prompt into blocks; an empty string has no blocks. */
 export function parseContent(
   content: string | readonly unknown[],
   path: string,
@@ -229,7 +235,7 @@ export function parseContent(
     return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
   }
   return parseBlocks(content, path, report).map((item) => {
-    // One level down and no further: a result inside a result is refused, whatever it holds.
+    // Only blocks directly inside a tool result are parsed: the provider refuses a tool result inside a tool result.
     const { type, content: inside } = item.block
     const holdsBlocks = type === 'tool_result' && Array.isArray(inside)
     return holdsBlocks ? { ...item, inner: parseBlocks(inside, `${item.path}.content`, report) } : item
@@ -249,7 +255,7 @@ function parseBlocks(
   return parsed
 }
 
-/** A system message that applies to one turn only. */
+/** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
 export function isTurnScoped({ role, clear_at: clearAt }: RawFields): boolean {
   return role === 'system' && clearAt === 'next_user_message'
 }

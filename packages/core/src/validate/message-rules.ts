@@ -1,6 +1,6 @@
 /**
- * Rules across messages: the order of roles, system messages, tool calls with their results, and where thinking stands.
- * Each rule keeps a small state that one message moves on; what depends on the last message is checked at the end.
+ * Checks rules that span several messages: the order of roles, system messages, tool calls and their results, and the
+ * position of thinking. Each rule updates a small state per message; rules on the last message are checked at the end.
  */
 
 import {
@@ -30,15 +30,15 @@ import {
   toList,
 } from './finding.ts'
 
-// Order of roles: the first message, messages in a row, empty ones, and a response begun for the model.
+// The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
 
 export interface RoleState {
-  /** The last message of user or assistant; system messages do not count. */
+  /** The last message from the user or the assistant; system messages do not count. */
   readonly last: ParsedMessage | null
-  /** `last` is the first message and holds a compaction block alone: any role may follow. */
+  /** True if `last` is the first message and holds only compaction blocks: any role may follow. */
   readonly afterSummary: boolean
   readonly hasContent: boolean
-  /** An assistant message without content, if it is the last message so far. */
+  /** Path of the last message if it is an assistant message without content; otherwise null. */
   readonly emptyTail: string | null
 }
 
@@ -69,7 +69,7 @@ export function checkRole(
   }
 }
 
-/** Whether the model may answer the last message. Calls without a result have their own finding. */
+/** Checks that the model may respond to the last message. Tool calls without a result are reported elsewhere. */
 export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: RawFields,
@@ -87,7 +87,7 @@ export function checkLastMessage(
   if (last.role !== 'assistant' || pending.size > 0 || waiting.size > 0) return
   const block = last.blocks.at(-1)?.block
   if (block !== undefined) {
-    // The provider paused the turn here; or `checkLastThinking` reports it.
+    // The provider paused the turn at this block, or `checkLastThinking` reports the block.
     if (isServerToolResult(block) || isCompactionBlock(block)) return
     if (isThinking(block) && profile.thinking.closing !== 'allowed') return
   }
@@ -97,13 +97,13 @@ export function checkLastMessage(
   }
 }
 
-// System messages among the messages: the fields they may have, and where they may stand.
+// The functions below check system messages in mid-conversation: their fields and their position.
 
-/** System messages in a row are one section and are checked together; one without content only sets an effort. */
+/** State of a section: consecutive system messages, checked together. A message without content only sets the effort. */
 export interface SystemState {
-  /** What precedes the section: a user turn, a paused assistant turn, or something it may not follow. */
+  /** What precedes the section: a user turn, a paused assistant turn, or anything that a system message may not follow. */
   readonly before: 'user' | 'paused' | 'other'
-  /** Path of the first message of the section that has content; null once its place was reported. */
+  /** Path of the first message with content in the section; null if there is none or its position was already reported. */
   readonly section: string | null
   readonly hasContent: boolean
 }
@@ -167,31 +167,31 @@ function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles'
   return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? ['output_config'] : [])]
 }
 
-// Tool calls and results. The caller's tools are answered in the next user turn, first and once each. The provider's own
-// calls are answered within the assistant's turn, which continues across user turns of results alone.
+// The functions below check tool calls. A client tool call needs its result in the next user turn, first and once. A
+// server tool call needs its result in the same assistant turn, which user messages of only tool results do not end.
 
 export interface CallState {
-  /** Ids of all calls so far. */
+  /** Ids of all tool calls checked so far. */
   readonly seen: PersistentMap<true>
-  /** Calls of the last assistant turn without a result, by id, and the index of their message. */
+  /** Index of the message of each client tool call of the last assistant turn that has no result, by call id. */
   readonly pending: ReadonlyMap<string, number>
-  /** Calls the provider is still running, by id. */
+  /** Server tool calls that the provider is still running, by call id. */
   readonly waiting: ReadonlyMap<string, WaitingCall>
-  /** The user turn that follows the calls, while it lasts. */
+  /** State of the user turn that follows the tool calls; null outside such a turn. */
   readonly answer: AnswerState | null
-  /** A message holds a call of the caller's tools, or a result. */
+  /** True if a message contains a client tool call or its result. */
   readonly usesTools: boolean
 }
 
 interface WaitingCall {
   readonly path: string
-  /** The tool that must be declared for the call to continue; null if a connected server runs it. */
+  /** Name of the tool that must stay declared until the call ends; null if a connected MCP server runs the call. */
   readonly tool: string | null
 }
 
 interface AnswerState {
   readonly answered: ReadonlySet<string>
-  /** A block that is no result was seen. */
+  /** True once the turn contains a block other than a tool result. */
   readonly hasOther: boolean
   readonly hasResult: boolean
 }
@@ -204,7 +204,7 @@ export const START_CALLS: CallState = {
   usesTools: false,
 }
 
-/** The next state while a message is checked: its maps are copies. */
+/** A mutable copy of the state that is updated while one message is checked. */
 interface CallDraft extends CallState {
   seen: PersistentMap<true>
   readonly pending: Map<string, number>
@@ -242,7 +242,7 @@ export function checkCalls(state: CallState, message: ParsedMessage, rules: Rule
   return { ...draft, answer: null }
 }
 
-/** Calls of code execution have several names; one tool offers them all. */
+/** Returns the declared tool that runs a server tool call. One tool, `code_execution`, runs calls of several names. */
 function findServerTool({ type, name }: Block): string | null {
   if (type !== 'server_tool_use' || typeof name !== 'string') return null
   return name.endsWith('code_execution') ? 'code_execution' : name
@@ -284,7 +284,7 @@ function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: Rules)
   return { answered, hasOther, hasResult }
 }
 
-/** Anything but a result ends the assistant's turn, and with it the calls the provider was running. */
+/** Handles a block other than a tool result, which ends the assistant's turn and the server tool calls still running. */
 function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: Rules): void {
   if (waiting.size > 0 && hasResult) {
     const calls = [...waiting.keys()].join(', ')
@@ -297,7 +297,7 @@ function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { 
   waiting.clear()
 }
 
-/** One finding per message that holds calls without a result. */
+/** Reports one finding for each message that contains client tool calls without a result. */
 export function reportMissingResults({ pending }: CallState, { report }: Rules): void {
   for (const message of new Set(pending.values())) {
     const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
@@ -306,9 +306,9 @@ export function reportMissingResults({ pending }: CallState, { report }: Rules):
   }
 }
 
-// Tools added or removed by messages.
+// The functions below check messages that add or remove tools.
 
-/** Path of the first change, by name of the tool. */
+/** Path of the first block that adds or removes a tool, by tool name. */
 export type ToolChanges = PersistentMap<string>
 
 export const START_TOOL_CHANGES: ToolChanges = PersistentMap.empty()
@@ -329,7 +329,7 @@ function isToolChange({ type }: Block): boolean {
   return type === 'tool_addition' || type === 'tool_removal'
 }
 
-/** Messages that use tools need declared tools; a call still running needs its tool, or a connected server. */
+/** Checks that tools are declared if messages use them, and that each running server tool call has its tool or server. */
 export function checkUsedTools(
   { usesTools, waiting }: CallState,
   changes: ToolChanges,
@@ -353,12 +353,12 @@ export function checkUsedTools(
   }
 }
 
-// Thinking: signatures, and thinking first and never last in a turn.
+// The functions below check thinking: signatures, and that thinking comes first and never last in a turn.
 
 export interface ThinkingState {
-  /** The first block of the assistant's turn, until a user message holds anything but results. */
+  /** The first block of the current assistant turn; null after a user message that has more than tool results. */
   readonly opening: { readonly path: string; readonly isThinking: boolean } | null
-  /** Path of the last message, if its last block is thinking. */
+  /** Path of the last message if it ends with a thinking block; otherwise null. */
   readonly closing: string | null
 }
 
@@ -385,7 +385,7 @@ export function checkThinking(
   return { opening: state.opening ?? opening, closing: endsThinking ? path : null }
 }
 
-/** A request for a summary continues no turn, so its last turn need not begin with thinking. */
+/** Checks thinking in the last turn. A compaction request continues no turn, so the turn need not begin with thinking. */
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
   request: RawFields,

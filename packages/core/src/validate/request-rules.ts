@@ -1,4 +1,4 @@
-/** The fields of a request around its messages, the provider features they ask for, and the betas these need. */
+/** Checks the fields of an API request around its messages, the provider features that they use, and the betas needed. */
 
 import { isCompactionBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
@@ -98,7 +98,7 @@ function checkTools({ tools }: RawFields, { profile, report }: Rules): void {
   if (deferred > most) report('tool-count', 'tools', `at most ${most} deferred tools, not ${deferred}`)
 }
 
-/** The caller's tools have no type, or `custom`. Tools of the provider need no schema, and some no name. */
+/** Checks one tool. Client tools have no type or type `custom`; provider tools need no schema, and some need no name. */
 function checkTool({ type, name, input_schema }: RawFields, path: string, { profile, report }: Rules): void {
   const isOwn = type == null || type === 'custom'
   const pattern = profile.tools.namePattern
@@ -183,7 +183,7 @@ function checkThinkingBudget(
   }
 }
 
-// `context_management`: edits the provider makes, and their parameters.
+// The functions below check `context_management`: the edits that the provider makes, and their parameters.
 
 const EDITS_PATH = 'context_management.edits'
 
@@ -193,7 +193,7 @@ function isEdit(edit: unknown): edit is RawFields {
   return isObject(edit) && typeof edit.type === 'string'
 }
 
-/** The well-formed edits of a request, each with its path. */
+/** Lists the well-formed context edits of a request, each with its path. */
 function listEdits(request: RawFields): readonly Edit[] {
   return toList(fieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
     isEdit(edit) ? [[edit, `${EDITS_PATH}.${index}`]] : [],
@@ -241,7 +241,7 @@ function checkEditParameters(edit: RawFields, path: string, { profile, report }:
   }
 }
 
-/** `{type, value}` with a whole number of at least `least`. */
+/** Describes a parameter of the form `{type, value}` whose value is an integer of at least `least`. */
 function createAmountShape(types: readonly string[], least: number): Shape {
   return {
     expected: `an object of type ${types.join(' or ')} with a whole value of at least ${least}`,
@@ -283,9 +283,9 @@ function findEditParameters(type: unknown, edits: ContextEditRules): Shapes {
   return { trigger, pause_after_compaction: flagShape, instructions: stringShape }
 }
 
-// Summaries on request, and their compaction blocks in the messages.
+// The functions below check compaction by the provider: the request for it, and compaction blocks in messages.
 
-/** Path of the first signed compaction block. A signed block replaces what it summarises; others follow it. */
+/** Path of the first signed compaction block, or null. A signed block replaces the messages that it summarises. */
 export type SignedSummary = string | null
 
 export function checkCompactionBlocks(
@@ -360,9 +360,9 @@ function checkSummaryRequest(request: RawFields, rules: Rules): void {
   }
 }
 
-// Betas: features that the provider refuses unless the request names a beta; the profile lists them.
+// The functions below check betas: the profile lists features that the provider refuses unless a beta is named.
 
-/** For each rule, the path in the messages that first needs its beta. */
+/** Path of the first block or field in the messages that needs a beta, by rule. */
 export type BetaState = ReadonlyMap<BetaRule, string>
 
 export const START_BETAS: BetaState = new Map()

@@ -1,8 +1,8 @@
 /**
- * Checks a request against the rules of the provider's profile. Every payload that is sent has no findings (the wire law).
+ * Checks an API request against the rules of the provider's profile. Every request that is sent must have no findings.
  *
- * What a request alone cannot show, and what is therefore not checked: whether a signature is genuine, whether thinking
- * still follows the bytes it is bound to, how many tokens the request has, whether a tool of old calls still exists.
+ * Some faults cannot be seen in a request and are not checked: a forged signature, thinking bound to a different
+ * prefix, too many tokens, and old calls of a tool that no longer exists.
  */
 
 import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
@@ -57,7 +57,10 @@ import {
   START_BETAS,
 } from './request-rules.ts'
 
-/** Never throws, whatever `payload` is. Findings about the request come first, then those about the messages, in order. */
+/**
+ * Checks a whole API request and never throws, even for malformed input. Findings about the request fields come first,
+ * then those about the messages in order.
+ */
 export function validate(payload: Payload, profile: ProviderProfile): readonly Finding[] {
   const request: unknown = payload
   const found: Finding[] = []
@@ -77,22 +80,21 @@ export function validate(payload: Payload, profile: ProviderProfile): readonly F
   return [...found, ...finishMessageCheck(state, request)]
 }
 
-/** The findings about everything but the messages. */
+/** Checks all fields of an API request except its messages. */
 export function checkRequest(request: RawFields, profile: ProviderProfile): readonly Finding[] {
   const found: Finding[] = []
   checkRequestFields(request, { profile, report: createReport((finding) => found.push(finding)) })
   return found
 }
 
-// Messages are checked one by one, and the state after any number of them is a value: checking can continue from it any
-// number of times. So messages that no longer change are checked once. What depends on the rest of the request is
-// checked at the end.
+// Messages are checked one by one. The state after each message is an immutable value, so frozen messages are checked
+// once and checking continues from their state. Rules that need the rest of the request are checked at the end.
 
 export interface MessageCheck {
   readonly profile: ProviderProfile
-  /** Findings that stand, whatever follows. */
+  /** Findings that no later message can change. */
   readonly findings: AppendList<Finding>
-  /** Messages, bytes and images so far. */
+  /** Number of messages, bytes and images so far. */
   readonly size: SizeState
   readonly roles: RoleState
   readonly system: SystemState
@@ -120,7 +122,7 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
   }
 }
 
-/** Checks the next message; its index is the number of messages checked before. */
+/** Checks the next message; the number of messages checked before is its index. */
 export function checkMessage(state: MessageCheck, message: unknown): MessageCheck {
   const { profile } = state
   let { findings } = state
@@ -147,7 +149,10 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
   return { ...next, findings }
 }
 
-/** All findings about the messages checked so far, if `request` were sent with them. `placed`: markers added only now. */
+/**
+ * Returns all findings about the messages checked so far, as part of `request`. `placed`: cache markers that were added
+ * after the messages were checked.
+ */
 export function finishMessageCheck(
   state: MessageCheck,
   request: RawFields,
@@ -167,9 +172,9 @@ export function finishMessageCheck(
   return found
 }
 
-// Incremental validation beside flattening: frozen messages are checked once, the tail every time.
+// The functions below validate incrementally: frozen messages are checked once, the messages after them every time.
 
-/** The check of the frozen messages. */
+/** The result of checking the frozen messages, from which later checks continue. */
 export interface ValidationState {
   readonly frozen: AppendList<TracedMessage>
   readonly state: MessageCheck
@@ -179,7 +184,10 @@ export function startValidation(profile: ProviderProfile): ValidationState {
   return { frozen: AppendList.of(), state: startMessageCheck(profile) }
 }
 
-/** The check of the frozen messages of `flat`. Costs what was added since `checked`, unless the context was rewritten. */
+/**
+ * Checks the frozen messages of `flat`, continuing from `checked`. Costs time only for messages frozen since, unless
+ * the context was rewritten.
+ */
 export function updateValidation(
   checked: ValidationState,
   flat: Pick<FlattenedContext, 'frozen'>,
@@ -192,7 +200,10 @@ export function updateValidation(
   return { frozen: flat.frozen, state }
 }
 
-/** What `validate` finds in `request` with the messages of `flat`, at the cost of its tail. */
+/**
+ * Returns the findings of `validate` for `request` with the messages of `flat`. Costs time only for messages that are
+ * not frozen.
+ */
 export function validateContext(
   checked: ValidationState,
   flat: FlattenedContext,

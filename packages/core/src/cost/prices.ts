@@ -1,6 +1,6 @@
 /**
- * Prices as data, and the cost of a call. Unknown stays unknown: a class of token that was used and has no price makes
- * the total null and is named in `missing`; it never counts as 0.
+ * Defines prices as data and computes the cost of a model call. Unknown prices stay unknown: tokens without a known
+ * price make the total null and are named in `missing`; they never count as 0.
  */
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
@@ -15,12 +15,12 @@ import {
 } from '../tokens/usage.ts'
 
 /**
- * Dollars per million tokens, null if unknown. `write5m` is a cache write with the default lifetime, `write1h` one with
- * the longer lifetime, whatever the provider's lifetimes are.
+ * Dollars per million tokens by price class; null if unknown. `write5m` is the rate of a cache write with the
+ * provider's default lifetime, `write1h` with the longer lifetime.
  */
 export type TokenRates = ByPriceClass<number | null>
 
-/** The rates of a whole request whose prompt, cached tokens included, is longer than `above` tokens. */
+/** The rates of a whole API request whose prompt, including cached tokens, is longer than `above` tokens. */
 export interface PriceTier extends TokenRates {
   readonly above: number
 }
@@ -29,21 +29,21 @@ export interface ModelPrices extends TokenRates {
   readonly tiers?: readonly PriceTier[]
   /**
    * Factors on every rate, by a field of the usage and its value: `{ speed: { standard: 1, fast: 2 } }`. A missing
-   * field changes nothing; a value that is not listed is priced as standard, and `assumed` says so.
+   * field changes nothing. A value that is not listed is priced as standard, and the cost reports the assumption.
    */
   readonly factors?: Readonly<Record<string, Readonly<Record<string, number | null>>>>
-  /** Dollars per request counted under `server_tool_use`, by its name there. */
+  /** Dollars per use of a server tool, by its name in the usage field `server_tool_use`. */
   readonly fees?: Readonly<Record<string, number | null>>
 }
 
-/** The rates for a prompt of this many tokens, cached ones included. */
+/** Returns the rates for a prompt of this many tokens, including cached tokens. */
 export function findRates(prices: ModelPrices, promptTokens: number): TokenRates {
   const reached = (prices.tiers ?? []).filter((tier) => promptTokens > tier.above)
   const highest = reached.toSorted((a, b) => b.above - a.above)[0]
   return scaleRates(highest ?? prices, 1)
 }
 
-/** The combined factor for a usage; null if one of its fields has no known factor. */
+/** The product of all price factors that apply to a usage; null if one of the factors is unknown. */
 interface PriceFactor {
   readonly factor: number | null
   readonly assumed: readonly string[]
@@ -62,7 +62,7 @@ export function findPriceFactor(usage: Usage, prices: ModelPrices): PriceFactor 
   return { factor, assumed }
 }
 
-/** All rates times the factor; unknown times anything is unknown. */
+/** Multiplies all rates by the factor. An unknown rate or an unknown factor gives an unknown rate. */
 export function scaleRates(rates: TokenRates, factor: number | null): TokenRates {
   return mapPriceClasses((name) => {
     const rate = rates[name]
@@ -70,35 +70,38 @@ export function scaleRates(rates: TokenRates, factor: number | null): TokenRates
   })
 }
 
-/** The prices of another model that ran a part of the call; null if unknown. */
+/** Returns the prices of a model that ran a part of the call; null if unknown. */
 type PriceLookup = (model: string) => ModelPrices | null
 
 export const UNKNOWN_RATES: TokenRates = mapPriceClasses(() => null)
 const NO_FACTOR: PriceFactor = { factor: 1, assumed: [] }
 const SAME_PRICES_ASSUMED = 'what another model answered is priced as this one'
 
-/** The price of tokens that have not been sent: one request, with no factors applied. */
+/** Returns the price of tokens that have not been sent yet, as one API request without price factors. */
 export function priceTokens(tokens: Partial<TokensByClass>, prices: ModelPrices): Cost {
   const all: TokensByClass = { ...mapPriceClasses(() => 0), ...tokens }
   return priceTokenClasses(all, findRates(prices, countPromptTokens(all)))
 }
 
 /**
- * The price of one call: the sum over its iterations if the provider lists them, each at the tier of its own prompt.
- * `pricesOf` gives the prices for iterations that another model ran.
+ * Returns the price of one model call. If the provider lists iterations, this is their sum, each at the price tier of
+ * its own prompt. `pricesOf` gives the prices of other models that ran iterations.
  */
 export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(part, usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
-/** What the same call would have cost without a cache: all prompt tokens as input, at the same tier and factors. */
+/**
+ * Returns the price that the same model call would have had without a cache: all prompt tokens as input, at the same
+ * price tier and factors.
+ */
 export function priceUncached(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(withoutCache(part), usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
-/** Cache lifetimes no longer matter, so nothing is assumed about them. */
+/** Counts cached tokens as plain input. Assumptions about cache lifetimes no longer matter and are dropped. */
 function withoutCache(part: BilledPart): BilledPart {
   const { output } = part.tokens
   const tokens = { input: countPromptTokens(part.tokens), cacheRead: 0, write5m: 0, write1h: 0, output }
@@ -128,7 +131,7 @@ function priceTokenClasses(tokens: TokensByClass, rates: TokenRates): Cost {
   return { total: missing.length === 0 ? priced : null, priced, byClass, fees: 0, missing, assumed: [] }
 }
 
-/** Unused tokens cost nothing, even without a known price. */
+/** Returns the price of tokens of one class in dollars. No tokens cost nothing, even if the rate is unknown. */
 function priceTokenClass(tokens: number, rate: number | null): number | null {
   if (tokens === 0) return 0
   return rate === null ? null : (tokens * rate) / 1_000_000
@@ -147,19 +150,19 @@ function priceFee(name: string, count: number, each: number | null): Cost {
   return { ...ZERO_COST, total: count * each, priced: count * each, fees: count * each }
 }
 
-// Amounts of money, with what could not be priced.
+// The declarations below add amounts of money, and keep track of what could not be priced.
 
 export interface Cost {
-  /** Null if something that was used has no known price. */
+  /** Dollars in total; null if something that was used has no known price. */
   readonly total: number | null
-  /** The sum of what could be priced: the total, or its lower bound. */
+  /** Dollars for everything that could be priced: the total, or a lower bound of it. */
   readonly priced: number
   readonly byClass: ByPriceClass<number | null>
-  /** Charged per request instead of per token (server-side web search). */
+  /** Dollars charged per request instead of per token, for example for web search by a server tool; null if unknown. */
   readonly fees: number | null
-  /** What was used and has no known price. */
+  /** Names of the token classes and fees that were used and have no known price. */
   readonly missing: readonly string[]
-  /** Assumptions behind these figures, in words. */
+  /** Assumptions behind the amounts, as text. */
   readonly assumed: readonly string[]
 }
 
@@ -172,7 +175,7 @@ export const ZERO_COST: Cost = {
   assumed: [],
 }
 
-/** One unknown makes the total unknown; `priced` still adds what is known. */
+/** Adds two costs. If one total is unknown, the sum is unknown; `priced` still adds the known parts. */
 export function addCosts(a: Cost, b: Cost): Cost {
   return {
     total: addNullable(a.total, b.total),

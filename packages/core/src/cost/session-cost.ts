@@ -1,6 +1,6 @@
 /**
- * The cost of a session, computed from its log alone, so that a reopened session knows what it has cost. Every call
- * counts, also those of abandoned branches and of subagents: they were paid for.
+ * Computes the cost of a session from its log alone, so that a reopened session knows its cost. Every model call
+ * counts, including those of abandoned branches and of subagents, because they were billed.
  */
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
@@ -16,26 +16,26 @@ import {
   ZERO_COST,
 } from './prices.ts'
 
-// The cost of one call.
+// The declarations below compute the cost of one model call.
 
-/** The prices of a model at a time (ISO 8601); null if unknown. */
+/** Returns the prices of a model at a time (ISO 8601); null if unknown. */
 export type PriceList = (model: string, at: string) => ModelPrices | null
 
 export interface BilledCall {
-  /** Id of the response. */
+  /** Id of the response (`message.id`). */
   readonly id: string
-  /** What made the call, if not the conversation itself: `compact`, a subagent … */
+  /** What made the model call: `compact`, a subagent …; null for the conversation itself. */
   readonly source: string | null
   readonly model: string
   readonly at: string
-  /** Null if the log does not have it. */
+  /** Token usage of the model call; null if the log does not contain it. */
   readonly usage: Usage | null
 }
 
 export interface PricedCall extends BilledCall {
   readonly tokens: TokensByClass
   readonly money: Cost
-  /** Dollars saved on the prompt by the cache; null if a price is unknown. */
+  /** Dollars that the cache saved on the prompt; null if a price is unknown. */
   readonly saved: number | null
 }
 
@@ -65,13 +65,16 @@ export function addTokens(one: TokensByClass, other: TokensByClass): TokensByCla
   return mapPriceClasses((name) => one[name] + other[name])
 }
 
-/** The prompt alone: savings on it are known even if the price of the output is not. */
+/** Returns the price of the prompt alone, because its savings are known even if the price of the output is not. */
 function sumPromptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h
 }
 
-/** The call of a `model_call` record: a fork, a summary, an empty reply. Null for any other record. */
+/**
+ * Returns the model call of a `model_call` record: a cache-sharing fork, a summary, or an empty reply. Null for any
+ * other record.
+ */
 export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly source: string }) | null {
   if (!isKnownRecord(record) || record.type !== 'system') return null
   const logged: unknown = record.modelCall
@@ -86,24 +89,27 @@ function isUsage(usage: unknown): usage is Usage {
 }
 
 export interface SessionCost {
-  /** Totals of the calls that can no longer change. */
+  /** Totals of the model calls that can no longer change. */
   readonly settled: CostTotals
-  /** The newest calls: a response is several records, and only the last has its full usage. */
+  /**
+   * The newest model calls, whose usage may still change: a response is several records, and only the last has its full
+   * usage.
+   */
   readonly recent: readonly PricedCall[]
-  /** Ids of the settled calls. */
+  /** Ids of the model calls included in `settled`. */
   readonly closed: PersistentMap<true>
-  /** The records counted so far. */
+  /** The log records counted so far. */
   readonly records: AppendList<SessionRecord>
 }
 
-/** Responses that may still grow, for example of parallel subagents. */
+/** Number of responses that may receive further records at the same time, for example from parallel subagents. */
 const MAX_OPEN_CALLS = 16
 
 export function emptySessionCost(): SessionCost {
   return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
-/** The cost once the log has these records. Only new records are processed. */
+/** Returns the cost of the session with these log records. Only records added since the last update are processed. */
 export function updateSessionCost(
   money: SessionCost,
   records: AppendList<SessionRecord>,
@@ -143,7 +149,7 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
   }
 }
 
-/** The call that a record reports, or null. */
+/** Returns the model call that a record reports; null if it reports none. */
 function readCall(record: SessionRecord): BilledCall | null {
   if (!isKnownRecord(record)) return null
   if (record.type !== 'assistant') return readLoggedCall(record)
@@ -153,31 +159,32 @@ function readCall(record: SessionRecord): BilledCall | null {
   return { id, model, source, at: record.timestamp, usage: usage ?? null }
 }
 
-// Totals: spent, saved by the cache, lost to cache breaks, spent on the engine's own rewrites.
+// The declarations below compute the totals: money spent, saved by the cache, lost to cache breaks, and spent on
+// compaction and clearing.
 
-/** Dollars. */
+/** An amount in dollars, of which a part may be unknown. */
 interface Amount {
-  /** Null if a part of it is unknown. */
+  /** Dollars in total; null if a part is unknown. */
   readonly total: number | null
-  /** The sum of what is known. */
+  /** Dollars of all known parts. */
   readonly known: number
 }
 
 export interface CostTotals {
   readonly calls: number
-  /** Calls without usage or with an unknown price; `spent.missing` says what. */
+  /** Number of model calls without usage or with an unknown price; `spent.missing` names what is unknown. */
   readonly unpricedCalls: number
   readonly tokens: TokensByClass
   readonly spent: Cost
-  /** What the same prompts would have cost without a cache, minus what they cost. */
+  /** Dollars that the same prompts would have cost without a cache, minus the dollars that they did cost. */
   readonly savedByCache: Amount
   readonly breaks: number
   readonly tokensLostToBreaks: number
-  /** Part of `spent`, as are the two below. */
+  /** Dollars lost to cache breaks; included in `spent`. */
   readonly lostToBreaks: Amount
-  /** Calls that wrote a summary. */
+  /** Dollars spent on model calls that wrote a summary; included in `spent`. */
   readonly spentOnCompaction: Amount
-  /** Re-caching what clearings changed. */
+  /** Dollars spent on caching again what clearings changed; included in `spent`. */
   readonly spentOnClearing: Amount
 }
 
@@ -196,7 +203,7 @@ const ZERO_TOTALS: CostTotals = {
   spentOnClearing: ZERO_AMOUNT,
 }
 
-/** Source of the calls that `spentOnCompaction` counts. */
+/** The `source` of the model calls that write a summary. */
 export const COMPACTION_SOURCE = 'compact'
 
 function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCall): CostTotals {
@@ -214,7 +221,7 @@ function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCa
   }
 }
 
-/** `loss`: a `cache_loss` as read from the log, unchecked. */
+/** Adds a cache loss to the totals. `loss` is the `cacheLoss` field as read from the log, unchecked. */
 function withLoss(totals: CostTotals, loss: { readonly [field: string]: unknown }): CostTotals {
   const usd = typeof loss.usd === 'number' && Number.isFinite(loss.usd) ? loss.usd : null
   if (loss.kind === 'act') return { ...totals, spentOnClearing: addToAmount(totals.spentOnClearing, usd) }

@@ -1,9 +1,9 @@
 /**
- * What the model knows of its prefix: the current snapshot, and the changes announced since that the context still
- * shows. A delta record holds the change; the records of the same batch are what the model sees. If a compaction removed
- * those from the context, the change counts as not announced and is announced again.
+ * Computes what the model knows of its prefix: the current prefix snapshot, and the later changes whose announcement
+ * the context still shows. A delta record holds the change; the other records of its batch announce the change to the
+ * model. If a compaction removed the announcement from the context, the change must be announced again.
  *
- * Computed along the branch and kept up to date; records of an undone act do not count.
+ * The result is updated along the branch; records of an undone compaction or clearing do not count.
  */
 
 import type { ContextView } from '../context/context-view.ts'
@@ -23,34 +23,43 @@ import {
 } from '../log/record.ts'
 import { recordAt, type SessionLog } from '../log/session.ts'
 
-/** Types of the attachments that announce a delta. Tools that the provider can add itself come as a user record. */
+/**
+ * Types of the attachments that announce a change of the prefix. If the provider can add or remove tools itself, a tool
+ * change is a user record instead.
+ */
 export const SECTION_DELTA_ATTACHMENT = 'section_delta'
 export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
 
 export interface CurrentPrefix {
   readonly uuid: string
   readonly epoch: PrefixSnapshot
-  /** Those of the snapshot with later changes, which are outside the cache key. */
+  /**
+   * Parameters of the prefix snapshot with later changes applied. Only parameters outside the cache key can change
+   * later.
+   */
   readonly parameters: JsonObject
-  /** No response since it began, so replacing it costs nothing. */
+  /** True if there was no response since the prefix snapshot began, so that replacing the snapshot costs nothing. */
   readonly isFresh: boolean
 }
 
 interface AnnouncedTool {
-  /** Null: announced as removed. */
+  /** Definition of the tool; null if the tool was announced as removed. */
   readonly definition: JsonObject | null
-  /** Callable, or only announced for the next snapshot. */
+  /** True if the model can call the tool now; false if the tool was only announced for the next prefix snapshot. */
   readonly isCallable: boolean
 }
 
 export interface AnnouncedPrefix {
   readonly current: CurrentPrefix | null
-  /** Sections with an announced change in the context, with their newest text (null: removed). */
+  /**
+   * Sections of the system prompt whose change the context announces, with their newest text; null for a removed
+   * section.
+   */
   readonly sections: ReadonlyMap<string, string | null>
   readonly tools: ReadonlyMap<string, AnnouncedTool>
-  /** Delta records of the branch, by batch. */
+  /** Delta records of the branch, by batch id. */
   readonly deltas: PersistentMap<PrefixUpdate>
-  /** What has been processed. */
+  /** The branch, entries and undone rewrites that have been processed. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
   readonly undone: ContextView['undoneRewrites']
@@ -67,7 +76,10 @@ export function emptyAnnouncedPrefix(): AnnouncedPrefix {
   return { ...NOTHING_ANNOUNCED, branch: AppendList.of(), entries: AppendList.of(), undone: [] }
 }
 
-/** `told`: the result for an earlier state, continued from there. `view`: the context of `session`. */
+/**
+ * Returns what the model knows of its prefix, continuing from `told`, the result for an earlier state. `view` must be
+ * the context of `session`.
+ */
 export function updateAnnouncedPrefix(
   told: AnnouncedPrefix,
   session: SessionLog,
@@ -114,13 +126,13 @@ function applyDelta(told: AnnouncedPrefix, { batch }: KnownRecord, delta: Prefix
   return { ...told, deltas, current: { ...current, parameters } }
 }
 
-/** Null removes a parameter. */
+/** Applies changes to request parameters. A value of null removes a parameter. */
 export function mergeParameters(base: JsonObject, changes: JsonObject): JsonObject {
   const merged = Object.entries({ ...base, ...changes })
   return Object.fromEntries(merged.filter(([, value]) => value !== null))
 }
 
-/** An announcement that the context shows: from here on the model knows the change. */
+/** Applies an announcement that the context shows: the model knows the change from this entry on. */
 function applyShownEntry(told: AnnouncedPrefix, entry: ContextEntry): AnnouncedPrefix {
   const { record } = entry
   const delta = record.type === 'system' ? undefined : told.deltas.get(record.batch?.id ?? '')
@@ -162,7 +174,7 @@ function withAnnouncedTools(
   return { ...told, tools: new Map([...told.tools, ...said]) }
 }
 
-/** The tools that a message to the provider adds or removes. */
+/** Returns the names of the tools that a system message adds or removes. */
 function listChangedTools({ message }: UserRecord): readonly unknown[] {
   return toBlocks(message.content).flatMap(({ tool }) => {
     if (!isObject(tool)) return []
@@ -170,7 +182,10 @@ function listChangedTools({ message }: UserRecord): readonly unknown[] {
   })
 }
 
-/** Checks a snapshot from the log, where decoding only saw an object. Null if invalid: the one before stays current. */
+/**
+ * Checks the fields of a prefix snapshot from the log. Returns null for an invalid snapshot; the snapshot before it
+ * then stays current.
+ */
 function readSnapshot(value: PrefixSnapshot | undefined): PrefixSnapshot | null {
   const fields: unknown = value
   if (!isObject(fields) || typeof fields.model !== 'string' || !isObject(fields.parameters)) return null

@@ -1,6 +1,6 @@
 /**
- * The messages of a request by block: how many blocks and look-back positions come before each message, and where two
- * requests first differ. Frozen messages are counted and compared once, so a call costs what it added.
+ * Counts the blocks and cache look-back positions before each message of an API request, and finds where two requests
+ * first differ. Frozen messages are counted and compared once, so an API request costs time only for what it added.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -10,41 +10,47 @@ import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { isNewTurnContent } from '../log/record.ts'
 
-/** Messages by reference: `frozen` ones never change, `tail` is what would be sent behind them now. */
+/**
+ * The messages of an API request: `frozen` messages never change, `tail` holds the messages after them as they would be
+ * sent now.
+ */
 export interface MessageList {
   readonly frozen: AppendList<TracedMessage>
   readonly tail: readonly TracedMessage[]
 }
 
-/** Properties of the messages as a whole that are part of the provider's cache key. */
+/** Properties of all messages together that are part of the provider's cache key. */
 export interface MessageTraits {
   readonly hasImages: boolean
-  /** A document has citations enabled. */
+  /** True if a document has citations enabled. */
   readonly hasCitations: boolean
-  /** A message defines a tool (`tool_addition`). */
+  /** True if a message defines a tool (`tool_addition`). */
   readonly definesTools: boolean
 }
 
-/** Running totals at a point of the messages. */
+/** Running totals over the blocks before some point of the messages. */
 interface BlockTotals {
   readonly blocks: number
-  /** As a cache marker looks back: a run of tool calls or of results is one position where the provider says so. */
+  /**
+   * Number of positions as a cache marker counts them when it looks back. With some providers a run of tool calls, or a
+   * run of tool results, counts as one position.
+   */
   readonly positions: number
-  /** Thinking blocks. */
+  /** Number of thinking blocks. */
   readonly thinkingBlocks: number
-  /** The run that the next block may continue. */
+  /** Kind of the run of tool calls or tool results that the next block may continue; null if there is none. */
   readonly openRun: string | null
-  /** Blocks before the newest user block that ended a turn. */
+  /** Number of blocks before the newest user block that started a new turn. */
   readonly blocksBeforePrompt: number
   readonly traits: MessageTraits
 }
 
-/** The messages with the totals before each. */
+/** The messages of an API request, with the running block totals before each message. */
 export interface BlockIndex {
   readonly messages: MessageList
   readonly starts: AppendList<BlockTotals>
   readonly tailStarts: readonly BlockTotals[]
-  /** After the frozen messages. */
+  /** Totals after the last frozen message. */
   readonly frozenEnd: BlockTotals
   readonly end: BlockTotals
   readonly collapsesRuns: boolean
@@ -60,7 +66,10 @@ const START_TOTALS: BlockTotals = {
   traits: NO_TRAITS,
 }
 
-/** `collapses`: runs of calls and of results are one position. `from`: an earlier state, counted on from there. */
+/**
+ * Counts the blocks of the messages. `collapses`: a run of tool calls or of tool results counts as one position.
+ * `from`: the index for an earlier state; frozen messages that it contains are not counted again.
+ */
 export function indexBlocks(messages: MessageList, collapses: boolean, from?: BlockIndex): BlockIndex {
   const isGrown = from?.collapsesRuns === collapses && messages.frozen.extends(from.messages.frozen)
   let [starts, frozenEnd] = isGrown
@@ -87,18 +96,18 @@ export function messageAt({ frozen, tail }: MessageList, index: number): TracedM
   return index < frozen.length ? frozen.at(Math.max(0, index)) : tail[index - frozen.length]
 }
 
-/** As sent: a string is one block, an empty string none. */
+/** Returns the blocks of a message as they are sent: a string is one text block, an empty string none. */
 export function blocksOfMessage({ message: { content } }: TracedMessage): readonly Block[] {
   return content === '' ? [] : toBlocks(content)
 }
 
-/** Totals before the message at `index`; past the last message, the totals of all. */
+/** Returns the block totals before the message at `index`; past the last message, the totals of all messages. */
 export function totalsBeforeMessage(counted: BlockIndex, index: number): BlockTotals {
   const { starts, tailStarts, end } = counted
   return starts.at(index) ?? tailStarts[index - starts.length] ?? end
 }
 
-/** Totals up to and including a block of a message. */
+/** Returns the block totals up to and including one block of a message. */
 export function totalsThroughBlock(counted: BlockIndex, index: number, block: number): BlockTotals {
   const message = messageAt(counted.messages, index)
   let count = totalsBeforeMessage(counted, index)
@@ -109,13 +118,13 @@ export function totalsThroughBlock(counted: BlockIndex, index: number, block: nu
   return count
 }
 
-/** Totals of the first `blocks` blocks. */
+/** Returns the totals over the first `blocks` blocks of the request. */
 export function totalsAfterBlocks(counted: BlockIndex, blocks: number): BlockTotals {
   const index = findMessageOfBlock(counted, blocks)
   return totalsThroughBlock(counted, index, blocks - totalsBeforeMessage(counted, index).blocks - 1)
 }
 
-/** Index of the message that holds the block with this number, counted from 1. */
+/** Returns the index of the message that contains the block with this number, counted from 1. */
 export function findMessageOfBlock(counted: BlockIndex, block: number): number {
   let [low, high] = [0, Math.max(0, messageCount(counted.messages) - 1)]
   while (low < high) {
@@ -142,7 +151,7 @@ function addMessageTotals(
 const RUN_BLOCK_TYPES = new Set(['tool_use', 'tool_result'])
 
 function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses: boolean): BlockTotals {
-  // An instruction to the provider about its cache, not part of the prompt.
+  // A `cache_edits` block is an instruction about the cache and not part of the prompt, so it takes no position.
   if (block.type === 'cache_edits') return { ...count, blocks: count.blocks + 1 }
   const run = collapses && RUN_BLOCK_TYPES.has(block.type) ? `${role} ${block.type}` : null
   const goesOn = run !== null && run === count.openRun
@@ -170,17 +179,17 @@ function withBlockTraits(traits: MessageTraits, block: Block): MessageTraits {
   return isSame ? traits : { hasImages, hasCitations: cites, definesTools }
 }
 
-// The first difference of two requests.
+// The functions below find where two API requests first differ.
 
-/** A block of a request: the message by index, and which of its blocks. */
+/** A block of an API request: the index of its message, and the index of the block in that message. */
 export interface BlockPosition {
   readonly message: number
   readonly block: number
 }
 
 /**
- * Where `after` stops repeating the blocks of `before`; null if it repeats all of them. The last message may have grown;
- * in an earlier one the position is that of the block added. Cache markers do not count.
+ * Returns the first block where `after` differs from `before`; null if `after` repeats all blocks of `before`. The last
+ * message of `before` may have grown; in an earlier message an added block is a difference. Cache markers are ignored.
  */
 export function firstDifference(before: MessageList, after: MessageList): BlockPosition | null {
   const [short, long] = before.frozen.length <= after.frozen.length ? [before, after] : [after, before]
@@ -193,7 +202,7 @@ export function firstDifference(before: MessageList, after: MessageList): BlockP
   return null
 }
 
-/** How many leading blocks of `one` the other request repeats. */
+/** Returns how many leading blocks of `one` are also the leading blocks of `other`. */
 export function countSharedMessageBlocks(one: BlockIndex, other: BlockIndex): number {
   const found = firstDifference(one.messages, other.messages)
   return found === null ? one.end.blocks : totalsBeforeMessage(one, found.message).blocks + found.block
@@ -218,22 +227,31 @@ function findDifferingBlock(
   return mayGrow || others.length === blocks.length ? null : blocks.length
 }
 
-/** Role, and the fields that a system message in mid-conversation has besides its content. */
+/**
+ * True if role and other fields of the messages are equal; a mid-conversation system message has fields besides its
+ * content.
+ */
 function hasSameFields(one: TracedMessage, other: TracedMessage): boolean {
   const { content: _, ...fields } = one.message
   const { content: __, ...otherFields } = other.message
   return isSameValue(fields, otherFields, false)
 }
 
-/** Equal as sent: key order counts, since a provider caches bytes; fields that are undefined are not sent. */
+/**
+ * True if both values are sent as the same JSON. Key order matters, since a provider caches bytes; undefined fields are
+ * not sent.
+ */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return isSameValue(one, other, false)
 }
 
-/** Fields of a block that hold blocks, which may carry markers of their own. */
+/** Fields of a block that may contain blocks with cache markers. */
 const NESTED_BLOCK_FIELDS = new Set(['content', 'source'])
 
-/** `ignoresMarkers`: `cache_control` does not count, here and on inner blocks. */
+/**
+ * True if both values are sent as the same JSON. `ignoresMarkers`: ignore `cache_control` on the block and on blocks
+ * inside it.
+ */
 function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boolean {
   if (one === other) return true
   if (Array.isArray(one) && Array.isArray(other)) {
@@ -254,7 +272,7 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
   )
 }
 
-/** Index of the newest message with a block of the record; null if there is none. */
+/** Returns the index of the newest message with a block from the record `uuid`; null if there is none. */
 export function findMessageIndex(messages: MessageList, uuid: string): number | null {
   for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.origins.includes(uuid) === true) return index

@@ -1,6 +1,7 @@
 /**
- * Builds a request from the frozen prefix and the messages by reference. Markers stay positions until the request is
- * encoded: they move every turn onto messages that are long frozen, which must not be copied. A turn costs what it added.
+ * Builds an API request from the prefix snapshot and references to the messages. Cache markers stay positions until the
+ * request is encoded: they move every turn onto frozen messages, which must not be copied. A turn costs time only for
+ * what it added.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -30,16 +31,22 @@ import type { RequestPrefix } from './prefix.ts'
 export interface AssembledRequest {
   readonly front: RequestPrefix
   readonly messages: MessageList
-  /** The frozen messages as the host gave them, if they were searched for cache markers of its own. */
+  /** The frozen messages before cache markers set by the host were removed; absent if caching is off. */
   readonly given?: AppendList<TracedMessage>
   readonly blockIndex: BlockIndex
-  /** In request order. */
+  /** Cache markers in request order. */
   readonly markers: readonly PlannedMarker[]
-  /** Lifetime of the markers; null if caching is off. */
+  /** Lifetime of the cache markers; null if caching is off. */
   readonly ttl: string | null
-  /** Fields of this request alone (`context_management`, `diagnostics`), sent after the parameters. */
+  /**
+   * Fields of this request alone (`context_management`, `diagnostics`), sent after the parameters of the prefix
+   * snapshot.
+   */
   readonly extra: JsonObject
-  /** Results before the last marker carry a reference to themselves, so that they can be deleted later. */
+  /**
+   * True if tool results before the last cache marker get a `cache_reference`, so that cache edits can delete them
+   * later.
+   */
   readonly addsCacheReferences: boolean
 }
 
@@ -48,20 +55,20 @@ export interface AssembleRequestInput {
   readonly flat: MessagesWithCalls
   readonly profile: ProviderProfile
   readonly markers: MarkersPolicy
-  /** Null: caching is off, and nothing is marked. */
+  /** Lifetime of the cache markers; null if caching is off, so that no block is marked. */
   readonly ttl: string | null
-  /** Clearing is on. */
+  /** True if the policy clears old tool results. */
   readonly clears: boolean
-  /** Where the marker before the first clearable result is held. */
+  /** The tool call before whose result a cache marker is kept, because that result is the first that may be cleared. */
   readonly edge?: ClearableMarker
-  /** The last record of the context sources that a compaction left unchanged in front. */
+  /** uuid of the last record from context sources that a compaction left unchanged at the start of the context. */
   readonly carriersEnd?: string | null
   readonly extra?: JsonObject
 }
 
 const NO_FIELDS: JsonObject = {}
 
-/** `previous`: the last request, of which everything that still holds is reused. */
+/** Assembles an API request. Everything of `previous`, the last request, that is still valid is reused. */
 export function assembleRequest(
   question: AssembleRequestInput,
   previous?: AssembledRequest,
@@ -71,7 +78,7 @@ export function assembleRequest(
   const indexWith = (messages: MessageList): BlockIndex =>
     indexBlocks(messages, profile.cache.collapsesToolRuns, previous?.blockIndex)
   if (ttl === null) {
-    // Caching is off: the messages are sent as the host gave them.
+    // With caching off, the messages are sent as the host gave them, including its own cache markers.
     const messages = { frozen: flat.frozen, tail: flat.tail }
     return {
       front,
@@ -116,15 +123,16 @@ function planRequestMarkers(
   })
 }
 
-// The request as a payload: messages by reference, markers on them apart.
+// The functions below turn an assembled request into a payload. Messages stay references, and cache markers on messages
+// are listed separately.
 
-/** A payload without its messages. */
+/** The fields of a payload except its messages. */
 interface RequestFields {
   readonly model: string
   readonly [field: string]: unknown
 }
 
-/** With the markers on tools and system prompt in place. */
+/** Returns all fields of the request except the messages, with the cache markers on tools and system prompt in place. */
 export function toRequestFields(
   request: Pick<AssembledRequest, 'front' | 'extra' | 'markers'>,
 ): RequestFields {
@@ -144,7 +152,7 @@ export function toRequestFields(
   }
 }
 
-/** The markers on messages, each with its message. */
+/** Lists the cache markers on messages, each with its message. */
 export function listMessageMarkers({ messages, markers }: AssembledRequest): readonly PlacedMarker[] {
   return markers.flatMap(({ place, control }) => {
     const found = place.zone === 'messages' ? messageAt(messages, place.index) : undefined
@@ -154,7 +162,7 @@ export function listMessageMarkers({ messages, markers }: AssembledRequest): rea
   })
 }
 
-/** What `validate` would find in the payload; costs what is not frozen. */
+/** Returns the findings of `validate` for the request. Costs time only for messages that are not frozen. */
 export function findRequestProblems(checked: ValidationState, request: AssembledRequest): readonly Finding[] {
   let { state } = checked
   for (const { message } of request.messages.tail) state = checkMessage(state, message)
@@ -165,7 +173,7 @@ export function findRequestProblems(checked: ValidationState, request: Assembled
   ]
 }
 
-/** The whole payload with markers and references in place, for codecs that cannot insert them. */
+/** Builds the whole payload with cache markers and cache references in place, for codecs that cannot insert them. */
 export function toPayload(request: AssembledRequest): Payload {
   const marked = request.markers.filter(isOnMessage)
   const messages = listMessages(request).map((message, index) =>
@@ -174,7 +182,7 @@ export function toPayload(request: AssembledRequest): Payload {
   return { ...toRequestFields(request), messages }
 }
 
-/** What a model is called with; payload and raw texts are made on first use. */
+/** The input of a model call. The payload and the raw texts are computed on first use. */
 export interface ModelCallInput {
   readonly request: AssembledRequest
   readonly payload: Payload
@@ -197,7 +205,7 @@ export function toModelCall(request: AssembledRequest): ModelCallInput {
   }
 }
 
-/** Exact texts of blocks that would not survive parse and stringify, by message. */
+/** Returns, for each message, the exact JSON texts of blocks that parsing and stringifying would change. */
 export function listRawTexts(request: AssembledRequest): readonly TracedMessage['raw'][] {
   return listMessages(request).map(({ raw }) => raw)
 }
@@ -212,7 +220,7 @@ function isOnMessage(marker: PlannedMarker): marker is MessageMarker {
   return marker.place.zone === 'messages'
 }
 
-/** The same object if nothing is put on the message. */
+/** Adds cache markers and cache references to a message. Returns the same object if the message gets none. */
 function withMessageMarkers(
   message: TracedMessage,
   index: number,
@@ -232,29 +240,35 @@ function withMessageMarkers(
   return { ...message.message, content }
 }
 
-/** A reference that came with a result stays as it is. */
+/** Adds a `cache_reference` to a tool result that has none. */
 function withCacheReference(block: Block): Block {
   const isNew = isToolResult(block) && block.cache_reference === undefined
   return isNew ? { ...block, cache_reference: block.tool_use_id } : block
 }
 
-// Messages without the cache markers that a host set itself. If the engine does the caching, all markers are its own:
-// others would exceed the provider's four, with lifetimes that may not fit, and would be logged and sent for ever.
-// Unchanged messages stay the same objects.
+// The functions below remove cache markers that the host set. If the engine manages caching, all markers are its own:
+// additional markers could exceed the provider's limit of four, with lifetimes in an invalid order, and would be sent
+// in every later request. Unchanged messages stay the same objects.
 
 const NO_MESSAGES = AppendList.of<TracedMessage>()
 
 export interface UnmarkedMessages extends MessageList {
-  /** The frozen messages as they were given. */
+  /** The frozen messages before cache markers were removed. */
   readonly given: AppendList<TracedMessage>
 }
 
-/** What a request has of this, for the next one to continue. */
+/**
+ * Returns the messages of a request with their originals, for `stripMarkers` to continue from; undefined if caching was
+ * off.
+ */
 export function toUnmarkedMessages(request: AssembledRequest | undefined): UnmarkedMessages | undefined {
   return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
 }
 
-/** `from`: the result for an earlier state; only what was added since is searched. */
+/**
+ * Removes cache markers set by the host from messages. `from` is the result for an earlier state; only messages added
+ * since are searched.
+ */
 export function stripMarkers(
   { frozen: given, tail }: MessageList,
   from?: UnmarkedMessages,
@@ -282,7 +296,7 @@ function hasMessageMarker(message: TracedMessage): boolean {
   return typeof message.message.content !== 'string' && message.message.content.some(hasBlockMarker)
 }
 
-/** Markers inside a result count like any other. */
+/** True if the block, or a block inside its tool result, has a cache marker. */
 function hasBlockMarker(block: Block | undefined): boolean {
   if (block === undefined) return false
   return (
@@ -306,7 +320,10 @@ function stripBlockMarkers(block: Block): Block {
   }
 }
 
-/** For tools, parameters and inner blocks: a marker on the whole request is one more. */
+/**
+ * Removes the cache marker from tools, parameters and blocks inside tool results. A marker in the parameters would be a
+ * request-level marker.
+ */
 export function withoutCacheControl<T extends JsonObject>(fields: T): T {
   if (!('cache_control' in fields)) return fields
   return Object.fromEntries(Object.entries(fields).filter(([name]) => name !== 'cache_control')) as T

@@ -1,10 +1,12 @@
 /**
- * Where the cache markers (`cache_control`) of a request stand. A fork only reuses its parent's last one. Default, in order
- * of preference, up to the provider's four: the last message block (the next request reads everything before it), the
- * block before the first tool result that may be cleared (a clearing then keeps all before it), the end of the system
- * prompt (it covers the tools too), and the last block of the previous request if a turn outran the look-back.
+ * Plans the cache markers (`cache_control`) of an API request. A provider caches a prefix only where a marker was, and
+ * a marker finds a cached prefix only within 20 positions before it. By default markers are placed in this order of
+ * preference, up to the provider's limit of four:
  *
- * The reason: a provider keeps a prefix only where a marker stood, and a marker finds one only within 20 positions.
+ * 1. The last message block, so that the next request reads everything before it.
+ * 2. The block before the first tool result that may be cleared, so that a clearing keeps the cached prefix before it.
+ * 3. The end of the system prompt, which covers the tools too.
+ * 4. The last block of the previous request, if a turn added more positions than a marker looks back.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -25,7 +27,10 @@ import {
 } from './block-index.ts'
 import { isLoadedUpfront, type RequestPrefix } from './prefix.ts'
 
-/** By position. `after-sources`: after the context sources that a compaction left unchanged in front. */
+/**
+ * The kinds of cache marker, by position. `after-sources`: after the attachments of context sources that a compaction
+ * left unchanged at the start of the context.
+ */
 export type MarkerKind =
   | 'last-message'
   | 'before-first-clearable'
@@ -38,7 +43,7 @@ export type MarkerKind =
 export interface PlannedMarker {
   readonly kind: MarkerKind
   readonly place: MarkerPlace
-  /** The `cache_control` to put there. */
+  /** The value of `cache_control` for the marked block. */
   readonly control: JsonObject
 }
 
@@ -47,21 +52,24 @@ export interface PlanMarkersInput {
   readonly blockIndex: BlockIndex
   readonly policy: MarkersPolicy
   readonly cache: CacheRules
-  /** The lifetime in force, by name. */
+  /** Name of the cache lifetime to use, such as `5m` or `1h`. */
   readonly ttl: string
-  /** Clearing is on. If it is off, exactly one marker stands on the messages. */
+  /** True if the policy clears old tool results. Otherwise exactly one cache marker is placed on the messages. */
   readonly clears: boolean
-  /** The first result that could still be cleared. */
+  /** The first tool result that may still be cleared; null if there is none. */
   readonly firstClearable?: MessagePlace | null
-  /** Where that was before a clearing moved it: the first request after the clearing marks both places. */
+  /**
+   * The first clearable tool result before the last clearing moved it. The first API request after the clearing places
+   * cache markers before both results.
+   */
   readonly leftClearable?: MessagePlace | null
-  /** The last block of the context sources that a compaction left unchanged in front. */
+  /** The last block from context sources that a compaction left unchanged at the start of the context. */
   readonly carriersEnd?: MessagePlace | null
 }
 
 type MarkerCandidate = Pick<PlannedMarker, 'kind' | 'place'>
 
-/** In request order. */
+/** Chooses the blocks that get a cache marker, up to the provider's limit. Returns the markers in request order. */
 export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[] {
   const { policy, cache } = question
   const limit = Math.min(policy.maximum, cache.maxMarkers)
@@ -96,7 +104,10 @@ function toCandidates(kind: MarkerKind, place: MarkerPlace | null): readonly Mar
   return place === null ? [] : [{ kind, place }]
 }
 
-/** The block before a result that could be cleared: what precedes it survives the clearing. */
+/**
+ * Returns the last block before a clearable tool result that can carry a cache marker. Clearing the result keeps the
+ * cached prefix up to this block.
+ */
 function findPlaceBefore(
   { blockIndex, cache }: PlanMarkersInput,
   result: MessagePlace | null = null,
@@ -104,7 +115,10 @@ function findPlaceBefore(
   return result === null ? null : findLastMarkableBlock(blockIndex.messages, cache, result)
 }
 
-/** Covers the tools too, which come first; without a system prompt the last tool is marked. */
+/**
+ * Returns the last block of the system prompt, whose marker covers the tools before it too; without a system prompt,
+ * the last tool.
+ */
 function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
   const index = front.system.findLastIndex(({ block }) => canCarryMarker(block, cache))
   if (index !== -1) return { zone: 'system', index }
@@ -113,8 +127,8 @@ function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
 }
 
 /**
- * A turn that adds more positions than a marker looks back would lose everything before it. A marker where the last
- * answered request ended, just before the newest response, finds the prefix that it left.
+ * Returns the block where the last answered API request ended, if the turn since added more positions than a cache
+ * marker looks back. Without a marker there the cached prefix would not be found.
  */
 function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): MessagePlace | null {
   const { messages } = blockIndex
@@ -140,7 +154,10 @@ function findLastSharedTool({ front }: PlanMarkersInput): MarkerPlace | null {
   return front.lastSharedTool === null ? null : { zone: 'tools', index: front.lastSharedTool }
 }
 
-/** As little as possible. A scope is written only if the provider has it and the prefix may be shared. */
+/**
+ * Returns the shortest valid `cache_control`. A scope is set only if the provider supports it and the prefix can be
+ * shared across accounts.
+ */
 function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPlace): JsonObject {
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
   const isGlobal = isStatic && front.isShareable && cache.scopes.includes('global')
@@ -148,14 +165,18 @@ function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPl
   return { type: 'ephemeral', ...(asks ? { ttl } : {}), ...(isGlobal ? { scope: 'global' } : {}) }
 }
 
-// The marker before the first clearable result stays in place until a rewrite of the context moves it, whatever else
-// becomes clearable or pinned meanwhile: a marker that wanders finds nothing. The first request after a move marks both
-// places, since what survived the clearing was cached up to the old one.
+// The cache marker before the first clearable tool result stays in place until a compaction or clearing moves it, even
+// if other results become clearable or pinned. A marker that moved without need would not find the cached prefix. The
+// first API request after a move marks both places, since the prefix that survived the clearing was cached up to the
+// old one.
 
 export interface ClearableMarker {
-  /** The call whose result is the first that could be cleared; null if there is none. */
+  /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
-  /** The one it moved from, until a request with both markers has been answered. */
+  /**
+   * Id of the tool call whose result was marked before the marker moved; null once a request with both markers has been
+   * answered.
+   */
   readonly left: string | null
   readonly rewrittenAt: number
 }
@@ -167,11 +188,11 @@ export const NO_CLEARABLE_MARKER: ClearableMarker = {
 }
 
 export interface ClearableMarkerInput {
-  /** The call whose result would be cleared first now. */
+  /** Id of the tool call whose result would be the first to be cleared now; null if there is none. */
   readonly firstClearable: string | null
-  /** When the context was last rewritten … */
+  /** Index of the last record that rewrote the context. */
   readonly rewrittenAt: number
-  /** … and whether a response has come since. */
+  /** True if a response arrived after the context was last rewritten. */
   readonly isAnswered: boolean
   readonly flat: MessagesWithCalls
 }
@@ -190,12 +211,12 @@ export function updateClearableMarker(
   return { result: stays ? held.result : firstClearable, left, rewrittenAt }
 }
 
-// Places in a request.
+// The declarations below describe and find positions in an API request.
 
-/** A block of a message. */
+/** The position of a block in the messages. */
 export interface MessagePlace {
   readonly zone: 'messages'
-  /** Which message. */
+  /** Index of the message in the request. */
   readonly index: number
   readonly block: number
 }
@@ -204,7 +225,7 @@ export type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: n
 
 const ZONE_ORDER = ['tools', 'system', 'messages']
 
-/** In request order. */
+/** Compares two positions by their order in the request, as a sort function does. */
 export function comparePlaces(one: MarkerPlace, other: MarkerPlace): number {
   const [left, right] = [toSortKey(one), toSortKey(other)]
   const differs = left.findIndex((part, index) => part !== right[index])
@@ -215,7 +236,10 @@ function toSortKey(place: MarkerPlace): readonly number[] {
   return [ZONE_ORDER.indexOf(place.zone), place.index, place.zone === 'messages' ? place.block : 0]
 }
 
-/** The last block before `before` that may carry a marker; without it, the last of all. */
+/**
+ * Returns the last block before `before` that can carry a cache marker; without `before`, the last one of the request.
+ * Null if there is none.
+ */
 export function findLastMarkableBlock(
   messages: MessageList,
   cache: CacheRules,
@@ -232,7 +256,7 @@ export function findLastMarkableBlock(
   return null
 }
 
-/** Index of the newest response; null if there is none. */
+/** Returns the index of the last assistant message; null if there is none. */
 export function findLastResponse(messages: MessageList): number | null {
   for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.message.role === 'assistant') return index
@@ -240,12 +264,12 @@ export function findLastResponse(messages: MessageList): number | null {
   return null
 }
 
-/** Messages with the index of each tool call. */
+/** Messages of an API request, with a message index from which to search for each tool call. */
 export interface MessagesWithCalls extends MessageList {
   readonly calls: { get(id: string): number | undefined }
 }
 
-/** The result of a tool call, searched from the call on. */
+/** Returns the position of the result of a tool call; null if the messages do not contain it. */
 export function findResultPlace(messages: MessagesWithCalls, id: string): MessagePlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
   for (let index = from; index < messageCount(messages); index += 1) {
@@ -260,7 +284,10 @@ function findResultBlock(message: TracedMessage | undefined, id: string): number
   return blocksOfMessage(message).findIndex((block) => isToolResult(block) && block.tool_use_id === id)
 }
 
-/** The last block from the record `uuid`. */
+/**
+ * Returns the position of the last block from the record `uuid` in the first message that contains one; null if there
+ * is none.
+ */
 export function findRecordPlace(messages: MessageList, uuid: string): MessagePlace | null {
   for (let index = 0; index < messageCount(messages); index += 1) {
     const block = messageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
@@ -269,7 +296,7 @@ export function findRecordPlace(messages: MessageList, uuid: string): MessagePla
   return null
 }
 
-/** The list as it was when it had `count` messages. All `calls` stay. */
+/** Returns the first `count` messages. The index of tool calls stays complete. */
 export function takeFirstMessages(
   { frozen, tail, calls }: MessagesWithCalls,
   count: number,

@@ -1,7 +1,7 @@
 /**
- * Chooses the cache lifetime, 5 minutes or 1 hour. Switches, policy and account decide once for the session; otherwise
- * the session's gaps and the prices decide, once for each prefix snapshot. The choice is stored in the snapshot, since a
- * change in between would change the bytes.
+ * Chooses the cache lifetime, 5 minutes or 1 hour. Switches, policy and account decide once per session; otherwise the
+ * gaps between model calls and the prices decide, once per prefix snapshot. The choice is stored in the snapshot, since
+ * changing it in between would change the bytes sent.
  */
 
 import type { TokenRates } from '../cost/prices.ts'
@@ -13,9 +13,9 @@ import type { Switches, SwitchName } from '../policy/switches.ts'
 import { countContextTokens } from '../tokens/usage.ts'
 
 export interface TtlEntitlement {
-  /** The account gets one hour at no extra price. */
+  /** True if the account gets the 1-hour lifetime at no extra price. */
   readonly isEntitled: boolean
-  /** It has used up its entitlement. */
+  /** True if the account has used up its entitlement to the 1-hour lifetime. */
   readonly isOverage: boolean
 }
 
@@ -23,33 +23,36 @@ export interface ChooseTtlInput {
   readonly policy: CachePolicy
   readonly cache: CacheRules
   readonly switches: Switches
-  /** On Bedrock, which has an opt-in of its own. */
+  /** True if the provider is Bedrock, which has its own switch for the 1-hour lifetime. */
   readonly isBedrock?: boolean
   readonly entitlement?: TtlEntitlement
-  /** The query source: `repl_main_thread`, `sdk`, `agent:review` … */
+  /** The source of the model call: `repl_main_thread`, `sdk`, `agent:review` … */
   readonly source: string
-  /** The choice in the current snapshot. */
+  /** The lifetime stored in the current prefix snapshot; undefined before the first snapshot. */
   readonly latched?: SnapshotTtl | undefined
-  /** Called only if nothing else decides: it may read the log. */
+  /** Reads the gaps between model calls. Called only if nothing else decides, because it may read the whole log. */
   readonly readGaps: () => GapTally
   readonly rates: TokenRates | null
-  /** A user answers: decides until enough gaps were observed. */
+  /** True if a user answers. This decides the lifetime until enough gaps were observed. */
   readonly isInteractive: boolean
 }
 
-/** Decided by observation; any other choice holds for the session. */
+/**
+ * Reasons for a lifetime that is chosen again for each prefix snapshot; a choice for any other reason holds for the
+ * session.
+ */
 const OBSERVED_REASONS: ReadonlySet<string> = new Set(['gaps', 'interactive', 'unattended'])
-/** With fewer calls, gaps show nothing yet. */
+/** Number of model calls below which the observed gaps are not used. */
 const MIN_CALLS_FOR_GAPS = 20
 
-/** The lifetime for a snapshot that starts now. */
+/** Chooses the cache lifetime for a prefix snapshot that starts now. */
 export function chooseTtl(question: ChooseTtlInput): SnapshotTtl {
   const { latched } = question
   if (latched !== undefined && !OBSERVED_REASONS.has(latched.because)) return latched
   return chooseFixedTtl(question) ?? chooseObservedTtl(question)
 }
 
-/** Choices that hold for the session, the strongest first. */
+/** Returns the lifetime set by switches, policy or account, in this order of precedence; null if none of them decides. */
 function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
   const { policy, cache, entitlement } = question
   const { long, short } = cacheLifetimes(cache)
@@ -81,7 +84,7 @@ function measureSavings({ readGaps, rates }: ChooseTtlInput): number | null {
   return seen.calls < MIN_CALLS_FOR_GAPS ? null : longTtlSavings(seen, rates)
 }
 
-/** The lifetime of one request's markers: short-lived sources never ask for more than they use. */
+/** Returns the lifetime of the cache markers of one API request. Short-lived sources always use the shorter lifetime. */
 export function chooseRequestTtl(epoch: SnapshotTtl | undefined, source: string, rules: TtlRules): string {
   const { policy, cache } = rules
   const { short } = cacheLifetimes(cache)
@@ -94,21 +97,21 @@ interface TtlRules {
   readonly cache: CacheRules
 }
 
-/** A pattern is a whole source, or its beginning followed by `*`. */
+/** True if `source` matches a pattern: either the exact source, or its beginning followed by `*`. */
 function matchesSource(pattern: string, source: string): boolean {
   return pattern.endsWith('*') ? source.startsWith(pattern.slice(0, -1)) : source === pattern
 }
 
-// Whether one hour pays, by the session's own gaps. A longer lifetime costs more on every write; it saves writing the
-// whole prefix again after each gap that outlasts the shorter one. With r, s and l the prices of a read, a short write
-// and a long write, over the calls so far:
+// The functions below decide from the session's own gaps if the 1-hour lifetime pays. It costs more on every cache
+// write, and saves writing the whole prefix again after each gap longer than the shorter lifetime. With r, s and l as
+// the prices of a cache read, a short-lived write and a long-lived write, over all calls so far:
 //
-//   one hour pays if   lapsed · (s − r)  >  (added + lost) · (l − s)
+//   1 hour pays if   lapsed · (s − r)  >  (added + lost) · (l − s)
 //
-// `lapsed`: prefixes met again after a gap that only the longer lifetime outlasts; `lost`: after a gap that outlasts
-// both; `added`: what each call wrote besides.
+// `lapsed`: tokens of prefixes used again after a gap that only the longer lifetime covers. `lost`: the same after a
+// gap that neither lifetime covers. `added`: tokens that the calls wrote in addition.
 
-/** Running sums in tokens, so that a call costs the same at any length. */
+/** Sums in tokens over all model calls so far; adding a call takes constant time. */
 export interface GapTally {
   readonly calls: number
   readonly added: number
@@ -119,11 +122,11 @@ export interface GapTally {
 export const NO_GAPS: GapTally = { calls: 0, added: 0, lapsed: 0, lost: 0 }
 
 export interface TimedCall {
-  /** From the start of the previous call to the start of this one; null for the first. */
+  /** Milliseconds from the start of the previous model call to the start of this one; null for the first call. */
   readonly gapMs: number | null
-  /** Tokens that the previous call left in the cache, or would have left. */
+  /** Tokens that the previous model call left in the cache, or would have left with caching on. */
   readonly prefix: number
-  /** Tokens of this call beyond that prefix. */
+  /** Tokens of this model call beyond the prefix of the previous one. */
   readonly added: number
 }
 
@@ -140,7 +143,7 @@ export function addGap(tally: GapTally, call: TimedCall, cache: CacheRules): Gap
   }
 }
 
-/** The default lifetime of a marker, and the longest. */
+/** Returns the provider's default cache lifetime as `short` and its longest as `long`. */
 export function cacheLifetimes({ ttls, defaultTtl }: CacheRules): {
   readonly long: CacheTtl
   readonly short: CacheTtl
@@ -149,21 +152,21 @@ export function cacheLifetimes({ ttls, defaultTtl }: CacheRules): {
   return { long: ttls[0] ?? none, short: ttls.find(({ name }) => name === defaultTtl) ?? none }
 }
 
-/** Dollars, times a million, that the longer lifetime would have saved; null if a price is unknown. */
+/** Returns millionths of a dollar that the longer lifetime would have saved; null if a price is unknown. */
 export function longTtlSavings(tally: GapTally, rates: TokenRates): number | null {
   const { cacheRead, write5m, write1h } = rates
   if (cacheRead === null || write5m === null || write1h === null) return null
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
 }
 
-// The gaps of a reopened session, read off its log.
+// The functions below read the gaps between model calls of a reopened session from its log.
 
 interface GapWalkState {
   readonly tally: GapTally
-  /** Time of the newest record that is no response: a request does not start earlier. */
+  /** Time of the newest record that is not a response; the next model call does not start before it. */
   readonly newestInputAt: number
   readonly response: string | null
-  /** When the previous call started, and what it left. */
+  /** Start time of the previous model call (null before the first), and the tokens it left in the cache. */
   readonly previousCallAt: number | null
   readonly prefix: number
 }

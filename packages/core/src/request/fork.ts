@@ -1,6 +1,7 @@
 /**
- * A request that reuses the cache of another. It takes everything from the request that its parent really sent and adds
- * messages of its own; an override that would change the cache key is refused.
+ * Builds a cache-sharing fork: an API request that reads the cached prefix of another one. A fork copies everything
+ * from the request that its parent actually sent and adds its own messages; overriding a field is refused, because it
+ * could change the cache key.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -25,23 +26,23 @@ import {
 import type { PlannedMarker } from './cache-markers.ts'
 
 /**
- * System prompt, tools, model, thinking, betas, output settings, context management, cache edits and messages as they
- * were sent. Values, so the parent can continue while a fork is under way.
+ * The API request that the parent sent, and the provider's rules. Both are immutable, so the parent can continue while
+ * a fork is running.
  */
 export interface CacheSafeParams {
   readonly sent: AssembledRequest
   readonly profile: ProviderProfile
 }
 
-/** `sent`: the request that was really sent, not the next one. */
+/** Captures what a cache-sharing fork copies. `sent` must be the request that was actually sent, not the next one. */
 export function captureCacheSafeParams(sent: AssembledRequest, profile: ProviderProfile): CacheSafeParams {
   return { sent, profile }
 }
 
 export interface ForkOptions {
-  /** The lifetime for this source (`ttlFor`); null: caching is off. */
+  /** Cache lifetime for the source of the fork (`chooseRequestTtl`); null if caching is off. */
   readonly ttl: string | null
-  /** Request fields that the caller wants to change. Each is refused (`ForkRefusal`). */
+  /** Request fields that the caller wants to change. A fork with any override is refused (`ForkRefusal`). */
   readonly overrides?: Readonly<Record<string, unknown>>
 }
 
@@ -55,16 +56,19 @@ export interface ForkRefusal {
 interface ForkSuccess {
   readonly ok: true
   readonly request: AssembledRequest
-  /** Tools are declared like the parent's and denied by the host when called, never by `tool_choice`. */
+  /**
+   * The fork declares the same tools as its parent. The host must deny calls of them, because setting `tool_choice`
+   * would miss the cache.
+   */
   readonly tools: 'denied-locally'
 }
 
 export type ForkOutcome = ForkSuccess | ForkRefusal
 
-/** A message of the fork itself, or one of the conversation with its origin. */
+/** A new message of the fork, or a message of the conversation with the records it comes from. */
 export type ForkMessage = ApiMessage | TracedMessage
 
-/** `added` follows all that the parent sent. */
+/** Creates a fork request: all messages that the parent sent, followed by `added`. Refuses any override. */
 export function createFork(
   params: CacheSafeParams,
   added: readonly ForkMessage[],
@@ -88,7 +92,10 @@ export function createFork(
   }
 }
 
-/** Only the block with the parent's last marker is marked, so the fork reads there and writes nothing. */
+/**
+ * Returns one cache marker, on the block of the parent's last marker, so that the fork reads the cached prefix and
+ * writes nothing.
+ */
 function selectReadMarker(
   { markers }: AssembledRequest,
   { cache }: ProviderProfile,
@@ -100,7 +107,10 @@ function selectReadMarker(
   return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
 }
 
-/** If consecutive messages of a role are refused, the first one added is joined to the parent's last. */
+/**
+ * Appends messages to those of the parent. If the provider refuses consecutive messages of one role, the first added
+ * message is joined to the parent's last one.
+ */
 function withAddedMessages(
   parent: MessageList,
   added: readonly TracedMessage[],
@@ -146,7 +156,7 @@ function refuseOverrides(fields: readonly string[]): ForkRefusal {
   return { ok: false, reason: 'override', fields, message }
 }
 
-/** The share of a call's prompt that was read from the cache, 0 to 1; null for an empty prompt. */
+/** Returns the share of a model call's prompt that was read from the cache, from 0 to 1; null for an empty prompt. */
 export function cacheReadShare(usage: Usage): number | null {
   const parts = listBilledParts(usage).map(({ tokens }) => tokens)
   const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
@@ -158,8 +168,8 @@ export function cacheReadShare(usage: Usage): number | null {
 }
 
 /**
- * Messages added since a request was sent: a fork of it adds them to show the whole conversation. Null if the
- * conversation no longer begins as it was sent, so that there is nothing to fork from.
+ * Returns the messages added since `sent` was sent, which a fork must add to show the whole conversation. Null if the
+ * conversation no longer begins with the messages sent, so that the cached prefix cannot be used.
  */
 export function messagesAfterRequest(
   sent: AssembledRequest,
@@ -177,7 +187,7 @@ export function messagesAfterRequest(
   return since
 }
 
-/** Blocks added to the message that was last when the request was sent. */
+/** Returns the blocks added to the message that was the last one when the request was sent. */
 function listAddedBlocks(sent: TracedMessage | undefined, now: TracedMessage | undefined): TracedMessage[] {
   if (sent === undefined || now === undefined) return []
   const from = blocksOfMessage(sent).length

@@ -1,7 +1,7 @@
 /**
- * Changes of the prefix, and the records to append for them. While a snapshot is current, a change is announced at the
- * end of the conversation and costs nothing; what cannot wait, or may not by policy, needs a new snapshot and breaks the
- * cache, with the causes reported.
+ * Finds changes of the prefix, and creates the records to append for them. While a prefix snapshot is current, a change
+ * is announced at the end of the conversation, which costs no cache. A change that cannot be announced, or that policy
+ * wants applied at once, needs a new snapshot, which breaks the cache; the causes are reported.
  */
 import { type Block, isThinking, isToolResult } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
@@ -34,15 +34,21 @@ import { RESERVED_NAME_PREFIX } from './system-prompt.ts'
 
 export interface PrefixUpdateRules {
   readonly profile: ProviderProfile
-  /** Policy: changed sections are announced as a delta until the next snapshot, or rewritten at once. */
+  /**
+   * Policy for changed sections: announce them as a delta until the next prefix snapshot, or start a new snapshot at
+   * once.
+   */
   readonly volatile: 'delta' | 'inline'
-  /** Late tools that the provider cannot add: announced, or defined at the price of a break. */
+  /**
+   * Policy for new tools that the provider cannot add in mid-conversation: announce them, or start a new snapshot,
+   * which breaks the cache.
+   */
   readonly lateTools: 'announce' | 'define'
-  /** False: tools are not added even if the provider supports it. */
+  /** False if tools must not be added in mid-conversation even though the provider supports it. */
   readonly addsTools?: boolean
-  /** Thinking in the context is bound to the current prefix. */
+  /** True if thinking blocks in the context are bound to the current prefix and would become invalid with a new one. */
   readonly isBound: boolean
-  /** An announcement now would break the turn or the cache (`mustHold`). */
+  /** True if announcing a change now would end an unfinished turn or break the cache (`mustDelayUpdate`). */
   readonly holds: boolean
 }
 
@@ -52,9 +58,12 @@ export type PrefixChangeCause =
 
 export type PrefixChange =
   | { readonly kind: 'none' }
-  /** To append in one batch before the request. The prefix stays. */
+  /** Records to append in one batch before the next API request. The prefix snapshot stays current. */
   | { readonly kind: 'delta'; readonly delta: PrefixUpdate; readonly records: readonly RecordBody[] }
-  /** To append; breaks the cache unless nothing was sent yet. Then compare again. */
+  /**
+   * A new prefix snapshot to append, after which the prefix must be compared again. It breaks the cache unless no
+   * response used the old snapshot.
+   */
   | {
       readonly kind: 'epoch'
       readonly epoch: PrefixSnapshot
@@ -87,7 +96,7 @@ function toSnapshotChange(
   return { kind: 'epoch', epoch, records: [createSnapshotRecord(epoch)], causes, breaksCache: !isFresh }
 }
 
-/** Why a new snapshot is needed now. */
+/** Returns the reasons why a new prefix snapshot is needed now; empty if announcements suffice. */
 function findSnapshotCauses(
   difference: PrefixDifference,
   standing: CurrentPrefix,
@@ -106,7 +115,7 @@ function findSnapshotCauses(
   ]
 }
 
-/** Only sections whose text in the snapshot is outdated: for the others an announcement suffices. */
+/** Returns the changed sections whose text in the snapshot is outdated. For other sections an announcement suffices. */
 function listOutdatedSections(
   changed: PrefixDifference['sections'],
   { sections }: PrefixSnapshot,
@@ -155,7 +164,7 @@ function isEmpty(value: object): boolean {
   return Object.keys(value).length === 0
 }
 
-/** The provider supports tool changes, and the betas for it have been named since the snapshot began. */
+/** True if the provider supports tool changes, and the betas needed have been named since the snapshot began. */
 function canChangeTools(
   { parameters }: CurrentPrefix,
   { profile, addsTools = true }: PrefixUpdateRules,
@@ -165,7 +174,10 @@ function canChangeTools(
   return listToolChangeBetas(profile).every((beta) => named.includes(beta))
 }
 
-/** The instruction to the provider comes last: no user content may follow it before the response. */
+/**
+ * Returns the records that announce or make tool changes. The instruction to the provider comes last, because no user
+ * content may follow it before the response.
+ */
 function listToolRecords(
   tools: PrefixDifference['tools'],
   standing: CurrentPrefix,
@@ -186,7 +198,10 @@ function listToolRecords(
   ]
 }
 
-/** Null if the change can only be announced: a declared tool redefined, or an undeclared one removed. */
+/**
+ * Returns the block that tells the provider to change a tool. Null if the change can only be announced: redefining a
+ * declared tool, or removing an undeclared one.
+ */
 function toToolChangeBlock(
   name: string,
   tool: JsonObject | null,
@@ -199,15 +214,15 @@ function toToolChangeBlock(
   return isSameJson(declared, tool) ? { type: 'tool_addition', tool: reference } : null
 }
 
-// The prefix that the host wants, compared with what the model knows.
+// The functions below compare the prefix that the host wants with the prefix that the model knows.
 
-/** Null: removed. */
+/** The changes from the prefix that the model knows to the one the host wants. Null as a value means removed. */
 export interface PrefixDifference {
   readonly sections: Readonly<Record<string, string | null>>
   readonly tools: Readonly<Record<string, JsonObject | null>>
-  /** Parameters outside the cache key … */
+  /** Changed parameters that are outside the cache key. */
   readonly uncachedParameters: JsonObject
-  /** … and the names of those in it. */
+  /** Names of the changed parameters that are part of the cache key. */
   readonly cacheKeyParameters: readonly string[]
   readonly model: { readonly from: string; readonly to: string } | null
 }
@@ -228,7 +243,7 @@ function comparePrefix(
   }
 }
 
-/** Betas that the snapshot added by itself do not count as a change. */
+/** Removes the betas that the snapshot added by itself, so that they do not count as a change. */
 function withoutOwnBetas(
   parameters: JsonObject,
   present: DesiredPrefix,
@@ -271,8 +286,9 @@ function listChangedParameters(before: JsonObject, now: JsonObject): readonly (r
 }
 
 /**
- * Announcements must wait: after an unfinished assistant turn they would end it. And if the model strips the thinking of
- * finished turns, text beside the tool results of a turn with thinking would finish it and break the cache.
+ * True if announcing a change must wait: after an unfinished assistant turn it would end the turn. If the provider
+ * strips the thinking of finished turns, text after the tool results of a turn with thinking would also break the
+ * cache.
  */
 export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
   const last = messageCount(messages) - 1
@@ -293,11 +309,11 @@ function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
   return false
 }
 
-// Records that announce a change. Their texts depend on the change alone.
+// The functions below create the records that announce a change. Their texts depend only on the change.
 
 type RecordLinks = Exclude<keyof RecordBase, 'isMeta'>
 
-/** A record without its links to the log: the caller adds uuid, parent, time and session. */
+/** A record before it is appended to the log: the caller adds uuid, parent, timestamp and session id. */
 export type RecordBody =
   | Omit<SystemRecord, RecordLinks>
   | Omit<AttachmentRecord, RecordLinks>
@@ -324,7 +340,7 @@ function formatSectionUpdate(name: string, text: string | null): string {
   return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
 }
 
-/** `declared`: names of the tools in the snapshot. */
+/** Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the snapshot. */
 export function toolUpdateRecords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,
@@ -343,7 +359,10 @@ function formatToolUpdate(name: string, tool: JsonObject | null, declared: Reado
   return `${name}: is now defined as ${JSON.stringify(tool)}`
 }
 
-/** Tells the provider to add or remove tools from here on. Must be the last message before the request. */
+/**
+ * Creates the system message that tells the provider to add or remove tools from this point on. It must be the last
+ * message before the API request.
+ */
 export function toolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
   if (blocks.length === 0) return []
   return [{ type: 'user', isMeta: true, message: { role: 'system', content: blocks } }]

@@ -1,6 +1,6 @@
 /**
- * Prefix snapshots (`epoch` records): system prompt, tools and parameters, frozen byte for byte. Changes enter the next
- * snapshot, which starts where the cache is lost anyway.
+ * Creates prefix snapshots (`epoch` records): system prompt, tools and parameters of the API request, frozen byte for
+ * byte. Changes enter the next snapshot, which starts where the cached prefix is lost anyway.
  */
 import { type Block, isThinking, toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
@@ -9,21 +9,21 @@ import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { CurrentPrefix } from './announced-prefix.ts'
 import { ATTRIBUTION_SECTION, IDENTITY_SECTION, joinSectionTexts } from './system-prompt.ts'
 
-/** The prefix that the host wants now. */
+/** The prefix that the host wants for the next API request. */
 export interface DesiredPrefix {
   readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
-  /** All other request fields except messages: `max_tokens`, `thinking`, `betas` … */
+  /** All other fields of the API request except messages: `max_tokens`, `thinking`, `betas` … */
   readonly parameters: JsonObject
-  /** Lifetime of the markers, chosen for a snapshot that would start now. */
+  /** Lifetime of the cache markers, if a prefix snapshot started now. */
   readonly ttl?: SnapshotTtl
   readonly isUserTool?: UserToolPredicate
 }
 
 /**
- * The first snapshot of a session. The betas that adding tools later needs are named from the start: naming them when
- * the first such tool comes would itself lose the cache.
+ * Creates the first prefix snapshot of a session. It names the betas that adding tools needs from the start, because
+ * naming them later would break the cache.
  */
 export function createSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
   const { sections, tools, model, isUserTool, ttl } = present
@@ -32,7 +32,7 @@ export function createSnapshot(present: DesiredPrefix, profile: ProviderProfile)
   return ttl === undefined ? epoch : { ...epoch, ttl }
 }
 
-/** The snapshot that replaces another; sections that are constant for the session stay. */
+/** Creates the prefix snapshot that replaces `current`. Sections that are constant for the session are copied from it. */
 export function createNextSnapshot(
   current: PrefixSnapshot,
   present: DesiredPrefix,
@@ -46,7 +46,7 @@ export function createNextSnapshot(
   return createSnapshot({ ...present, sections }, profile)
 }
 
-/** Sections before all others that never change. */
+/** Names of the sections that come before all others and never change during a session. */
 export const CONSTANT_SECTIONS: ReadonlySet<string> = new Set([ATTRIBUTION_SECTION, IDENTITY_SECTION])
 
 function withToolChangeBetas(parameters: JsonObject, profile: ProviderProfile): JsonObject {
@@ -62,7 +62,7 @@ export function readBetas({ betas }: JsonObject): readonly string[] {
 
 const TOOL_CHANGE_BLOCKS = new Set(['tool_addition', 'tool_removal'])
 
-/** All betas named by rules on tool changes: the rules do not say which of them a definition needs. */
+/** Returns all betas that the profile's rules on tool changes name; a tool definition may need any of them. */
 export function listToolChangeBetas({ betas }: ProviderProfile): readonly string[] {
   const isAbout = ({ where, name }: BetaRule): boolean => where === 'block' && TOOL_CHANGE_BLOCKS.has(name)
   return [...new Set(betas.filter(isAbout).flatMap((rule) => rule.betas))]
@@ -70,12 +70,12 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
 
 export type ReplaceSnapshotResult =
   | { readonly turns: true; readonly epoch: PrefixSnapshot }
-  /** The prefix stays: bound thinking forbids a change, or there is none. */
+  /** The current prefix snapshot stays: kept thinking is bound to it, or the prefix has not changed. */
   | { readonly turns: false; readonly because: 'bound-thinking' | 'unchanged' }
 
 /**
- * The snapshot that starts with a compaction which keeps `kept`. Thinking bound to the prefix would become invalid, so
- * if any is kept the snapshot is not replaced.
+ * Creates the prefix snapshot that starts with a compaction. If a record that the compaction keeps has thinking bound
+ * to the prefix, the snapshot is not replaced, because that thinking would become invalid.
  */
 export function replaceSnapshot(
   current: PrefixSnapshot,
@@ -94,7 +94,7 @@ function toSentParts({ sections, tools, model, parameters }: PrefixSnapshot): re
   return [sections.map(({ name, part, text }) => [name, part, text]), tools, model, parameters]
 }
 
-/** `records` contain thinking that a change of the prefix would invalidate. */
+/** True if `records` contain thinking that a change of the prefix would make invalid. */
 export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: ProviderProfile): boolean {
   if (thinking.binding !== 'prefix') return false
   for (const record of records) {
@@ -103,7 +103,7 @@ export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: P
   return false
 }
 
-/** Tools that kept messages define: declaring them in the prefix too would define them twice. */
+/** Returns the names of the tools that kept messages define, which the prefix must not define a second time. */
 function listAddedTools(records: readonly KnownRecord[]): ReadonlySet<string> {
   const blocks = records.flatMap((record) =>
     record.type === 'user' && record.message.role === 'system' ? toBlocks(record.message.content) : [],
@@ -114,12 +114,12 @@ function listAddedTools(records: readonly KnownRecord[]): ReadonlySet<string> {
   return new Set(definitions.map(({ name }) => String(name)))
 }
 
-// What comes before the messages while a snapshot is current: tools, system prompt blocks, parameters. It stays the same
-// object while nothing changes, so that everything derived from it can be reused.
+// The functions below build the request fields that come before the messages: tools, system prompt and parameters. The
+// result stays the same object while nothing changes, so that values derived from it can be reused.
 
 type SystemPromptPart = 'attribution' | 'identity' | 'static' | 'dynamic'
 
-/** A block of the system prompt: its part, and the sections it is made of. */
+/** A block of the system prompt, with its part of the prompt and the names of its sections. */
 interface SystemPromptBlock {
   readonly part: SystemPromptPart
   readonly sections: readonly string[]
@@ -130,18 +130,18 @@ export interface RequestPrefix {
   readonly model: string
   readonly parameters: JsonObject
   readonly tools: readonly JsonObject[]
-  /** At most four. */
+  /** Blocks of the system prompt, at most one per part (four in total). */
   readonly system: readonly SystemPromptBlock[]
   /** Index of the last tool that is the same for all users; null if there is none. */
   readonly lastSharedTool: number | null
-  /** No tool is user-specific, so the prefix can be shared across accounts. */
+  /** True if no tool is user-specific, so that the cached prefix can be shared across accounts. */
   readonly isShareable: boolean
   readonly current: CurrentPrefix
 }
 
 const PROMPT_PART_ORDER: readonly SystemPromptPart[] = ['attribution', 'identity', 'static', 'dynamic']
 
-/** `previous`: that of an earlier request, returned if it still holds. */
+/** Builds the prefix of an API request. Returns `previous`, the prefix of an earlier request, if it is still valid. */
 export function buildRequestPrefix(
   standing: CurrentPrefix,
   options: {
@@ -165,7 +165,7 @@ export function buildRequestPrefix(
   }
 }
 
-/** A tool with deferred loading is not part of the prefix. */
+/** True if the tool is part of the prefix; a tool with deferred loading is not. */
 export function isLoadedUpfront(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }
@@ -186,9 +186,9 @@ function findPromptPart({ name, part }: SnapshotSection): SystemPromptPart {
   return part === 'static' ? 'static' : 'dynamic'
 }
 
-// Tools are sent in a fixed order, by name, user-specific ones last: a tool that moves breaks the whole cache.
+// Tools are sent in a fixed order, by name and user-specific ones last, because moving a tool breaks the whole cache.
 
-/** True for tools of the user's own setup (connected servers). */
+/** Returns true for a tool from the user's own setup, such as a connected MCP server. */
 type UserToolPredicate = (tool: JsonObject) => boolean
 
 const CONNECTED_TOOL_PREFIX = 'mcp__'
@@ -203,24 +203,27 @@ export function orderTools(
   return [...byName.filter((tool) => !isUserTool(tool)), ...byName.filter(isUserTool)]
 }
 
-/** Provider-defined tools may have only a type. */
+/** Returns the name of a tool, or its type, because some tools defined by the provider have no name. */
 export function toolName({ name, type }: JsonObject): string {
   if (typeof name === 'string') return name
   return typeof type === 'string' ? type : ''
 }
 
-/** By code units, so the same on every machine. */
+/** Compares strings by code units, which gives the same order on every machine. */
 function compareCodeUnits(one: string, other: string): number {
   if (one === other) return 0
   return one < other ? -1 : 1
 }
 
-// The parts of a request that a provider's prompt cache depends on, and which part each parameter belongs to.
+// The declarations below tell which part of the cached prefix each request parameter belongs to.
 
-/** In request order. A change loses the cache of its own part and of those behind it, never of those before. */
+/** The parts of the cached prefix, in request order. A change breaks the cache of its own part and of the parts after it. */
 export type CacheLevel = 'tools' | 'system' | 'messages'
 
-/** Parameters that do not belong to the messages; null: the cache does not depend on them. */
+/**
+ * The cache level of each request parameter that does not belong to the messages; null if the cache does not depend on
+ * it.
+ */
 const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
   ['model', 'tools'],
   ['speed', 'system'],
@@ -235,7 +238,10 @@ const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
   ['stream', null],
 ])
 
-/** The level that a change of this parameter loses; null if none. An unknown parameter counts as the messages'. */
+/**
+ * Returns the part of the cached prefix that a change of this parameter breaks; null if none. An unknown parameter
+ * belongs to the messages.
+ */
 export function findCacheLevel(parameter: string): CacheLevel | null {
   const level = PARAMETER_LEVELS.get(parameter)
   return level === undefined ? 'messages' : level

@@ -1,6 +1,7 @@
 /**
- * Byte and image limits of a request. Over a limit the oldest images become placeholders, down to well below it, so that
- * the prefix is rewritten once in many turns. This only proposes; the rewrite is a record like any other.
+ * Keeps an API request within the provider's byte and image limits. Over a limit, the oldest images become placeholders
+ * until the request is well below it, so that the prefix is rewritten only once in many turns. This file only proposes
+ * the change; the caller appends the record that makes it.
  */
 
 import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/entry.ts'
@@ -18,7 +19,7 @@ import type { RequestPrefix } from './prefix.ts'
 
 export interface RequestSize {
   readonly bytes: number
-  /** Images and paged documents. */
+  /** Number of images, including paged documents such as PDFs. */
   readonly images: number
 }
 
@@ -26,29 +27,29 @@ export interface MediaDropProposal {
   readonly before: RequestSize
   readonly after: RequestSize
   readonly limits: RequestSize
-  /** To become placeholders, oldest first. */
+  /** Images and documents to replace by placeholders, oldest first. */
   readonly drop: readonly MediaItem[]
-  /** False if what may not be dropped is too much already. */
+  /** False if the request exceeds a limit even with everything dropped that may be dropped. */
   readonly fits: boolean
 }
 
-/** Share of a limit that dropping goes down to. */
+/** Share of an exceeded limit down to which images are dropped. */
 const LOW_WATER_SHARE = 0.75
 
 export interface RequestSizeRules {
   readonly profile: ProviderProfile
   readonly policy: RequestPolicy
-  /** Records that every rewrite keeps as they are. */
+  /** uuids of pinned records, which every compaction and clearing keeps verbatim. */
   readonly pins?: ReadonlySet<string>
 }
 
 export interface RequestSizeInput {
   readonly messages: MessageList
-  /** Bytes of everything but the messages (`bytesAround`). */
+  /** Bytes of everything in the request except its messages (`measureOtherBytes`). */
   readonly around: number
 }
 
-/** Markers move: room for all of them is always reserved. */
+/** Bytes reserved for all four cache markers, because they are placed after the request is measured. */
 const MARKER_BYTES = 4 * 80
 
 export function measureOtherBytes(front: RequestPrefix, extra: JsonObject = {}): number {
@@ -56,7 +57,10 @@ export function measureOtherBytes(front: RequestPrefix, extra: JsonObject = {}):
   return (countJsonBytes(fields) ?? 0) + MARKER_BYTES
 }
 
-/** `tally`: of the frozen messages. Costs what is not frozen. */
+/**
+ * True if the request exceeds a byte or image limit. `tally` must count the frozen messages; only later messages are
+ * counted now.
+ */
 export function isOverSizeLimit(
   sized: RequestSizeInput,
   tally: MediaTally,
@@ -85,7 +89,10 @@ export function proposeMediaDrop(
   return { ...proposal, fits: proposal.fits && !hasTooLargeImages(left, sizes) }
 }
 
-/** All that may go, whatever the limits: the provider has refused it. `unanswered`: what was just sent goes too. */
+/**
+ * Proposes to drop all images and documents that may be dropped, because the provider refused the request.
+ * `unanswered`: also those sent after the last response.
+ */
 export function proposeFullMediaDrop(
   sized: RequestSizeInput,
   tally: MediaTally,
@@ -99,7 +106,7 @@ export function proposeFullMediaDrop(
   )
 }
 
-/** The proposal with exactly these dropped. */
+/** Returns the proposal with exactly the items in `drop` replaced by placeholders. */
 export function withDroppedMedia(proposal: MediaDropProposal, drop: readonly MediaItem[]): MediaDropProposal {
   const { before, limits } = proposal
   const after = {
@@ -110,7 +117,7 @@ export function withDroppedMedia(proposal: MediaDropProposal, drop: readonly Med
   return { ...proposal, after, drop, fits }
 }
 
-/** Nothing is dropped yet. */
+/** Measures the request. The proposal that it returns drops nothing yet. */
 function measureRequest(
   sized: RequestSizeInput,
   tally: MediaTally,
@@ -122,12 +129,12 @@ function measureRequest(
   return { items, before, after: before, limits: requestSizeLimits(profile, policy), drop: [], fits: false }
 }
 
-/** A prompt that has not been answered keeps its images. */
+/** True if the image or document may be dropped. Images of a prompt without a response are kept. */
 function canDropMedia(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
   return item.index <= (findLastResponse(messages) ?? -1) && isUserMedia(item, messages, pins)
 }
 
-/** Pinned records and the model's own messages are kept as they are. */
+/** True for an image or document in a user message whose record is not pinned. */
 function isUserMedia(
   { index, origin }: MediaItem,
   messages: MessageList,
@@ -147,12 +154,12 @@ function filterImages(items: readonly MediaItem[]): readonly MediaItem[] {
   return items.filter(({ isPicture }) => isPicture)
 }
 
-/** Bytes that go when the items become placeholders. */
+/** Returns the bytes saved by replacing the items with placeholders. */
 function measureFreedBytes(items: readonly MediaItem[]): number {
   return items.reduce((sum, item) => sum + item.bytes - (countJsonBytes(toMediaPlaceholder(item)) ?? 0), 0)
 }
 
-/** Oldest first, until each limit that was exceeded is back at its low-water mark. */
+/** Selects the oldest images and documents, until each exceeded limit is back at `LOW_WATER_SHARE`. */
 function selectOldestMedia(
   items: readonly MediaItem[],
   { before, limits }: Pick<MediaDropProposal, 'before' | 'limits'>,
@@ -174,13 +181,13 @@ function selectOldestMedia(
   return drop
 }
 
-/** Among many images, a provider accepts only small ones. */
+/** True if there are many images and one of them is too large: a provider accepts only small images among many. */
 function hasTooLargeImages(items: readonly MediaItem[], sizes: SizeRules): boolean {
   const images = filterImages(items)
   return images.length > sizes.manyImages && images.some(({ side }) => side > sizes.manyImagePixels)
 }
 
-/** `dropped`, with the large old ones; if a new one is large, with so many old ones that few are left. */
+/** Adds large old images to `dropped`. If a new image is too large, also adds old images until few images are left. */
 function withLargeImages(
   items: readonly MediaItem[],
   old: readonly MediaItem[],
@@ -195,20 +202,24 @@ function withLargeImages(
   return all
 }
 
-// Images and documents in the messages, and the bytes of all messages, counted as the messages grow.
+// The declarations below count the images and documents in the messages, and the bytes of all messages. Frozen messages
+// are counted once.
 
 export interface MediaItem {
-  /** The record it comes from. */
+  /** uuid of the record that contains the image or document. */
   readonly origin: string
-  /** Which of that record's items (`HiddenMedia`). */
+  /** Tool call whose result contains the item (null outside a tool result), and the item's number among the media there. */
   readonly toolUseId: string | null
   readonly nth: number
-  /** Message, block, and block inside a tool result (null: the block itself). */
+  /**
+   * Index of the message, of the block in the message, and of the block inside a tool result (null for the block
+   * itself).
+   */
   readonly index: number
   readonly block: number
   readonly inner: number | null
   readonly kind: 'image' | 'document'
-  /** It counts as an image: every image, and a paged document. */
+  /** True if the item counts as an image: every image, and every paged document. */
   readonly isPicture: boolean
   readonly bytes: number
   /** Longest side in pixels; 0 if unknown. */
@@ -224,7 +235,7 @@ export interface MediaTally {
 
 export const NO_MEDIA: MediaTally = { frozen: AppendList.of(), items: AppendList.of(), bytes: 0 }
 
-/** Of the frozen messages, continued from an earlier state. */
+/** Counts the images, documents and bytes of the frozen messages, continuing from an earlier tally. */
 export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): MediaTally {
   let next = frozen.extends(tally.frozen) ? tally : NO_MEDIA
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
@@ -233,7 +244,7 @@ export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): Me
   return { ...next, frozen }
 }
 
-/** Of all messages. */
+/** Counts the images, documents and bytes of all messages, continuing from the tally of the frozen ones. */
 function tallyAllMedia(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
   return tail.reduce((sum, message, at) => withMessageMedia(sum, message, frozen.length + at), tally)
 }
@@ -264,7 +275,7 @@ function findMedia(message: TracedMessage, index: number): readonly MediaItem[] 
 
 type MediaNumber = Pick<MediaItem, 'toolUseId' | 'nth'>
 
-/** Numbers the media of a record, by tool result, in order. */
+/** Returns a function that numbers the images and documents of a record in order, separately for each tool result. */
 function createNumbering(
   numbers: Map<string, number>,
   origin: string,
@@ -305,7 +316,7 @@ function measureLongestSide(source: unknown): number {
   return size === null ? 0 : Math.max(size.width, size.height)
 }
 
-/** The block left in its place. */
+/** Returns the text block that replaces the image or document. */
 export function toMediaPlaceholder({ kind }: Pick<MediaItem, 'kind'>): Block {
   return mediaPlaceholder(kind)
 }

@@ -1,30 +1,30 @@
 /**
- * Named sections of the system prompt. A section is computed once and kept until clear or compact, a volatile one each
- * turn. The host computes; this file only places the texts.
+ * Defines the named sections of the system prompt. A section is computed once and kept until the session is cleared or
+ * compacted; a volatile section is computed each turn. The host computes the texts, and this file orders them.
  */
 
 import { TidemarkError } from '../errors.ts'
 import type { SnapshotSection } from '../log/record.ts'
 
-/** Separates static sections from dynamic ones. Never sent. */
+/** Marks the end of the static sections in a list of sections. The marker itself is never sent. */
 export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__'
 
-/** Names with this prefix are reserved for the engine. */
+/** Section names with this prefix are reserved for the engine. */
 export const RESERVED_NAME_PREFIX = '@'
 
 export type SectionText = string | null
 
-/** Null or blank text: no section. */
+/** Computes the text of a section. Null or blank text leaves the section out. */
 type SectionComputation = () => SectionText | Promise<SectionText>
 
 export interface Section {
   readonly name: string
   readonly compute: SectionComputation
-  /** Why it is computed each turn; null: computed once and kept until clear or compact. */
+  /** The reason why the section is computed each turn; null if it is computed once and kept until clear or compact. */
   readonly volatileBecause: string | null
 }
 
-/** A section with its part of the prompt. */
+/** A section together with the part of the system prompt that it belongs to. */
 export interface PlacedSection extends Section {
   readonly part: SnapshotSection['part']
 }
@@ -48,10 +48,10 @@ function checkSectionName(name: string): string {
   )
 }
 
-/** Texts computed so far, by name. Reset to an empty map at clear and compact. */
+/** Section texts computed so far, by section name. The map is emptied at clear and compact. */
 export type SectionTexts = ReadonlyMap<string, SectionText>
 
-/** Sections to compute before the next request: those without a text, and volatile ones. */
+/** Returns the sections to compute before the next API request: those without a text, and volatile ones. */
 export function listSectionsToCompute(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -59,7 +59,7 @@ export function listSectionsToCompute(
   return sections.filter(({ name, part }) => part === 'volatile' || !texts.has(name))
 }
 
-/** The sections that have a text. The boundary is removed from computed texts. */
+/** Returns the sections that have a text. A boundary marker inside a computed text is removed. */
 export function listPresentSections(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -70,27 +70,36 @@ export function listPresentSections(
   })
 }
 
-// Sections before the boundary are the same for all users, those after it belong to the session. A caller's own prompt
-// replaces all of them.
+// Sections before the boundary are the same for all users; sections after it belong to the session. A system prompt
+// from the caller replaces all of them.
 
 export const ATTRIBUTION_SECTION = '@attribution'
 export const IDENTITY_SECTION = '@identity'
 const CALLER_STATIC_SECTION = '@system-static'
 const CALLER_DYNAMIC_SECTION = '@system'
 
-/** What a host supplies: the sections with the boundary among them, and what precedes them. */
+/**
+ * The system prompt that a host supplies: named sections, optionally with the boundary between them, and texts that
+ * come before them.
+ */
 export interface SystemPrompt {
-  /** One line, and a short text: each a block without a marker, constant for the session. */
+  /**
+   * A line of attribution and a short identity text. Each becomes its own block without a cache marker and stays
+   * constant for the session.
+   */
   readonly attribution?: string
   readonly identity?: string
-  /** Without a boundary every section is dynamic. */
+  /** Sections in order, with the boundary between static and dynamic ones. Without a boundary every section is dynamic. */
   readonly sections: readonly (Section | string)[]
 }
 
-/** A caller's own system prompt. It replaces everything, attribution and identity too. */
+/** A system prompt from the caller, which replaces all sections, including attribution and identity. */
 export type CallerPrompt = string | readonly string[]
 
-/** The sections in order, each with its part. Throws for a list that contradicts itself. */
+/**
+ * Returns the sections in order, each with its part of the prompt. Throws a `TidemarkError` for duplicate names, a text
+ * without a name, or a volatile section before the boundary.
+ */
 export function placeSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
   if (!isSystemPrompt(given)) return toCallerSections(given)
   const { attribution, identity, sections } = given
@@ -128,7 +137,10 @@ function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean):
   throw new TidemarkError('bad-option', `${expected}, and what stands before it never changes.`)
 }
 
-/** Elements are paragraphs. The boundary may be an element or inside one; the first separates, all are removed. */
+/**
+ * Turns a caller's system prompt into a static and a dynamic section. Elements are paragraphs. The first boundary
+ * separates the parts, and every boundary is removed from the text.
+ */
 function toCallerSections(given: CallerPrompt): readonly PlacedSection[] {
   const texts = (typeof given === 'string' ? [given] : given).flatMap(splitAtBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
@@ -147,7 +159,7 @@ function splitAtBoundaries(text: string): readonly string[] {
   return [first.trim(), ...apart].filter((piece) => piece !== '')
 }
 
-/** Joins the sections of a part into one block. */
+/** Joins the texts of one part of the system prompt into one block. */
 export function joinSectionTexts(texts: readonly string[]): string {
   return texts.join('\n\n')
 }

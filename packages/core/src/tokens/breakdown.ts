@@ -1,6 +1,6 @@
 /**
- * What fills a conversation: tokens by class, and files read more than once. Updated record by record, so a turn costs
- * what it added.
+ * Counts the tokens of a conversation by kind of content, and finds files that were read more than once. The counts are
+ * updated record by record, so a turn costs time only for its own records.
  */
 import { type Block, isMedia, isText, isThinking, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
@@ -20,29 +20,29 @@ export interface TokenBreakdown {
   readonly other: number
   readonly total: number
   readonly media: TokenTally
-  /** By tool. */
+  /** Number and tokens of the tool calls, by tool name. */
   readonly toolRequests: ReadonlyMap<string, TokenTally>
   readonly toolResults: ReadonlyMap<string, TokenTally>
-  /** By type. */
+  /** Number and tokens of the attachments, by attachment type. */
   readonly attachments: ReadonlyMap<string, TokenTally>
-  /** By path: how often a file was read, and the tokens of the results. */
+  /** How often each file was read, and the tokens of the tool results, by path. */
   readonly reads: ReadonlyMap<string, TokenTally>
 }
 
 export interface BreakdownOptions {
   readonly estimate: (block: Block) => number
-  /** Tools whose reads are counted by path. */
+  /** Names of the tools whose calls count as reading a file. */
   readonly readTools: readonly string[]
 }
 
 export interface DuplicateRead {
   readonly path: string
   readonly count: number
-  /** Tokens that reading it once would have saved. */
+  /** Tokens that would have been saved if the file had been read only once. */
   readonly tokens: number
 }
 
-/** `standing` is live: it changes with every record added. */
+/** Counts records one by one. `breakdown` is the same object throughout and changes with every record added. */
 interface BreakdownBuilder {
   readonly breakdown: TokenBreakdown
   add(record: KnownRecord): void
@@ -90,7 +90,7 @@ export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
   }
 }
 
-/** Files read more than once, most wasted tokens first. */
+/** Returns the files that were read more than once, most wasted tokens first. */
 export function findDuplicateReads(accounting: TokenBreakdown): readonly DuplicateRead[] {
   const repeated = [...accounting.reads].filter(([, read]) => read.count > 1)
   const wasted = repeated.map(([path, { count, tokens }]) => ({
@@ -118,7 +118,7 @@ function createEmptyBreakdown(): MutableBreakdown {
   }
 }
 
-/** Empty for records that never reach the model. */
+/** Returns the blocks of a record that count; none for records that the model never sees. */
 function listCountedBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment') {
     return record.isScreenOnly === true
@@ -164,7 +164,7 @@ function withTokens(tally: TokenTally, tokens: number): TokenTally {
   return { count: tally.count + 1, tokens: tally.tokens + tokens }
 }
 
-/** The breakdown as flat figures for telemetry. The names are part of the contract. */
+/** Returns the breakdown as flat numbers for telemetry. The metric names are a public contract and must not change. */
 export function toBreakdownMetrics(accounting: TokenBreakdown): Readonly<Record<string, number>> {
   const duplicates = findDuplicateReads(accounting)
   const wasted = duplicates.reduce((sum, read) => sum + read.tokens, 0)
@@ -191,7 +191,7 @@ function toNamedMetrics(
   return Object.fromEntries([...tallies].map(([key, tally]) => [`${group}_${key}_${figure}`, tally[figure]]))
 }
 
-/** Whole percentages; none if the total is 0. */
+/** Returns the shares of the total as whole percentages; no metrics if the total is 0. */
 function toPercentMetrics(accounting: TokenBreakdown, wasted: number): Readonly<Record<string, number>> {
   if (accounting.total <= 0) return {}
   const share = (tokens: number): number => Math.round((tokens / accounting.total) * 100)

@@ -1,6 +1,7 @@
 /**
- * How full the window is: what the provider last reported for this context, plus an estimate of everything since.
- * Updated entry by entry, so a turn costs what it added. A rewrite of the context starts a new measurement.
+ * Measures how full the context window is: the size that the provider last reported for this context, plus an estimate
+ * of everything added since. The meter is updated entry by entry, so a turn costs time only for its own entries. A
+ * compaction or clearing starts a new measurement.
  */
 import type { ContextView } from '../context/context-view.ts'
 import { type ContextEntry, isTurnEnd } from '../context/entry.ts'
@@ -26,36 +27,39 @@ export interface ContextMeter {
   readonly entries: AppendList<ContextEntry>
   readonly acts: MeasuredContext['acts']
   readonly rewrittenAt: number
-  /** Estimated tokens of all entries before each index, and of the thinking among them. */
+  /** Running sums of estimated tokens: of all entries before each index, and of the thinking among them. */
   readonly tokensBefore: AppendList<number>
   readonly thinkingBefore: AppendList<number>
   /** Index of the entry where the current turn began. */
   readonly turnStart: number
-  /** The response whose records are being read. */
+  /** The response whose records are being read; null before the first one. */
   readonly currentResponse: ResponseRun | null
-  /** The newest response that measured this context. */
+  /** The newest response with reported usage for this context; null if the context has not been measured yet. */
   readonly measuredResponse: MeasuredRun | null
-  /** Context size of the first response that measured it, and how many responses have. */
+  /** Context size that the first measured response reported, and the number of measured responses. */
   readonly firstContext: number | null
   readonly calls: number
-  /** The provider has been told to delete content since: the next growth is smaller than what was added. */
+  /**
+   * True if the provider was asked to delete cached content after the last measurement. The context then grows by less
+   * than was added, so the next growth is not used for calibration.
+   */
   readonly hasDeletions: boolean
-  /** Learned from all measured responses, across rewrites. */
+  /** The calibration learned from all measured responses, which survives compactions and clearings. */
   readonly calibration: Calibration
 }
 
-/** A response, as far as its records have been read. */
+/** The records read so far of one response. */
 interface ResponseRun {
   readonly response: string
-  /** Index of its first entry. */
+  /** Index of the first entry of the response. */
   readonly firstEntry: number
-  /** Index of the entry where its turn began. */
+  /** Index of the entry where the turn of the response began. */
   readonly turnStart: number
-  /** It began before the context was rewritten, so it measured something else. */
+  /** True if the response began before the last compaction or clearing, so that its usage measured a different context. */
   readonly isOld: boolean
-  /** The largest output figure of its records. */
+  /** The largest number of output tokens that a record of the response reports. */
   readonly output: number
-  /** Estimated tokens of its records. */
+  /** Estimated tokens of all records of the response read so far. */
   readonly ownTokens: number
 }
 
@@ -114,7 +118,7 @@ function addEntry(meter: ContextMeter, entry: ContextEntry, place: number): Cont
     : addResponseRecord(added, { entry, record: response, place, turn: meter.turnStart })
 }
 
-/** A record of a response, its index, and where the turn before it began. */
+/** A record of a response, its entry index, and the entry index where its turn began. */
 interface ResponseRecord {
   readonly entry: ContextEntry
   readonly record: AssistantRecord
@@ -132,7 +136,7 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
   )
   const context = countContextTokens(usage)
   if (context === 0 || run.isOld || answer.entry.index <= meter.rewrittenAt) {
-    // A record without a measurement does not change the output figure either.
+    // A record that reports no context size must not change the number of output tokens either.
     const anchor =
       meter.measuredResponse !== null && isAnchor
         ? { ...withRecord(meter.measuredResponse, meter, answer), output: meter.measuredResponse.output }
@@ -150,13 +154,16 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
   }
 }
 
-/** Learns from how much the context grew since the last response, compared with the estimate of what was added. */
+/**
+ * Updates the calibration by comparing the reported growth of the context since the last measured response with the
+ * estimate for the added entries.
+ */
 function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number): Calibration {
   const { measuredResponse, tokensBefore, thinkingBefore, calibration, hasDeletions } = meter
   if (measuredResponse === null || hasDeletions) return calibration
   const between = (sums: AppendList<number>): number =>
     (sums.at(run.firstEntry) ?? 0) - (sums.at(measuredResponse.firstEntry) ?? 0)
-  // Thinking of a turn that ended in between may have been dropped: such growth teaches nothing.
+  // The provider may have dropped the thinking of a turn that ended in between, so such growth is not used.
   if (run.turnStart !== measuredResponse.turnStart && between(thinkingBefore) > 0) return calibration
   return withObservation(calibration, {
     estimated: between(tokensBefore),
@@ -179,21 +186,24 @@ function startRun(meter: ContextMeter, { entry, record, place, turn }: ResponseR
   return { response: id, firstEntry: place, turnStart: turn, isOld, output: 0, ownTokens: 0 }
 }
 
-// Which response measured the context.
+// The functions below find the response whose usage measures the current context.
 
-/** The newest response that measured a context, and what the provider reported. */
+/** The newest response with reported usage for a context, and the token counts that the provider reported. */
 export interface MeasuredResponse {
   readonly response: string
-  /** Index of its first entry: tool results between its records were not in the request. */
+  /** Index of the first entry of the response. Tool results between its records were not in the API request. */
   readonly firstEntry: number
   readonly context: number
-  /** The largest figure of its records: earlier ones may be from the start of the stream. */
+  /**
+   * The largest number of output tokens that a record of the response reports; earlier records may hold the lower
+   * number from the start of the stream.
+   */
   readonly output: number
 }
 
 /**
- * The newest response to a request of this context. A response that began before the last rewrite measured another
- * context, whether it was kept or not, and so did those of its records that came after the rewrite.
+ * Finds the newest response that reports usage for this context; null if there is none. A response that began before
+ * the last compaction or clearing measured a different context, even if its later records came after.
  */
 export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | null {
   for (let place = view.entries.length - 1; place >= 0; place -= 1) {
@@ -232,7 +242,10 @@ function withEarlierRecords(
   return found
 }
 
-/** The response began before a rewrite. `index`: of its first record; a compaction may have removed earlier ones. */
+/**
+ * True if the response began before a compaction or clearing. `index` is the index of its first remaining record; a
+ * compaction may have removed earlier records.
+ */
 function isFromBeforeRewrite(
   { acts, rewrittenAt }: Pick<ContextView, 'acts' | 'rewrittenAt'>,
   index: number,
@@ -256,16 +269,19 @@ function toResponse(entry: ContextEntry | undefined): AssistantRecord | null {
   return entry.record
 }
 
-// Reading.
+// The functions below compute the current size of the context from the meter.
 
 export interface ReadMeterOptions {
   readonly calibration: Calibration
   readonly policy: EstimatePolicy
-  /** The provider drops the thinking of finished turns. */
+  /** True if the provider drops the thinking of finished turns. */
   readonly stripsThinking: boolean
-  /** Estimate of system prompt and tools; called only if nothing has been measured. */
+  /** Estimates the tokens of system prompt and tools; called only if no response has been measured. */
   readonly prefix: () => number
-  /** Estimated tokens that the provider has deleted since the newest response and the context still shows. */
+  /**
+   * Estimated tokens of content that the context still shows but that the provider has deleted from its cache since the
+   * newest response.
+   */
   readonly deleted: number
 }
 
@@ -282,7 +298,10 @@ function estimateAll(meter: ContextMeter, reading: ReadMeterOptions): ContextTok
   return { ...calibrateSize(calibration, tokens, policy), source: 'estimated' }
 }
 
-/** Logs often hold the output figure from the start of the stream, so the larger of figure and estimate counts. */
+/**
+ * Estimates the context size from the measured response and the entries after it. A log often holds the output tokens
+ * from the start of the stream, so the larger of the reported and the estimated output is used.
+ */
 function estimateSinceMeasured(
   meter: ContextMeter,
   anchor: MeasuredRun,
@@ -303,7 +322,7 @@ function estimateSinceMeasured(
   }
 }
 
-/** Thinking in the measured context that the prompt after it removes. */
+/** Estimates the thinking in the measured context that the provider drops because a later prompt ended the turn. */
 function estimateStripped(
   meter: ContextMeter,
   anchor: MeasuredRun,
@@ -314,7 +333,7 @@ function estimateStripped(
   return (meter.thinkingBefore.at(start) ?? 0) - (meter.thinkingBefore.at(anchor.turnStart) ?? 0)
 }
 
-/** Tokens by which the context grows per call; null before two calls have been measured. */
+/** Returns the average number of tokens by which the context grows per model call; null before two measured calls. */
 export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: ContextMeter): number | null {
   if (measuredResponse === null || firstContext === null || calls < 2) return null
   return Math.max(0, (measuredResponse.context - firstContext) / (calls - 1))

@@ -1,6 +1,6 @@
 /**
- * Estimates tokens without a tokenizer. Figures are whole, at least 1 per block, and never fall when text is appended.
- * They are uncalibrated: the calibration of the session (`usage.ts`) turns them into expected sizes.
+ * Estimates tokens without a tokenizer. Estimates are integers, at least 1 per block, and never fall when text is
+ * appended. They are uncalibrated: the calibration of a session (`usage.ts`) turns them into expected sizes.
  */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
 import type { Payload } from '../context/payload.ts'
@@ -23,13 +23,13 @@ export interface Estimator {
   text(text: string): number
   block(block: Block): number
   content(content: MessageContent): number
-  /** What an entry of the context adds to a request. Cached by identity of the entry. */
+  /** Estimates the tokens that a context entry adds to an API request. Results are cached by object identity. */
   entry(entry: ContextEntry): number
-  /** The part of `entry` that is thinking. */
+  /** Estimates the tokens of the thinking blocks in the entry. */
   thinking(entry: ContextEntry): number
-  /** System prompt and tools. */
+  /** Estimates the tokens of system prompt and tools. */
   prefix(payload: Pick<Payload, 'system' | 'tools'>): number
-  /** A whole request. */
+  /** Estimates the tokens of a whole API request. */
   payload(payload: Payload): number
 }
 
@@ -59,7 +59,7 @@ export function createEstimator(weights: EstimatorWeights): Estimator {
   }
 }
 
-/** A cleared entry is a new object, so the figures of both forms are kept apart. */
+/** Caches estimates by entry object. A cleared entry is a new object and gets its own estimate. */
 function memoize(measure: (entry: ContextEntry) => number): (entry: ContextEntry) => number {
   const known = new WeakMap<ContextEntry, number>()
   return (entry) => {
@@ -73,7 +73,7 @@ function listVisibleBlocks(entry: ContextEntry): readonly Block[] {
   return isVisibleToModel(entry) ? toMessageParts(entry).map((part) => part.block) : []
 }
 
-/** The weights, with a function for each kind of text. */
+/** The weights of an estimator, and one estimating function for each kind of text. */
 interface TextScales {
   readonly weights: EstimatorWeights
   readonly text: TextScale
@@ -100,7 +100,7 @@ function estimateBlock(block: Block, scale: TextScales): number {
   return roundTokens(estimateOwnTokens(block, parts, scale) + inner)
 }
 
-/** Without nested blocks. */
+/** Estimates the tokens of a block without the blocks nested in it. */
 function estimateOwnTokens(block: Block, parts: BlockParts, scale: TextScales): number {
   const { weights } = scale
   switch (parts.kind) {
@@ -121,7 +121,10 @@ function estimateOwnTokens(block: Block, parts: BlockParts, scale: TextScales): 
   }
 }
 
-/** A signature arrives after its text, so the figure must not fall when it is added. */
+/**
+ * Estimates thinking from its text, and from its signature where the weights say so. The larger estimate is used, so
+ * that adding the signature later never lowers it.
+ */
 function estimateThinking({ texts, signatureLength }: BlockParts, scale: TextScales): number {
   const { bySignature, perSignatureCharacter, less } = scale.weights.thinking
   const byText = scale.text(texts)
@@ -138,22 +141,25 @@ function sumTokens(figures: readonly number[]): number {
   return figures.reduce((total, figure) => total + figure, 0)
 }
 
-// The countable parts of a block.
+// The functions below split a block into the parts whose tokens are estimated.
 
 interface BlockParts {
   readonly kind: 'text' | 'tool-use' | 'tool-result' | 'thinking' | 'image' | 'document' | 'other'
   readonly texts: readonly string[]
-  /** Fields of a call's input, if they are counted one by one. */
+  /** Number of fields in the input of a tool call; 0 if the input is counted as JSON. */
   readonly fields: number
-  /** Length of the signature, or of the data of redacted thinking. */
+  /** Length of the thinking signature, or of the data of redacted thinking. */
   readonly signatureLength: number
-  /** Nested blocks, which are counted separately. */
+  /** Nested blocks, whose tokens are estimated separately. */
   readonly nestedBlocks: readonly Block[]
 }
 
 const NO_PARTS = { texts: [], fields: 0, signatureLength: 0, nestedBlocks: [] } as const
 
-/** `inputForm`: count the input of a call as JSON, or field by field with strings unescaped. */
+/**
+ * Splits a block into the parts to count. `inputForm` selects if the input of a tool call is counted as JSON, or field
+ * by field with strings unescaped.
+ */
 export function splitBlock(block: Block, inputForm: 'json' | 'fields'): BlockParts {
   if (isText(block)) return { ...NO_PARTS, kind: 'text', texts: [block.text] }
   if (isToolUse(block)) return { ...NO_PARTS, kind: 'tool-use', ...splitCall(block, inputForm) }
@@ -194,66 +200,70 @@ function splitThinking(block: Block): Pick<BlockParts, 'texts' | 'signatureLengt
   }
 }
 
-/** Text of a document given as text or as blocks; other documents have none. */
+/** Returns the text of a document whose source is text or blocks; other documents have no countable text. */
 function splitDocument(source: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
   if (!isObject(source)) return { texts: [], nestedBlocks: [] }
   if (source.type === 'text') return splitContent(source.data)
   return source.type === 'content' ? splitContent(source.content) : { texts: [], nestedBlocks: [] }
 }
 
-/** By the provider's formula if the dimensions can be read, otherwise a flat figure. */
+/** Estimates an image with the provider's formula if its dimensions can be read, otherwise with a fixed number of tokens. */
 export function estimateImage(block: Block, weights: ImageWeights): number {
   const { flat, patches: rule } = weights
   const { source } = block
   if (rule === null || !isObject(source) || typeof source.data !== 'string') return flat
   const size = readImageSize(source.data)
   if (size === null) return flat
-  // The image is scaled down, keeping its aspect ratio, until its longer edge is within the limit.
+  // The provider scales the image down, keeping its aspect ratio, until its longer edge is within the limit.
   const scale = Math.min(1, rule.maxEdge / Math.max(size.width, size.height))
   const patches = (pixels: number): number => Math.ceil((pixels * scale) / rule.pixels)
   return Math.min(patches(size.width) * patches(size.height), rule.maxTokens)
 }
 
-// Weights: plain data, one set per tokenizer family. Measured sets are in the catalogue; `createFixedWeights` is the fallback.
+// Weights are plain data, one set per tokenizer family. Measured sets are in the model catalogue; `createFixedWeights`
+// gives the fallback.
 
-/** Tokens for each character of a class and for each run of such characters. None is negative. */
+/** Tokens for each character of a character class, and for each run of such characters. No weight is negative. */
 export interface TextWeights {
   readonly characters: Readonly<Record<CharacterClass, number>>
   readonly runs: Readonly<Record<CharacterClass, number>>
 }
 
 export interface EstimatorWeights {
-  /** Message text, tool names, and the JSON of unknown blocks. */
+  /** Weights for message text, thinking, tool definitions, and the JSON of unknown blocks. */
   readonly text: TextWeights
   readonly toolInput: TextWeights
   readonly toolResult: TextWeights
-  /** Count the input of a call as JSON, or field by field with strings unescaped. */
+  /** Selects if the input of a tool call is counted as JSON, or field by field with strings unescaped. */
   readonly inputForm: 'json' | 'fields'
-  /** Tokens in addition to the content of a block. */
+  /** Tokens added for each block or field, in addition to its content. */
   readonly perText: number
   readonly perToolUse: number
   readonly perToolField: number
   readonly perToolResult: number
   readonly thinking: ThinkingWeights
   readonly image: ImageWeights
-  /** Tokens, flat. */
+  /** Minimum tokens of a document, since its text may not be countable. */
   readonly document: number
-  /** Where the calibration of a session starts. */
+  /** The calibration that a session starts with. */
   readonly start: CalibrationStart
 }
 
-/** Thinking is estimated from the length of its signature, which grows with the thinking even if its text is hidden. */
+/**
+ * Weights for estimating thinking from the length of its signature, which grows with the thinking even if the text is
+ * hidden.
+ */
 interface ThinkingWeights {
-  /** `hidden`: only if the text is not shown. */
+  /** When to use the signature: for all thinking, or only if the provider hides the thinking text. */
   readonly bySignature: 'always' | 'hidden'
   readonly perSignatureCharacter: number
   readonly less: number
 }
 
 export interface ImageWeights {
-  /** Tokens if the dimensions are unknown. */
+  /** Tokens of an image whose dimensions are unknown. */
   readonly flat: number
-  /** One token per square patch of the scaled-down image; null: always flat. */
+  /** The provider's formula: one token per square patch of the scaled-down image. Null if every image counts as `flat`. */
   readonly patches: {
     readonly pixels: number
     readonly maxEdge: number
@@ -263,13 +273,13 @@ export interface ImageWeights {
 
 export interface CalibrationStart {
   readonly scale: number
-  /** Tokens added to the estimate of each call. */
+  /** Tokens added to the estimate of each model call. */
   readonly offset: number
-  /** Tokens to observe before the session's own scale weighs as much as this one. */
+  /** Tokens to observe until the scale learned in the session weighs as much as the starting scale. */
   readonly weight: number
 }
 
-/** Every character weighs the same: for a tokenizer family without measured weights. */
+/** Creates weights that count every character alike, for a tokenizer family without measured weights. */
 export function createFixedWeights(policy: EstimatePolicy): EstimatorWeights {
   const text = createEvenWeights(1 / policy.charactersPerToken)
   return {
@@ -292,7 +302,7 @@ export function createFixedWeights(policy: EstimatePolicy): EstimatorWeights {
   }
 }
 
-/** The same weight for a character of any class, none for runs. */
+/** Creates weights that count characters of all classes alike and runs of characters not at all. */
 export function createEvenWeights(tokensPerCharacter: number): TextWeights {
   return { characters: createUniformWeights(tokensPerCharacter), runs: createUniformWeights(0) }
 }
@@ -302,36 +312,36 @@ function createUniformWeights(weight: number): Readonly<Record<CharacterClass, n
 }
 
 /**
- * Characters and runs of characters are counted by class. A tokenizer splits text roughly where the class changes, so
- * these counts predict most of its result.
+ * The classes by which characters, and runs of characters, are counted. A tokenizer splits text roughly where the class
+ * changes, so these counts predict most of its result.
  */
 export const CHARACTER_CLASSES = [
-  'space', // blanks, tabs and other control characters
+  'space', // Blanks, tabs and other control characters.
   'newline',
   'lower',
   'upper',
   'digit',
   'punctuation',
-  'escape', // the backslash: in quoted JSON each starts a token
-  'letter', // alphabets other than ASCII
-  'symbol', // arrows, boxes, dashes, quotes
-  'wide', // Chinese, Japanese, Korean, and halves of surrogate pairs
+  'escape', // The backslash, which starts a token in quoted JSON.
+  'letter', // Alphabets other than ASCII.
+  'symbol', // Arrows, boxes, dashes and quotes.
+  'wide', // Chinese, Japanese, Korean, and halves of surrogate pairs.
 ] as const
 export type CharacterClass = (typeof CHARACTER_CLASSES)[number]
 
 const CLASS_COUNT: number = CHARACTER_CLASSES.length
 
-/** Characters by class, then runs by class. Appending to a text never lowers a count. */
+/** Numbers of characters by class, followed by numbers of runs by class. Appending text never lowers a count. */
 type CharacterCounts = Float64Array
 
 export const COUNTS_LENGTH: number = 2 * CLASS_COUNT
 
-/** Class of each UTF-16 code unit. */
+/** The character class of each UTF-16 code unit. */
 const CLASS_BY_CODE_UNIT: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
   CHARACTER_CLASSES.indexOf(classifyCodeUnit(unit)),
 )
 
-/** Adds the counts of `text` to `counts`. */
+/** Adds the characters and runs of `text` to `counts`, and returns `counts`. */
 export function countCharacters(
   text: string,
   counts: CharacterCounts = new Float64Array(COUNTS_LENGTH),

@@ -1,6 +1,6 @@
 /**
- * What a response's `usage` tells: the size of its context, the tokens it is billed for, and how far our estimates
- * were off (the calibration of a session).
+ * Reads the `usage` of a response: the size of its context, and the tokens that are billed. Also calibrates token
+ * estimates by comparing them with reported usage.
  */
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
@@ -9,7 +9,10 @@ import type { CalibrationStart } from './estimator.ts'
 
 type UsageFields = { readonly [field: string]: unknown }
 
-/** Tokens of the context that was sent, cached ones included, since they fill the window too. 0 if not measured. */
+/**
+ * Returns the tokens of the context that was sent, including cached tokens, which fill the context window too. Returns
+ * 0 if the usage has no measurement.
+ */
 export function countContextTokens(usage: Usage | null | undefined): number {
   const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = findLastMessage(usage)
   return toCount(input_tokens) + toCount(cache_creation_input_tokens) + toCount(cache_read_input_tokens)
@@ -20,27 +23,27 @@ export function countOutputTokens(usage: Usage | null | undefined): number {
 }
 
 /**
- * A call that ran in several iterations lists them; the last one of type `message` had the current context. A list
- * without one measured no context of ours.
+ * Returns the usage that measured the current context. If the provider lists iterations of the model call, that is the
+ * last one of type `message`; without one, the usage measured no context.
  */
 function findLastMessage(usage: Usage | null | undefined): UsageFields {
   const listed = usage ? listIterations(usage) : []
   return listed.length === 0 ? (usage ?? {}) : (listed.findLast(({ type }) => type === 'message') ?? {})
 }
 
-/** The iterations that the provider lists; empty if it lists none. */
+/** Returns the iterations of the model call that the provider lists; empty if it lists none. */
 export function listIterations(usage: Usage): readonly UsageFields[] {
   const listed: readonly unknown[] = Array.isArray(usage.iterations) ? usage.iterations : []
   return listed.filter(isObject)
 }
 
-/** A figure of a usage: 0 for anything that is not a possible count, since a log may hold any value. */
+/** Returns a token count as a number; 0 for any value that cannot be a count, since a log may hold any value. */
 export function toCount(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
 }
 
-// Billed tokens. The totals of a response leave out what a server-side compaction cost, so if the provider lists
-// iterations, the bill is their sum and the totals are ignored.
+// The totals in a response's usage leave out the cost of server-side compaction. If the provider lists iterations, the
+// billed tokens are the sum over the iterations and the totals are ignored.
 
 export const PRICE_CLASSES = ['input', 'cacheRead', 'write5m', 'write1h', 'output'] as const
 export type PriceClass = (typeof PRICE_CLASSES)[number]
@@ -57,12 +60,12 @@ export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass
   }
 }
 
-/** One iteration of a call. */
+/** The tokens billed for one iteration of a model call. */
 export interface BilledPart {
   readonly tokens: TokensByClass
-  /** The model that ran it, if the provider names one. */
+  /** The model that ran the iteration; null if the provider does not name one. */
   readonly model: string | null
-  /** Run by an advisor or fallback model instead of the requested one. */
+  /** True if an advisor or fallback model ran the iteration instead of the requested model. */
   readonly isForeign: boolean
   readonly assumed: readonly string[]
 }
@@ -94,16 +97,16 @@ function toBilledPart(fields: UsageFields): BilledPart {
   }
 }
 
-// Calibration: one scale and one offset, learned by comparing how much the context grew from call to call with what
-// was estimated. Learning more parameters from one session made the estimates worse.
+// Calibration learns one scale and one offset by comparing the reported growth of the context from call to call with
+// its estimate. Learning more parameters from one session made the estimates worse.
 
-/** `expected` is for display and reports, `high` for decisions. Both are whole numbers. */
+/** A token estimate: `expected` for display and reports, `high` for decisions. Both are integers. */
 export interface TokenEstimate {
   readonly expected: number
   readonly high: number
 }
 
-/** Size of the context. `source`: reported by the provider, estimated, or the one plus the other. */
+/** The size of the context. `source` tells if the provider reported the size, if it was estimated, or both in part. */
 export interface ContextTokens extends TokenEstimate {
   readonly source: 'measured' | 'estimated' | 'both'
 }
@@ -111,16 +114,19 @@ export interface ContextTokens extends TokenEstimate {
 export interface Calibration {
   readonly start: CalibrationStart
   readonly observations: number
-  /** Sums of estimated and reported tokens; the start counts as `start.weight` tokens. */
+  /** Sums of estimated and reported tokens. The starting scale counts as an observation of `start.weight` tokens. */
   readonly estimated: number
   readonly reported: number
   readonly offset: number
-  /** Sums over the observations: the error of each, and its size. */
+  /** Sums over all observations: the absolute errors in tokens, and the reported tokens. */
   readonly errorTokens: number
   readonly observedTokens: number
 }
 
-/** What a call was estimated to add to the context, uncalibrated, and what the provider reported. */
+/**
+ * The tokens that one model call was estimated to add to the context, uncalibrated, and the tokens that the provider
+ * reported.
+ */
 export interface GrowthObservation {
   readonly estimated: number
   readonly reported: number
@@ -139,20 +145,28 @@ export function startCalibration(start: CalibrationStart): Calibration {
   }
 }
 
-/** A larger error, in tokens or as a share of the estimate, comes mostly from content that the log does not show. */
+/**
+ * Errors larger than this, in tokens or as a share of the estimate, are capped: they come mostly from content that the
+ * log does not show.
+ */
 const CREDIBLE_ERROR = { tokens: 1_000, share: 0.5 }
 /**
- * The scale takes at most this share of the estimate from one error, so that no call counts for more than twice its
- * estimate: a small call with a large error contains something else. The scale stays within these factors of its start.
+ * Limits on learning the scale. `share`: the largest error taken from one observation, relative to its estimate,
+ * because a small call with a large error contains unlogged content. `least` and `most`: bounds relative to the
+ * starting scale.
  */
 const SCALE_LIMITS = { share: 1, least: 0.5, most: 2 }
 /**
- * The offset is learned from small calls only (`upTo` tokens); the error of large ones belongs to the scale. `weight`:
- * calls that the start counts for; `memory`: calls it averages over; `error`: the largest error taken from one call.
+ * Limits on learning the offset. `upTo`: only calls up to this many tokens count, because the error of larger ones
+ * belongs to the scale. `weight`: number of calls that the starting offset counts for. `memory`: number of calls
+ * averaged over. `error`: the largest error taken from one call.
  */
 const OFFSET_LIMITS = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
 
-/** Ignores a call after which the context did not grow: something was removed as well. */
+/**
+ * Updates the calibration with one observation. Ignores a model call after which the context did not grow, because
+ * content was removed as well.
+ */
 export function withObservation(
   calibration: Calibration,
   { estimated, reported }: GrowthObservation,
@@ -187,7 +201,7 @@ export function readScale({ estimated, reported }: Calibration): number {
   return reported / estimated
 }
 
-/** The calibrated size of content with an uncalibrated estimate of `tokens`. */
+/** Returns the calibrated size of content whose uncalibrated estimate is `tokens`. */
 export function calibrateSize(
   calibration: Calibration,
   tokens: number,
@@ -196,7 +210,7 @@ export function calibrateSize(
   return toEstimate(readScale(calibration) * tokens, computeHighFactor(calibration, policy))
 }
 
-/** What a call adds to the context whose blocks have an uncalibrated estimate of `tokens` together. */
+/** Returns the calibrated growth of the context by one model call whose blocks have an uncalibrated estimate of `tokens`. */
 export function calibrateGrowth(
   calibration: Calibration,
   tokens: number,
@@ -207,10 +221,13 @@ export function calibrateGrowth(
   return toEstimate(Math.max(1, grown), computeHighFactor(calibration, policy))
 }
 
-/** Weight of the starting margin in tokens, and how many mean errors a learned margin covers. */
+/** Tokens that the starting margin counts for, and the number of mean errors that a learned margin covers. */
 const MARGIN_LIMITS = { weight: 20_000, errors: 3 }
 
-/** `policy.highFactor`, narrowed as far as the observed errors allow. */
+/**
+ * Returns the factor from the expected to the high estimate: `policy.highFactor`, narrowed as far as the observed
+ * errors allow.
+ */
 export function computeHighFactor(calibration: Calibration, policy: EstimatePolicy): number {
   if (!policy.calibrate) return policy.highFactor
   const { errorTokens, observedTokens } = calibration
@@ -221,7 +238,7 @@ export function computeHighFactor(calibration: Calibration, policy: EstimatePoli
   return Math.min(policy.highFactor, Math.max(narrowest, 1 + margin))
 }
 
-/** Subtracted before rounding up, so that 3 × 4/3 is 4 despite binary fractions. */
+/** Tolerance subtracted before rounding up, so that 3 × 4/3 gives 4 despite binary fractions. */
 const ROUNDING_TOLERANCE = 1e-6
 
 function toEstimate(tokens: number, factor: number): TokenEstimate {

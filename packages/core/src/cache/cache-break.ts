@@ -1,4 +1,7 @@
-/** Cache breaks as data: causes, the event, announced rewrites of the engine, figures from usage. */
+/**
+ * Data types of cache breaks: their causes, the reported event, the rewrites that the engine announces in advance, and
+ * the cache figures read from usage.
+ */
 
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
@@ -8,7 +11,7 @@ import type { MessageEditor } from './sent-request.ts'
 
 export type CacheBreakReason = RequestDifference | ExternalCause
 
-/** Something in the request differs from the last one. */
+/** A difference between an API request and the previous one that can cause a cache break. */
 export type RequestDifference =
   | ValueChange<'model-changed', string>
   | ValueChange<'speed-changed'>
@@ -19,35 +22,35 @@ export type RequestDifference =
   | (ValueChange<'parameter-changed'> & { readonly name: string })
   | { readonly kind: 'tools-added' | 'tools-removed' | 'tools-reordered'; readonly names: NameList }
   | { readonly kind: 'sections-added' | 'sections-removed' | 'sections-reordered'; readonly names: NameList }
-  /** `characters`: growth in characters; negative if it shrank. */
+  /** A tool definition or system prompt section changed; `characters` is its growth, negative if it shrank. */
   | { readonly kind: 'tool-changed' | 'section-changed'; readonly name: string; readonly characters: number }
   | (ValueChange<'marker-ttl-changed', string> & { readonly zone: CacheLevel })
   | (ValueChange<'marker-scope-changed'> & { readonly zone: CacheLevel })
-  /** These zones have no marker any more, so nothing of them is looked up in the cache. */
+  /** No block of this zone has a cache marker any more, so the provider looks up no cached prefix that ends in it. */
   | { readonly kind: 'markers-removed'; readonly zone: 'prefix' | 'messages' }
-  /** The first image, or the last one removed: either changes how all messages are read. */
+  /** The first image was added or the last one removed; either changes the cache key of all messages. */
   | { readonly kind: 'image-added' | 'image-removed'; readonly index: number; readonly origin: string | null }
   | MessageDifference
 
 export interface MessageDifference {
   readonly kind: 'message-changed' | 'message-removed' | 'message-inserted'
-  /** Of the message in the request. */
+  /** Index of the message in the API request. */
   readonly index: number
-  /** uuid of the record; null if there is none. */
+  /** uuid of the record that the message comes from; null if there is none. */
   readonly origin: string | null
   readonly by: MessageEditor
   readonly characters: number
 }
 
-/** Nothing in the request explains the loss. */
+/** A cause of a cache break that is not a difference between two API requests. */
 export type ExternalCause =
-  /** The pause was longer than the entry lives. */
+  /** The pause between the API requests was longer than the lifetime (TTL) of the cached prefix. */
   | { readonly kind: 'expired'; readonly ttl: string; readonly gapMs: number }
-  /** No marker looks back to the entry that the last request left. */
+  /** No cache marker of the API request looks back as far as the prefix that the previous request cached. */
   | { readonly kind: 'look-back-outrun'; readonly lookBack: number }
-  /** The provider reports a change, but nothing that we sent changed. */
+  /** The provider reports that a zone changed, but the API request did not change there. */
   | { readonly kind: 'told-by-provider'; readonly zone: ProviderZone }
-  /** Nothing changed, and the entry should still be live: lost by the provider. */
+  /** The API request is unchanged and the cached prefix had not expired, so the provider evicted it. */
   | { readonly kind: 'evicted' }
 
 export type ProviderZone = 'model' | 'tools' | 'system' | 'messages' | 'other'
@@ -60,82 +63,87 @@ interface ValueChange<Kind extends string, Value = string | null> {
   readonly after: Value
 }
 
-// Events: a break, and a rewrite of the engine that cost what it was announced to cost.
+// Events: a cache break, and an announced rewrite of the engine with its cost.
 
 export interface CacheBreak {
-  /** When the request was sent, in milliseconds since 1970. */
+  /** When the API request was sent, in milliseconds since 1970. */
   readonly at: number
   readonly source: string
   readonly model: string
   readonly reason: CacheBreakReason
-  /** What else had changed. */
+  /** Other differences from the previous API request that may have contributed to the cache break. */
   readonly also: readonly RequestDifference[]
-  /** Tokens that should have been read, and those that were. */
+  /** `expected`: tokens that should have been read from the cache. `read`: tokens that were. */
   readonly expected: number
   readonly read: number
   readonly tokensLost: number
-  /** Dollars above the price of a read; null if a price is unknown. */
+  /** Dollars that the lost tokens cost above the cache-read price; null if a price is unknown. */
   readonly moneyLost: number | null
-  /** The facts behind the reason, as text. */
+  /** Text with the facts that support the reason of the cache break. */
   readonly evidence: string
-  /** The provider's own explanation; null if it gives none. */
+  /** The provider's own explanation of the cache miss; null if it gives none. */
   readonly provider: ProviderMissReport | null
-  /** The rewrite of the engine that caused it; null if there was none. */
+  /** The engine's own rewrite that caused the cache break; null if none did. */
   readonly ours: OwnRewrite | null
-  /** One line for users, with advice. */
+  /** One line of text for users: what happened, what it cost and what to do. */
   readonly sentence: string
 }
 
 export interface OwnRewrite {
-  /** Such as "cleared 12 results". */
+  /** Description of the rewrite, such as "cleared 12 results". */
   readonly act: string
-  /** Calls until it has paid for itself; null if unknown or never. */
+  /** Model calls until the rewrite has paid for itself; null if unknown or never. */
   readonly breakEvenTurns: number | null
 }
 
-/** An announced rewrite and its cost: no break. */
+/** The cost of a rewrite that the engine announced; such a loss is not reported as a cache break. */
 export interface OwnRewriteCost extends OwnRewrite {
   readonly at: number
   readonly source: string
   readonly tokensRewritten: number
-  /** Dollars above the price of a read; null if a price is unknown. */
+  /** Dollars that the rewrite cost above the cache-read price; null if a price is unknown. */
   readonly moneySpent: number | null
   readonly sentence: string
 }
 
-// Rewrites that the engine announces before it sends them, so that they are not taken for breaks.
+// The engine announces its own rewrites before it sends them, so that they are not reported as cache breaks.
 
 export type RewriteAnnouncement =
-  /** Nothing of the last request is expected to be read: a summary replaced it, an act was undone, the source restarted. */
+  /**
+   * The next API request is not compared with the last one: a summary replaced the messages, a rewrite was undone, or
+   * the query source restarted.
+   */
   | { readonly kind: 'compaction' | 'undo' | 'restart' }
   | ClearingAnnouncement
   | CacheEditsAnnouncement
   | PrefixRewriteAnnouncement
 
-/** Messages sent before will be sent with content cleared. */
+/** An announcement that messages already sent will be sent again with some content cleared. */
 interface ClearingAnnouncement extends RewritePrice {
   readonly kind: 'clearing'
 }
 
-/** The provider is asked to delete from the cached prefix; the messages stay. */
+/** An announcement that the provider will delete tool results from the cached prefix; the messages stay unchanged. */
 interface CacheEditsAnnouncement extends RewritePrice {
   readonly kind: 'cache-edits'
-  /** `cache_deleted_input_tokens` of the last response that had it, else 0. */
+  /** `cache_deleted_input_tokens` of the last response that reported it; 0 if none did. */
   readonly deletedBefore: number
 }
 
-/** A part of the prefix is rewritten on purpose (a section inline, a late tool): a break of our own. */
+/**
+ * An announcement that the engine changes system prompt or tools on purpose, for example to add a tool in mid-session.
+ */
 interface PrefixRewriteAnnouncement extends RewritePrice {
   readonly kind: 'rewrite'
   readonly zone: ProviderZone
 }
 
 interface RewritePrice {
-  /** Such as "cleared 12 results", "rewrote section git". */
+  /** Description of the rewrite, such as "cleared 12 results" or "rewrote section git". */
   readonly act: string
-  /** Tokens that later requests no longer contain. */
+  /** Tokens that later API requests no longer contain because of the rewrite. */
   readonly freedTokens?: number
-  /** Planned calls until it has paid for itself; null if never. */
+  /** Planned number of model calls until the rewrite has paid for itself; null if it never does. */
   readonly breakEvenTurns?: number | null
 }
 
@@ -144,7 +152,7 @@ export type PricedAnnouncement = Exclude<
   { readonly kind: 'compaction' | 'undo' | 'restart' }
 >
 
-/** It leaves nothing to compare the next request with. */
+/** Checks whether the announced rewrite leaves no earlier API request to compare the next one with. */
 export function isResetAnnouncement(
   announcement: RewriteAnnouncement,
 ): announcement is Exclude<RewriteAnnouncement, PricedAnnouncement> {
@@ -152,17 +160,20 @@ export function isResetAnnouncement(
   return kind === 'compaction' || kind === 'undo' || kind === 'restart'
 }
 
-// What usage shows of the cache.
+// Cache figures that are read from the usage of a response.
 
 export interface CacheFigures {
-  /** Of the first run, which saw the request as it was sent. */
+  /** Tokens of the first iteration in usage, which saw the API request as it was sent. */
   readonly first: TokensByClass
-  /** What the last run read, and all up to its last marker: what the next request can read. */
+  /**
+   * Tokens of the last iteration: `lastRead` were read from the cache; `cached` were read or written, so the next API
+   * request can read them.
+   */
   readonly lastRead: number
   readonly cached: number
-  /** Running total that the provider deleted from the cached prefix; null if not reported. */
+  /** Total tokens that the provider has deleted from the cached prefix so far; null if it does not report them. */
   readonly deleted: number | null
-  /** The provider compacted the conversation by itself, so what follows has another prefix. */
+  /** The provider compacted the conversation by itself, so later iterations had a different prefix. */
   readonly isCompacted: boolean
 }
 
@@ -185,25 +196,25 @@ export function toCacheFigures(usage: Usage): CacheFigures {
 
 const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
-/** Of one run. */
+/** Returns the tokens of one iteration of a usage object. */
 function countRunTokens(run: UsageFields): TokensByClass {
   const { iterations: _, ...alone } = run
   return listBilledParts(alone as Usage)[0]?.tokens ?? NO_TOKENS
 }
 
-/** Tokens paid for and not read from the cache. */
+/** Counts the input tokens that were billed but not read from the cache. */
 export function countUncachedTokens({ input, write5m, write1h }: TokensByClass): number {
   return input + write5m + write1h
 }
 
-// Figures as text.
+// Functions that format figures as text.
 
-/** 12,345 */
+/** Formats a number with thousands separators, such as 12,345. */
 export function formatCount(count: number): string {
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** $0.46, or $0.0046 for small amounts. */
+/** Formats an amount with two decimals ($0.46), or with four below 10 cents ($0.0046). */
 export function formatDollars(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }
@@ -217,15 +228,18 @@ export function formatDuration(ms: number): string {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-// The provider's own explanation of a miss (`diagnostics`).
+// The provider's own explanation of a cache miss, from the response field `diagnostics`.
 
 export interface ProviderMissReport {
   readonly zone: ProviderZone
-  /** The provider's estimate; null if it gives none. */
+  /** The provider's estimate of the tokens that missed the cache; null if it gives none. */
   readonly missedTokens: number | null
-  /** The provider's name of the reason. */
+  /** The provider's name for the reason of the miss, such as `tools_changed`. */
   readonly said: string
-  /** It may only mean that the provider could not compare: it supports a reason but is none by itself. */
+  /**
+   * The reason may only mean that the provider could not compare the API requests. It can support another cause but is
+   * no cause by itself.
+   */
   readonly isVague?: boolean
 }
 
@@ -237,10 +251,16 @@ const MISS_REASON_ZONES: ReadonlyMap<string, ProviderZone> = new Map([
   ['unavailable', 'other'],
 ])
 
-/** Another parameter differs, or the previous request is out of the provider's range. */
+/**
+ * Miss reasons that do not name a cause: another parameter differs, or the provider no longer knows the previous API
+ * request.
+ */
 const VAGUE_MISS_REASONS: ReadonlySet<string> = new Set(['unavailable'])
 
-/** From the `diagnostics` of a response; null if not requested, unknown, or no difference. */
+/**
+ * Reads the `diagnostics` field of a response. Returns null if it is absent, reports no difference or gives an unknown
+ * reason.
+ */
 export function readMissReport(diagnostics: unknown): ProviderMissReport | null {
   const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : null
   if (!isObject(reason) || typeof reason.type !== 'string') return null

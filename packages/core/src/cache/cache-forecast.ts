@@ -1,6 +1,6 @@
 /**
- * How much of a request the provider will read from its cache, predicted before it is sent, and what usage then shows
- * of the cache. Exact wherever usage has shown the size of the prefix found and nothing unforeseen happens.
+ * Predicts how many tokens of an API request the provider will read from its cache, and updates the cache model from
+ * the usage of the response. A forecast is exact if usage has shown the size of the cached prefix that is read.
  */
 
 import type { ContextView } from '../context/context-view.ts'
@@ -43,44 +43,44 @@ import {
 } from './sent-request.ts'
 
 interface ForecastOptions {
-  /** When the request starts, in milliseconds since 1970. */
+  /** When the API request starts, in milliseconds since 1970. */
   readonly now: number
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
-  /** For prefixes whose size usage has not shown. */
+  /** Estimates the tokens of blocks in prefixes whose size usage has not shown. */
   readonly weigh?: BlockWeigher
 }
 
-/** Why it is this much and no more. `warm`: all that the request before left is read. */
+/** Why a forecast expects this number of tokens. `warm`: all that the previous API request cached is read. */
 export type ForecastReason =
   | 'warm'
-  | 'first' // nothing was sent yet
-  | 'off' // the request carries no marker
-  | 'key' // model, a parameter or a property of the messages changed
-  | 'rewritten' // the request no longer repeats the one before
+  | 'first' // no API request was sent yet
+  | 'off' // the API request has no cache marker
+  | 'key' // the model, a parameter or a property of the messages changed
+  | 'rewritten' // the API request no longer repeats the previous one
   | 'expired'
-  | 'out-of-reach' // further back than a marker looks
+  | 'out-of-reach' // the cached prefix ends further back than any cache marker looks
 
 export interface CacheForecast {
-  /** Tokens. */
+  /** Tokens that are expected to be read from the cache. */
   readonly read: number
-  /** The figure was shown by usage, not interpolated. */
+  /** Usage has shown the size of the cached prefix, so the token count is not interpolated. */
   readonly isCertain: boolean
   readonly why: ForecastReason
   readonly hit: CachedPrefix | null
-  /** The basis of the forecast; learning from the response needs it. */
+  /** The inputs of the forecast, from which the cache model is updated once the response is known. */
   readonly basis: ForecastBasis
 }
 
 interface ForecastBasis extends ForecastOptions {
   readonly request: CacheableRequest
-  /** False if only some of the request's markers are known, as in a log: it may read more than the forecast says. */
+  /** False if the log does not show all cache markers of the API request: it may read more than forecast. */
   readonly knowsMarkers: boolean
-  /** As it was when the forecast was made. */
+  /** The cache model as it was when the forecast was made. */
   readonly model: CacheModel
-  /** Prefixes that the request repeats under the same key, expired ones included. */
+  /** Cached prefixes that the API request repeats under the same cache key, including expired ones. */
   readonly prefixes: readonly CachedPrefix[]
   readonly sizes: AppendList<PrefixSize>
-  /** The request extends the newest chain. */
+  /** The API request extends the newest chain of the cache model. */
   readonly follows: boolean
 }
 
@@ -94,7 +94,7 @@ export function forecastCacheRead(
   })
 }
 
-/** For requests that are known only in part, as a log shows them. */
+/** Forecasts the cache read of an API request that is known only in part, as from a log. */
 export function forecastSentRequest(
   model: CacheModel,
   sent: SentRequest,
@@ -142,7 +142,7 @@ function buildForecastBasis(
 }
 
 interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
-  /** The request repeats all of the chain's newest one, under the same key. */
+  /** The API request repeats all of the chain's newest request, under the same cache key. */
   readonly isWhole: boolean
 }
 
@@ -174,14 +174,14 @@ function findUsablePart(
   }
 }
 
-/** Newer chains come first, so the first size of each length stays. */
+/** Keeps one size for each prefix length. Sizes from newer chains come first in the list and win. */
 function keepNewestSizes(sizes: readonly PrefixSize[]): AppendList<PrefixSize> {
   const byLength = new Map<number, PrefixSize>()
   for (const size of sizes) if (!byLength.has(size.blocks)) byLength.set(size.blocks, size)
   return AppendList.of(byLength.values())
 }
 
-/** Shortest first. */
+/** Keeps, for each prefix length, the cached prefix that expires last; returns the shortest prefix first. */
 function keepLongestLived(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   const byLength = prefixes.toSorted(
     (one, other) => one.blocks - other.blocks || prefixExpiry(one) - prefixExpiry(other),
@@ -204,17 +204,17 @@ function explainForecast(
   return isPrefixLive(there, now) ? 'out-of-reach' : 'expired'
 }
 
-// What usage shows of the cache: which prefixes it holds now, for how long, and how large they are.
+// Updating the cache model from usage: which prefixes are cached, how large they are, and until when.
 
-/** Tokens of the last run of the model: what it saw is what is cached. */
+/** Tokens of the last iteration in usage that were read from the cache, and tokens that were written to it. */
 interface CacheUse {
   readonly read: number
   readonly written: number
 }
 
 /**
- * The model once the response to a forecast request has begun: from then on, others can read what it wrote. `isEdited`:
- * the provider rewrote the request by itself, so older sizes of message prefixes no longer hold.
+ * Returns the cache model after the response to a forecast API request has begun. `isEdited`: the provider edited the
+ * request by itself, so older sizes of message prefixes are dropped.
  */
 export function learnFromResponse(
   model: CacheModel,
@@ -236,8 +236,8 @@ export function learnFromResponse(
 }
 
 /**
- * A fork reads where its parent's last marker stood, which keeps that prefix alive; if it was gone, the fork has
- * written it again. The parent's chain stays the newest, and its sizes stay as they are.
+ * Returns the cache model after a cache-sharing fork call, which reads the parent's last cached prefix or writes it
+ * again if it was gone. The parent's chain stays the newest, with its sizes unchanged.
  */
 export function learnFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
   const [newest, ...older] = model.chains
@@ -268,7 +268,7 @@ function toCacheUse(usage: Usage): CacheUse {
   return { read: lastRead, written: cached - lastRead }
 }
 
-/** All up to the last marker was read or written; what was read ends where the prefix found does. */
+/** Adds the prefix sizes that usage shows: of the prefix at the last marker, and of the prefix that was read. */
 function learnSizes(forecast: CacheForecast, { read, written }: CacheUse): AppendList<PrefixSize> {
   const { request, sizes } = forecast.basis
   const last = request.markedPrefixes.at(-1)
@@ -282,7 +282,7 @@ function withPrefixSize(sizes: AppendList<PrefixSize>, size: PrefixSize): Append
   return findPrefixSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
 }
 
-/** Blocks of the prefix that was read: the one forecast, or the marked one whose size comes nearest to the figure. */
+/** Returns the blocks of the prefix that was read: the forecast hit, or the marked prefix of the nearest size. */
 function findReadPrefix(
   { basis, hit, read: expected }: CacheForecast,
   sizes: AppendList<PrefixSize>,
@@ -298,16 +298,16 @@ function findReadPrefix(
   return nearest?.blocks ?? null
 }
 
-/** How far an interpolated figure may be off at worst … */
+/** Largest relative error that an interpolated prefix size may have. */
 const MAX_ESTIMATE_ERROR = 0.5
-/** … and usually. */
+/** Usual relative error of an interpolated prefix size. */
 const USUAL_ESTIMATE_ERROR = 0.25
 
 function isNear(one: number, other: number, within: number): boolean {
   return Math.abs(one - other) <= within * Math.max(one, other)
 }
 
-/** If less was read than forecast, what lies beyond it is gone, whatever the reason. */
+/** Returns the prefixes still cached. If less was read than forecast, all longer prefixes count as lost. */
 function keepCachedPrefixes(
   { basis, isCertain, read: expected }: CacheForecast,
   { read }: CacheUse,
@@ -318,7 +318,7 @@ function keepCachedPrefixes(
   return live.filter(({ blocks, tokens }) => (findPrefixSize(basis.sizes, blocks) ?? tokens) <= read)
 }
 
-/** The prefix that was read lives on, and so does every marked one; marked ones that were missing are written. */
+/** Renews the prefix that was read and every marked prefix; adds the marked prefixes that were written. */
 function refreshPrefixes(
   asked: ForecastBasis,
   kept: readonly CachedPrefix[],
@@ -341,7 +341,7 @@ function refreshPrefixes(
   return [...byLength.values()].sort((one, other) => one.blocks - other.blocks)
 }
 
-/** Null if it is too short to be cached. */
+/** Returns null if the prefix is shorter than the provider's minimum and was therefore not cached. */
 function createPrefix(
   { request, sizes, weigh, profile, now }: ForecastBasis,
   mark: MarkedPrefix,
@@ -352,10 +352,10 @@ function createPrefix(
   return tokens < minimum && !isKnown && !isDoubtful ? null : { ...mark, tokens, isDoubtful, usedAt: now }
 }
 
-// What a reopened session knows of the cache: its newest response shows what its request left there, and when.
-// Nothing older can still be alive, or be read off the log.
+// A reopened session restores its cache model from its newest response, which shows what its API request cached.
+// The log does not show what older API requests cached, and it may have expired.
 
-/** `question`: of the request that would be sent now. */
+/** Restores the cache model from the log. `question`: the input of the API request that would be sent now. */
 export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {
   const newest = findNewestMeasuredResponse(view)
   const index = newest === null ? null : findMessageIndex(question.flat, newest.record.uuid)
@@ -370,11 +370,11 @@ export function restoreCacheModel(question: AssembleRequestInput, view: ContextV
 
 interface MeasuredResponse {
   readonly record: AssistantRecord
-  /** Time of the newest record before the response: not after the request began, so no lifetime is overrated. */
+  /** Time of the newest record before the response; at most the request time, so no lifetime is overestimated. */
   readonly sentAt: string
 }
 
-/** The newest record of the newest response that measured the present context: its figures are final. */
+/** Finds the last record of the newest response whose usage covers the current context; its figures are final. */
 function findNewestMeasuredResponse(view: ContextView): MeasuredResponse | null {
   const anchor = findMeasuredResponse(view)
   if (anchor === null) return null
@@ -388,7 +388,7 @@ function findNewestMeasuredResponse(view: ContextView): MeasuredResponse | null 
   return null
 }
 
-/** Timestamp of the newest record before a place. */
+/** Returns the timestamp of the newest record before the entry at index `place`; empty if there is none. */
 function findTimeBefore(entries: ContextView['entries'], place: number): string {
   for (let at = place - 1; at >= 0; at -= 1) {
     const record = entries.at(at)?.record

@@ -1,9 +1,9 @@
 /**
- * The one model of what the provider has cached: the prefixes that this session's requests left there, each ending
- * where a cache marker stood, with its lifetime and, as far as usage has shown it, its size in tokens.
+ * Model of what the provider has cached: the prefixes of this session's API requests that ended at a cache marker, each
+ * with its lifetime and its size in tokens, as far as usage has shown it.
  *
- * A bounded value. `cache-forecast.ts` predicts reads from it and updates it from usage; break detection takes from
- * it what a request should have read.
+ * The model is an immutable value of bounded size. `cache-forecast.ts` predicts cache reads from it and updates it from
+ * usage; break detection uses it to find what a request should have read.
  */
 
 import { type Block, isThinking } from '../log/block.ts'
@@ -25,36 +25,42 @@ import type { CacheLevel } from '../request/prefix.ts'
 import { splitBlock } from '../tokens/estimator.ts'
 import type { CacheableRequest } from './sent-request.ts'
 
-/** A prefix that the provider holds. */
+/** A prefix of an API request that the provider has cached. */
 export interface CachedPrefix {
-  /** Blocks in it: tools, system prompt, messages. */
+  /** Number of blocks in the prefix, counting tools, system prompt blocks and message blocks. */
   readonly blocks: number
   readonly level: CacheLevel
-  /** An estimate; `RequestChain.sizes` has the exact figure where usage has shown it. */
+  /** Estimated tokens of the prefix; `RequestChain.sizes` has the exact number if usage has shown it. */
   readonly tokens: number
-  /** Its size is unknown and near the provider's minimum: it may not have been cached. */
+  /** The prefix size is unknown and near the provider's minimum, so the prefix may not have been cached. */
   readonly isDoubtful: boolean
   readonly ttl: string
   readonly seconds: number
-  /** When it was last written or read, in milliseconds since 1970. */
+  /** When the prefix was last written or read, in milliseconds since 1970. */
   readonly usedAt: number
 }
 
-/** Tokens of a prefix, as usage has shown them. */
+/** The tokens of a prefix with this many blocks, as usage has shown them. */
 export interface PrefixSize {
   readonly blocks: number
   readonly tokens: number
 }
 
-/** Requests that each extend the one before: the newest of them, and what they left in the cache. */
+/**
+ * A series of API requests, each extending the previous one: the newest request and the prefixes that the series has
+ * cached.
+ */
 export interface RequestChain extends CacheableRequest {
-  /** Shortest first. */
+  /** Cached prefixes, shortest first. */
   readonly prefixes: readonly CachedPrefix[]
-  /** In the order in which they were learnt. */
+  /** Known prefix sizes, in the order in which usage showed them. */
   readonly sizes: AppendList<PrefixSize>
 }
 
-/** Newest chain first. A rewrite starts another one; undoing it finds the older one again. */
+/**
+ * Chains of API requests whose prefixes may be cached, newest first. A rewrite starts a new chain; after an undo the
+ * older chain matches again.
+ */
 export interface CacheModel {
   readonly chains: readonly RequestChain[]
 }
@@ -64,7 +70,7 @@ export const EMPTY_CACHE_MODEL: CacheModel = { chains: [] }
 const MAX_CHAINS = 8
 const MAX_PREFIXES = 256
 
-/** `follows`: the chain extends the newest one and replaces it. */
+/** Adds a chain as the newest one. `follows`: the chain extends the present newest chain and replaces it. */
 export function addRequest({ chains }: CacheModel, chain: RequestChain, follows: boolean): CacheModel {
   const prefixes = limitPrefixes(chain.prefixes)
   return { chains: [{ ...chain, prefixes }, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
@@ -77,7 +83,10 @@ function limitPrefixes(prefixes: readonly CachedPrefix[]): readonly CachedPrefix
   return prefixes.filter((prefix) => kept.has(prefix))
 }
 
-/** When the cache of the newest request expires unless it is used again; null if nothing is known to be cached. */
+/**
+ * When the cached prefix of the newest API request expires unless it is used again; null if nothing is known to be
+ * cached.
+ */
 export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
   const last = newest?.prefixes.at(-1)
   return last === undefined ? null : prefixExpiry(last)
@@ -91,16 +100,21 @@ export function isPrefixLive(prefix: CachedPrefix, now: number): boolean {
   return now < prefixExpiry(prefix)
 }
 
-/** What the newest request of a chain left, up to its last marker; null if nothing was cached. */
+/**
+ * Returns the cached prefix that ends at the last marker of the chain's newest API request; null if it was not cached.
+ */
 export function findLastPrefix({ markedPrefixes, prefixes, sizes }: RequestChain): CachedPrefix | null {
   const blocks = markedPrefixes.at(-1)?.blocks
   const last = prefixes.findLast((prefix) => prefix.blocks === blocks)
   return last === undefined ? null : { ...last, tokens: findPrefixSize(sizes, last.blocks) ?? last.tokens }
 }
 
-// Which prefixes a request can find.
+// Finding the cached prefixes that an API request can read.
 
-/** Positions are counted as the provider looks back: thinking that it strips from finished turns is none. */
+/**
+ * Returns the position of a block as the provider counts it when it looks back from a marker. Thinking that is stripped
+ * from finished turns has no position.
+ */
 function findLookBackPosition(
   { front, blockIndex }: CacheableRequest,
   blocks: number,
@@ -114,7 +128,10 @@ function findLookBackPosition(
   return front.length + totalsAfterBlocks(blockIndex, inMessages).positions - stripped
 }
 
-/** A marker of the request stands at or behind the end of a prefix of so many blocks, and looks back that far. */
+/**
+ * Checks whether a cache marker of the API request is at or after the end of a prefix with `blocks` blocks, and close
+ * enough for the provider to look back to it.
+ */
 export function isWithinReach(
   request: CacheableRequest,
   blocks: number,
@@ -126,7 +143,7 @@ export function isWithinReach(
   )
 }
 
-/** How many leading blocks of the two are the same: tools, system prompt, messages. */
+/** Counts the leading blocks that two API requests have in common: tools, system prompt, then messages. */
 export function countSharedRequestBlocks(one: CacheableRequest, other: CacheableRequest): number {
   const differs = one.front.findIndex((block, index) => !isSameJson(block, other.front[index]))
   if (differs !== -1) return differs
@@ -136,8 +153,8 @@ export function countSharedRequestBlocks(one: CacheableRequest, other: Cacheable
 }
 
 /**
- * Where a model strips the thinking of finished turns, a new prompt changes the prefix from the first thinking of the
- * turn that it ends, though no byte of the request does. Message blocks before that thinking; null if there is none.
+ * Some models strip the thinking of finished turns, so a new prompt changes the prefix although no byte of the API
+ * request changes. Returns the number of message blocks before the first thinking that is stripped; null if none is.
  */
 export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): number | null {
   const [further, nearer] =
@@ -159,12 +176,15 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
   return null
 }
 
-// What a request should read of what an earlier one left: the basis of break detection. Unlike a forecast it leaves a
-// changed key, and an expired entry, to be reported as the cause of a loss.
+// Break detection asks what an API request should have read of the prefixes that an earlier request cached.
+// Unlike a forecast, the answer ignores changed cache keys and expiry, which are reported as causes of a break.
 
 type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
 
-/** Tokens: all that the chain's newest request left, less the thinking that the provider strips from a finished turn. */
+/**
+ * Returns the tokens that the chain's newest API request cached, minus the thinking that the provider strips when the
+ * turn ends.
+ */
 export function expectFullRead(
   chain: RequestChain,
   { blockIndex }: CacheableRequest,
@@ -178,11 +198,17 @@ export function expectFullRead(
   return Math.max(0, left.tokens - stripped)
 }
 
-/** Observed in real sessions, a little high: better to expect too little than to report a break that is none. */
+/**
+ * Characters per token in real sessions, chosen a little low: overestimating stripped thinking avoids false break
+ * reports.
+ */
 const CHARACTERS_PER_TOKEN = 3
 const CIPHER_CHARACTERS_PER_TOKEN = 4.9
 
-/** The thinking of the turn that was under way. A signature grows with all that was thought, shown or not. */
+/**
+ * Estimates the tokens of the thinking in the current turn. Signatures count as well, since their length grows with all
+ * thinking, even if its text is hidden.
+ */
 function estimateThinkingTokens(counted: BlockIndex): number {
   let tokens = 0
   const { messages, end } = counted
@@ -201,7 +227,10 @@ function estimateThinkingTokens(counted: BlockIndex): number {
   return Math.ceil(tokens)
 }
 
-/** Tokens that are certain to be found: `within` so many message blocks, and still live `at` a time. */
+/**
+ * Returns the tokens of the longest cached prefix of known size that the API request can read: with at most `within`
+ * message blocks and, if `at` is given, not expired then.
+ */
 export function countReadableTokens(
   chain: RequestChain,
   request: CacheableRequest,
@@ -218,7 +247,9 @@ export function countReadableTokens(
   return found === undefined ? 0 : (findPrefixSize(chain.sizes, found.blocks) ?? 0)
 }
 
-/** A marker of the request looks back to what the chain's newest request left in the messages. */
+/**
+ * Checks whether a cache marker of the API request looks back to the last prefix that the chain cached in the messages.
+ */
 export function canReachLastPrefix(
   chain: RequestChain,
   request: CacheableRequest,
@@ -228,7 +259,10 @@ export function canReachLastPrefix(
   return left === null || left.level !== 'messages' || canFindPrefix(left, chain, request, profile)
 }
 
-/** Tools and system prompt of the request may have another number of blocks than those of the chain. */
+/**
+ * Checks whether the API request can read a cached prefix of the chain, even if the number of tool and system blocks
+ * differs.
+ */
 function canFindPrefix(
   prefix: CachedPrefix,
   chain: RequestChain,
@@ -243,9 +277,9 @@ export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: R
   return level === 'messages' ? blocks - front.length : 0
 }
 
-// Sizes: as usage has shown them, else interpolated between known ones by the weight of the blocks between.
+// Prefix sizes come from usage; unknown ones are interpolated between known sizes by the weight of the blocks.
 
-/** About how many tokens a block is. */
+/** Estimates the tokens of one block. */
 export type BlockWeigher = (block: Block | JsonObject) => number
 
 const BYTES_PER_TOKEN = 4
@@ -280,7 +314,7 @@ export function estimatePrefixSize(
   return { tokens: Math.round(below.tokens + share * (above.tokens - below.tokens)), isKnown: false }
 }
 
-/** Of the blocks after the first `from`, up to and including number `to`. */
+/** Sums the weights of the blocks after block number `from`, up to and including block number `to`. */
 function weighBetween(
   { front, blockIndex }: CacheableRequest,
   from: number,

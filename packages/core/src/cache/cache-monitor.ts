@@ -1,6 +1,6 @@
 /**
- * State of break detection between calls, by query source: the last answered request, the request under way, and the
- * rewrites that the engine has announced. A value; the number of sources is bounded.
+ * State of cache-break detection between model calls, for each query source: the last answered API request, the pending
+ * one, and the announced rewrites. An immutable value with a bounded number of sources.
  */
 
 import type { ModelPrices } from '../cost/prices.ts'
@@ -21,32 +21,32 @@ import type { RequestChain } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
 export interface CacheMonitor {
-  /** By source; the one used last comes last. */
+  /** State of each query source, by key; the source used last comes last. */
   readonly sources: ReadonlyMap<string, SourceState>
 }
 
 interface SourceState {
   readonly last: AnsweredRequest | null
   readonly pending: PendingRequest | null
-  /** Since the last request was sent. */
+  /** Rewrites that the engine has announced since the last API request was sent. */
   readonly announced: readonly PricedAnnouncement[]
 }
 
 export interface AnsweredRequest {
   readonly sent: SentRequest
-  /** Its messages; the cache model knows the request by them. */
+  /** Index of the message blocks; the cache model identifies the API request by this object. */
   readonly blockIndex: BlockIndex
 }
 
-/** A request under way. What it is compared with is captured when it is sent. */
+/** An API request that has no response yet, with everything that its response will be compared with. */
 export interface PendingRequest {
   readonly sent: SentRequest
   readonly previous: AnsweredRequest | null
-  /** What `against` left in the cache, according to the model; null if the model no longer has it. */
+  /** The cache model's chain of the `previous` API request; null if the model no longer has it. */
   readonly chain: RequestChain | null
   readonly forecast: CacheForecast
   readonly announced: readonly PricedAnnouncement[]
-  /** The source started anew while it was under way, so the next request is not compared with it. */
+  /** The query source was reset while the API request was pending, so the next request is not compared with it. */
   readonly isOutdated: boolean
 }
 
@@ -57,8 +57,8 @@ export function createCacheMonitor(): CacheMonitor {
 }
 
 /**
- * Before a call: remembers the request as it is sent, with its forecast. A repeated request replaces the one that got
- * no answer. Models that policy excludes are not watched.
+ * Stores an API request that is about to be sent, with its cache forecast. It replaces a pending request of the same
+ * source that got no response. Models that policy excludes are not monitored.
  */
 export function recordSentRequest(
   watch: CacheMonitor,
@@ -75,14 +75,15 @@ export function recordSentRequest(
   const against = of.last
   const chain =
     forecast.basis.model.chains.find(({ blockIndex }) => blockIndex === against?.blockIndex) ?? null
-  // Deletions that a parent has not sent yet go out with its fork too. All else was sent, and paid for, by the parent.
+  // A fork also carries the cache deletions that its parent has not sent yet.
+  // All other announced rewrites are charged to the parent.
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
   const pending: PendingRequest = { sent, forecast, previous: against, chain, announced, isOutdated: false }
   return limitSources(withSourceState(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
-/** What is about to be done to the next request of a source. */
+/** Announces a rewrite that will change the next API request of a query source. */
 export function announceRewrite(
   watch: CacheMonitor,
   source: string,
@@ -96,7 +97,7 @@ export function announceRewrite(
   return withSourceState(watch, key, { last: null, pending, announced: [] })
 }
 
-/** The source becomes the one used last. */
+/** Sets the state of a query source and makes it the most recently used one. */
 export function withSourceState(watch: CacheMonitor, key: string, state: SourceState): CacheMonitor {
   const sources = new Map(watch.sources)
   sources.delete(key)
@@ -108,23 +109,23 @@ function limitSources(watch: CacheMonitor, most: number): CacheMonitor {
   return { sources: new Map([...watch.sources].slice(-most)) }
 }
 
-// Query sources.
+// Query sources and their keys.
 
 const MAIN_SOURCE = 'repl_main_thread'
 
-/** The main thread goes by several names. */
+/** Returns the key of a query source; all names of the main thread map to one key. */
 export function toMonitorKey(source: string): string {
   const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
   return isMain ? MAIN_SOURCE : source
 }
 
-/** The source whose cache a fork reads; null for a request that is no fork. */
+/** Returns the key of the query source whose cache a fork reads; null if the API request is not a fork. */
 export function findParentKey(source: string, forkOf: string | undefined): string | null {
   if (forkOf !== undefined) return toMonitorKey(forkOf)
   return source === 'compact' ? MAIN_SOURCE : null
 }
 
-/** `*` matches any text; case does not count. */
+/** Checks whether a name matches a pattern in which `*` stands for any text, ignoring case. */
 export function matchesPattern(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.toLowerCase().split('*')
   const text = name.toLowerCase()
@@ -140,34 +141,34 @@ export function matchesPattern(name: string, pattern: string): boolean {
   return text.length - last.length >= from && text.endsWith(last)
 }
 
-// What a comparison takes and gives.
+// Inputs and outcomes of a cache check.
 
 export interface CacheCheckInput {
-  /** Of the request that was answered. */
+  /** Query source of the API request that was answered. */
   readonly source: string
-  /** Null if the response has none: then nothing is judged. */
+  /** Usage of the response; null if the response has none, and the cache read is then not judged. */
   readonly usage: Usage | null
   readonly word?: ProviderMissReport | null
-  /** The provider reports that it cleared something from the request by itself. */
+  /** The provider reports that it cleared content from the API request by itself. */
   readonly isEdited?: boolean
 }
 
 export interface BreakRules {
   readonly policy: BreaksPolicy
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
-  /** Of the model that was called; null if unknown. */
+  /** Prices of the model that was called; null if unknown. */
   readonly prices: ModelPrices | null
-  /** Removes secrets from what an event quotes of a request; without it, values are quoted as sent. */
+  /** Removes secrets from parameter values that a cache-break event quotes; if absent, values are quoted as sent. */
   readonly redact?: (text: string) => string
 }
 
 export type CacheCheckOutcome =
-  /** There is nothing to compare with. */
+  /** There is no earlier API request to compare with. */
   | { readonly kind: 'first' }
   | { readonly kind: 'read'; readonly expected: number; readonly read: number }
-  /** An announced rewrite was paid for: no break. */
+  /** The lost tokens are the cost of an announced rewrite, not a cache break. */
   | { readonly kind: 'ours'; readonly act: OwnRewriteCost }
-  /** `diff`: what changed, as text for a file, without the secrets that `redact` removes. */
+  /** `diff` returns the differences between the two API requests as text, with secrets removed by `redact`. */
   | {
       readonly kind: 'broke'
       readonly event: CacheBreak
@@ -176,7 +177,7 @@ export type CacheCheckOutcome =
   | { readonly kind: 'not-judged'; readonly why: NotJudgedReason }
 
 /**
- * No snapshot, or an excluded model; no usage in the response; the provider rewrote the request by itself; it does
- * not report what it deleted.
+ * Why a cache read was not judged: no API request was stored for the source (its model may be excluded); the response
+ * has no usage; the provider edited the request by itself; or it does not report how much it deleted.
  */
 type NotJudgedReason = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'

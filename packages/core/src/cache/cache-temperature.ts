@@ -1,4 +1,4 @@
-/** Whether the prompt cache is warm, and what a rewrite would cost: what clearing and planning need of the model. */
+/** Tells whether the prompt cache is warm and what a rewrite would cost. Clearing and the planner use it. */
 
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
@@ -18,19 +18,19 @@ import { toCacheableRequest } from './sent-request.ts'
 
 export interface CacheTemperatureInput {
   readonly cacheModel: CacheModel
-  /** The request that went out last; null before the first one. */
+  /** The last API request that was sent; null before the first one. */
   readonly sent: AssembledRequest | null
-  /** The messages as they would be sent now. */
+  /** The messages that would be sent now. */
   readonly flat: MessagesWithCalls
   readonly profile: ProviderProfile
   readonly policy: ClearPolicy
-  /** The lifetime in force; null: caching is off. */
+  /** Name of the cache lifetime in force, such as `5m`; null if caching is off. */
   readonly ttl: string | null
-  /** Milliseconds since 1970. */
+  /** The current time, in milliseconds since 1970. */
   readonly now: number
-  /** Tokens of the next request. */
+  /** Tokens of the next API request. */
   readonly contextTokens: number
-  /** Calls expected before the cache goes cold, if the host knows better than policy. */
+  /** Model calls expected before the cache goes cold; default: the policy's figure for the lifetime. */
   readonly expectedCalls?: number
 }
 
@@ -54,7 +54,10 @@ function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: 
   return seconds > short.seconds ? policy.expectedCallsOneHour : policy.expectedCallsFiveMinutes
 }
 
-/** What was added since the last request is written for the first time either way, and is not part of the price. */
+/**
+ * Counts the cached tokens that a change would force the provider to write again. Content added since the last API
+ * request is not counted, since it is written for the first time anyway.
+ */
 function countTokensBehind(question: CacheTemperatureInput, change: FirstRewrittenPart): number {
   const { contextTokens, sent, cacheModel } = question
   const [chain] = cacheModel.chains
@@ -68,12 +71,12 @@ function countTokensBehind(question: CacheTemperatureInput, change: FirstRewritt
   return Math.max(0, kept - (countTokensIn(found.prefix) ?? 0))
 }
 
-/** These markers move with every request: what they could still reach is not counted on. */
+/** Cache markers that move with every API request; the prefixes they can reach are not relied on. */
 const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-message', 'previous-last-message'])
 
 /**
- * The longest live prefix before the change that a marker which stays in place can reach: prefixes end only where a
- * marker stood. Null if what changes has not been sent.
+ * Finds the longest live cached prefix before the changed part that a non-moving marker can reach. Returns null if the
+ * changed part was never sent.
  */
 function findReadablePrefix(
   { cacheModel, flat, profile, now }: CacheTemperatureInput,
@@ -94,29 +97,33 @@ function findReadablePrefix(
   return { prefix }
 }
 
-/** The first tool call or result that a rewrite would change. */
+/** The first tool call or tool result that a rewrite would change. */
 export interface FirstRewrittenPart {
   readonly toolUseId: string
   readonly part: 'call' | 'result'
 }
 
 export interface CacheTemperature {
-  /** The prefix of the last request is still cached. */
+  /** The prefix of the last API request is still cached. */
   readonly isWarm: boolean
-  /** When it expires unless it is read again, in milliseconds since 1970; null if nothing is known to be cached. */
+  /**
+   * When the cached prefix expires unless it is read again, in milliseconds since 1970; null if nothing is known to be
+   * cached.
+   */
   readonly expiresAt: number | null
-  /** The lifetime in force. */
+  /** The cache lifetime in force, in milliseconds. */
   readonly ttlMs: number
-  /** Calls expected before it goes cold anyway. */
+  /** Model calls expected before the cache goes cold. */
   readonly expectedCalls: number
   /**
-   * Cached tokens that would be written again after a change there, the cleared text included: all behind the longest
-   * prefix that a marker can still reach. What was never sent is not counted.
+   * Returns how many cached tokens would be written again if the given part changed: all tokens after the longest
+   * cached prefix that a marker can still reach, including the cleared text. Content that was never sent is not
+   * counted.
    */
   readonly tokensBehind: (change: FirstRewrittenPart) => number
 }
 
-/** Nothing is cached, so nothing can be lost. */
+/** State of an empty cache, in which a rewrite loses nothing. */
 export const COLD_CACHE: CacheTemperature = {
   isWarm: false,
   expiresAt: null,
@@ -125,22 +132,25 @@ export const COLD_CACHE: CacheTemperature = {
   tokensBehind: () => 0,
 }
 
-// Calls before the cache goes cold: the policy's figure at first, then more and more the session's own.
+// Calls before the cache goes cold: the policy's figure at first, then increasingly the session's own average.
 
 export interface CallRuns {
   readonly calls: number
-  /** Gaps longer than the cache lived. */
+  /** Number of gaps between calls that were longer than the cache lifetime. */
   readonly lapses: number
 }
 
 export const NO_CALL_RUNS: CallRuns = { calls: 0, lapses: 0 }
 
-/** `gapMs`: since the previous call; null for the first. */
+/** Counts one more model call. `gapMs`: time since the previous call; null for the first one. */
 export function addCall({ calls, lapses }: CallRuns, gapMs: number | null, ttlMs: number): CallRuns {
   return { calls: calls + 1, lapses: lapses + (gapMs !== null && gapMs >= ttlMs ? 1 : 0) }
 }
 
-/** The policy's figure counts as one run of that length, every observed run as one more. */
+/**
+ * Estimates how many calls are made before the cache goes cold: the average length of all observed runs of calls, with
+ * the policy's figure counted as one run.
+ */
 export function estimateRemainingCalls({ calls, lapses }: CallRuns, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)
 }

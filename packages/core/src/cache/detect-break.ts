@@ -1,4 +1,7 @@
-/** After a call: was the cache read as it should have been, and if not, was it our own doing, and what did it cost? */
+/**
+ * Checks after each model call whether the cache was read as expected. If not, finds out whether the engine's own
+ * rewrite caused the loss, and what it cost.
+ */
 
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
@@ -59,7 +62,7 @@ export function checkCacheRead(
   const outcome = detectBreak(pending, answer, answer.usage, rules)
   const { blockIndex } = forecast.basis.request
   const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex }
-  // A fork leaves nothing that later requests are compared with.
+  // Later API requests are never compared with a fork.
   const last = findParentKey(sent.source, sent.forkOf) === null ? answered : own.last
   return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome }
 }
@@ -102,15 +105,18 @@ interface BreakInput {
 
 interface ReadExpectation {
   readonly tokens: number
-  /** Where the request stops repeating the last one within what was cached; null if it repeats all of that. */
+  /**
+   * Where the API request first differs from the previous one inside the cached messages; null if it repeats all of
+   * them.
+   */
   readonly position: BlockPosition | null
-  /** What became of the messages there; null if they are unchanged, or were taken back by a rewind. */
+  /** What changed in the messages at `position`; null if nothing did, or if a rewind removed them. */
   readonly change: MessageDifference | null
-  /** Tokens before that position that can certainly still be read. */
+  /** Tokens before `position` that can certainly still be read from the cache. */
   readonly floor: number
 }
 
-/** What the last request left in the cache, as far as this one repeats it. */
+/** Computes the tokens that should be read: what the previous API request cached, as far as this one repeats it. */
 function expectRead(
   { sent, forecast, chain, announced }: PendingRequest,
   against: AnsweredRequest,
@@ -127,7 +133,7 @@ function expectRead(
       ? null
       : totalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
   if (position === null || shared === null || left === null || countMessageBlocks(left, chain) <= shared) {
-    // A clearing that the messages do not show is done by the provider, at a place that is not known.
+    // If the messages do not show an announced clearing, the provider does it, at an unknown position.
     return { tokens: isClearing ? 0 : whole, position: null, change: null, floor: 0 }
   }
   const floor = countReadableTokens(chain, request, profile, { within: shared, at: sent.at })
@@ -135,7 +141,7 @@ function expectRead(
   return { tokens: change === null || isClearing ? floor : whole, position, change, floor }
 }
 
-/** Less what the provider was asked to delete and reports as deleted; null if it does not report it. */
+/** Subtracts the tokens that the provider deleted from its cache on request; null if it does not report the number. */
 function subtractDeleted(
   expected: number,
   announced: readonly PricedAnnouncement[],
@@ -147,8 +153,8 @@ function subtractDeleted(
 }
 
 /**
- * A model that strips the thinking of finished turns rewrites its prompt by itself. If the forecast knew that, and
- * nothing else is seen, what was read is all that could be.
+ * Checks whether stripped thinking of finished turns explains the loss: the forecast predicted it, no other cause was
+ * found, and as much was read as forecast.
  */
 function isExplainedByStripping(
   { forecast }: PendingRequest,
@@ -170,15 +176,15 @@ function toReadOutcome({ expected, tokens }: CacheReading): CacheCheckOutcome {
   return { kind: 'read', expected, read: tokens.cacheRead }
 }
 
-/** An announced clearing or deletion: what it made necessary to process again is its price, and no break. */
+/** Treats the loss as the price of an announced clearing or deletion instead of a cache break. */
 function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: CacheReading): CacheCheckOutcome {
   const { pending, rates, rules } = input
   const left = pending.chain === null ? null : findLastPrefix(pending.chain)
-  // Of what was cached, only what the act left in the request can have been processed again.
+  // Only cached tokens that the rewrite left in the API request can have been processed again.
   const kept =
     act.kind === 'cache-edits' ? reading.expected : Math.max(0, (left?.tokens ?? 0) - (act.freedTokens ?? 0))
   if (findExpiry(pending) !== null) {
-    // The cache had expired before the act: the loss is not its price.
+    // The cache had expired before the rewrite, so the loss is not the rewrite's price.
     const lapsed = { ...reading, expected: kept }
     return isCacheBreak(lapsed, rules.policy) ? reportBreak(input, lapsed, false) : toReadOutcome(lapsed)
   }
@@ -192,7 +198,7 @@ function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: Cach
   return { kind: 'ours', act: paid }
 }
 
-/** `blamesMessages`: a change of messages may be the cause. */
+/** Builds the cache-break event. `blamesMessages`: a changed message may be named as the cause. */
 function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = true): BreakOutcome {
   const { pending, against, answer, expectation, rates } = input
   const { at, source, parameters } = pending.sent
@@ -227,7 +233,10 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
   return { kind: 'broke', event, diff: (redact) => formatRequestDiff(question, redact) }
 }
 
-/** A fork's own lifetime does not count: it writes nothing that is kept for it. */
+/**
+ * Lists the differences from the previous API request. The cache lifetime of a fork is ignored, since nothing is cached
+ * for the fork itself.
+ */
 function listDifferences(
   { sent, forecast }: PendingRequest,
   against: AnsweredRequest,
@@ -239,9 +248,12 @@ function listDifferences(
   return change === null ? own : [...own, change]
 }
 
-// Which announced act a loss belongs to, and when that act will have paid for itself.
+// Attributing a loss to an announced rewrite, and when that rewrite will have paid for itself.
 
-/** A rewrite of the zone in which the reason lies, or a clearing if messages changed. */
+/**
+ * Finds the announced rewrite that caused the loss: a prefix rewrite in the zone of the reason, or a clearing if
+ * messages changed.
+ */
 function findResponsibleRewrite(
   announced: readonly PricedAnnouncement[],
   reason: CacheBreakReason,
@@ -254,8 +266,8 @@ function findResponsibleRewrite(
 }
 
 /**
- * `cost`: what it really came to, above the price of a read; null if unknown. Each later call no longer reads the
- * freed tokens: with L tokens written again at w and E freed, (w / r − 1) · L / E calls.
+ * Computes when a rewrite has paid for itself. `cost`: its actual cost above the cache-read price; null if unknown.
+ * With L tokens written again at price w, E tokens freed and read price r, it takes (w / r − 1) · L / E calls.
  */
 function toOwnRewrite(
   announcement: PricedAnnouncement,
@@ -268,24 +280,24 @@ function toOwnRewrite(
   return { act, breakEvenTurns: breakEven ?? breakEvenTurns }
 }
 
-// When a read is too small, by how much, and what that cost.
+// Deciding whether a cache read was too small, by how much, and what the loss cost.
 
 export interface CacheReading {
-  /** Tokens that should have been read. */
+  /** Tokens that should have been read from the cache. */
   readonly expected: number
-  /** What the call was billed for. */
+  /** Tokens that the call was billed for, by price class. */
   readonly tokens: TokensByClass
 }
 
 /**
- * Tokens that had to be processed again: at most what was paid for. What is missing from the read and was not paid
- * for either is no longer in the request.
+ * Counts the tokens that had to be processed again: expected but not read, and at most the uncached tokens that were
+ * billed. Tokens that were neither read nor billed are no longer in the API request.
  */
 export function countTokensLost({ expected, tokens }: CacheReading): number {
   return Math.max(0, Math.min(expected - tokens.cacheRead, countUncachedTokens(tokens)))
 }
 
-/** More than so many per cent and more than so many tokens below what was expected. */
+/** Checks whether the loss exceeds both the percentage and the number of tokens that policy sets. */
 export function isCacheBreak(
   reading: CacheReading,
   { percent, tokens }: Pick<BreaksPolicy, 'percent' | 'tokens'>,
@@ -294,7 +306,7 @@ export function isCacheBreak(
   return lost > tokens && lost * 100 > reading.expected * percent
 }
 
-/** The rates in force for a call of that usage; null if the model has no prices. */
+/** Returns the token rates that applied to a call with this usage; null if the model has no prices. */
 export function toCallRates(
   usage: Usage,
   tokens: TokensByClass,
@@ -307,7 +319,7 @@ export function toCallRates(
   )
 }
 
-/** Dollars paid above the price of a read; null if a price that counts is unknown. */
+/** Returns the dollars that the lost tokens cost above the cache-read price; null if a needed price is unknown. */
 export function priceTokensLost(
   lost: number,
   tokens: TokensByClass,
@@ -319,7 +331,10 @@ export function priceTokensLost(
   return (paid - lost * rates.cacheRead) / 1_000_000
 }
 
-/** What is written comes first, since a marker stands at its end; lifetimes share what is written. */
+/**
+ * Prices lost tokens at the cache-write rate first, since they come before a marker; tokens beyond those written are
+ * priced as plain input.
+ */
 function sumPricePaid(lost: number, { write5m, write1h }: TokensByClass, rates: TokenRates): number | null {
   const written = Math.min(lost, write5m + write1h)
   const share = written === 0 ? 0 : written / (write5m + write1h)

@@ -1,7 +1,7 @@
 /**
- * Explains a read that was too small: the most likely cause (what changed in the request, else time, else the reach of
- * the markers, else the provider), the evidence, one sentence and advice. The provider's own answer, where it gives
- * one, decides between changes.
+ * Explains why too little was read from the cache: the most likely cause, the evidence, one sentence and advice. Causes
+ * are tried in order: a changed request, expiry, markers out of reach, the provider. If several changes could be the
+ * cause, the provider's own report decides.
  */
 
 import {
@@ -24,7 +24,7 @@ export interface CacheMiss {
   readonly pending: PendingRequest
   readonly rules: BreakRules
   readonly expectation: { readonly floor: number }
-  /** All that changed, the earliest in the cache key first. */
+  /** Everything that changed since the previous API request, ordered by position in the cache key. */
   readonly differences: readonly RequestDifference[]
   readonly read: number
   readonly word: ProviderMissReport | null
@@ -32,7 +32,7 @@ export interface CacheMiss {
 
 interface MissExplanation {
   readonly reason: CacheBreakReason
-  /** What else changed, and may have contributed. */
+  /** Other changes that may have contributed to the cache miss. */
   readonly also: readonly RequestDifference[]
 }
 
@@ -48,8 +48,8 @@ export function explainMiss(miss: CacheMiss): MissExplanation {
 }
 
 /**
- * A changed message leaves the cache before it intact: if that was not read either, the cause is another. And markers
- * on tools and system prompt are not missed while one on the messages finds everything.
+ * Checks whether a difference can have caused the cache miss. A changed message cannot if the prefix before it was not
+ * read either; removed tool or system markers cannot if a message marker still reaches the cached prefix.
  */
 function canExplain(
   difference: RequestDifference,
@@ -72,7 +72,7 @@ function findCircumstance({ pending, rules, word }: CacheMiss): ExternalCause {
   return { kind: 'evicted' }
 }
 
-/** The pause after which what the last request left had expired; null if it was still live. */
+/** Returns the pause that let the last cached prefix expire; null if it had not expired. */
 export function findExpiry({ sent, chain }: PendingRequest): ExternalCause | null {
   const left = chain === null ? null : findLastPrefix(chain)
   if (left === null) return null
@@ -86,7 +86,7 @@ function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: stri
   return { ...reason, before: redactValue(reason.before), after: redactValue(reason.after) }
 }
 
-/** The facts behind a reason: figures first, then what backs or limits it. */
+/** Formats the facts behind a reason: figures first, then other changes and the provider's report. */
 export function listEvidence(
   { reason, also }: MissExplanation,
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
@@ -105,7 +105,7 @@ function describeMissReport({ said, missedTokens, isVague }: ProviderMissReport,
   return `the provider ${agrees ? 'agrees' : 'says otherwise'}: ${said}${size}`
 }
 
-// One line that a user can act on: what happened, what it cost, what to do.
+// Sentences for users: what happened, what it cost, what to do.
 
 interface LossCost {
   readonly tokens: number
@@ -133,7 +133,7 @@ function describePayback({ breakEvenTurns }: OwnRewrite): string {
   return `, pays back in ${breakEvenTurns} ${breakEvenTurns === 1 ? 'call' : 'calls'}`
 }
 
-// What happened, in a clause, for each reason.
+// Clauses that describe what happened, one for each reason.
 
 export function describeCause(reason: CacheBreakReason): string {
   switch (reason.kind) {
@@ -262,16 +262,18 @@ function formatCharacters(count: number): string {
   return `${count > 0 ? '+' : '−'}${formatCount(many)} ${many === 1 ? 'character' : 'characters'}`
 }
 
-// Where each reason lies, and what can be done about it: only what is certain to help.
+// The cache zone of each reason, and advice that is certain to help.
 
-/** The part of the cache key in which it lies, in the provider's terms; null if in none. */
+/** Returns the zone of the provider's cache key in which the reason lies; null if it lies in none. */
 export function findReasonZone(reason: CacheBreakReason): ProviderZone | null {
   return reason.kind === 'told-by-provider' ? reason.zone : ZONE_AND_ADVICE[reason.kind][0]
 }
 
 const HOUR_MS = 3_600_000
 
-/** One hour is suggested only if it would have outlasted the pause. */
+/**
+ * Returns advice for a cache-break reason. A one-hour lifetime is suggested only if it would have outlasted the pause.
+ */
 function findAdvice(reason: CacheBreakReason): string {
   const isOutlasted = reason.kind === 'expired' && reason.ttl === '5m' && reason.gapMs < HOUR_MS
   return isOutlasted ? LONGER_TTL_ADVICE : ZONE_AND_ADVICE[reason.kind][1]

@@ -1,4 +1,4 @@
-/** All differences of two requests, named; the earliest in the cache key comes first. And the same as text for a file. */
+/** Finds all differences between two API requests, ordered by position in the cache key, and formats them as text. */
 
 import { type Block, isToolResult } from '../log/block.ts'
 import { CLEARED_RESULT_TEXT } from '../log/record.ts'
@@ -23,7 +23,10 @@ import {
   toBlockText,
 } from './sent-request.ts'
 
-/** Without changes of single messages (`messageDifference`). `counted`: the messages of both requests. */
+/**
+ * Lists the differences between two API requests, except changes of single messages (`findMessageDifference`).
+ * `counted`: block indexes of both requests.
+ */
 export function diffRequests(
   before: SentRequest,
   after: SentRequest,
@@ -31,7 +34,7 @@ export function diffRequests(
 ): readonly RequestDifference[] {
   const [was, is] = [before.parameters, after.parameters]
   return [
-    // Caches of two models, or speeds, have nothing in common.
+    // Each model, and each speed, has a separate cache.
     ...(was.model === is.model
       ? []
       : [{ kind: 'model-changed', before: was.model, after: is.model } as const]),
@@ -63,7 +66,7 @@ function diffValue(
   return before === after ? [] : [{ kind, before: before ?? null, after: after ?? null }]
 }
 
-/** A set: order does not count. */
+/** Compares the beta names of two API requests; their order is ignored. */
 function diffBetas(before: readonly string[], after: readonly string[]): readonly RequestDifference[] {
   const added = after.filter((name) => !before.includes(name))
   const removed = before.filter((name) => !after.includes(name))
@@ -81,7 +84,7 @@ function diffOtherParameters(before: ParameterTexts, after: ParameterTexts): rea
     })
 }
 
-// Cache markers: lifetime and scope at the same places, and zones that lost all of them.
+// Cache markers: changed lifetime or scope at the same position, and zones that lost all markers.
 
 type SentMarkers = readonly SentMarker[]
 
@@ -91,14 +94,17 @@ function diffMarkers(before: SentMarkers, after: SentMarkers): readonly RequestD
     const old = findCounterpart(marker, before, after)
     return old === undefined ? [] : diffMarker(old, marker)
   })
-  // What is the same for several markers of a zone is reported once.
+  // A change that several markers of a zone share is reported once.
   const once = changes.filter(
     (change, index) => changes.findIndex((other) => isSameJson(other, change)) === index,
   )
   return [...findRemovedMarkers(before, after), ...once]
 }
 
-/** The marker on the messages moves with the conversation, so the last of each request are compared. */
+/**
+ * Finds the marker of the previous API request to compare with. Message markers move with the conversation, so only the
+ * last one of each request is compared.
+ */
 function findCounterpart(
   marker: SentMarker,
   before: SentMarkers,
@@ -131,7 +137,7 @@ function isInMessages({ zone }: SentMarker): boolean {
   return zone === 'messages'
 }
 
-// Tools and sections: added, removed, changed, moved.
+// Tools and system prompt sections that were added, removed, changed or moved.
 
 function diffSentTools(
   before: readonly SentPrefixPiece[],
@@ -162,7 +168,7 @@ function diffSentSections(
 interface PieceChanges {
   readonly added: readonly string[]
   readonly removed: readonly string[]
-  /** Among those in both requests, the ones at another place. */
+  /** Names that are in both API requests but at different positions. */
   readonly moved: readonly string[]
   readonly changed: readonly { readonly name: string; readonly characters: number }[]
 }
@@ -185,8 +191,7 @@ function comparePieces(before: readonly SentPrefixPiece[], after: readonly SentP
   }
 }
 
-// Properties of the messages as a whole that are part of the cache key: the first image, or the last one gone,
-// changes how all messages are read.
+// Properties of all messages that are part of the cache key, such as whether any image or citation is present.
 
 export function diffMessageTraits(before: BlockIndex, after: BlockIndex): readonly RequestDifference[] {
   const [was, is] = [before.end.traits, after.end.traits]
@@ -219,11 +224,11 @@ function hasImage(block: Block): boolean {
   return isToolResult(block) && Array.isArray(block.content) && block.content.some(hasImage)
 }
 
-// What happened to messages that had been sent: changed, removed, another inserted; or taken back by a rewind.
+// Changes of messages that were already sent: changed, removed, inserted, or taken back by a rewind.
 
 /**
- * `position`: where `after` stops repeating `before`. Null if nothing sent from there on is sent again: the
- * conversation was rewound to that position, and the rest cannot be expected to be read.
+ * Describes how the messages changed at `position`, where `after` stops repeating `before`. Returns null if no later
+ * block of `before` is sent again: the conversation was rewound.
  */
 export function findMessageDifference(
   before: SentRequest,
@@ -255,7 +260,7 @@ export function findMessageDifference(
 }
 
 interface IdentifiedBlock {
-  /** Of its record; without one, its text. */
+  /** uuid of the record that the block comes from; the block's text if there is none. */
   readonly id: string
   readonly origin: string | null
 }
@@ -276,7 +281,7 @@ function listBlocksFrom(
   return found
 }
 
-/** What the host says changed the message; else what its text shows. */
+/** Returns what edited a message: as the host reports it, else as the message text shows. */
 function findMessageEditor(
   before: SentRequest,
   after: SentRequest,
@@ -291,7 +296,7 @@ function findMessageEditor(
   return origin === null ? 'host' : 'unknown'
 }
 
-/** Characters of the message from that block on. */
+/** Counts the characters of a message from the given block on. */
 function countCharactersFrom(messages: MessageList, { message, block }: BlockPosition): number {
   const found = messageAt(messages, message)
   if (found === undefined) return 0
@@ -301,17 +306,17 @@ function countCharactersFrom(messages: MessageList, { message, block }: BlockPos
   )
 }
 
-// The differences as text: bounded, without secrets, made only on demand.
+// Formatting differences as text, with bounded length and secrets removed.
 
 interface RequestDiff {
   readonly before: SentRequest
   readonly after: SentRequest
   readonly differences: readonly RequestDifference[]
-  /** Where the messages first differ. */
+  /** Where the messages first differ; null if they do not. */
   readonly position: BlockPosition | null
 }
 
-/** Removes secrets from a text. */
+/** A function that removes secrets from a text. */
 export type RedactText = (text: string) => string
 
 const MAX_DIFF_CHARACTERS = 20_000
@@ -333,7 +338,7 @@ export function formatRequestDiff(diff: RequestDiff, redact: RedactText): string
 
 type TextPair = readonly [before: string, after: string]
 
-/** The texts that differ; none if the heading says everything. */
+/** Returns pairs of texts to show for a difference; empty if its description says everything. */
 function listTextPairs(
   difference: RequestDifference,
   { before, after, position }: RequestDiff,
@@ -352,7 +357,7 @@ function listTextPairs(
   return names.map((name) => [findText(before[list], name), findText(after[list], name)])
 }
 
-/** The lines of both sides from shortly before the first difference. */
+/** Formats both texts as diff lines, starting shortly before their first difference. */
 function formatTextPair(before: string, after: string): readonly string[] {
   if (before === after) return before === '' ? [] : ['  (the same but for what is redacted)']
   let common = 0

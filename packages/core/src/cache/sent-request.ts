@@ -1,7 +1,7 @@
 /**
- * A request as it was sent, in the parts that break detection compares and names: tools, sections, messages,
- * parameters, markers. Parts are shared by reference between requests and are never changed. Then as the provider's
- * cache sees it: blocks, the key, and the prefixes that end at a marker.
+ * An API request as it was sent, in the parts that break detection compares: tools, sections, messages, parameters,
+ * markers. Also the same request as the provider's cache sees it: blocks, cache key, and prefixes that end at a marker.
+ * Unchanged parts are shared between requests and never mutated.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -29,35 +29,38 @@ import {
 } from '../request/prefix.ts'
 
 export interface SentRequest {
-  /** The query source: `repl_main_thread`, `agent:…`, `compact` … */
+  /** The query source, such as `repl_main_thread`, `agent:…` or `compact`. */
   readonly source: string
-  /** When it was sent, in milliseconds since 1970: cache lifetimes start here. */
+  /** When the API request was sent, in milliseconds since 1970; cache lifetimes start at this time. */
   readonly at: number
   readonly tools: readonly SentPrefixPiece[]
   readonly system: readonly SentPrefixPiece[]
   readonly messages: MessageList
   readonly parameters: SentParameters
-  /** In the order of the request. */
+  /** Cache markers in the order of the API request. */
   readonly markers: readonly SentMarker[]
   /**
-   * For a fork, the source whose cache it reads: it repeats that source's last request and adds messages that are
-   * not sent again. Without it, a `compact` request counts as a fork of the main thread.
+   * For a fork: the query source whose last API request it repeats, to read its cache, before adding messages of its
+   * own. If absent, a `compact` request counts as a fork of the main thread.
    */
   readonly forkOf?: string
   /**
-   * Messages, by index, that differ from their records, and what changed them. For hosts that build requests
-   * themselves; the engine always sends what its records hold.
+   * What edited a message, by message index, if it differs from its record. Only for hosts that build API requests
+   * themselves; the engine sends messages as recorded.
    */
   readonly touched?: ReadonlyMap<number, Exclude<MessageEditor, 'unknown'>>
 }
 
-/** A tool or a section of the system prompt, as text without cache markers. */
+/** A tool definition or system prompt section, as text without cache markers. */
 export type SentPrefixPiece = { readonly name: string; readonly text: string }
 
-/** What changed a message that had been sent before. */
+/** What edited a message that was already sent. */
 export type MessageEditor = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
 
-/** The other inputs of the provider's cache key, as text. Fields outside the key (`max_tokens`, `metadata`) are left out. */
+/**
+ * The remaining inputs of the provider's cache key, as text. Fields outside the key, such as `max_tokens`, are left
+ * out.
+ */
 export interface SentParameters {
   readonly model: string
   readonly speed?: string | undefined
@@ -65,28 +68,31 @@ export interface SentParameters {
   readonly thinking?: string | undefined
   readonly toolChoice?: string | undefined
   readonly betas?: readonly string[] | undefined
-  /** By name: extra body, context management, output format; also circumstances that are not sent (overage, mode). */
+  /**
+   * Other parameters by name, such as extra body fields or the output format, and circumstances that are not sent, such
+   * as overage.
+   */
   readonly others?: Readonly<Record<string, string>> | undefined
 }
 
 export interface SentMarker {
   readonly zone: CacheLevel
-  /** Of the tool, system block or message. */
+  /** Index of the marked tool, system block or message. */
   readonly index: number
-  /** Which block of the message. */
+  /** Index of the marked block in the message. */
   readonly block?: number
-  /** The lifetime, by the provider's name and in seconds. */
+  /** Cache lifetime: the provider's name for it (`ttl`) and its length (`seconds`). */
   readonly ttl: string
   readonly seconds: number
   readonly scope?: string
 }
 
-/** What is known only when the request is sent. */
+/** Facts about an API request that are known only when it is sent. */
 export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
   readonly cache: Pick<CacheRules, 'ttls' | 'defaultTtl'>
-  /** Facts that are not sent but may explain a cache break: overage, mode, strategy. */
+  /** Facts that are not part of the API request but may explain a cache break, such as overage or mode. */
   readonly circumstances?: Readonly<Record<string, string>>
-  /** The request before it: the texts of an unchanged prefix are taken from there. */
+  /** The previous API request; if its prefix is unchanged, its prefix texts are reused. */
   readonly previous?: MonitoredRequest
 }
 
@@ -120,14 +126,14 @@ function listPrefixPieces({ tools, system, current }: RequestPrefix): Pick<SentR
 
 const SEPARATE_PARAMETERS = new Set(['speed', 'thinking', 'tool_choice', 'betas', 'output_config'])
 
-/** The request fields that belong to the cache key, in the form in which they are compared. */
+/** Returns the request fields that belong to the cache key, in a form that can be compared. */
 export function toSentParameters(
   model: string,
   fields: JsonObject,
   circumstances: SendContext['circumstances'] = {},
 ): SentParameters {
   const { effort, ...output } = isObject(fields.output_config) ? fields.output_config : {}
-  // The provider's own edits are not part of the key, but they explain many misses.
+  // Context edits by the provider are not part of the cache key, but they explain many cache misses.
   const isCompared = (name: string): boolean => findCacheLevel(name) !== null || name === 'context_management'
   const rest = Object.entries(fields).filter(([name]) => !SEPARATE_PARAMETERS.has(name) && isCompared(name))
   const others = { ...Object.fromEntries(rest), ...(Object.keys(output).length === 0 ? {} : { output }) }
@@ -157,7 +163,7 @@ export function toSentMarker({ place, control }: PlannedMarker, cache: SendConte
   return { ...place, ttl, seconds, ...(typeof control.scope === 'string' ? { scope: control.scope } : {}) }
 }
 
-/** The JSON text of a block as sent; empty if there is no such block. */
+/** Returns the JSON text of a block as it was sent; empty if there is no such block. */
 export function findBlockText(messages: MessageList, { message, block }: BlockPosition): string {
   const found = messageAt(messages, message)
   return found === undefined || block >= blocksOfMessage(found).length ? '' : toBlockText(found, block)
@@ -167,21 +173,24 @@ export function toBlockText(message: TracedMessage, index: number): string {
   return message.raw?.get(index) ?? JSON.stringify(blocksOfMessage(message)[index] ?? null)
 }
 
-// A request as the provider's cache sees it.
+// An API request as the provider's cache sees it.
 
 export interface CacheableRequest {
-  /** Blocks before the messages: tools, then system prompt. */
+  /** Blocks before the messages: tools, then the system prompt. */
   readonly front: readonly (Block | JsonObject)[]
   readonly blockIndex: BlockIndex
   readonly key: CacheKey
-  /** In request order. */
+  /** Prefixes that end at a cache marker, in the order of the API request. */
   readonly markedPrefixes: readonly MarkedPrefix[]
 }
 
-/** What must match besides the blocks, by level: a change loses its own level and those behind it. */
+/**
+ * The parameters that must match for a cached prefix to be found, by cache level. A change at one level also
+ * invalidates the later levels.
+ */
 export type CacheKey = Readonly<Record<CacheLevel, string>>
 
-/** A cache marker: the prefix that ends at it, and how long that is to live. */
+/** A prefix that ends at a cache marker, and the lifetime that the marker asks for. */
 export interface MarkedPrefix {
   readonly blocks: number
   readonly level: CacheLevel
@@ -202,7 +211,10 @@ export function toCacheableRequest(request: AssembledRequest, cache: CacheRules)
   })
 }
 
-/** For requests that are known only by what was sent, as a log has them. `from`: the messages counted before. */
+/**
+ * Converts an API request that is known only as it was sent, for example from a log. `from`: an earlier block index to
+ * extend.
+ */
 export function toCacheableFromSent(
   sent: SentRequest,
   cache: CacheRules,
@@ -223,11 +235,11 @@ export function toCacheableFromSent(
 
 interface RequestParts {
   readonly tools: CacheableRequest['front']
-  /** Blocks up to and including the tool at this index. */
+  /** Counts the tool blocks up to and including the tool at `index`. */
   readonly countToolBlocks: (index: number) => number
   readonly system: CacheableRequest['front']
   readonly blockIndex: BlockIndex
-  /** The model among them. */
+  /** Request parameters, including the model. */
   readonly parameters: JsonObject
   readonly markers: readonly SentMarker[]
 }
@@ -257,7 +269,10 @@ function buildCacheableRequest({
   }
 }
 
-/** `declaresTools`: without tools in front, the first that a message defines changes how the prompt begins. */
+/**
+ * Builds the cache key. `declaresTools`: false if the API request has no tools in front; the first tool that a message
+ * defines then changes the key.
+ */
 function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools: boolean): CacheKey {
   const listParameters = (level: CacheLevel): readonly string[] =>
     Object.keys(parameters)
@@ -270,14 +285,14 @@ function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools
   return { tools: tools.join('\n'), system: system.join('\n'), messages: messages.join('\n') }
 }
 
-/** Betas are a set. */
+/** Formats a parameter for the cache key; betas are sorted because their order does not matter. */
 function formatParameter(name: string, value: Json): string {
   return JSON.stringify(name === 'betas' && Array.isArray(value) ? value.toSorted() : value)
 }
 
 const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
 
-/** A prefix that ends on `level` is found under either key. */
+/** Checks whether a prefix that ends at `level` can be found under both cache keys. */
 export function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
   const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
   return levels.every((each) => one[each] === other[each])

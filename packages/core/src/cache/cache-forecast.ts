@@ -204,7 +204,7 @@ function explainForecast(
   return isPrefixLive(there, now) ? 'out-of-reach' : 'expired'
 }
 
-// Updating the cache model from usage: which prefixes are cached, how large they are, and until when.
+// The following functions update the cache model from usage: which prefixes are cached, their sizes and lifetimes.
 
 /** Tokens of the last iteration in usage that were read from the cache, and tokens that were written to it. */
 interface CacheUse {
@@ -353,7 +353,7 @@ function createPrefix(
 }
 
 // A reopened session restores its cache model from its newest response, which shows what its API request cached.
-// The log does not show what older API requests cached, and it may have expired.
+// Prefixes that older API requests cached are not restored, since the log does not show them.
 
 /** Restores the cache model from the log. `question`: the input of the API request that would be sent now. */
 export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {

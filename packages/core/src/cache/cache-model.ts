@@ -1,9 +1,7 @@
 /**
- * Model of what the provider has cached: the prefixes of this session's API requests that ended at a cache marker, each
- * with its lifetime and its size in tokens, as far as usage has shown it.
- *
- * The model is an immutable value of bounded size. `cache-forecast.ts` predicts cache reads from it and updates it from
- * usage; break detection uses it to find what a request should have read.
+ * Model of what the provider has cached: prefixes of this session's API requests that ended at a cache marker, with
+ * lifetime and, once usage has shown it, size in tokens. Immutable and bounded. `cache-forecast.ts` predicts cache
+ * reads from it and updates it; break detection finds in it what an API request should have read.
  */
 
 import { type Block, isThinking } from '../log/block.ts'
@@ -109,7 +107,7 @@ export function findLastPrefix({ markedPrefixes, prefixes, sizes }: RequestChain
   return last === undefined ? null : { ...last, tokens: findPrefixSize(sizes, last.blocks) ?? last.tokens }
 }
 
-// Finding the cached prefixes that an API request can read.
+// The following functions find the cached prefixes that an API request can read.
 
 /**
  * Returns the position of a block as the provider counts it when it looks back from a marker. Thinking that is stripped
@@ -176,8 +174,8 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
   return null
 }
 
-// Break detection asks what an API request should have read of the prefixes that an earlier request cached.
-// Unlike a forecast, the answer ignores changed cache keys and expiry, which are reported as causes of a break.
+// Break detection computes how many cached tokens of the previous API request the next one should have read.
+// The expectation of break detection ignores changed cache keys and expiry; both are reported as causes of a break.
 
 type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
 

@@ -76,7 +76,7 @@ export function recordSentRequest(
   const chain =
     forecast.basis.model.chains.find(({ blockIndex }) => blockIndex === against?.blockIndex) ?? null
   // A fork also carries the cache deletions that its parent has not sent yet.
-  // All other announced rewrites are charged to the parent.
+  // Announced rewrites other than cache deletions are charged to the parent, not to the fork.
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
   const pending: PendingRequest = { sent, forecast, previous: against, chain, announced, isOutdated: false }
@@ -109,7 +109,7 @@ function limitSources(watch: CacheMonitor, most: number): CacheMonitor {
   return { sources: new Map([...watch.sources].slice(-most)) }
 }
 
-// Query sources and their keys.
+// Query sources and the keys under which their state is stored.
 
 const MAIN_SOURCE = 'repl_main_thread'
 

@@ -110,7 +110,7 @@ interface ReadExpectation {
    * them.
    */
   readonly position: BlockPosition | null
-  /** What changed in the messages at `position`; null if nothing did, or if a rewind removed them. */
+  /** How the messages changed at `position`; null if they did not, or if a rewind removed them. */
   readonly change: MessageDifference | null
   /** Tokens before `position` that can certainly still be read from the cache. */
   readonly floor: number
@@ -248,7 +248,7 @@ function listDifferences(
   return change === null ? own : [...own, change]
 }
 
-// Attributing a loss to an announced rewrite, and when that rewrite will have paid for itself.
+// The following functions attribute a loss to an announced rewrite and compute when the rewrite has paid for itself.
 
 /**
  * Finds the announced rewrite that caused the loss: a prefix rewrite in the zone of the reason, or a clearing if
@@ -280,7 +280,7 @@ function toOwnRewrite(
   return { act, breakEvenTurns: breakEven ?? breakEvenTurns }
 }
 
-// Deciding whether a cache read was too small, by how much, and what the loss cost.
+// The following functions decide whether a cache read was too small, by how much, and what the loss cost.
 
 export interface CacheReading {
   /** Tokens that should have been read from the cache. */

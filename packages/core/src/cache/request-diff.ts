@@ -306,7 +306,7 @@ function countCharactersFrom(messages: MessageList, { message, block }: BlockPos
   )
 }
 
-// Formatting differences as text, with bounded length and secrets removed.
+// The following functions format differences as text, with bounded length and secrets removed.
 
 interface RequestDiff {
   readonly before: SentRequest

@@ -45,7 +45,7 @@ export interface SentRequest {
    */
   readonly forkOf?: string
   /**
-   * What edited a message, by message index, if it differs from its record. Only for hosts that build API requests
+   * The editor of each message that differs from its record, by message index. Only for hosts that build API requests
    * themselves; the engine sends messages as recorded.
    */
   readonly touched?: ReadonlyMap<number, Exclude<MessageEditor, 'unknown'>>
@@ -54,7 +54,7 @@ export interface SentRequest {
 /** A tool definition or system prompt section, as text without cache markers. */
 export type SentPrefixPiece = { readonly name: string; readonly text: string }
 
-/** What edited a message that was already sent. */
+/** The kind of editor that changed a message which was already sent. */
 export type MessageEditor = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Cached clearing: the provider deletes tool results from its cached prefix and the messages stay as they are. The
- * deletions are a message of the log and go with every later request, until a compaction replaces it all or the cache has
- * expired. Off unless the profile has the capability `cacheEdits`.
+ * Cached clearing: the provider deletes tool results from its cached prefix while the messages stay unchanged. The
+ * deletions are stored in the log and repeated in every later API request until a compaction, or until the cache has
+ * expired. Requires the profile capability `cacheEdits`.
  */
 import { formatCount } from '../cache/cache-break.ts'
 import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
@@ -9,7 +9,10 @@ import { type ClearInput, type ClearOutcome, pluralize } from './clear-plan.ts'
 import { type ClearProposal, findCandidates, findReleased, toSelection } from './select-results.ts'
 import { findResult, type ToolResultIndex } from './tool-result-index.ts'
 
-/** Nothing is written again, so there is no price to weigh. */
+/**
+ * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
+ * deletion costs nothing.
+ */
 export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
@@ -19,7 +22,7 @@ export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal>
     return { proposal: null, why: `${because}; deletion begins at ${formatCount(fireAt)}` }
   }
   const { results } = toSelection(register, findCandidates({ register, pins, keep, placeholder: null }))
-  // Only deletable results count, or a few results that must stay would make it fire with every call.
+  // Only deletable results count; otherwise results that must stay would trigger a deletion with every call.
   if (results.length + keep < fireAt) {
     const why = `${because}, but only ${formatCount(results.length)} of them are neither pinned nor new`
     return { proposal: null, why }
@@ -53,15 +56,18 @@ function countTokens(register: ToolResultIndex, ids: readonly string[]): number 
   return ids.reduce((sum, id) => sum + (findResult(register, id)?.tokens ?? 0), 0)
 }
 
-/** The message that tells the provider what to delete. It stays in the log, so every later request repeats it. */
+/**
+ * Creates the message that asks the provider to delete tool results from its cache. It stays in the log, so every later
+ * API request repeats it.
+ */
 export function createDeletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
   const edits = compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id }))
   return { role: 'user', content: [{ type: 'cache_edits', edits }] }
 }
 
 /**
- * Estimated tokens of the deleted results. `sinceResponse`: only those deleted since the newest response; what the
- * provider counted in it still held them. An estimate of the whole context holds all of them.
+ * Counts the estimated tokens of tool results deleted from the cache. `sinceResponse`: counts only those deleted after
+ * the newest response, whose usage still included them.
  */
 export function countDeletedTokens(
   register: ToolResultIndex,
@@ -74,8 +80,8 @@ export function countDeletedTokens(
 }
 
 /**
- * The notice to append once the cache has expired: the deleted text is in the request again and must be counted before
- * anything is sent. Null if nothing was deleted.
+ * Creates the notice to append once the cache has expired: API requests then contain the deleted text again, so it must
+ * be counted. Returns null if the cache is warm or nothing was deleted.
  */
 export function createDropNotice(
   register: ToolResultIndex,

@@ -1,4 +1,7 @@
-/** From selected results to a proposal: what is cleared with them, what it costs, whether it pays, and the record of it. */
+/**
+ * Turns selected tool results into a clearing proposal: what is cleared along with them, what it costs, whether it pays
+ * for itself, and the metadata for the log.
+ */
 
 import { formatCount } from '../cache/cache-break.ts'
 import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
@@ -22,11 +25,11 @@ import {
 } from './select-results.ts'
 import type { MemoryFile, ToolResultIndex } from './tool-result-index.ts'
 
-/** What a proposal is made from: the index, the rules in force, and the state of the cache. */
+/** Input of a clearing proposal: the tool result index, the policy and profile, and the state of the cache. */
 export interface ClearInput {
   readonly register: ToolResultIndex
   readonly policy: Policy
-  /** The same policy with its limits worked out for the model's window. */
+  /** Thresholds and budgets of `policy`, computed for the model's context window. */
   readonly scaled: ScaledPolicy
   readonly profile: ProviderProfile
   /** uuids of pinned records. */
@@ -34,37 +37,42 @@ export interface ClearInput {
   readonly cache: CacheTemperature
   readonly prices: CachePrices
   readonly retrieval: RetrievalPaths
-  /** Tokens of the next request: the estimate for reports, and its upper bound for decisions. */
+  /** Tokens of the next API request: `expected` for reports, and the upper bound `high` for decisions. */
   readonly context: { readonly expected: number; readonly high: number }
-  /** Tokens per estimated token, from the session's calibration. */
+  /** Calibration factor of the session: actual tokens per estimated token. */
   readonly scale: number
-  /** Milliseconds since the newest response; null if there is none. */
+  /** Milliseconds since the newest response; null if there is no response yet. */
   readonly idleMs: number | null
-  /** The thinking mode of the request; null for the model's default. */
+  /** The thinking mode of the API request; null for the model's default. */
   readonly thinkingMode: ThinkingMode | null
-  /** The user asked for a clearing down to this many tokens of clearable results, whatever the thresholds say. */
+  /**
+   * Set if the user asked for clearing: clears down to this many tokens of clearable results, regardless of thresholds.
+   */
   readonly target?: number
 }
 
-/** A proposal, or why there is none. */
+/** A clearing proposal, or null and the reason why there is none. */
 export interface ClearOutcome<P> {
   readonly proposal: P | null
   readonly why: string
 }
 
-/** The results that a mode selected, and why. */
+/** The tool results that a clearing mode selected, and why. */
 export interface ModeSelection {
   readonly way: ClearMode
   readonly candidates: readonly Candidate[]
-  /** Tokens that must be freed for a rewrite to be worth it. */
+  /** Minimum number of tokens that a clearing must free to be worth a rewrite. */
   readonly minimum: number
-  /** The clearing happens whatever it costs. */
+  /** True if the clearing happens whatever it costs. */
   readonly isNeeded: boolean
-  /** Why this mode acts, as the beginning of a sentence. */
+  /** Why the clearing mode acts, as the beginning of a sentence. */
   readonly because: string
 }
 
-/** Whether the clearing happens whatever it costs: usage is above the auto-compact line, or the user asked. */
+/**
+ * Checks whether a clearing happens whatever it costs: usage is above the auto-compact threshold, or the user asked for
+ * it.
+ */
 export function mustClear({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
 }
@@ -111,7 +119,7 @@ function decline(why: string): ClearOutcome<ClearProposal> {
 
 interface ClearedContent {
   readonly chosen: ClearSelection
-  /** Ids of responses whose thinking is removed too. */
+  /** Ids of the responses whose thinking is also removed. */
   readonly thinking: readonly string[]
   readonly saved: number
 }
@@ -157,7 +165,7 @@ function describeProposal(
   return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
 }
 
-// Figures in the sentences of proposals.
+// The following functions format figures for the texts of proposals.
 
 export function pluralize(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
@@ -167,22 +175,22 @@ export function formatMinutes(ms: number): string {
   return pluralize(Math.floor(ms / 60_000), 'minute')
 }
 
-// Whether a clearing pays. E tokens freed are not read in any later call; the L tokens behind them are written to the
-// cache once more. With read price r and write price w it has paid for itself after (w/r − 1) · L / E calls.
+// Clearing frees E tokens, which no later call reads, but the L tokens after them are written to the cache again.
+// At read price r and write price w, the clearing has paid for itself after (w/r − 1) · L / E calls.
 
 export interface CachePrices {
-  /** Dollars per million tokens; null if not known. */
+  /** Dollars per million tokens; null if prices are unknown. */
   readonly rates: TokenRates | null
-  /** Which write price applies. */
+  /** Which cache-write price applies, by cache lifetime. */
   readonly write: 'write5m' | 'write1h'
 }
 
 export interface RewritePrice {
-  /** Calls after which the rewrite has paid for itself; null: never. */
+  /** Model calls after which the rewrite has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
-  /** Dollars that writing costs more than reading; null if prices are not known. */
+  /** Dollars that writing the tokens to the cache costs above reading them; null if prices are unknown. */
   readonly cost: number | null
-  /** Prices are not known, and the usual ratio of write to read was used. */
+  /** True if prices are unknown and the usual ratio of write price to read price was used. */
   readonly isAssumed: boolean
 }
 
@@ -190,14 +198,14 @@ interface ChangePrice extends RewritePrice {
   readonly rewritten: number
 }
 
-/** With a cold cache everything is written anyway, and now less of it. */
+/** Prices a clearing. It costs nothing if the cache is cold, since everything is then written anyway. */
 function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, freed: number): ChangePrice {
   if (!cache.isWarm) return { rewritten: 0, breakEvenCalls: 0, cost: 0, isAssumed: false }
   const rewritten = Math.max(0, Math.round(cache.tokensBehind(change)) - freed)
   return { rewritten, ...priceRewrite(freed, rewritten, prices) }
 }
 
-/** Why the clearing does not pay; null if it does, or if the price does not matter. */
+/** Explains why a clearing does not pay for itself; null if it does, or if its price does not matter. */
 function explainLoss(
   { policy, cache }: ClearInput,
   choice: ModeSelection,
@@ -212,10 +220,13 @@ function explainLoss(
   return `${choice.because}, but the ${formatCount(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${formatCount(cache.expectedCalls)} are expected${assumed}`
 }
 
-/** Price of a 5-minute cache write in reads, at most providers. */
+/** Price of a 5-minute cache write divided by the price of a cache read, at most providers. */
 const USUAL_WRITE_TO_READ_RATIO = 12.5
 
-/** The price of rewriting a warm cache. */
+/**
+ * Computes the price of rewriting part of a warm cache: `freed` tokens are removed, `rewritten` tokens are written
+ * again.
+ */
 export function priceRewrite(freed: number, rewritten: number, prices: CachePrices): RewritePrice {
   const read = prices.rates?.cacheRead ?? null
   const write = prices.rates?.[prices.write] ?? null
@@ -235,8 +246,8 @@ export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: numbe
   return breakEvenCalls !== null && expectedCalls > breakEvenCalls
 }
 
-// Thinking that is bound to the bytes before it: a clearing makes the thinking behind it invalid. It is removed with the
-// clearing, oldest first, or left for the provider to drop.
+// Some providers bind thinking to all bytes before it, so a clearing invalidates the thinking after it.
+// Invalid thinking is removed with the clearing, or left for the provider to drop, as policy says.
 
 type BoundInput = Pick<ClearInput, 'register' | 'profile' | 'thinkingMode'>
 
@@ -250,8 +261,8 @@ const MUST_KEEP_THINKING =
   'the current turn must begin with its thinking, which a clearing before it would make invalid; wait for the end of the turn'
 
 /**
- * Responses with thinking behind the first change, oldest first, and its estimated tokens. `changed`: index of the
- * response whose call or result changes first.
+ * Finds the responses whose thinking a clearing invalidates, oldest first, with its estimated tokens. `changed`: index
+ * of the response whose tool call or result changes first.
  */
 export function findBoundThinking(question: BoundInput, changed: number): BoundResult {
   const { register, profile } = question
@@ -271,7 +282,10 @@ export function findBoundThinking(question: BoundInput, changed: number): BoundR
   return { ok: true, responses: [...tokens.keys()], tokens: [...tokens.values()].reduce((a, b) => a + b, 0) }
 }
 
-/** In some modes the model's unfinished turn must begin with thinking, which can then not be removed. */
+/**
+ * Checks whether the clearing would remove thinking that must stay: in some modes an unfinished turn must begin with
+ * it.
+ */
 function mustKeep(
   { register, profile, thinkingMode }: BoundInput,
   lost: ReadonlyMap<string, number>,

@@ -1,6 +1,6 @@
 /**
- * Tier 1: what to clear now, or why nothing is cleared. One of four modes is in force at a time, depending on what the
- * provider can do, the state of the cache and the policy, so no result is cleared twice.
+ * Decides what to clear before the next API request, or why nothing is cleared. One of four clearing modes applies at a
+ * time, depending on provider, cache and policy, so no tool result is cleared twice.
  */
 
 import { formatCount } from '../cache/cache-break.ts'
@@ -21,22 +21,22 @@ import {
 
 export interface ClearModeInput extends ClearInput {
   readonly switches?: Switches
-  /** Thinking is on in the request. */
+  /** True if thinking is enabled in the API request. */
   readonly thinks: boolean
-  /** False if the request does not name the beta that the provider's own edits need; true by default. */
+  /** False if the API request lacks the beta that the provider's context edits need; default true. */
   readonly canEdit?: boolean
 }
 
 export interface ProposeClearingInput extends ClearModeInput {
-  /** Names of the tools that the request declares. */
+  /** Names of the tools that the API request declares. */
   readonly tools: readonly string[]
 }
 
 export interface ClearingDecision {
-  /** The mode in force; null if none is. */
+  /** The clearing mode that applies; null if none does. */
   readonly way: ClearMode | null
   readonly proposal: ClearProposal | null
-  /** Mode `native`: the edits that the next request asks of the provider. */
+  /** For mode `native`: the context edits that the next API request asks the provider to make; otherwise null. */
   readonly native: ProviderEditPlan | null
   readonly why: string
 }
@@ -74,15 +74,18 @@ export function chooseClearMode(question: ClearModeInput): Pick<ClearingDecision
 const REQUESTED = 'the user asked for it'
 
 /**
- * Thinking bound to the prefix stays valid only with the provider's own edits. Elsewhere our clearing is cheaper,
- * because it happens only where it pays.
+ * Checks whether the provider's context edits are preferred. Only they keep thinking valid that is bound to the prefix;
+ * otherwise clearing by the engine is cheaper, because it is done only if it pays for itself.
  */
 function prefersProviderEdits(question: ClearModeInput): boolean {
   const { thinks, canEdit = true, policy } = question
   return canEdit && mayUseProviderEdits(question) && (thinks || !hasClientMode(policy))
 }
 
-/** Whether the provider's own edits may be chosen at any time: the beta they need is then in every request. */
+/**
+ * Checks whether the provider's context edits may be chosen at some point; every API request then names the beta they
+ * need.
+ */
 export function mayUseProviderEdits(question: Pick<ClearModeInput, 'profile' | 'policy'>): boolean {
   const { profile, policy } = question
   const isOffered = policy.clear.ways.includes('native') && profile.contextEdits.clearToolUses !== null
@@ -97,9 +100,9 @@ function hasClientMode({ clear: { ways } }: ClearModeInput['policy']): boolean {
   return ways.includes('budget') || ways.includes('idle')
 }
 
-// Idle: the cache has expired, so rewriting is free. All results but the newest are cleared.
+// Idle mode: the cache has expired, so rewriting is free. All tool results except the newest are cleared.
 
-/** Why the session is not idle; null if it is. */
+/** Explains why the session does not count as idle; null if it does. */
 export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | null {
   const { afterMinutes } = policy.clear.idle
   const after = afterMinutes === 'ttl' ? cache.ttlMs : afterMinutes * 60_000
@@ -124,10 +127,10 @@ function findOldResults({ register, pins, retrieval }: ClearInput, keep: number)
   return findCandidates({ register, pins, keep, placeholder: createPlaceholder(SAMPLE_CALL_ID, retrieval) })
 }
 
-// Budget: usage is above the warning line. Superseded results and then the oldest are cleared, until the rest fits the
-// target. The target is well below the trigger, so the prefix is rewritten once in many turns.
+// Budget mode: usage is above the warning threshold. Superseded tool results are cleared first, then the oldest.
+// The target is far below the threshold, so the cached prefix is rewritten only once in many turns.
 
-/** Whether usage is above the warning line. A clearing with a given target needs no threshold. */
+/** Checks whether usage is above the warning threshold. Always true if the user gave a target for the clearing. */
 export function isAboveWarningLine({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.warning)
 }
@@ -154,7 +157,7 @@ export function proposeBudget(question: ClearInput): ClearOutcome<ClearProposal>
   })
 }
 
-/** Why a clearing cannot be worth it, from totals alone; null if it may be. */
+/** Explains, from totals alone, why a clearing cannot be worth it; null if it may be. */
 function explainTooLittle(question: ClearInput): string | null {
   const { register, scale, scaled } = question
   const total = register.clearable.tokens * scale
@@ -170,7 +173,7 @@ function explainTooLittle(question: ClearInput): string | null {
   return `only ${formatCount(register.clearableSinceLast.tokens * scale)} tokens were added since the last clearing`
 }
 
-/** The first candidates, as many as it takes to come within the target. */
+/** Takes candidates in order until the remaining clearable tokens are within the target. */
 function takeUntilTarget(candidates: readonly Candidate[], question: ClearInput): readonly Candidate[] {
   const { register, scale, scaled } = question
   const target = (question.target ?? scaled.budgets.clear.target) / scale

@@ -1,7 +1,7 @@
 /**
- * Mode `native`: the provider clears, as each request asks it to. The messages stay as they are and thinking stays valid.
- * The provider applies the edits anew to each request, so the first kept result is held fixed: a constant number of kept
- * results would move the cut, and rewrite the prefix, with every call.
+ * Clearing mode `native`: each API request asks the provider to clear old tool results; messages and thinking stay
+ * valid. The provider applies the edits to every request again, so the first kept result is held fixed: keeping a
+ * constant number of results would change the cached prefix with every call.
  */
 
 import { formatCount } from '../cache/cache-break.ts'
@@ -20,20 +20,20 @@ import { type ClearProposal, findReleased } from './select-results.ts'
 import { findResult, type ToolCall, type ToolResultIndex } from './tool-result-index.ts'
 
 export interface ProviderEditsInput extends ClearInput {
-  /** Names of the tools that the request declares. */
+  /** Names of the tools that the API request declares. */
   readonly tools: readonly string[]
-  /** Thinking is on in the request. */
+  /** True if thinking is enabled in the API request. */
   readonly thinks: boolean
 }
 
 export interface ProviderEditPlan {
-  /** Thinking first, as providers require. */
+  /** Context edits in the order that providers require: thinking first. */
   readonly edits: readonly ProviderEdit[]
-  /** Id of the first call whose result stays; null if there is none. */
+  /** Id of the first tool call whose result is kept; null if there is none. */
   readonly firstKeptCall: string | null
-  /** Number of thinking turns that stay; null if all do. */
+  /** Number of newest turns whose thinking is kept; null if all are. */
   readonly keptThinkingTurns: number | null
-  /** What a clearing that begins with this request should free and cost; null if none begins. */
+  /** Expected tokens and cost of a clearing that starts with this API request; null if none starts. */
   readonly price: ProviderEditPrice | null
 }
 
@@ -69,7 +69,10 @@ function readTrigger({ scaled, policy }: ClearInput): number {
   return scaled.known ? scaled.nativeTrigger : policy.clear.native.triggerTokens
 }
 
-/** After a long pause the thinking of the newest turns alone; later turns are added to them, so that the cut stays. */
+/**
+ * Returns the number of newest turns that keep their thinking; null for all. After a long pause only a few are kept;
+ * later turns are added to that number so that the cut stays at the same place.
+ */
 function countKeptTurns({ policy, idleMs, register }: ProviderEditsInput): number | null {
   const { thinkingAfterMinutes, thinkingTurns } = policy.clear.native
   if (idleMs !== null && idleMs > thinkingAfterMinutes * 60_000) return thinkingTurns
@@ -79,16 +82,16 @@ function countKeptTurns({ policy, idleMs, register }: ProviderEditsInput): numbe
     : Math.max(thinkingTurns, thinkingResponses.length - clearedThinkingCount)
 }
 
-// Where the provider's clearing ends: at the same call until moving on is worth a rewrite.
+// The cut: the first tool call whose result is kept. It stays fixed until moving it is worth a cache rewrite.
 
 interface ProviderCut {
-  /** Index in `calls` of the first whose result stays. */
+  /** Index in `calls` of the first tool call whose result is kept. */
   readonly place: number
-  /** Expected price of moving the cut there; null if it stays, or nothing is cleared yet. */
+  /** Expected price of moving the cut; null if the cut does not move or nothing is cleared yet. */
   readonly price: ProviderEditPrice | null
 }
 
-/** Expected price of a clearing by the provider. */
+/** Expected price of a clearing by the provider, with the tokens it frees and rewrites. */
 export interface ProviderEditPrice extends RewritePrice {
   readonly freedTokens: number
   readonly rewrittenTokens: number
@@ -104,19 +107,22 @@ function findCut(question: ClearInput): ProviderCut {
   return price !== null && isWorth(question, price) ? { place: wanted, price } : { place: from, price: null }
 }
 
-/** Enough must be freed, and pay for what is written again. Above the auto-compact line the price does not matter. */
+/**
+ * Checks whether moving the cut frees enough tokens and pays for itself. Above the auto-compact threshold the price
+ * does not matter.
+ */
 function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
   const { register, scaled, scale, cache, policy } = question
   const least = scaled.budgets.clear.nativeClearAtLeast
   if (price.freedTokens < least) return false
   if (mustClear(question)) return true
-  // Between two clearings as much is added as a clearing must free.
+  // Since the last clearing, at least as many tokens must have been added as a clearing must free.
   if (register.native !== null && register.clearableSinceLast.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true
   return canPayOff(price, cache.expectedCalls)
 }
 
-/** With a cold cache everything is written anyway. */
+/** Prices moving the cut. Nothing is rewritten if the cache is cold, since everything is then written anyway. */
 function priceCut(
   { register, scale, cache, prices }: ClearInput,
   from: number,
@@ -129,7 +135,10 @@ function priceCut(
   return { freedTokens, rewrittenTokens, ...priceRewrite(freedTokens, rewrittenTokens, prices) }
 }
 
-/** As many of the newest calls stay as have results within the budget, and never fewer than the policy's minimum. */
+/**
+ * Finds the cut that keeps the newest tool calls whose results fit the budget, and at least the policy's minimum
+ * number.
+ */
 function findBudgetCut({ register, policy, scaled, scale }: ClearInput): number {
   const { calls } = register
   const room = scaled.budgets.clear.nativeKeep / scale
@@ -142,7 +151,10 @@ function findBudgetCut({ register, policy, scaled, scale }: ClearInput): number 
   return cut
 }
 
-/** Nothing pinned is cleared, and nothing the model has not seen: the provider can only keep everything from there on. */
+/**
+ * Returns the last cut that keeps all pinned results and all results the model has not seen yet. The provider keeps
+ * everything after the cut and cannot keep single older results.
+ */
 function findProtectedCut({ register, pins }: ClearInput): number {
   if (pins.length === 0) return register.firstOpenCall
   const pinned = new Set(pins)
@@ -154,7 +166,7 @@ function findProtectedCut({ register, pins }: ClearInput): number {
   return first === -1 ? register.firstOpenCall : first
 }
 
-/** Moves the cut back so that a kept result that says "unchanged" keeps the result it refers to. */
+/** Moves the cut back so that each kept "unchanged" result also keeps the older result that it refers to. */
 function keepReferred(register: ToolResultIndex, cut: number): number {
   let [first, place] = [cut, register.calls.length - 1]
   while (place >= first) {
@@ -169,9 +181,12 @@ function countTokens(register: ToolResultIndex, call: ToolCall | undefined): num
   return call === undefined ? 0 : (findResult(register, call.id)?.tokens ?? 0)
 }
 
-// What a provider reports as cleared, and the record of it: for accounting and for resuming.
+// Clearings that the provider reports in its response, and the proposal that records them in the log.
 
-/** Totals of one response: the edits are applied anew to each request. */
+/**
+ * Totals of the context edits that the provider applied for one response. They are not incremental: every request
+ * applies all edits again.
+ */
 export interface AppliedEdits {
   readonly results: number
   readonly thinkingTurns: number
@@ -180,7 +195,10 @@ export interface AppliedEdits {
 
 const NO_APPLIED_EDITS: AppliedEdits = { results: 0, thinkingTurns: 0, tokens: 0 }
 
-/** `management`: the field `context_management` of a response; it may hold anything. */
+/**
+ * Reads the context edits that a response reports. `management`: the response field `context_management`, which may
+ * hold any value.
+ */
 export function readAppliedEdits(management: unknown, names: ContextEditRules): AppliedEdits {
   const listed: unknown = isObject(management) ? management.applied_edits : null
   const edits = Array.isArray(listed) ? listed.filter(isObject) : []
@@ -195,7 +213,10 @@ export function readAppliedEdits(management: unknown, names: ContextEditRules): 
   )
 }
 
-/** The clearing that the provider made with the last request and that no record shows yet; null if there is none. */
+/**
+ * Returns the clearing that the provider made for the last API request and that the log does not show yet; null if
+ * there is none.
+ */
 export function findAppliedClearing(
   question: Pick<ClearInput, 'register' | 'context'>,
   sent: ProviderEditPlan,
@@ -237,9 +258,9 @@ export function findAppliedClearing(
   }
 }
 
-// Edits asked of a provider, and the same in the provider's own format.
+// Context edits as the engine plans them, and their conversion to the provider's format.
 
-/** What the provider is asked to do; the profile has its names for it. */
+/** A context edit that the provider is asked to make; the profile holds the provider's name for it. */
 export type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
 
 interface ClearThinkingEdit {
@@ -249,16 +270,19 @@ interface ClearThinkingEdit {
 
 interface ClearResultsEdit {
   readonly act: 'clear-results'
-  /** Input tokens from which on it clears. */
+  /** Number of input tokens from which the provider clears. */
   readonly triggerTokens: number
-  /** Number of newest calls whose results stay. */
+  /** Number of newest tool calls whose results are kept. */
   readonly keep: number
   readonly clearAtLeastTokens: number
   readonly excludedTools: readonly string[]
   readonly clearedInputs: readonly string[]
 }
 
-/** The edits in the provider's format, with the names of the profile; edits the provider does not have are left out. */
+/**
+ * Converts context edits to the provider's format, with the names from the profile. Edits that the provider does not
+ * support are left out.
+ */
 export function toContextEdits(
   edits: readonly ProviderEdit[],
   names: ContextEditRules,

@@ -1,6 +1,6 @@
 /**
- * Which results can be cleared: old enough, seen by the model, not pinned, and larger than the placeholder that replaces
- * them. Also what a selection frees, what the host must forget with it, and the text of the placeholder.
+ * Selects the tool results that can be cleared: old enough, seen by the model, not pinned, and larger than their
+ * placeholder. Also computes what a selection frees and what the host must forget, and creates the placeholder.
  */
 
 import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
@@ -20,39 +20,41 @@ import {
   type ToolResultIndex,
 } from './tool-result-index.ts'
 
-/** A clearing that could be made. */
+/** A clearing that has been worked out but not yet made. */
 export interface ClearProposal {
   readonly way: ClearMode
   readonly metadata: MicrocompactMetadata
-  /** Tokens that later requests no longer carry. */
+  /** Tokens that later API requests no longer contain. */
   readonly freedTokens: number
-  /** Tokens behind the first change that are written to the cache again. */
+  /** Tokens after the first changed block that must be written to the cache again. */
   readonly rewrittenTokens: number
-  /** Dollars above the price of reading them; 0 if the cache is cold, null if prices are not known. */
+  /**
+   * Dollars for the rewritten tokens above the cache-read price; 0 if the cache is cold, null if prices are unknown.
+   */
   readonly cost: number | null
-  /** Calls after which it has paid for itself; null: never. */
+  /** Model calls after which the clearing has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
-  /** For the user. */
+  /** Reason for the clearing, as a sentence for the user. */
   readonly why: string
   readonly firstChange: FirstRewrittenPart
   readonly released: ReleasedContent
 }
 
-/** What is no longer in the context: the host's "already read" caches must drop it. */
+/** Content that a clearing removes from the context; the host must no longer treat it as already read. */
 export interface ReleasedContent {
   readonly toolUseIds: readonly string[]
-  /** Files whose complete text is no longer shown, and removed memory files. */
+  /** Paths of files whose complete text is no longer shown, and of removed memory files. */
   readonly filePaths: readonly string[]
 }
 
 export interface Candidate {
   readonly result: ToolResult
-  /** Estimated tokens that clearing the result frees; 0 if the result itself stays. */
+  /** Estimated tokens that clearing the tool result frees; 0 if the result itself stays. */
   readonly frees: number
-  /** The same for the large inputs of its call. */
+  /** Estimated tokens that clearing the large inputs of the tool call frees. */
   readonly freesInputs: number
   readonly superseded: SupersedeReason | null
-  /** Ids of results that only say "unchanged" of this one: they are cleared with it, or it stays. */
+  /** Ids of results that only say "unchanged" about this result. It can be cleared only together with them. */
   readonly dependents: readonly string[]
 }
 
@@ -60,13 +62,16 @@ export interface CandidateInput {
   readonly register: ToolResultIndex
   /** uuids of pinned records. */
   readonly pins: readonly string[]
-  /** Number of newest clearable results that stay. */
+  /** Number of newest clearable results that are kept. */
   readonly keep: number
-  /** The placeholder of a cleared result, for its size; null if none is left, so that the whole result is freed. */
+  /**
+   * Placeholder of a cleared result, to estimate its size; null if no placeholder is left, so that the whole result is
+   * freed.
+   */
   readonly placeholder: ToolResultBlock | null
 }
 
-/** Oldest first. */
+/** Returns the tool results that can be cleared, oldest first. */
 export function findCandidates({ register, pins, keep, placeholder }: CandidateInput): readonly Candidate[] {
   const pinned = new Set(pins)
   const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
@@ -88,13 +93,13 @@ export function findCandidates({ register, pins, keep, placeholder }: CandidateI
   })
 }
 
-/** A result shorter than this many placeholders is more useful as it is. */
+/** Tool results shorter than this many placeholders are not cleared. */
 const MIN_PLACEHOLDERS = 2
 
-/** Estimated tokens of the placeholder of a large input. */
+/** Estimated tokens of the placeholder that replaces a large input. */
 const INPUT_PLACEHOLDER_TOKENS = 10
 
-/** Clearable results that are shown and that the provider has not removed, oldest first. */
+/** Lists the clearable results that are shown and that the provider has not removed, oldest first. */
 function listClearable({ results, removedByProvider }: ToolResultIndex): readonly ToolResult[] {
   return [...results].filter(
     (result) =>
@@ -104,20 +109,23 @@ function listClearable({ results, removedByProvider }: ToolResultIndex): readonl
   )
 }
 
-/** Results after the newest response were not seen by the model yet, nor all results of a response still being answered. */
+/**
+ * Checks whether a tool result may be cleared: it is not pinned, and the model has seen it together with all other
+ * results of the same response.
+ */
 function canClear(register: ToolResultIndex, result: ToolResult, pinned: ReadonlySet<string>): boolean {
   const isSeen =
     result.place < register.lastResponsePlace && !register.openResponses.includes(result.call.response)
   return isSeen && !pinned.has(result.uuid) && !pinned.has(result.call.uuid)
 }
 
-/** Estimated tokens of clearable content that clearing it removes; the placeholder does not count. */
+/** Counts the estimated tokens of content that clearing a candidate removes, ignoring its placeholder. */
 export function countCandidateTokens({ result, frees }: Candidate): number {
   const inputs = result.call.inputs.reduce((sum, { tokens }) => sum + tokens, 0)
   return (frees > 0 ? result.tokens : 0) + inputs
 }
 
-/** Superseded results first if wanted, each group oldest first. */
+/** Orders candidates: superseded results first if asked for, otherwise unchanged (oldest first). */
 export function orderCandidates(
   candidates: readonly Candidate[],
   isSupersededFirst: boolean,
@@ -128,10 +136,10 @@ export function orderCandidates(
 }
 
 /**
- * The id of the first result that tier 1 could clear now: the cache marker before it stays valid. A result too short to be
- * cleared is passed over; one the provider has removed is not, since the messages still contain it. If the input of its
- * call could be cleared too, the change would begin at the call, so the result before that call is returned.
- * `placeholder`: what would replace it.
+ * Returns the id of the first tool result that could be cleared now; a cache marker before it stays valid. Results too
+ * short to clear are skipped; results that the provider removed are not, since the messages still contain them. If the
+ * input of the tool call could be cleared too, the change would begin at the call, so the result before that call is
+ * returned. `placeholder`: what would replace the result.
  */
 export function findFirstClearable(
   register: ToolResultIndex,
@@ -148,7 +156,7 @@ export function findFirstClearable(
   return null
 }
 
-/** Long enough to be cleared, or with large inputs. */
+/** Checks whether the result is long enough to be cleared or its tool call has large inputs. */
 function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean {
   return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
 }
@@ -161,14 +169,17 @@ function findEdge(results: ToolResultIndex['results'], index: number): string | 
   return before < 0 ? call.id : (results.at(before)?.call.id ?? call.id)
 }
 
-// What a clearing removes, in the order of the context.
+// The following functions compute what a clearing removes, in the order of the context.
 
 export interface ClearSelection {
   readonly results: readonly ToolResult[]
   readonly inputs: readonly (ClearedInput & { readonly result: ToolResult })[]
 }
 
-/** A result that refers to a cleared one is cleared with it, however small it is. */
+/**
+ * Returns everything that clearing the candidates removes. Results that refer to a cleared result are cleared with it,
+ * however small they are.
+ */
 export function toSelection(register: ToolResultIndex, candidates: readonly Candidate[]): ClearSelection {
   const own = candidates.filter(({ frees }) => frees > 0)
   const ids = new Set([...own.map(({ result }) => result.call.id), ...own.flatMap((one) => one.dependents)])
@@ -186,12 +197,15 @@ function comparePlaces(one: ToolResult, other: ToolResult): number {
   return one.place - other.place || one.call.place - other.call.place
 }
 
-/** Estimated tokens. */
+/** Sums the estimated tokens that clearing the candidates frees. */
 export function countFreedTokens(candidates: readonly Candidate[]): number {
   return candidates.reduce((sum, { frees, freesInputs }) => sum + frees + freesInputs, 0)
 }
 
-/** The first change, and the index of its response. Calls precede the results of their response. */
+/**
+ * Finds the first tool call or result that the selection changes, and the index of its response. Tool calls come before
+ * the results of the same response.
+ */
 export function findFirstChange({ results, inputs }: ClearSelection): {
   readonly change: FirstRewrittenPart
   readonly response: number
@@ -206,7 +220,10 @@ export function findFirstChange({ results, inputs }: ClearSelection): {
   return { change: { toolUseId: call.id, part }, response: call.response }
 }
 
-/** A file counts as known while a complete read or a whole write of it is shown. */
+/**
+ * Finds the tool results and files that the clearing removes from the context. A file stays known while a complete read
+ * or a whole write of it is shown.
+ */
 export function findReleased(
   register: ToolResultIndex,
   chosen: ClearSelection,
@@ -226,7 +243,7 @@ export function findReleased(
   return { toolUseIds: [...gone], filePaths: [...new Set([...files, ...memories.map(({ path }) => path)])] }
 }
 
-/** The result, with its call, shows the whole text of a file. */
+/** Checks whether a tool result, with its call, shows the whole text of a file. */
 export function isFileShown(
   { removedByProvider }: ToolResultIndex,
   { call, isError, isComplete, isCleared }: ToolResult,
@@ -235,7 +252,10 @@ export function isFileShown(
   return isFile && !isError && isComplete && !isCleared && removedByProvider.get(call.id) === undefined
 }
 
-/** Memory files in the context that are out of date: attached again later, or overwritten since. Oldest first, no pinned ones. */
+/**
+ * Finds memory files in the context that are out of date because they were attached again or overwritten later. Pinned
+ * ones are left out; the oldest comes first.
+ */
 export function findStaleMemories(
   { memories, results }: ToolResultIndex,
   pins: readonly string[],
@@ -251,34 +271,40 @@ export function findStaleMemories(
   )
 }
 
-// The placeholder: that a result was cleared, and how the model can read its text.
+// The placeholder says that a tool result was cleared and how the model can read its text.
 
-/** The tool's usual name; a host with another tool of this name chooses another. */
+/** Default name of the history tool; a host that already has a tool of this name sets another one. */
 export const HISTORY_TOOL_NAME = 'history'
 
-/** How the model can read what is no longer in the context. Name only what it can really read. */
+/**
+ * Ways in which the model can read content that is no longer in its context. Must name only what the model can really
+ * use.
+ */
 export interface RetrievalPaths {
-  /** The name of the history tool as the model is offered it; null if it is not. */
+  /** Name under which the history tool is offered to the model; null if it is not offered. */
   readonly historyTool: string | null
-  /** A file with the whole conversation that the model can read; null if there is none. */
+  /** Path of a file with the whole conversation that the model can read; null if there is none. */
   readonly transcript: string | null
 }
 
 export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
 
-/** The second line of a placeholder. `id`: of a record, a tool call or a blob. Null if the model cannot read the text. */
+/**
+ * Returns the second line of a placeholder: how the model can read the text. `id` names a record, a tool call or a
+ * blob. Null if the model cannot read it.
+ */
 export function retrievalHint(id: string, paths: RetrievalPaths): string | null {
   if (paths.historyTool !== null)
     return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
   return paths.transcript === null ? null : `To read it, look for ${id} in ${paths.transcript}.`
 }
 
-/** A result as it is shown once cleared. */
+/** Creates the placeholder that replaces a cleared tool result. */
 export function createPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
   const note = retrievalHint(toolUseId, paths)
   const content = note === null ? CLEARED_RESULT_TEXT : `${CLEARED_RESULT_TEXT}\n${note}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }
 }
 
-/** As long as the ids of providers: for estimating the size of a placeholder. */
+/** A tool call id of typical length, for estimating the size of a placeholder. */
 export const SAMPLE_CALL_ID = 'toolu_000000000000000000000000'

@@ -1,4 +1,7 @@
-/** Index of every tool call and result in the context, with what clearing needs to know of each. Plain, persistent data. */
+/**
+ * Index of all tool calls and results in the context, with the facts that clearing needs. Immutable data that shares
+ * its parts between versions.
+ */
 
 import type { ContextEntry } from '../context/entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
@@ -9,53 +12,64 @@ import type { Estimator } from '../tokens/estimator.ts'
 
 export interface ToolResultIndex {
   readonly rules: IndexRules
-  /** The entries of the context that are indexed. */
+  /** The context entries that the index covers. */
   readonly entries: AppendList<ContextEntry>
   readonly calls: AppendList<ToolCall>
-  /** By id of a call: its index in `calls`, and that of its result in `results`. */
+  /** By tool call id: `callPlaces` is the index in `calls`, `resultPlaces` that of the result in `results`. */
   readonly callPlaces: PersistentMap<number>
   readonly results: AppendList<ToolResult>
   readonly resultPlaces: PersistentMap<number>
-  /** Index in `results` of the first that is clearable and shown; null if none is. */
+  /** Index in `results` of the first result that is clearable and shown; null if there is none. */
   readonly firstClearableResult: number | null
-  /** In the order in which they began. */
+  /** Responses in the order in which they began. */
   readonly responses: AppendList<IndexedResponse>
   readonly supersession: Supersession
-  /** By path: the id of the newest complete read, which a later "unchanged" refers to. */
+  /** By file path: id of the newest tool call that read the complete file; a later "unchanged" result refers to it. */
   readonly newestReadByPath: PersistentMap<string>
-  /** By id of a call: the calls whose results refer to its text. */
+  /** By tool call id: ids of the calls whose results refer to its result. */
   readonly referringCalls: PersistentMap<readonly string[]>
   readonly memories: AppendList<MemoryFile>
-  /** Deletions from the provider's cache in force. */
+  /** Deletions from the provider's cache that are in force. */
   readonly deletions: readonly CacheDeletion[]
-  /** Results that the provider has removed although the context still shows them, and by which mode. */
+  /**
+   * By tool call id: results that the provider removed although the context still shows them, and the clearing mode.
+   */
   readonly removedByProvider: PersistentMap<'cached' | 'native'>
-  /** Index in `calls` after the last that the provider cleared, and the tokens it reported as freed. */
+  /**
+   * Clearing by the provider: `cut` is the index in `calls` after the last cleared call, `tokens` what was reported as
+   * freed.
+   */
   readonly native: { readonly cut: number; readonly tokens: number } | null
-  /** Ids of responses with thinking, in order, and how many of the first the provider sends without it. */
+  /**
+   * `thinkingResponses`: ids of responses with thinking, in order. `clearedThinkingCount`: how many of the first ones
+   * the provider has cleared; null if none.
+   */
   readonly thinkingResponses: AppendList<string>
   readonly clearedThinkingCount: number | null
-  /** Clearable results, with their large inputs, that are shown and not removed by the provider. */
+  /** Count of clearable results, with their large inputs, that are shown and not removed by the provider. */
   readonly clearable: ResultTally
-  /** Of those, the ones added since the last clearing. */
+  /** Count of clearable results that were added since the last clearing. */
   readonly clearableSinceLast: ResultTally
-  /** Indices of the responses whose results may still come: consecutive ones, until a response follows a user entry. */
+  /**
+   * Indexes of the responses whose tool results may still arrive: consecutive responses with no user entry between
+   * them.
+   */
   readonly openResponses: readonly number[]
-  /** Index in `calls` of the first call of those responses. */
+  /** Index in `calls` of the first tool call of the open responses. */
   readonly firstOpenCall: number
-  /** A user entry has followed those responses. */
+  /** True if a user entry has followed the open responses. */
   readonly hasUserEntry: boolean
-  /** Place of the newest assistant record, or -1: the model has seen the results before it. */
+  /** Index of the newest assistant entry, or -1. The model has seen all tool results before it. */
   readonly lastResponsePlace: number
-  /** Place of the newest user prompt, or -1. */
+  /** Index of the entry with the newest user prompt, or -1. */
   readonly lastPromptPlace: number
-  /** uuid of the newest record with the role user. */
+  /** uuid of the newest record with role `user`; null if there is none. */
   readonly lastUserUuid: string | null
 }
 
 export interface ResultTally {
   readonly count: number
-  /** Estimated. */
+  /** Estimated tokens of these results. */
   readonly tokens: number
 }
 
@@ -91,49 +105,51 @@ export function createToolResultIndex(rules: IndexRules): ToolResultIndex {
   }
 }
 
-/** The result of the call with this id. */
+/** Returns the result of the tool call with this id; undefined if there is none. */
 export function findResult({ results, resultPlaces }: ToolResultIndex, id: string): ToolResult | undefined {
   const place = resultPlaces.get(id)
   return place === undefined ? undefined : results.at(place)
 }
 
-/** Estimated tokens of a result and of the large inputs of its call, as far as they are shown. */
+/** Counts the estimated tokens of a tool result and of the large inputs of its call, as far as they are shown. */
 export function countShownTokens({ tokens, isCleared, call }: ToolResult): number {
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
 
-/** What clearing keeps of `describeToolCall`. */
+/** The facts about a tool call that the index keeps from `describeToolCall`. */
 type CallTarget = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 
 export interface ToolCall extends CallTarget {
   readonly id: string
   readonly tool: string
-  /** The record that holds the call, and its index in the context. */
+  /** `uuid` of the record that holds the tool call; `place` is its index in the context. */
   readonly uuid: string
   readonly place: number
-  /** Index of its response. */
+  /** Index in `responses` of the response that made the tool call. */
   readonly response: number
   readonly isClearable: boolean
-  /** Tool and input, to recognise a repeated call; empty if not clearable. */
+  /** Tool name and input as text, to recognise a repeated tool call; empty if the tool is not clearable. */
   readonly repeatKey: string
-  /** Large texts of the input that are still shown; only for tools that write. */
+  /** Large texts in the input of a tool that writes files, as far as they are still shown. */
   readonly inputs: readonly LargeInput[]
 }
 
 export interface ToolResult {
   readonly call: ToolCall
-  /** The record that holds the result, and its index in the context. */
+  /** `uuid` of the record that holds the tool result; `place` is its index in the context. */
   readonly uuid: string
   readonly place: number
-  /** Estimated, of the result as it is shown. */
+  /** Estimated tokens of the tool result as it is shown. */
   readonly tokens: number
   readonly isError: boolean
-  /** Everything the call asked for is there: not cut, not spilled, and no "unchanged" notice. */
+  /** The result holds everything the tool call asked for: it is not cut, not spilled, and no "unchanged" notice. */
   readonly isComplete: boolean
   readonly isCleared: boolean
-  /** The blob with the full text, if the result was spilled. */
+  /** Id of the blob with the full text if the result was spilled; else null. */
   readonly blob: string | null
-  /** Id of the call whose result this one refers to instead of repeating the text ("unchanged since …"). */
+  /**
+   * Id of the tool call whose result this one refers to ("unchanged since …") instead of repeating the text; else null.
+   */
   readonly refersTo: string | null
 }
 
@@ -142,7 +158,7 @@ export interface IndexedResponse {
   readonly place: number
 }
 
-/** A `nested_memory` attachment that is still shown. */
+/** A memory file (`nested_memory` attachment) that the context still shows. */
 export interface MemoryFile {
   readonly path: string
   readonly uuid: string
@@ -150,27 +166,36 @@ export interface MemoryFile {
   readonly tokens: number
 }
 
-/** Deletions from the provider's cached prefix, repeated at the same position in every request. */
+/**
+ * Tool results that the provider was asked to delete from its cached prefix. The deletion is repeated at the same
+ * position in every API request.
+ */
 export interface CacheDeletion {
   readonly boundary: string
   readonly anchorUuid: string
   readonly ids: readonly string[]
-  /** Place of the newest response at that time: later responses report usage without the deleted text. */
+  /**
+   * Index of the newest response when the deletion was made; usage of later responses no longer includes the deleted
+   * text.
+   */
   readonly lastResponsePlace: number
 }
 
-/** Results superseded by a later call: a file read again or overwritten, a command repeated, a failed call that succeeded. */
+/**
+ * Tool results that a later tool call made obsolete: a file read again or overwritten, a command repeated, or a failed
+ * call that later succeeded.
+ */
 export interface Supersession {
-  /** By id of the superseded call. */
+  /** Superseded tool calls, by their id. */
   readonly superseded: PersistentMap<Superseded>
-  /** Calls that a later one may still supersede, by each key that would do so. */
+  /** Tool calls that a later call may still supersede, by each key that such a call would have. */
   readonly open: PersistentMap<AppendList<AnsweredCall>>
 }
 
 export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
 
 interface Superseded {
-  /** Id of the later call. */
+  /** Id of the tool call that supersedes. */
   readonly by: string
   readonly why: SupersedeReason
 }
@@ -178,24 +203,24 @@ interface Superseded {
 export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
   Pick<ToolResult, 'isError' | 'isComplete'>
 
-/** What calls and results are classified by. Create it once per session: the index keeps it. */
+/** Rules by which tool calls and results are classified. Create them once per session, because the index keeps them. */
 export interface IndexRules {
   readonly estimator: Estimator
   readonly isClearable: (tool: string) => boolean
-  /** Tools that write files, whatever their input looks like. */
+  /** Names of tools that count as writing files, whatever their input looks like. */
   readonly writeTools: readonly string[]
-  /** Tokens from which an input is large; infinite if inputs are not cleared. */
+  /** Number of tokens from which a tool input counts as large; infinite if inputs are not cleared. */
   readonly largeInput: number
-  /** A result that says "unchanged" and gives no text. */
+  /** Checks whether a tool result only says "unchanged" and contains no text of the file. */
   readonly isUnchanged: (block: ToolResultBlock) => boolean
-  /** A result that is shown in full: nothing of it was cut or moved elsewhere. */
+  /** Checks whether a tool result is shown in full: no part was cut or stored elsewhere. */
   readonly isWhole: (block: ToolResultBlock) => boolean
 }
 
 export interface IndexRulesOptions {
   readonly estimator: Estimator
   readonly policy: ClearPolicy
-  /** Tokens from which an input is large, scaled to the window. */
+  /** Number of tokens from which a tool input counts as large, scaled to the context window. */
   readonly largeInput: number
   readonly host?: HostTools
   readonly isUnchanged?: (block: ToolResultBlock) => boolean
@@ -214,15 +239,15 @@ export function createIndexRules(question: IndexRulesOptions): IndexRules {
   }
 }
 
-/** What the host knows of its own tools, beyond the policy's list. */
+/** Facts about the host's own tools, in addition to the policy's list. */
 export interface HostTools {
-  /** Tools whose results can be obtained again. */
+  /** Names of tools whose results can be obtained again by repeating the call. */
   readonly clearable?: readonly string[]
-  /** MCP tools whose annotations say that they only read. */
+  /** Names of MCP tools whose annotations say that they only read. */
   readonly readOnly?: readonly string[]
 }
 
-/** Questions to the user, task and todo lists, notebooks: their results cannot be obtained again. */
+/** Tools whose results cannot be obtained again: questions to the user, task and todo lists, notebooks. */
 const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'agent',
   'askuserquestion',
@@ -244,7 +269,10 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'updateplan',
 ])
 
-/** Whether results of a tool can be obtained again; nothing else is ever cleared. Answers are kept, one per name. */
+/**
+ * Returns a function that checks whether the results of a tool can be obtained again; no others are ever cleared. It
+ * remembers its answer for each tool name.
+ */
 export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
   const readOnly = new Set(policy.mcp === 'read-only' ? (host.readOnly ?? []) : [])
@@ -257,7 +285,7 @@ export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}):
   }
 }
 
-/** However the name is spelt: `TodoWrite`, `todo_write`. Listing such a tool in the policy changes nothing. */
+/** Checks for a tool that is never cleared, in any spelling (`TodoWrite`, `todo_write`) and even if policy lists it. */
 function isNeverClearable(tool: string): boolean {
   return NEVER_CLEARABLE.has(tool.toLowerCase().replace(/[^a-z]/g, ''))
 }

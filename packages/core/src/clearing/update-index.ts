@@ -1,6 +1,6 @@
 /**
- * Keeps the index of tool calls and results up to date, entry by entry: a turn costs what it added. After the context was
- * rewritten the index is built anew.
+ * Updates the index of tool calls and results one entry at a time, so the cost depends only on the entries added. If
+ * the context was rewritten, the index is built again from the start.
  */
 
 import type { ContextView } from '../context/context-view.ts'
@@ -41,7 +41,7 @@ import {
   type ToolResultIndex,
 } from './tool-result-index.ts'
 
-/** The index of `view`, given that of an earlier state of it. */
+/** Returns the index of a context, given the index of an earlier state of that context. */
 export function updateIndex(
   register: ToolResultIndex,
   { entries }: Pick<ContextView, 'entries'>,
@@ -65,14 +65,14 @@ function withEntry(register: ToolResultIndex, entry: ContextEntry, place: number
   return record.type === 'attachment' ? withAttachment(register, record, place) : register
 }
 
-/** An entry whose record is of one type, and its index in the context. */
+/** A context entry with its record, whose type is known, and its index in the context. */
 interface Placed<R> {
   readonly entry: ContextEntry
   readonly record: R
   readonly place: number
 }
 
-// Responses and their calls.
+// The following functions index responses and their tool calls.
 
 function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): ToolResultIndex {
   const { entry, record, place } = placed
@@ -82,7 +82,7 @@ function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): 
   if (thinks && next.thinkingResponses.last !== id)
     next = { ...next, thinkingResponses: next.thinkingResponses.push(id) }
   for (const block of toBlocks(content)) {
-    // Of two calls with the same id the first counts: flattening leaves the second out.
+    // If two tool calls have the same id, the first counts: flattening leaves out the second.
     if (!isToolUse(block) || next.callPlaces.get(block.id) !== undefined) continue
     const call = toCall(next, block, placed)
     next = {
@@ -94,7 +94,10 @@ function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): 
   return { ...next, lastResponsePlace: place }
 }
 
-/** Records of one response share its id, also those that follow some of its results. */
+/**
+ * Adds a response unless it is already open. All records of a response share its id, even those that come after some of
+ * its results.
+ */
 function withResponse(register: ToolResultIndex, id: string, place: number): ToolResultIndex {
   const { responses, openResponses, hasUserEntry } = register
   if (openResponses.some((index) => responses.at(index)?.id === id)) return register
@@ -135,7 +138,7 @@ function toCall(
   }
 }
 
-// User entries: results, text and attached memory files.
+// The following functions index user entries: tool results, text and attached memory files.
 
 function withResults(register: ToolResultIndex, placed: Placed<UserRecord>): ToolResultIndex {
   const { uuid, message } = placed.record
@@ -145,7 +148,7 @@ function withResults(register: ToolResultIndex, placed: Placed<UserRecord>): Too
   return { ...next, hasUserEntry: true, lastUserUuid: message.role === 'user' ? uuid : next.lastUserUuid }
 }
 
-/** A late or repeated result is not shown, and one without a call cannot be judged: all three are left out. */
+/** Adds a tool result. Results that are late, repeated or without a tool call are ignored. */
 function withResult(
   register: ToolResultIndex,
   block: ToolResultBlock,
@@ -185,7 +188,9 @@ function toResult(
   }
 }
 
-/** Logs of other programs may hold anything in this field. */
+/**
+ * Returns the blob id of a spilled tool result; null if there is none. Logs of other programs may hold any value here.
+ */
 function findBlob({ spilled }: UserRecord, id: string): string | null {
   const found = Array.isArray(spilled) ? spilled.find((each) => each?.toolUseId === id) : undefined
   return typeof found?.blob === 'string' ? found.blob : null
@@ -203,7 +208,7 @@ function withSize(register: ToolResultIndex, result: ToolResult): ToolResultInde
   }
 }
 
-/** What the result means for earlier ones. */
+/** Updates what the new result changes for earlier ones: superseded results, newest reads and references. */
 function withReferences(
   register: ToolResultIndex,
   { call, isError, isComplete, refersTo }: ToolResult,
@@ -234,8 +239,8 @@ function withAttachment(
   return { ...next, memories: next.memories.push({ path, uuid, place, tokens }) }
 }
 
-// Superseded results: a file read again in full or overwritten, a command repeated, a failed call that succeeded. Only a
-// newer result that is complete and no error supersedes.
+// Superseded results: a file read again or overwritten, a command repeated, a failed call that succeeded.
+// Only a newer result that is complete and not an error supersedes older ones.
 
 const NO_CALLS: AppendList<AnsweredCall> = AppendList.of()
 
@@ -264,7 +269,7 @@ function findReason(older: AnsweredCall, newer: AnsweredCall): SupersedeReason {
 
 const joinKey = (...parts: readonly string[]): string => parts.join('\n')
 
-/** The keys under which a later call may supersede this one. */
+/** Returns the keys under which a later tool call may supersede this one. */
 function listKeys({ kind, path, range, repeatKey, isError }: AnsweredCall): readonly string[] {
   if (path === null) return [joinKey('same', repeatKey)]
   const act = kind === 'read' ? 'read' : 'edit'
@@ -272,7 +277,10 @@ function listKeys({ kind, path, range, repeatKey, isError }: AnsweredCall): read
   return [joinKey(act, path), ...(range === null ? [] : [joinKey('range', path, range)]), ...failed]
 }
 
-/** The keys that this call supersedes. An edit leaves earlier reads valid: the rest of the file is unchanged. */
+/**
+ * Returns the keys whose earlier tool calls this one supersedes. An edit does not supersede reads, since the rest of
+ * the file is unchanged.
+ */
 function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonly string[] {
   if (path === null) return [joinKey('same', repeatKey)]
   if (kind === 'write') return [joinKey('read', path), joinKey('edit', path)]
@@ -283,7 +291,7 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
   ]
 }
 
-// Earlier clearings in the log, and what the provider was asked to remove.
+// The following functions index earlier clearings in the log and deletions that the provider was asked for.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
   if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
@@ -319,7 +327,10 @@ function withRemoved(
     : next
 }
 
-/** The provider applies its edits anew to every request: what it left out so far must stay left out. */
+/**
+ * Records how far the provider has cleared. It applies its edits to every API request again, so the cut must not move
+ * back.
+ */
 function withProviderCut(
   register: ToolResultIndex,
   ids: readonly string[],
@@ -339,7 +350,7 @@ function withProviderCut(
   }
 }
 
-/** The cache has expired: the deleted text is in the request again. */
+/** Removes all cache deletions. Once the cache has expired, API requests contain the deleted text again. */
 function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
   const back = tallyResults(
     register,
@@ -370,7 +381,7 @@ function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): Res
   return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
 
-/** Logs of other programs may hold anything in this field. */
+/** Returns the strings of a list of ids; empty if the value is no list, as it may be in logs of other programs. */
 function toIds(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((id): id is string => typeof id === 'string') : []
 }

@@ -1,6 +1,6 @@
 /**
- * Commits a draft as one batch, compared and swapped on the log's position. Entries appended meanwhile stay after it; a
- * context that another writer has rewritten is left alone.
+ * Commits a draft as one batch, with a compare-and-swap on the log's position. Entries appended meanwhile stay after
+ * the summary; if another writer has rewritten the context, nothing is committed.
  */
 
 import { isFileShown } from '../clearing/select-results.ts'
@@ -43,7 +43,7 @@ import { type CompactionDraft, createDraftReceipt, createDraftRecords, entriesAd
 
 export type CommitResult = { readonly ok: true; readonly compaction: CommittedCompaction } | RefusedRewrite
 
-/** Attempts before giving up, if other writers keep appending. */
+/** Number of attempts before a commit is given up because other writers keep appending. */
 const MAX_TRIES = 8
 
 /** Commits a draft that was prepared earlier, and emits the phase `done`. */
@@ -55,7 +55,7 @@ export function commitCompaction(
   return emitDonePhase(commitDraft(turn, compaction, draft))
 }
 
-/** The same without the phase `done`, for a caller that emits it. */
+/** Commits a draft without emitting the phase `done`, which is left to the caller. */
 export async function* commitDraft(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -91,13 +91,13 @@ export async function* commitDraft(
 }
 
 interface ValidDraft {
-  /** As committed: secrets removed, with the receipt of what it now contains. */
+  /** The draft as it is committed: with secrets removed and an up-to-date receipt. */
   readonly draft: CompactionDraft
   readonly records: readonly NewRecord[]
   readonly after: number
 }
 
-/** Validates the draft against the session as it is now: it may have grown since the draft was prepared. */
+/** Validates the draft against the current session, which may have grown since the draft was prepared. */
 function validateDraft(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -125,7 +125,7 @@ function validateDraft(
     )
   const problem = findNewProblem(next, turn)
   if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
-  // The prepared receipt holds unless the summary was edited or entries were appended.
+  // The prepared receipt is still right unless the summary was edited or entries were appended.
   const isAsPrepared = draft === given && entriesAddedSince(plan, state.view)?.length === 0
   const receipt = isAsPrepared
     ? given.receipt
@@ -139,8 +139,8 @@ const PINNED_MESSAGE =
   'A message was pinned that the summary already stands for. Nothing was changed; compact again to keep it.'
 
 /**
- * The draft with the user's edit of its summary, secrets removed; the same draft if it was not edited. An edit replaces
- * a provider's own block. What the check could not fit in says nothing about an edited text.
+ * Returns the draft with the user's edit of the summary and secrets removed, or the same draft if it was not edited. An
+ * edit replaces the provider's summary block; facts that were missing from the old text are no longer reported.
  */
 function applyEdit(draft: CompactionDraft): CompactionDraft {
   const { summary, preparedText } = draft
@@ -148,7 +148,10 @@ function applyEdit(draft: CompactionDraft): CompactionDraft {
   return { ...draft, summary: { ...summary, text: redact(summary.text), block: null, missingFacts: [] } }
 }
 
-/** A provider rule that the compacted context would break; null if the present one breaks rules already. */
+/**
+ * Returns the first provider rule that the compacted context would break; null if there is none or the current context
+ * already breaks rules.
+ */
 function findNewProblem(next: SessionState, turn: TurnContext): string | null {
   const { host } = turn
   const [first] = findProblems(withProbePrompt({ ...turn, state: next }), host)
@@ -156,7 +159,10 @@ function findNewProblem(next: SessionState, turn: TurnContext): string | null {
   return `${first.path}: ${first.message}`
 }
 
-/** If the conversation ends with a response, a prompt will be appended before the next request: a stand-in for it. */
+/**
+ * Appends a sample prompt to the state if the conversation ends with a response, as the next API request would have
+ * one.
+ */
 function withProbePrompt(turn: TurnContext): SessionState {
   const { state } = turn
   const last = state.flat.tail.at(-1) ?? state.flat.frozen.last
@@ -167,7 +173,7 @@ function withProbePrompt(turn: TurnContext): SessionState {
   )
 }
 
-/** Of the whole request if there is a prefix for it, else of the messages alone. */
+/** Finds violations of provider rules in the next API request; if there is no prefix for it, in the messages alone. */
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, current, host).findings
@@ -201,7 +207,10 @@ function describeCompaction(
   }
 }
 
-/** Closes the breaker, and keeps the size of what the compaction left as the estimate for the next one. */
+/**
+ * Returns the session state after a compaction: the breaker is closed, and the sizes are kept to predict the next
+ * compaction.
+ */
 function stateAfterCompaction(
   state: SessionState,
   compaction: CompactionHost,
@@ -220,8 +229,8 @@ function stateAfterCompaction(
 }
 
 /**
- * Tool calls and files whose content left the context: a host must not treat them as already read. A file stays as
- * long as a complete read or a full write of it is among the kept messages.
+ * Finds tool calls and files whose content left the context; the host must no longer treat them as already read. A file
+ * stays known while a complete read or a full write of it is among the kept messages.
  */
 export function findReleasedContent(
   before: ContextView['entries'],

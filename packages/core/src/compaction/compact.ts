@@ -1,4 +1,4 @@
-/** A compaction from start to end: plan, prepare, commit. Reports the outcome to the breaker. */
+/** Runs a whole compaction: plan, prepare, commit. Reports failures of automatic compactions to the breaker. */
 import { emitDonePhase, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionHost } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
@@ -8,7 +8,7 @@ import { type CommitResult, commitDraft } from './commit.ts'
 import { type CompactionRequest, planCompaction } from './plan-compaction.ts'
 import { prepareDraft } from './prepare-draft.ts'
 
-/** Nothing has changed unless it succeeds. */
+/** Compacts the context. The conversation stays unchanged unless the compaction succeeds. */
 export async function* compact(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -34,7 +34,7 @@ async function* runSteps(
   return yield* commitDraft(turn, compaction, draft)
 }
 
-/** Reasons that say nothing about whether another attempt would fail. */
+/** Refusal reasons that do not count as failures, since they do not mean that another attempt would fail. */
 const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
 
 function* recordFailure(

@@ -1,4 +1,7 @@
-/** A draft: a compaction ready to be committed, or to be reviewed and edited first; and the records it becomes. */
+/**
+ * A draft is a compaction that is ready to be committed, or to be reviewed and edited first. This file also creates the
+ * records that a draft becomes.
+ */
 
 import type { ContextView } from '../context/context-view.ts'
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/entry.ts'
@@ -28,35 +31,35 @@ import { listSummarizedRecords } from './write-summary.ts'
 
 export interface CompactionDraft extends UnmeasuredDraft {
   readonly ok: true
-  /** Estimated tokens of the next request. */
+  /** Estimated tokens of the next API request after the compaction. */
   readonly after: ContextTokens
-  /** The summary's text as prepared: if it differs now, the user edited it. */
+  /** The summary text as it was prepared; if `summary.text` differs, the user has edited it. */
   readonly preparedText: string
   readonly receipt: Receipt
-  /** Usage of the calls for the summary so far. */
+  /** Usage of the model calls that wrote the summary. */
   readonly usage: SummaryUsage
 }
 
-/** A draft before it is measured. */
+/** A compaction draft whose size has not been measured yet. */
 export interface UnmeasuredDraft {
   readonly plan: CompactionPlan
-  /** May be edited: `text` is what the next request will contain. */
+  /** The summary; `text` may be edited and is what the next API request will contain. */
   readonly summary: CheckedSummary
-  /** Re-attached sources, before the summary and after it. */
+  /** Attachments from context sources: those placed before the summary, and those placed after it. */
   readonly sourcesBefore: readonly SourceAttachment[]
   readonly sourcesAfter: readonly SourceAttachment[]
-  /** All re-attached sources as rendered, newest first: optional ones are dropped in this order. */
+  /** All attachments from context sources, newest first; optional ones are dropped in this order. */
   readonly allSources: readonly SourceAttachment[]
-  /** uuids of kept attachments that are out of date: not kept. */
+  /** uuids of kept attachments that are out of date and therefore left out. */
   readonly outdated: readonly string[]
-  /** Context added by hooks. */
+  /** Attachments with context that hooks added. */
   readonly hookContext: readonly SourceAttachment[]
-  /** The prefix snapshot that starts with it; null if the prefix stays. */
+  /** The new prefix snapshot that starts with the compaction; null if the prefix stays the same. */
   readonly snapshot: PrefixSnapshot | null
   readonly durationMs: number
 }
 
-/** The records that the draft would append now; null if it is stale (`entriesAddedSince`). */
+/** Creates the records that committing the draft would append now; null if the draft is stale (`entriesAddedSince`). */
 export function createDraftRecords(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -94,12 +97,12 @@ export function createDraftRecords(
   })
 }
 
-/** The context when a rewrite of it was planned. */
+/** The context at the moment when a compaction was planned. */
 type PlannedView = Pick<ContextView, 'entries' | 'acts'>
 
 /**
- * Entries appended after the draft was planned, or null if the context was rewritten meanwhile (by another rewrite, an
- * undo or a rewind): the draft is then stale, and committing it would restore the old context.
+ * Returns the entries appended after the draft was planned, or null if the context was rewritten meanwhile (by another
+ * rewrite, an undo or a rewind). The draft is then stale, and committing it would restore the old context.
  */
 export function entriesAddedSince(
   seen: PlannedView,
@@ -108,20 +111,21 @@ export function entriesAddedSince(
   return acts === seen.acts && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null
 }
 
-/** What a compaction keeps after the summary, and what changes before it. */
+/** The content that a compaction keeps after the summary, and the changes it makes before that content. */
 export interface KeptContext {
   readonly span: CompactionSpan
   /** uuids of kept attachments that are left out because they are out of date. */
   readonly outdated: readonly string[]
-  /** The provider wrote the summary as a block: what directly follows it stays valid. */
+  /** True if the provider wrote the summary as a block; thinking that directly follows the block stays valid. */
   readonly isBlock: boolean
-  /** Entries appended while the summary was written. */
+  /** Entries appended while the summary was being written. */
   readonly added: readonly ContextEntry[]
 }
 
 /**
- * Responses (`message.id`) that a compaction keeps without their thinking, in order. Where thinking is bound to every
- * byte before it, everything after the first change loses it. The log keeps it, so an undo restores it.
+ * Returns the ids (`message.id`) of responses that a compaction keeps without their thinking, in order. If thinking is
+ * bound to all bytes before it, everything after the first change loses it. The log keeps the thinking, so an undo
+ * restores it.
  */
 export function findLostThinking(
   { span, outdated, isBlock, added }: KeptContext,
@@ -163,7 +167,7 @@ function createSummaryBody(
   })
 }
 
-/** The provider's own block is sent back byte for byte, as the first message. */
+/** Creates the record of the provider's summary block, which is sent back byte for byte as the first message. */
 function createBlockBody(block: NonNullable<CheckedSummary['block']>, { at }: CompactionPlan): SummaryBody {
   return {
     type: 'assistant',
@@ -173,7 +177,10 @@ function createBlockBody(block: NonNullable<CheckedSummary['block']>, { at }: Co
   }
 }
 
-/** What the summary message says otherwise; next to the provider's block it goes into the next user message. */
+/**
+ * Creates the notes that the summary text would otherwise contain. Next to a provider's summary block they go into the
+ * next user message.
+ */
 function createNotesBesideBlock({ plan, summary }: UnmeasuredDraft): readonly Attachment[] {
   if (summary.block === null || summary.besideBlock === '') return []
   const goesOn = plan.request.trigger === 'auto' ? CONTINUATION_TEXT : ''
@@ -200,18 +207,18 @@ type SummaryBody =
   | Pick<UserRecord, 'type' | 'message' | 'isCompactSummary' | 'isVisibleInTranscriptOnly' | 'isMeta'>
   | Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'>
 
-/** What the records of a compaction are made of. */
+/** The parts from which the records of a compaction are created. */
 export interface CompactionRecordParts {
   readonly form: CompactionForm
   readonly metadata: Omit<CompactMetadata, 'preservedMessages' | 'unansweredMessages'>
   readonly summary: SummaryBody
-  /** uuids kept verbatim, in order: before the summary for `from`, else after it. */
+  /** uuids of records kept verbatim, in order: before the summary for form `from`, otherwise after it. */
   readonly kept: readonly string[]
-  /** uuids that come last: user messages not yet answered, and entries appended while the summary was written. */
+  /** uuids of records that come last: unanswered user messages, and entries appended while the summary was written. */
   readonly last: readonly string[]
-  /** Re-attached sources before the summary, where they stay cached if unchanged. */
+  /** Attachments before the summary, where they stay cached if they are unchanged. */
   readonly sourcesBefore: readonly RecordBody[]
-  /** The new prefix snapshot; null if the prefix stays. */
+  /** The new prefix snapshot; null if the prefix stays the same. */
   readonly snapshot: PrefixSnapshot | null
   readonly sourcesAfter: readonly RecordBody[]
 }
@@ -220,13 +227,13 @@ interface RecordLinks {
   readonly ids: IdGenerator
   readonly timestamp: string
   readonly sessionId: string
-  /** The last record before the boundary; null if there is none. */
+  /** uuid of the last record before the boundary; null if there is none. */
   readonly tip: string | null
 }
 
 /**
- * The records of a compaction, as one batch: boundary, sources before the summary, summary, prefix snapshot, sources
- * after it. The boundary names what is kept verbatim and the record it follows.
+ * Creates the records of a compaction as one batch: boundary, attachments before the summary, summary, prefix snapshot,
+ * attachments after the summary. The boundary names the kept records and the record it follows.
  */
 export function createCompactionRecords(
   parts: CompactionRecordParts,
@@ -272,7 +279,10 @@ export function createCompactionRecords(
   return [boundary, ...others]
 }
 
-/** What leaves the context with the draft. `before`: the session with everything appended since it was planned. */
+/**
+ * Creates the receipt of what the draft removes from the context. `before`: the session including everything appended
+ * since the draft was planned.
+ */
 export function createDraftReceipt(
   { scaled, estimator }: CompactionHost,
   { plan, sourcesBefore, sourcesAfter, summary }: UnmeasuredDraft,
@@ -295,13 +305,15 @@ export function createDraftReceipt(
 export interface MeasuredDraft {
   readonly draft: UnmeasuredDraft
   readonly after: ContextTokens
-  /** The session as it would be. */
+  /** The session state that committing the draft would produce. */
   readonly state: SessionState
 }
 
 const MAX_PARTS = 5
 
-/** Names what fills the context when everything optional is dropped and it is still over the limit. */
+/**
+ * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
+ */
 export function irreducibleContext(
   { draft, after, state }: MeasuredDraft,
   { estimator }: CompactionHost,

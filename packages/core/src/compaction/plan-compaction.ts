@@ -1,4 +1,6 @@
-/** What a compaction would do: what it summarizes and keeps, the size now and the target, the cost. Changes nothing. */
+/**
+ * Plans a compaction without changing anything: what it summarizes and keeps, the size now, the target, and the cost.
+ */
 
 import type { ContextRewrite } from '../context/context-view.ts'
 import type { ContextEntry } from '../context/entry.ts'
@@ -25,16 +27,18 @@ export interface CompactionRequest {
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly form?: CompactionForm
-  /** uuid of the record that the user picked, for `from` and `up_to`. */
+  /** uuid of the record that the user selected, for the forms `from` and `up_to`. */
   readonly pivot?: string
   readonly instructions?: string
-  /** Tokens that the context may have afterwards; default: half of the auto-compact threshold. */
+  /** Maximum tokens of the context after the compaction; default for a full one: the policy's target. */
   readonly target?: number
-  /** `local`: without a model. Default: the attempts that policy allows. */
+  /** `local`: no model is called. Default: the attempts that policy allows. */
   readonly summarizer?: 'local' | 'model'
-  /** The session could not continue without it: a block by a hook is reported and not obeyed. */
+  /**
+   * True if the session cannot continue without the compaction; a hook that blocks it is then reported and overruled.
+   */
   readonly isForced?: boolean
-  /** Why an automatic one started: the auto-compact threshold, or that it saves money. */
+  /** Why an automatic compaction started: the auto-compact threshold was reached, or it saves money. */
   readonly firedBy?: 'threshold' | 'price'
 }
 
@@ -42,21 +46,24 @@ export interface CompactionPlan {
   readonly ok: true
   readonly request: CompactionRequest
   readonly span: CompactionSpan
-  /** The context when it was planned, and the rewrites in force then. */
+  /** The context when the compaction was planned (`entries`), and the rewrites in force then (`acts`). */
   readonly entries: AppendList<ContextEntry>
   readonly acts: readonly ContextRewrite[]
-  /** The records pinned when it was planned. */
+  /** uuids of the records that were pinned when the compaction was planned. */
   readonly pins: PinnedUuids
-  /** Sentences for the user: a cut that was moved, pins over the budget. */
+  /** Sentences for the user, for example that the cut was moved or that pins exceed their budget. */
   readonly notes: readonly string[]
   readonly before: ContextTokens
-  /** Null: no target, the context must only become smaller. */
+  /** Maximum tokens after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
-  /** The auto-compact threshold, at which another compaction would start at once; null if the window is unknown. */
+  /**
+   * The auto-compact threshold in tokens, at which another compaction would start at once; null if the context window
+   * is unknown.
+   */
   readonly autoCompactTokens: number | null
-  /** Cost, and the calls until it has paid for itself; null if unknown. */
+  /** Cost of the compaction, and the model calls until it has paid for itself; null if unknown. */
   readonly price: OptimalTrigger | null
-  /** Milliseconds since 1970. */
+  /** When the compaction was planned, in milliseconds since 1970. */
   readonly at: number
 }
 
@@ -90,9 +97,9 @@ export function planCompaction(
   if (!choice.ok) return refuseRewrite(choice.reason, choice.message)
   const { span } = choice
   const before = measureContext(state, host, compaction)
-  // At the blocking threshold no message fits any more: nothing may prevent the compaction.
+  // At the blocking threshold no new message fits, so no hook may block the compaction.
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
-  // A partial compaction frees what the user picked, however much that is.
+  // A partial compaction frees what the user selected, so it has no default target.
   const target = form === 'full' && scaled.known ? scaled.lines.target : null
   return {
     ok: true,
@@ -117,7 +124,9 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
   return [...(note === null ? [] : [note]), ...(count === 0 ? [] : [pins])]
 }
 
-/** Estimated from what would be sent: the span, the cache as it is, its lifetime. Null if prices or growth are unknown. */
+/**
+ * Estimates the cost of a compaction from its span and the state of the cache. Null if prices or growth are unknown.
+ */
 function estimateCost(
   state: SessionState,
   host: TurnHost,
@@ -143,10 +152,16 @@ function estimateCost(
   })
 }
 
-/** A summary has about 15 % of the tokens it replaces, no more than the last one had, and rarely more than `max`. */
+/**
+ * Expected summary size: 15 % of the summarized tokens, but no more than the last summary had, or `max` before the
+ * first.
+ */
 const SUMMARY_SIZE = { share: 0.15, max: 3_000 }
 
-/** Messages kept before a summary stay cached; those kept after it are written to the cache again. */
+/**
+ * Estimates the sizes after a compaction. Messages kept before the summary stay cached; those kept after it are written
+ * to the cache again.
+ */
 function estimateResult(
   context: PlanContext,
   compaction: CompactionHost,

@@ -1,6 +1,6 @@
 /**
- * Prepares a draft: hooks, summary, check of the summary, re-attached sources, and the size it leaves. Appends nothing
- * to the conversation; if anything fails, the session is as it was.
+ * Prepares a draft: runs hooks, writes and checks the summary, re-attaches context sources and measures the result.
+ * Appends nothing to the conversation; if a step fails, the session is unchanged.
  */
 
 import {
@@ -59,7 +59,7 @@ export function prepareCompaction(
   return emitDonePhase(prepareDraft(turn, compaction, plan))
 }
 
-/** The same without the phase `done`, for a caller that commits the draft at once. */
+/** Prepares a draft without emitting the phase `done`, for a caller that commits the draft at once. */
 export async function* prepareDraft(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -105,7 +105,7 @@ async function* runDraftSteps(
   })
 }
 
-// Hooks
+// Hooks that run before and after the summary is written.
 
 type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RefusedRewrite
 
@@ -151,7 +151,7 @@ async function* runSessionStartHooks(
   return yield* collectHookContext(turn, compaction, hooks, { source: 'compact', sessionId: turn.state.id })
 }
 
-/** PostCompact hooks see the finished summary and may add context, as long as the draft still fits. */
+/** PostCompact hooks receive the finished summary and may add context, as long as the draft still fits. */
 async function* runPostCompactHooks(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -194,7 +194,7 @@ function hookLimits({ host, signal }: TurnContext, { deadlines }: CompactionHost
   return { deadlines, timeoutSeconds: host.policy.turn.hooks.timeoutSeconds, signal }
 }
 
-// Sources
+// Context sources that are read again and re-attached.
 
 interface ReattachedSources {
   readonly carried: readonly SourceAttachment[]
@@ -202,7 +202,7 @@ interface ReattachedSources {
   readonly skipped: readonly SkippedAttachment[]
 }
 
-/** Renders the state the work depends on, from its sources of truth. Null if aborted. */
+/** Reads the context sources again and renders their attachments. Returns null if aborted. */
 async function* reattachSources(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -233,7 +233,7 @@ function* emitRestored(
   yield { type: 'context-restored', keys, skipped, shed: dropped }
 }
 
-// Size
+// The following functions fit the draft into its target size.
 
 interface DraftInput {
   readonly task: WriteSummaryInput
@@ -276,7 +276,7 @@ async function createDraft(
   const summary = checkSummary(turn, compaction, plan, input.written.summary)
   const { carried, superseded } = input.sources
   const isBlock = summary.block !== null
-  // The provider's own summary block must be the first message; otherwise unchanged sources come first and stay cached.
+  // The provider's summary block must be the first message; otherwise unchanged sources come first and stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
   const { front, behind } = isFirst
     ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
@@ -295,8 +295,8 @@ async function createDraft(
 }
 
 /**
- * The prefix snapshot that starts with the compaction: the cache after the prefix is lost anyway, so pending changes
- * are absorbed. Null if the prefix stays: nothing changed, kept thinking is bound to it, or the host cannot supply one.
+ * Returns the prefix snapshot that starts with the compaction and includes pending prefix changes: the cache is lost
+ * anyway. Null if nothing changed, kept thinking is bound to the prefix, or the host cannot supply one.
  */
 async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
   const { span } = keeping
@@ -319,13 +319,13 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
 
 interface FitResult {
   readonly outcome: DraftResult
-  /** Tokens over the target; 0 if it fits. */
+  /** Tokens by which the draft exceeds its target; 0 if it fits. */
   readonly over: number
-  /** Tokens that a summary may have for the draft to fit; 0 if none is small enough. */
+  /** Largest number of summary tokens with which the draft would fit; 0 if no summary is small enough. */
   readonly largestSummary: number
 }
 
-/** Measures the draft on the session as it would be, and drops optional sources while it is over its target. */
+/** Measures the draft on a preview of the session, and drops optional sources while it is over its target. */
 function fitDraft(turn: TurnContext, compaction: CompactionHost, whole: UnmeasuredDraft): FitResult {
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null)
@@ -340,7 +340,7 @@ function fitDraft(turn: TurnContext, compaction: CompactionHost, whole: Unmeasur
     const message = `The result would have ${after.expected} tokens, and there are ${plan.before.expected} now: nothing is gained.`
     return { outcome: refuseRewrite('not-smaller', message), over, largestSummary }
   }
-  // A partial compaction frees what the user picked, however much that is; its outcome says if it will not last.
+  // Without a target, a partial compaction has no limit; `willRetrigger` reports a context that stays too large.
   const { target } = plan.request
   const limit =
     target === undefined ? (plan.span.form === 'full' ? plan.autoCompactTokens : null) : target + 1
@@ -369,13 +369,13 @@ function measureDraft(
   return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
 }
 
-/** Tokens above the target, or above the present size: a compaction must make the context smaller. */
+/** Counts the tokens above the target, or above the current size: a compaction must make the context smaller. */
 function countExcessTokens({ target, before }: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = target === null ? 0 : after.high - target
   return Math.max(0, aboveTarget, after.expected - before.expected + 1)
 }
 
-/** Sources are estimated one by one and measured as a whole, so dropping them may take more than one round. */
+/** Maximum rounds of dropping sources; more than one may be needed, since sizes of single sources are estimates. */
 const MAX_ROUNDS = 3
 
 function dropSources(turn: TurnContext, compaction: CompactionHost, whole: MeasuredDraft): MeasuredDraft {

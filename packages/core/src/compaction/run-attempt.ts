@@ -1,4 +1,7 @@
-/** One attempt at a summary, on the model port: a fork, a call of its own, or the provider's own summary block. */
+/**
+ * Runs one attempt at a summary on the model port: a cache-sharing fork call, a separate model call, or a request for
+ * the provider's own summary block.
+ */
 
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import type { TracedMessage } from '../context/flatten.ts'
@@ -39,7 +42,7 @@ import type {
 
 const COMPACT_SOURCE = 'compact'
 
-/** Emits progress and signs of life while the model writes. */
+/** Runs one attempt to write the summary with a model; emits progress and keep-alive events meanwhile. */
 export async function* runAttempt(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -74,7 +77,10 @@ export async function* runAttempt(
   }
 }
 
-/** The same session, shared with its other writers, on a model that may be another one and is bounded in time. */
+/**
+ * Creates a turn context on the same session state and write lock, with a model that has time limits and may be a
+ * different one.
+ */
 function createSideTurn(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -153,9 +159,10 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
 }
 
 /**
- * The request for the provider's own summary: the last request, cut where the summary ends, with the task in the field
- * `compaction`. It carries no context edits, which the provider refuses next to that field. `cache` is null if it is
- * cold. Null if nothing was sent yet, or the last summarized record is in no message.
+ * Builds the API request for the provider's own summary block: the last request, cut after the last summarized message,
+ * with the task in the field `compaction`. Context edits are removed, since the provider refuses them together with
+ * that field. `cache`: null if the cache is cold. Returns null if nothing was sent yet, or if no message contains the
+ * last summarized record.
  */
 function createBlockRequest(
   { lastRequest, flat }: SessionState,
@@ -178,7 +185,10 @@ function createBlockRequest(
   }
 }
 
-/** The markers before the cut; instead of the last, one where the request ended that got the newest response. */
+/**
+ * Chooses the cache markers of the shortened API request. If the cut removed markers, one is added at the end of the
+ * request that produced the newest response before the cut.
+ */
 function chooseMarkers(
   markers: readonly PlannedMarker[],
   list: MessageList,
@@ -205,14 +215,17 @@ interface ModelBounds {
   readonly limits: AttemptDeadlines
 }
 
-/** The model with a limit on silence and on the whole reply: beyond it the reply ends as a failure. */
+/**
+ * Wraps a model with time limits on silence and on the whole reply; a reply that exceeds them ends with a failure
+ * event.
+ */
 export function createBoundedModel(model: Model, bounds: ModelBounds): Model {
   return { stream: (call, signal) => streamBounded(model, bounds, call, signal) }
 }
 
 /**
- * The reply is read inside one bounded piece of work, so that whatever the model started ends with it, and handed out
- * through a queue. A model that never returns is left behind.
+ * Reads the reply inside one piece of work with a deadline, so that the model's work ends with it, and yields the
+ * events through a queue. A model that never returns is abandoned.
  */
 async function* streamBounded(
   model: Model,
@@ -245,7 +258,7 @@ async function* streamBounded(
 
 type NextEvent = IteratorResult<ReplyEvent>
 
-/** Null if the reply ended by itself, or the queue is closed. */
+/** Reads a reply into the queue. Returns null if the reply sent its own last event or the queue is closed. */
 async function readReply(
   stream: AsyncIterable<ReplyEvent>,
   push: (event: ReplyEvent) => boolean,
@@ -262,7 +275,7 @@ async function readReply(
       if (!isHeard || value.type === 'reply-ended' || value.type === 'reply-failed') return null
     }
   } finally {
-    // Ends the connection and its timers. Not awaited: it may hang.
+    // Ends the connection and its timers. The promise is not awaited because it may never settle.
     events.return?.().catch(() => {})
   }
 }
@@ -274,9 +287,9 @@ function createReplyFailure(kind: 'timeout' | 'aborted', message: string): Reply
 }
 
 interface EventQueue {
-  /** False once the queue is closed. */
+  /** Adds an event; returns false once the queue is closed. */
   readonly push: (event: ReplyEvent) => boolean
-  /** `last`: the final event, if the reply did not send its own. */
+  /** Closes the queue. `last`: a final failure event, or null if the reply sent its own last event. */
   readonly close: (last: ReplyFailed | null) => void
   readonly events: () => AsyncGenerator<ReplyEvent, void>
 }
@@ -315,7 +328,10 @@ interface KeepAliveOptions {
   readonly since?: number
 }
 
-/** Waits for `work` and emits `keep-alive` meanwhile. `work` is bounded by itself and handles an abort itself. */
+/**
+ * Waits for `work` and emits `keep-alive` events meanwhile. `work` must have its own time limit and handle an abort
+ * itself.
+ */
 export async function* emitKeepAlive<Value>(
   { host, signal }: TurnContext,
   work: Promise<Value>,
@@ -329,7 +345,7 @@ export async function* emitKeepAlive<Value>(
   }
 }
 
-/** The last request sent can still be read from the provider's cache. */
+/** Checks whether the last API request can still be read from the provider's cache. */
 export function isCacheWarm({ cacheModel }: SessionState, { clock }: TurnHost): boolean {
   const expiry = cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
   return expiry !== null && clock.now() < expiry

@@ -1,4 +1,6 @@
-/** Writes the summary of a compaction: runs the attempts until one succeeds, then checks and completes the text. */
+/**
+ * Writes the summary of a compaction: runs attempts until one succeeds, then checks the text and adds missing facts.
+ */
 
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CheckedSummary, CompactionHost, RawSummary, WriteSummary } from '../engine/host.ts'
@@ -22,19 +24,19 @@ import { emitKeepAlive, isCacheWarm, runAttempt } from './run-attempt.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan
-  /** Instructions of user, policy and hooks, within their limit; null if there are none. */
+  /** Combined instructions of user, policy and hooks, cut to their limit; null if there are none. */
   readonly instructions: string | null
 }
 
-/** A summary, and the state of the attempts behind it, from which further ones can be made. */
+/** A summary, and the state of the attempts that produced it, from which further attempts can be made. */
 export interface WriteSummaryResult {
   readonly ok: true
   readonly summary: RawSummary
-  /** Null if the host wrote it. */
+  /** State of the summary attempts; null if the host wrote the summary. */
   readonly attempts: SummaryAttempts | null
 }
 
-/** Written by the host if it has its own writer, else by the attempts that policy allows. */
+/** Writes the summary: by the host's own function if it has one, otherwise by the attempts that policy allows. */
 export async function* writeSummary(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -54,7 +56,7 @@ export async function* writeSummary(
   return summary.ok ? { ok: true, summary, attempts: null } : summary
 }
 
-/** The next attempt after a summary that is too large; null if there is none left. */
+/** Makes the next attempt after a summary that was too large; returns null if no attempt is left or succeeds. */
 export async function* writeSmallerSummary(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -97,7 +99,7 @@ async function writeByHost(
   }
 }
 
-/** What the attempts need to know about the session. */
+/** Collects what the summary attempts need to know about the session. */
 export function createAttemptsInput(
   { state, host }: TurnContext,
   compaction: CompactionHost,
@@ -124,7 +126,7 @@ export function createAttemptsInput(
     directModel: summaryModel?.summariser ?? own,
     parent: state.lastRequest === null ? null : { tokens: before.expected },
     isWarm: isCacheWarm(state, host),
-    // The provider's own count lacks what it cleared by itself; an estimate of the context does not.
+    // Usage does not include what the provider cleared by itself; an estimate of the context does.
     unclearedTokens: before.expected + (meter.measuredResponse === null ? 0 : (register.native?.tokens ?? 0)),
     tools,
     countEntryTokens: (entry) => calibrate(estimator.entry(entry)),
@@ -148,7 +150,7 @@ async function* runAttempts(
     let result: AttemptResult
     if (isAborted(turn)) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
-      // From the whole history before the cut, so that nothing fades however often a session is compacted.
+      // A local summary uses the whole history before the cut, so repeated compactions lose no facts.
       const facts = readFacts(turn.state, plan)
       result = { kind: 'text', text: writeLocally(facts, compaction, plan, next.maximumTokens) }
     } else result = yield* runAttempt(turn, compaction, next)
@@ -156,7 +158,7 @@ async function* runAttempts(
   }
 }
 
-/** Tokens for the local summary of records that no model was shown. */
+/** Maximum tokens of the local summary for records that no model was shown. */
 const COVER_TOKENS = 6_000
 
 function toRawSummary(
@@ -201,7 +203,7 @@ function writeLocally(
   return writeLocalSummary(facts, { form: span.form, tokens, ...rules }).text
 }
 
-/** The summary, checked and repaired: it contains the facts that the log holds, and no secrets. */
+/** Checks and repairs a summary so that it contains the facts of the log and no secrets. */
 export function checkSummary(
   { state, host }: TurnContext,
   { scaled, estimator }: CompactionHost,
@@ -231,11 +233,14 @@ export function checkSummary(
     : checked
 }
 
-// What lies before a cut never changes: later records come after it, and a rewind makes the plan stale.
+// The history before a cut never changes, so it is cached: later records follow it, and a rewind makes the plan stale.
 const historyBySpan = new WeakMap<CompactionSpan, readonly KnownRecord[]>()
 const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
 
-/** The facts of the history; summary and check need the same ones, and reading them from a long log takes time. */
+/**
+ * Returns the facts of the summarized history. They are cached because reading a long log takes time and several steps
+ * need them.
+ */
 function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
   const facts = factsBySpan.get(plan.span) ?? extractFacts(listSummarizedRecords(state, plan))
   factsBySpan.set(plan.span, facts)
@@ -243,8 +248,8 @@ function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
 }
 
 /**
- * The records of the branch that the summary stands for, shown in the context or not: up to the last summarized one;
- * for `from`, starting with the first summarized one. Without those kept verbatim.
+ * Lists the records of the branch that the summary replaces, shown in the context or not: up to the last summarized one
+ * and, for form `from`, starting with the first. Records kept verbatim are left out.
  */
 export function listSummarizedRecords(
   { session, view }: SessionState,

@@ -1,4 +1,7 @@
-/** Everything a plan is made from, as data: session, cache, earlier attempts, and what a compaction is expected to leave. */
+/**
+ * Input of the planner: the session, its cache, earlier compaction attempts, and what a compaction is expected to
+ * leave. Also computes the context size from which a compaction saves money.
+ */
 
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
 import { countDeletedTokens } from '../clearing/cached-clearing.ts'
@@ -13,8 +16,8 @@ import { type ContextMeter, readMeter } from '../tokens/context-meter.ts'
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
- * The point of a turn at which the plan is made. `prompt`: a user prompt was just appended. `call`: before another
- * request of the same turn. `turn-end`, `todo-done`: natural breaks, good for a compaction.
+ * The point of a turn at which a plan is made. `prompt`: a user prompt was just appended. `call`: before another API
+ * request of the same turn. `turn-end`, `todo-done`: natural breaks, well suited for a compaction.
  */
 export type TurnMoment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
 
@@ -23,48 +26,48 @@ export interface PlanContext {
   readonly meter: ContextMeter
   readonly pins: readonly string[]
   readonly policy: Policy
-  /** Thresholds and budgets of `policy` for the model's window. */
+  /** Thresholds and budgets of `policy`, computed for the model's context window. */
   readonly scaled: ScaledPolicy
   readonly switches?: Switches
   readonly profile: ProviderProfile
   readonly calibration: Calibration
-  /** Estimate of system prompt and tools. */
+  /** Estimated tokens of system prompt and tools. */
   readonly prefixTokens: number
-  /** The query source. */
+  /** The query source of the next API request, such as `repl_main_thread`. */
   readonly source: string
   readonly moment: TurnMoment
   readonly cache: CacheTemperature
   readonly rates: TokenRates | null
   readonly write: 'write5m' | 'write1h'
-  /** Milliseconds since the newest response; null before the first. */
+  /** Milliseconds since the newest response; null if there is no response yet. */
   readonly idleMs: number | null
   readonly retrieval: RetrievalPaths
-  /** Names of the tools that the request declares. */
+  /** Names of the tools that the API request declares. */
   readonly tools: readonly string[]
   readonly thinks: boolean
   readonly thinkingMode: ThinkingMode | null
-  /** The request names the betas that the provider's context edits need; default true. */
+  /** True if the API request names the betas that the provider's context edits need; default true. */
   readonly canEdit?: boolean
   readonly tracking: PlanTracking
-  /** Estimated tokens deleted from the provider's cache since the newest response; default: as the index counts them. */
+  /** Estimated tokens deleted from the provider's cache since the newest response; default: counted from the index. */
   readonly deletedTokens?: number
-  /** Tokens by which the context grows per call; default: as the meter measured it. */
+  /** Tokens by which the context grows per model call; default: the meter's measurement. */
   readonly growthPerCall?: number
-  /** What a compaction would leave; default: a typical result. */
+  /** Tokens that a compaction is expected to leave; default: typical figures. */
   readonly expectedResult?: ExpectedResult
 }
 
-/** Earlier attempts and undos, carried through the loop by the engine. */
+/** Earlier compaction attempts and undos; the engine updates them between plans. */
 interface PlanTracking {
-  /** Consecutive failures of automatic compaction. */
+  /** Number of consecutive failures of automatic compaction. */
   readonly failures: number
-  /** Tool calls without a result: nothing is rewritten between a call and its result. */
+  /** Number of tool calls without a result; while there are any, nothing is rewritten. */
   readonly openCalls: number
-  /** A rewrite was undone: automatic ones wait for the user's next prompt. */
+  /** True if a rewrite was undone: automatic rewrites wait for the user's next prompt. */
   readonly waitsForPrompt: boolean
-  /** A rewrite was undone and the model has not responded since: only an unavoidable one starts. */
+  /** True if a rewrite was undone and the model has not responded since: only an unavoidable rewrite may start. */
   readonly justUndone: boolean
-  /** Nothing was appended since the last compaction, so another one would change nothing. */
+  /** True if nothing was appended since the last compaction, so another one would change nothing. */
   readonly justCompacted: boolean
 }
 
@@ -76,20 +79,23 @@ export const EMPTY_PLAN_TRACKING: PlanTracking = {
   justCompacted: false,
 }
 
-/** The result of a compaction, as expected before it or as the last one left it. */
+/** Sizes after a compaction, either expected or as the last compaction left them. */
 export interface ExpectedResult {
-  /** Tokens of the first request after it: prefix, summary and re-attached context. */
+  /** Tokens of the first API request after the compaction: prefix, summary and re-attached context. */
   readonly after: number
   /** Tokens of the summary. */
   readonly summary: number
-  /** Tokens re-attached or kept after the summary. */
+  /** Tokens that are re-attached or kept after the summary. */
   readonly reattached: number
 }
 
-/** Averages of real compactions, used until the session has had one. */
+/** Average sizes from real compactions, used until the session has had a compaction. */
 const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
 
-/** `target`: tokens that a compaction aims at; null if the window is unknown. */
+/**
+ * Returns the sizes to expect after a compaction. `target`: tokens that it aims at; null if the context window is
+ * unknown.
+ */
 export function typicalResult(prefixTokens: number, target: number | null = null): ExpectedResult {
   const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
   const summary = Math.min(TYPICAL_TOKENS.summary, available)
@@ -98,31 +104,31 @@ export function typicalResult(prefixTokens: number, target: number | null = null
 }
 
 export interface TriggerInput {
-  /** Tokens now. */
+  /** Tokens in the context now. */
   readonly context: number
   readonly expectedResult: ExpectedResult
   readonly growthPerCall: number
   readonly rates: TokenRates
   readonly write: 'write5m' | 'write1h'
-  /** The request for the summary reads a prefix that is still cached. */
+  /** True if the summary request can read its prefix from the cache. */
   readonly isWarm: boolean
-  /** A model writes the summary, which costs a call; default true. */
+  /** True if a model writes the summary, which costs a model call; default true. */
   readonly usesModel?: boolean
 }
 
 export interface OptimalTrigger {
-  /** Context size from which compacting costs less than continuing. */
+  /** Context size, in tokens, from which compacting costs less than continuing. */
   readonly tokens: number
   /** Cost of one compaction now, in dollars. */
   readonly cost: number
-  /** Calls until it has paid for itself; null if it never does. */
+  /** Model calls until the compaction has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
 }
 
 /**
- * The context size at which the saving of smaller requests has paid for a compaction: C′ + √(2·d·F/r), with C′ the size
- * after, d the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price is
- * unknown or nothing grows.
+ * Returns the context size at which smaller API requests pay for a compaction: C′ + √(2·d·F/r), with C′ the size after
+ * the compaction, d the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price
+ * is unknown or the context does not grow.
  */
 export function findOptimalTrigger(input: TriggerInput): OptimalTrigger | null {
   const { expectedResult, growthPerCall, rates, context, isWarm, usesModel = true } = input
@@ -149,13 +155,13 @@ interface SizeInput {
   readonly calibration: Calibration
   readonly policy: Policy
   readonly profile: ProviderProfile
-  /** Estimate of system prompt and tools; only called if no response has reported usage yet. */
+  /** Estimates the tokens of system prompt and tools; called only if no response has reported usage yet. */
   readonly prefix: () => number
-  /** Tokens deleted from the provider's cache; default: as the index counts them. */
+  /** Tokens deleted from the provider's cache; default: counted from the index. */
   readonly deleted?: number | undefined
 }
 
-/** How full the context window is: the one figure for plans, status and receipts. */
+/** Returns how many tokens the context has: the one figure that plans, status and receipts use. */
 export function readContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
   return readMeter(meter, {

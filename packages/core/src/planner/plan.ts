@@ -1,6 +1,6 @@
 /**
- * What to do before the next request: wait, clear or compact, and why. Clearing is considered first; compaction starts
- * where clearing is not enough, or where it saves money. Only decides; the engine carries the plan out.
+ * Plans what to do before the next API request: wait, clear or compact, and why. Clearing is considered first;
+ * compaction is chosen if clearing is not enough, or if it saves money. The engine carries out the plan.
  */
 
 import { formatCount } from '../cache/cache-break.ts'
@@ -25,31 +25,34 @@ export interface ContextPlan {
   readonly act: 'wait' | 'clear' | 'compact'
   readonly clear?: ClearProposal
   readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
-  /** A summary may be prepared in the background from here on. */
+  /** True if a summary may be prepared in the background from now on. */
   readonly prepare: boolean
-  /** How tool results are cleared under the present policy and provider; null if clearing is off. */
+  /** The clearing mode that applies under the current policy and provider; null if none does. */
   readonly way: ClearMode | null
-  /** The clearing that the next request asks the provider to do. */
+  /** Context edits that the next API request asks the provider to make; null if there are none. */
   readonly native: ProviderEditPlan | null
-  /** Why a new message is refused: the context is at the blocking threshold and nothing would help. */
+  /**
+   * Why a new message is refused: the context is at the blocking threshold and no rewrite is possible. Null if it is
+   * not refused.
+   */
   readonly refusal: string | null
   readonly context: ContextTokens
-  /** Null if the context window is unknown. */
+  /** The thresholds that the context has reached; null if the context window is unknown. */
   readonly ladder: ThresholdState | null
-  /** The thresholds of the decision; its execution uses the same. */
+  /** Thresholds and budgets that the plan was made with; carrying it out must use the same ones. */
   readonly scaled: ScaledPolicy
   readonly trace: readonly TraceStep[]
 }
 
-/** One option that was considered, and why it was or was not chosen, in a sentence a user can act on. */
+/** One option that the planner considered, and why it was or was not chosen, in a sentence for users. */
 interface TraceStep {
   readonly tier: 'clear' | 'compact' | 'wait'
-  /** Tokens now, and after the step. */
+  /** Tokens of the context now (`before`), and after carrying out the option (`after`). */
   readonly before: number
   readonly after: number
-  /** Dollars; null if prices are unknown. */
+  /** Cost of the option in dollars; null if prices are unknown. */
   readonly price: number | null
-  /** Calls until it has paid for itself; null if it never does or that is unknown. */
+  /** Model calls until the option has paid for itself; null if unknown or never. */
   readonly breakEven: number | null
   readonly why: string
   readonly chosen: boolean
@@ -77,10 +80,10 @@ export function makePlan(context: PlanContext): ContextPlan {
   }
 }
 
-/** Sources whose requests carry the whole conversation on purpose: nothing is rewritten for them. */
+/** Query sources whose API requests need the whole conversation, so nothing is rewritten for them. */
 const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
 
-/** An undone clearing is not repeated at once, and nothing is rewritten between a tool call and its result. */
+/** Proposes a clearing, unless a clearing was just undone or tool calls have no result yet. */
 function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
   if (WHOLE_CONVERSATION_SOURCES.has(source)) {
@@ -106,9 +109,9 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
 }
 
 /**
- * Clearing is chosen if it is enough. If it left the context above the warning threshold, a compaction would follow a
- * few calls later and the cost of the clearing would be lost, so a compaction that is due starts at once. With a cold
- * cache clearing costs nothing, so it only has to get below the auto-compact threshold.
+ * Chooses clearing if it is enough. If it left the context above the warning threshold, a compaction would soon follow
+ * and the cost of clearing would be wasted, so a due compaction starts at once. With a cold cache clearing is free, so
+ * it only has to get below the auto-compact threshold.
  */
 function chooseAct(
   { scaled, cache }: PlanContext,
@@ -119,19 +122,25 @@ function chooseAct(
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
   const freed = proposal.freedTokens
-  // The freed tokens were as uncertain as the rest: their share of the safety margin goes with them.
+  // The estimate of the freed tokens is as uncertain as the rest, so the safety margin shrinks in proportion.
   const left = expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
 }
 
-/** From the warning threshold on, so that only the auto-compact threshold ever has to wait for a summary. */
+/**
+ * Checks whether a summary may be prepared in the background. This starts at the warning threshold, so that the summary
+ * is usually ready at the auto-compact threshold.
+ */
 function canPrepare(context: PlanContext, tokens: ContextTokens): boolean {
   const { policy, scaled } = context
   if (!policy.compact.background || !scaled.known || tokens.high < scaled.lines.warning) return false
   return findReasonAgainstAuto(context) === null && findReasonAfterUndo(context, tokens) === null
 }
 
-/** Never refuses the sources that write summaries and notes. */
+/**
+ * Explains why a new message must be refused; null if it is accepted. Sources that write summaries and notes are never
+ * refused.
+ */
 function describeRefusal(context: PlanContext, used: number, act: ContextPlan['act']): string | null {
   const { scaled, source } = context
   if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
@@ -179,15 +188,15 @@ function listTraceSteps(
 }
 
 interface CompactionVerdict {
-  /** `hard`: the auto-compact threshold is reached. `soft`: it saves money, and the moment is a good one. */
+  /** `hard`: the auto-compact threshold is reached. `soft`: a compaction saves money, and this is a good moment. */
   readonly act: 'none' | 'soft' | 'hard'
   readonly optimalTrigger: OptimalTrigger | null
-  /** Tokens of a request after the compaction. */
+  /** Tokens of the first API request after the compaction. */
   readonly after: number
   readonly why: string
 }
 
-/** Safety is judged by the high estimate, money by the expected one. */
+/** Decides whether a compaction is due. Thresholds are compared with the high estimate, cost with the expected one. */
 export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
   const { scaled, rates, write, cache, prefixTokens } = context
   const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
@@ -227,7 +236,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   )
 }
 
-/** Why a compaction that only saves money does not start now, as the end of a sentence; null if it starts. */
+/** Explains, as the end of a sentence, why a compaction that only saves money does not start now; null if it starts. */
 function findReasonAgainstSaving(
   { policy, cache, moment }: PlanContext,
   used: number,
@@ -241,7 +250,7 @@ function findReasonAgainstSaving(
   return moment === 'call' ? '; it would pay, and waits for the end of the turn' : null
 }
 
-/** Why no automatic compaction may start: it would wait for itself, fail again or repeat what was undone. */
+/** Explains why no automatic compaction may start, for example after repeated failures; null if it may. */
 function findReasonAgainstAuto(context: PlanContext): string | null {
   const { policy, source, tracking, switches = NO_SWITCHES } = context
   const state = findMechanismStates(policy, switches).auto
@@ -262,8 +271,9 @@ function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
 }
 
 /**
- * After an undo no rewrite starts before the user's next prompt. Until the model has answered that prompt, one starts
- * only if the expected size reaches the auto-compact threshold or the high estimate the blocking one.
+ * Explains why an undo prevents a rewrite; null if it does not. No rewrite starts before the user's next prompt. Until
+ * the model has answered that prompt, one starts only if the expected size reaches the auto-compact threshold or the
+ * high estimate reaches the blocking threshold.
  */
 function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
   if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON

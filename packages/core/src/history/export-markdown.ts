@@ -1,6 +1,6 @@
 /**
- * A whole conversation as Markdown for people: every message, also summarised and cleared ones, tool calls folded,
- * ids beside everything. The same session gives the same text.
+ * Exports a whole conversation as Markdown, with record ids: every message, including summarised and cleared ones,
+ * with tool calls folded. The same session always gives the same text.
  */
 
 import { buildContextView, type ContextRewrite, type ContextView } from '../context/context-view.ts'
@@ -13,11 +13,11 @@ import { formatBlock, restoreWholeRecord } from './find-record.ts'
 import type { BlobReader } from './spill.ts'
 
 interface ExportOptions {
-  /** Default: `Conversation` and the session's id. */
+  /** Title of the document. Default: `Conversation` and the session's id. */
   readonly title?: string
-  /** Removes credentials from messages and tool results. Ids are not touched. */
+  /** Removes credentials from the texts of messages and tool results. Ids of records and tool calls stay unchanged. */
   readonly redact?: (text: string) => string
-  /** Restores spilled results; without it only their head and tail are exported. */
+  /** Reads the blobs of spilled tool results; without a reader only their beginning and end are exported. */
   readonly blobs?: BlobReader | null
 }
 
@@ -27,7 +27,7 @@ export async function exportMarkdown(session: SessionLog, options: ExportOptions
   return pieces.join('')
 }
 
-/** One record at a time, so that a long conversation is not held in memory twice. */
+/** Yields the Markdown one record at a time, so that a long conversation is not held in memory twice. */
 export async function* streamMarkdown(
   session: SessionLog,
   options: ExportOptions = {},
@@ -54,7 +54,7 @@ export async function* streamMarkdown(
 interface ExportState {
   readonly view: ContextView
   readonly words: BlockContext
-  /** The response whose heading has been written. */
+  /** `message.id` of the response whose heading was written last; null if the next response needs a heading. */
   response: string | null
 }
 
@@ -83,7 +83,7 @@ function recordToolNames(record: SessionRecord, tools: Map<string, string>): voi
   for (const block of toBlocks(record.message.content)) if (isToolUse(block)) tools.set(block.id, block.name)
 }
 
-/** Null for a record with nothing to show. */
+/** Formats a record as Markdown; returns null if the record has no text to show. */
 function formatRecord(record: KnownRecord, state: ExportState, isOnBranch: boolean): string | null {
   const { words } = state
   if (record.type === 'progress') return null
@@ -110,7 +110,7 @@ function formatAttachment(
 
 type MessageRecord = KnownRecord & { readonly type: 'user' | 'assistant' }
 
-/** The records of one response share a heading; those after the first keep their id in a comment. */
+/** Writes the heading of a record. The records of one response share a heading; those after the first get their id in a comment. */
 function formatHeading(record: MessageRecord, state: ExportState, isOnBranch: boolean): string {
   const response = record.type === 'assistant' ? record.message.id : null
   const goesOn = response !== null && response === state.response
@@ -131,9 +131,9 @@ function describeAuthor(record: MessageRecord): string {
   return record.isMeta === true ? 'Written by the program' : 'User'
 }
 
-// Marks in the log: compactions, clearings, undone ones, a new prefix.
+// System records in the export: compactions, clearings, their undoing, and new prefix snapshots.
 
-/** Null for marks with nothing to show. */
+/** Formats a system record as a quotation below a rule; returns null if it has no text to show. */
 function formatMark(record: SystemRecord, view: ContextView): string | null {
   const text = describeMark(record, view)
   return text === null ? null : `---\n\n${quoteLines(`${text} · \`${record.uuid}\``)}`
@@ -213,11 +213,11 @@ function describeClearing({ microcompactMetadata }: SystemRecord): string {
   return `**Cleared** ${what} from what the model is shown${freed}${ids === '' ? '' : `: ${ids}`}. They are in this document in full.`
 }
 
-// Blocks as Markdown: text as it is, tool calls and results folded.
+// Content blocks as Markdown: text unchanged, tool calls and tool results folded.
 
 interface BlockContext {
   readonly redact: (text: string) => string
-  /** Tool name by call id. */
+  /** Names of the tools by tool call id. */
   readonly tools: ReadonlyMap<string, string>
 }
 
@@ -238,7 +238,7 @@ function formatCall(block: Block & { readonly id: string }, { redact }: BlockCon
   return foldText(line, fenceText(redact(JSON.stringify(input, null, 2) ?? ''), 'json'))
 }
 
-/** The path, command or query of a call. */
+/** Returns the path, command or query in a tool call's input; empty if there is none. */
 function describeSubject(input: unknown): string {
   if (!isObject(input)) return ''
   const { file_path, path, command, pattern, query, url, description } = input
@@ -261,21 +261,21 @@ function formatResult(block: Block & { readonly tool_use_id: string }, words: Bl
   return foldText(line, bodies.length === 0 ? '*nothing*' : bodies.join('\n\n'))
 }
 
-// Markdown that stays intact whatever text is put into it.
+// Functions that embed any text in Markdown without breaking its structure.
 
-/** A fence longer than any run of backticks in the text. */
+/** Encloses text in a code fence that is longer than any run of backticks in the text. */
 export function fenceText(text: string, language = ''): string {
   const runs = text.match(/`{3,}/g) ?? []
   const fence = '`'.repeat(Math.max(3, ...runs.map((run) => run.length + 1)))
   return `${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
 }
 
-/** A collapsed section under one line. The body must not contain a closing tag: fence text that is not ours. */
+/** Creates a collapsed section under one line. The body must not contain a closing tag, so foreign text must be fenced. */
 function foldText(line: string, body: string): string {
   return `<details><summary>${line}</summary>\n\n${body}\n\n</details>`
 }
 
-/** Text for HTML, escaped, in one line of at most 120 characters. */
+/** Escapes text for HTML and shortens it to one line of at most 120 characters. */
 export function toInlineHtml(text: string): string {
   const flat = text.replace(/\s+/g, ' ').trim()
   const short = flat.length > 120 ? `${flat.slice(0, 119)}…` : flat
@@ -293,7 +293,7 @@ function quoteLines(text: string): string {
     .join('\n')
 }
 
-/** 1234567 → 1,234,567 */
+/** Formats a number with thousands separators: 1234567 becomes 1,234,567. */
 function formatNumber(number: number): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }

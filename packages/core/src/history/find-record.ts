@@ -1,4 +1,4 @@
-/** Finds a record, tool call, response or blob of this session by its id. Ids of other sessions find nothing. */
+/** Finds a record, tool call, response or blob of one session by its id. Ids of other sessions find nothing. */
 
 import { formatAttachmentText } from '../context/entry.ts'
 import {
@@ -23,11 +23,11 @@ import {
 } from './spill.ts'
 
 export interface HistoryItem {
-  /** One line that describes it. */
+  /** One line that describes the found item. */
   readonly heading: string
-  /** The full text, from which pages are cut. */
+  /** The full text of the found item, from which pages are cut. */
   readonly text: string
-  /** Images and documents, as blocks. */
+  /** Images and documents of the found item, as content blocks. */
   readonly media: readonly Block[]
 }
 
@@ -36,7 +36,10 @@ interface HistoryStore {
   readonly blobs: BlobReader | null
 }
 
-/** `id`: a record's uuid, a tool call's id, a response's `message.id` or a blob's id. Null if this session has no such id. */
+/**
+ * Finds an item by a record's uuid, a tool call's id, a response's `message.id` or a blob's id. Returns null if this
+ * session has no such id.
+ */
 export async function findById(shelf: HistoryStore, id: string): Promise<HistoryItem | null> {
   const { session } = shelf
   const place = findRecordIndex(session, id)
@@ -50,7 +53,10 @@ export async function findById(shelf: HistoryStore, id: string): Promise<History
   return stray === undefined ? null : describeRecords(shelf, [stray])
 }
 
-/** Records outside the conversation, such as a side agent's, are not in the uuid index. */
+/**
+ * Finds a record by a scan of the log, for records outside the conversation (such as a side agent's) that are not in
+ * the uuid index.
+ */
 function findStrayRecord({ records }: SessionLog, id: string): SessionRecord | undefined {
   for (const record of records) if (record.uuid === id) return record
   return undefined
@@ -62,7 +68,7 @@ function listResponseRecords({ records }: SessionLog, id: string, first: number)
     .filter((record) => isKnownRecord(record) && record.type === 'assistant' && record.message.id === id)
 }
 
-/** The record with its spilled results restored. */
+/** Returns a record with its spilled tool results restored from their blobs. */
 export async function restoreWholeRecord(
   { blobs }: HistoryStore,
   record: SessionRecord,
@@ -91,7 +97,7 @@ function resultParts({ content }: ToolResultBlock): readonly Block[] {
   return typeof content === 'object' ? content : []
 }
 
-/** The call and its result only, without other blocks of their records. */
+/** Describes a tool call and its result, without the other blocks of their records. */
 async function describeCall(shelf: HistoryStore, id: string, place: number): Promise<HistoryItem> {
   const { session } = shelf
   const calls = listBlocks(recordAt(session, place)).filter((block) => isToolUse(block) && block.id === id)
@@ -142,9 +148,9 @@ async function describeBlob({ session, blobs }: HistoryStore, id: string): Promi
   return block === null ? { heading, text, media: [] } : { heading, text: formatBlock(block), media: [block] }
 }
 
-// A record as plain text with its ids: what the history tool shows and searches.
+// Records as plain text with their ids, as the history tool shows and searches them.
 
-/** One line: id, time, author. */
+/** Formats a record's id, time and author as one line. */
 export function formatRecordHeading(record: SessionRecord): string {
   const { uuid = '(no id)', timestamp = '' } = record
   return `[${uuid}] ${timestamp} ${describeAuthor(record)}`.replaceAll('  ', ' ')
@@ -161,7 +167,7 @@ function describeAuthor(record: SessionRecord): string {
   return record.isMeta === true ? 'user (written by the program)' : 'user'
 }
 
-/** The full text of a record; empty if it has none. */
+/** Returns the full text of a record; empty if the record has none. */
 export function formatRecordBody(record: SessionRecord): string {
   if (!isKnownRecord(record)) return ''
   if (record.type === 'attachment') return formatAttachmentText(record.attachment)
@@ -192,7 +198,7 @@ function formatToolResult(block: Block & { readonly tool_use_id: string }): stri
   return [`(result of ${block.tool_use_id}${is_error === true ? ', an error' : ''})`, ...parts].join('\n')
 }
 
-/** Names the media type instead of printing the bytes. */
+/** Formats an image or document as its media type, without its bytes. */
 function formatMedia(block: Block): string {
   const { source } = block
   const kind =

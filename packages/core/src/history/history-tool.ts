@@ -1,6 +1,6 @@
 /**
- * The history tool: its definition, and running it over the records of one session and their blobs. Every answer is
- * bounded in size and work, and says how to continue.
+ * Defines the history tool and runs its calls over the records and blobs of one session. Every result is bounded in
+ * size and work, and says how to continue.
  */
 
 import { HISTORY_TOOL_NAME } from '../clearing/select-results.ts'
@@ -25,7 +25,7 @@ stretch of the conversation. Answers are pages; go on with the cursor that a pag
 
 const stringField = (description: string): JsonObject => ({ type: 'string', description })
 
-/** The definition never varies, since it is part of the cached prefix. */
+/** Returns the definition of the history tool, which never varies, since it is part of the cached prefix. */
 export function createHistoryTool(name: string = HISTORY_TOOL_NAME): JsonObject {
   return {
     name,
@@ -51,16 +51,16 @@ export function createHistoryTool(name: string = HISTORY_TOOL_NAME): JsonObject 
 }
 
 export interface HistoryAnswer {
-  /** The content of the tool result. */
+  /** The `content` of the tool result. */
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
-  /** The requested text without heading and cursor: all pages joined are the whole, byte for byte. */
+  /** The requested text without heading and cursor. The bodies of all pages joined give the whole text byte for byte. */
   readonly body: string
-  /** The cursor of the next page; null at the end. */
+  /** The cursor of the next page; null if this is the last one. */
   readonly next: string | null
 }
 
-/** Never throws for bad input or an unreadable blob: the answer says what was wrong. */
+/** Runs one call of the history tool. Never throws for bad input or an unreadable blob: the result contains the error message. */
 export async function runHistoryTool(input: unknown, source: HistorySource): Promise<HistoryAnswer> {
   const query = parseQuery(input)
   if (typeof query === 'string') return createErrorAnswer(query)
@@ -111,7 +111,7 @@ function selectLines(
 function cutPage(found: HistoryItem, start: number, { pageTokens, measure }: HistorySource): HistoryPage {
   const left = found.text.slice(start)
   const body = takeHead(left, pageTokens, measure)
-  // An empty page would be followed by empty pages for ever.
+  // A page must contain at least one character: an empty page would be followed by empty pages without end.
   const taken = body === '' ? takeFirstCharacter(left) : body
   const next = taken.length < left.length ? start + taken.length : null
   const heading = start === 0 ? found.heading : `${found.heading}, from character ${start} on`

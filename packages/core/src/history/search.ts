@@ -1,4 +1,7 @@
-/** Searches the conversation, newest first, or one text, line by line; lists ranges of records. Work is bounded. */
+/**
+ * Searches a conversation for text, newest record first, or one text line by line, and lists ranges of records. The
+ * work of each search is bounded.
+ */
 
 import type { Block } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
@@ -9,11 +12,11 @@ import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
 import { formatRecordBody, formatRecordHeading, type HistoryItem, restoreWholeRecord } from './find-record.ts'
 import type { BlobReader } from './spill.ts'
 
-/** Lines shown of one record, and characters of one line. */
+/** Maximum number of matching lines shown of one record; each line is cut to `MAX_LINE_CHARACTERS`. */
 const MAX_LINES_PER_RECORD = 3
 const MAX_LINE_CHARACTERS = 300
 
-/** `query.cursor`: index of the record to continue with. */
+/** Searches the active branch backwards and returns one page of matches. `query.cursor`: index of the record to continue with. */
 export async function searchConversation(
   query: HistoryQuery,
   finder: TextMatcher,
@@ -39,7 +42,7 @@ function describeNothingFound(next: number | null): string {
   return next === null ? 'Nothing found.' : 'Nothing found yet: the search was cut short to bound its time.'
 }
 
-/** The position on the branch from which the search goes backwards. */
+/** Returns the position on the active branch from which to search backwards. */
 function findStart({ branch }: SessionLog, cursor: number | null): number {
   if (cursor === null) return branch.length - 1
   let position = branch.length - 1
@@ -72,7 +75,7 @@ function shortenLine(line: string): string {
   return line.length <= MAX_LINE_CHARACTERS ? line : `${line.slice(0, MAX_LINE_CHARACTERS)} …`
 }
 
-/** `cursor`: index of the line to continue with. */
+/** Searches the text of one item and returns one page of matching lines. `cursor`: index of the line to continue with. */
 export function findInText(
   found: HistoryItem,
   finder: TextMatcher,
@@ -99,15 +102,18 @@ export function findInText(
   return { heading: `${found.heading}. ${what}`, body: shown.join('\n'), next }
 }
 
-// Search terms: words and quoted phrases that must all occur in one line, in any case.
+// Search terms are words and quoted phrases that must all occur in one line; case is ignored.
 
 interface TextMatcher {
-  /** The number of terms. */
+  /** Search steps counted for each character, which is the number of search terms. */
   readonly stepsPerCharacter: number
   isIn(line: string): boolean
 }
 
-/** `login "not found"` finds lines that contain both `login` and `not found`. Null if there are no terms. */
+/**
+ * Creates a matcher: `login "not found"` matches lines that contain both `login` and `not found`. Returns null if
+ * there are no terms.
+ */
 function createMatcher(text: string): TextMatcher | null {
   const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|[^\s"]+/g)]
     .map(([word, phrase]) => (phrase ?? word).trim())
@@ -120,12 +126,15 @@ function createMatcher(text: string): TextMatcher | null {
   return { stepsPerCharacter: terms.length, isIn }
 }
 
-// A range of the active branch in order; long records are shortened.
+// Listing of a range of the active branch, oldest record first; long records are shortened.
 
-/** One record may take a quarter of a page; the rest can be read by its id. */
+/** A listed record is cut to a quarter of a page; its id gives access to the whole text. */
 const RECORDS_PER_PAGE = 4
 
-/** `query.cursor`: index of the record to continue with. Returns an error message if an end of the range does not exist. */
+/**
+ * Lists the records of a range, one page at a time. `query.cursor`: index of the record to continue with. Returns an
+ * error message if an end of the range does not exist.
+ */
 export function listRange(query: HistoryQuery, source: HistorySource): HistoryPage | string {
   const stretch = selectRange(query, source.session)
   if (typeof stretch === 'string') return stretch
@@ -141,7 +150,7 @@ export function listRange(query: HistoryQuery, source: HistorySource): HistoryPa
   return { heading: `${stretch.length} records, oldest first:`, body: shown.join('\n'), next }
 }
 
-/** Indices of the requested records, or an error message. */
+/** Returns the indices of the requested records, or an error message. */
 function selectRange({ from, to, last }: HistoryQuery, session: SessionLog): readonly number[] | string {
   const [first, end] = [findRangeEnd(session, from, 'from'), findRangeEnd(session, to, 'to')]
   if (typeof first === 'string') return first
@@ -169,22 +178,25 @@ function formatShortRecord(record: SessionRecord, { measure, pageTokens }: Histo
   return [formatRecordHeading(record), ...(short === '' ? [] : [short]), ...more].join('\n')
 }
 
-// The input of the history tool, as written by the model.
+// Parsing of the input that the model passes to the history tool.
 
 export interface HistoryQuery {
   readonly id: string | null
-  /** Lines of the item with this id, counted from 1. */
+  /** Range of lines to read of the item `id`, counted from 1; null for all lines. */
   readonly lines: { readonly from: number; readonly to: number } | null
   readonly matcher: TextMatcher | null
-  /** Ids of the first and last record; null for the ends of the conversation. */
+  /** Id of the first record of a range; null for the start of the conversation. `to`: id of the last record; null for its end. */
   readonly from: string | null
   readonly to: string | null
   readonly last: number | null
-  /** Where the previous page ended. */
+  /** Position at which the previous page ended; null for the first page. */
   readonly cursor: number | null
 }
 
-/** Returns an error message for bad input. Models fill in fields they do not need, so blank ones count as absent. */
+/**
+ * Parses the input of the history tool; returns an error message if it is invalid. Blank fields count as absent, since
+ * models fill in fields they do not need.
+ */
 export function parseQuery(given: unknown): HistoryQuery | string {
   const input = isObject(given) ? given : {}
   const finder = createMatcher(readText(input.text) ?? '')
@@ -203,7 +215,7 @@ function readText(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value : null
 }
 
-/** A whole number, written as such or as a string; undefined for anything else. */
+/** Reads a whole number, also from a string. Returns null if the value is absent, undefined if it is not a whole number. */
 function readCount(value: unknown): number | null | undefined {
   if (value === undefined || value === null || value === '') return null
   const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
@@ -219,19 +231,19 @@ function readLineRange(value: unknown): HistoryQuery['lines'] | undefined {
   return to < from ? undefined : { from, to }
 }
 
-// What the history tool reads from, and the pages it returns.
+// The data that the history tool reads, and the pages it returns.
 
 export interface HistorySource {
   readonly session: SessionLog
-  /** Null if nothing was ever spilled. */
+  /** Reads the blobs of spilled tool results; null if the session has none. */
   readonly blobs: BlobReader | null
   readonly policy: HistoryPolicy
-  /** Tokens of a page: `budgets.historyPage`. */
+  /** Maximum tokens of a page, from `budgets.historyPage`. */
   readonly pageTokens: number
   readonly measure: TokenCounter
 }
 
-/** One page: a heading, its text, and the cursor of the next page. */
+/** One page of a history tool result: a heading, its text, and the cursor of the next page (null at the end). */
 export interface HistoryPage {
   readonly heading: string
   readonly body: string

@@ -1,7 +1,7 @@
 /**
- * Spills large tool results on arrival: the text goes to a blob, the record keeps head and tail and says how to read
- * the rest. Done before the record is written, so that nothing already sent changes. Never done if the model has no
- * history tool to read the rest with.
+ * Spills large tool results on arrival: the text goes to a blob; the record keeps its beginning and end and says how
+ * to read the rest. Happens before the record is written, so that nothing already sent changes, and only if the model
+ * has the history tool.
  */
 
 import { type RetrievalPaths, retrievalHint } from '../clearing/select-results.ts'
@@ -20,14 +20,14 @@ import type { SpillBudgets } from '../policy/limits.ts'
 import type { SpillPolicy } from '../policy/policy.ts'
 import { type TokenCounter, takeHead, takeTail } from '../summary/truncate-text.ts'
 
-/** The writing half of a blob store. */
+/** The part of a blob store that writes. */
 interface BlobWriter {
   put(bytes: Uint8Array): Promise<string>
 }
 
 export interface SpillInput {
   readonly result: ToolResultBlock
-  /** Name of the tool that returned it. */
+  /** Name of the tool that returned `result`. */
   readonly tool: string
   readonly policy: SpillPolicy
   readonly budgets: SpillBudgets
@@ -37,11 +37,11 @@ export interface SpillInput {
 }
 
 interface SpillOutcome {
-  /** The result to store: the same object if nothing was spilled. */
+  /** The tool result to store; the input object itself if nothing was spilled. */
   readonly result: ToolResultBlock
-  /** For the record's field `spilled`. */
+  /** Value of the record's field `spilled`: one item for each spilled part. */
   readonly spilled: readonly SpilledContent[]
-  /** Why parts that are large enough were not spilled. */
+  /** Error messages for parts that are large enough to spill but could not be stored. */
   readonly failed: readonly string[]
 }
 
@@ -96,10 +96,10 @@ async function spillPart(question: SpillInput, block: Block, part: number | null
 }
 
 interface LargePart {
-  /** The content of the blob. */
+  /** The text to store as a blob. */
   readonly text: string
   readonly holds: SpilledContent['holds']
-  /** The text that replaces it; `how` tells the model how to read the rest. */
+  /** Returns the text that replaces the spilled part in the tool result; `how` tells the model how to read the rest. */
   readonly replacementText: (how: string) => string
 }
 
@@ -127,14 +127,17 @@ function findLargeMedia({ policy }: SpillInput, block: Block): LargePart | null 
   return { text: JSON.stringify(block), holds: 'block', replacementText: replace }
 }
 
-// Restoring spilled results.
+// Restoration of spilled tool results from their blobs.
 
-/** The reading half of a blob store. */
+/** The part of a blob store that reads. `get` returns null if no blob has the id. */
 export interface BlobReader {
   get(id: string): Promise<Uint8Array | null>
 }
 
-/** The record with its tool results restored. If a blob is missing, head and tail stay. */
+/**
+ * Returns a record with its spilled tool results restored. If a blob is missing, only the beginning and end of that
+ * result remain.
+ */
 export async function restoreRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
   const spilled = readSpilled(record)
   if (spilled.length === 0 || blobs === null) return record
@@ -147,7 +150,7 @@ export async function restoreRecord(record: UserRecord, blobs: BlobReader | null
   return { ...whole, message: { ...record.message, content } }
 }
 
-/** Reads the field defensively: a log may contain anything. */
+/** Reads a record's field `spilled`; ignores invalid items, since a log may contain any JSON. */
 export function readSpilled(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
   const { spilled } = record
   return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []
@@ -175,7 +178,7 @@ function restorePart(shown: Block | undefined, { holds }: SpilledContent, text: 
     : (parseBlock(text) ?? { type: 'text', text })
 }
 
-/** The block in a blob's JSON text; null if it is not one. */
+/** Parses a content block from the JSON text of a blob; returns null if the text is not a block. */
 export function parseBlock(text: string): Block | null {
   try {
     const value: unknown = JSON.parse(text)
@@ -193,7 +196,7 @@ export async function readBlobText(id: string, blobs: BlobReader): Promise<strin
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Null for bytes that are not UTF-8. */
+/** Decodes UTF-8 bytes; returns null if they are invalid. */
 function decodeText(bytes: Uint8Array): string | null {
   try {
     return decoder.decode(bytes)

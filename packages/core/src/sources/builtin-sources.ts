@@ -18,15 +18,15 @@ import {
   type SourceItem,
 } from './context-source.ts'
 
-// What the user set: instructions, the plan and the modes. Byte for byte, never cut and never dropped.
+// Sources of what the user has set: instructions, the plan and the modes. Attached byte for byte, never cut or dropped.
 
-/** The text of a file and its path. */
+/** The path of a file and its text. */
 export interface SourceText {
   readonly path: string
   readonly text: string
 }
 
-/** Memory files and rules, with their current text. */
+/** Creates the context source of memory files and rules, which attaches their current text. */
 export function instructionsSource(read: () => MaybePromise<readonly SourceText[]>): ContextSource {
   return createListSource({
     name: 'standing',
@@ -40,7 +40,10 @@ export function instructionsSource(read: () => MaybePromise<readonly SourceText[
   })
 }
 
-/** The plan file; null if there is none. Attached only after compactions, since in between the model writes it itself. */
+/**
+ * Creates the context source of the plan file; `read` returns null if there is none. Attached only after compactions,
+ * since in between the model itself writes the plan.
+ */
 export function planSource(read: () => MaybePromise<SourceText | null>): ContextSource {
   return createListSource({
     name: 'plan',
@@ -59,7 +62,10 @@ export function planSource(read: () => MaybePromise<SourceText | null>): Context
 const PLAN_MODE_TEXT =
   'Only read and plan: change no file, run nothing that changes anything, until the person has agreed to the plan.'
 
-/** `read` returns true, or the host's own text, while plan mode is on; false or null while it is off. */
+/**
+ * Creates the context source of plan mode. `read` returns true or the host's own text while plan mode is on, false or
+ * null while it is off.
+ */
 export function planModeSource(read: () => MaybePromise<boolean | string | null>): ContextSource {
   return createListSource({
     name: 'plan-mode',
@@ -73,7 +79,7 @@ export function planModeSource(read: () => MaybePromise<boolean | string | null>
   })
 }
 
-/** The host's permission mode; null attaches nothing. Only reported: nothing here changes it. */
+/** Creates the context source of the host's permission mode, which is only reported to the model; null attaches nothing. */
 export function permissionSource(read: () => MaybePromise<string | null>): ContextSource {
   return createListSource({
     name: 'permission',
@@ -87,7 +93,7 @@ export function permissionSource(read: () => MaybePromise<string | null>): Conte
   })
 }
 
-// The whole todo list, from the host or from the tool calls that wrote it.
+// The source of the todo list, which the host supplies or which is read from the tool calls that wrote it.
 
 export interface Todo {
   readonly content: string
@@ -95,9 +101,9 @@ export interface Todo {
 }
 
 export interface TodosSourceOptions {
-  /** The host's list; without it the list is read from the records. */
+  /** Returns the host's todo list; if omitted, the list is read from the records. */
   readonly read?: () => MaybePromise<readonly Todo[]>
-  /** Also append changes between compactions: for lists changed outside the conversation. */
+  /** Appends changes between compactions too; for todo lists that are changed outside the conversation. Default: false. */
   readonly tellsChanges?: boolean
 }
 
@@ -116,14 +122,14 @@ function readFromRecords(context: SourceContext): readonly SourceItem[] {
   const list = readTodoList(listToolRuns(listHistory(session)), policy.rehydrate.todoTools)
   if (list === null) return []
   const { items, callId, isWhole } = list
-  // A call that updates one task does not show the whole list.
+  // A tool call that updates one task does not show the whole todo list, so the list is attached anyway.
   if (isWhole && isCallKept(kept, callId))
     return [{ id: '', why: `the call ${callId} is among the kept messages` }]
   const todos = items.map(({ text, status }) => ({ content: text, status }))
   return toTodoItems(todos, context, callId)
 }
 
-/** None when empty. */
+/** Returns the todo list as one item, or no item if the list is empty. */
 function toTodoItems(
   todos: readonly Todo[],
   { moment }: SourceContext,
@@ -135,7 +141,7 @@ function toTodoItems(
   return [{ id: '', attachment: { type: 'todo', content, itemCount: todos.length, ...context }, source }]
 }
 
-/** A call whose input was cleared does not count. */
+/** Checks whether kept messages contain a tool call with its input; a cleared input does not count. */
 function isCallKept(kept: Iterable<ContextEntry>, callId: string): boolean {
   return [...kept].some(
     ({ record, cleared }) =>
@@ -145,21 +151,21 @@ function isCallKept(kept: Iterable<ContextEntry>, callId: string): boolean {
   )
 }
 
-// Skills in use, newest first; a long one is cut, with a note on where to read the full text.
+// The source of skills in use, newest first. A long skill is cut, with a note on where to read the full text.
 
 export interface InvokedSkill {
   readonly name: string
   readonly text: string
-  /** Where it can be read again. */
+  /** Path from which the model can read the skill's full text again. */
   readonly path?: string
 }
 
-/** `read` returns the host's invoked skills, most recently used first. */
+/** Creates the context source of skills. `read` returns the skills that the host has loaded, most recently used first. */
 export function skillsSource(read: () => MaybePromise<readonly InvokedSkill[]>): ContextSource {
   return createListSource({
     name: 'skills',
     kind: 'skills',
-    // The tool call that loads a skill already shows its text.
+    // The result of the tool call that loads a skill already shows its text, so changes are not appended.
     tellsChanges: false,
     isWhole: false,
     limit: ({ budgets }) => ({ ...budgets.skills, count: Number.POSITIVE_INFINITY }),
@@ -175,16 +181,16 @@ export function skillsSource(read: () => MaybePromise<readonly InvokedSkill[]>):
   })
 }
 
-// Background agents: each that is running, or has ended and was not collected, so that none is started twice.
+// The source of background agents that run, or ended with an uncollected result, so that the model starts none twice.
 
 export interface BackgroundAgent {
   readonly id: string
-  /** What it was started for. */
+  /** The task for which the agent was started. */
   readonly purpose: string
   readonly status: 'running' | 'finished' | 'failed' | 'stopped'
-  /** Its result is in the conversation. */
+  /** True if the agent's result is already in the conversation. */
   readonly isCollected?: boolean
-  /** Where its output is, or how to get it. */
+  /** Place of the agent's output, or how to get it. */
   readonly output?: string
 }
 
@@ -192,7 +198,7 @@ export function agentsSource(read: () => MaybePromise<readonly BackgroundAgent[]
   return createListSource({
     name: 'agents',
     kind: 'agents',
-    // The host itself reports the end of an agent.
+    // The host itself reports the end of an agent, so changes are not appended.
     tellsChanges: false,
     read: async () => (await read()).filter(isUncollected).map(toAgentItem),
   })
@@ -202,7 +208,7 @@ function isUncollected({ status, isCollected = false }: BackgroundAgent): boolea
   return status === 'running' || !isCollected
 }
 
-/** A running agent is never dropped. */
+/** Converts an agent to a source item. Only the item of an agent that has ended may be dropped. */
 function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceItem {
   const line = `${id} (${status}): ${purpose}`
   const content = output === undefined ? line : `${line}\nOutput: ${output}`
@@ -210,25 +216,25 @@ function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceIt
   return { id, attachment, source: 'host', ...(status === 'running' ? {} : { sheddable: 'agents' }) }
 }
 
-// Sources of the host's own: any state, within a budget.
+// Sources that the host defines for any other state, within a budget.
 
 export interface HostItem {
-  /** Identifies the item within the source; may be omitted if there is only one. */
+  /** Identifies the item within its source; may be omitted if there is only one item. */
   readonly id?: string
   readonly text: string
 }
 
 export interface HostSourceOptions {
-  /** Also the type of the attachment, unless `type` is given. */
+  /** Name of the source; also the type of its attachments, unless `type` is given. */
   readonly name: string
   readonly type?: string
-  /** The current items, newest first; may be empty. */
+  /** Returns the current items, newest first; the list may be empty. */
   readonly read: () => MaybePromise<readonly HostItem[]>
-  /** Cut an item that is over the budget, with a note; otherwise it is left out and reported. */
+  /** Cuts an item that exceeds the budget and adds a note; otherwise such an item is left out and reported. */
   readonly mayCut?: boolean
-  /** Also append changes between compactions. Default: true. */
+  /** Appends changed items between compactions too. Default: true. */
   readonly tellsChanges?: boolean
-  /** Set if its items may be dropped when the compacted context is above its target, and with which kind. */
+  /** The kind with which the items are dropped if the compacted context is above its target; if omitted, they are never dropped. */
   readonly sheddable?: DroppableSource
 }
 
@@ -260,14 +266,14 @@ function formatCutNote(shown: string, whole: string): string {
   return `[cut: ${shown.length} of ${whole.length} characters are shown]`
 }
 
-// Output of hooks after a compaction: limited in length, one attachment a hook, never dropped.
+// Output of hooks after a compaction: one attachment for each hook, limited in length, never dropped.
 
 export interface HookOutput {
   readonly hook: string
   readonly text: string
 }
 
-/** Blank output is left out. */
+/** Converts hook outputs to attachments; blank output is left out. */
 export function attachHookOutputs(
   outputs: readonly HookOutput[],
   { budgets, measure }: Pick<SourceContext, 'budgets' | 'measure'>,

@@ -1,6 +1,7 @@
 /**
- * Collects what is attached after a compaction: the current state of every context source, within its budget, in a
- * fixed order, one copy each. State that kept messages already show is left out; outdated attachments are reported.
+ * Collects the attachments to append after a compaction: the current state of every context source, within its budget,
+ * in a fixed order, one copy each. State that kept messages already show is left out; outdated attachments are
+ * reported.
  */
 
 import type { ContextView } from '../context/context-view.ts'
@@ -53,7 +54,7 @@ export function listFailures(rendered: readonly SourceRendering[]): CollectedSou
   )
 }
 
-/** By kind, then in the order of the sources and of their items: the same state gives the same order. */
+/** Sorts attachments by kind, then by the order of the sources and their items, so that the same state gives the same order. */
 export function sortByKind(carried: readonly SourceAttachment[]): readonly SourceAttachment[] {
   return SOURCE_KINDS.flatMap((kind) => carried.filter((one) => one.kind === kind))
 }
@@ -79,7 +80,10 @@ function compareWithShown(
   return { carried, alreadyShown, superseded }
 }
 
-/** Shown items that a source which renders all its items no longer has. A source that failed ends nothing. */
+/**
+ * Finds items in the context that a source no longer has. Returns none for a source that failed or that does not
+ * render all its items.
+ */
 export function findEndedItems(
   { carrier, renderings, skipped, failed }: SourceRendering,
   { byKey }: ShownAttachments,
@@ -89,7 +93,7 @@ export function findEndedItems(
   return [...byKey].filter(([key]) => sourceNameFromKey(key) === carrier.name && !present.has(key))
 }
 
-// Rendering the sources within their limits. A source that fails is reported and does not affect the others.
+// Rendering of context sources within their limits. A source that fails is reported and does not affect other sources.
 
 export interface SourceRendering {
   readonly carrier: ContextSource
@@ -98,7 +102,10 @@ export interface SourceRendering {
   readonly failed: string | null
 }
 
-/** Concurrently; the results are in the order of the sources. */
+/**
+ * Renders all enabled sources concurrently and returns the results in their order. Throws if a source's name is
+ * invalid or not unique.
+ */
 export function renderSources(
   carriers: readonly ContextSource[],
   context: SourceContext,
@@ -159,7 +166,7 @@ async function renderSource(carrier: ContextSource, context: SourceContext): Pro
   }
 }
 
-/** The item as it fits, or the reason why it is not attached. */
+/** Returns the item, cut to its limit if necessary, or the reason why it is not attached. */
 function fitSourceItem(
   { name, kind }: ContextSource,
   offer: SourceItem,
@@ -175,17 +182,17 @@ function fitSourceItem(
   return { carrier: name, kind, key, attachment, source, sheddable, isDelta, tokens }
 }
 
-// What is dropped when the compacted context is above its target, and in which order. Most items never are.
+// Dropping of optional attachments if the compacted context is above its target. Most attachments are never dropped.
 
 export interface DroppedSources {
   readonly kept: readonly SourceAttachment[]
   readonly shed: readonly SourceAttachment[]
   readonly freedTokens: number
-  /** Tokens that cannot be freed by dropping. */
+  /** Tokens still above the target after every optional attachment was dropped; 0 if enough were freed. */
   readonly stillOver: number
 }
 
-/** Drops no more than needed to free `overBy` tokens, in the policy's order; of one kind the oldest first. */
+/** Drops attachments in the policy's order, oldest first within a kind, until `overBy` tokens are freed. */
 export function dropOptionalSources(
   carried: readonly SourceAttachment[],
   overBy: number,
@@ -206,7 +213,7 @@ export function dropOptionalSources(
   }
 }
 
-/** Oldest first: sources render newest first. */
+/** Lists the attachments of one kind that may be dropped, oldest first; keeps the newest `keptSkills` skills. */
 function listDroppable(
   carried: readonly SourceAttachment[],
   kind: TargetPolicy['shed'][number],
@@ -216,23 +223,23 @@ function listDroppable(
   return ofKind.slice(kind === 'skills' ? keptSkills : 0).reverse()
 }
 
-// Attachments that did not change since the last compaction go in front of the summary: there they keep their place
-// in the request, and a cache entry that ends behind them is read again.
+// Attachments that are unchanged since the last compaction go in front of the summary.
+// In that position they stay part of the cached prefix, so they are read from the cache again.
 
-/** What the last compaction attached, in order. */
+/** The attachments that the last compaction appended, in order. */
 export interface PreviousAttachments {
-  /** In front of its summary. */
+  /** Attachments in front of the last compaction's summary. */
   readonly front: readonly Attachment[]
-  /** Behind its summary. */
+  /** Attachments behind the last compaction's summary. */
   readonly behind: readonly Attachment[]
 }
 
 export interface AttachmentOrder {
-  /** Between boundary and summary, in this order. */
+  /** Attachments to place between boundary and summary, in this order. */
   readonly front: readonly SourceAttachment[]
-  /** How many of `front` are exactly where they were before. */
+  /** Number of attachments at the start of `front` that have the same position as before. */
   readonly cached: number
-  /** Behind the summary and the kept messages. */
+  /** Attachments to place behind the summary and the kept messages. */
   readonly behind: readonly SourceAttachment[]
 }
 
@@ -250,7 +257,7 @@ export function findPreviousAttachments({ acts, entries }: ContextView): Previou
   return { front: own(0, summary), behind: own(summary + 1) }
 }
 
-/** What was in front keeps its order; what did not change since joins at its end. */
+/** Places attachments around the summary: those already in front keep their order; unchanged ones from behind follow them. */
 export function arrangeAttachments(
   carried: readonly SourceAttachment[],
   former: PreviousAttachments,

@@ -1,7 +1,7 @@
 /**
- * Context sources: state with a source of truth outside the conversation (todos, a plan, files, modes). After a
- * compaction it is attached again from there rather than summarised. A source renders its state; budgets, duplicates
- * and order are handled in one place.
+ * Types and helpers for context sources: state that exists outside the conversation (todos, a plan, files, modes).
+ * After a compaction this state is attached again from its source rather than summarised. A source only renders its
+ * state; budgets, duplicates and order are handled centrally.
  */
 
 import type { ContextEntry } from '../context/entry.ts'
@@ -14,7 +14,7 @@ import type { ContentBudgets } from '../policy/limits.ts'
 import type { DroppableSource, Policy } from '../policy/policy.ts'
 import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
 
-/** In the order in which they are attached. */
+/** The kinds of context sources, in the order in which their attachments are appended. */
 export const SOURCE_KINDS = [
   'standing',
   'files',
@@ -33,39 +33,39 @@ export type SourceKind = (typeof SOURCE_KINDS)[number]
 
 export interface SourceContext {
   readonly session: SessionLog
-  /** Entries that stay in the context: after a compaction the kept, unanswered and pinned ones. */
+  /** Entries that stay in the context; after a compaction, the kept, unanswered and pinned ones. */
   readonly kept: Iterable<ContextEntry>
-  /** The attachments among them. */
+  /** The attachments among the entries in `kept`. */
   readonly shown: ShownAttachments
   readonly policy: Policy
   readonly budgets: ContentBudgets
   readonly measure: TokenCounter
-  /** A compaction attaches everything; between two compactions only changes are appended. */
+  /** `compaction`: all items are attached. `change`: only changes since the last attachment are appended. */
   readonly moment: 'compaction' | 'change'
 }
 
-/** Input of a compaction: `shown` is derived from `kept`. */
+/** Input for collecting sources after a compaction; `shown` is derived from `kept`. */
 export type CollectSourcesInput = Omit<SourceContext, 'shown' | 'moment'>
 
-/** Input between two compactions: everything in `shown` stays in the context. */
+/** Input for collecting updates between two compactions; all entries in `shown` stay in the context. */
 export type CollectUpdatesInput = Omit<SourceContext, 'kept' | 'moment'>
 
-/** One item as its source has it now. */
+/** One item of a context source in its current state. */
 export interface RenderedItem {
-  /** Identifies the item within its source: a path, a name. Empty if there is only one. */
+  /** Identifies the item within its source, such as a path or a name; empty if the source has only one item. */
   readonly id: string
   readonly attachment: Attachment
-  /** Where the text comes from, for display. */
+  /** Origin of the item's text, for display, such as a path, an id or `host`. */
   readonly source: string
-  /** Set if the item may be dropped when the compacted context is above its target. */
+  /** The kind with which the item is dropped if the compacted context is above its target; if omitted, it is never dropped. */
   readonly sheddable?: DroppableSource
-  /** Adds to earlier attachments rather than replacing them. */
+  /** True if the item adds to earlier attachments rather than replacing them. */
   readonly isDelta?: boolean
-  /** Set if `content` may be cut at its end: returns the line put there. Otherwise the item is attached whole or not at all. */
+  /** Returns the line put in place of the cut end of `content`. If omitted, the item is attached whole or not at all. */
   readonly cutNote?: (shown: string, whole: string) => string
 }
 
-/** An item that was considered and is not attached. */
+/** An item that a source considered but does not attach, with the reason. */
 export interface SkippedItem {
   readonly id: string
   readonly why: string
@@ -73,7 +73,7 @@ export interface SkippedItem {
 
 export type SourceItem = RenderedItem | SkippedItem
 
-/** Tokens of one item and of all items, as the model reads them, and the number of items. */
+/** Limits of a source: maximum tokens of one item (`each`) and of all items (`total`), and the maximum number of items. */
 export interface SourceLimit {
   readonly each: number
   readonly total: number
@@ -81,27 +81,30 @@ export interface SourceLimit {
 }
 
 export interface ContextSource {
-  /** Unique, without a colon: the first part of the keys of its attachments. */
+  /** Unique name without a colon; it is the first part of the source's attachment keys. */
   readonly name: string
   readonly kind: SourceKind
-  /** Also rendered between compactions, so that changes are appended when they happen. */
+  /** True if the source is also rendered between compactions, so that changes are appended when they happen. */
   readonly tellsChanges: boolean
-  /** It renders all its items each time: an item that is shown and no longer rendered has ended. */
+  /** True if the source renders all its items each time, so that an item which is shown but no longer rendered has ended. */
   readonly isWhole: boolean
-  /** Null: no limit. */
+  /** Returns the limits of the source; null for no limit. */
   limit(context: SourceContext): SourceLimit | null
-  /** Items by priority, newest first. Iterated only as far as the limit allows. An exception is reported. */
+  /**
+   * Yields items by priority, newest first; iterated only as far as the limit allows. An exception is reported as a
+   * failed source.
+   */
   render(context: SourceContext): AsyncIterable<SourceItem>
 }
 
-/** An attachment to append. */
+/** An attachment from a context source that is to be appended to the conversation. */
 export interface SourceAttachment {
   readonly carrier: string
   readonly kind: SourceKind
-  /** The same item always has the same key; after a compaction no key occurs twice in the context. */
+  /** Identifies the item: the same item always has the same key. After a compaction no key occurs twice in the context. */
   readonly key: string
   readonly attachment: Attachment
-  /** Of the text the model reads. */
+  /** Tokens of the attachment's text as the model reads it. */
   readonly tokens: number
   readonly source: string
   readonly sheddable: DroppableSource | null
@@ -117,10 +120,10 @@ export interface CollectedSources {
   readonly carried: readonly SourceAttachment[]
   /** Items whose current state the kept messages already show. */
   readonly alreadyShown: readonly SkippedAttachment[]
-  /** uuids of outdated attachments, which must not be kept. */
+  /** uuids of outdated attachments, which the compaction must not keep. */
   readonly superseded: readonly string[]
   readonly skipped: readonly SkippedAttachment[]
-  /** Sources that threw. Items rendered before that count. */
+  /** Sources that threw an exception. Items rendered before the exception are still attached. */
   readonly failed: readonly { readonly carrier: string; readonly why: string }[]
 }
 
@@ -132,9 +135,9 @@ export function createAttachmentKey(carrier: string, id: string): string {
   return `${carrier}:${id}`
 }
 
-// A source whose state is a list supplied by the host.
+// A context source whose state is a list that a function returns.
 
-/** A value, or a promise of it. */
+/** A value or a promise of that value. */
 export type MaybePromise<T> = T | Promise<T>
 
 export interface ListSourceOptions extends Pick<ContextSource, 'name' | 'kind'> {
@@ -152,7 +155,7 @@ export function createListSource(given: ListSourceOptions): ContextSource {
   return { name, kind, tellsChanges, isWhole, limit, render }
 }
 
-// Fitting an item into its limit.
+// Fitting of a source item into the token limits of its source.
 
 interface FittedItem {
   readonly attachment: Attachment
@@ -165,7 +168,7 @@ export const NO_LIMIT: SourceLimit = {
   count: Number.POSITIVE_INFINITY,
 }
 
-/** The attachment, cut to `each` if that is allowed; or the reason why it does not fit. */
+/** Returns the attachment, cut to `each` tokens if the item allows it, or the reason why it does not fit. */
 export function fitItem(
   rendering: RenderedItem,
   { each, total }: SourceLimit,
@@ -196,13 +199,13 @@ function cutItem(
   return head === '' || tokens > each ? null : { attachment: withHead(head), tokens }
 }
 
-// The attachments in the context, by key: what need not be attached again. Updated incrementally; after a rewrite of
-// the context it is rebuilt.
+// Index of the attachments in the context, which need not be attached again.
+// The index is updated incrementally and rebuilt after a rewrite of the context.
 
 export interface ShownAttachments {
-  /** By key, oldest first; the last one is in force. */
+  /** Attachments by key, oldest first; the last one of a key is the valid one. */
   readonly byKey: ReadonlyMap<string, readonly ShownAttachment[]>
-  /** Items announced one by one: by source, then by name, with the newest text (null: removed). */
+  /** Items announced one by one: the newest text by source and item name; null for a removed item. */
   readonly items: ReadonlyMap<string, ReadonlyMap<string, string | null>>
   readonly entries: AppendList<ContextEntry>
 }
@@ -218,7 +221,7 @@ export const NO_SHOWN_ATTACHMENTS: ShownAttachments = {
   entries: AppendList.of(),
 }
 
-/** The attachments in `entries`, updated from those of an earlier state. */
+/** Returns the index of the attachments in `entries`. Reads only new entries if `entries` extends those of `shown`. */
 export function updateShownAttachments(
   shown: ShownAttachments,
   entries: AppendList<ContextEntry>,
@@ -268,7 +271,10 @@ export function sourceNameFromKey(key: string): string {
   return key.slice(0, key.indexOf(':'))
 }
 
-/** An attachment without a key was written by another program: its key is derived from its type where that is known. */
+/**
+ * Returns the key of an attachment. For one that another program wrote without a key, derives it from the type; null
+ * if that type is unknown.
+ */
 export function readAttachmentKey(attachment: Attachment): string | null {
   if (typeof attachment.key === 'string' && attachment.key.includes(':')) return attachment.key
   const derived = KEY_FIELDS[attachment.type ?? '']
@@ -278,7 +284,7 @@ export function readAttachmentKey(attachment: Attachment): string | null {
   return typeof id === 'string' ? `${carrier}:${id}` : null
 }
 
-/** By attachment type: the source's usual name, and the field that identifies the item. */
+/** For each attachment type: the name of its source, and the field that identifies the item (null if there is only one). */
 const KEY_FIELDS: Readonly<Record<string, readonly [string, string | null]>> = {
   file: ['files', 'filename'],
   invoked_skills: ['skills', 'name'],
@@ -290,7 +296,7 @@ const KEY_FIELDS: Readonly<Record<string, readonly [string, string | null]>> = {
   todo: ['todos', null],
 }
 
-/** The model reads the same text in both, apart from the notes on when and why it was attached. */
+/** Checks whether the model reads the same text in two attachments, apart from notes on when and why they were attached. */
 export function isSameAttachmentText(one: Attachment, other: Attachment): boolean {
   return formatAttachmentText(withoutNotes(one)) === formatAttachmentText(withoutNotes(other))
 }

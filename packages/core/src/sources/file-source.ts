@@ -1,6 +1,6 @@
 /**
- * The file source: recently touched files, read again from disk, so that the model sees their current content. A file
- * that cannot be read is skipped and reported.
+ * The file source: attaches recently touched files, read again from disk, so that the model sees their current
+ * content. A file that cannot be read is skipped and reported.
  */
 
 import type { ContextEntry } from '../context/entry.ts'
@@ -20,35 +20,35 @@ export type FileReadResult =
   | {
       readonly ok: true
       readonly text: string
-      /** Bytes of the whole file; `text` may be only its beginning. */
+      /** Size of the whole file in bytes; `text` may be only its beginning. */
       readonly bytes: number
       readonly isWhole: boolean
-      /** The path with links resolved, so that two names of one file are recognised. */
+      /** The path with symbolic links resolved, so that two names of one file are recognised. */
       readonly realPath: string
     }
   | { readonly ok: false; readonly why: string }
 
-/** Reads files; needs to return no more than `limitBytes` of a large one. */
+/** Reads files from disk; need not return more than `limitBytes` of a file. */
 export interface FileReader {
   read(path: string, limitBytes: number): Promise<FileReadResult>
 }
 
 export interface FilesSourceOptions {
   readonly reader: FileReader
-  /** Base of relative paths. */
+  /** Folder to which relative paths refer. */
   readonly folder?: string
-  /** The host's recently read files, newest first; by default they are taken from the records. */
+  /** Returns the host's recently read files, newest first; if omitted, they are taken from the records. */
   readonly recent?: () => readonly string[]
-  /** Files never attached: the transcript, the plan file, the host's own. */
+  /** Returns paths of files that are never attached, such as the transcript, the plan file and the host's own files. */
   readonly never?: () => readonly string[]
-  /** Recognises a tool result that only says the file is unchanged. */
+  /** Checks whether a tool result only says that the file is unchanged. */
   readonly isStub?: (text: string) => boolean
 }
 
-/** Few tokens have more bytes; the exact cut is made by tokens afterwards. */
+/** Bytes to read for each token of the limit. Few tokens have more bytes; the exact cut by tokens follows. */
 const BYTES_PER_TOKEN = 24
 
-/** A session from another machine may name thousands of files that do not exist here. */
+/** Maximum number of files to try, since a session from another machine may name thousands that do not exist. */
 const MAX_TRIES = 100
 
 export function filesSource(options: FilesSourceOptions): ContextSource {
@@ -80,7 +80,7 @@ async function* renderFiles(options: FilesSourceOptions, context: SourceContext)
   }
 }
 
-/** Newest first, each once, without the files that kept messages show. */
+/** Returns the paths of files to attach, newest first, each once, without files that kept messages already show. */
 function findCandidates(
   options: FilesSourceOptions,
   { session, kept, policy }: SourceContext,
@@ -102,7 +102,7 @@ function createExclusion(
     [...memory.names, ...memory.rules].some((name) => hasPathEnding(path, name))
 }
 
-/** Whether `path` ends in `name`: a file name or several parts of a path, with `*` as a wildcard inside a part. */
+/** Checks whether `path` ends in `name`, which is a file name or several parts of a path with `*` as a wildcard inside a part. */
 function hasPathEnding(path: string, name: string): boolean {
   const wanted = name.split('/').filter((part) => part !== '')
   const given = normalizePath(path).split('/').slice(-wanted.length)
@@ -136,17 +136,17 @@ function toFileItem(
   return { id: path, attachment, source: path, sheddable: 'files', cutNote }
 }
 
-// Touched files, most recent first, and which of them the kept messages show.
+// Search for touched files, most recent first, and for those that kept messages show.
 
 export interface SourceFileTouch {
   readonly path: string
   readonly isWrite: boolean
   readonly callId: string
-  /** Position of the call's record in the history. */
+  /** Index of the tool call's record in the list of records. */
   readonly index: number
 }
 
-/** Newest first, one for each touch. Calls that failed or have no result are left out. */
+/** Lists each read or write of a file, newest first. Tool calls that failed or have no result are left out. */
 function findTouches(
   session: SessionLog,
   tools: FileToolNames,
@@ -164,7 +164,7 @@ function findTouches(
   return touches.toReversed()
 }
 
-/** Files whose content the kept messages show: a read whose result is present and not cleared, with all later changes kept too. */
+/** Finds files whose content the kept messages show: they contain an uncleared read result and every later write to the file. */
 export function findShownFiles(
   touches: readonly SourceFileTouch[],
   kept: readonly ContextEntry[],

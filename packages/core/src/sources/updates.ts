@@ -1,6 +1,6 @@
 /**
- * Updates between compactions: what changed in the context sources since the context last showed it, to be appended.
- * Unchanged state adds nothing to the request.
+ * Collects updates between compactions: state of context sources that has changed since the context last showed it.
+ * Unchanged state adds nothing to the API request.
  */
 
 import { formatAttachmentText } from '../context/entry.ts'
@@ -60,7 +60,7 @@ function findEnded(one: SourceRendering, { shown, measure }: SourceContext): rea
   })
 }
 
-/** Identifies what has ended, without repeating its text. */
+/** Creates an attachment that says an item has ended, with the fields that identify the item but without its text. */
 function createEndNotice({ attachment }: ShownAttachment, key: string): Attachment {
   const named = ['type', 'path', 'filename', 'planFilePath', 'name', 'taskId', 'status'] as const
   const fields = named.flatMap((field) =>
@@ -69,8 +69,8 @@ function createEndNotice({ attachment }: ShownAttachment, key: string): Attachme
   return { ...Object.fromEntries(fields), key, ended: true }
 }
 
-// Lists announced item by item: deferred tools, available agents, instructions of MCP servers. Only new, changed and
-// removed items are appended.
+// Sources that announce a list item by item: deferred tools, available agents, instructions of MCP servers.
+// After the first announcement, only new, changed and removed items are appended.
 
 export interface AnnouncedItem {
   readonly name: string
@@ -80,7 +80,7 @@ export interface AnnouncedItem {
 export interface DeltaSourceOptions {
   readonly name: string
   readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
-  /** All current items, in the host's order. */
+  /** Returns all current items, in the host's order. */
   readonly read: () => MaybePromise<readonly AnnouncedItem[]>
 }
 

@@ -1,4 +1,7 @@
-/** Decides whether a model's answer is a summary. Anything else is refused with a reason, and the context stays as it is. */
+/**
+ * Decides whether a model's response is a usable summary. An unusable one is refused with a reason, and the context
+ * stays unchanged.
+ */
 
 import { type Block, isCompactionBlock, isServerToolUse, isText, isToolUse } from '../log/block.ts'
 import { findSections } from './summary-prompt.ts'
@@ -9,9 +12,9 @@ export interface SummaryAnswer {
 }
 
 export interface AcceptanceRules {
-  /** The prompt, to recognise an answer that only repeats it. */
+  /** The summary prompt, needed to recognise a response that only repeats it. */
   readonly prompt: string
-  /** Tokens of what the summary replaces. */
+  /** Tokens of the records that the summary replaces. */
   readonly replacedTokens: number
   /** The summary must be smaller than this percentage of `replacedTokens`. */
   readonly maximumPercent: number
@@ -38,7 +41,7 @@ type AcceptanceVerdict =
   | { readonly ok: true; readonly summary: string; readonly tokens: number; readonly block?: Block }
   | { readonly ok: false; readonly reason: SummaryRefusalReason; readonly message: string }
 
-/** Checks the answer to a fork or a direct call. */
+/** Checks a model's response to a summary request and extracts the summary, or returns why the response is refused. */
 export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
   const stopped = findStopProblem(answer, ['end_turn', 'stop_sequence'])
   if (stopped !== null) return refuseAnswer(stopped)
@@ -54,7 +57,7 @@ export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): Ac
   return checkSize(defuseReminderTags(parsed.text), rules)
 }
 
-/** Checks a provider's compaction block. It is sent back byte for byte, so it can be refused but not repaired. */
+/** Checks a provider's compaction block. The block is sent back byte for byte, so it can be refused but not repaired. */
 export function acceptBlock(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
   const stopped = findStopProblem(answer, ['compaction'])
   if (stopped !== null) return refuseAnswer(stopped)
@@ -81,7 +84,7 @@ function findStopProblem(
 ): FixedRefusalReason | null {
   if (content.some((block) => isToolUse(block) || isServerToolUse(block))) return 'tool-call'
   if (stopReason !== null && normal.includes(stopReason)) return null
-  // Only reached for a compaction block: a normal stop means that the provider wrote none.
+  // Only a compaction-block request gets here: a response that ends with `end_turn` contains no compaction block.
   if (stopReason === 'end_turn') return 'no-text'
   return stopReason === null ? 'cut-off' : (STOP_REFUSALS.get(stopReason) ?? 'odd-stop')
 }
@@ -93,7 +96,7 @@ function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string):
   return isRefusalText(parsed.text) ? 'refusal-text' : null
 }
 
-/** Headings that identify a summary without tags; minimum length of an unclosed summary block. */
+/** `sections`: headings that identify a summary without tags. `characters`: minimum length if the closing tag is missing. */
 const STRUCTURE_MINIMUM = { sections: 3, characters: 200 }
 
 function isStructured({ text, tags }: ParsedSummary): boolean {
@@ -101,7 +104,7 @@ function isStructured({ text, tags }: ParsedSummary): boolean {
   return tags === 'open' && text.length >= STRUCTURE_MINIMUM.characters
 }
 
-/** Defuses reminder tags: the summary would otherwise pass for a message of the host. */
+/** Replaces the angle brackets of `<system-reminder>` tags, so that a summary cannot pass for a message of the host. */
 function defuseReminderTags(text: string): string {
   return text.replace(/<(\/?)system-reminder>/gi, '[$1system-reminder]')
 }
@@ -134,9 +137,9 @@ const REFUSAL_MESSAGES: Readonly<Record<FixedRefusalReason, string>> = {
   'no-structure': 'The answer has neither the tags nor the sections of a summary.',
 }
 
-// Texts that are not summaries: a tool call written as text, an error, a refusal, the prompt itself.
+// Detection of responses that are not summaries: a tool call written as text, an error, a refusal, the prompt itself.
 
-/** Only at the start of a line; elsewhere the text talks about it. */
+/** Patterns of a tool call written as text. They match at the start of a line only; elsewhere a summary may mention one. */
 const TOOL_PROTOCOL: readonly RegExp[] = [
   /^\s*<\s*(?:\w+:)?(?:function_calls|invoke\s+name\s*=|parameter\s+name\s*=)/im,
   /^\s*<\s*(?:tool_calls?|tool_use|tool_result)\b[^>]*>/im,
@@ -144,13 +147,13 @@ const TOOL_PROTOCOL: readonly RegExp[] = [
   /^\s*\{\s*"(?:type"\s*:\s*"tool_use|tool_calls?"|function_call")/m,
 ]
 
-/** Markup quoted in code is not a call. */
+/** Checks whether a summary contains a tool call written as text. Markup inside Markdown code does not count. */
 function hasToolProtocol(summary: string): boolean {
   const prose = summary.replace(/```[\s\S]*?(?:```|$)/g, '').replace(/`[^`\n]*`/g, '')
   return TOOL_PROTOCOL.some((pattern) => pattern.test(prose))
 }
 
-/** Longer texts are not mere error messages or refusals, however they begin. */
+/** A text longer than this is not taken for an error message or a refusal, however it begins. */
 const SHORT_TEXT_CHARACTERS = 600
 
 const ERROR_PATTERNS: readonly RegExp[] = [
@@ -181,12 +184,12 @@ function isShortMatch(text: string, patterns: readonly RegExp[]): boolean {
   return body.length <= SHORT_TEXT_CHARACTERS && patterns.some((pattern) => pattern.test(body))
 }
 
-/** Shorter lines of the prompt could occur in a summary by chance. */
+/** Prompt lines shorter than this are ignored when detecting an echo, since a summary may contain them by chance. */
 const MIN_ECHO_LINE_CHARACTERS = 40
-/** This many of them, or all if there are fewer, make an echo. */
+/** Number of prompt lines that make a response an echo of the prompt; if the prompt has fewer long lines, all of them. */
 const MIN_ECHO_LINES = 3
 
-/** The answer contains several long lines of the prompt verbatim. */
+/** Checks whether a response repeats several long lines of the prompt verbatim. */
 function isTaskEcho(answer: string, prompt: string): boolean {
   const text = normalizeWhitespace(answer)
   const lines = new Set(
@@ -203,13 +206,13 @@ function normalizeWhitespace(text: string): string {
   return text.replace(/\s+/g, ' ').trim().toLowerCase()
 }
 
-// Extracting the summary: the analysis is dropped, the text inside the tags stays. Missing, unclosed, nested or
-// doubled tags do not lose the summary; an answer with nothing but analysis has none.
+// Extraction of the summary from a response: drops the analysis and keeps the text inside the summary tags.
+// Missing, unclosed, nested or doubled tags do not lose the summary; a response with only an analysis has none.
 
 interface ParsedSummary {
-  /** Headed `Summary:`, blank lines squeezed. */
+  /** The summary's text under the heading `Summary:`, with runs of blank lines reduced to one. */
   readonly text: string
-  /** Whether both tags were found, only the opening one, or none. */
+  /** The summary tags found: `closed` for both, `open` for the opening one only, `none` for neither. */
   readonly tags: 'closed' | 'open' | 'none'
 }
 
@@ -219,15 +222,15 @@ const SUMMARY_OPEN = /<[ \t]*summary(?:[ \t][^<>\n]*)?>/i
 const SUMMARY_CLOSE = /<[ \t]*\/[ \t]*summary[ \t]*>/i
 const ANALYSIS_OPEN = /<[ \t]*analysis(?:[ \t][^<>\n]*)?>/i
 const ANALYSIS_CLOSE = /<[ \t]*\/[ \t]*analysis[ \t]*>/i
-/** Both blocks as requested: the summary begins where the analysis ends. */
+/** Matches the end of an analysis block that is directly followed by a summary block. */
 const ANALYSIS_TO_SUMMARY = /<[ \t]*\/[ \t]*analysis[ \t]*>\s*(?=<[ \t]*summary(?:[ \t][^<>\n]*)?>)/i
 
-/** Null if the text contains no summary. */
+/** Extracts the summary from a response's text; returns null if the text contains none. */
 export function parseSummary(text: string): ParsedSummary | null {
   const whole = withoutAnalysis(text)
   const tagged = extractTagged(whole)
   const bare = { body: withoutLoneTags(whole), tags: 'none' as const }
-  // Tags that were quoted, or belong to some other markup: most of the summary lies outside them.
+  // If more numbered sections are outside the tags than inside, the tags are a quotation or other markup.
   const isOutside = tagged !== null && findSections(bare.body).length > findSections(tagged.body).length
   const found = tagged === null || isOutside ? bare : tagged
   const body = tidyText(found.body)
@@ -241,12 +244,12 @@ function withoutAnalysis(text: string): string {
   const opens = ANALYSIS_OPEN.exec(text)
   if (opens === null) return dropUntilAnalysisClose(text)
   const summary = SUMMARY_OPEN.exec(text)
-  // An analysis tag inside the summary belongs to the summary.
+  // An analysis tag inside the summary is part of the summary's text.
   if (summary !== null && summary.index < opens.index) return text
   return withoutAnalysisBlock(text, opens.index)
 }
 
-/** For an analysis without its opening tag: the text after the closing one. */
+/** Drops an analysis whose opening tag is missing: returns the text after the closing tag. */
 function dropUntilAnalysisClose(text: string): string {
   const closes = ANALYSIS_CLOSE.exec(text)
   const summary = SUMMARY_OPEN.exec(text)
@@ -261,12 +264,15 @@ function withoutAnalysisBlock(text: string, start: number): string {
   const rest = closes === null ? '' : block.slice(closes.index + closes[0].length)
   const holdsSummary =
     summary !== null && !SUMMARY_OPEN.test(rest) && (closes === null || summary.index < closes.index)
-  // Unclosed, or closed too late: the analysis ends where the summary inside it begins.
+  // If the analysis is unclosed or closed too late, it ends where the summary inside it begins.
   if (holdsSummary) return block.slice(summary.index).replace(ANALYSIS_CLOSE, '')
   return `${text.slice(0, start)}\n${rest}`
 }
 
-/** From the first opening tag to the last closing one, since a summary may quote either. */
+/**
+ * Returns the text from the first opening to the last closing summary tag, since a summary may quote either; null if
+ * there is none.
+ */
 function extractTagged(text: string): { readonly body: string; readonly tags: ParsedSummary['tags'] } | null {
   const opens = SUMMARY_OPEN.exec(text)
   if (opens === null) return null
@@ -285,7 +291,7 @@ function findLastIndex(text: string, pattern: RegExp): number {
   return last
 }
 
-/** Removes an analysis between two summaries. */
+/** Removes an analysis block that stands between two summary blocks. */
 function withoutAnalysisBetween(text: string): string {
   const gap = new RegExp(
     `(${SUMMARY_CLOSE.source})\\s*${ANALYSIS_OPEN.source}[\\s\\S]*?${ANALYSIS_CLOSE.source}\\s*(?=${SUMMARY_OPEN.source})`,
@@ -294,7 +300,7 @@ function withoutAnalysisBetween(text: string): string {
   return text.replace(gap, '$1\n')
 }
 
-/** Removes tags alone on a line or at either end of the text; others are quotations. */
+/** Removes summary tags that are alone on a line or at either end of the text; all other tags count as quotations. */
 function withoutLoneTags(text: string): string {
   const lone = new RegExp(`^[ \\t]*(?:${SUMMARY_TAG}[ \\t]*)+$`, 'gim')
   return withoutTagsAtEnd(withoutTagsAtStart(text.replace(lone, '')))
@@ -328,5 +334,5 @@ function tidyText(text: string): string {
     .trim()
 }
 
-/** A `Summary:` heading written by the model itself. */
+/** Matches a `Summary:` heading that the model wrote itself. */
 const OWN_HEADING = /^(?:#+[ \t]*|\*\*)?summary:(?:\*\*)?(?=\n|$)/i

@@ -1,4 +1,4 @@
-/** The request of each attempt at a summary, or the reason why the attempt is skipped. */
+/** Plans each attempt at a summary: returns the request to send, or the reason why the attempt is skipped. */
 
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
@@ -30,7 +30,10 @@ import { limitInstructions, type SummaryTask, writeSummaryPrompt } from './summa
 
 export type AttemptOrSkip<A extends Attempt> = A | { readonly skip: string; readonly message: string }
 
-/** The provider's compaction block, for kept messages whose thinking is bound to what precedes them. */
+/**
+ * Plans a request for the provider's compaction block. Only needed if kept messages contain thinking that is bound to
+ * the messages before it.
+ */
 export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAttempt> {
   const { span, policy, conversationModel, instructions } = chain.context
   if (!policy.chain.block) return skipAttempt('off', 'The provider’s own summary is turned off by policy.')
@@ -55,13 +58,13 @@ export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAtt
   return { kind: 'block', rung: 0, instructions: text, beta, through, deadlines: toDeadlines(chain) }
 }
 
-/** Messages kept behind the summary contain thinking that any other change in front of them would invalidate. */
+/** Checks whether messages kept behind the summary contain thinking that only a compaction block in front of them leaves valid. */
 function needsBlock({ context: { span, conversationModel } }: SummaryAttempts): boolean {
   if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
   return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinking(block)))
 }
 
-/** The first kept message has another role than the last summarised one, and is not a system message. */
+/** Checks that the first kept message is not a system message and has another role than the last summarised one. */
 function hasRoleChangeAtCut({ context: { span } }: SummaryAttempts): boolean {
   const before = span.summarised.findLast(hasRole)
   const behind = [...span.kept, ...span.unanswered].find(hasRole)
@@ -74,7 +77,7 @@ function hasRole(entry: ContextEntry): boolean {
   return messageRole(entry.record) !== null
 }
 
-/** A fork of the parent's request, which reads its cache. */
+/** Plans a fork call: extends the conversation's last API request, so that the cached prefix is read. */
 export function planForkAttempt(chain: SummaryAttempts): AttemptOrSkip<ForkAttempt> {
   const { policy, parent, isWarm, conversationModel, span, instructions } = chain.context
   if (!policy.chain.fork) return skipAttempt('off', 'Forks are turned off by policy.')
@@ -115,7 +118,7 @@ export function planPartAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAtt
   return createDirectAttempt(chain, { entries, task, marker: PART_MARKER, rung: 3, part, outputTokens })
 }
 
-/** The summaries of the parts, to be made into one. */
+/** Plans the model call that joins the summaries of all parts into one; skipped if there are fewer than two. */
 export function planJoinAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAttempt> {
   const summaries = chain.parts?.summaries ?? []
   if (summaries.length < 2) return skipAttempt('no-part', 'There are no two parts to put together.')
@@ -124,7 +127,7 @@ export function planJoinAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAtt
   return createDirectAttempt(chain, { entries, task: { joins: true }, marker: null, rung: 3, part: 'join' })
 }
 
-/** The summaries of the parts one after the other, for when they could not be joined. */
+/** Concatenates the summaries of all parts, for use when the model call that joins them has failed. */
 export function concatenateSummaries(summaries: readonly string[]): string {
   const bodies = summaries.map((text) => text.replace(SUMMARY_HEADING, '').trim())
   const parts = bodies.map((body, index) =>
@@ -180,7 +183,7 @@ function toDeadlines({ context: { policy } }: SummaryAttempts): AttemptDeadlines
   }
 }
 
-/** The task without custom instructions: also used to recognise an answer that only echoes it. */
+/** Creates the summary task without custom instructions; also used to recognise a response that repeats the prompt. */
 export function createSummaryTask({ context: { span } }: SummaryAttempts): SummaryTask {
   const { form } = span
   return form === 'from' ? { form, beginsWith: readFirstWords(span.summarised) } : { form }
@@ -197,7 +200,7 @@ function readFirstWords(entries: readonly ContextEntry[]): string | null {
   return line === '' ? null : line
 }
 
-/** What the answer to an attempt is checked against. */
+/** Creates the rules by which the response to an attempt is accepted or refused. */
 export function createAcceptanceRules(chain: SummaryAttempts, ask: Attempt): AcceptanceRules {
   const { policy, countTextTokens, span } = chain.context
   const part = findPartNumber(ask)
@@ -212,32 +215,32 @@ export function createAcceptanceRules(chain: SummaryAttempts, ask: Attempt): Acc
   }
 }
 
-/** Which part a direct call is about; null for the whole and for joining the parts. */
+/** Returns the part that an attempt summarises; null if it summarises the whole or joins the parts. */
 export function findPartNumber(ask: Attempt): Exclude<DirectAttempt['part'], 'join'> {
   return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
 }
 
-/** The same key means the same request. */
+/** Returns a key that is equal for two attempts if they would send the same summary request. */
 export function createRequestKey(chain: SummaryAttempts, ask: Attempt): string {
   if (ask.kind !== 'direct') return ask.kind
   const { model } = directCallModel(chain)
   return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])
 }
 
-/** A retry after a drop would send the request that has just failed: the dropped rounds had no visible content. */
+/** Checks whether a retry would repeat the failed summary request, because the dropped rounds had no visible content. */
 export function isSameRequest(before: Attempt | AttemptsEnd, ask: Attempt): boolean {
   if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
   return toComparableText(before.payload) === toComparableText(ask.payload)
 }
 
-/** A string and one text block count as equal. */
+/** Serializes model and messages for comparison; string content equals the same text in one text block. */
 function toComparableText({ model, messages }: Payload): string {
   return JSON.stringify([model, messages.map(({ role, content }) => [role, toBlocks(content)])])
 }
 
-// Sizes, and which entries and which model an attempt is about.
+// Helpers for all attempts: token sizes, the entries to summarise, the model to call.
 
-/** Tokens of the summarizer's window left for the conversation; null if the window is unknown. */
+/** Returns the tokens of the summarizer's context window left for the conversation; null if the window is unknown. */
 export function availableInputTokens(
   chain: SummaryAttempts,
   answer: number = countAnswerTokens(directCallModel(chain)),
@@ -248,7 +251,7 @@ export function availableInputTokens(
   return chain.window - answer - countTextTokens(task)
 }
 
-/** Also true if the window is unknown. */
+/** Checks whether the input fits into the summarizer's context window; true if the window is unknown. */
 export function fitsWindow(chain: SummaryAttempts): boolean {
   const room = availableInputTokens(chain)
   return room === null || sumEntryTokens(chain, chain.input) <= room
@@ -262,7 +265,7 @@ export function directCallModel({ context, usesConversationModel }: SummaryAttem
   return usesConversationModel ? context.conversationModel : context.directModel
 }
 
-/** The entries that the summary replaces; the others are sent for context only and stay in the conversation. */
+/** Returns those of `entries` that the summary replaces. All others are sent for context only and stay in the conversation. */
 export function filterSummarised(
   { context }: SummaryAttempts,
   entries: readonly ContextEntry[],
@@ -271,16 +274,16 @@ export function filterSummarised(
   return context.span.summarised.filter((entry) => uuids.has(entry.record.uuid))
 }
 
-// Parts: a conversation too long for the summarizer's window is summarised part by part, then the summaries are joined.
+// A conversation too long for the summarizer's window is summarised in parts, and the summaries are then joined.
 
-/** Share of the window used by a part: estimates may be that much too low. */
+/** Share of the context window that one part may use, since token estimates can be 10% too low. */
 const PART_MARGIN = 0.9
 
-/** Splits only what is to be summarised; kept messages were sent for context. */
+/** Splits the entries to summarise into parts; changes the stage to `local` if the window is too small for parts. */
 export function startParts(chain: SummaryAttempts): SummaryAttempts {
   const summariser = directCallModel(chain)
   const { outputTokens } = summariser
-  // Thinking that cannot be turned off needs its tokens beside the answer.
+  // If thinking cannot be turned off, its tokens are reserved in addition to the summary's.
   const room = availableInputTokens(chain, Math.max(0, countAnswerTokens(summariser) - outputTokens))
   const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
   const entries = chain.input.filter((entry) => summarised.has(entry.record.uuid))
@@ -292,7 +295,7 @@ export function startParts(chain: SummaryAttempts): SummaryAttempts {
   return { ...chain, stage: 'parts', coveredLocally: covered, parts }
 }
 
-/** With more parts than this, the oldest ones get a local summary. */
+/** Maximum number of parts sent to the model; older parts get a local summary. */
 export const MAX_PARTS = 8
 interface SplitRounds {
   readonly parts: readonly (readonly ContextEntry[])[]
@@ -300,13 +303,15 @@ interface SplitRounds {
   readonly outputTokens: number
 }
 
-/** A part's summary needs at least this many tokens to be useful. */
+/** Minimum output tokens for a useful summary of one part. */
 const MIN_OUTPUT_TOKENS = 400
 
 /**
- * Splits entries into parts of whole rounds that fit the window. `tokens`: input and output together, without the
- * prompt. `covered`: rounds too large for any part, and the oldest ones beyond `MAX_PARTS`. `outputTokens`: limit
- * of one part's summary, so that all summaries fit together. Null if the window is too small for two parts.
+ * Splits entries into parts of whole rounds that fit into the context window. Returns null if the window is too small
+ * for two parts.
+ * `room.tokens`: input and output of one part together, without the prompt. `covered`: rounds too large for any part,
+ * and the oldest ones beyond `MAX_PARTS`. `outputTokens`: limit of one part's summary, chosen so that all summaries
+ * together fit into the window.
  */
 export function splitRounds(
   entries: readonly ContextEntry[],
@@ -325,7 +330,7 @@ export function splitRounds(
   return { parts, covered: entries.filter((entry) => !inParts.has(entry)), outputTokens }
 }
 
-/** As many whole rounds to a group as fit. A round too large for any group is left out and ends the group before it. */
+/** Groups rounds so that each group has at most `each` tokens. A round larger than that is left out and ends the group before it. */
 function groupRounds(
   entries: readonly ContextEntry[],
   each: number,

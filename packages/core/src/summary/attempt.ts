@@ -1,4 +1,4 @@
-/** Types of the attempts at a summary: what they are made from, what each asks for, how they end. Plain data. */
+/** Types for the attempts at a summary: their input, the model call of each, and their result. Plain data. */
 
 import type { ContextEntry } from '../context/entry.ts'
 import type { ApiMessage } from '../context/payload.ts'
@@ -13,40 +13,46 @@ import type { DirectCallInput, SummaryModel } from './summary-input.ts'
 export interface AttemptsInput {
   readonly span: CompactionSpan
   readonly policy: CompactPolicy
-  /** Composed and within their limit; null if there are none. */
+  /** Custom instructions for the summary, composed and cut to their limit; null if there are none. */
   readonly instructions: string | null
-  /** The conversation's own model: it writes a compaction block and answers a fork. */
+  /** The model of the conversation. It writes compaction blocks and answers fork calls. */
   readonly conversationModel: SummaryModel
-  /** The model of direct calls; may be the same one. */
+  /** The model of direct summary calls; may be the conversation's own model. */
   readonly directModel: SummaryModel
-  /** The request a fork would extend; null if no request has been sent. */
+  /** The conversation's last API request, which a fork call extends; null if none has been sent. */
   readonly parent: { readonly tokens: number } | null
-  /** The parent's cache entry is still alive. */
+  /** True if the cached prefix of the conversation's last API request has not expired. */
   readonly isWarm: boolean
-  /** Tokens of the conversation without provider-side clearing: the size of a compaction block's request. */
+  /** Tokens of the conversation without provider-side clearing, which is the size of a compaction-block request. */
   readonly unclearedTokens: number
   readonly tools: readonly JsonObject[]
-  /** Maximum tokens of a local summary, set after a larger one proved too large. */
+  /** Maximum tokens of a local summary; set after a larger summary was rejected as too large. */
   readonly maximumSummaryTokens?: number
-  /** Expected tokens, calibrated by reported usage. */
+  /** Estimates the tokens of a context entry, calibrated by the usage that the provider reported. */
   readonly countEntryTokens: (entry: ContextEntry) => number
   readonly countTextTokens: (text: string) => number
 }
 
 export interface AttemptDeadlines {
   readonly keepAliveMs: number
-  /** The attempt fails if nothing arrives for this long. */
+  /** The attempt fails if the model call delivers no data for this many milliseconds. */
   readonly stallMs: number
   readonly attemptMs: number
 }
 
 interface AttemptBase {
-  /** 0 compaction block, 1 fork, 2 direct call, 3 direct call with less input or in parts, 4 local summary. */
+  /**
+   * Number of the fallback level: 0 compaction block, 1 fork, 2 direct call, 3 direct call with less input or in
+   * parts, 4 local summary.
+   */
   readonly rung: 0 | 1 | 2 | 3 | 4
   readonly deadlines: AttemptDeadlines
 }
 
-/** The provider's own summary: the parent's messages up to and including `through`, with `compaction` and these instructions. */
+/**
+ * An attempt to have the provider write a compaction block: sends the conversation's messages up to and including
+ * record `through`, with `instructions`.
+ */
 export interface BlockAttempt extends AttemptBase {
   readonly kind: 'block'
   readonly instructions: string
@@ -54,7 +60,10 @@ export interface BlockAttempt extends AttemptBase {
   readonly through: string
 }
 
-/** The parent's request and this one message. `through`: last record to include (`up_to`); null for all of them. */
+/**
+ * An attempt that extends the conversation's last API request by `message`. `through`: uuid of the last record to
+ * include (form `up_to`); null includes all.
+ */
 export interface ForkAttempt extends AttemptBase {
   readonly kind: 'fork'
   readonly message: ApiMessage
@@ -63,12 +72,12 @@ export interface ForkAttempt extends AttemptBase {
 
 export interface DirectAttempt extends AttemptBase, DirectCallInput {
   readonly kind: 'direct'
-  /** Summarised records that this call does not contain. */
+  /** Number of records that the summary replaces but that are missing from this model call's input. */
   readonly dropped: number
   readonly part: { readonly number: number; readonly of: number } | 'join' | null
 }
 
-/** A summary without a model, of these entries and at most this size. */
+/** An attempt to summarise `entries` without a model, in at most `maximumTokens`. */
 export interface LocalAttempt extends AttemptBase {
   readonly kind: 'local'
   readonly entries: readonly ContextEntry[]
@@ -77,7 +86,7 @@ export interface LocalAttempt extends AttemptBase {
 
 export type Attempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
 
-/** Why a call brought no response. The engine's `Failure` fits. */
+/** The reason why a model call returned no response. The engine's `Failure` is assignable to this type. */
 export interface AttemptFailure {
   readonly kind: string
   readonly message: string
@@ -87,18 +96,18 @@ export interface AttemptFailure {
 export type AttemptResult =
   | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stopReason: string | null }
   | { readonly kind: 'failure'; readonly failure: AttemptFailure }
-  /** A deadline passed. */
+  /** The model call exceeded one of its deadlines. */
   | { readonly kind: 'stalled'; readonly message: string }
-  /** The request could not be built: there is no parent, or the fork was refused. */
+  /** The API request could not be built: there is no request to fork, or the fork call was refused. */
   | { readonly kind: 'unavailable'; readonly message: string }
-  /** The text of a local summary. */
+  /** A local summary was written; `text` contains it. */
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'aborted' }
 
-/** Stored in the boundary and reported in events. */
+/** The kind of failure that caused a fallback to another attempt. Stored in the boundary record and reported in events. */
 export type FallbackReason = 'no_summary' | 'api_error' | 'prompt_too_long'
 
-/** One attempt that was made or skipped, and why it ended as it did. */
+/** One attempt at a summary that was made or skipped, with its outcome and reason. */
 export interface AttemptStep {
   readonly rung: Attempt['rung']
   readonly kind: Attempt['kind']
@@ -110,64 +119,64 @@ export interface AttemptStep {
 interface AttemptsEndBase {
   readonly done: true
   readonly trace: readonly AttemptStep[]
-  /** Model calls made. */
+  /** Number of model calls made by all attempts together. */
   readonly calls: number
-  /** Why the last call without a summary failed; null if none did. */
+  /** The reason why the last unsuccessful model call failed; null if none failed. */
   readonly fallbackReason: FallbackReason | null
 }
 
 export interface AttemptsSummary extends AttemptsEndBase {
   readonly ok: true
   readonly summarizer: Extract<CompactMetadata['summarizer'], 'model' | 'block' | 'local'>
-  /** Headed `Summary:`; a block's text as the provider returned it. */
+  /** The summary under the heading `Summary:`; for a compaction block, the provider's text unchanged. */
   readonly summary: string
-  /** To be stored and sent back byte for byte. */
+  /** The provider's compaction block, to be stored and sent back byte for byte; null for any other summary. */
   readonly block: Block | null
-  /** Summarised records that no model saw: a local summary of them goes in front of this one. */
+  /** Entries that the summary replaces but no model has seen. A local summary of these entries is put in front of this summary. */
   readonly coveredLocally: readonly ContextEntry[]
 }
 
 export interface AttemptsFailure extends AttemptsEndBase {
   readonly ok: false
-  /** The user aborted: nothing has changed, and this is not an error. */
+  /** True if the user aborted the attempts. The context is unchanged, and the abort is not an error. */
   readonly aborted: boolean
   readonly message: string
 }
 
 export type AttemptsEnd = AttemptsSummary | AttemptsFailure
 
-/** What is tried now. `together`: the summaries of the parts are used without joining them. */
+/** The kind of attempt that is tried now. `together`: the summaries of the parts are concatenated because joining failed. */
 export type AttemptStage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'together' | 'local' | 'failed'
 
-/** State between two attempts; every update returns a new value. */
+/** The state between two attempts at a summary. Immutable: every update returns a new value. */
 export interface SummaryAttempts {
   readonly context: AttemptsInput
   readonly stage: AttemptStage
   readonly next: Attempt | AttemptsEnd
-  /** Input of a direct call, stripped; gets shorter with each drop. */
+  /** Entries to send in a direct summary call, with media and thinking stripped. Shortened by each overflow. */
   readonly input: readonly ContextEntry[]
-  /** Summarised entries that no model will have seen. */
+  /** Entries that the summary replaces but that are not sent to any model. */
   readonly coveredLocally: readonly ContextEntry[]
-  /** The summarizer's context window in tokens, as configured or as learnt from an overflow. */
+  /** The summarizer's context window in tokens, as configured or as reported with an overflow; null if unknown. */
   readonly window: number | null
-  /** Direct calls so far, not counting retries after an overflow. */
+  /** Number of failed direct summary calls so far, without those that failed by an overflow. */
   readonly attempts: number
   readonly drops: number
   readonly parts: {
     readonly parts: readonly (readonly ContextEntry[])[]
-    /** Number of parts already sent. */
+    /** Number of parts already sent to the model. */
     readonly sent: number
     readonly summaries: readonly string[]
     readonly outputTokens: number
   } | null
-  /** Tool calls and results are sent as text. */
+  /** True if tool calls and tool results are sent to the summarizer as text. */
   readonly asText: boolean
-  /** The conversation's own model replaces the configured one. */
+  /** True if the conversation's own model is used in place of the configured summarizer. */
   readonly usesConversationModel: boolean
-  /** What was wrong with the last answer, for the next prompt. */
+  /** Text about the fault of the previous response, added to the next summary prompt; null in the first attempt. */
   readonly remark: string | null
   readonly calls: number
-  /** Keys of the requests already made. */
+  /** Keys of the summary requests already sent, so that none is sent twice. */
   readonly requestKeys: readonly string[]
   readonly trace: readonly AttemptStep[]
   readonly fallbackReason: FallbackReason | null

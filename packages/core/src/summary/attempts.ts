@@ -1,7 +1,7 @@
 /**
- * The attempts at a summary, in order: the provider's compaction block, a fork that reads the parent's cache, a
- * direct call, the same with less input or in parts, a local summary without a model. A pure state machine: it names
- * the next attempt, takes its result, and never sends the same request twice.
+ * Runs the attempts at a summary in order: the provider's compaction block, a fork call that reads the cached prefix,
+ * a direct call, a direct call with less input or in parts, a local summary without a model. A pure state machine that
+ * names the next attempt, takes its result, and never sends the same request twice.
  */
 
 import type { Block } from '../log/block.ts'
@@ -65,7 +65,7 @@ export function startAttempts(context: AttemptsInput): SummaryAttempts {
   return advanceToNextAttempt({ ...chain, next: createAttemptsFailure(chain) })
 }
 
-/** The attempt to make now, or the end. */
+/** Returns the attempt to make now, or the final result if no attempt is left. */
 export function nextAttempt(chain: SummaryAttempts): Attempt | AttemptsEnd {
   return chain.next
 }
@@ -74,14 +74,14 @@ export function isDone(next: Attempt | AttemptsEnd): next is AttemptsEnd {
   return 'done' in next
 }
 
-/** Upper bound of the model calls made for one summary. */
+/** Returns the maximum number of model calls that one summary can cost under this policy. */
 export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
   if (chain.local === 'only') return 0
   const own = 1 + direct.retries + headDrop.retries
   return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MAX_PARTS + 1
 }
 
-/** Records the result of the current attempt and moves on. Without effect after the end. */
+/** Records the result of the current attempt and plans the next one. Returns `chain` unchanged if the attempts have ended. */
 export function recordResult(chain: SummaryAttempts, outcome: AttemptResult): SummaryAttempts {
   const ask = chain.next
   if (isDone(ask)) return chain
@@ -97,7 +97,10 @@ export function recordResult(chain: SummaryAttempts, outcome: AttemptResult): Su
 
 const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 
-/** For an accepted summary whose compacted context is too large. `largest`: tokens with which it would fit. */
+/**
+ * Rejects an accepted summary because the compacted context is above its target, and plans the next attempt.
+ * `largest`: maximum tokens of a summary that would fit.
+ */
 export function rejectTooLarge(chain: SummaryAttempts, message: string, largest?: number): SummaryAttempts {
   if (!isDone(chain.next) || !chain.next.ok) return chain
   const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
@@ -133,7 +136,7 @@ const LARGE_LOCAL = {
 interface AttemptProblem {
   readonly reason: string
   readonly message: string
-  /** The call itself failed; otherwise its answer was refused. */
+  /** True if the model call failed; false if its response was refused. */
   readonly failed: boolean
   readonly gap?: AttemptFailure['gap']
 }
@@ -157,7 +160,7 @@ function judgeResult(
   return { reason: outcome.kind, message, failed: true }
 }
 
-/** Goes from stage to stage until there is an attempt to make, or nothing left to try. */
+/** Advances through the stages until there is an attempt to make, or none is left. */
 function advanceToNextAttempt(chain: SummaryAttempts): SummaryAttempts {
   if (chain.stage === 'failed') return { ...chain, next: createAttemptsFailure(chain) }
   if (chain.stage === 'together' || (chain.stage === 'join' && chain.parts?.summaries.length === 1))
@@ -208,7 +211,7 @@ function skipStage(
   return startParts({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
 }
 
-/** One part alone, or several that could not be joined: used as they are if small enough. */
+/** Finishes with the concatenated summaries of the parts; falls back to a local summary if they are too large. */
 function finishWithParts(chain: SummaryAttempts): SummaryAttempts {
   const { policy, countTextTokens, span } = chain.context
   const summary = concatenateSummaries(chain.parts?.summaries ?? [])
@@ -247,7 +250,7 @@ function withStep(
   return { ...chain, trace: [...chain.trace, { rung, kind, outcome, reason, message }] }
 }
 
-// After an attempt without a summary: what to change for the next one.
+// Handling of an attempt that produced no summary: chooses what to change for the next attempt.
 
 function handleFailure(chain: SummaryAttempts, ask: Attempt, refusal: AttemptProblem): SummaryAttempts {
   const next = withFailedStep(chain, ask, refusal)
@@ -257,7 +260,10 @@ function handleFailure(chain: SummaryAttempts, ask: Attempt, refusal: AttemptPro
   return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)
 }
 
-/** A request that could not be built does not count as a call; for a fork or a block it is not a failure either. */
+/**
+ * Records an unsuccessful attempt. An API request that could not be built does not count as a model call, and for a
+ * fork or a compaction block it is not a failure either.
+ */
 function withFailedStep(chain: SummaryAttempts, ask: Attempt, refusal: AttemptProblem): SummaryAttempts {
   const isUnavailable = refusal.reason === 'unavailable'
   const outcome = isUnavailable ? 'skipped' : refusal.failed ? 'failed' : 'refused'
@@ -271,14 +277,14 @@ function isOverflow({ reason, failed }: AttemptProblem): boolean {
   return failed ? reason === 'overflow' || reason === 'too-large' : reason === 'window-full'
 }
 
-/** Failures that any other call to the same model would meet as well. */
+/** Failures that every further call to the same model would have, so a retry is useless. */
 const PERMANENT_FAILURES: ReadonlySet<string> = new Set(['auth', 'billing', 'permission', 'not-found'])
 
 function isPermanent({ reason, failed }: AttemptProblem): boolean {
   return failed && PERMANENT_FAILURES.has(reason)
 }
 
-/** Reasons for sending tool calls as text in the first retry already; later retries always do. */
+/** Refusal reasons after which the first retry already sends tool calls as text; later retries always do. */
 const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
   'tool-call',
   'tool-protocol',
@@ -329,7 +335,7 @@ function handlePartFailure(
   }
 }
 
-/** Moves to the next part, or to joining the summaries after the last one. */
+/** Stores the summary of a part (null: the part failed) and continues with the next part, or with joining after the last. */
 function withPartSummary(chain: SummaryAttempts, summary: string | null): SummaryAttempts {
   if (chain.parts === null) return { ...chain, stage: 'local' }
   const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
@@ -337,14 +343,17 @@ function withPartSummary(chain: SummaryAttempts, summary: string | null): Summar
   return { ...chain, parts, stage: parts.sent < parts.parts.length ? 'parts' : 'join' }
 }
 
-/** Drops rounds from the head, or splits into parts if the window proved far too small. */
+/**
+ * Plans a shorter request after a context-window overflow: drops the oldest rounds, or splits the input into parts if
+ * it is far too long.
+ */
 function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): SummaryAttempts {
   const { policy, conversationModel, directModel, span } = chain.context
   const isFork = chain.stage === 'fork'
-  // The direct call goes to another model with another window: this overflow says nothing about it.
+  // The direct call uses another model with another window, so this overflow does not predict its size.
   if (isFork && directModel.model !== conversationModel.model) return { ...chain, stage: 'direct' }
   const tokens = sumEntryTokens(chain, chain.input)
-  // A fork sends unstripped messages, so the direct call is already smaller by this much.
+  // A fork call sends messages unstripped, so the direct call is smaller by the tokens of the stripped content.
   const saved = isFork ? Math.max(0, sumEntryTokens(chain, span.input) - tokens) : 0
   const over = gap?.over === undefined ? null : gap.over - saved
   const isStrippedEnough = over === null ? saved > 0 && chain.window !== null && fitsWindow(chain) : over <= 0
@@ -352,7 +361,7 @@ function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): Sum
   const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
   const isFar = over !== null && over * 2 > tokens && learnt !== chain
   const split = isFar ? startParts(learnt) : chain
-  // A single part would be the request that has just failed.
+  // A split into a single part would send the request that has just failed, so rounds are dropped instead.
   if ((split.parts?.parts.length ?? 0) > 1) return split
   if (chain.drops >= policy.headDrop.retries) return { ...chain, stage: 'local' }
   const shorter = dropRounds(chain, addAnswerTokens(learnt, over))
@@ -360,8 +369,9 @@ function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): Sum
 }
 
 /**
- * Tokens to drop so that the answer fits as well, once the window is known: a cut-off answer would cost another call.
- * Answers rarely use their limit, so at least half of the window stays for the conversation.
+ * Raises the tokens to drop so that the summary fits into the window too, once its size is known: a cut-off summary
+ * would cost another model call. At least half of the window stays for the conversation, since summaries rarely use
+ * their whole limit.
  */
 function addAnswerTokens(chain: SummaryAttempts, over: number | null): number | null {
   const room = availableInputTokens(chain)

@@ -1,6 +1,6 @@
 /**
- * Checks a summary, a model's or a local one, against the facts of the log and repairs it: missing user messages,
- * files, open tasks and errors are added at its end, within budgets. Deterministic; a second run changes nothing.
+ * Checks a summary against the facts of the log and repairs it: user messages, files, open tasks and errors that are
+ * missing are added at its end, within budgets. Deterministic; a second run changes nothing.
  */
 
 import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
@@ -28,34 +28,34 @@ import {
 } from './session-facts.ts'
 
 export interface RepairRules {
-  /** Tokens of the user messages that are added: of one, and of all. */
+  /** Maximum tokens of one added user message, and of all added user messages together. */
   readonly messages: { readonly each: number; readonly total: number }
-  /** Tokens of the files that are added. */
+  /** Maximum tokens of the list of added files. */
   readonly files: number
-  /** Number of errors added in full, newest first; of older ones only the end is added. */
+  /** Number of errors added in full, newest first; older errors are cut to their end. */
   readonly errors: number
-  /** Tokens of everything that is added. */
+  /** Maximum tokens of all text added to the summary. */
   readonly tokens: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
 interface RepairedSummary {
-  /** Checked, repaired, credentials removed. */
+  /** The repaired summary, with credentials removed. */
   readonly text: string
-  /** The paragraphs that were added. */
+  /** The paragraphs that were added to the summary. */
   readonly repairs: readonly string[]
-  /** What was missing: uuids of messages and results, paths of files, texts of tasks. */
+  /** Facts that were missing from the summary: uuids of messages and tool results, paths of files, texts of tasks. */
   readonly added: {
     readonly messages: readonly string[]
     readonly files: readonly string[]
     readonly todos: readonly string[]
     readonly errors: readonly string[]
   }
-  /** The missing things that did not fit either. */
+  /** Missing facts that were not added because they exceed the budget. */
   readonly unfit: readonly string[]
-  /** Completed tasks that were listed as pending and are removed. */
+  /** Texts of completed tasks that the summary listed as pending; their lines are removed. */
   readonly settled: readonly string[]
-  /** Orders and questions that were marked as such. */
+  /** Lines with an order or a question that were marked as a note, in their original wording. */
   readonly marked: readonly string[]
 }
 
@@ -80,7 +80,7 @@ export function repairSummary(summary: string, facts: SessionFacts, rules: Repai
   }
 }
 
-/** Lines that a summary quotes word for word. */
+/** Lists the lines of user messages, tasks and errors, which a summary quotes word for word. */
 function listQuotedLines({ messages, commands, todos }: SessionFacts): ReadonlySet<string> {
   const texts = [...messages, ...todos].map(({ text }) => text)
   const errors = commands.map(({ error }) => error)
@@ -114,7 +114,7 @@ function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairR
   return { paragraphs: parts.length === 0 ? [] : [REPAIR_INTRODUCTION, ...parts], unfit }
 }
 
-/** Messages keep their number among all messages. */
+/** Creates the pieces to add for missing facts. User messages keep their number among all user messages. */
 function createMissingPieces(
   missing: MissingFacts,
   facts: SessionFacts,
@@ -146,17 +146,17 @@ function createMissingPieces(
   return [...todos, ...messages, ...files.filter(({ group }) => group === FILES_GROUP), ...errors]
 }
 
-// The facts that a summary must contain and does not.
+// Search for facts that a summary must contain and does not.
 
 interface MissingFacts {
   readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
-  /** Commands that still fail and whose last error is missing; for older ones the end of the error is enough. */
+  /** Commands that still fail and whose last error is missing from the summary; for older ones the end of the error suffices. */
   readonly commands: readonly FailingCommand[]
 }
 
-/** Both `text` and the facts are redacted already, so they can be compared. */
+/** Finds the facts that `text` does not mention. Both `text` and `facts` must be redacted already. */
 function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
   const failing = facts.commands.filter(({ isSettled }) => !isSettled)
   return {
@@ -172,30 +172,33 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
   }
 }
 
-/** An edited file must be named with its folder, to tell it from others of its name; for a file only read the name is enough. */
+/** Checks whether a summary names a file: an edited one with its folder, one that was only read by its name. */
 function isFileNamed(text: string, file: TouchedFile): boolean {
   return isEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
-// A summary is a record, not a message. A line that gives an order or asks a question would later be taken for the
-// user's, so it is marked as a note; nothing is removed, and quotations stay as they are.
+// A line with an order or a question could later be taken for the user's, so it is marked as a note.
+// Marking a line removes no text, and quotations are not marked.
 
 const ORDER_LINE =
   /^(?:(?:please|now|next|then|ok(?:ay)?|so)[,:]?\s+)*(?:continue|proceed|resume|go (?:on|ahead)|keep (?:going|working)|carry on|let(?:'|’)?s (?:continue|proceed|go on))\b/i
 const QUESTION_LINE =
   /^(?:(?:so|and|ok(?:ay)?)[,:]?\s+)*(?:shall|should|would|could|can|do|did|may|is it|are you|what|which|how)\b[^\n]*\b(?:i|you|we)\b[^\n]*\?$/i
 const SLASH_COMMAND = /^\/(?:compact|clear|init|resume)\b/
-/** Text that poses as a system message or tries to cancel earlier instructions. */
+/** Matches text that poses as a system message or tries to cancel earlier instructions. */
 const IMPERSONATION =
   /^\W*(?:system(?: (?:prompt|message|note))?\s*:|(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions|rules|prompts?)\b)/i
 const FENCE = /^\s*(?:```|~~~)/
 const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
 const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
 const QUOTED_SECTION = 6
-/** Longer lines are not orders. */
+/** A line longer than this is not checked for an order or a question. */
 const MAX_ORDER_CHARACTERS = 500
 
-/** `quoted`: lines that are quotations and stay as they are. `marked` in the result: the changed lines, as they were before. */
+/**
+ * Marks lines that give an order or ask a question as notes. `quoted`: lines to leave unchanged because they are
+ * quotations. `marked` in the result: the changed lines in their original wording.
+ */
 export function neutralizeVoice(
   text: string,
   quoted: ReadonlySet<string> = new Set(),
@@ -229,15 +232,16 @@ function neutralizeLine(line: string): string {
   return QUESTION_LINE.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
 }
 
-// Completed tasks that the summary lists as pending: left in, the work would be done twice.
+// Removal of completed tasks that a summary lists as pending, since the model would do that work twice.
 
 const PENDING_HEADING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
 const NEXT_HEADING = /^[ \t#*]*[89][.)][ \t*]*\S/m
 const DONE_MARK = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
 
 /**
- * Removes the lines of section 7 that name a completed task without saying that it is done. Of several sections of
- * that name the last one counts, since messages may quote one. `done`: texts of the tasks whose lines were removed.
+ * Removes the lines of section 7, "Pending tasks", that name a completed task without saying that it is done. If
+ * several sections have that heading, the last one counts, since user messages may quote one. `done`: texts of the
+ * tasks whose lines were removed.
  */
 function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
   const head = [...text.matchAll(PENDING_HEADING)].at(-1)
@@ -265,7 +269,7 @@ function normalizeTask(text: string): string {
     .trim()
 }
 
-// Whether a text names a file, as a whole word: part of a longer name is another name.
+// A text names a file only if the name is a whole word: `a.ts` is not named by `data.ts`.
 
 const PART_OF_NAME = /[\w$]/
 
@@ -277,13 +281,13 @@ function hasWord(text: string, word: string): boolean {
   return false
 }
 
-/** By at least its last two parts; by its name alone if it has no folder. */
+/** Checks whether a text names a path by at least its last two parts, or by its file name if the path has no folder. */
 function isPathNamed(text: string, path: string): boolean {
   const parts = path.split('/').filter((part) => part !== '')
   return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
 }
 
-/** At least by its name. */
+/** Checks whether a text contains the file name of `path` as a whole word. */
 export function isFileMentioned(text: string, path: string): boolean {
   return hasWord(text, toFileName(path))
 }

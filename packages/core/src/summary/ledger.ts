@@ -1,6 +1,7 @@
 /**
- * The ledger: files and identifiers the work is using, grouped by file, the most likely to be needed first, within a
- * budget. Rebuilt from the whole history at every compaction, so it neither grows nor decays over rounds.
+ * Builds the ledger: files and identifiers that the work uses, grouped by file, the most likely to be needed first,
+ * within a token budget. Rebuilt from the whole log at every compaction, so repeated compactions neither extend nor
+ * degrade it.
  */
 
 import { type Block, isText, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
@@ -11,7 +12,7 @@ import { redact } from './redact.ts'
 
 interface Ledger {
   readonly files: readonly LedgerFileLine[]
-  /** Identifiers that belong to none of the listed files. */
+  /** Code identifiers that belong to none of the listed files. */
   readonly names: readonly string[]
   readonly lines: readonly string[]
   readonly text: string
@@ -40,7 +41,10 @@ export function buildLedger(history: readonly KnownRecord[], rules: LedgerBudget
   return fitLedger(ranked, rules)
 }
 
-/** As many of the ranked candidates as fit, found by binary search: one more never shortens the text by much. */
+/**
+ * Renders as many of the ranked candidates as fit into the budget. Finds the number by binary search, since one more
+ * candidate hardly ever shortens the text.
+ */
 function fitLedger(ranked: readonly LedgerCandidate[], rules: LedgerBudget): Ledger {
   let fits = 0
   let most = ranked.length + 1
@@ -67,7 +71,7 @@ function renderLedger(chosen: readonly LedgerCandidate[], rules: LedgerBudget): 
   return { files, names: rest, lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
 }
 
-/** A file or an identifier; the other is null. */
+/** A candidate for the ledger: either a file or an identifier; the field for the other kind is null. */
 interface LedgerCandidate {
   readonly weight: number
   readonly text: string
@@ -75,19 +79,19 @@ interface LedgerCandidate {
   readonly name: IdentifierWeight | null
 }
 
-/** Repeated eight times, so that rounding does not make all short names cost the same. */
+/** Estimates the tokens of a name. Repeats the name eight times, so that rounding does not make all short names cost the same. */
 function measureName(name: string, { estimate }: LedgerBudget): number {
   return estimate.text(` ${name}`.repeat(8))
 }
 
-// The text of a ledger: one line a file, followed by its identifiers. Paths stay whole, so that they can be searched
-// for and handed to a tool as they are.
+// The text of a ledger has one line for each file, followed by the file's identifiers.
+// Paths are not shortened, so that the model can search for a path or pass it to a tool.
 
 interface LedgerFileLine {
   readonly path: string
   readonly edits: number
   readonly reads: number
-  /** Identifiers last seen in it. */
+  /** Identifiers whose newest mention is in this file. */
   readonly symbols: readonly string[]
 }
 
@@ -99,7 +103,7 @@ function formatLedger(files: readonly LedgerFileLine[], names: readonly string[]
 
 const LEDGER_HEADING = 'In use (+n: edits)'
 
-/** A bare file name about which nothing else is known gets no line of its own. */
+/** Checks whether only the name of a file is known; such a file gets no line of its own. */
 function isBareName({ path, edits, symbols }: LedgerFileLine): boolean {
   return !path.includes('/') && edits === 0 && symbols.length === 0
 }
@@ -109,14 +113,14 @@ function formatFileLine({ path, edits, symbols }: LedgerFileLine): string {
   return `${path}${state}${symbols.length === 0 ? '' : `: ${symbols.join(' ')}`}`
 }
 
-// How likely each name is to be needed next: each mention weighs one over its age, and mentions add up. The three
-// constants are not critical: half or twice of any changes the recall on recorded sessions by a few points.
+// A name's weight estimates how likely it is to be needed next: the sum of one over age for each mention.
+// Halving or doubling any of the three constants changes recall on recorded sessions by only a few points.
 
-/** A name in a tool result was seen, but not yet used. */
+/** Weight factor of a name in a tool result, which the model has seen but not yet used. */
 const RESULT_WEIGHT = 0.5
-/** A text with many names says less about each: its weight is divided by the fourth root of their number. */
+/** Exponent by which a text with many names weighs less for each: the weight is divided by the fourth root of their number. */
 const DILUTION_EXPONENT = 0.25
-/** In calls: the newest two count about equally. */
+/** Number added to a mention's age in model calls, so that the newest two weigh about the same. */
 const NEAR_CALLS = 2
 
 interface FileWeight {
@@ -129,9 +133,9 @@ interface FileWeight {
 interface IdentifierWeight {
   readonly name: string
   readonly weight: number
-  /** The file it was last seen in, if known. */
+  /** Path of the file in which the identifier was last seen; null if unknown. */
   readonly file: string | null
-  /** The record it was last seen in. */
+  /** uuid of the record in which the identifier was last seen. */
   readonly uuid: string
 }
 
@@ -174,7 +178,10 @@ function countTouch(files: Map<string, FileWeight>, path: string, { action }: Fi
   files.set(path, { ...file, edits: file.edits + (isRead ? 0 : 1), reads: file.reads + (isRead ? 1 : 0) })
 }
 
-/** A file may be named in full, relative to a folder, or bare: each means the newest full path with that ending. */
+/**
+ * Creates a function that resolves a relative path or bare file name to the newest absolute path with that ending, or
+ * returns it unchanged.
+ */
 function createPathResolver(mentions: readonly Mention[]): (path: string) => string {
   const byBase = new Map<string, Set<string>>()
   for (const { names, touches } of mentions) {
@@ -186,32 +193,35 @@ function createPathResolver(mentions: readonly Mention[]): (path: string) => str
   }
   return (path) => {
     if (path.startsWith('/')) return path
-    // Diffs prefix both sides with a letter.
+    // Diffs prefix paths with `a/` or `b/`, which is not part of the path.
     const tail = `/${path.replace(/^(?:(?:\.|[ab])\/)+/, '')}`
     return [...(byBase.get(toFileName(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
   }
 }
 
-// Where a history names files and identifiers. A summary only repeats earlier records and is left out, unless those
-// records are not in the log.
+// Search for the places where records name files and identifiers.
+// A summary only repeats earlier records, so it is skipped unless those records are missing from the log.
 
 interface Mention {
-  /** Named by the user or the model, or found in a tool result. */
+  /** `work`: named by the user or the model. `result`: found in a tool result. */
   readonly by: 'work' | 'result'
-  /** Model calls between this and the end of the history. */
+  /** Number of model calls after this mention. */
   readonly age: number
   readonly names: NamesInText
-  /** The files its tool call acted on. */
+  /** The files that the tool call of this mention read or changed. */
   readonly touches: readonly FileTouch[]
-  /** The first file of its tool call: identifiers of the result are attributed to it. */
+  /** Path of the first file that the tool call touched, to which identifiers in its result are attributed; null if none. */
   readonly about: string | null
-  /** The record that contains it. */
+  /** uuid of the record that contains the mention. */
   readonly uuid: string
 }
 
 type Sighting = Omit<Mention, 'age' | 'uuid'>
 
-/** Credentials are removed before names are read: part of a password may look like an identifier. */
+/**
+ * Finds all mentions of files and identifiers, oldest first. Credentials are removed first, since part of a password
+ * may look like an identifier.
+ */
 export function findMentions(history: readonly KnownRecord[]): readonly Mention[] {
   const sightings: (Sighting & { readonly turn: number; readonly uuid: string })[] = []
   const touched = new Map<string, readonly FileTouch[]>()
@@ -234,7 +244,7 @@ export function findMentions(history: readonly KnownRecord[]): readonly Mention[
   return sightings.map(({ turn: at, ...mention }) => ({ ...mention, age: turn - at }))
 }
 
-/** `touched`: files by tool call id, filled in as calls are met. */
+/** Finds the mentions in one record. `touched`: files by tool call id; this function adds the tool calls of the record. */
 function findSightings(record: KnownRecord, touched: Map<string, readonly FileTouch[]>): readonly Sighting[] {
   if (record.type === 'assistant')
     return toBlocks(record.message.content).flatMap((block) => {
@@ -268,11 +278,14 @@ function createSighting(
   return { by, names, touches, about: touches[0]?.path ?? null }
 }
 
-/** Precedes every credential that is not recognisable by its own prefix. */
+/** Matches words that precede every credential without a recognisable prefix of its own. */
 const SECRET_CUE =
   /pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|-----BEGIN|\b(?:curl|mysql|mariadb|sshpass|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
 
-/** Redacts only lines with a cue, for speed: except for private keys, every pattern matches within one line. */
+/**
+ * Redacts only lines that match `SECRET_CUE`, for speed. Except for private keys, every credential pattern matches
+ * within one line.
+ */
 function redactLines(text: string): string {
   if (!SECRET_CUE.test(text)) return text
   if (text.includes('-----BEGIN')) return redact(text)
@@ -282,20 +295,20 @@ function redactLines(text: string): string {
     .join('\n')
 }
 
-// Names in a text: files, and identifiers in camelCase or snake_case. Plain words are left out, since they do not
-// show which code is meant.
+// Names are files, and identifiers in camelCase or snake_case.
+// Plain words are not names, since they do not show which code is meant.
 
-/** Runs of the characters of paths and identifiers. */
+/** Matches runs of characters that occur in paths and identifiers. */
 const NAME_CHUNKS = /[A-Za-z0-9_$@~./+-]{3,}/g
 const WORD = /[A-Za-z_$][A-Za-z0-9_$]{2,}/g
 const CAMEL_CASE = /[a-z0-9][A-Z]|[A-Z][A-Z][a-z]/
 const SNAKE_CASE = /[A-Za-z0-9]_[A-Za-z0-9]/
 const MAX_IDENTIFIER_CHARACTERS = 80
 const MAX_PATH_CHARACTERS = 300
-/** Letters and digits alternate often: a hash, an id, a piece of base64. */
+/** Matches text in which letters and digits alternate often: a hash, an id, a piece of base64. */
 const RANDOM_TEXT = /(?:[0-9]+[A-Za-z]+){4,}|^[0-9a-f_]{16,}$/
 
-/** A name without a folder is a file only with a known extension; otherwise it may be `object.field`. */
+/** Extensions by which a name without a folder counts as a file; otherwise it could be `object.field`. */
 const FILE_EXTENSIONS = new Set(
   (
     'ts tsx mts cts js jsx mjs cjs json jsonl jsonc go mod sum work py pyi ipynb rs toml lock rb java kt kts scala c h cc cpp ' +
@@ -306,7 +319,7 @@ const FILE_EXTENSIONS = new Set(
 const EXTENSION = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
 
 interface NamesInText {
-  /** Paths as written in the text, or bare file names. */
+  /** File paths or bare file names, as written in the text. */
   readonly files: ReadonlySet<string>
   readonly identifiers: ReadonlySet<string>
 }
@@ -315,7 +328,7 @@ export function findNames(text: string): NamesInText {
   const files = new Set<string>()
   const identifiers = new Set<string>()
   for (const match of text.matchAll(NAME_CHUNKS)) {
-    // In quoted code `\nName` is a line break followed by a name.
+    // In quoted code, `\nName` is a line break followed by a name.
     const chunk = text[match.index - 1] === '\\' ? match[0].slice(1) : match[0]
     const file = chunk.length <= MAX_PATH_CHARACTERS && chunk.includes('.') ? parseFilePath(chunk) : null
     if (file !== null) files.add(file)
@@ -329,7 +342,7 @@ function isIdentifier(word: string): boolean {
   return word.length <= MAX_IDENTIFIER_CHARACTERS && looksLikeIdentifier(word) && !RANDOM_TEXT.test(word)
 }
 
-/** The last part of a path. */
+/** Returns the part of a path after the last slash. */
 export function toFileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
@@ -338,7 +351,7 @@ function looksLikeIdentifier(chunk: string): boolean {
   return CAMEL_CASE.test(chunk) || SNAKE_CASE.test(chunk)
 }
 
-/** The chunk as a path to a file, without trailing punctuation of the sentence; null if it is none. */
+/** Returns a piece of text as a file path without the punctuation that ends a sentence; null if it is not a file path. */
 function parseFilePath(chunk: string): string | null {
   const path = chunk.replace(/[.+-]+$/, '')
   if (path.endsWith('/') || path.startsWith('//')) return null

@@ -1,6 +1,6 @@
 /**
- * The pieces of a summary written without a model, section by section, and how pieces are fitted into a budget.
- * The check of a model's summary uses them too, to add what is missing.
+ * Creates the pieces of a local summary, section by section, and fits pieces into a token budget. Also used to repair
+ * a model's summary by adding the facts it lacks.
  */
 
 import { isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
@@ -22,21 +22,21 @@ import {
 import { truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
 
 export interface SummaryPiece {
-  /** Number of its section, 1 to 9. */
+  /** Number of the summary section that contains the piece, 1 to 9. */
   readonly section: number
-  /** Lower ranks are placed first; within a rank the given order decides. */
+  /** Pieces with a lower rank are placed first; within a rank, in the order of the array. */
   readonly rank: number
-  /** Position within its section, whatever the order of placing. */
+  /** Position of the piece within its section, independent of the order of placing. */
   readonly order: number
   readonly full: string
   readonly short: string | null
-  /** Pieces of one group share a cap. */
+  /** Name of the group whose token cap the piece shares. */
   readonly group: string
-  /** Names the piece where it is left out. */
+  /** Id by which the piece is reported if it is left out; null if it is not reported. */
   readonly id: string | null
 }
 
-// Sections 1, 2, 5, 7, 8 and 9: requests, tools and commands, results, open tasks, current work, next step.
+// Pieces for sections 1, 2, 5, 7, 8 and 9: requests, repeated commands, results, open tasks, current work, next step.
 
 const QUOTE_CHARACTERS = 400
 const ANSWER_CHARACTERS = 2_000
@@ -48,7 +48,7 @@ const CALL_CHARACTERS = 160
 type WorkPiece = Pick<SummaryPiece, 'section' | 'rank' | 'full'> & { readonly short?: string }
 
 interface WorkRanks {
-  /** What the work cannot continue without: requests, open todos. */
+  /** Rank of the facts without which the work cannot continue: requests and open todos. */
   readonly must: number
   readonly now: number
   readonly rest: number
@@ -89,7 +89,7 @@ function quote({ text }: UserPrompt): string {
   return `"${truncateEnd(text.trim(), QUOTE_CHARACTERS)}"`
 }
 
-/** Commands that were run more than once, most used first, and the extensions of the touched files. */
+/** Lists the commands that were run more than once, most used first, and the extensions of the touched files. */
 function conceptPieces({ runs, files, clean }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
   const commands = new Map<string, { times: number; failed: boolean }>()
   for (const run of runs) {
@@ -192,7 +192,7 @@ function findFirstString(input: unknown): string {
   return Object.values(input).find((value): value is string => typeof value === 'string') ?? ''
 }
 
-/** A todo list that is older than the latest message does not name the next step. */
+/** Creates the pieces about the next step. Ignores a todo list that is older than the latest user message. */
 function nextStepPieces(
   { todos, areTodosOlder, messages }: SessionFacts,
   { now }: WorkRanks,
@@ -208,7 +208,7 @@ function nextStepPieces(
   return shown.map((full) => ({ section: 9, rank: now, full }))
 }
 
-// Section 3, "Files and code sections": each file, what was done to it, and its last known state.
+// Pieces for section 3, "Files and code sections": each file, its reads and edits, and its last known state.
 
 export const FILES_GROUP = 'files'
 export const SNIPPETS_GROUP = 'snippets'
@@ -237,7 +237,7 @@ export function filePieces(
   ]
 }
 
-/** The text of the newest change, if it is longer than the file's line shows. */
+/** Creates a piece with the text of a file's newest change; none if the line about the file already shows that text. */
 function snippetPiece({ newestText }: TouchedFile, order: number, rank: number): readonly SummaryPiece[] {
   if (newestText === null || newestText.trim().length <= LINE_CHARACTERS) return []
   const full = `\`\`\`\n${truncateEnd(newestText, SNIPPET_CHARACTERS)}\n\`\`\``
@@ -263,11 +263,11 @@ function formatTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`
 }
 
-// Section 4, "Errors and fixes": failed commands with their last error, and other failed calls.
+// Pieces for section 4, "Errors and fixes": failed commands with their last error, and other failed tool calls.
 
 export const ERRORS_GROUP = 'errors'
 const COMMAND_CHARACTERS = 300
-/** Characters kept of an error in its short form. */
+/** Maximum characters of an error in the short form of its piece. */
 export const SHORT_ERROR_CHARACTERS = 150
 const MOST_CHANGED_FILES = 6
 
@@ -305,7 +305,7 @@ function describeFailures({ isSettled, failures, editedSince }: FailingCommand):
   return `${failed} and has not succeeded since${changed === '' ? '' : `; changed since: ${changed}`}`
 }
 
-/** File names; files of the same name keep their folder. */
+/** Shortens paths to file names; files with the same name keep their folder. */
 function shortenPaths(paths: readonly string[]): readonly string[] {
   const names = paths.map(toFileName)
   const short = paths.map((path, index) => {
@@ -316,12 +316,12 @@ function shortenPaths(paths: readonly string[]): readonly string[] {
   return [...new Set(short)]
 }
 
-// Section 6, "All user messages": word for word; the newest and the first are placed before the others.
+// Pieces for section 6, "All user messages", word for word; the newest and the first are placed before all others.
 
 export const MESSAGES_GROUP = 'messages'
 const SHORT_MESSAGE_CHARACTERS = 200
 
-/** The newest and the first request get `rank`, the others the next one, newest first. */
+/** Creates one piece for each user message, newest first. The newest and the first message get `rank`, all others `rank + 1`. */
 export function messagePieces(
   messages: readonly UserPrompt[],
   rank: number,
@@ -343,10 +343,10 @@ export function messagePieces(
   return pieces.toReversed()
 }
 
-// Fitting pieces into a budget.
+// Placement of summary pieces within a token budget.
 
 export interface PlacedPieces {
-  /** In the order of the sections. */
+  /** Texts of the placed pieces, in the order of the sections. */
   readonly placed: readonly { readonly section: number; readonly text: string }[]
   readonly leftOut: readonly SummaryPiece[]
   readonly tokens: number
@@ -354,12 +354,12 @@ export interface PlacedPieces {
 
 interface PieceBudget {
   readonly total: number
-  /** Tokens by group; a group that is not named has no cap. */
+  /** Maximum tokens by group; a group without an entry has no cap. */
   readonly caps: ReadonlyMap<string, number>
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-/** Rank by rank: every piece in its short form first, so that one long piece displaces no other, then in full while tokens last. */
+/** Places pieces rank by rank: all in short form first, so that no long piece displaces another, then in full while tokens last. */
 export function fitPieces(
   pieces: readonly SummaryPiece[],
   { total, caps, estimate }: PieceBudget,

@@ -1,5 +1,5 @@
 /**
- * The local summary, written without a model: the same nine sections, extracted from the records by fixed rules.
+ * Writes the local summary: the nine sections of a summary, extracted from the records by fixed rules without a model.
  * User messages, errors that still occur, edited files and open tasks are placed first. Deterministic.
  */
 import type { Estimator } from '../tokens/estimator.ts'
@@ -23,31 +23,31 @@ import { truncateEnd } from './truncate-text.ts'
 
 export interface LocalSummaryOptions {
   readonly form: CompactionForm
-  /** Maximum tokens of the whole summary. */
+  /** Maximum tokens of the whole local summary. */
   readonly tokens: number
-  /** Tokens of the user messages: of one, and of all. */
+  /** Maximum tokens of one user message, and of all user messages together. */
   readonly messages: { readonly each: number; readonly total: number }
-  /** Tokens of the list of files, without snippets. */
+  /** Maximum tokens of the list of files, without code snippets. */
   readonly files: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
 interface LocalSummary {
-  /** Headed `Summary:`; credentials removed. */
+  /** The local summary under the heading `Summary:`, with credentials removed. */
   readonly text: string
   readonly tokens: number
-  /** What did not fit: uuids of messages and of results, paths of files. */
+  /** Facts that did not fit: uuids of messages and of tool results, paths of files. */
   readonly leftOut: readonly string[]
 }
 
-/** Largest share of the summary for each group, so that none displaces all others. */
+/** Maximum share of the summary for each group of facts, so that no group displaces all others. */
 const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
 
 export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions): LocalSummary {
   const pieces = listPieces(facts, rules)
   let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form))
   let made = fitLocalSummary(pieces, facts, rules, room)
-  // The estimate of a whole text differs a little from the sum of its parts, and the notes on what is left out add to it.
+  // The estimate for the whole text differs from the sum of its pieces, and notes on left-out pieces add tokens.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
     made = fitLocalSummary(pieces, facts, rules, room)
@@ -55,7 +55,10 @@ export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOption
   return made
 }
 
-/** Lower ranks first: what only the log knows for certain, the state of the work, then what helps to continue. */
+/**
+ * Lists the pieces of a local summary. Lower ranks are placed first: user messages and open tasks, then the state of
+ * the work, then details that help to continue.
+ */
 function listPieces(
   facts: SessionFacts,
   { messages, estimate }: LocalSummaryOptions,
@@ -101,7 +104,7 @@ const EMPTY_SECTION = 'Nothing on record.'
 const MOST_NAMED = 3
 const ID_CHARACTERS = 120
 
-/** How many pieces are left out, with a few of the ids by which the history tool finds them. */
+/** Formats a note on how many pieces are left out, with a few of the ids by which the history tool finds them. */
 function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
   const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
   if (ids.length === 0) return []
@@ -112,7 +115,10 @@ function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
   return [`(${ids.length} more in the transcript: ${named}${ids.length > MOST_NAMED ? ', …' : ''})`]
 }
 
-/** Puts the local summary of records that no model saw in front of a model's summary. Null or no records: unchanged. */
+/**
+ * Puts a local summary of records that no model saw in front of a model's summary. Returns `summary` unchanged if
+ * `cover` is null or covers no records.
+ */
 export function prependLocalSummary(
   summary: string,
   cover: { readonly text: string; readonly records: number } | null,

@@ -1,6 +1,6 @@
 /**
- * The receipt of a compaction: what left the context, by id, and what of it the new context no longer mentions.
- * Computed by comparing the texts of both contexts, not from what the engine meant to keep.
+ * Creates the receipt of a compaction: ids of the records that left the context, and facts that the new context no
+ * longer mentions. Compares the texts of the contexts before and after, not what the engine meant to keep.
  */
 
 import type { ContextEntry } from '../context/entry.ts'
@@ -14,17 +14,17 @@ import { findMentions, findNames, weighNames } from './ledger.ts'
 import { extractFacts, listRequiredTexts } from './session-facts.ts'
 
 export interface Receipt {
-  /** Records that the summary replaces. */
+  /** uuids of the records that the summary replaces. */
   readonly summarised: readonly string[]
-  /** Records kept verbatim. */
+  /** uuids of the records kept verbatim. */
   readonly kept: readonly string[]
   readonly carried: readonly ReceiptAttachment[]
   readonly lost: LostItems
-  /** Missing from the summary and too large to be added: uuids of messages and results, paths, texts of tasks. */
+  /** Facts missing from the summary that were too large to be added: uuids of messages and results, file paths, texts of tasks. */
   readonly unfit: readonly string[]
-  /** Pinned records that were summarised because the pin budget was spent. */
+  /** uuids of pinned records that were summarised because the pin budget was used up. */
   readonly unpinned: readonly string[]
-  /** Records no longer in the context that the history tool finds by id. */
+  /** uuids of records that left the context; the history tool finds each by its id. */
   readonly retrievable: readonly string[]
 }
 
@@ -37,12 +37,12 @@ interface LostItems {
   readonly files: readonly LostItem[]
   readonly userMessages: readonly LostItem[]
   readonly errors: readonly LostItem[]
-  /** Most important first; `moreIdentifiers` counts the ones not listed. */
+  /** Lost code identifiers, most important first; `moreIdentifiers` is the number of those not listed. */
   readonly identifiers: readonly LostItem[]
   readonly moreIdentifiers: number
 }
 
-/** Something lost, and the record that contains it. */
+/** A fact that the new context no longer mentions, and the uuid of the record that contains it. */
 interface LostItem {
   readonly text: string
   readonly uuid: string
@@ -50,14 +50,17 @@ interface LostItem {
 
 interface ReceiptInput {
   readonly before: readonly ContextEntry[]
-  /** Records already summarised before. What the last summary still mentioned of them and the new context does not is lost. */
+  /**
+   * Records that an earlier compaction summarised. A fact from such a record is lost if the previous context mentioned
+   * it and the new one does not.
+   */
   readonly history?: readonly KnownRecord[]
   readonly after: readonly ContextEntry[]
   readonly summarised: readonly ContextEntry[]
   readonly carried: readonly ReceiptAttachment[]
   readonly unfit?: readonly string[]
   readonly unpinned?: readonly string[]
-  /** Removes credentials, as for the summary. */
+  /** Removes credentials from a text, by the same rules as for the summary. */
   readonly clean: (text: string) => string
   readonly messages: { readonly each: number }
   readonly estimate: Pick<Estimator, 'text'>
@@ -119,7 +122,7 @@ function findLostIdentifiers(records: readonly KnownRecord[], after: string): re
     .map(({ name, uuid }) => ({ text: name, uuid }))
 }
 
-/** Every text of an entry that the model is shown. */
+/** Returns all text of an entry that the model is shown; empty if the entry is not visible to the model. */
 function entryText(entry: ContextEntry): string {
   if (!isVisibleToModel(entry)) return ''
   return toMessageParts(entry)

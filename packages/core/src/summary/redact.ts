@@ -1,18 +1,18 @@
-/** Removes credentials from texts that are about to be shown or stored. The log itself is never changed. */
+/** Removes credentials from texts before they are shown or stored. Records in the log are never changed. */
 
 export const REDACTED = '[redacted]'
 
-/** A cheap test first, since most texts contain no credential and there are many patterns. */
+/** A cheap test that runs before the many credential patterns, since most texts contain no credential. */
 const SECRET_HINT =
   /[A-Za-z0-9_+/=-]{16}|pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|\b(?:curl|mysql|mariadb|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
 
-/** Replaces every credential it recognises with `[redacted]`. Idempotent. */
+/** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
   if (!SECRET_HINT.test(text)) return text
   return SECRET_PATTERNS.reduce((left, { pattern }) => left.replace(pattern, replaceSecret), text)
 }
 
-/** A copy of the value with every string in it redacted. */
+/** Returns a copy of a JSON-like value with every string in it redacted. */
 export function redactAll<Value>(value: Value): Value
 export function redactAll(value: unknown): unknown {
   if (typeof value === 'string') return redact(value)
@@ -21,27 +21,27 @@ export function redactAll(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([field, item]) => [field, redactAll<unknown>(item)]))
 }
 
-/** The last argument of a replacer holds the named groups, if the pattern has any. */
+/** Replaces a matched credential but keeps the named group `kept`; the last argument of a replacer holds the named groups. */
 function replaceSecret(_match: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1)
   const kept = typeof groups === 'object' && groups !== null && 'kept' in groups ? groups.kept : ''
   return `${typeof kept === 'string' ? kept : ''}${REDACTED}`
 }
 
-/** The shape of a credential. Patterns that would also match ordinary code, hashes or ids are left out. */
+/** A pattern that recognises one kind of credential. Patterns that would also match ordinary code, hashes or ids are not used. */
 interface SecretPattern {
   readonly name: string
-  /** Global. The group `kept`, if there is one, precedes the secret and stays. */
+  /** A regular expression with the flag `g`. The named group `kept`, if present, precedes the secret and is not replaced. */
   readonly pattern: RegExp
 }
 
-/** Values that are clearly not secrets: a reference, a placeholder, a keyword. */
+/** A lookahead that excludes values which are clearly not secrets: a reference, a placeholder, a keyword. */
 const NOT_A_SECRET: string =
   '(?!\\[redacted\\]|[$<{(*[]|(?:process|os|env|self|this|config|settings|options)\\.|(?:null|none|nil|true|false|undefined|string|str|bytes|number|int|bool|boolean|any|unknown|optional|required|x{3,}|\\.{3}|…|your[_-]|my[_-]|example|changeme|placeholder|redacted)(?![A-Za-z0-9]))'
 
-// Passwords behind one-letter options on a command line, whose meaning depends on the command.
+// Passwords after command-line options such as `-p`, whose meaning depends on the command.
 
-/** A quoted value after `option`, within the same command. */
+/** Creates a pattern for a quoted value after `option` within the same command. */
 function optionPatternQuoted(name: string, command: string, option: string): SecretPattern {
   const kept = `(?<kept>(?<![A-Za-z0-9_-])(?:${command})\\b[^\\r\\n|;&]{0,400}?\\s${option}`
   const quoted = `(?<quote>["'])(?=[^\\r\\n]*?\\k<quote>))${NOT_A_SECRET}(?:(?!\\k<quote>)[^\\r\\n])+`
@@ -54,7 +54,7 @@ function optionPatternPlain(name: string, command: string, option: string): Secr
 }
 
 const PASSWORD_OPTIONS: readonly (readonly [command: string, option: string])[] = [
-  // Only without a space: `-p ` alone prompts, and what follows is the name of a database.
+  // `-p` counts only without a space: `mysql -p name` asks for the password, and `name` is a database.
   ['mysql(?:dump|admin|import|show|check|sh|pump|slap)?|mariadb(?:-[a-z]+)?', '-p'],
   ['sshpass', '-p[ \\t]*'],
   ['(?:docker|podman|nerdctl|buildah|helm registry|oras|az acr) login', '-p[ \\t=]*'],
@@ -70,7 +70,7 @@ const COMMAND_SECRETS: readonly SecretPattern[] = [
     optionPatternQuoted(`quoted, of ${command}`, command, option),
     optionPatternPlain(`of ${command}`, command, option),
   ]),
-  // User and password as one quoted word.
+  // The next pattern matches user and password in one quoted argument, as in `curl -u "user:password"`.
   {
     name: 'user and password',
     pattern:
@@ -78,16 +78,16 @@ const COMMAND_SECRETS: readonly SecretPattern[] = [
   },
 ]
 
-// Tokens with a known prefix.
+// Tokens that are recognised by their issuer's prefix, such as `ghp_`.
 
 const TOKEN_CHARACTER = '[A-Za-z0-9_-]'
 
-/** Not inside a word or a longer token: ordinary words may end in this prefix. */
+/** Creates a token pattern that does not match inside a word or a longer token, since ordinary words may end in the prefix. */
 function tokenPattern(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(`(?<![A-Za-z0-9_-])${body}`, 'g') }
 }
 
-/** Recognised even directly after other letters, as in `-pghp_…`. */
+/** Creates a token pattern that also matches directly after other letters, as in `-pghp_…`. */
 function prefixPattern(name: string, body: string): SecretPattern {
   return { name, pattern: new RegExp(body, 'g') }
 }
@@ -95,12 +95,12 @@ function prefixPattern(name: string, body: string): SecretPattern {
 const ISSUED_TOKENS: readonly SecretPattern[] = [
   tokenPattern('anthropic', `sk-ant-${TOKEN_CHARACTER}{16,}`),
   tokenPattern('openai', `sk-(?:proj|svcacct|admin|or-v1|or)-${TOKEN_CHARACTER}{16,}`),
-  // After a letter this could be the end of `task-` or `disk-`, so the rest must look random.
+  // After a letter, `sk-` could be the end of `task-` or `disk-`, so the rest must look random.
   prefixPattern(
     'glued sk',
     `sk-(?:ant|proj|svcacct|admin|or-v1|or)-(?=${TOKEN_CHARACTER}*[A-Z])(?=${TOKEN_CHARACTER}*[a-z])(?=${TOKEN_CHARACTER}*[0-9])${TOKEN_CHARACTER}{24,}`,
   ),
-  // Old keys have only `sk-`: upper and lower case letters and digits distinguish them from a hyphenated name.
+  // Old keys have only the prefix `sk-`; mixed case and digits distinguish these keys from a hyphenated name.
   tokenPattern('sk', `sk-(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{20,}`),
   prefixPattern('github', `(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})`),
   prefixPattern('gitlab', `gl(?:pat|oas|dt|rt|cbt|ptt|ft|imt|agent|soat)-${TOKEN_CHARACTER}{20,}`),
@@ -147,18 +147,18 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
   prefixPattern('jwt', `eyJ${TOKEN_CHARACTER}{8,}\\.eyJ${TOKEN_CHARACTER}{8,}\\.${TOKEN_CHARACTER}*`),
 ]
 
-// Credentials recognised by what precedes them: a header, a URL, the name of a field.
+// Credentials that are recognised by the text before them: a header, a URL, the name of a field.
 
-/** Field names whose value is a secret; with any prefix, and `-`, `_` or nothing between their parts. */
+/** Matches field names whose value is a secret, with any prefix, and with `-`, `_` or nothing between their parts. */
 const SECRET_WORD =
   '(?:pass(?:word|wd|phrase)|pwd(?!["\']?[ \\t]*[:=][ \\t]*["\']?[/~.])|secret|(?:api|access|auth|private|secret|signing|encryption|account|client)[_-]?(?:key|secret)|(?:access|auth|api|refresh|bearer|session|id|csrf|bot|oauth)?[_-]?token|credentials?)'
 const NAME_PREFIX = '(?<![A-Za-z0-9_])(?:[A-Za-z0-9]{1,40}[_.-]){0,6}[A-Za-z0-9]{0,24}?'
 const SECRET_NAME = `${NAME_PREFIX}${SECRET_WORD}[0-9]{0,2}(?:[_-](?:key|value|id|base)){0,2}`
 
-/** A function call or an index is code, not a value. */
+/** A lookahead that excludes function calls and index expressions, since these are code rather than secret values. */
 const NOT_CODE = '(?![A-Za-z_$][\\w$.]*[([])'
 const VALUE_CHARACTER = '[^\\s"\'`,;&|(){}<>\\\\]'
-/** An equals sign with spaces is usually code rather than configuration, so the value must look random. */
+/** Matches an equals sign with spaces. Such an assignment is usually code, so its value must look random to be redacted. */
 const SPACED_ASSIGNMENT = '(?:[ \\t]+:?=[ \\t]*|:?=[ \\t]+|:=)(?![=>~"\'`\\\\])'
 
 const NAMED_SECRETS: readonly SecretPattern[] = [
@@ -230,7 +230,7 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
   },
 ]
 
-// All patterns in order: a whole key before its parts, certain ones before likely ones.
+// All credential patterns in the order of use: a whole key before its parts, certain patterns before likely ones.
 
 const PRIVATE_KEY: SecretPattern = {
   name: 'private key',

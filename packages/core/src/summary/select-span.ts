@@ -1,6 +1,7 @@
 /**
- * Selects what a compaction summarises and what it keeps: everything, `from` a record on, or `up_to` one. Tool calls
- * stay with their results, and every record of the context is in exactly one class.
+ * Selects the records that a compaction summarises and those it keeps: summarises all, those `from` a record on, or
+ * those `up_to` a record. Tool calls stay with their results, and every record of the context belongs to exactly one
+ * class.
  */
 
 import type { ContextView } from '../context/context-view.ts'
@@ -22,34 +23,34 @@ import type { CompactionForm } from './summary-prompt.ts'
 
 export interface SpanOptions {
   readonly form: CompactionForm
-  /** uuid of the record the user picked; the cut is in front of it. Required for `from` and `up_to`. */
+  /** uuid of the record that the user picked; the cut is made in front of it. Required for `from` and `up_to`. */
   readonly pivot?: string
   readonly pins?: PinOptions
-  /** Cut between messages of different roles if possible: a provider's compaction block requires it. */
+  /** Cuts between messages of different roles if possible, since a provider's compaction block requires a role change. */
   readonly betweenRoles?: boolean
 }
 
 export interface CompactionSpan {
   readonly form: CompactionForm
-  /** What the summary replaces, including earlier summaries and what earlier compactions kept. */
+  /** Entries that the summary replaces, including earlier summaries and messages that earlier compactions kept. */
   readonly summarised: readonly ContextEntry[]
-  /** The other side of the cut, verbatim: in front of the summary for `from`, behind it for `up_to`. */
+  /** Entries on the other side of the cut, kept verbatim: in front of the summary for `from`, behind it for `up_to`. */
   readonly kept: readonly ContextEntry[]
-  /** Kept verbatim on the summarised side: pinned records, with the rest of their round. */
+  /** Pinned entries on the summarised side, kept verbatim together with the rest of their round. */
   readonly pinned: readonly ContextEntry[]
-  /** User messages without a response yet: verbatim, at the very end. */
+  /** User messages without a response yet, kept verbatim at the end of the new context. */
   readonly unanswered: readonly ContextEntry[]
-  /** Records that are never sent to a model, such as notices. */
+  /** Entries that are never sent to a model, such as notices. */
   readonly notSent: readonly ContextEntry[]
-  /** Input for the summarizer, in the order of the context. */
+  /** Entries sent to the summarizer, in the order of the context. */
   readonly input: readonly ContextEntry[]
-  /** Pinned records beyond the budget: summarised like the rest, and reported. */
+  /** Pinned entries that exceed the pin budget; they are summarised like unpinned ones and reported. */
   readonly unpinned: readonly ContextEntry[]
-  /** The first record after the cut; null for a full compaction. */
+  /** uuid of the first record after the cut; null for a full compaction or a cut at the end. */
   readonly pivot: string | null
-  /** The record the user picked, if the cut had to be moved away from it. */
+  /** uuid of the record that the user picked, if the cut had to be moved away from it; otherwise null. */
   readonly movedFrom: string | null
-  /** A sentence for the user about the moved cut. */
+  /** A message to the user about a moved cut; null if the cut was not moved. */
   readonly note: string | null
 }
 
@@ -89,7 +90,7 @@ function findCut(
   records: readonly KnownRecord[],
   { form, pivot, betweenRoles }: SpanOptions,
 ): SpanCut | SpanRefusal {
-  // No call is pending here: the caller has refused that already.
+  // The caller has already refused contexts with pending tool calls, so none are passed.
   const cuts = findCutPoints(records, [])
   if (form === 'full') return { position: records.length, pivot: null, movedFrom: null, cuts }
   const picked = records.findIndex((record) => record.uuid === pivot)
@@ -101,13 +102,13 @@ function findCut(
   return { position, pivot: first, movedFrom: first === pivot ? null : pivot, cuts }
 }
 
-/** Moves towards keeping more: `from` keeps what comes before the cut, `up_to` what comes after it. */
+/** Returns the allowed cut nearest to the picked record, in the direction that keeps more messages. */
 function findNearestCut(cuts: readonly number[], picked: number, form: CompactionForm): number {
   if (form === 'from') return cuts.find((cut) => cut >= picked) ?? Number.POSITIVE_INFINITY
   return cuts.findLast((cut) => cut <= picked) ?? 0
 }
 
-/** The last cut up to `position` between messages of different roles; `position` if there is none. */
+/** Returns the last cut up to `position` that is between messages of different roles, or `position` if there is none. */
 function findCutBetweenRoles(
   records: readonly KnownRecord[],
   cuts: readonly number[],
@@ -150,7 +151,7 @@ function createSpan(
 
 type SpanSide = 'out' | 'kept' | 'unanswered' | 'aside'
 
-/** The class of each entry before pins are considered. */
+/** Assigns each entry to a class before pins are considered. */
 function assignSides(
   entries: readonly ContextEntry[],
   { position }: SpanCut,
@@ -198,12 +199,12 @@ const REFUSAL_MESSAGES: Readonly<Record<SpanRefusalReason, (what: string) => str
       : `There is nothing to summarise ${side} the picked message. Pick another one.`,
 }
 
-// Pinned records on the summarised side: kept within a budget, newest first, together with the rest of their round.
+// Pinned records among those to summarise are kept within a budget, newest first, together with their round.
 
 interface PinOptions {
-  /** uuids of the records to keep verbatim. */
+  /** uuids of the pinned records to keep verbatim. */
   readonly targets: readonly string[]
-  /** Tokens for all of them together. */
+  /** Maximum tokens of all pinned records together. */
   readonly budgetTokens: number
   readonly countTokens: (entry: ContextEntry) => number
 }
@@ -213,7 +214,7 @@ const NO_PINS: PinOptions = { targets: [], budgetTokens: 0, countTokens: () => 0
 interface PinSelection {
   readonly pins: PinOptions
   readonly cuts: readonly number[]
-  /** Whether the entry at this position would be summarised if it were not pinned. */
+  /** Checks whether the entry at a position would be summarised if it were not pinned. */
   readonly isFree: (at: number) => boolean
 }
 
@@ -235,7 +236,7 @@ function selectPinned(entries: readonly ContextEntry[], context: PinSelection) {
   return { pinned, unpinned }
 }
 
-/** A summary cannot be pinned: it is rewritten each time. */
+/** Checks whether an entry is pinned. A summary never counts as pinned, since every compaction rewrites it. */
 function isPinnable(entry: ContextEntry | undefined, targets: ReadonlySet<string>): boolean {
   return entry !== undefined && targets.has(entry.record.uuid) && entry.record.isCompactSummary !== true
 }
@@ -246,14 +247,17 @@ function findRoundAt(at: number, length: number, { cuts, isFree }: PinSelection)
   return Array.from({ length: end - start }, (_, index) => start + index).filter(isFree)
 }
 
-// What the boundary record stores about the records its compaction kept.
+// Fields of the boundary record about the records that its compaction kept.
 
-/** uuids kept verbatim beside the summary, in order: in front of it for `from`, otherwise behind it. */
+/** Returns the uuids of the records kept verbatim, in order: in front of the summary for `from`, otherwise behind it. */
 export function listKeptUuids({ form, kept, pinned }: CompactionSpan): readonly string[] {
   return listUuids(form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept])
 }
 
-/** `lastUuid`: the last record the compaction writes; unanswered messages follow it. */
+/**
+ * Creates the boundary's fields about kept records. `lastUuid`: the last record that the compaction writes, which
+ * unanswered messages follow.
+ */
 export function createKeptMetadata(
   span: CompactionSpan,
   {
@@ -276,26 +280,26 @@ function listUuids(entries: readonly ContextEntry[]): readonly string[] {
   return entries.map((entry) => entry.record.uuid)
 }
 
-/** The role of the message a record becomes part of; null if it is not sent. */
+/** Returns the role of the message that a record becomes part of; null if the record is not sent. */
 export function messageRole(record: KnownRecord): 'user' | 'assistant' | 'system' | null {
   if (record.type === 'assistant') return isSyntheticError(record) ? null : 'assistant'
   if (record.type === 'user') return record.message.role
   return record.type === 'attachment' && record.isScreenOnly !== true ? 'user' : null
 }
 
-/** Written by the user: typed text, also beside a tool result, or an image without text. */
+/** Checks whether the user wrote a record: typed text, also beside a tool result, or an image without text. */
 function isUserPrompt(record: KnownRecord): boolean {
   if (record.type !== 'user') return false
   if (readTypedText(record) !== null) return true
   return isPrompt(record) && toBlocks(record.message.content).some(isMedia)
 }
 
-/** Position of the last record of a response; −1 if there is none. */
+/** Returns the position of the last entry that is part of a model's response; −1 if there is none. */
 function findLastResponse(entries: readonly ContextEntry[]): number {
   return entries.findLastIndex(({ record }) => record.type === 'assistant' && !isSyntheticError(record))
 }
 
-/** A clearing done by the provider is part of every request as long as its tool results are. */
+/** Checks whether a record describes a clearing by the provider. Every API request must repeat it while its tool results are sent. */
 function isProviderClearing(record: KnownRecord): boolean {
   return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
 }

@@ -1,7 +1,7 @@
 /**
- * The facts a summary must not lose, extracted from the records by fixed rules. Always read from the whole history up
- * to the cut, never from an earlier summary, so that repeated compaction loses nothing; only a summary whose records
- * are not in the log is quoted.
+ * Extracts the facts that a summary must not lose from the records, by fixed rules. Always reads the whole log up to
+ * the cut, so that repeated compactions lose nothing. An earlier summary is quoted only if its records are missing
+ * from the log.
  */
 import { isText, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord, readTypedText } from '../log/record.ts'
@@ -17,13 +17,13 @@ export interface SessionFacts {
   readonly commands: readonly FailingCommand[]
   readonly failedCalls: readonly FailedCall[]
   readonly todos: readonly TodoItem[]
-  /** The user has written a message since the list was last changed. */
+  /** True if the user has written a message since the todo list was last changed. */
   readonly areTodosOlder: boolean
   readonly plan: RecordText | null
-  /** The model's newest text. */
+  /** The model's newest text; null if the model has written none. */
   readonly lastAnswer: RecordText | null
   readonly runs: readonly ToolRun[]
-  /** The summary that opens a log whose earlier records are missing. */
+  /** The summary at the start of a log whose earlier records are missing; null if there is none. */
   readonly earlierSummary: RecordText | null
   readonly clean: (text: string) => string
 }
@@ -33,7 +33,10 @@ export interface RecordText {
   readonly uuid: string
 }
 
-/** `history`: the records of the branch in order, up to the cut; for form `from`, those after it. `clean` removes credentials from every text. */
+/**
+ * Extracts the facts from `history`: the records of the active branch up to the cut, or after it for form `from`.
+ * `clean` removes credentials from every text.
+ */
 export function extractFacts(
   history: readonly KnownRecord[],
   clean: (text: string) => string = redact,
@@ -98,14 +101,14 @@ function readText(record: KnownRecord): string {
     .join('\n')
 }
 
-// User messages: kept word for word, so that the intent does not drift.
+// User messages are quoted word for word in a summary, so that the user's intent does not drift.
 
 export interface UserPrompt {
   readonly uuid: string
   readonly place: number
-  /** Verbatim, except that credentials are removed. */
+  /** The user's text verbatim, except that credentials are removed. */
   readonly text: string
-  /** Written after the user interrupted the model: a change of course. */
+  /** True if the user wrote the message after interrupting the model, which indicates a change of course. */
   readonly isCorrection: boolean
 }
 
@@ -131,24 +134,24 @@ function isInterruption(record: KnownRecord): boolean {
   return toBlocks(record.message.content).some((block) => isText(block) && INTERRUPTION.test(block.text))
 }
 
-/** A longer message is cut in the middle; both ends keep `MESSAGE_END` characters. */
+/** A user message longer than this is cut in the middle; `PROMPT_END_CHARACTERS` remain at each end. */
 const LONG_PROMPT_CHARACTERS = 4_000
 const PROMPT_END_CHARACTERS = 500
 
 export interface UserPromptLimits {
-  /** A message with more tokens is cut as well. */
+  /** A user message with more tokens than this is cut in the middle. */
   readonly eachTokens: number
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-/** The text of a message in a summary: all of it, or both ends of a long one with its id. */
+/** Formats a user message for a summary: the whole text, or both ends of a long one with the id of its record. */
 export function formatUserPrompt(message: UserPrompt, rules: UserPromptLimits): string {
   return isLongPrompt(message, rules)
     ? truncateMiddle(message.text, PROMPT_END_CHARACTERS, message.uuid)
     : message.text
 }
 
-/** The texts a summary must contain for a message: all of it, or both ends of a long one and its id. */
+/** Lists the texts by which a summary covers a user message: the whole text, or both ends of a long one and its id. */
 export function listRequiredTexts(message: UserPrompt, rules: UserPromptLimits): readonly string[] {
   const text = message.text.trim()
   if (!isLongPrompt(message, rules) || text.length <= 2 * PROMPT_END_CHARACTERS) return [text]
@@ -159,25 +162,25 @@ function isLongPrompt({ text }: UserPrompt, { eachTokens, estimate }: UserPrompt
   return text.trim().length > LONG_PROMPT_CHARACTERS || estimate.text(text) > eachTokens
 }
 
-// Touched files: what was done to each, and its last known state.
+// Touched files, with the reads and edits of each and its last known state.
 
 export interface TouchedFile {
   readonly path: string
-  /** Successful changes. An edit that the tool refused still makes the file part of the work. */
+  /** Number of successful edits. Refused edits are counted apart and also make the file part of the work. */
   readonly edits: number
   readonly refusedEdits: number
   readonly reads: number
   readonly isCreated: boolean
-  /** Position and record of the newest touch. */
+  /** Index of the newest tool call that read or edited the file; `uuid` is that call's record. */
   readonly place: number
   readonly uuid: string
-  /** Text of the newest change; null if no call gives it. */
+  /** Text that the newest edit inserted; null if no tool call contains it. */
   readonly newestText: string | null
-  /** Number of lines when last read. */
+  /** Number of lines in the newest successful read; null if there was none. */
   readonly linesRead: number | null
 }
 
-/** Most recently touched first. */
+/** Collects the files that tool calls read or edited, most recently touched first. */
 function collectTouchedFiles(
   runs: readonly ToolRun[],
   clean: (text: string) => string,
@@ -233,19 +236,19 @@ function countLines(text: string): number {
   return text === '' ? 0 : text.replace(/\n$/, '').split('\n').length
 }
 
-// Failed commands: the last error of each, whether it has succeeded since, and the files edited in between.
+// Failed commands, with the last error of each, whether it has succeeded since, and the files edited in between.
 
 export interface FailingCommand {
   readonly command: string
-  /** The end of its output when it last failed. */
+  /** The end of the command's output when it last failed. */
   readonly error: string
   readonly failures: number
-  /** The same command has succeeded since. */
+  /** True if the same command has succeeded since. */
   readonly isSettled: boolean
-  /** Files edited since it last failed, until it succeeded. */
+  /** Paths of files edited between the command's last failure and its next success. */
   readonly editedSince: readonly string[]
   readonly place: number
-  /** Record of the result. */
+  /** uuid of the record with the result of the last failure. */
   readonly uuid: string
 }
 
@@ -253,7 +256,7 @@ const ERROR_END_CHARACTERS = 600
 const LEADING_CD = /\s*cd\s+[^&;|\n]*&&\s*/y
 const OUTPUT_LIMIT = /^\|\s*(?:head|tail)\b[^&;\n]*$/
 
-/** The command without a leading `cd … &&` and a trailing `| head` or `| tail`: runs that differ only in these count as the same. */
+/** Removes a leading `cd … &&` and a trailing `| head` or `| tail`, so that commands which differ only in these count as the same. */
 export function normalizeCommand(command: string): string {
   let start = 0
   LEADING_CD.lastIndex = 0
@@ -267,7 +270,7 @@ export function normalizeCommand(command: string): string {
   return command.slice(start, end).trim()
 }
 
-/** Newest failure first. */
+/** Collects the commands that have failed, newest failure first, including those that succeeded later. */
 export function collectFailingCommands(
   runs: readonly ToolRun[],
   clean: (text: string) => string,
@@ -305,7 +308,7 @@ function recordRun(failing: Map<string, FailingCommand>, command: string, run: T
   })
 }
 
-/** Trailing white space does not count, so that the end contains text in any case. */
+/** Returns the end of an error's text. Trailing white space does not count, so that the result contains text. */
 function cutErrorEnd(text: string): string {
   return text.slice(-(ERROR_END_CHARACTERS + text.length - text.trimEnd().length))
 }
@@ -319,7 +322,7 @@ function recordEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
   }
 }
 
-/** A failed call that is not a command: an edit that found nothing to replace, a missing file. */
+/** A failed tool call that is not a command, such as an edit that found nothing to replace or a read of a missing file. */
 export interface FailedCall {
   readonly tool: string
   readonly target: string
@@ -330,7 +333,10 @@ export interface FailedCall {
 
 const CALL_ERROR_CHARACTERS = 300
 
-/** Newest first. Left out where a later call of the same tool succeeded on the same file. */
+/**
+ * Collects failed tool calls other than commands, newest first. Omits a call if a later call of the same tool on the
+ * same file succeeded.
+ */
 export function collectFailedCalls(
   runs: readonly ToolRun[],
   clean: (text: string) => string,

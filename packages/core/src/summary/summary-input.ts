@@ -1,4 +1,4 @@
-/** The input of a direct summary call: a short system prompt, the stripped conversation, the prompt as the last message. */
+/** Builds a direct summary request: a short system prompt, the stripped conversation, the summary prompt as the last message. */
 
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
@@ -29,23 +29,23 @@ import type { HeadDropPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 
 export interface DirectInputOptions {
-  /** Entries to send, in the order of the context. */
+  /** Context entries to send, in the order of the context. */
   readonly entries: readonly ContextEntry[]
   readonly prompt: string
   readonly summariser: SummaryModel
-  /** The conversation's tools; one of them stays declared while messages contain tool calls. */
+  /** The conversation's tool definitions; one of these is declared if messages contain tool calls. */
   readonly tools: readonly JsonObject[]
-  /** Text put in front if the first message would be the assistant's; null if nothing was dropped. */
+  /** Text put in front if the first message would have the role `assistant`; null if nothing was dropped. */
   readonly marker?: string | null
-  /** Sends tool calls and results as text, without declaring a tool. */
+  /** Sends tool calls and tool results as text, without declaring a tool. */
   readonly asText?: boolean
-  /** Output limit, if other than the summarizer's own. */
+  /** Maximum output tokens, if different from the summarizer's own limit. */
   readonly outputTokens?: number
 }
 
 export interface DirectCallInput {
   readonly payload: Payload
-  /** By message: exact JSON text of blocks that parse and stringify would change. */
+  /** For each message, the exact JSON text of blocks that parsing and stringifying would change, by block index. */
   readonly raw: readonly (ReadonlyMap<number, string> | undefined)[]
 }
 
@@ -70,7 +70,7 @@ export function buildDirectInput(parts: DirectInputOptions): DirectCallInput {
   return { payload, raw: flat.map(({ raw }) => raw) }
 }
 
-/** Joins consecutive messages of one role. */
+/** Joins consecutive messages of the same role, since some providers refuse them. */
 function joinSameRole(messages: readonly TracedMessage[]): readonly TracedMessage[] {
   const joined: TracedMessage[] = []
   for (const message of messages) {
@@ -91,7 +91,7 @@ function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
   }
 }
 
-/** Providers require a declared tool beside tool blocks. One is enough; more would invite calls. */
+/** Declares one tool if messages contain tool blocks, as providers require. More tools would invite the model to call them. */
 function declareTools(messages: readonly ApiMessage[], tools: readonly JsonObject[]): Pick<Payload, 'tools'> {
   const blocks = messages.flatMap((message) => toBlocks(message.content))
   if (!blocks.some((block) => isToolUse(block) || isToolResult(block))) return {}
@@ -114,15 +114,15 @@ const PLACEHOLDER_TOOL: JsonObject = {
   input_schema: { type: 'object' },
 }
 
-// Stripping the conversation: no media, no thinking, no attachments that the compaction attaches again, nothing that
-// only the model that wrote it can read.
+// Stripping removes media, thinking, and content that only the model that wrote it can read from a summary request.
+// Attachments that the compaction attaches again are reduced to their names.
 
 interface StripOptions {
-  /** Tool calls and results become text, so that the request needs no tools. */
+  /** Turns tool calls and tool results into text, so that the API request needs no tools. */
   readonly asText: boolean
 }
 
-/** Not worth summarising: the skill tool lists them, and skills in use are attached again. */
+/** Attachment types that are never sent to the summarizer: skill lists, since skills in use are attached again. */
 const OMITTED_ATTACHMENTS: ReadonlySet<string> = new Set(['skill_discovery', 'skill_listing'])
 
 export function stripInput(entries: readonly ContextEntry[], options: StripOptions): readonly ContextEntry[] {
@@ -130,7 +130,7 @@ export function stripInput(entries: readonly ContextEntry[], options: StripOptio
   return entries.flatMap((entry) => stripEntry(entry, batches, options))
 }
 
-/** Batches of earlier compactions: their attachments will be attached again. */
+/** Returns the batch ids of earlier compactions, whose attachments the new compaction attaches again. */
 function findCompactionBatches(entries: readonly ContextEntry[]): ReadonlySet<string> {
   return new Set(
     entries.flatMap(({ record }) =>
@@ -174,7 +174,7 @@ function stripAttachment(
 
 type MessageRecord = Extract<KnownRecord, { type: 'user' | 'assistant' }>
 
-/** With clearings applied. Unchanged blocks keep their exact JSON text, so that long numbers stay correct. */
+/** Strips a record after applying its clearings; null if nothing remains. Unchanged blocks keep their exact JSON text. */
 function stripRecord(
   record: MessageRecord,
   entry: ContextEntry,
@@ -203,13 +203,13 @@ function withContent(
   return { ...rest, message: { ...rest.message, content }, ...raw }
 }
 
-/** Not every provider accepts a system message inside the conversation, and it is not addressed to the summarizer. */
+/** Turns a system message's block into a reminder, since not every provider accepts system messages inside a conversation. */
 function toReminder(block: Block): Block {
   if (!isText(block)) return block
   return { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }
 }
 
-/** Null for a block that is left out. */
+/** Returns a block as the summarizer may read it, or null for thinking, which is left out. */
 function stripBlock(block: Block, { asText }: StripOptions): Block | null {
   if (isText(block)) return toPlainText(block)
   if (isThinking(block)) return null
@@ -228,7 +228,7 @@ function stripBlock(block: Block, { asText }: StripOptions): Block | null {
 
 const UNREADABLE_SUMMARY = '[an earlier summary that cannot be read]'
 
-/** Without citations and other fields that refer to blocks which may be missing. */
+/** Removes citations and other fields that refer to blocks which may be missing from the request. */
 function toPlainText(block: Block & { readonly text: string }): Block {
   return Object.keys(block).length === 2 ? block : textBlock(block.text)
 }
@@ -251,7 +251,7 @@ function toTextBlocks(content: readonly unknown[]): readonly Block[] {
   return content.flatMap((item) => (isBlock(item) ? (stripBlock(item, { asText: true }) ?? []) : []))
 }
 
-/** As JSON, without signatures, encrypted fields and media. */
+/** Converts a value to JSON without signatures, encrypted fields and media. */
 function toReadableJson(value: unknown): string {
   const json = JSON.stringify(value, (key, held) => (isOpaque(key, held) ? undefined : toMediaText(held)))
   return json ?? ''
@@ -273,18 +273,18 @@ function textBlock(content: string): Block {
   return { type: 'text', text: content.trim() === '' ? '[empty]' : content }
 }
 
-// The model of a direct call, and settings that keep thinking from using up the answer's tokens.
+// The model of a direct summary call, and settings that limit the output tokens used for thinking.
 
 export interface SummaryModel {
   readonly model: string
   readonly profile: ProviderProfile
-  /** Context window in tokens; null if unknown. */
+  /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
   /** Maximum tokens of a summary: 20,000 by policy, less in a small window. */
   readonly outputTokens: number
 }
 
-/** Tokens added for thinking that cannot be turned off. */
+/** Output tokens added if the model's thinking cannot be turned off. */
 const THINKING_TOKENS = 8_000
 const LOWEST_EFFORT = 'low'
 
@@ -292,7 +292,7 @@ type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
   readonly output_config?: JsonObject
 }
 
-/** Thinking off if the model allows it; otherwise the lowest effort, with tokens added for it. */
+/** Turns thinking off if the model allows it; otherwise chooses the lowest effort and adds output tokens for thinking. */
 export function chooseAnswerSettings(
   { profile, outputTokens }: SummaryModel,
   tokens: number = outputTokens,
@@ -314,7 +314,7 @@ export function chooseAnswerSettings(
   return { max_tokens, ...effortSetting(LOWEST_EFFORT, profile) }
 }
 
-/** Tokens of the window reserved for the answer and its thinking. */
+/** Returns the tokens of the context window to reserve for the summary and its thinking. */
 export function countAnswerTokens(summariser: SummaryModel): number {
   return chooseAnswerSettings(summariser).max_tokens ?? summariser.outputTokens
 }
@@ -331,20 +331,20 @@ function effortSetting(
   return refused ? {} : { output_config: { effort } }
 }
 
-// Shortening a prompt that was too long: whole rounds are dropped, oldest first. No model sees them, so they are
-// returned for a local summary.
+// A summary request that is too long is shortened by dropping whole rounds, oldest first.
+// No model sees the dropped rounds, so they are returned for a local summary.
 
-/** Put in front if the rest would begin with an assistant message. */
+/** Text put in front of a shortened conversation that would begin with an assistant message. */
 export const TRUNCATION_MARKER = '[earlier conversation truncated for compaction retry]'
 
 interface DropRules {
-  /** Tokens above the limit, if the provider reported them. */
+  /** Tokens by which the request exceeded the context window; null if the provider did not report them. */
   readonly over: number | null
   readonly countTokens: (entry: ContextEntry) => number
   readonly policy: Pick<HeadDropPolicy, 'percentOfRounds' | 'minimumRounds'>
 }
 
-/** Drops at least one round, so that a retry differs from what failed. Null if nothing would be left. */
+/** Drops at least one round, so that a retry differs from the failed request. Returns null if no message would remain. */
 export function dropHead(
   entries: readonly ContextEntry[],
   context: DropRules,
@@ -369,13 +369,13 @@ function countRoundsToDrop(
   return covered === -1 ? rounds.length : covered + 1
 }
 
-/** Removes the marker of an earlier retry: it would count as a round, and nothing else would be dropped. */
+/** Removes the marker of an earlier retry, which would otherwise count as a round, so that no real round would be dropped. */
 function withoutMarker(entries: readonly ContextEntry[]): readonly ContextEntry[] {
   const first = entries[0]
   return first !== undefined && isTruncationMarker(first.record) ? entries.slice(1) : entries
 }
 
-/** Puts `text` in front if the first message would be the assistant's. */
+/** Puts a user message with `text` in front if the first message would have the role `assistant`. */
 export function withLeadingMarker(entries: readonly ContextEntry[], text: string): readonly ContextEntry[] {
   const first = entries.find(isVisibleToModel)
   if (first?.record.type !== 'assistant') return entries
@@ -386,7 +386,7 @@ function isTruncationMarker(record: KnownRecord): boolean {
   return record.type === 'user' && record.isMeta === true && record.message.content === TRUNCATION_MARKER
 }
 
-/** A user record that is only sent, never stored. */
+/** Creates a user record that is only sent to a model, never stored. */
 export function createMetaRecord(uuid: string, text: string): KnownRecord {
   return {
     type: 'user',

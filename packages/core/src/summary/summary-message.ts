@@ -1,19 +1,19 @@
 /**
- * The record that replaces what a compaction summarised: the summary in a neutral voice, where to read the rest and,
+ * Creates the record that replaces the summarised part of a conversation: the summary, where to read the details and,
  * after an automatic compaction, the instruction to continue.
  */
 
 import type { UserRecord } from '../log/record.ts'
 import type { CompactionSpan } from './select-span.ts'
 
-/** How the work continues: as the user decides, immediately, or immediately and unattended. */
+/** How work continues after a compaction: when the user decides (`none`), immediately, or immediately and unattended. */
 type Continuation = 'none' | 'automatic' | 'autonomous'
 
 export interface SummaryMessageInput {
-  /** As accepted or repaired, headed `Summary:`. */
+  /** The accepted and repaired summary, under the heading `Summary:`. */
   readonly summary: string
   readonly span: Pick<CompactionSpan, 'form' | 'kept' | 'pinned' | 'unanswered'>
-  /** Where the whole conversation can be read: a path, or how to search it; null if nowhere. */
+  /** Tells the model where to read the whole conversation: a path, or how to search it; null if there is no such place. */
   readonly transcript: string | null
   readonly continuation: Continuation
 }
@@ -49,7 +49,7 @@ export function formatSummaryMessage({
   return paragraphs.join('\n\n')
 }
 
-/** After a manual compaction the user continues; after an automatic one the model does. */
+/** Chooses how work continues: after a manual compaction the user decides, after an automatic one the model continues. */
 export function chooseContinuation(trigger: 'auto' | 'manual', autonomous: boolean): Continuation {
   if (trigger === 'manual') return 'none'
   return autonomous ? 'autonomous' : 'automatic'
@@ -71,7 +71,7 @@ function formatTranscriptNote(transcript: string | null): readonly string[] {
   ]
 }
 
-/** Mentions only what really follows. */
+/** Tells the model which messages follow the summary; empty if none do. */
 function formatFollowUpNote({
   form,
   kept,

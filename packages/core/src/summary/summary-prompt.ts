@@ -1,18 +1,21 @@
-/** The prompt for a summary (the last message of the call), its nine sections and the custom instructions. */
+/**
+ * Writes the summary prompt, which is the last message of a summary request, and defines its nine sections and custom
+ * instructions.
+ */
 
 export interface SummaryTask {
   readonly form: CompactionForm
-  /** Custom instructions of the user, the policy and the hooks, composed. */
+  /** Custom instructions of the user, the policy and the hooks, joined into one text; null if there are none. */
   readonly instructions?: string | null
-  /** `from`: the first words of the part to summarise, so that the model finds it. */
+  /** For form `from`: the first words of the part to summarise, by which the model finds that part. */
   readonly beginsWith?: string | null
-  /** Which of how many parts this is; the summaries of all parts are joined afterwards. */
+  /** Number of the part to summarise, and the total number of parts; the summaries of all parts are joined afterwards. */
   readonly part?: { readonly number: number; readonly of: number }
-  /** The input is the summaries of the parts, to be made into one. */
+  /** True if the input consists of summaries of parts that the model must join into one. */
   readonly joins?: boolean
-  /** Ask for an analysis first. Off for a compaction block, whose text is used as it is. */
+  /** Asks for an analysis before the summary. Off for a compaction block, whose text is used unchanged. */
   readonly analysis?: boolean
-  /** What was wrong with the previous answer. */
+  /** Text about the fault of the previous response; null if there is none. */
   readonly remark?: string | null
 }
 
@@ -105,9 +108,9 @@ function listSectionLines(form: CompactionForm): readonly string[] {
   return listSectionTitles(form).map((title, index) => `${index + 1}. ${title}: ${texts[index] ?? ''}`)
 }
 
-// The nine sections: their titles, and how to find them in an answer.
+// The nine sections of a summary: their titles, and a search for these titles in a response.
 
-/** Which part of a conversation a summary replaces: all of it, what follows a cut, or what precedes it. */
+/** The part of a conversation that a summary replaces: all of it, the part after a cut, or the part before a cut. */
 export type CompactionForm = 'full' | 'from' | 'up_to'
 
 const COMMON_TITLES = [
@@ -126,12 +129,12 @@ const CLOSING_TITLES: Readonly<Record<CompactionForm, readonly [string, string]>
   up_to: ['Work completed', 'Context for continuing work'],
 }
 
-/** The titles in order. Newer messages follow an `up_to` summary, so its last two sections differ. */
+/** Returns the titles of the nine sections in order. The last two differ for `up_to`, since newer messages follow such a summary. */
 export function listSectionTitles(form: CompactionForm): readonly string[] {
   return [...COMMON_TITLES, ...CLOSING_TITLES[form]]
 }
 
-/** Words in the title of each section, however the model phrases it. */
+/** Patterns that recognise the title of each section, even if the model rephrases the title. */
 const TITLE_PATTERNS: readonly RegExp[] = [
   /request|intent/i,
   /concept/i,
@@ -144,10 +147,10 @@ const TITLE_PATTERNS: readonly RegExp[] = [
   /next step|context for/i,
 ]
 
-/** A numbered heading: `3. Files`, `## 3) **Files**`. */
+/** Matches a numbered heading such as `3. Files` or `## 3) **Files**`. */
 const NUMBERED_HEADING = /^[ \t#*]*([1-9])[.)][ \t*]*([^\n]{3,80})$/gm
 
-/** Numbers of the sections that have a heading in `text`, ascending, each once. */
+/** Returns the numbers of the summary sections that have a heading in `text`, ascending, each once. */
 export function findSections(text: string): readonly number[] {
   const found = new Set<number>()
   for (const [, digit, title] of text.matchAll(NUMBERED_HEADING)) {
@@ -157,16 +160,19 @@ export function findSections(text: string): readonly number[] {
   return [...found].sort((one, other) => one - other)
 }
 
-// Custom instructions: the user's first, then the policy's and the hooks', limited in length.
+// Custom instructions for a summary, limited in length: the user's first, then the policy's, then the hooks'.
 
 interface LimitedInstructions {
-  /** Null if there are none. */
+  /** The custom instructions within their limit; null if there are none. */
   readonly text: string | null
-  /** Characters cut from the end, so that the user's are cut last. */
+  /** Number of characters cut from the end. The user's instructions come first, so they are cut last. */
   readonly cutCharacters: number
 }
 
-/** `person`: given by the user for this compaction; `policy`: for every compaction. Blank ones are left out. */
+/**
+ * Joins custom instructions and cuts the result to `characters`. `person`: the user's, for this compaction; `policy`:
+ * for every compaction.
+ */
 export function composeInstructions(
   sources: {
     readonly person?: string | undefined
@@ -181,7 +187,7 @@ export function composeInstructions(
   return limitInstructions(texts.join('\n\n'), characters)
 }
 
-/** Counts code points, so that a surrogate pair is never split. */
+/** Cuts custom instructions to `characters` code points, so that no surrogate pair is split. */
 
 export function limitInstructions(text: string, characters: number): LimitedInstructions {
   const all = [...text]

@@ -1,27 +1,30 @@
-/** Shortens texts: the part that is kept is unchanged, and a mark shows that something is missing. */
+/**
+ * Shortens texts to a number of characters or tokens. The remaining part is unchanged; the character-based functions
+ * mark the cut.
+ */
 
 const ELLIPSIS = '…'
 
-/** The first `most` characters; never splits a surrogate pair. */
+/** Returns the first `most` characters and an ellipsis, or the whole text if it is short enough. Never splits a surrogate pair. */
 export function truncateEnd(text: string, most: number): string {
   if (text.length <= most) return text
   return `${text.slice(0, isInsidePair(text, most) ? most - 1 : most)}${ELLIPSIS}`
 }
 
-/** The last `most` characters. */
+/** Returns an ellipsis and the last `most` characters, or the whole text if it is short enough. Never splits a surrogate pair. */
 export function truncateStart(text: string, most: number): string {
   if (text.length <= most) return text
   const from = text.length - most
   return `${ELLIPSIS}${text.slice(isInsidePair(text, from) ? from + 1 : from)}`
 }
 
-/** The first line that is not blank, cut to `most` characters. */
+/** Returns the first line that is not blank, cut to `most` characters. */
 export function truncateFirstLine(text: string, most: number): string {
   const line = text.split('\n').find((given) => given.trim() !== '') ?? ''
   return truncateEnd(line.trim(), most)
 }
 
-/** Both ends, with a note of how many characters are missing and which record has them. */
+/** Returns both ends of a text with a note of how many characters are missing and that record `id` contains them. */
 export function truncateMiddle(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
   const trail = text.length - text.trimEnd().length
@@ -33,21 +36,21 @@ export function truncateMiddle(text: string, each: number, id: string): string {
     : `${head}\n[${ELLIPSIS} ${missing} characters, in full in record ${id} ${ELLIPSIS}]\n${tail}`
 }
 
-/** Whether position `at` is inside a surrogate pair. */
+/** Checks whether position `at` of a text is inside a surrogate pair. */
 function isInsidePair(text: string, at: number): boolean {
   const before = text.charCodeAt(at - 1)
   return before >= 0xd800 && before <= 0xdbff
 }
 
-// The beginning or end of a text within a number of tokens.
+// Functions that cut a text to its beginning or end within a number of tokens.
 
-/** Counts the tokens of a text; appending to the text never lowers the result. */
+/** Counts the tokens of a text. The count must never decrease when text is appended. */
 export type TokenCounter = (text: string) => number
 
-/** No token has more characters than this, except runs of blanks: a longer text need not be measured. */
+/** Maximum characters of one token, except runs of blanks. Text beyond this length per token need not be measured. */
 const MAX_TOKEN_CHARACTERS = 24
 
-/** The longest beginning within `tokens`; ends at a line end unless that would lose half of it. */
+/** Returns the longest beginning of a text within `tokens`; ends at a line end unless that would lose half of it. */
 export function takeHead(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(0, size)))
   const head = text.slice(0, isLowSurrogateAt(text, length) ? length - 1 : length)
@@ -56,7 +59,7 @@ export function takeHead(text: string, tokens: number, measure: TokenCounter): s
   return line * 2 >= head.length ? head.slice(0, line) : head
 }
 
-/** The longest end within `tokens`; likewise begins at a line start. */
+/** Returns the longest end of a text within `tokens`; begins at a line start unless that would lose half of it. */
 export function takeTail(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(text.length - size)))
   const start = text.length - length

@@ -291,7 +291,7 @@ function findLastIndex(text: string, pattern: RegExp): number {
   return last
 }
 
-/** Removes an analysis block that stands between two summary blocks. */
+/** Removes an analysis block between two summary blocks. */
 function withoutAnalysisBetween(text: string): string {
   const gap = new RegExp(
     `(${SUMMARY_CLOSE.source})\\s*${ANALYSIS_OPEN.source}[\\s\\S]*?${ANALYSIS_CLOSE.source}\\s*(?=${SUMMARY_OPEN.source})`,

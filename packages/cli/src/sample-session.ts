@@ -1,4 +1,4 @@
-/** The sample session in the package. It is a log like any other, and is only ever read. */
+/** Reads the sample session that is part of the package. The file is never written. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import {
@@ -14,7 +14,7 @@ import {
   toApiMessages,
 } from '@tidemark/core'
 
-/** Resolves from `src/` and from the built `dist/`: both are beside `sample/`. */
+/** The path is the same from `src/` and from the built `dist/`, because both are next to `sample/`. */
 const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
@@ -33,7 +33,7 @@ export function readSample(): SampleLog {
   return { records: [...records, ...end.records], damage: end.damage }
 }
 
-/** The next request of a session: the prefix of its newest snapshot, and the messages of its context. */
+/** Builds the next request of a session from its newest prefix snapshot and the messages of its context. */
 export function buildNextRequest(session: SessionLog, view: ContextView): Payload {
   const epoch = findNewestSnapshot(session)
   const messages = toApiMessages(flatten(view))

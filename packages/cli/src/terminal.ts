@@ -1,24 +1,24 @@
-/** What a command uses of its process: output, environment, user input, interruption. Tests replace it. */
+/** What commands use of the process: output, environment, user input, interruption. Tests replace it. */
 import { createInterface } from 'node:readline/promises'
 import picocolors from 'picocolors'
 import type { Colors } from 'picocolors/types.js'
 
 export interface Terminal {
-  /** Standard output: the result. */
+  /** Writes the result to standard output. */
   write(text: string): void
-  /** Standard error: warnings, errors and progress. */
+  /** Writes warnings, errors and progress to standard error. */
   warn(text: string): void
   readonly env: Readonly<Record<string, string | undefined>>
   readonly isTty: boolean
-  /** Width of the terminal; 80 if there is none. */
+  /** Width of the terminal; 80 if unknown. */
   readonly columns: number
-  /** Standard error is a terminal: progress may be shown there. */
+  /** True if standard error is a terminal, so that progress can be shown. */
   readonly isErrorTty?: boolean
-  /** Standard input is a terminal: the user can be asked. */
+  /** True if standard input is a terminal, so that the user can answer questions. */
   readonly isInputTty?: boolean
-  /** Aborted by Ctrl-C: the command must end and leave nothing half-written. */
+  /** Aborted by Ctrl-C. The command must then end without leaving a half-written file. */
   readonly interrupted?: AbortSignal
-  /** Asks the user; null if standard input is not a terminal. */
+  /** Asks the user a question. Returns null if standard input is not a terminal. */
   ask?(question: string): Promise<string | null>
 }
 
@@ -36,13 +36,13 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
   }
 }
 
-/** `variable`: the value of `COLUMNS`, for a pipe or a file, which have no width. */
+/** Returns the width to use. `variable`: the value of `COLUMNS`, which sets the width of output to a pipe or file. */
 export function chooseColumns(screen: number | undefined, variable: string | undefined): number {
   if (screen !== undefined && screen > 0) return screen
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
 }
 
-/** Whether the user answered y or yes; null if there is no terminal to ask on. */
+/** Asks a yes/no question. Returns true for y or yes; null if there is no terminal. */
 export async function askYesNo(question: string, terminal: Terminal): Promise<boolean | null> {
   const answer = await terminal.ask?.(`${question} [y/N] `)
   return answer == null ? null : /^y(es)?$/i.test(answer.trim())
@@ -65,7 +65,10 @@ async function askOnTerminal(from: NodeJS.Process, question: string): Promise<st
   }
 }
 
-/** `NO_COLOR` turns colours off, `FORCE_COLOR` on (unless `0` or `false`); otherwise a terminal that can show them gets them. */
+/**
+ * Returns true if output should be coloured. `NO_COLOR` turns colours off and `FORCE_COLOR` on (unless `0` or `false`);
+ * otherwise colours are on for terminals that support them.
+ */
 export function wantsColors({ env, isTty }: Pick<Terminal, 'env' | 'isTty'>): boolean {
   if (isSet(env.NO_COLOR)) return false
   if (isSet(env.FORCE_COLOR)) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
@@ -80,7 +83,7 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && value !== ''
 }
 
-/** A progress line: shown only on a terminal, after one second, and removed when the work is done. */
+/** A progress line on standard error, shown only on a terminal and after one second, until `clear` is called. */
 interface ProgressLine {
   show(text: string): void
   clear(): void
@@ -90,7 +93,7 @@ const PROGRESS_DELAY_MS = 1_000
 const REFRESH_MS = 100
 const CLEAR_LINE = '\r\u001b[2K'
 
-/** `now`: milliseconds of a monotonic clock. */
+/** Creates a progress line. `now` returns milliseconds of a monotonic clock. */
 export function createProgressLine(terminal: Terminal, now: () => number): ProgressLine {
   const startedAt = now()
   let shownAt: number | null = null

@@ -1,4 +1,4 @@
-/** Random content blocks of every kind a conversation may hold, unknown kinds among them. */
+/** Generates random content blocks of every kind that a conversation may contain, including unknown kinds. */
 import type { Block } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
 import type { Choices } from './choices.ts'

@@ -1,8 +1,8 @@
-/** What drives generated tests: a list of choices for a generator, and how many runs a property gets. */
+/** Controls generated tests: the choices that a generator reads, and how many runs a property gets. */
 
 /**
- * Choices as data: a list of numbers that a generator reads instead of random numbers. A property-testing library
- * can shrink the list, and the same list always gives the same session.
+ * A list of numbers that a generator reads instead of random numbers. A property-testing library can shrink the list,
+ * and the same list always gives the same session.
  */
 export class Choices {
   readonly #numbers: readonly number[]
@@ -16,14 +16,14 @@ export class Choices {
     return this.#at >= this.#numbers.length
   }
 
-  /** A whole number from 0 up to, not including, `count`; 0 once the list is spent. */
+  /** Returns a whole number from 0 to `count - 1`; 0 once the list is used up. */
   below(count: number): number {
     const number = this.#numbers[this.#at] ?? 0
     this.#at += 1
     return Math.abs(Math.trunc(number)) % Math.max(1, count)
   }
 
-  /** True in one of `count` cases; false once the list is spent. */
+  /** Returns true in one of `count` cases; false once the list is used up. */
   oneIn(count: number): boolean {
     return this.below(count) === 1 % count
   }
@@ -33,7 +33,7 @@ export class Choices {
   }
 }
 
-/** `length` numbers from a seed, for tests without a property-testing library. */
+/** Creates `length` choices from a seed, for tests without a property-testing library. */
 export function choicesFrom(seed: number, length: number): Choices {
   let state = (seed ^ 0x9e3779b9) >>> 0
   const numbers = Array.from({ length }, () => {
@@ -45,12 +45,12 @@ export function choicesFrom(seed: number, length: number): Choices {
 
 let share = 1
 
-/** Properties run this share of their runs from now on: less than 1 in `npm test`, 1 in `npm run test:full`. */
+/** Sets the share of runs that properties do from now on: less than 1 in `npm test`, 1 in `npm run test:full`. */
 export function setRunShare(next: number): void {
   share = next
 }
 
-/** How often a property runs: `full` times in `npm run test:full`, a share of them but no fewer than `least` else. */
+/** Returns the number of runs of a property: `full` in `npm run test:full`, otherwise a share, at least `least`. */
 export function runs(full: number, least = 10): number {
   return Math.min(full, Math.max(least, Math.ceil(full * share)))
 }

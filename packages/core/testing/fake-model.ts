@@ -1,4 +1,4 @@
-/** A model that answers with the replies it is given, streamed event by event as a provider does. */
+/** A fake model that streams given replies event by event, as a provider does. */
 import type { Model, ModelCall } from '../src/engine/ports.ts'
 import { type BlockEnded, collectReply, type ModelFailure, type ReplyEvent } from '../src/engine/reply.ts'
 import type { Block } from '../src/log/block.ts'
@@ -6,26 +6,26 @@ import type { JsonObject } from '../src/log/json.ts'
 
 export interface FakeReply {
   readonly blocks: readonly Block[]
-  /** Id of the message; `message-1`, `message-2`, … unless given. */
+  /** Id of the message. Default: `message-1`, `message-2`, … */
   readonly id?: string
-  /** `end_turn` unless given. */
+  /** Stop reason of the reply. Default: `end_turn`. */
   readonly stop?: string
-  /** The reply fails after its blocks. */
+  /** Failure that ends the reply after its blocks. */
   readonly failure?: ModelFailure
   /** Index of the tool call whose input is cut off. */
   readonly cut?: number
-  /** Figures beside the output tokens. */
+  /** Usage figures that replace or extend the defaults. */
   readonly usage?: JsonObject
-  /** Further fields of the message. */
+  /** Additional fields of the message. */
   readonly fields?: JsonObject
 }
 
 export interface FakeModel extends Model {
-  /** Every call so far. */
+  /** All model calls made so far. */
   readonly calls: readonly ModelCall[]
 }
 
-/** Answers with the replies in order, then with `Done.`; or with what a function makes of each call. */
+/** Creates a model that gives the replies in order, then `Done.`; or that computes a reply from each call. */
 export function createFakeModel(
   replies: readonly FakeReply[] | ((call: ModelCall) => FakeReply) = [],
 ): FakeModel {

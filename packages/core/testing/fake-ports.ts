@@ -1,4 +1,4 @@
-/** Fakes of the ports: a clock that moves only when advanced, counted ids, a journal and blobs in memory. */
+/** Fakes of the ports: a clock that moves only when advanced, counted ids, and a journal and blobs in memory. */
 import type {
   AppendOutcome,
   BlobStore,
@@ -12,9 +12,9 @@ import type {
 import type { SessionRecord } from '../src/log/record.ts'
 
 export interface FakeClock extends Clock {
-  /** Wakes, in order, the sleepers whose time has come and those whose signal was aborted. */
+  /** Advances the time and wakes, in order, the sleepers that are due or whose signal was aborted. */
   advance(ms: number): Promise<void>
-  /** Sets the time, also backwards. Sleepers are not affected: they count the time advanced since they slept. */
+  /** Sets the time, forwards or backwards, without waking sleepers: they only count the time passed to `advance`. */
   set(ms: number): void
 }
 
@@ -50,12 +50,12 @@ export function createFakeClock(startMs: number = Date.UTC(2026, 0, 1)): FakeClo
   }
 }
 
-/** Promise callbacks run until the woken code has reached its next wait: fifty steps are more than any of it takes. */
+/** Lets promise callbacks run until the woken code waits again. Fifty steps are more than any test needs. */
 async function settle(): Promise<void> {
   for (let step = 0; step < 50; step += 1) await null
 }
 
-/** `record-1`, `record-2`, …; each kind has its own counter. */
+/** Creates ids `record-1`, `record-2`, …; each kind has its own counter. */
 export function createCountingIds(): IdGenerator {
   const counts = new Map<string, number>()
   return {
@@ -67,10 +67,10 @@ export function createCountingIds(): IdGenerator {
   }
 }
 
-/** Sessions as JSON lines, and the journal that holds each for writing. Journals on one store act as processes do. */
+/** Sessions as JSON lines, with the journal that has the lock. Journals with one store behave like processes. */
 export type FakeStore = Map<string, { readonly lines: string[]; holder: Journal | null }>
 
-/** Positions, conflicts and locks as of every journal; the arguments are not checked. */
+/** Creates a journal in memory, with the positions, conflicts and locks of a real one. Arguments are not checked. */
 export function createFakeJournal(store: FakeStore = new Map()): Journal {
   const journal: Journal = {
     async read(session, visit, from = 0) {
@@ -113,7 +113,7 @@ function lockedOutcome(session: string): AppendOutcome {
   return { ok: false, reason: 'locked', owner, message: `Session "${session}" is held by ${owner}.` }
 }
 
-/** Blobs under ids as long as a SHA-256 in hexadecimal, made of their content. */
+/** Creates a blob store in memory. Its ids are hashes of the content, as long as a SHA-256 in hexadecimal. */
 export function createFakeBlobs(): BlobStore {
   const blobs = new Map<string, Uint8Array>()
   return {
@@ -127,7 +127,7 @@ export function createFakeBlobs(): BlobStore {
   }
 }
 
-/** Eight FNV-1a hashes from different seeds: enough to tell blobs of a test apart. */
+/** Joins eight FNV-1a hashes with different seeds, which is enough to tell the blobs of a test apart. */
 function hashText(bytes: Uint8Array): string {
   const hashes = Array.from({ length: 8 }, (_, seed) =>
     bytes.reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5 ^ seed),
@@ -135,7 +135,7 @@ function hashText(bytes: Uint8Array): string {
   return hashes.map((hash) => hash.toString(16).padStart(8, '0')).join('')
 }
 
-/** All records of a session after position `from`, with the state of its log. */
+/** Reads all records of a session after position `from`, and the state of its log. */
 export async function readAll(
   journal: Journal,
   session: string,
@@ -146,7 +146,7 @@ export async function readAll(
   return { ...state, records }
 }
 
-/** A user message to append. */
+/** Creates a user message to append. */
 export function sampleRecord(
   uuid: string,
   content = `message ${uuid}`,
@@ -162,7 +162,7 @@ export function sampleRecord(
   }
 }
 
-/** User messages, each with the one before as its parent. */
+/** Creates user messages, each linked to the previous one. */
 export function sampleRecords(...uuids: readonly string[]): readonly NewRecord[] {
   return uuids.map((uuid, index) => sampleRecord(uuid, undefined, uuids[index - 1] ?? null))
 }

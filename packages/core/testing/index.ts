@@ -1,4 +1,4 @@
-/** The entry `@tidemark/core/testing`: what tests of every package build sessions, hosts and fakes with. */
+/** The entry point `@tidemark/core/testing`: builders, generators and fakes for the tests of all packages. */
 
 export { Choices, choicesFrom, runs, setRunShare } from './choices.ts'
 export { createFakeModel, type FakeModel, type FakeReply } from './fake-model.ts'

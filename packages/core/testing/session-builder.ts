@@ -1,6 +1,6 @@
 /**
- * Builds a session record by record for tests: links, ids and timestamps are filled in, and the folded session and
- * the context view follow each append. The session generator is written on top of it.
+ * Builds a session record by record for tests. Fills in links, ids and timestamps, and updates the session log and the
+ * context view after each append.
  */
 import { type ContextView, emptyContextView, updateContextView } from '../src/context/context-view.ts'
 import type { NewRecord } from '../src/engine/ports.ts'
@@ -17,7 +17,7 @@ import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/sessi
 
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 
-/** Fields to set on a record beside its content: another parent, flags, fields of a foreign log. */
+/** Record fields to set besides the content, such as a different parent, flags, or fields that other programs write. */
 export type ExtraFields = Partial<Omit<UserRecord, 'message' | 'type'>> & {
   readonly [field: string]: unknown
 }
@@ -34,13 +34,13 @@ export class SessionBuilder {
     this.sessionId = sessionId
   }
 
-  /** A new id: `call-7`. All kinds share one counter. */
+  /** Returns a new id such as `call-7`. All kinds share one counter. */
   id(kind: string): string {
     this.#count += 1
     return `${kind}-${this.#count}`
   }
 
-  /** uuid of the newest record: the parent of the next one. */
+  /** uuid of the newest record, which becomes the parent of the next one. */
   get tip(): string | null {
     const waiting = this.#batch?.at(-1)?.uuid
     return waiting ?? this.session.records.at(this.session.newestRecord)?.uuid ?? null
@@ -72,7 +72,7 @@ export class SessionBuilder {
     return this.user([{ type: 'tool_result', tool_use_id: id, content }], extra)
   }
 
-  /** One tool call and its result, as two records. Returns the id of the call. */
+  /** Adds a tool call and its result as two records. Returns the id of the tool call. */
   call(
     name: string,
     input: JsonObject,
@@ -88,7 +88,7 @@ export class SessionBuilder {
     return id
   }
 
-  /** A response that is text only. */
+  /** Adds a response that contains only text. */
   answer(text = 'done'): AssistantRecord {
     return this.assistant(this.id('msg'), [{ type: 'text', text }])
   }
@@ -97,12 +97,12 @@ export class SessionBuilder {
     return this.#add<AttachmentRecord>({ type: 'attachment', attachment, ...extra })
   }
 
-  /** A system record: a boundary, a pin, an epoch. */
+  /** Adds a system record, such as a boundary, a pin or a prefix snapshot. */
   notice(subtype: string, extra: Partial<Omit<SystemRecord, LinkField>> & ExtraFields = {}): SystemRecord {
     return this.#add<SystemRecord>({ type: 'system', subtype, ...extra })
   }
 
-  /** A full compaction as the engine writes it: boundary, attachments in front, summary, attachments behind. */
+  /** Adds a full compaction: boundary, attachments before the summary, summary, attachments after it. */
   compact(
     summary: string,
     options: {
@@ -129,12 +129,12 @@ export class SessionBuilder {
     })
   }
 
-  /** A record exactly as given, as another program might have written it. */
+  /** Adds a record exactly as given, as another program might have written it. */
   foreign(record: SessionRecord): void {
     this.#append(record)
   }
 
-  /** The records that `build` adds become one batch. */
+  /** Adds the records that `build` creates as one batch. */
   batch(build: () => void): void {
     this.#batch = []
     build()

@@ -1,7 +1,7 @@
 /**
- * Generates realistic sessions from a list of choices: parallel calls stored block by block with results beside the
- * chain, interrupted tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds,
- * partial compactions of partial compactions, clearings, undo, and lines of other programs.
+ * Generates realistic sessions from a list of choices: parallel tool calls with one record per block, interrupted
+ * tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds, partial compactions,
+ * clearings, undo, and lines of other programs.
  */
 import { findCutPoints } from '../src/context/cut-points.ts'
 import { isToolResult, isToolUse, toBlocks } from '../src/log/block.ts'
@@ -23,8 +23,8 @@ export interface GeneratedSession {
 }
 
 /**
- * A session, generated until the choices are spent; the same numbers always give the same one. With `settled`, every
- * tool call has its result.
+ * Generates a session until the choices are used up. The same numbers always give the same session. With `settled`,
+ * every tool call has a result.
  */
 export function generateSession(
   numbers: Choices | readonly number[],
@@ -37,7 +37,7 @@ export function generateSession(
   return { records: builder.records, builder }
 }
 
-/** Continues the session of a builder until the choices are spent. */
+/** Continues the builder's session until the choices are used up. */
 export function continueSession(
   builder: SessionBuilder,
   choices: Choices,
@@ -70,7 +70,7 @@ function prompt(builder: SessionBuilder, choices: Choices): void {
   builder.user(choices.oneIn(2) ? textFrom(choices) : userBlocks(choices))
 }
 
-/** One response and the results of its calls, in one record or in one a block. */
+/** Adds a response and the results of its tool calls, as one record or as one record per block. */
 function respond(builder: SessionBuilder, choices: Choices, settled: boolean): void {
   const response = builder.id('msg')
   const apart = choices.oneIn(2)
@@ -99,7 +99,7 @@ function respond(builder: SessionBuilder, choices: Choices, settled: boolean): v
 function openingBlocks(builder: SessionBuilder, choices: Choices) {
   const thinking = choices.oneIn(2) ? [thinkingBlock(choices)] : []
   const pair = choices.oneIn(5) ? serverPair(builder.id('srv'), choices) : []
-  // Sometimes the search has no result yet.
+  // Sometimes the server tool call has no result yet.
   const server = pair.length > 0 && choices.oneIn(5) ? pair.slice(0, 1) : pair
   const strange = choices.oneIn(8) ? [{ type: 'hologram', frames: [1], more: { a: 1 } }] : []
   return [...thinking, ...server, ...strange, { type: 'text', text: textFrom(choices) }]
@@ -131,14 +131,14 @@ function remark(builder: SessionBuilder, choices: Choices): void {
     })
 }
 
-/** The user goes back to an earlier prompt and replaces it. */
+/** Rewinds to an earlier prompt and replaces it. */
 function rewind(builder: SessionBuilder, choices: Choices): void {
   const prompts = builder.records.filter(isPrompt)
   const target = prompts[choices.below(prompts.length)]
   if (target !== undefined) builder.user(textFrom(choices), { parentUuid: target.parentUuid })
 }
 
-/** Full, `from` or `up_to`; the kept side begins at a legal cut. */
+/** Adds a full, `from` or `up_to` compaction. The kept records begin or end at a legal cut point. */
 export function compactSession(builder: SessionBuilder, choices: Choices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
   const cuts = findCutPoints(shown)
@@ -218,7 +218,7 @@ export function clearSession(builder: SessionBuilder, choices: Choices): void {
   })
 }
 
-/** Mostly of the newest act, at times of one that may not be undone: the fold must accept that too. */
+/** Undoes the newest rewrite or, sometimes, one that must not be undone, which reading the log must tolerate. */
 function undo(builder: SessionBuilder, choices: Choices): void {
   const { acts } = builder.view
   const act = choices.oneIn(5) ? acts[0] : acts.at(-1)
@@ -235,7 +235,7 @@ function keepBooks(builder: SessionBuilder, choices: Choices): void {
   else builder.notice('delta', { delta: { sections: { environment: textFrom(choices) } } })
 }
 
-/** Lines of other conversations, of unknown kinds, and copies. */
+/** Adds records of other conversations, records of unknown kinds, or copies of existing records. */
 function others(builder: SessionBuilder, choices: Choices): void {
   const kind = choices.below(4)
   if (kind === 0) builder.user('to the subagent', { isSidechain: true })
@@ -245,7 +245,7 @@ function others(builder: SessionBuilder, choices: Choices): void {
   else builder.foreign(builder.records[choices.below(builder.records.length)] as SessionRecord)
 }
 
-/** A result of a call that already has one, or that is no longer on the branch. */
+/** Adds a result for a tool call that already has one, or that is no longer on the branch. */
 function lateAnswer(builder: SessionBuilder, choices: Choices): void {
   const calls = builder.records.flatMap((record) =>
     record.type === 'assistant'
@@ -254,7 +254,7 @@ function lateAnswer(builder: SessionBuilder, choices: Choices): void {
   )
   const call = calls[choices.below(calls.length)]
   if (call === undefined) return
-  // Sometimes a call id is used a second time.
+  // Sometimes the id of a tool call is used twice.
   if (choices.oneIn(6)) builder.assistant(builder.id('msg'), [call])
   builder.result(call.id, textFrom(choices))
 }

@@ -1,4 +1,4 @@
-/** The host that tests of the engine use: fake ports and defaults, each of which a test may replace. */
+/** The host for tests of the engine: fake ports and default values, each of which a test can replace. */
 import { NO_RETRIEVAL } from '../src/clearing/select-results.ts'
 import { createIndexRules } from '../src/clearing/tool-result-index.ts'
 import type { CompactionHost, TurnHost } from '../src/engine/host.ts'
@@ -13,7 +13,7 @@ import { createEstimator, createFixedWeights, type Estimator } from '../src/toke
 import { createFakeModel } from './fake-model.ts'
 import { createCountingIds, createFakeClock, createFakeJournal } from './fake-ports.ts'
 
-/** A host without `room`: it never clears or compacts unless `changes` gives it one. */
+/** Creates a host that never clears or compacts, unless `changes` contains `compaction`. */
 export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
   return {
     journal: createFakeJournal(),
@@ -39,14 +39,14 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
 export interface TestRoomOptions {
   readonly policy?: Policy
   readonly switches?: Switches
-  /** Tokens; null: not known; 200,000 unless given. */
+  /** Context window in tokens; null if unknown. Default: 200,000. */
   readonly window?: number | null
-  /** Tokens; null: not known; a quarter of the window, at most 64,000, unless given. */
+  /** Maximum output tokens; null if unknown. Default: a quarter of the window, at most 64,000. */
   readonly maxOutput?: number | null
   readonly estimator?: Estimator
 }
 
-/** What clearing and compaction need. Summaries are written by the model unless `changes` has `writeSummary`. */
+/** Creates the services for clearing and compaction. The model writes summaries unless `changes` replaces it. */
 export function createTestRoom(
   options: TestRoomOptions = {},
   changes: Partial<CompactionHost> = {},
@@ -65,12 +65,12 @@ export function createTestRoom(
   }
 }
 
-/** Waits for the work however long it takes. */
+/** Deadlines that never expire. */
 const patientDeadlines: Deadlines = {
   within: async (_ms, work) => ({ ok: true, value: await work({ aborted: false }) }),
 }
 
-/** Runs a generator to its end and returns its result; each event goes to `onEvent`. */
+/** Runs a generator to its end and returns its result. Each event is passed to `onEvent`. */
 export async function runToEnd<Event, End>(
   events: AsyncGenerator<Event, End>,
   onEvent: (event: Event) => void | Promise<void> = () => {},

@@ -1,4 +1,4 @@
-/** Options of `tidemark compact`, and which of them exclude each other. */
+/** Options of the command `tidemark compact`, and a check for options that exclude each other. */
 import type { Terminal } from '../terminal.ts'
 
 export interface CompactCommandOptions {
@@ -58,7 +58,7 @@ const OPTION_CHECKS: readonly OptionCheck[] = [
   ({ instructions }) => (instructions?.trim() === '' ? '--instructions is empty.' : null),
 ]
 
-/** One sentence on the first conflict; null if there is none. */
+/** Returns one sentence about the first conflict between options; null if there is none. */
 export function findOptionConflict(choices: CompactCommandOptions, env: Terminal['env']): string | null {
   for (const check of OPTION_CHECKS) {
     const conflict = check(choices, env)

@@ -1,6 +1,6 @@
 /**
- * `tidemark compact`: shows plan, draft and receipt of a compaction, writes it to the session or to a copy, and undoes it.
- * Logs of other programs are never written. Nothing is left half-written if interrupted.
+ * `tidemark compact`: shows plan, draft and receipt of a compaction, writes it to the session or to a copy, or undoes
+ * it. Logs of other programs are never changed, and an interruption leaves no half-written file.
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
@@ -68,7 +68,7 @@ interface CompactWork {
   readonly mode: CompactTarget
 }
 
-// The log to compact: a file, or a folder and the session in it.
+// The log to compact: a file, or one session of a folder.
 
 type OpenSessionLogResult =
   | { readonly ok: true; readonly log: LogContents }
@@ -113,7 +113,7 @@ async function readSessionLog(log: NamedLog, terminal: Terminal): Promise<OpenSe
   }
 }
 
-// Where the result goes: into the session's own log, into a copy, or nowhere.
+// Where the result is written: to the session's own log, to a copy, or nowhere.
 
 async function chooseCompactTarget(
   log: LogContents,
@@ -143,7 +143,7 @@ function findReadOnlyReason({ format, path }: LogContents, { at }: CompactComman
   return at === undefined ? null : 'with --at the later records stay in the log'
 }
 
-// Compacting and undoing.
+// Compaction and undo.
 
 async function compactSession(work: CompactWork): Promise<number> {
   const { log, choices, terminal, mode } = work
@@ -188,7 +188,7 @@ function toCompactOptions(choices: CompactCommandOptions, { env }: Terminal): Co
   }
 }
 
-/** The model that writes the summary, with the user's own key. */
+/** Returns the model that writes the summary, called with the user's own API key. */
 function createSummarizer(
   { model, window, baseUrl }: CompactCommandOptions,
   env: Terminal['env'],
@@ -232,7 +232,7 @@ type SharedOptions = Pick<
   'model' | 'window' | 'journal' | 'transcript' | 'onEvent' | 'signal'
 >
 
-/** Runs `act` with a progress line and, if the log itself is written, with its journal, which is released at the end. */
+/** Runs `act` with a progress line and, if the session's own log is written, with a journal that is released after. */
 async function runWithProgress<End>(
   { log, choices, terminal, mode }: CompactWork,
   act: (options: SharedOptions) => Promise<End>,
@@ -293,7 +293,7 @@ function printUsageError(message: string, terminal: Terminal): number {
   return EXIT_CODES.wrongUse
 }
 
-/** The JSON value of a compaction: the fields of the contract first. */
+/** Returns the JSON value of a compaction, beginning with its documented fields. */
 function toCompactJson(report: CompactionReport, mode: CompactTarget): object {
   const { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ...rest } = report
   const written = mode.kind === 'dry' ? null : mode.path

@@ -1,4 +1,4 @@
-/** Every command with its arguments, options and help. Commands that need the simulator or the engine load on demand. */
+/** Defines all commands with their arguments, options and help. Commands with large dependencies load on demand. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { parseSince, SORT_KEYS } from 'tidemark/internal'
 import type { Terminal } from '../terminal.ts'
@@ -10,7 +10,7 @@ import { deleteSessions, findSessions, printSessionList } from './sessions.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
 import { start } from './start.ts'
 
-/** Each command writes its exit code to `outcome`. */
+/** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
 export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
   for (const add of [
     addInspect,
@@ -186,7 +186,7 @@ const addTour: AddCommand = (program, terminal, outcome) => {
     })
 }
 
-// Values of options.
+// Parsers for the values of options.
 
 function parseWholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')

@@ -1,4 +1,4 @@
-/** How a command ends: its exit code, and one line on standard error if it failed. */
+/** Exit codes of the commands, and error messages on standard error. */
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -6,7 +6,7 @@ export const EXIT_CODES = {
   done: 0,
   failed: 1,
   wrongUse: 2,
-  /** As a shell reports a process that Ctrl-C ended. */
+  /** The code that a shell reports for a process ended by Ctrl-C. */
   interrupted: 130,
 } as const
 
@@ -15,7 +15,7 @@ export function printError(message: string, terminal: Terminal): number {
   return EXIT_CODES.failed
 }
 
-/** One line for each log that could not be read; the command then fails, but only after it showed the rest. */
+/** Prints a line for each log that could not be read. Returns the exit code; the other logs are still shown. */
 export function printUnreadable(unreadable: readonly { readonly why: string }[], terminal: Terminal): number {
   for (const { why } of unreadable) printError(why, terminal)
   return unreadable.length > 0 ? EXIT_CODES.failed : EXIT_CODES.done

@@ -1,4 +1,4 @@
-/** `tidemark export`: a session as Markdown, on standard output or in a new file. */
+/** `tidemark export`: writes a session as Markdown, to standard output or to a new file. */
 
 import { exportLogToFile } from 'tidemark/internal'
 import { exportLog } from 'tidemark/logs'
@@ -10,7 +10,7 @@ import { EXIT_CODES, printError } from './exit-codes.ts'
 export interface ExportCommandOptions {
   readonly output?: string
   readonly title?: string
-  /** `--no-redact` */
+  /** Removes secrets; false with `--no-redact`. */
   readonly redact?: boolean
   readonly json?: boolean
 }

@@ -1,4 +1,4 @@
-/** `tidemark inspect`: finds the logs, reads them, and shows a page, a table or JSON. */
+/** `tidemark inspect`: finds and reads session logs, and prints a page, a table or JSON. */
 import { basename } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
@@ -26,17 +26,17 @@ import { createProgressLine, type Terminal, toSignalOption } from '../terminal.t
 import { printUnreadable } from './exit-codes.ts'
 
 export interface InspectCommandOptions {
-  /** Sessions in the table; 0 for all. */
+  /** Number of sessions in the table; 0 for all. */
   readonly limit?: number
-  /** Milliseconds since 1970. */
+  /** Only sessions used since this time, in milliseconds since 1970. */
   readonly since?: number
-  /** The session to show: its number, or the beginning of its id. */
+  /** The session to show: its number in the table, or the beginning of its id. */
   readonly session?: string
   readonly sort?: SortKey
   readonly json?: boolean
 }
 
-/** Rows of the table by default. */
+/** Default number of rows in the table. */
 const DEFAULT_ROWS = 20
 
 export async function inspect(
@@ -72,9 +72,9 @@ export async function inspect(
 interface FoundLogs {
   readonly logs: readonly NamedLog[]
   readonly unreadable: readonly UnreadableLog[]
-  /** How many more there are. */
+  /** Number of logs that were found but will not be read. */
   readonly unread: number
-  /** Selected by the beginning of an id, so they have no row numbers. */
+  /** True if the logs were selected by the beginning of an id, so that they have no row numbers. */
   readonly isById?: boolean
 }
 
@@ -87,7 +87,7 @@ async function findNamedSessions(
   return { logs: filterModifiedSince(logs, choices.since), unreadable, unread: 0 }
 }
 
-/** Logs in the folders of the known programs. Without a date only the newest are read: there may be thousands. */
+/** Finds logs in the default folders of Claude Code, Codex and Tidemark; without `--since` only the newest. */
 async function findNewestSessions(choices: InspectCommandOptions, terminal: Terminal): Promise<FoundLogs> {
   const places = defaultLogLocations(terminal.env)
   const { logs, problems } = await findDefaultLogs(toSignalOption(terminal), places)
@@ -102,25 +102,28 @@ async function findNewestSessions(choices: InspectCommandOptions, terminal: Term
   return { logs: read, unreadable, unread: named.length - read.length, isById: meant !== null }
 }
 
-/** A log is named after its session, so a session requested by id need not be among the newest. */
+/**
+ * Finds logs by session id, because a log file is named after its session. Returns null if no id is given or none
+ * matches.
+ */
 function findById(
   logs: readonly NamedLog[],
   rows: number,
   { session }: InspectCommandOptions,
 ): readonly NamedLog[] | null {
   if (session === undefined || parseRowNumber(session, rows) !== null) return null
-  // Codex puts the time before the id.
+  // Codex puts a timestamp before the id.
   const idIn = (path: string) => basename(path).replace(/^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-/, '')
   const meant = logs.filter(({ path }) => idIn(path).startsWith(session))
   return meant.length === 0 ? null : meant
 }
 
-/** A file that was not modified since then contains nothing newer. */
+/** Leaves out files that were last modified before `moment`, because they contain nothing newer. */
 function filterModifiedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
   return moment === undefined ? logs : logs.filter(({ modifiedMs }) => modifiedMs >= moment)
 }
 
-/** The first `most` items; 0 for all. */
+/** Returns the first `most` items; all of them if `most` is 0. */
 function takeFirst<T>(items: readonly T[], most: number): readonly T[] {
   return most === 0 ? items : items.slice(0, most)
 }
@@ -150,20 +153,20 @@ function selectSessions(
   return choices.sort === undefined ? kept : sortSessions(kept, choices.sort)
 }
 
-/** The first day that totals include. */
+/** Returns the first day that totals include; null without `--since`. */
 function firstDay({ since }: InspectCommandOptions, terminal: Terminal): string | null {
   return since === undefined ? null : createScreen(terminal).time.day(new Date(since).toISOString())
 }
 
 interface PageContext {
   readonly terminal: Terminal
-  /** Sessions found but not read. */
+  /** Number of sessions that were found but not read. */
   readonly unread: number
   readonly sinceDay: string | null
 }
 
 interface JsonContext extends PageContext {
-  /** The sessions that totals cover: all that were read, listed or not. */
+  /** Sessions that the totals cover: all sessions read, including those not listed. */
   readonly sessions: readonly SessionReport[]
   readonly unreadable: readonly UnreadableLog[]
 }

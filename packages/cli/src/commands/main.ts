@@ -1,6 +1,6 @@
 /**
- * The command line: from arguments to an exit code (see `EXIT`). With `--json` a command prints one JSON value on standard
- * output and nothing else there.
+ * The command line: parses arguments, runs a command and returns an exit code (see `EXIT_CODES`). With `--json` a
+ * command prints exactly one JSON value on standard output.
  */
 import { TidemarkError } from '@tidemark/core'
 import { Command, CommanderError } from 'commander'
@@ -50,7 +50,7 @@ function createProgram(terminal: Terminal): Command {
     })
 }
 
-/** A usage error points to the help of the command it is about: Commander's message as one sentence, and the pointer. */
+/** Makes usage errors one sentence and adds a pointer to the help of the command. */
 function addHelpPointers(command: Command, path: string): void {
   command.configureOutput({
     outputError: (text, write) => {
@@ -63,8 +63,8 @@ function addHelpPointers(command: Command, path: string): void {
 }
 
 /**
- * The arguments as Commander should see them. Of an unknown command only its name is kept: with `--help` behind it,
- * Commander would otherwise print the general help instead of an error.
+ * Prepares the arguments for Commander. For an unknown command, only its name is kept; otherwise `--help` after it
+ * would print the general help instead of an error.
  */
 function normalizeArguments(program: Command, args: readonly string[]): readonly string[] {
   const [name, part] = args[0] === 'help' ? args.slice(1) : args
@@ -88,7 +88,7 @@ function findCommand(command: Command, name: string): Command | undefined {
   return command.commands.find((one) => one.name() === name || one.aliases().includes(name))
 }
 
-/** One line on standard error; with `TIDEMARK_DEBUG=1` the stack. */
+/** Prints one line on standard error, or the stack with `TIDEMARK_DEBUG=1`. */
 function printFailure(error: unknown, terminal: Terminal): void {
   if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) terminal.warn(`${error.stack}\n`)
   else {
@@ -102,7 +102,7 @@ function toSingleLine(text: string): string {
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
-/** The command as a process: what `bin/tidemark.mjs` calls. */
+/** Runs the command line as a process. Called by `bin/tidemark.mjs`. */
 export async function run(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     const { code, line } = toOutputExit(error)
@@ -118,7 +118,7 @@ export async function run(): Promise<void> {
   process.exitCode = await main(process.argv.slice(2), createProcessTerminal(process, interruption.signal))
 }
 
-/** A reader that closed the pipe early (`tidemark start | head`) is no failure; a full disk is one. */
+/** Returns how to exit after a write error. A closed pipe (`tidemark start | head`) is no failure, a full disk is. */
 export function toOutputExit(error: NodeJS.ErrnoException): {
   readonly code: number | undefined
   readonly line: string

@@ -1,4 +1,4 @@
-/** `tidemark repair`: a clean copy of a damaged session. */
+/** `tidemark repair`: writes a clean copy of a damaged session. */
 
 import { redactAll } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'

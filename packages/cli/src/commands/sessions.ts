@@ -73,7 +73,7 @@ function renderMatchTable(matches: readonly SessionMatch[], screen: Screen): rea
   return renderTable(matches, columns, screen)
 }
 
-/** If one id is not valid, none is deleted. */
+/** Deletes sessions after confirmation. If one of the ids is not valid, no session is deleted. */
 export async function deleteSessions(
   ids: readonly string[],
   choices: { readonly yes?: boolean },

@@ -14,7 +14,7 @@ export interface SimulateCommandOptions {
   readonly json?: boolean
 }
 
-/** Delay before the first byte: requests sent together then overlap, as they do at a provider. */
+/** Delay before the first byte of a response, so that requests sent together overlap as with a real provider. */
 const FIRST_BYTE_MS = 5
 
 export async function simulate(choices: SimulateCommandOptions, terminal: Terminal): Promise<number> {

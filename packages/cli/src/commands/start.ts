@@ -1,4 +1,4 @@
-/** `tidemark start`: the sample session three ways: its log, the context that the model sees, and the request. */
+/** `tidemark start`: shows the sample session in three forms: the log, the context of the model, and the request. */
 import {
   type Block,
   buildContextView,
@@ -29,12 +29,12 @@ export function start(options: { readonly json?: boolean }, terminal: Terminal):
   else terminal.write(renderSample(report, { colors: createColors(terminal), columns: terminal.columns }))
 }
 
-/** The JSON value of `tidemark start --json`. */
+/** The JSON value that `tidemark start --json` prints. */
 interface SampleReport {
   readonly session: { readonly id: string; readonly records: number; readonly damage: number }
   readonly view: readonly (EntryLine & { readonly uuid: string })[]
   readonly request: Payload
-  /** What the strictest provider would reject in the request. */
+  /** Rules of the strictest provider that the request violates; empty if it is valid. */
   readonly findings: readonly Finding[]
 }
 
@@ -117,15 +117,15 @@ function renderEntry(
   return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${toPreview(words, columns - 25)}`
 }
 
-/** One entry of the context, in one line. */
+/** One entry of the context as a line of output. */
 interface EntryLine {
   readonly who: string
-  /** `kept`: from before the last compaction. `cleared`: its text was replaced by a placeholder. */
+  /** `kept`: the entry is older than the last compaction. `cleared`: its text was replaced by a placeholder. */
   readonly form: 'verbatim' | 'kept' | 'cleared'
   readonly words: string
 }
 
-/** `compactedAt`: the index of the last compaction; older entries were kept by it. */
+/** Converts a context entry to a line. `compactedAt`: index of the last compaction; older entries are kept ones. */
 function toEntryLine(entry: ContextEntry, compactedAt: number): EntryLine {
   const { record, index, cleared } = entry
   const form = cleared !== undefined ? 'cleared' : index < compactedAt ? 'kept' : 'verbatim'

@@ -1,11 +1,11 @@
-/** What the tour prints: the events of a session as one line each (most give none), and as data for `--json`. */
+/** Output of the tour: converts session events to lines of text and to data for `--json`. Most give no line. */
 import type { SessionEvent } from 'tidemark'
 import { formatDollars, formatInteger, formatPercent, formatCount as many } from '../render/figures.ts'
 import type { Screen } from '../render/screen.ts'
 import { wrapText } from '../render/text.ts'
 
 export interface TourStep {
-  /** A heading, a plain line, or a line about a rewrite of the conversation. */
+  /** Kind of line: a heading, plain text, or a rewrite of the context. */
   readonly kind: 'scene' | 'line' | 'act'
   readonly text: string
   readonly data?: Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ export function rewriteStep(text: string, data?: TourStep['data']): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }
 
-/** Null for an event that the tour does not print. */
+/** Converts an event to a step of the tour; null if the tour does not print it. */
 export function toTourStep(event: SessionEvent): TourStep | null {
   switch (event.type) {
     case 'microcompact':
@@ -63,7 +63,7 @@ function toClearingStep({
   })
 }
 
-/** Printed after the next call, when the provider has reported what the rewrite cost. */
+/** Describes the cost of a rewrite. Printed after the next model call, when the provider has reported it. */
 function formatRewriteCost({
   tokensRewritten,
   moneySpent,
@@ -106,12 +106,12 @@ function formatSizes(before: number, after: number): string {
   return `${formatInteger(Math.round(before))} → ${formatInteger(Math.round(after))} tokens`
 }
 
-/** The model calls since the last step. */
+/** Totals of the model calls since the last step of the tour. */
 interface CallTotals {
   readonly count: number
   readonly prompt: number
   readonly read: number
-  /** Prompt tokens of the last call. */
+  /** Prompt tokens of the last model call. */
   readonly last: number
   readonly cost: number
 }
@@ -138,7 +138,7 @@ export function toCallsStep({ count, prompt, read, last, cost }: CallTotals): re
   return [textStep(text, { calls: count, prompt, cacheRead: read, cost })]
 }
 
-/** Headings in bold, rewrites marked with `*`, long lines wrapped. */
+/** Renders a step: headings in bold, rewrites marked with `*`, long lines wrapped. */
 export function renderStep({ kind, text }: TourStep, screen: Screen): string {
   const { colors } = screen
   if (kind === 'scene') return `\n${wrapText(text, screen.columns).map(colors.bold).join('\n')}\n`

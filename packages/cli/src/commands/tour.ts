@@ -1,6 +1,6 @@
 /**
- * `tidemark tour`: the sample session inspected, then continued past its context window on a simulated model, with every
- * clearing, cache break and compaction printed as it happens. No API key, no server, no network.
+ * `tidemark tour`: inspects the sample session, then continues it beyond its context window with a simulated model.
+ * Prints every clearing, cache break and compaction. Needs no API key, server or network.
  */
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -60,7 +60,7 @@ export async function tour(options: { readonly json?: boolean }, terminal: Termi
   return code
 }
 
-/** Removes its temporary folder, however it ends. */
+/** Runs the tour and removes its temporary folder, even after a failure. */
 async function* playTour(): AsyncGenerator<TourStep, void> {
   const stage = await openTourSession()
   try {
@@ -164,7 +164,7 @@ async function* compactLocally(session: Session): AsyncGenerator<TourStep, void>
   )
 }
 
-/** Collects the steps of the session's events until the function returned is called. */
+/** Collects tour steps from events of the session until the returned function is called. */
 function collectSteps(session: Session): () => readonly TourStep[] {
   const steps: TourStep[] = []
   const off = session.on('*', (event) => {
@@ -193,8 +193,8 @@ function formatWholeTokens(tokens: number): string {
   return `${formatInteger(Math.round(tokens))} tokens`
 }
 
-// The setting: a copy of the sample session in a temporary folder, a simulated model with a small context window, and a
-// clock that moves only when `advanceClock` is called.
+// The setting of the tour: a copy of the sample session in a temporary folder, a simulated model with a small context
+// window, and a clock that moves only when `advanceClock` is called.
 
 const TOUR_WINDOW = 40_000
 const TOUR_SESSION_ID = 'login-bug'
@@ -202,7 +202,7 @@ const TOUR_SESSION_ID = 'login-bug'
 interface TourSession {
   readonly tools: Tools
   readonly tidemark: Tidemark
-  /** Advances the clock. */
+  /** Moves the tour's clock forward. */
   advanceClock(ms: number): Promise<void>
   removeFolder(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** The page of a compaction: plan, draft, receipt, and where it was written. */
+/** Renders the page of a compaction: plan, draft of the summary, receipt, and where the result was written. */
 import type { TurnEvent } from '@tidemark/core'
 import type { CompactionPreview, Portion } from 'tidemark/internal'
 import type { CompactionReport, UndoReport } from 'tidemark/logs'
@@ -20,7 +20,7 @@ export function renderCompactPage(
   return `${stackBlocks(blocks).join('\n')}\n`
 }
 
-/** Where the result goes. `why` it is a dry run, if that was not requested. */
+/** Where the result of a compaction is written. `why`: the reason for a dry run that the user did not ask for. */
 export type CompactTarget =
   | { readonly kind: 'in-place' | 'copy'; readonly path: string }
   | { readonly kind: 'dry'; readonly why: string | null }
@@ -38,7 +38,7 @@ function dryRunNote(why: string | null): string {
   return `Dry run${because}. Nothing was written; -o FILE writes a new session that continues from here.`
 }
 
-// The plan: what is summarized, kept and re-attached, the cost, and after how many calls it pays for itself.
+// The plan: what is summarized, kept and re-attached, what it costs, and after how many calls it pays for itself.
 
 function renderPlan(preview: CompactionPreview, screen: Screen): readonly string[] {
   const { plan, model, window } = preview
@@ -134,7 +134,7 @@ function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview)
 
 // The draft of the summary, as the model will read it.
 
-/** Lines shown without `--full`. */
+/** Lines of the draft shown without `--full`. */
 const MAX_DRAFT_LINES = 40
 
 function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean): readonly string[] {
@@ -156,7 +156,7 @@ function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean
   ]
 }
 
-/** Why the summary was written without the model that was requested. */
+/** Explains why the summary was not written by the requested model. */
 export function fallbackNote({ trace, fallbackReason }: CompactionPreview): string {
   const last = trace.findLast(
     ({ tier, outcome }) => tier === 'summary' && outcome !== 'accepted' && outcome !== 'skipped',
@@ -170,13 +170,13 @@ function describeSummarizer({ summarizer, model }: CompactionPreview): string {
   return summarizer === 'block' ? 'by the provider' : `by ${sanitizeText(model)}`
 }
 
-/** Made safe for the terminal; its indent is kept. */
+/** Makes a line safe to print and keeps its indentation. */
 function sanitizeLine(line: string): string {
   const indent = /^[ \t]*/.exec(line)?.[0] ?? ''
   return `${indent.replaceAll('\t', '  ')}${sanitizeText(line)}`
 }
 
-// The receipt: what left the context, what is no longer in it anywhere, and what can be retrieved.
+// The receipt: what was removed from the context, what was lost, and what can be retrieved.
 
 type Losses = CompactionPreview['receipt']['lost']
 type LossKind = 'files' | 'userMessages' | 'errors' | 'identifiers'
@@ -234,7 +234,7 @@ export function renderUndoPage(
   return `${screen.colors.bold(`Undid the ${what} ${sanitizeText(id)}`)}: ${sizes}.\n${where}\n`
 }
 
-/** The progress of a compaction. `null`: no event since the last one. */
+/** Describes the progress of a compaction. `null`: there was no event since the last call. */
 export function formatProgress(event: TurnEvent | null): string {
   if (event?.type === 'summary-progress')
     return `compacting: ${formatInteger(event.characters)} characters of the summary`

@@ -1,4 +1,4 @@
-/** What a session cost: by class of token, what cache breaks and clearings cost, and what was spent since a day. */
+/** Renders the costs of a session: per class of tokens, of cache breaks and clearings, and since a given day. */
 import {
   type BreakCause,
   type ClearingCost,
@@ -75,7 +75,7 @@ function renderFees({ feesUsd }: CostReport): readonly string[] {
   ]
 }
 
-/** Parts of the cost that the host chose to spend. */
+/** Describes the costs of summaries and clearings, which the host caused itself. */
 function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
   return [
     ...(spentOnCompaction === null || spentOnCompaction > 0
@@ -106,7 +106,7 @@ function describeCosts(report: SessionReport): readonly string[] {
   ]
 }
 
-// Where the prompt cache broke: the most expensive breaks first.
+// Cache breaks, most expensive first.
 
 const MAX_BREAKS = 5
 
@@ -124,7 +124,7 @@ export function renderCacheBreaks(report: SessionReport, screen: Screen): readon
   ]
 }
 
-/** If 5-minute entries expired: whether a 1-hour TTL would have been worth its more expensive writes. */
+/** If 5-minute cache entries expired: renders what a 1-hour TTL, whose writes cost more, would have saved or cost. */
 function renderHourTtl(
   { cacheBreaks, hourWouldSave }: SessionReport,
   { columns, colors }: Screen,
@@ -153,7 +153,7 @@ function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): stri
   return formatCost(costs.some(({ costUsd }) => costUsd === null) ? null : known, known)
 }
 
-/** If there is more than one cause: the number and cost of each. */
+/** Renders number and cost of the breaks per cause; empty if there are fewer than two causes. */
 function renderCauses(
   all: readonly LoggedCacheBreak[],
   { columns, colors, symbols }: Screen,
@@ -171,7 +171,7 @@ function renderCauses(
   return wrapText(totals.join(', '), columns, '  ').map(colors.dim)
 }
 
-/** Widths of `2026-02-08 09:24`, and of tokens and dollars. */
+/** Column widths of a time such as `2026-02-08 09:24`, and of an amount of tokens or dollars. */
 const TIME_WIDTH = 16
 const FIGURE_WIDTH = 8
 
@@ -200,7 +200,7 @@ function renderOmitted(rest: number, { colors, symbols }: Screen): readonly stri
     : []
 }
 
-/** Clearings by the host, after which the rest of the prompt had to be cached again: not breaks. */
+/** Renders the cost of re-caching the prompt after clearings by the host. These are not cache breaks. */
 function renderClearingCosts(
   costs: readonly ClearingCost[],
   { columns, colors, symbols }: Screen,
@@ -221,8 +221,8 @@ function formatCallRange(calls: readonly number[]): string {
 }
 
 /**
- * Sessions are selected by their last use and shown whole, so this line says what was spent since then. None if no day was
- * given, or if nothing is older.
+ * Renders what was spent since `day`, because pages show whole sessions, earlier days included. Empty if no day was
+ * given or all spending is newer.
  */
 export function renderSpentSince(
   sessions: readonly SessionReport[],
@@ -237,7 +237,7 @@ export function renderSpentSince(
   return wrapText(`${what}, earlier days included. Since ${day}${where}: ${sum}.`, columns).map(colors.yellow)
 }
 
-/** Calls, cost and hits, in one line. */
+/** Formats number of calls, cost and cache hits on one line. */
 export function formatSpending({
   apiCalls,
   costUsd,

@@ -1,6 +1,6 @@
 /**
- * The context of a session: its size over the calls as a curve with its limits, the rewrites, and what filled it (by class,
- * by tool, the largest items, files read more than once).
+ * Renders the context of a session: its size over time with its limits, its rewrites, and what filled it (by class, by
+ * tool, largest items, files read repeatedly).
  */
 import type {
   ContentTokens,
@@ -50,7 +50,7 @@ function plotMarks({ compactions, clearings }: SessionReport): readonly PlotMark
 }
 
 interface PlotMark {
-  /** Points of the curve before the mark. */
+  /** Number of model calls before the mark. */
   readonly afterCall: number
   readonly kind: 'compacted' | 'cleared'
 }
@@ -69,7 +69,7 @@ function renderPlot(curve: ContextCurve, marks: readonly PlotMark[], screen: Scr
   return [...rows, renderFloor(width, screen), ...ground, renderCalls(curve, width, screen)]
 }
 
-/** One height for each column: the largest of the calls that share it; with few calls, one call has several columns. */
+/** Returns the height of each column: the largest of its calls. With few calls, a call has several columns. */
 function toColumnHeights(values: readonly number[], width: number): readonly number[] {
   return Array.from({ length: width }, (_, column) => {
     const from = Math.floor((column * values.length) / width)
@@ -97,7 +97,7 @@ function renderRows(
 interface PlotRow {
   readonly row: number
   readonly scale: PlotScale
-  /** What fills the empty cells of the row. */
+  /** Character for the empty cells of the row. */
   readonly rule: string
 }
 
@@ -126,7 +126,7 @@ interface CellRun {
   readonly cells: (string | null)[]
 }
 
-/** Cells of one colour together, so that a row needs few colour codes. */
+/** Groups adjacent cells of one colour, so that a row needs few colour codes. */
 function groupCells(cells: readonly (string | null)[]): readonly CellRun[] {
   const runs: CellRun[] = []
   for (const cell of cells) {
@@ -148,7 +148,7 @@ function renderMarks(
   { symbols, colors }: Screen,
 ): string {
   const cells = Array.from({ length: width }, () => ' ')
-  // Compactions last: in a column that has both, the compaction is shown.
+  // Compactions are drawn last, because a column that has both marks must show the compaction.
   const ordered = marks.toSorted(
     (one, other) => Number(one.kind === 'compacted') - Number(other.kind === 'compacted'),
   )
@@ -172,7 +172,7 @@ function renderCalls({ points }: ContextCurve, width: number, { colors, time, sy
   )
 }
 
-// The vertical scale: round steps of two rows each, high enough for the curve and the limits worth showing.
+// The vertical scale: round steps of two rows each, high enough for the curve and the limits to show.
 
 interface PlotScale {
   readonly top: number
@@ -182,7 +182,7 @@ interface PlotScale {
 
 const ROWS_PER_STEP = 2
 const MIN_STEPS = 4
-/** A limit is left out of the plot if the curve would fill less than this share of it. */
+/** A limit is not drawn if the peak of the curve is below this share of it. */
 const MIN_FILLED = 0.35
 const ROUND_STEPS = [10, 5, 2.5, 2]
 
@@ -197,7 +197,7 @@ function createScale({ window, autoCompact, points }: ContextCurve): PlotScale {
   return { top: step * steps, step, rows: steps * ROWS_PER_STEP }
 }
 
-/** The largest round step that gives at least four steps. */
+/** Returns the largest round step that gives at least four steps. */
 function chooseStep(most: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(most))
   const steps = [magnitude, magnitude / 10].flatMap((power) =>
@@ -206,18 +206,18 @@ function chooseStep(most: number): number {
   return steps.find((step) => Math.ceil(most / step) >= MIN_STEPS) ?? magnitude / MIN_STEPS
 }
 
-/** The row of a value, counted from below; null if it is above the plot. */
+/** Returns the row of a value, counted from the bottom; null if the value is above the plot. */
 function plotRow(value: number | null, { top, rows }: PlotScale): number | null {
   if (value === null || value > top) return null
   return Math.min(rows - 1, Math.floor((value / top) * rows))
 }
 
-/** The value at the upper edge of a row, if that is a whole step. */
+/** Returns the value at the upper edge of a row if it is a whole step, otherwise null. */
 function plotLabel(row: number, { step }: PlotScale): number | null {
   return (row + 1) % ROWS_PER_STEP === 0 ? ((row + 1) / ROWS_PER_STEP) * step : null
 }
 
-// The compactions and clearings of a session, in order.
+// Compactions and clearings of a session, in order.
 
 export function renderRewrites(report: SessionReport, screen: Screen): readonly string[] {
   const { compactions, clearings } = report
@@ -243,7 +243,7 @@ function renderCompaction(act: LoggedCompaction, screen: Screen): string {
   return renderRewrite(act, { mark: screen.symbols.compacted, how, sizes }, screen)
 }
 
-/** Only what was saved: a host's size before a clearing is not always that of the whole context. */
+/** Renders a clearing with the tokens saved. The size before is left out, because hosts log it differently. */
 function renderClearing(act: LoggedClearing, screen: Screen): string {
   const how = act.results > 0 ? `cleared ${formatCount(act.results, 'result')}` : 'cleared'
   const sizes = `${formatSize(act.savedTokens)} saved`
@@ -269,7 +269,7 @@ function formatSize(amount: number | null): string {
   return amount === null ? '?' : formatTokens(amount)
 }
 
-// What filled the context.
+// What filled the context: token classes, tools, largest items, files read repeatedly.
 
 const TOKEN_CLASS_NAMES: Readonly<Record<Exclude<keyof ContentTokens, 'total'>, string>> = {
   toolResults: 'tool results',

@@ -1,4 +1,4 @@
-/** The page of one session: header, key figures, context, costs, cache breaks, warnings. */
+/** Renders the page of one session: header, key figures, context, costs, cache breaks, warnings. */
 import { basename } from 'node:path'
 import type { LogDamage } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
@@ -35,7 +35,7 @@ import {
   renderTools,
 } from './session-context.ts'
 
-/** `sinceDay`: the day given with `--since`; the page covers the whole session all the same. */
+/** Renders the page of one session. `sinceDay`: the day of `--since`; the page still covers the whole session. */
 export function renderSessionPage(
   report: SessionReport,
   screen: Screen,
@@ -63,7 +63,7 @@ export function renderSessionPage(
   return `${stackBlocks(blocks).join('\n')}\n`
 }
 
-// Header and key figures.
+// The header and the key figures of the page.
 
 function renderHeader(report: SessionReport, screen: Screen): readonly string[] {
   const { columns, colors, symbols } = screen
@@ -91,14 +91,14 @@ function formatTimeSpan(
   return `${time.full(startedAt)} ${symbols.dash} ${end} (${formatDuration(durationMs)})`
 }
 
-/** Comes before the figures, because it limits what all of them cover. */
+/** Renders a warning that the log is incomplete. It is shown first, because it affects all figures. */
 function renderTruncationWarning({ brokenOff }: SessionReport, screen: Screen): readonly string[] {
   if (brokenOff === null) return []
   const text = `${sanitizeText(brokenOff)}. All figures cover only the part before it`
   return wrapText(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
-/** As many facts on a line as fit. */
+/** Puts as many facts on each line as fit. */
 function wrapFacts(facts: readonly string[], { columns, symbols }: Screen): readonly string[] {
   const between = ` ${symbols.dot} `
   const lines: string[] = []
@@ -124,7 +124,7 @@ interface KeyFigure {
   readonly value: string
 }
 
-/** Labels above values, in columns as wide as the screen allows. */
+/** Renders key figures in columns, with labels above values. */
 function renderKeyFigures(report: SessionReport, screen: Screen): readonly string[] {
   const { colors, columns } = screen
   const all = keyFigures(report)
@@ -158,7 +158,7 @@ function formatPeak({ peakContextTokens, context: { window } }: SessionReport): 
     : `${used} of ${formatLimit(window)} (${formatWholePercent(peakContextTokens / window)})`
 }
 
-// Quality of the estimates, subagents, and warnings about the log.
+// Accuracy of the token estimates, subagents, and warnings about the log.
 
 const EXCLUSION_REASONS: Readonly<Record<string, string>> = {
   boundary: 'after a compaction',
@@ -220,7 +220,7 @@ function renderWarnings(report: SessionReport, screen: Screen): readonly string[
   return lines.flatMap((line) => wrapText(line, screen.columns, `${symbols.warning} `).map(colors.yellow))
 }
 
-/** Groups places of damage: their reason without the ids and numbers in it. */
+/** Returns the group of a damaged place in the log: its reason without ids and numbers. */
 function damageGroup({ kind, why }: LogDamage): string {
   const reason = why
     .replace(/^lines \d+ to \d+: /, '')
@@ -229,12 +229,12 @@ function damageGroup({ kind, why }: LogDamage): string {
   return `${kind} ${reason}`
 }
 
-/** The first of its kind, and the number of the others. */
+/** Describes the first damaged place of a group and counts the others. */
 function formatDamage(places: readonly LogDamage[]): string {
   const [first] = places
   if (first === undefined) return ''
   const file = first.file === undefined ? '' : `${formatPath(first.file)}, `
-  // A reason for several lines names them itself.
+  // A reason that covers several lines names the lines itself.
   const isNamed = first.line === 0 || first.why.startsWith('lines ')
   const place = isNamed ? file : `${file}line ${formatInteger(first.line)}: `
   const others = places.length - 1
@@ -254,7 +254,7 @@ function describeUncounted({ copiedCalls, callsWithoutUsage, format }: SessionRe
   ]
 }
 
-/** Codex counts its calls itself, so a call that it did not count is not part of any total. */
+/** Describes calls of unknown cost. Codex logs totals itself, so calls that it did not count are in no figure. */
 function describeUnknownCost(format: SessionReport['format']): string {
   return format === 'codex' ? 'not included in any figure; cost not known' : 'tokens and cost are not known'
 }

@@ -1,4 +1,4 @@
-/** The page of many sessions: a table, and totals by day, model and project. */
+/** Renders the page of several sessions: a table, and totals by day, model and project. */
 import { basename } from 'node:path'
 import { type SpendingTotal, shortenIds, sumSessions } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
@@ -15,13 +15,13 @@ import { formatPath, projectName, sanitizeText, wrapText } from '../render/text.
 import { formatSpending, renderSpentSince } from './costs.ts'
 
 interface SessionsView {
-  /** Rows of the table; 0 for all. */
+  /** Number of rows in the table; 0 for all. */
   readonly rows: number
-  /** Sessions found but not read. */
+  /** Number of sessions that were found but not read. */
   readonly unread: number
-  /** The first day that totals include; null for all days. */
+  /** First day included in totals; null for all days. */
   readonly sinceDay: string | null
-  /** The output is a terminal: show how to continue. */
+  /** True if the output is a terminal, so that a hint on further commands is shown. */
   readonly isTerminal: boolean
 }
 
@@ -63,7 +63,7 @@ export function renderSessionsPage(
   return `${stackBlocks(blocks).join('\n')}\n`
 }
 
-/** Comes before the sums, because it limits what they cover. */
+/** Renders a warning about incomplete logs. It is shown first, because it affects the totals. */
 function renderIncompleteSessions(sessions: readonly SessionReport[], screen: Screen): readonly string[] {
   const broken = sessions.filter((report) => report.brokenOff !== null)
   if (broken.length === 0) return []
@@ -84,7 +84,7 @@ function numberSessions(reports: readonly SessionReport[]): readonly NumberedSes
   return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 
-/** Widths from which on there is room for the id, for the cost of cache breaks, and for peak and hits. */
+/** Minimum screen widths for the id column, for the cost of cache breaks, and for peak context and cache hits. */
 const MIN_WIDTH_FOR_ID = 100
 const MIN_WIDTH_FOR_LOST = 80
 const MIN_WIDTH_FOR_PEAK = 72
@@ -132,7 +132,7 @@ function sessionLostColumn(
   return [{ title: 'lost', align: 'right', text: ({ report }) => formatCost(report.money.lostToBreaks, 0) }]
 }
 
-/** Names the columns that are hidden for lack of width. */
+/** Names the columns that are hidden because the screen is too narrow. */
 function renderHiddenColumns(
   listed: readonly SessionReport[],
   { columns, colors, symbols }: Screen,
@@ -151,7 +151,7 @@ function renderHiddenColumns(
   ]
 }
 
-/** Without vendor and date: `opus-4-5`. */
+/** Shortens model names to the form `opus-4-5`, without vendor and date. */
 function shortModel(models: readonly string[]): string {
   const names = models.map((model) => model.replace(/^claude-/, '').replace(/-20\d{6}$/, ''))
   return names.join(', ')
@@ -217,11 +217,11 @@ function renderDamageWarning(
   ]
 }
 
-// Totals: a row for each day, model or project.
+// Totals per day, model and project.
 
 const MAX_TOTALS = 10
 
-/** Below this width the cost of clearings replaces the number of sessions. */
+/** Below this screen width, the cost of clearings replaces the number of sessions. */
 const MIN_WIDTH_FOR_SESSIONS = 72
 
 const SESSIONS_COLUMN: TableColumn<SpendingTotal> = {
@@ -263,13 +263,13 @@ function renderTotals(title: string, totals: readonly SpendingTotal[], screen: S
   ]
 }
 
-/** Cost of cache breaks, if there were any. */
+/** Returns the column for the cost of cache breaks; empty if there were none. */
 function totalLostColumn(totals: readonly SpendingTotal[]): readonly TableColumn<SpendingTotal>[] {
   if (totals.every(({ cacheBreaks }) => cacheBreaks === 0)) return []
   return [{ title: 'lost', align: 'right', text: ({ lostToBreaks }) => formatCost(lostToBreaks, 0) }]
 }
 
-/** Cost of re-caching after clearings, if there were any. */
+/** Returns the column for the cost of clearings; empty if there were none. */
 function clearedColumn(totals: readonly SpendingTotal[]): readonly TableColumn<SpendingTotal>[] {
   if (totals.every(({ spentOnClearings }) => spentOnClearings === 0)) return []
   return [
@@ -277,7 +277,7 @@ function clearedColumn(totals: readonly SpendingTotal[]): readonly TableColumn<S
   ]
 }
 
-/** The shortest end of each path that is unique among them. */
+/** Shortens each project path to the shortest ending that is unique. */
 function shortProjects(totals: readonly SpendingTotal[]): readonly SpendingTotal[] {
   return totals.map((total) => {
     const others = totals.filter(({ name }) => name !== total.name).map(({ name }) => name)

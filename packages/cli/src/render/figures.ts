@@ -1,6 +1,6 @@
-/** Numbers for people: short, and never more exact than they are. */
+/** Formats numbers for display: short, and not more precise than the values are. */
 
-/** 999, 12.4k, 155k, 1.27M. */
+/** Formats a number of tokens: 999, 12.4k, 155k, 1.27M. */
 export function formatTokens(count: number): string {
   const rounded = Math.round(count)
   if (rounded < 1_000) return String(rounded)
@@ -10,14 +10,14 @@ export function formatTokens(count: number): string {
   return rounded < 999_500_000 ? `${Math.round(rounded / 1_000_000)}M` : `${(rounded / 1e9).toFixed(2)}G`
 }
 
-/** For limits, which are round: 1M instead of 1.00M, but 1.27M. */
+/** Formats a token limit without trailing zeros: 1M instead of 1.00M, but 1.27M. */
 export function formatLimit(count: number): string {
   return formatTokens(count).replace(/\.0+(?=[kMG]$)/, '')
 }
 
 const CENTS = { minimumFractionDigits: 2, maximumFractionDigits: 2 }
 
-/** $0, <$0.01, $0.42, $12,345. */
+/** Formats an amount of money: $0, <$0.01, $0.42, $12,345. */
 export function formatDollars(amount: number): string {
   if (amount < 0) return `-${formatDollars(-amount)}`
   if (amount >= 10_000) return `$${Math.round(amount).toLocaleString('en-US')}`
@@ -25,7 +25,7 @@ export function formatDollars(amount: number): string {
   return amount < 0.005 ? '<$0.01' : `$${amount.toLocaleString('en-US', CENTS)}`
 }
 
-/** An unknown total is `?`; if part of it is priced, the least it can be: `>$0.42`. */
+/** Formats a cost. An unknown total is `?`, or a lower bound such as `>$0.42` if part of it has known prices. */
 export function formatCost(total: number | null, priced: number): string {
   if (total !== null) return formatDollars(total)
   return priced >= 0.005 ? `>${formatDollars(priced)}` : '?'
@@ -39,17 +39,17 @@ export function formatWholePercent(share: number): string {
   return share > 0 && share < 0.01 ? '<1%' : `${Math.round(share * 100)}%`
 }
 
-/** 12,345 */
+/** Formats a whole number with separators: 12,345. */
 export function formatInteger(amount: number): string {
   return amount.toLocaleString('en-US')
 }
 
-/** 1 record, 2 records. */
+/** Formats a number with its noun: 1 record, 2 records. */
 export function formatCount(amount: number, one: string, many = `${one}s`): string {
   return `${formatInteger(amount)} ${amount === 1 ? one : many}`
 }
 
-/** 42 s, 37 min, 5 h 56 min, 2 d 4 h. */
+/** Formats a duration: 42 s, 37 min, 5 h 56 min, 2 d 4 h. */
 export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 1_000)
   if (seconds < 90) return `${seconds} s`

@@ -1,15 +1,15 @@
-/** Layout of a page: blocks of lines below and beside each other, headings, bars and tables. */
+/** Lays out a page: blocks of lines below or beside each other, headings, bars and tables. */
 import type { Screen, Symbols } from './screen.ts'
 import { alignLeft, alignRight, cutEnd, cutStart, textWidth } from './text.ts'
 
-/** Renders a block in the given width; no lines if there is nothing to show. */
+/** Renders a block of lines at the width of the screen; empty if there is nothing to show. */
 export type BlockRenderer = (screen: Screen) => readonly string[]
 
 const BLOCK_GAP = 4
-/** From this width on, two blocks fit side by side. */
+/** Screen width from which two blocks are placed side by side. */
 const MIN_WIDTH_FOR_TWO = 130
 
-/** Side by side if the screen is wide enough, else one below the other. */
+/** Places two blocks side by side if the screen is wide enough, otherwise one below the other. */
 export function placeSideBySide(one: BlockRenderer, other: BlockRenderer): BlockRenderer {
   return (screen) => {
     if (screen.columns < MIN_WIDTH_FOR_TWO) return stackBlocks([one(screen), other(screen)])
@@ -30,14 +30,14 @@ function joinLines(first: readonly string[], second: readonly string[], indent: 
   })
 }
 
-/** With an empty line between blocks; empty blocks are left out. */
+/** Joins blocks with an empty line between them, and leaves out empty blocks. */
 export function stackBlocks(blocks: readonly (readonly string[])[]): readonly string[] {
   return blocks
     .filter((lines) => lines.length > 0)
     .flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-/** A heading, with `aside` at the right edge. */
+/** Renders a heading, with `aside` at the right edge. */
 export function renderHeading(title: string, aside: string, { columns, colors }: Screen): string {
   const room = columns - textWidth(title) - textWidth(aside)
   return aside === '' || room < 2
@@ -45,7 +45,7 @@ export function renderHeading(title: string, aside: string, { columns, colors }:
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
 }
 
-/** A bar that fills `share` of `width`; any share above 0 is visible. */
+/** Renders a bar that fills `share` of `width`. Any share above 0 is visible. */
 export function renderBar(share: number, width: number, { bars }: Symbols): string {
   if (!(share > 0) || width < 1) return ''
   const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))
@@ -58,14 +58,14 @@ export interface TableColumn<Row> {
   readonly title: string
   readonly text: (row: Row) => string
   readonly align?: 'left' | 'right'
-  /** The column may be cut, at this side, so that the row fits. */
+  /** End of the text at which a cell may be cut; missing if the column must not be cut. */
   readonly cutAt?: 'end' | 'start'
   readonly color?: (text: string) => string
 }
 
 const COLUMN_GAP = 2
 
-/** Columns are as wide as their content; those that may be cut give way if the screen is too narrow. */
+/** Renders a table. Columns are as wide as their content; if the screen is too narrow, those with `cutAt` are cut. */
 export function renderTable<Row>(
   rows: readonly Row[],
   columns: readonly TableColumn<Row>[],
@@ -88,7 +88,7 @@ export function renderTable<Row>(
 
 const MIN_COLUMN_WIDTH = 6
 
-/** The widest column that may be cut is cut first. */
+/** Returns the widths of the columns. If they exceed the screen, the widest column with `cutAt` is narrowed first. */
 function fitColumns<Row>(
   columns: readonly TableColumn<Row>[],
   cells: readonly (readonly string[])[],

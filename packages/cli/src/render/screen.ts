@@ -1,4 +1,4 @@
-/** What a page is drawn with: width, colours, characters and time zone. */
+/** Properties of the screen that pages are drawn for: width, colours, symbols and time zone. */
 import type { Colors } from 'picocolors/types.js'
 import { createColors, type Terminal } from '../terminal.ts'
 
@@ -9,7 +9,7 @@ export interface Screen {
   readonly time: TimeFormat
 }
 
-/** Tables need at least 60 columns; lines over 160 are hard to read. */
+/** Limits of the page width: tables need at least 60 columns, and lines above 160 are hard to read. */
 const MIN_COLUMNS = 60
 const MAX_COLUMNS = 160
 
@@ -22,18 +22,18 @@ export function createScreen(terminal: Terminal): Screen {
   }
 }
 
-/** Characters for lines, bars and marks: Unicode, or ASCII if the terminal may not support it. */
+/** Characters for lines, bars and marks: Unicode, or ASCII if the terminal may not support Unicode. */
 export interface Symbols {
-  /** A cell filled from below, in eighths. */
+  /** Cells filled from the bottom, in steps of an eighth. */
   readonly columns: readonly string[]
-  /** A cell filled from the left, in halves. */
+  /** Cells filled from the left, in steps of a half. */
   readonly bars: readonly string[]
   readonly axis: string
   readonly corner: string
   readonly floor: string
-  /** Line at the auto-compact threshold. */
+  /** Symbol of the line at the auto-compact threshold. */
   readonly rule: string
-  /** Line at the end of the context window. */
+  /** Symbol of the line at the size of the context window. */
   readonly edge: string
   readonly compacted: string
   readonly cleared: string
@@ -85,7 +85,7 @@ export function chooseSymbols(env: Readonly<Record<string, string | undefined>>)
   return supportsUnicode(env) ? UNICODE : ASCII
 }
 
-/** No, if a locale is set that is not UTF-8, on the Linux console, and on the old Windows console. */
+/** Returns false for a locale that is not UTF-8, for the Linux console, and for the old Windows console. */
 function supportsUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
   const locale = [env.LC_ALL, env.LC_CTYPE, env.LANG].find((value) => value !== undefined && value !== '')
   if (locale !== undefined) return /utf-?8/i.test(locale)
@@ -93,17 +93,17 @@ function supportsUnicode(env: Readonly<Record<string, string | undefined>>): boo
   return env.OS !== 'Windows_NT' || env.WT_SESSION !== undefined || env.TERM_PROGRAM !== undefined
 }
 
-/** Timestamps in the user's time zone. */
+/** Formats timestamps in the user's time zone. */
 interface TimeFormat {
-  /** 2026-03-09 */
+  /** Formats the day: 2026-03-09. */
   day(at: string): string
-  /** 09:14 */
+  /** Formats the time of day: 09:14. */
   time(at: string): string
-  /** 2026-03-09 09:14 */
+  /** Formats day and time: 2026-03-09 09:14. */
   full(at: string): string
 }
 
-/** `zone`: a name such as `Europe/Berlin`; default: the machine's. */
+/** Creates a formatter for timestamps. `zone`: a name such as `Europe/Berlin`; default: the machine's time zone. */
 export function createTimeFormat(zone: string | undefined): TimeFormat {
   const format = new Intl.DateTimeFormat('en-CA', { ...toTimeZoneOption(zone), ...TIME_FIELDS })
   function parts(at: string): { readonly day: string; readonly time: string } {
@@ -131,7 +131,7 @@ const TIME_FIELDS: Intl.DateTimeFormatOptions = {
   hourCycle: 'h23',
 }
 
-/** `TZ` may have a form that only a C library understands. */
+/** Returns the option for a time zone; empty if `TZ` has a POSIX form that JavaScript does not support. */
 function toTimeZoneOption(zone: string | undefined): Intl.DateTimeFormatOptions {
   if (zone === undefined || zone === '') return {}
   try {

@@ -1,6 +1,6 @@
 /**
- * Text for the terminal: its width in cells (colours take none, wide characters two), cut and wrapped to fit, and text of a
- * log made safe: no secrets, one line, no control characters.
+ * Text for the terminal: measures its width in cells, cuts and wraps it, and makes text from logs safe to print. Colour
+ * codes have no width, and wide characters take two cells.
  */
 import { homedir } from 'node:os'
 import { basename } from 'node:path'
@@ -14,7 +14,7 @@ const PLAIN_ASCII = /^[\x20-\x7e]*$/
 const INVISIBLE = /^[\p{Default_Ignorable_Code_Point}\p{Control}\p{Mark}]+$/u
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F/u
 
-/** Ranges of code points that are two cells wide (W and F of Unicode's EastAsianWidth). */
+/** Ranges of code points that are two cells wide (W and F in Unicode's EastAsianWidth). */
 const WIDE_RANGES: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
   [0x2e80, 0x303e],
@@ -50,13 +50,13 @@ function graphemeWidth(grapheme: string): number {
   return WIDE_RANGES.some(([first, last]) => point >= first && point <= last) ? 2 : 1
 }
 
-/** Cuts the end and puts `more` there. For text without colours. */
+/** Cuts a text without colour codes to `width` and ends it with `more`. */
 export function cutEnd(text: string, width: number, more = '…'): string {
   if (textWidth(text) <= width) return text
   return takeWidth(splitGraphemes(text), width - textWidth(more)).join('') + fitEllipsis(more, width)
 }
 
-/** Cuts the beginning, for paths, whose end says most. For text without colours. */
+/** Cuts the beginning of a text without colour codes, for paths, whose end matters most. */
 export function cutStart(text: string, width: number, more = '…'): string {
   if (textWidth(text) <= width) return text
   const end = takeWidth(splitGraphemes(text).reverse(), width - textWidth(more)).reverse()
@@ -88,7 +88,7 @@ export function alignRight(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - textWidth(text))) + text
 }
 
-/** Breaks a text between words. The first line begins with `mark`; the others are indented as far. */
+/** Breaks a text between words. The first line begins with `mark`; the other lines are indented by its width. */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(textWidth(mark))
   const room = columns - indent.length
@@ -102,7 +102,7 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }
 
-/** The beginning of a text in one line, without control characters: tool output must not control the terminal. */
+/** Returns the beginning of a text as one line, without control characters, which could control the terminal. */
 export function toPreview(text: string, width: number): string {
   const line = text
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
@@ -113,33 +113,33 @@ export function toPreview(text: string, width: number): string {
   return characters.length <= width ? line : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 
-/** Text of a log, made safe to print: no secrets, one line, no control characters. */
+/** Makes text from a log safe to print: without secrets and control characters, on one line. */
 export function sanitizeText(text: string): string {
   return (
     redact(text)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
       .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ')
-      // Marks that change the text direction or have no width.
+      // Removes characters that change the text direction or have no width.
       .replace(/[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '')
       .replace(/\s+/g, ' ')
       .trim()
   )
 }
 
-/** With `~` for the user's home folder. */
+/** Formats a path for display, with `~` for the user's home folder. */
 export function formatPath(path: string, home: string = homedir()): string {
   const text = sanitizeText(path)
   const inside = relativePath(text, home)
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
 }
 
-/** The last part of the path of the folder's repository. */
+/** Returns the name of the repository that contains the folder. */
 export function projectName(folder: string): string {
   const repository = findRepository(folder)
   return basename(repository) || repository
 }
 
-/** Relative to the session's project if it is inside, else like `formatPath`. */
+/** Formats a path relative to the session's project if it is inside, otherwise like `formatPath`. */
 export function formatProjectPath(path: string, project: string | null): string {
   const inside = project === null ? null : relativePath(sanitizeText(path), sanitizeText(project))
   return inside === null || inside === '' ? formatPath(path) : inside

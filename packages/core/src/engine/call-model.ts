@@ -1,7 +1,6 @@
 /**
- * One model call: record the request, send it, stream the reply into the log, judge the cache. Each block becomes a
- * record as soon as the next one is there; the last is held back until the reply has ended, so that it and the final
- * usage are logged together or not at all.
+ * Makes one model call: records the request, sends it, streams the reply into the log, and checks the cache read. Each
+ * block is appended when the next one ends. The last block is appended together with the final usage, in one batch.
  */
 
 import { readMissReport } from '../cache/cache-break.ts'
@@ -32,26 +31,26 @@ import { appendBodies, linkRecords, type TurnContext, type UnlinkedRecord } from
 
 export type ResponseResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
 
-/** A call under way. */
+/** A model call that was sent and whose response is not complete yet. */
 export interface PendingCall {
   readonly request: AssembledRequest
-  /** The query source that sends it. */
+  /** Query source that makes the call, such as `sdk` or `compact`. */
   readonly source: string
-  /** The source whose cache it reads, if that is not its own. */
+  /** For a fork: the query source whose cached prefix the call reads. */
   readonly forkOf?: string
   readonly forecast: CacheForecast
-  /** It shares the prefix of the conversation. A call with its own prefix says nothing about the cache. */
+  /** True if the call shares the cached prefix of the conversation, so that its usage shows whether the cache held. */
   readonly isMonitored: boolean
 }
 
-/** Records the request as sent, by the engine or by the host: from here on its response is awaited. */
+/** Records the request as sent, whether the engine or the host sends it, and returns the pending call. */
 export function startCall(turn: TurnContext, { request, forecast }: NextRequest): PendingCall {
   const opened = monitorRequest(turn, { request, source: turn.host.source, forecast, isMonitored: true })
   turn.state = { ...turn.state, lastRequest: request }
   return opened
 }
 
-/** Last before a request is sent: nothing may change it any more. */
+/** Passes the request to the cache monitor. Call this last, because the request must not change afterwards. */
 export function monitorRequest(turn: TurnContext, call: PendingCall): PendingCall {
   if (!call.isMonitored) return call
   const { state, host } = turn
@@ -69,7 +68,7 @@ export function monitorRequest(turn: TurnContext, call: PendingCall): PendingCal
   return call
 }
 
-/** Sends the request and streams the reply into the log. */
+/** Sends the request and streams the reply into the log. Returns the reply, or why the call failed. */
 export async function* sendRequest(
   turn: TurnContext,
   opened: PendingCall,
@@ -98,7 +97,7 @@ export const INCOMPLETE_REPLY: ReplyFailed = {
   reply: null,
 }
 
-/** Records that had arrived but were not written go with the failure. */
+/** Adds response records that arrived but could not be appended to the failure, so that the host can save them. */
 function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly UnlinkedRecord[]): TurnFailure {
   if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
   return { ...halt, unsaved: [...halt.unsaved, ...linkRecords(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
@@ -133,7 +132,10 @@ export function toTurnFailure({ failure }: ReplyFailed): TurnFailure {
     : { ok: false, reason: 'failed', failure }
 }
 
-/** A complete reply without any block still records what it cost. */
+/**
+ * Returns the records to append when a reply ends. A complete reply without blocks gives an empty record with its
+ * usage.
+ */
 function finalRecords(
   message: AssistantMessage,
   held: BlockEnded | null,
@@ -156,27 +158,27 @@ function toRecord(message: AssistantMessage, { block, raw }: BlockEnded): Assist
 }
 
 interface FinishCallInput {
-  /** As far as it came. */
+  /** The response, as far as it arrived. */
   readonly message: AssistantMessage
-  /** Its records that are still to be written. */
+  /** Records of the response that are not appended yet. */
   readonly bodies: readonly UnlinkedRecord[]
-  /** Records of the conversation hold the call. If none does, a record of its own keeps what it cost. */
+  /** True if the conversation has records of the response. If not, a `model_call` record keeps the cost. */
   readonly isInConversation: boolean
-  /** Appends nothing, because another writer holds the log. */
+  /** True if another writer holds the log: nothing is appended, and the records are returned. */
   readonly isDeferred?: boolean
 }
 
 interface FinishedCall {
-  /** The append failed. */
+  /** Why the append failed; null if it succeeded. */
   readonly failure: TurnFailure | null
   readonly outcome: CacheCheckOutcome
-  /** Records still to be appended, if that was deferred. */
+  /** Records that the caller must append; empty unless the call was deferred. */
   readonly unlogged: readonly UnlinkedRecord[]
 }
 
 /**
- * Ends a call, made by the engine or the host: judges the cache, appends the last records in one batch with the cache
- * loss, and emits the price.
+ * Ends a model call that the engine or the host made: checks the cache read, appends the last records and any cache
+ * loss in one batch, and emits the price.
  */
 export async function* finishCall(
   turn: TurnContext,
@@ -195,7 +197,7 @@ export async function* finishCall(
   return { failure: halt, outcome, unlogged: isDeferred ? all : [] }
 }
 
-/** Compares the usage with what should have been read, then updates the cache model. */
+/** Compares the reported cache read with the forecast, then updates the cache model. */
 function judgeCache(turn: TurnContext, call: PendingCall, message: AssistantMessage): CacheCheckOutcome {
   const { state, host } = turn
   const { context_management: managed, diagnostics, usage = null } = message
@@ -228,7 +230,7 @@ function learnFromUsage(
     : learnFromFork(lineage, forecast, usage)
 }
 
-/** For a call that cost something and that no other record holds. */
+/** Returns a `model_call` record with the usage of a call that has no other record; empty if no usage was reported. */
 function toCallRecords({ id, model, usage }: AssistantMessage, source: string): readonly UnlinkedRecord[] {
   const reported: unknown = usage
   if (!isObject(reported)) return []
@@ -236,7 +238,7 @@ function toCallRecords({ id, model, usage }: AssistantMessage, source: string): 
   return [{ type: 'system', subtype: 'model_call', isMeta: true, modelCall }]
 }
 
-/** What the log keeps of a loss, so that the bill can be computed again. */
+/** Returns a record of the cache loss, so that costs can be computed from the log; empty if nothing was lost. */
 function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
   const loss = toCacheLoss(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
@@ -264,7 +266,7 @@ async function* emitCacheOutcome(
   else yield { type: 'cache-judged', source, outcome }
 }
 
-/** Why the diff file could not be written; null if it was, or is not wanted. A failure does not end the turn. */
+/** Saves the diff of a cache break. Returns why that failed; null if it succeeded or policy turns diff files off. */
 async function saveDiff(
   { diff, event }: Extract<CacheCheckOutcome, { readonly kind: 'broke' }>,
   { keepDiff, policy, redact: own }: TurnHost,
@@ -278,7 +280,7 @@ async function saveDiff(
   }
 }
 
-/** With all costs in the log. For a session just opened this reads all of it, later only what is new. */
+/** Returns the state with the costs of all logged calls. Reads the whole log once, later only new records. */
 export function withCosts(state: SessionState, prices: PriceList): SessionState {
   const money = updateSessionCost(state.costs ?? emptySessionCost(), state.session.records, prices)
   return { ...state, costs: money }

@@ -1,4 +1,4 @@
-/** Everything a turn emits, how it can end, and why a rewrite can be refused. */
+/** Events that a turn emits, the ways a turn can end, and the reasons to refuse a rewrite. */
 import type { CacheBreak, OwnRewriteCost } from '../cache/cache-break.ts'
 import type { CacheForecast } from '../cache/cache-forecast.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
@@ -32,14 +32,17 @@ import type { CompactionSpacing, SessionState } from './session-state.ts'
 
 export type TurnEvent =
   | RewriteEvent
-  /** One batch, durable in the log. */
+  /** A batch of records was appended and is durable. */
   | { readonly type: 'appended'; readonly records: readonly SessionRecord[] }
-  /** Tool calls that never got a result are about to get one that says so. */
+  /** Tool calls without a result are about to get a result that says they were interrupted. */
   | { readonly type: 'calls-settled'; readonly calls: readonly UnansweredCall[] }
   | { readonly type: 'epoch-opened'; readonly epoch: PrefixSnapshot }
-  /** About to be appended. An `epoch` that `breaksCache` is an announced cache break. */
+  /** A prefix update or snapshot is about to be appended. If `breaksCache` is set, the cache break is expected. */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
-  /** The oldest images and documents are no longer sent: the request was over its limits. `id`: for `undo`. */
+  /**
+   * Old images and documents are no longer sent, because the request was above the provider's limits. `undo` accepts
+   * `id`.
+   */
   | {
       readonly type: 'media-dropped'
       readonly id: string
@@ -50,76 +53,76 @@ export type TurnEvent =
     }
   | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: CacheForecast }
   | { readonly type: 'reply'; readonly event: ReplyEvent }
-  /** The whole reply is in the log. `usage` is null if the provider reported none. */
+  /** The complete reply was appended. `usage` is null if the provider reported none. */
   | {
       readonly type: 'answered'
       readonly reply: Reply
       readonly usage: Usage | null
       readonly forecast: CacheForecast
     }
-  /** The cache behaved as expected, or could not be judged. */
+  /** The cache read was as expected, or could not be checked. */
   | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: UneventfulOutcome }
-  /** Less was read from the cache than expected. `diffProblem`: why the diff file could not be written. */
+  /** Fewer tokens than expected were read from the cache. `diffProblem`: why the diff file could not be written. */
   | { readonly type: 'cache-break'; readonly event: CacheBreak; readonly diffProblem: string | null }
-  /** The cache loss that a rewrite of the engine caused, as announced: no break. */
+  /** A rewrite by the engine caused an expected cache loss. This is not a cache break. */
   | { readonly type: 'act-paid'; readonly act: OwnRewriteCost }
-  /** A call is in the log with its usage. `totals`: of the session so far, with this call. */
+  /** A model call and its usage were appended. `totals` are the costs of the session, including this call. */
   | { readonly type: 'priced'; readonly call: PricedCall; readonly totals: CostTotals }
-  /** A side call: its reply is not appended to the conversation. */
+  /** A side call was sent. Its reply is not appended to the conversation. */
   | { readonly type: 'side-sent'; readonly source: string; readonly request: AssembledRequest }
   | { readonly type: 'side-reply'; readonly source: string; readonly event: ReplyEvent }
   | { readonly type: 'fork'; readonly fork: ForkCacheRead }
   | { readonly type: 'tool-started'; readonly call: ToolUseBlock }
   | { readonly type: 'tool-ended'; readonly call: ToolUseBlock; readonly result: ToolResultBlock }
-  /** Always the last event, and the only one of its kind. */
+  /** The turn ended. This event is emitted exactly once, as the last one. */
   | { readonly type: 'turn-ended'; readonly outcome: TurnOutcome }
 
 type UneventfulOutcome = Exclude<CacheCheckOutcome, { readonly kind: 'broke' | 'ours' }>
 
-/** How much of its parent's cache a fork read. */
+/** How many tokens a fork read from the conversation's prompt cache. */
 export interface ForkCacheRead {
   readonly source: string
-  /** Tokens expected to be read from the cache, and those that were. */
+  /** Tokens that the forecast expected to be read from the cache; `read` has the tokens actually read. */
   readonly expected: number
   readonly read: number
-  /** Share of the whole prompt, 0 to 1; null if the provider reported no usage. */
+  /** Share of the prompt that was read from the cache, 0 to 1; null if the provider reported no usage. */
   readonly share: number | null
-  /** Why it missed; null if it did not. */
+  /** Why the fork read less from the cache than expected; null if it did not. */
   readonly missed: string | null
 }
 
-/** `state` is the session as the log has it, however the turn ended: the next turn continues from it. */
+/** How a turn ended. `state` matches the log, whether the turn succeeded or failed; the next turn starts from it. */
 export type TurnOutcome = (CompletedTurn | TurnFailure) & { readonly state: SessionState }
 
 export interface CompletedTurn {
   readonly ok: true
-  /** The provider's `stop_reason`. */
+  /** The `stop_reason` that the provider reported; null if it reported none. */
   readonly stopReason: string | null
 }
 
-/** Why a turn failed. Everything appended before stays in the log. */
+/** Why a turn failed. Records appended before the failure stay in the log. */
 export type TurnFailure =
-  /** `unsaved`: records that could not be appended, in order. They are stored nowhere else. */
+  /** The records could not be appended. `unsaved` lists them in order; they are stored nowhere else. */
   | {
       readonly ok: false
       readonly reason: 'conflict' | 'locked'
       readonly refusal: FailedAppend
       readonly unsaved: readonly NewRecord[]
     }
-  /** The request breaks rules of the provider; it was not sent. */
+  /** The request violates rules of the provider and was not sent. */
   | { readonly ok: false; readonly reason: 'invalid'; readonly findings: readonly Finding[] }
   | { readonly ok: false; readonly reason: 'failed'; readonly failure: ModelFailure }
   | { readonly ok: false; readonly reason: 'aborted' }
-  /** The turn has made as many calls as the host allows. A turn without a prompt continues it. */
+  /** The turn reached the host's limit of model calls. To continue it, start a turn without a prompt. */
   | { readonly ok: false; readonly reason: 'call-limit'; readonly calls: number }
-  /** The host could not supply the system prompt or tools; the message names the section or tool. */
+  /** The host failed to supply the system prompt or the tools; the message names the section or tool. */
   | { readonly ok: false; readonly reason: 'prefix'; readonly message: string }
-  /** The context is full and could not be reduced; the message says what to do. */
+  /** The context is full and could not be reduced; the message tells the user what to do. */
   | { readonly ok: false; readonly reason: 'full'; readonly message: string }
 
 type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>
 
-/** Status text for a user interface. */
+/** Status of a rewrite, as text for a user interface. */
 type RewritePhase =
   | 'running PreCompact hooks'
   | 'compacting'
@@ -129,7 +132,7 @@ type RewritePhase =
   | 'done'
 
 export type RewriteEvent =
-  /** What is done before the next request, and why. Not emitted for plans that only wait. */
+  /** The plan for reducing the context before the next request. Not emitted if the plan is to wait. */
   | { readonly type: 'planned'; readonly plan: ContextPlan }
   | {
       readonly type: 'microcompact'
@@ -139,16 +142,16 @@ export type RewriteEvent =
       readonly tokensBefore: number
       readonly tokensAfter: number
     }
-  /** The provider's cache has expired, and with it the deletions made there: that text is in the request again. */
+  /** The provider's cache expired, so tool results that were deleted only in the cache are sent again. */
   | { readonly type: 'cache-edits-dropped'; readonly tokens: number }
   | { readonly type: 'phase'; readonly phase: RewritePhase }
-  /** `characters`: length of the summary so far. `rung`: number of the attempt's kind. */
+  /** Progress of a summary: its length so far in `characters`. `rung`: number of the attempt in the fallback chain. */
   | { readonly type: 'summary-progress'; readonly characters: number; readonly rung: number }
-  /** Still waiting for the summary. `waitedMs`: since the request. */
+  /** The summary has not arrived yet. `waitedMs` counts from the summary request. */
   | { readonly type: 'keep-alive'; readonly waitedMs: number }
   | { readonly type: 'hook-said'; readonly hook: string; readonly message: string }
   | { readonly type: 'hook-failed'; readonly hook: string; readonly message: string }
-  /** A hook blocked a compaction that could not wait: reported, and not obeyed. */
+  /** A hook tried to block a compaction that could not be delayed. The compaction runs anyway. */
   | { readonly type: 'veto-overruled'; readonly hook: string; readonly reason: string }
   | {
       readonly type: 'context-restored'
@@ -164,15 +167,15 @@ export type RewriteEvent =
       readonly cause: CompactCause
       readonly refused: RefusedRewrite
     }
-  /** Automatic compaction stops after this many failures in a row, until a new prompt or a success. */
+  /** Automatic compaction is paused after `failures` failures in a row, until a new prompt or a success. */
   | { readonly type: 'breaker-open'; readonly failures: number; readonly reason: string }
-  /** The provider refused the request as too long; the context is compacted and the request sent again. */
+  /** The provider refused the request as too long. The context is compacted, and the request is sent again. */
   | { readonly type: 'reactive-compact'; readonly message: string }
-  /** A large tool result was spilled: its record shows head and tail and how to read the rest. */
+  /** A large tool result was stored as blobs. Its record shows the beginning, the end, and how to read the rest. */
   | { readonly type: 'spilled'; readonly toolUseId: string; readonly blobs: readonly string[] }
-  /** A large tool result could not be spilled and stays whole. */
+  /** A large tool result could not be stored as a blob, so its record has the whole text. */
   | { readonly type: 'spill-failed'; readonly toolUseId: string; readonly why: string }
-  /** The provider refused the thinking of this many responses: it is no longer sent. */
+  /** The provider refused the thinking of `responses` responses. It is no longer sent. */
   | { readonly type: 'thinking-dropped'; readonly responses: number }
   | { readonly type: 'undone'; readonly of: string; readonly kind: 'compact' | 'clear' }
   | {
@@ -181,67 +184,67 @@ export type RewriteEvent =
       readonly faults: readonly CleanupFailure[]
     }
 
-/** A committed compaction. */
+/** A compaction that was appended to the log. */
 export interface CommittedCompaction {
-  /** uuid of its boundary, for `undo`. */
+  /** uuid of the boundary record, which `undo` accepts. */
   readonly id: string
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly tokensBefore: number
-  /** Estimate of the new context, not the usage of the summary call. */
+  /** Estimated size of the context after the compaction, not the usage of the summary request. */
   readonly tokensAfter: number
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
   readonly fallbackReason: string | null
   readonly recordsCoveredLocally: number
   readonly durationMs: number
   readonly receipt: Receipt
-  /** Sentences for the user: a cut that was moved, pins over the budget. */
+  /** Sentences for the user, for example that a cut was moved or that pins exceed the budget. */
   readonly notes: readonly string[]
   readonly steps: readonly AttemptStep[]
-  /** Usage of the calls for the summary. */
+  /** Usage of all summary requests of this compaction. */
   readonly usage: SummaryUsage
-  /** Why an automatic one started: the auto-compact threshold, or that it saves money; null for other causes. */
+  /** Why an automatic compaction started: it reached the threshold, or it saves money; null for other compactions. */
   readonly firedBy: 'threshold' | 'price' | null
   readonly link: CompactionSpacing
-  /** The context is still above the auto-compact threshold: the next turn compacts again. */
+  /** True if the context is still above the auto-compact threshold, so that the next turn compacts again. */
   readonly willRetrigger: boolean
 }
 
-/** Why a rewrite was refused. Nothing has changed then: neither the log nor the next request. */
+/** Why a rewrite was refused. A refused rewrite changes neither the log nor the next request. */
 export type RefusalReason =
   | SpanRefusalReason
-  /** Switched off; the message names the switch. */
+  /** The mechanism is switched off; the message names the switch. */
   | 'off'
   | 'aborted'
-  /** Blocked by a hook. */
+  /** A hook blocked the compaction. */
   | 'blocked'
   | 'no-summary'
-  /** The result would not be smaller than what it replaces. */
+  /** The new context would not be smaller than the old one. */
   | 'not-smaller'
-  /** Even without optional sources it would be above the limit; `floor` lists what fills the context. */
+  /** The context would exceed the limit even without optional context sources; `floor` lists what fills it. */
   | 'floor'
-  /** The context was rewritten by another writer meanwhile. */
+  /** Another writer rewrote the context in the meantime. */
   | 'superseded'
   | 'locked'
-  /** A provider would refuse the resulting request. */
+  /** The provider would refuse the request that results from the rewrite. */
   | 'invalid'
   | 'nothing-to-undo'
   | 'not-standing'
   | 'not-newest'
-  /** The restored context would not fit; `force` undoes all the same. */
+  /** The context restored by the undo would not fit the window; `force` undoes anyway. */
   | 'too-large'
   | 'unknown-record'
 
 export interface RefusedRewrite {
   readonly ok: false
   readonly reason: RefusalReason
-  /** What was expected and what to do. */
+  /** A message for the user: what went wrong and what to do. */
   readonly message: string
-  /** For `floor`: what is left without everything optional, largest first. */
+  /** For `floor`: the parts of the context that cannot be removed, largest first. */
   readonly floor?: readonly ContextPart[]
-  /** For `not-newest`: the rewrite to undo first. */
+  /** For `not-newest`: id of the rewrite to undo first. */
   readonly newest?: string
-  /** For `no-summary`: why the last attempt failed, and every attempt made. */
+  /** For `no-summary`: why the last attempt failed; `steps` lists all attempts. */
   readonly fallbackReason?: string
   readonly steps?: readonly AttemptStep[]
 }
@@ -267,10 +270,10 @@ export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
   'It was called off; nothing has changed.',
 )
 
-/** Usage of all calls for a summary, failed ones included: they were paid for too. */
+/** Usage of all summary requests of a compaction, including failed ones, which cost money too. */
 export interface SummaryUsage {
   readonly calls: number
-  /** Input tokens neither read from the cache nor written to it. */
+  /** Input tokens that were neither read from the cache nor written to it. */
   readonly input: number
   readonly output: number
   readonly cacheRead: number
@@ -285,7 +288,7 @@ export const NO_SUMMARY_USAGE: SummaryUsage = {
   cacheWritten: 0,
 }
 
-/** `usage` with that of a reply that `event` ends; unchanged for other events. */
+/** Adds the usage of the reply that `event` ends. Other events leave `usage` unchanged. */
 export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
   const calls = usage.calls + 1
@@ -300,7 +303,7 @@ export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUs
   }
 }
 
-/** Emits the phase `done` however the rewrite ends; not if the caller stops reading. */
+/** Passes all events on, then emits the phase `done`, also after an exception; not if the caller stops reading. */
 export async function* emitDonePhase<End>(
   events: AsyncGenerator<TurnEvent, End>,
 ): AsyncGenerator<TurnEvent, End> {

@@ -1,4 +1,4 @@
-/** What a host supplies: ports, policy, system prompt and tools; hooks, cleanups and services for compaction. */
+/** What the host supplies: ports, policy, system prompt and tools for a turn; hooks and services for compaction. */
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RedactText } from '../cache/request-diff.ts'
 import type { RetrievalPaths } from '../clearing/select-results.ts'
@@ -28,38 +28,40 @@ export interface TurnHost {
   readonly clock: Clock
   readonly ids: IdGenerator
   readonly policy: Policy
-  /** Of the model that `offered` returns. */
+  /** Profile of the model that `modelSettings` returns. */
   readonly profile: ProviderProfile
   readonly switches?: Switches
-  /** The query source: `repl_main_thread`, `sdk`, `agent:review` … */
+  /** Query source of the turn, such as `repl_main_thread`, `sdk` or `agent:review`. */
   readonly source: string
-  /** A user can answer questions. */
+  /** True if a user can answer questions. */
   readonly isInteractive: boolean
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
-  /** Prices of the model in use, and of those that the log names. */
+  /** Returns the prices of a model. Called for the model in use and for models named in the log. */
   readonly pricesOf: PriceList
   readonly sections: readonly PlacedSection[]
-  /** Tools, model and parameters as they should be now. Called before every request. */
+  /** Returns the current tools, model and parameters. Called before every request. */
   readonly modelSettings: () => ModelSettings
-  /** New tools, if the provider cannot add any later: announced in a message, or defined, which breaks the cache. */
+  /**
+   * If the provider cannot add tools later: announce new tools in a message, or define them, which breaks the cache.
+   */
   readonly lateTools?: 'announce' | 'define'
-  /** The tool call whose result would be cleared first. */
+  /** Returns the id of the tool call whose result would be cleared first. Default: the engine finds it. */
   readonly firstClearable?: (state: SessionState) => string | null
   readonly runTool: RunTool
-  /** What clearing and compaction need; without it the context only grows. */
+  /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionHost
-  /** Model calls after which a turn ends with `call-limit`; default 1,000. */
+  /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
-  /** Facts that are not sent but may explain a cache break: overage, mode, strategy. */
+  /** Facts that are not part of a request but may explain a cache break, such as overage or mode. */
   readonly circumstances?: () => Readonly<Record<string, string>>
-  /** Removes secrets from the description of a cache break; default: the engine's rules. */
+  /** Removes secrets from the description of a cache break. Default: the engine's redaction rules. */
   readonly redact?: RedactText
-  /** Stores the diff of a cache break, as readable text; only called if policy wants it. */
+  /** Stores the diff of a cache break as readable text. Called only if policy turns diff files on. */
   readonly keepDiff?: SaveDiff
 }
 
-/** A host that can clear and compact. */
+/** A host that supports clearing and compaction. */
 export interface CompactingHost extends TurnHost {
   readonly compaction: CompactionHost
 }
@@ -68,38 +70,38 @@ type SaveDiff = (diff: string, event: CacheBreak) => void | Promise<void>
 
 export type ModelSettings = Pick<DesiredPrefix, 'tools' | 'model' | 'parameters' | 'isUserTool'>
 
-/** The content of a tool result; `is_error` tells the model that the tool failed. */
+/** Content of a tool result. `is_error` tells the model that the tool failed. */
 export interface ToolResultContent {
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
 }
 
 /**
- * Runs one tool call. Those of a response run in parallel, and the turn waits for all of them: a slow tool must watch
- * the signal. What it throws becomes the error result of the call.
+ * Runs one tool call. The tool calls of a response run in parallel, and the turn waits for all of them, so a slow tool
+ * must check the signal. An exception becomes an error result.
  */
 export type RunTool = (call: ToolUseBlock, signal?: Signal) => ToolResultContent | Promise<ToolResultContent>
 
-/** What clearing and compaction need of the host, beyond what a turn does. */
+/** Services that the host supplies for clearing and compaction. */
 export interface CompactionHost {
-  /** For the model in use. Keep the object: with another one everything is counted again. */
+  /** Token estimator for the model in use. A different object makes the engine count the whole context again. */
   readonly estimator: Estimator
-  /** Thresholds and budgets of the policy for the model's window. */
+  /** Thresholds and budgets of the policy, scaled to the model's context window. */
   readonly scaled: ScaledPolicy
   readonly rules: IndexRules
   readonly deadlines: Deadlines
-  /** Where the model finds text that left the context. */
+  /** Where the model can read text that is no longer in the context. */
   readonly retrieval: RetrievalPaths
-  /** Where large tool results are spilled to; without it they stay whole. */
+  /** Stores large tool results. Without it, tool results are never shortened. */
   readonly blobs?: BlobStore
   readonly sources?: readonly ContextSource[]
   readonly hooks?: CompactHooks
   readonly cleanups?: readonly Cleanup[]
-  /** No user is watching; continue without asking. */
+  /** True if no user is watching, so that the model continues without asking. */
   readonly isAutonomous?: boolean
-  /** Another model for summaries that are written in a call of their own. */
+  /** A different model for summaries that do not share the conversation's cached prefix. */
   readonly summaryModel?: SeparateSummaryModel
-  /** Writes the summaries instead of the engine's attempts. */
+  /** Writes summaries instead of the engine. */
   readonly writeSummary?: WriteSummary
 }
 
@@ -108,8 +110,8 @@ export interface SeparateSummaryModel {
   readonly summariser: SummaryModel
 }
 
-// Hooks of a compaction. One that hangs is abandoned at its timeout, one that fails is reported and fails nothing else,
-// and what they add is bounded.
+// Hooks of a compaction. A hook that hangs is abandoned at its timeout, a hook that fails is reported, and the text
+// that hooks add is limited.
 
 interface PreCompactInput {
   readonly trigger: CompactTrigger
@@ -118,11 +120,11 @@ interface PreCompactInput {
 }
 
 interface PreCompactOutput {
-  /** Added after the user's instructions. */
+  /** Instructions for the summary, added after those of the user. */
   readonly newCustomInstructions?: string
-  /** Shown to the user. */
+  /** Message shown to the user. */
   readonly userDisplayMessage?: string
-  /** Reason not to compact now. Not obeyed if the session could not continue. */
+  /** Reason not to compact now. Ignored if the session could not continue without a compaction. */
   readonly block?: string
 }
 
@@ -138,7 +140,7 @@ interface PostCompactInput {
   readonly receipt: Receipt
 }
 
-/** Context that a hook adds for the model; blank text adds nothing. */
+/** Context that a hook adds for the model. Blank text is ignored. */
 export interface HookContextOutput {
   readonly additionalContext?: string
   readonly userDisplayMessage?: string
@@ -152,7 +154,7 @@ export interface CompactHooks {
 
 export interface Hook<Input, Output> {
   readonly name: string
-  /** Default: the policy's. */
+  /** Timeout of this hook. Default: the timeout of the policy. */
   readonly timeoutSeconds?: number
   readonly run: (input: Input, signal?: Signal) => Output | undefined | Promise<Output | undefined>
 }
@@ -172,7 +174,7 @@ export type HookResult<Output> =
       readonly message: string
     }
 
-/** Runs the hooks one after the other: a later one may depend on side effects of an earlier one. */
+/** Runs the hooks one after another, because a later hook may depend on side effects of an earlier one. */
 export async function* runHooks<Input, Output>(
   hooks: readonly Hook<Input, Output>[],
   input: Input,
@@ -207,20 +209,22 @@ async function runHook<Input, Output>(
   }
 }
 
-/** A committed rewrite, as cleanups receive it. */
+/** A rewrite that was appended to the log, as passed to cleanups. */
 export interface CommittedRewrite {
   readonly kind: 'compact' | 'clear' | 'undo'
   readonly source: string
-  /** Tool calls whose results left the context: they no longer count as read. */
+  /** Tool calls whose results are no longer in the context. */
   readonly toolUseIds: readonly string[]
-  /** Files whose content left the context with them. */
+  /** Files whose content is no longer in the context. */
   readonly filePaths: readonly string[]
 }
 
-/** Releases state of the host that a rewrite makes stale; each part of a host registers its own. */
+/** A callback that drops host state which a rewrite makes stale, such as a cache of files read. */
 export interface Cleanup {
   readonly name: string
-  /** `main`, or the source that owns it (`agent:review`): a rewrite never touches the state of other sources. */
+  /**
+   * `main`, or the query source that owns the state (`agent:review`). Cleanups run only for rewrites of that source.
+   */
   readonly scope: string
   readonly forget: (rewritten: CommittedRewrite) => void
 }
@@ -232,12 +236,12 @@ export interface CleanupFailure {
 
 const MAIN_SCOPE = 'main'
 
-/** The main thread is `sdk`, no source, or one that begins with `repl_main_thread`. */
+/** Returns true for `sdk`, an empty source, and sources that begin with `repl_main_thread`. */
 function isMainThread(source: string): boolean {
   return source === '' || source === 'sdk' || source.startsWith('repl_main_thread')
 }
 
-/** Runs the cleanups of the rewritten source. One that throws is reported and does not stop the others. */
+/** Runs the cleanups of the query source whose context was rewritten. Exceptions are returned, not thrown. */
 export function runCleanups(
   cleanups: readonly Cleanup[],
   rewritten: CommittedRewrite,
@@ -255,36 +259,36 @@ export function runCleanups(
     })
 }
 
-/** A summary as written by a model, the host or locally, before it is checked. */
+/** A summary before it is checked, written by a model, by the host or locally. */
 export interface RawSummary {
   readonly ok: true
-  /** Begins with `Summary:`. */
+  /** Text of the summary, which begins with `Summary:`. */
   readonly text: string
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
-  /** The provider's own summary block, to be sent back byte for byte. */
+  /** Summary block that the provider wrote, to be sent back byte for byte; null for other summaries. */
   readonly block: Block | null
   readonly recordsCoveredLocally: number
   readonly fallbackReason: string | null
   readonly steps: readonly AttemptStep[]
 }
 
-/** A summary after the check. */
+/** A summary that was checked against the facts of the session. */
 export interface CheckedSummary extends RawSummary {
-  /** What check and ledger add next to a provider's own block, which may not be changed. */
+  /** Text that the check and the ledger add beside a provider's summary block, because that block must not change. */
   readonly besideBlock: string
-  /** Names that the work is using, one per line. */
+  /** File and symbol names in use, one per line. */
   readonly ledger: readonly string[]
-  /** Missing facts that did not fit in. */
+  /** Facts that the summary lacks and that did not fit in. */
   readonly missingFacts: readonly string[]
 }
 
 export interface HostSummaryInput {
   readonly sessionId: string
-  /** What the summary replaces, and the input for it. */
+  /** The records that the summary replaces, and the input for writing it. */
   readonly span: CompactionSpan
-  /** Instructions of user, policy and hooks, within their limit; null if there are none. */
+  /** Instructions of user, policy and hooks, cut to their limit; null if there are none. */
   readonly instructions: string | null
 }
 
-/** Null, or an exception: there is no summary, and the compaction is refused. */
+/** Writes a summary on behalf of the engine. If it returns null or throws, the compaction is refused. */
 export type WriteSummary = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>

@@ -1,4 +1,4 @@
-/** How full the context window is, and everything a plan is made from, gathered in one place. */
+/** Measures how full the context window is, and gathers the input of the planner. */
 
 import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import { estimateRemainingCalls, measureCacheTemperature } from '../cache/cache-temperature.ts'
@@ -27,7 +27,7 @@ import {
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 import { hasEditBetas, withOwnBetas } from './update-prefix.ts'
 
-/** How full the context window is now. */
+/** Returns the estimated number of tokens in the context window now. */
 export function measureContext(
   state: SessionState,
   host: TurnHost,
@@ -39,7 +39,7 @@ export function measureContext(
   return readContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
 }
 
-/** A session state whose context state is up to date. */
+/** A session state whose `context` field is up to date. */
 interface MeasuredState extends SessionState {
   readonly context: ContextState
 }
@@ -53,7 +53,7 @@ const tokensBySnapshot = new WeakMap<
   { readonly estimator: Estimator; readonly tokens: number }
 >()
 
-/** Tokens of the current prefix; before the first, of the tools that would be declared. */
+/** Returns the tokens of system prompt and tools. Before the first prefix snapshot, only the tools are counted. */
 export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, estimator: Estimator): number {
   const epoch = prefix.current?.epoch
   if (epoch === undefined) return estimator.prefix({ tools: host.modelSettings().tools })
@@ -70,7 +70,7 @@ export interface GatheredContext {
   readonly state: SessionState
 }
 
-/** Gathers what a plan is made from. `state`: with what was learnt on the way. */
+/** Gathers the input of the planner. Returns it with the updated session state. */
 export function gatherPlanContext(
   given: SessionState,
   host: TurnHost,
@@ -94,7 +94,8 @@ export function gatherPlanContext(
     : null
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
-    // Before the first request of this process the next one stands in: its markers are where those of the last were.
+    // Before the first request of this process, the next request is used: its cache markers are where the last ones
+    // were.
     sent: known.lastRequest ?? (current === null ? null : buildNextRequest(known, current, host).request),
     flat: known.flat,
     profile,
@@ -136,7 +137,7 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
   const { context, view, flat, lastResponseIndex } = state
   const breaker = context?.breaker ?? CLOSED_BREAKER
   const most = policy.turn.auto.breakerFailures
-  // A new prompt allows one more attempt, however often compaction failed before.
+  // A new prompt allows one more attempt, however many compactions failed before.
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
   return {
     failures: mayRetry ? most - 1 : breaker.failures,
@@ -154,8 +155,8 @@ function measureIdleTime({ session, lastResponseIndex }: SessionState, now: numb
 }
 
 /**
- * A reopened session rebuilds the state of the provider's cache from its log before anything is decided by it: a warm
- * cache taken for cold would be rewritten for nothing, and what was deleted from it would come back.
+ * Rebuilds the cache model of a reopened session from its log. Without it, a warm cache would count as cold and be
+ * rewritten for nothing, and tool results deleted in the cache would return.
  */
 function withCacheModel<State extends SessionState>(state: State, host: TurnHost): State {
   const { current } = state.prefix
@@ -164,7 +165,7 @@ function withCacheModel<State extends SessionState>(state: State, host: TurnHost
   return { ...state, clearingEdge, cacheModel }
 }
 
-/** The newest rewrite is a compaction, and no message was appended after it: another one would change nothing. */
+/** Returns true if the newest rewrite is a compaction and no message follows: compacting again would change nothing. */
 export function isJustCompacted({ view, lastResponseIndex }: SessionState): boolean {
   const { entries, rewrittenAt, acts } = view
   const act = acts.at(-1)
@@ -179,7 +180,7 @@ export function isJustCompacted({ view, lastResponseIndex }: SessionState): bool
   return true
 }
 
-/** A user prompt follows the record at `index`. */
+/** Returns true if a user prompt follows the record at `index`. */
 export function hasPromptSince({ entries }: ContextView, index: number): boolean {
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
@@ -189,11 +190,11 @@ export function hasPromptSince({ entries }: ContextView, index: number): boolean
   return false
 }
 
-// Undone rewrites: automatic ones wait for the next prompt, and the model is informed once.
+// Undone rewrites: automatic rewrites wait for the next prompt, and a notice informs the model once.
 
 export const UNDO_NOTICE_TYPE = 'undo_notice'
 
-/** The notice, to be appended with the next prompt, that the context was restored; none if nothing was undone. */
+/** Creates a notice that the context was restored, to append with the next prompt; empty if nothing was undone. */
 export function createUndoNotice({ state }: Pick<TurnContext, 'state'>): readonly UnlinkedRecord[] {
   const found = findUnannouncedUndos(state.view)
   if (found.length === 0) return []
@@ -206,12 +207,15 @@ export function createUndoNotice({ state }: Pick<TurnContext, 'state'>): readonl
   ]
 }
 
-/** A rewrite was undone, and no user prompt has followed. */
+/** Returns true if a rewrite was undone and no user prompt has followed. */
 export function isWaitingForPrompt(view: ContextView): boolean {
   return findUnannouncedUndos(view).length > 0
 }
 
-/** Undo records after the newest prompt and the newest notice. Free if nothing was ever undone: a turn may be long. */
+/**
+ * Returns the undo records after the newest prompt and the newest undo notice. Returns at once if nothing was ever
+ * undone, because a turn may have many entries.
+ */
 export function findUnannouncedUndos({
   entries,
   undoneRewrites,
@@ -228,7 +232,7 @@ export function findUnannouncedUndos({
   return found
 }
 
-/** A rewrite was undone, and the model has not responded since. `answered`: index of its newest response. */
+/** Returns true if a rewrite was undone and no model response followed. `answered`: index of the newest response. */
 export function isJustUndone(
   { entries, undoneRewrites, rewrittenAt }: ContextView,
   answered: number,

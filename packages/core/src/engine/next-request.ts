@@ -1,4 +1,4 @@
-/** The request that would be sent now, validated, with the forecast of its cache read. */
+/** Builds and validates the next request, and forecasts how much of it is read from the cache. */
 
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import { toContextEdits } from '../clearing/provider-clearing.ts'
@@ -26,12 +26,12 @@ import { type SessionState, updateContextState } from './session-state.ts'
 export interface NextRequest {
   readonly request: AssembledRequest
   readonly forecast: CacheForecast
-  /** Provider rules that it breaks. */
+  /** Rules of the provider that the request violates; empty if it is valid. */
   readonly findings: readonly Finding[]
   readonly state: SessionState
 }
 
-/** Builds the request; appends nothing. `standing`: the current prefix of `state`. */
+/** Builds the next request without sending or appending anything. `standing`: the current prefix of `state`. */
 export function buildNextRequest(state: SessionState, standing: CurrentPrefix, host: TurnHost): NextRequest {
   const { profile, clock } = host
   const edge = holdRequestEdge(state, host)
@@ -82,14 +82,18 @@ function holdRequestEdge(state: SessionState, host: TurnHost): ClearableMarker {
   })
 }
 
-/** Of the context as it is now: results in the last plan may have been cleared since. */
+/**
+ * Returns the tool call whose result would be cleared first in the current context, which the last plan may not match.
+ */
 function firstClearableCall({ context, view, pins }: SessionState, { compaction }: TurnHost): string | null {
   if (compaction === undefined) return null
   const { register } = updateContextState(context, view, compaction)
   return findFirstClearable(register, [...pins], createPlaceholder(SAMPLE_CALL_ID, compaction.retrieval))
 }
 
-/** The clearing that the provider is asked to do by itself. */
+/**
+ * Returns the `context_management` field, which asks the provider to clear old content; empty if nothing is planned.
+ */
 function providerEditFields({ providerEdits }: SessionState, { profile }: TurnHost): JsonObject {
   const edits = providerEdits === null ? [] : toContextEdits(providerEdits.edits, profile.contextEdits)
   return edits.length === 0 ? {} : { context_management: { edits } }
@@ -107,8 +111,8 @@ function checkMessages(
 }
 
 /**
- * The last of the context sources that a compaction put before its summary, since what is unchanged there stays
- * cached; null if there are none. Read off the log, so never outdated.
+ * Returns the uuid of the last context source that a compaction placed before its summary, where unchanged text stays
+ * cached; null if there is none. Reads the log, so the result is never stale.
  */
 export function findSourcesEnd(view: ContextView, session: SessionLog): string | null {
   const act = view.acts.findLast(({ kind }) => kind === 'compact')
@@ -125,13 +129,13 @@ export function findSourcesEnd(view: ContextView, session: SessionLog): string |
   return end
 }
 
-/** The field that asks the provider to compare a request with the one before; empty if it cannot or policy forbids. */
+/** Returns the `diagnostics` field, which asks the provider why its cache missed; empty if unsupported or off. */
 export function diagnosticsField(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
   return { diagnostics: { previous_message_id: findNewestResponse(state) } }
 }
 
-/** From the log, so that every process sends the same. */
+/** Returns the id of the newest response. Reads the log, so every process returns the same id. */
 function findNewestResponse({ session, lastResponseIndex }: SessionState): string | null {
   if (lastResponseIndex < 0) return null
   const record = recordAt(session, lastResponseIndex)

@@ -1,6 +1,6 @@
 /**
- * A model's reply as provider-neutral events, and its assembly. Every stream ends with exactly one `reply-ended` or
- * `reply-failed`.
+ * Provider-neutral events of a streamed reply, and their assembly into a message. Every stream ends with exactly one
+ * `reply-ended` or `reply-failed`.
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
@@ -17,13 +17,13 @@ export type ReplyEvent =
   | ReplyEnded
   | ReplyFailed
 
-/** The start of the reply: id, model, the usage known so far. Its content follows with the blocks. */
+/** The reply started: id, model and the usage known so far. The content follows as block events. */
 interface ReplyStarted {
   readonly type: 'reply-started'
   readonly message: AssistantMessage
 }
 
-/** A block as first announced; `raw` if its JSON would not survive parse and stringify. */
+/** A content block started. `raw` is its exact JSON, set only if parsing and stringifying would change it. */
 interface BlockStarted {
   readonly type: 'block-started'
   readonly index: number
@@ -41,28 +41,28 @@ export type BlockDelta =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'thinking'; readonly text: string; readonly estimatedTokens?: number }
   | { readonly kind: 'signature'; readonly signature: string }
-  /** A part of the JSON of `input`, as the model wrote it. */
+  /** A fragment of the JSON of a tool call's `input`, as the model wrote it. */
   | { readonly kind: 'input'; readonly json: string }
   | { readonly kind: 'citation'; readonly citation: Json; readonly raw?: string }
-  /** Fields that replace those of the block. */
+  /** Fields that replace fields of the block. */
   | { readonly kind: 'fields'; readonly fields: JsonObject }
-  /** A kind the codec does not know, unchanged. */
+  /** A delta of unknown kind, passed on unchanged. */
   | { readonly kind: 'other'; readonly value: JsonObject }
 
-/** The complete block, as it goes into the log. */
+/** A content block is complete. `block` is appended to the log as it is. */
 export interface BlockEnded {
   readonly type: 'block-ended'
   readonly index: number
   readonly block: Block
-  /** The exact JSON of the block, only if it would not survive parse and stringify. */
+  /** Exact JSON of the block, set only if parsing and stringifying would change it. */
   readonly raw?: string
-  /** The input of the tool call was cut off: this is what arrived. `input` is empty; the call must not be run. */
+  /** The part that arrived, if the input of a tool call was cut off. `input` is then empty; the tool must not run. */
   readonly cutInput?: string
 }
 
 /**
- * Fields of the message that are known only now (`stop_reason` …). In both, a value replaces the previous one and null
- * leaves it: figures are cumulative and never added up.
+ * Late fields of the message, such as `stop_reason`, and updated usage. A value replaces the previous one, and null
+ * keeps it. Usage figures are cumulative, so they are never added up.
  */
 export interface ReplyUpdated {
   readonly type: 'reply-updated'
@@ -70,12 +70,12 @@ export interface ReplyUpdated {
   readonly usage?: JsonObject
 }
 
-/** A ping: no content. */
+/** A ping, which has no content. */
 interface ReplyPing {
   readonly type: 'reply-alive'
 }
 
-/** An event the codec does not know, as it arrived: `name` and `text` from the wire. */
+/** An event of unknown kind, with its name and data as received. */
 interface UnknownReplyEvent {
   readonly type: 'reply-other'
   readonly name: string
@@ -87,44 +87,44 @@ export interface ReplyEnded {
   readonly reply: Reply
 }
 
-/** `reply` is what had arrived; null if nothing had. */
+/** The reply failed. `reply` has the part that arrived; null if nothing arrived. */
 export interface ReplyFailed {
   readonly type: 'reply-failed'
   readonly failure: ModelFailure
   readonly reply: Reply | null
 }
 
-/** An assembled reply. */
+/** A reply assembled from its events, complete or partial. */
 export interface Reply {
-  /** Its content holds the completed blocks, in order. */
+  /** The message with all complete blocks, in order. */
   readonly message: AssistantMessage
-  /** Exact JSON of blocks that would not survive parse and stringify, by index in the content. */
+  /** Exact JSON of blocks that parsing and stringifying would change, with their index in the content. */
   readonly rawBlocks: readonly RawBlockText[]
-  /** Tool calls whose input was cut off, by index in the content: not to be run. */
+  /** Tool calls whose input was cut off, with their index in the content. They must not run. */
   readonly cutInputs: readonly RawBlockText[]
-  /** Blocks that started and never ended; empty unless the reply failed. */
+  /** Blocks that started but never ended; empty unless the reply failed. */
   readonly unfinished: readonly OpenBlock[]
-  /** Deltas and events the codec did not know. The message lacks what they would have changed. */
+  /** Deltas and events of unknown kind, which are not applied to the message. */
   readonly others: readonly Json[]
-  /** Usage figures that arrived without one of the totals, and so make no usage. */
+  /** Usage figures of a reply that lacks the input or output total, so that `message.usage` is not set. */
   readonly figures?: JsonObject
 }
 
-/** A block under construction. */
+/** A content block that is still being received. */
 export interface OpenBlock {
   readonly index: number
   readonly block: Block
   readonly raw?: string
-  /** JSON of `input` so far. */
+  /** JSON of the tool call's `input` received so far. */
   readonly input: string
-  /** JSON of each citation that arrived on its own. */
+  /** Exact JSON of each citation that arrived as a delta. */
   readonly citations: readonly string[]
 }
 
-/** A reply being assembled from its events: an incremental fold that a codec keeps in its state. */
+/** State of assembling a reply from its events. Immutable: each event gives a new value. */
 export interface ReplyAssembly {
   readonly message: AssistantMessage | null
-  /** Every usage figure so far. They become the message's usage once both totals are among them. */
+  /** All usage figures received so far. They become the message's usage once input and output totals are known. */
   readonly usage: JsonObject
   readonly ended: readonly BlockEnded[]
   readonly open: ReadonlyMap<number, OpenBlock>
@@ -139,7 +139,7 @@ export const emptyReplyAssembly: ReplyAssembly = {
   others: [],
 }
 
-/** The reply that `events` make, complete or not; null if they never started one. */
+/** Assembles a reply from `events`, complete or partial; null if no reply started. */
 export function collectReply(events: Iterable<ReplyEvent>): Reply | null {
   let assembly = emptyReplyAssembly
   for (const event of events) assembly = addReplyEvent(assembly, event)
@@ -184,7 +184,7 @@ export function toReply(assembly: ReplyAssembly): Reply | null {
   }
 }
 
-/** `record` with the fields of `update`; null leaves what was there. */
+/** Returns `record` with the fields of `update`. A null in `update` keeps an existing field. */
 export function overlayFields<T extends object>(record: T, update: JsonObject): T {
   const news = Object.entries(update).filter(([key, value]) => value !== null || !Object.hasOwn(record, key))
   return { ...record, ...Object.fromEntries(news) }
@@ -270,15 +270,15 @@ function isUsage(figures: JsonObject): figures is JsonObject & Usage {
   return typeof figures.input_tokens === 'number' && typeof figures.output_tokens === 'number'
 }
 
-/** Why a model call failed, independent of the provider: each codec maps its errors to these. */
+/** Why a model call failed, in terms common to all providers. Each codec maps its provider's errors to these kinds. */
 export type ModelFailureKind =
-  | 'overflow' // the prompt does not fit the window
-  | 'too-large' // too many bytes, whatever the tokens
-  | 'media' // an image or document the provider does not accept: too large, too many, unreadable
-  | 'thinking-binding' // thinking sent back where it is no longer valid
+  | 'overflow' // the prompt exceeds the context window
+  | 'too-large' // the request has too many bytes
+  | 'media' // an image or document is too large or unreadable, or there are too many
+  | 'thinking-binding' // thinking was sent back where it is no longer valid
   | 'invalid-request'
   | 'auth'
-  | 'billing' // no credit, or a spending limit reached: waiting does not help
+  | 'billing' // no credit, or a spending limit was reached: a retry does not help
   | 'permission'
   | 'not-found'
   | 'conflict'
@@ -286,33 +286,33 @@ export type ModelFailureKind =
   | 'overloaded'
   | 'server'
   | 'timeout'
-  | 'network' // no connection, or one that broke before the reply was complete
-  | 'bad-reply' // the response is no valid reply
+  | 'network' // there was no connection, or it broke before the reply was complete
+  | 'bad-reply' // the response is incomplete or cannot be decoded
   | 'aborted'
   | 'unknown'
 
-/** How far the prompt was over the limit, as far as the provider reported it. */
+/** By how much the prompt exceeded the token limit, as far as the provider reported it. */
 export interface TokenGap {
   readonly actual?: number
   readonly limit?: number
-  /** Tokens over the limit, if reported or implied by the other two. */
+  /** Tokens above the limit, as reported or as the difference of `actual` and `limit`. */
   readonly over?: number
 }
 
 export interface ModelFailure {
   readonly kind: ModelFailureKind
-  /** The same request may succeed later. A prompt that is too long never does. */
+  /** True if the same request may succeed later. Always false for a prompt that is too long. */
   readonly retryable: boolean
-  /** The provider's message if there is one. */
+  /** Error message of the provider, or a description if there is none. */
   readonly message: string
   readonly status?: number
-  /** The provider's `retry-after`. */
+  /** Wait that the provider's `retry-after` header asks for. */
   readonly retryAfterMs?: number
   readonly gap?: TokenGap
-  /** The provider's error type, and its error code if it has one. */
+  /** Error type that the provider reported; `errorCode` has its error code, if any. */
   readonly errorType?: string
   readonly errorCode?: string
-  /** The part of the request that was refused, if the provider named it: `messages.1.content.0`. */
+  /** Part of the request that the provider refused, such as `messages.1.content.0`; missing if it named none. */
   readonly path?: string
   readonly requestId?: string
   readonly details?: JsonObject

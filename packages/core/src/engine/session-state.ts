@@ -1,4 +1,4 @@
-/** The state of an open session, as immutable values: the fold of its log, and what was learnt while it was open. */
+/** State of an open session, as immutable values: its log, and what the engine learned since it was opened. */
 
 import type { RewriteAnnouncement } from '../cache/cache-break.ts'
 import type { CacheModel } from '../cache/cache-model.ts'
@@ -48,45 +48,45 @@ import type { Journal } from './ports.ts'
 
 export interface SessionState {
   readonly id: string
-  /** Position of the log: the next append goes after it. */
+  /** Position of the log, after which the next record is appended. */
   readonly position: number
   readonly damage: readonly Damage[]
   readonly session: SessionLog
   readonly view: ContextView
   readonly flat: FlattenedContext
-  /** System prompt and tools as the model knows them: the snapshot and the updates announced since. */
+  /** System prompt and tools as the model knows them: the prefix snapshot and the updates announced since. */
   readonly prefix: AnnouncedPrefix
-  /** Index of the newest record of a model response, or ROOT. */
+  /** Index of the newest record of a model response; -1 if there is none. */
   readonly lastResponseIndex: number
-  /** Texts of the system prompt's sections, rendered since the session was opened. */
+  /** Texts of the system prompt's sections, computed since the session was opened. */
   readonly sectionTexts: SectionTexts
-  /** The compaction in force when they were rendered: after another one they are stale. */
+  /** uuid of the newest compaction when `sectionTexts` was computed. A later compaction makes the texts stale. */
   readonly sectionTextsSince: string | null
-  /** The last request sent since the session was opened: a fork shares its prefix. */
+  /** The last request sent since the session was opened, whose cached prefix forks share; null if none was sent. */
   readonly lastRequest: AssembledRequest | null
   readonly clearingEdge: ClearableMarker
-  /** The model of the provider's cache; null until the first request, which rebuilds it from the log. */
+  /** Model of the provider's cache; null until the first request, which rebuilds it from the log. */
   readonly cacheModel: CacheModel | null
   readonly checkedMessages: ValidationState | null
-  /** Bytes and images of a request; null until the first. */
+  /** Bytes and images of the last request measured; null before the first. */
   readonly requestSize: RequestSizeState | null
-  /** What is expected of the cache, per query source, since the session was opened. */
+  /** Expected cache reads per query source, since the session was opened. */
   readonly cacheMonitor: CacheMonitor
-  /** The last request given to the cache monitor; the next one reuses what did not change. */
+  /** The last request passed to the cache monitor, which reuses its unchanged parts for the next one. */
   readonly monitoredRequest: MonitoredRequest | null
-  /** Costs found in the log; null until a caller with prices asks (`withMoney`, or the first call). */
+  /** Costs found in the log; null until the first model call or the first call of `withCosts`. */
   readonly costs: SessionCost | null
-  /** Records that every rewrite keeps verbatim. */
+  /** uuids of records that every rewrite keeps verbatim. */
   readonly pins: PinnedUuids
-  /** What plans are made from; null until the first plan or measurement. */
+  /** Input of the planner; null until the first plan or measurement. */
   readonly context: ContextState | null
-  /** The clearing that the next request asks the provider to do; null if none. */
+  /** The clearing that the next request asks the provider to do; null if there is none. */
   readonly providerEdits: ProviderEditPlan | null
-  /** The attachments that the context shows, as far as it was scanned. */
+  /** Attachments in the context, as far as it has been scanned. */
   readonly shownAttachments: ShownAttachments
 }
 
-/** The session as its log has it; one that does not exist yet is empty. Takes no lock. */
+/** Reads a session from its log, without locking it. A session that does not exist yet is empty. */
 export function openSession(journal: Journal, id: string): Promise<SessionState> {
   const [session, view] = [emptySessionLog(), emptyContextView()]
   return readNewRecords(journal, {
@@ -115,7 +115,7 @@ export function openSession(journal: Journal, id: string): Promise<SessionState>
   })
 }
 
-/** The session with everything in the log that it has not read yet: what other writers appended. */
+/** Returns the session with the records appended to the log since it was last read, such as those of other writers. */
 export async function readNewRecords(journal: Journal, state: SessionState): Promise<SessionState> {
   let { session } = state
   const visit = (records: readonly SessionRecord[]): void => {
@@ -125,7 +125,7 @@ export async function readNewRecords(journal: Journal, state: SessionState): Pro
   return { ...applySession(state, session), position, damage }
 }
 
-/** The session after `records` were appended, up to `position`. */
+/** Returns the session with `records` added. `position`: the position of the log after them. */
 export function applyRecords(
   state: SessionState,
   records: readonly SessionRecord[],
@@ -135,7 +135,9 @@ export function applyRecords(
   return { ...applySession(state, session), position }
 }
 
-/** `session` is `state.session` with more records; costs what was added. */
+/**
+ * Updates the state to `session`, which adds records to `state.session`. The cost depends on the added records only.
+ */
 function applySession(state: SessionState, session: SessionLog): SessionState {
   const view = updateContextView(state.view, session)
   const flat = flatten(view, state.flat)
@@ -158,13 +160,13 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
   }
 }
 
-/** Not the provider's own summary: the log holds it as a response, but under an id the provider does not know. */
+/** Returns true for a response with an id that the provider knows, so not for the summary block of a provider. */
 function isResponse(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
   return record.isSidechain !== true && record.isCompactSummary !== true && !isSyntheticError(record)
 }
 
-/** The size of the last request, from which the next is counted. */
+/** Size of the last request, from which the size of the next request is computed incrementally. */
 export interface RequestSizeState {
   readonly tally: MediaTally
   readonly front: RequestPrefix | null
@@ -172,21 +174,21 @@ export interface RequestSizeState {
   readonly prefixBytes: number
 }
 
-/** What plans are made from: tool results, context size, earlier attempts. Kept incrementally. */
+/** Input of the planner, updated incrementally: tool results, context size, and earlier compaction attempts. */
 export interface ContextState {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
   readonly breaker: CompactionBreaker
   readonly tracking: CompactionTracking
-  /** Calls so far, and the pauses in which the cache expired. */
+  /** Model calls so far, and pauses in which the cache expired. */
   readonly tally: CallTally
-  /** What the last compaction of this session left; null before the first. */
+  /** Size of the context after the last compaction of this session; null before the first. */
   readonly expectedResult: ExpectedResult | null
 }
 
 const FIRST_TURN_ID = 'start'
 
-/** The state of `view`. Everything is counted again if the estimator or the index rules are other objects than before. */
+/** Updates the planner's input to `view`. Counts everything again if the estimator or the index rules changed. */
 export function updateContextState(
   state: ContextState | null,
   view: ContextView,
@@ -204,12 +206,12 @@ export function updateContextState(
   }
 }
 
-/** Turns since the last compaction: compactions that follow each other closely leave too much in the context. */
+/** Counts the turns since the last compaction, to detect compactions that follow each other closely. */
 interface CompactionTracking {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
   readonly turnId: string
-  /** The turn of the last compaction; null if there was none. */
+  /** Id of the turn in which the last compaction ran; null if there was none. */
   readonly compactedIn: string | null
 }
 
@@ -217,17 +219,17 @@ export function startTracking(turnId: string): CompactionTracking {
   return { turns: 0, turnId, compactedIn: null }
 }
 
-/** After a response of the model. */
+/** Counts a turn. Called after each response of the model. */
 export function countTurn(tracking: CompactionTracking, turnId: string): CompactionTracking {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
 
-/** After a compaction in the present turn. */
+/** Starts counting turns again. Called after a compaction. */
 export function resetTracking(tracking: CompactionTracking, turnId: string): CompactionTracking {
   return { turns: 0, turnId, compactedIn: tracking.turnId }
 }
 
-/** How closely a compaction follows the one before. */
+/** How closely a compaction follows the previous one. */
 export interface CompactionSpacing {
   readonly isClose: boolean
   readonly turnsBetween: number
@@ -240,11 +242,11 @@ export function measureSpacing(tracking: CompactionTracking, { closeTurns }: Aut
   return { isClose, turnsBetween: turns, previousTurn: compactedIn }
 }
 
-/** The calls of a session, read from its log: how many in a row, and after how many pauses the cache had expired. */
+/** Statistics of the model calls in a log: how many follow each other, and how many pauses outlasted the cache. */
 interface CallTally {
-  /** The cache lifetime that pauses are compared with. */
+  /** Lifetime of cache entries; longer pauses between calls let the cache expire. */
   readonly ttlMs: number
-  /** The records counted so far. */
+  /** The records counted so far; null before the first. */
   readonly records: SessionLog['records'] | null
   readonly runs: CallRuns
   readonly response: string | null
@@ -260,7 +262,7 @@ export const EMPTY_CALL_TALLY: CallTally = {
   at: null,
 }
 
-/** Costs what was appended since; with another lifetime everything is counted again. */
+/** Counts the records appended since the last update. Counts all records again if the cache lifetime changed. */
 export function updateCallTally(tally: CallTally, { records }: SessionLog, ttlMs: number): CallTally {
   const follows = tally.records !== null && tally.ttlMs === ttlMs && records.extends(tally.records)
   let next = follows ? tally : { ...EMPTY_CALL_TALLY, ttlMs }
@@ -278,8 +280,9 @@ function countResponse(tally: CallTally, record: SessionRecord): CallTally {
 }
 
 /**
- * Announces a rewrite to the cache monitor, for every source, so that the cache loss it causes is not reported as a
- * break. Rewrites are read from the log, so one by another process is announced too. `view`: before `record`.
+ * Announces a rewrite to the cache monitor for every query source, so that the cache loss it causes is not reported as
+ * a break. Rewrites are read from the log, which includes those of other processes. `view`: the context before
+ * `record`.
  */
 export function announceRecordedRewrite(
   watch: CacheMonitor,
@@ -317,7 +320,7 @@ function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetada
   return parts.join(', ')
 }
 
-/** Tokens deleted in the provider's cache so far, from the newest response that reports them. */
+/** Returns the tokens deleted in the provider's cache so far, as the newest response with this figure reports them. */
 function countDeleted({ entries }: ContextView): number {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record
@@ -328,12 +331,12 @@ function countDeleted({ entries }: ContextView): number {
   return 0
 }
 
-/** uuids of pinned records, in the order of pinning. */
+/** uuids of the pinned records, in the order of pinning. */
 export type PinnedUuids = ReadonlySet<string>
 
 export const NO_PINS: PinnedUuids = new Set()
 
-/** The newest pin record for a target decides. The same object if `records` has none. */
+/** Applies pin records; the newest one for a record wins. Returns the same object if `records` has none. */
 export function applyPins(pins: PinnedUuids, records: readonly SessionRecord[]): PinnedUuids {
   const changes = records.filter(isPinRecord)
   if (changes.length === 0) return pins
@@ -358,14 +361,14 @@ function isPinRecord(record: SessionRecord): record is PinRecord {
 }
 
 /**
- * Stops automatic compaction after failures in a row. A successful compaction, automatic or manual, closes it; a new
- * prompt after the last failure allows one more attempt.
+ * Stops automatic compaction after several failures in a row. Any successful compaction resets it. A new prompt after
+ * the last failure allows one more attempt.
  */
 export interface CompactionBreaker {
   readonly failures: number
   /** Reason of the last failure; null if there was none. */
   readonly lastReason: string | null
-  /** Index of the newest record at the last failure. */
+  /** Index of the newest record at the time of the last failure. */
   readonly at: number
 }
 
@@ -375,13 +378,13 @@ export function isBreakerOpen({ failures }: CompactionBreaker, { breakerFailures
   return failures >= breakerFailures
 }
 
-/** Result of an attempt. Aborts, blocks by a hook and "nothing to compact" are not failures. */
+/** Result of a compaction attempt. Aborts, blocks by a hook and "nothing to compact" are not failures. */
 export type CompactionAttemptEnd =
   | { readonly kind: 'committed' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'aborted' | 'blocked' | 'nothing-to-do' }
 
-/** `at`: index of the newest record of the session. */
+/** Counts a compaction attempt. `at`: index of the newest record of the session. */
 export function applyAttempt(
   breaker: CompactionBreaker,
   end: CompactionAttemptEnd,

@@ -1,4 +1,7 @@
-/** A turn under way, and how records are appended to its session: in batches, compared and swapped on the position. */
+/**
+ * The context of a running turn, and functions that append records to its session. Each batch is appended only if the
+ * log is still at the expected position.
+ */
 
 import type {
   AssistantRecord,
@@ -14,30 +17,30 @@ import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'
 import { applyRecords, readNewRecords, type SessionState } from './session-state.ts'
 
-/** `state` is replaced with everything appended. */
+/** Everything that the steps of a turn share. `state` is replaced after every append. */
 export interface TurnContext {
   state: SessionState
   readonly host: TurnHost
   readonly signal: Signal | undefined
-  /** If several turns share one `state`: runs their writes one after the other. */
+  /** Serializes the writes of turns that share one session state. */
   readonly writeLock?: WriteLock
 }
 
 export type WriteLock = <T>(work: () => Promise<T>) => Promise<T>
 
-/** No other turn that shares the state writes to the session while `work` runs. */
+/** Runs `work` while no other turn that shares the session state can write. */
 export function withWriteLock<T>({ writeLock }: TurnContext, work: () => Promise<T>): Promise<T> {
   return writeLock === undefined ? work() : writeLock(work)
 }
 
-/** A record without its links: the writer adds uuid, parent, time and session. */
+/** A record without its links. The writer adds uuid, parent, time and session id. */
 export type UnlinkedRecord = WithoutLinks<UserRecord | AssistantRecord | AttachmentRecord | SystemRecord>
 
 type WithoutLinks<R extends RecordBase> = R extends unknown
   ? Omit<R, 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'seq' | 'batch'>
   : never
 
-/** Appends `bodies` as one batch after the last message of the conversation. Null if it succeeded. */
+/** Appends `bodies` as one batch after the last record of the conversation. Returns null on success. */
 export async function* appendBodies(
   turn: TurnContext,
   bodies: readonly UnlinkedRecord[],
@@ -46,8 +49,8 @@ export async function* appendBodies(
 }
 
 /**
- * Appends records that carry their own links, such as a compaction boundary, as one batch. They were created from the
- * present state: if the session has moved on by the time they can be written, that is a conflict.
+ * Appends records that have their links already, such as a compaction boundary, as one batch. They depend on the
+ * current state, so the append is a conflict if the session has changed by then. Returns null on success.
  */
 export async function* appendLinkedRecords(
   turn: TurnContext,
@@ -56,7 +59,7 @@ export async function* appendLinkedRecords(
   return records.length === 0 ? null : yield* appendBatch(turn, () => records, turn.state.position)
 }
 
-/** `create` is called under the write lock. `createdAt`: the position that the records require. */
+/** Appends the records that `create` returns under the write lock. `createdAt`: the position they are valid for. */
 async function* appendBatch(
   turn: TurnContext,
   create: () => readonly NewRecord[],
@@ -70,7 +73,7 @@ async function* appendBatch(
         ? await turn.host.journal.append(id, position, records)
         : { ok: false as const, reason: 'conflict' as const, position }
     if (!result.ok) return { ok: false, reason: result.reason, refusal: result, unsaved: records }
-    // The state may have changed during the append: build on the present one.
+    // The state may have changed during the append, so the update starts from the current state.
     turn.state = applyRecords(turn.state, result.records, result.position)
     return result.records
   })
@@ -79,7 +82,7 @@ async function* appendBatch(
   return null
 }
 
-/** Reads what other writers appended: to be done after a conflict. */
+/** Reads the records that other writers appended. Called after a conflict. */
 export function refreshSession(turn: TurnContext): Promise<void> {
   return withWriteLock(turn, async () => {
     for (;;) {
@@ -92,7 +95,7 @@ export function refreshSession(turn: TurnContext): Promise<void> {
   })
 }
 
-/** The bodies as records, linked to each other and to `parent`; default: the last record of the conversation. */
+/** Links the bodies to each other and to `parent`, by default the last record of the conversation. */
 export function linkRecords(
   { state, host }: TurnContext,
   bodies: readonly UnlinkedRecord[],
@@ -107,7 +110,7 @@ export function linkRecords(
   })
 }
 
-/** uuid of the last record of the conversation; null if it is empty. */
+/** Returns the uuid of the last record of the conversation; null if there is none. */
 export function findLastUuid({ session }: SessionState): string | null {
   return session.newestRecord === NO_PARENT ? null : (recordAt(session, session.newestRecord).uuid ?? null)
 }
@@ -116,7 +119,7 @@ export function isAborted({ signal }: TurnContext): boolean {
   return signal?.aborted === true
 }
 
-/** The session as it would be with `records`, which are not appended: to measure and validate a rewrite. */
+/** Returns the session as it would be with `records`, to measure and validate a rewrite. Appends nothing. */
 export function previewAppend(state: SessionState, records: readonly NewRecord[]): SessionState {
   const of = records.length
   const stamped = records.map(

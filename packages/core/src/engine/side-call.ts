@@ -1,6 +1,7 @@
 /**
- * Calls beside the conversation (a fork, a summary): the reply goes to the caller, and the log keeps only the cost. Tools
- * are never run. A call without `forkOf` shares no prefix, so its cache is not watched.
+ * Side calls: model calls outside the conversation, such as a fork or a summary request. The reply goes to the caller,
+ * the log keeps only the cost, and tools never run. A call without `forkOf` shares no cached prefix, so the cache
+ * monitor ignores it.
  */
 
 import { forecastCacheRead } from '../cache/cache-forecast.ts'
@@ -44,16 +45,16 @@ import type { SessionState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 
 export interface SideCall extends Pick<PendingCall, 'request' | 'source' | 'forkOf'> {
-  /** Appends nothing: the records are returned, for the holder of the log to append. */
+  /** True if the caller appends the records, because another writer holds the log. They are returned as `unlogged`. */
   readonly isDeferred?: boolean
 }
 
 export interface SideCallResult {
   readonly answer: ResponseResult
-  /** Forecast and outcome of the cache. */
+  /** Tokens that the forecast expected to be read from the cache; `outcome` compares them with the usage. */
   readonly expected: number
   readonly outcome: CacheCheckOutcome
-  /** Records still to be appended if deferred, also of a failed call. */
+  /** Records that the caller must append, even if the call failed; empty unless the call is deferred. */
   readonly unlogged: readonly UnlinkedRecord[]
 }
 
@@ -82,7 +83,7 @@ const NO_CACHE_RESULT: Omit<SideCallResult, 'answer'> = {
   unlogged: [],
 }
 
-/** Reuses what was checked of the conversation, as far as the request repeats it. */
+/** Validates the request. Messages that were validated as part of the conversation are not checked again. */
 function checkCall(
   { state, host }: TurnContext,
   { request }: SideCall,
@@ -109,27 +110,27 @@ async function* finishSideCall(
   return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }
 }
 
-// Forks: a question on the cache of the request that was sent last.
+// A fork continues from the last request of the conversation and reads the cached prefix of that request.
 
 export interface ForkRequestOptions {
-  /** `compact`, `session_memory`, `prompt_suggestion` … */
+  /** Query source of the fork, such as `compact`, `session_memory` or `prompt_suggestion`. */
   readonly source: string
-  /** Follow all that was sent and, unless `asSent`, all that was added since. */
+  /** Messages to append after the conversation, or, with `asSent`, after the last request. */
   readonly messages: readonly ForkMessage[]
-  /** Continues the last request itself, without what was added since. */
+  /** True to continue from the last request, without the messages added since. */
   readonly asSent?: boolean
-  /** Request fields to change. All are refused, with the reason. */
+  /** Request fields to change. Every override is refused with a reason, because it would break the cache. */
   readonly overrides?: Readonly<Record<string, unknown>>
   readonly signal?: Signal
 }
 
-/** No request to share a prefix with: none was sent yet, or the conversation was rewritten since. */
+/** No cached prefix to share: no request was sent yet, or the conversation was rewritten since the last request. */
 interface NothingToFork {
   readonly ok: false
   readonly reason: 'nothing-sent' | 'rewritten'
 }
 
-/** Builds the request of a fork from the one that was sent. Sends nothing. */
+/** Builds the request of a fork from the last request of the conversation. Sends nothing. */
 export function buildForkRequest(
   state: SessionState,
   asked: ForkRequestOptions,
@@ -172,8 +173,8 @@ export type ForkResult = (
 ) & { readonly state: SessionState }
 
 /**
- * Sends the fork and returns its reply; the caller denies tool calls in it. Not concurrently with a turn: continue from
- * the state it returns.
+ * Sends a fork and returns its reply. The caller must refuse tool calls in the reply. Must not run concurrently with a
+ * turn; continue from the returned state.
  */
 export async function* runFork(
   state: SessionState,
@@ -192,7 +193,7 @@ export async function* runFork(
   return { ok: true, reply: answer.reply, read, state: turn.state }
 }
 
-/** How well an answered fork read the cache of its parent. */
+/** Describes how much of the conversation's cached prefix a fork read. */
 export function describeForkRead(
   source: string,
   { message }: Reply,
@@ -223,7 +224,7 @@ function describeMiss(outcome: CacheCheckOutcome): string | null {
 
 type RawBlocks = readonly (ReadonlyMap<number, string> | undefined)[]
 
-/** A payload as a request without cache markers. */
+/** Converts a payload to a request without cache markers. */
 export function toPlainRequest({ prefix }: SessionState, payload: Payload, raw: RawBlocks): AssembledRequest {
   const tail = payload.messages.map((message, index): TracedMessage => {
     const text = raw[index]

@@ -1,6 +1,6 @@
 /**
- * Before a request: announce what changed since the last one. Prefix updates: system prompt and tools, announced as
- * messages until the next snapshot. Source updates: todos, plan and other state of the work.
+ * Announces what changed since the last request. Prefix updates: system prompt and tools, announced in messages until
+ * the next prefix snapshot. Source updates: todos, plan and other context sources.
  */
 
 import type { ProviderZone } from '../cache/cache-break.ts'
@@ -36,12 +36,12 @@ import type { CompactionHost, ModelSettings, TurnHost } from './host.ts'
 import type { Signal } from './ports.ts'
 import { appendBodies, type TurnContext } from './session-writer.ts'
 
-/** A new snapshot may leave changes over, which are announced in the next round; more rounds than this never settle. */
+/** Limit of update rounds. A new prefix snapshot may leave changes for the next round, but never this often. */
 const MAX_ROUNDS = 8
 
 /**
- * Appends what changed about system prompt and tools since the model last saw them: the first snapshot, an update, or a
- * new snapshot where an update is not possible.
+ * Appends changes of system prompt and tools since the model last saw them: the first prefix snapshot, an update, or a
+ * new snapshot if an update is not possible.
  */
 export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   let present = await readPresentPrefix(turn)
@@ -55,7 +55,7 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const change = diffPresentPrefix(turn, present)
     if (change.kind === 'none') return null
-    // Sections may depend on the model: with another one they are rendered again.
+    // Sections of the system prompt may depend on the model, so a change of model computes them again.
     if (round === 0 && change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')) {
       turn.state = { ...turn.state, sectionTexts: new Map() }
       present = await readPresentPrefix(turn)
@@ -89,7 +89,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   }
   const prefix = { ...state.prefix, current }
   const change = diffPrefix(prefix, present, rules)
-  // Only a new snapshot chooses the cache lifetime, which takes reading the log.
+  // Only a new prefix snapshot chooses a cache lifetime, because the choice reads the log.
   return change.kind === 'epoch' ? diffPrefix(prefix, withTtl(turn, present), rules) : change
 }
 
@@ -120,8 +120,8 @@ function unstablePrefixError(): TidemarkError {
 }
 
 /**
- * Announces a new snapshot to the cache monitor. It absorbs all pending changes, so any change of the prefix, in
- * whichever zone, is its doing and no break.
+ * Announces a new prefix snapshot to the cache monitor. The snapshot includes all pending changes, so no change of
+ * system prompt, tools or model is reported as a cache break.
  */
 export function announceSnapshot(
   watch: CacheMonitor,
@@ -155,12 +155,12 @@ function listNames(noun: string, names: readonly string[]): string {
   return `${noun}${names.length === 1 ? '' : 's'} ${listed}`
 }
 
-// The prefix as the host wants it now, made fit for the log. A section or tool that cannot be had ends the turn with a
+// Reading the prefix that the host wants now. A section or tool that the host cannot supply ends the turn with a
 // message that names it.
 
 type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 
-/** Sections, tools, model and parameters as they should be now. Sections already rendered are reused. */
+/** Returns the current sections, tools, model and parameters. Sections computed before are reused. */
 export async function readPresentPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
   const { known, since } = findReusableTexts(turn)
@@ -175,7 +175,7 @@ export async function readPresentPrefix(turn: TurnContext): Promise<DesiredPrefi
   return { ...offered, parameters, sections: listPresentSections(host.sections, texts) }
 }
 
-/** A compaction makes the texts stale, unless it kept thinking that is bound to the prefix. */
+/** Returns section texts to reuse. A compaction makes them stale, unless it kept thinking bound to the prefix. */
 function findReusableTexts({ state, host }: TurnContext): {
   readonly known: SectionTexts
   readonly since: string | null
@@ -203,7 +203,9 @@ async function renderSection({
   }
 }
 
-/** Without undefined fields, as JSON would leave them out, and, if caching is on, without the host's own cache markers. */
+/**
+ * Reads the host's tools, model and parameters. Drops undefined fields and, if caching is on, the host's cache markers.
+ */
 function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
   let offered: ModelSettings
   try {
@@ -221,7 +223,7 @@ function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
     : { ...offered, tools, parameters }
 }
 
-/** `tools.3.description` as `description of tool Read`. */
+/** Turns the path `tools.3.description` into `description of tool Read`. */
 function nameTool(path: string, tools: ModelSettings['tools']): string {
   const [head, index, ...rest] = path.split('.')
   const tool = head === 'tools' ? tools[Number(index)] : undefined
@@ -238,7 +240,7 @@ function describeThrown(thrown: unknown): string {
   return text.trim() === '' ? 'no reason was given' : text
 }
 
-/** The same object if no field is undefined. */
+/** Removes undefined fields. Returns the same object if there are none. */
 function withoutUndefined<T>(value: T): T {
   return findNonJson(value) === null || isTooDeep(value) ? value : (dropUndefined(value) as T)
 }
@@ -250,10 +252,10 @@ function dropUndefined(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, item]) => [name, dropUndefined(item)]))
 }
 
-// Betas that the provider's context edits need. They are named from the start of a session: naming them with the first
-// edit would itself break the cache.
+// Beta names that the provider's context edits need. They are sent from the first request on, because adding them later
+// would break the cache.
 
-/** The host's parameters, with the betas that the engine's own requests need. */
+/** Returns the host's parameters with the beta names that the engine's own requests need. */
 export function withOwnBetas(
   parameters: JsonObject,
   { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
@@ -264,7 +266,7 @@ export function withOwnBetas(
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
 }
 
-/** A request with these parameters may carry context edits. */
+/** Returns true if a request with these parameters may contain context edits. */
 export function hasEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
   return missingEditBetas(readBetas(parameters), profile).length === 0
 }
@@ -280,7 +282,7 @@ function missingEditBetas(
   )
 }
 
-/** Appends what changed about the state of the work since the context last showed it. */
+/** Appends todos, plan and other context sources that changed since the context last showed them. */
 export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { policy, profile } = turn.host
   const compaction = turn.host.compaction
@@ -304,10 +306,10 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
   )
 }
 
-/** Seconds that a context source may take for one item, for example a file on a disk that does not respond. */
+/** Time limit for one item of a context source, such as a file on a disk that does not respond. */
 const MAX_ITEM_SECONDS = 20
 
-/** The context sources, each bounded in time: one that takes too long fails, and the others are used all the same. */
+/** Returns the context sources with a time limit. A source that exceeds it fails, and the others are still used. */
 export function boundSources(
   { sources = [], deadlines }: CompactionHost,
   signal: Signal | undefined,
@@ -328,7 +330,7 @@ export function boundSources(
           yield next.value.value
         }
       } finally {
-        // Not awaited: a source that hangs would hang here again.
+        // Not awaited, because a source that hangs would hang again in `return`.
         offers.return?.().then(undefined, () => {})
       }
     },

@@ -1,10 +1,10 @@
-/** Pins or unpins a record: every rewrite keeps pinned records verbatim. */
+/** Pins or unpins a record. Every rewrite keeps pinned records verbatim. */
 
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { appendBodies, type TurnContext } from '../engine/session-writer.ts'
 import { findRecordIndex } from '../log/session.ts'
 
-/** `note`: a sentence for the user if the pin has no effect at present. */
+/** Result of pinning. `note` is a sentence for the user if the pin has no effect yet. */
 type PinResult = { readonly ok: true; readonly note?: string } | RefusedRewrite
 
 const NOT_IN_CONTEXT =

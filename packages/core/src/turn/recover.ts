@@ -1,6 +1,6 @@
 /**
- * Recovery after the provider refused a request or the window ended the response: drop media, drop thinking, or
- * compact, then send again, as often as policy allows. If that fails, the refusal is passed on.
+ * Recovers after the provider refused a request or the context window ended the response: drops media, drops thinking
+ * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned.
  */
 
 import { compact } from '../compaction/compact.ts'
@@ -17,11 +17,11 @@ import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
 import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
 import { listToolCalls } from './run-tools.ts'
 
-/** How often each remedy was tried on one request, or may be. */
+/** How often each remedy was tried for one request, or the limit of tries. */
 interface Remedies {
-  /** Dropping images and documents. */
+  /** Tries to drop images and documents. */
   readonly media: number
-  /** Compacting, or dropping thinking. */
+  /** Tries to compact, or to drop thinking. */
   readonly rewrites: number
 }
 
@@ -29,7 +29,7 @@ export const NOTHING_TRIED: Remedies = { media: 0, rewrites: 0 }
 
 type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
 
-/** Null: there is nothing to recover from, or every remedy was tried. */
+/** Tries the next remedy for a refused request. Returns null if there is no problem or no remedy is left. */
 export async function* recover(
   turn: TurnContext,
   response: ResponseResult,
@@ -58,7 +58,7 @@ export async function* recover(
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
 }
 
-/** A response that can be recovered from, as a sentence for the event; null if there is nothing to do. */
+/** Describes a problem that recovery may fix, as a sentence for the event; null if there is none. */
 function findProblem(response: ResponseResult, host: TurnHost): string | null {
   if (response.ok) {
     const { reply } = response
@@ -73,7 +73,7 @@ function findProblem(response: ResponseResult, host: TurnHost): string | null {
 
 const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
 
-/** The response ended because the window did: by its stop reason, or by its usage. */
+/** Returns true if the context window ended the response, according to its stop reason or its usage. */
 function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
   if (stop_reason === 'model_context_window_exceeded') return true
   if (stop_reason !== 'max_tokens' || profile.window === null) return false
@@ -87,7 +87,7 @@ const RECOVERABLE_FAILURES: ReadonlySet<ModelFailureKind> = new Set([
   'thinking-binding',
 ])
 
-/** A failure that a smaller request, or one with less thinking or media, may avoid. */
+/** Returns true if a smaller request, or one with less thinking or media, may avoid the failure. */
 export function isRecoverable({ kind }: ModelFailure, host: TurnHost): boolean {
   const { media, rewrites } = allowedRemedies(host)
   return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
@@ -100,8 +100,8 @@ function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHos
 }
 
 /**
- * Drops all thinking from the context, because the provider does not accept it: it came from another account or model,
- * or the conversation before it has changed. True if there was any.
+ * Drops all thinking from the context after the provider refused it, because it came from another account or model or
+ * because earlier messages changed. Returns true if there was any.
  */
 async function* dropThinking(
   turn: TurnContext,

@@ -1,7 +1,7 @@
 /**
- * Before each request: reduce the context as planned, cheapest first. Clearing costs no model call; a compaction does,
- * and if it fails the turn continues with the context as it is, up to the blocking threshold. Then images over the
- * provider's limits are dropped.
+ * Reduces the context before each request, cheapest step first. Clearing needs no model call. A compaction needs one;
+ * if it fails, the turn continues with the context as it is, up to the blocking threshold. Images above the provider's
+ * limits are dropped last.
  */
 
 import { countDeletedTokens, createDeletionMessage, createDropNotice } from '../clearing/cached-clearing.ts'
@@ -37,7 +37,7 @@ import {
 } from '../request/request-size.ts'
 import { readScale } from '../tokens/usage.ts'
 
-/** Plans, then clears or compacts. A failure means that the turn cannot continue: aborted, or the context is full. */
+/** Plans, then clears or compacts. Returns a failure if the turn was aborted or the context is full. */
 export async function* reduceContext(
   turn: TurnContext,
   moment: TurnMoment,
@@ -49,7 +49,7 @@ export async function* reduceContext(
   turn.state = state
   const restored = createDropNotice(context.register, context.cache.isWarm)
   if (restored !== null) {
-    // The provider's cache has expired, and with it the deletions made in it: that text is in the request again.
+    // The provider's cache expired, so tool results that were deleted only in the cache are sent again.
     const deleted = countDeletedTokens(context.register, { sinceResponse: false })
     const tokens = Math.round(readScale(context.calibration) * deleted)
     const failure = yield* appendBodies(turn, [{ type: 'system', isMeta: true, ...restored }])
@@ -84,7 +84,7 @@ async function* executePlan(
   return isBlocked ? { ok: false, reason: 'full', message: end.message } : null
 }
 
-/** Clears as proposed: one record, plus the deletion message if results are deleted in the provider's cache. */
+/** Appends the clearing as one record, and a deletion message if results are deleted in the provider's cache. */
 export async function* applyClearing(
   turn: TurnContext,
   compaction: CompactionHost,
@@ -112,7 +112,7 @@ export async function* applyClearing(
   return null
 }
 
-/** The record of a clearing. Undoing it restores what it names. */
+/** Creates the boundary record of a clearing. Undoing the clearing restores everything the record names. */
 export function createClearingBoundary(
   microcompactMetadata: MicrocompactMetadata,
   content = 'Context microcompacted',
@@ -135,8 +135,8 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
   return ''
 }
 
-// Media: dropping images is a clearing like any other. One record names them, so the requests after it stay the same,
-// and undoing it brings them back.
+// Dropping images is a clearing, too: one record names the images, so later requests stay the same, and undo restores
+// them.
 
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
 export async function* limitMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
@@ -147,8 +147,8 @@ export async function* limitMedia(turn: TurnContext): AsyncGenerator<TurnEvent, 
 }
 
 /**
- * Drops images that the provider refused: those of the message it named, else all that were sent; if the request only
- * had too many bytes, those already responded to. True if any were dropped.
+ * Drops images that the provider refused: those of the message it named, or all. If the request had too many bytes,
+ * only images that the model has responded to are dropped. Returns true if any were dropped.
  */
 export async function* dropRefusedMedia(
   turn: TurnContext,
@@ -156,7 +156,7 @@ export async function* dropRefusedMedia(
 ): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
   const { sized, size, rules } = sizeRequest(turn)
   const all = proposeFullMediaDrop(sized, size.tally, { ...rules, unanswered: kind === 'media' })
-  // `messages.3.content.0` names the fourth message.
+  // The path `messages.3.content.0` is in the fourth message.
   const index = kind === 'media' ? /^messages\.(\d+)(?:\.|$)/.exec(path ?? '')?.[1] : undefined
   const named = index === undefined ? [] : all.drop.filter((item) => item.index === Number(index))
   return yield* applyDrop(turn, named.length === 0 ? all : withDroppedMedia(all, named))
@@ -170,7 +170,7 @@ function sizeRequest(turn: TurnContext) {
   return { size, rules, sized: { messages: state.flat, around: size.prefixBytes } }
 }
 
-/** Costs what was appended since, unless the prefix changed. */
+/** Measures the size of the next request. Counts only new messages, unless the prefix changed. */
 function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): RequestSizeState {
   const tally = updateMediaTally(requestSize?.tally ?? NO_MEDIA, flat)
   const front =
@@ -183,8 +183,8 @@ function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): R
 }
 
 /**
- * True if something was dropped. Nothing is if that would invalidate thinking that the turn under way must begin with;
- * the next prompt is early enough then.
+ * Appends the proposed drop of images and returns true. Returns false if the drop would invalidate thinking that the
+ * running turn must begin with; the images can be dropped at the next prompt.
  */
 async function* applyDrop(
   turn: TurnContext,
@@ -219,14 +219,14 @@ function createMediaBoundary(metadata: MicrocompactMetadata): UnlinkedRecord {
   return createClearingBoundary(metadata, 'Old images left out to keep the request within its size')
 }
 
-/** Responses with thinking, from the first record that changes on. */
+/** Returns ids of responses with thinking, beginning at the first record that loses an image. */
 function findThinkingAfter({ view }: SessionState, drop: MediaDropProposal['drop']): readonly string[] {
   const origins = new Set(drop.map(({ origin }) => origin))
   const entries = view.entries.toArray()
   return findResponsesWithThinking(entries.slice(entries.findIndex(({ record }) => origins.has(record.uuid))))
 }
 
-/** The newest messages are a response with thinking and the results of its tool calls. */
+/** Returns true if the newest messages are a response with thinking and the results of its tool calls. */
 function isMidTurn({ flat }: SessionState): boolean {
   const { message } = flat.tail.at(-1) ?? {}
   const hasResultsOnly = toBlocks(message?.content ?? '').every(({ type }) => type === 'tool_result')
@@ -234,7 +234,7 @@ function isMidTurn({ flat }: SessionState): boolean {
   return hasResultsOnly && response !== undefined && toBlocks(response.content).some(isThinking)
 }
 
-/** Zero if the host supplies no estimator. */
+/** Estimates the tokens before the drop and the tokens saved; both are 0 if the host has no estimator. */
 function measureDrop(
   turn: TurnContext,
   metadata: MicrocompactMetadata,

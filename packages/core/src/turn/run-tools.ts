@@ -1,7 +1,7 @@
 /**
- * Runs the tool calls of a response in parallel. Each result is appended as soon as it arrives; large ones are spilled
- * to blobs first. An aborted turn does not wait for tools that ignore the signal: their calls get a result that says so
- * before the next request.
+ * Runs the tool calls of a response in parallel. Each result is appended as soon as it arrives; large results are
+ * stored as blobs first. An aborted turn does not wait for tools that ignore the signal: the next turn appends an error
+ * result for them.
  */
 
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
@@ -14,11 +14,11 @@ import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '..
 
 interface ToolCall {
   readonly call: ToolUseBlock
-  /** Its input was cut off: it gets an error result and is not run. */
+  /** True if the input of the tool call was cut off. The tool does not run, and the call gets an error result. */
   readonly isCut: boolean
 }
 
-/** The tool calls of a response, in order. */
+/** Returns the tool calls of a response, in order. */
 export function listToolCalls({ message, cutInputs }: Reply): readonly ToolCall[] {
   const cut = new Set(cutInputs.map(({ index }) => index))
   return toBlocks(message.content).flatMap((block, index) =>
@@ -42,7 +42,7 @@ export async function* runTools(
     const arrived = yield* spillLargeResult(turn, call, result)
     const failure = yield* appendBodies(turn, [arrived.body])
     if (failure !== null) {
-      // No tool that honours the signal is left running after the turn.
+      // Wait until all tools that obey the signal have ended, so that none runs after the turn.
       await Promise.all(running.values())
       return failure
     }
@@ -54,7 +54,7 @@ export async function* runTools(
 interface ToolCallEnd {
   readonly index: number
   readonly call: ToolUseBlock
-  /** Null if the turn was aborted and the tool did not stop. */
+  /** Result of the tool; null if the turn was aborted and the tool did not stop. */
   readonly result: ToolResultBlock | null
 }
 
@@ -75,7 +75,7 @@ const CUT_INPUT_RESULT: ToolResultContent = {
   is_error: true,
 }
 
-/** What a tool throws becomes its error result. */
+/** Runs the tool of a call. An exception becomes an error result. */
 async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResultContent> {
   const { host, signal } = turn
   try {
@@ -86,12 +86,12 @@ async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResu
   }
 }
 
-/** Time a tool has to stop, and to report how far it got, after the turn was aborted. */
+/** Time for a tool to stop and return a partial result after the turn was aborted. */
 const GRACE_MS = 250
-/** Tools may take any time; the wait is only renewed this often. */
+/** Tools have no time limit. A single wait lasts this long and is then renewed. */
 const ONE_WAIT_MS = 86_400_000
 
-/** Null if the turn was aborted and the tool did not stop in time. */
+/** Returns the result of a tool; null if the turn was aborted and the tool did not stop in time. */
 async function waitForTool(
   { host, signal }: TurnContext,
   answer: Promise<ToolResultContent>,
@@ -107,7 +107,7 @@ async function waitForTool(
   }
 }
 
-/** A tool result as it goes into the log: a large one is spilled to blobs before its record is written. */
+/** Creates the record of a tool result. A large result is stored as blobs and shown with its beginning and end only. */
 export async function* spillLargeResult(
   { host }: TurnContext,
   call: ToolUseBlock,
@@ -133,7 +133,7 @@ export async function* spillLargeResult(
   return { result, body: { ...body, spilled } }
 }
 
-/** Runs the engine's own history tool; null if the call is for another tool. */
+/** Runs the engine's history tool; null if the call is for another tool. */
 export async function answerHistoryCall(
   { state, host }: TurnContext,
   call: ToolUseBlock,

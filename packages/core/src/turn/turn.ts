@@ -1,6 +1,6 @@
 /**
- * The agent loop: the prompt goes into the log, then request, response and tool calls follow each other until the model
- * calls no more tools. Everything is appended before anything is built on it, so a turn can be resumed from the log.
+ * The agent loop: appends the prompt, then sends requests and runs tools until the model calls no more tools. Every
+ * step is appended before the next one uses it, so a turn can be resumed from the log.
  */
 
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
@@ -29,12 +29,12 @@ import { applyClearing, limitMedia, reduceContext } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 
 export interface TurnOptions {
-  /** Null: resumes a turn that was interrupted, from what the log holds. */
+  /** The user's prompt; null to resume an interrupted turn from the log. */
   readonly prompt: MessageContent | null
   readonly signal?: Signal
 }
 
-/** Runs one turn on a session that has no other writer in this process. See `runTurn`. */
+/** Runs one turn on a session without other writers in this process. See `takeTurn`. */
 export async function* runSingleTurn(
   state: SessionState,
   options: TurnOptions,
@@ -44,8 +44,8 @@ export async function* runSingleTurn(
 }
 
 /**
- * Runs one turn. The last event, `turn-ended`, carries the outcome, which is returned as well. A caller that stops
- * reading stops the turn at that point: the log holds everything emitted so far, and `openSession` resumes from it.
+ * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,
+ * the turn stops; the log has everything emitted so far, and `openSession` resumes from it.
  */
 export async function* takeTurn(
   turn: TurnContext,
@@ -60,7 +60,7 @@ export async function* takeTurn(
   return outcome
 }
 
-/** Far more than an ordinary turn needs; a model that goes in circles reaches it. */
+/** Default limit of model calls in one turn. Only a model that repeats itself reaches it. */
 const DEFAULT_MAX_CALLS = 1000
 
 function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
@@ -70,7 +70,7 @@ function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
-/** Appends the prompt, preceded by results for tool calls that never got one, as one batch. */
+/** Appends the prompt in one batch, after error results for tool calls that have no result. */
 async function* appendPrompt(
   turn: TurnContext,
   prompt: MessageContent | null,
@@ -90,7 +90,7 @@ async function* appendPrompt(
   return yield* appendBodies(turn, bodies)
 }
 
-/** Calls the model and runs its tools until it calls none. `first`: where in the turn the first call is made. */
+/** Calls the model and runs its tools until it calls none. `first`: when in the turn the first call is made. */
 async function* runLoop(
   turn: TurnContext,
   maxCalls: number,
@@ -104,7 +104,7 @@ async function* runLoop(
     if (noted !== null) return noted
     const toolCalls = listToolCalls(reply)
     const stopReason = reply.message.stop_reason ?? null
-    // `pause_turn`: the provider interrupted a long turn of the model; it continues when sent back as it is.
+    // With `pause_turn` the provider interrupted a long response. Sent back unchanged, it continues.
     if (toolCalls.length === 0 && stopReason !== 'pause_turn') return { ok: true, stopReason }
     if (isAborted(turn)) return ABORTED
     const failure = yield* runTools(turn, toolCalls)
@@ -113,7 +113,7 @@ async function* runLoop(
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
 
-/** A request and its response. A request refused for its size, its media or its thinking is changed and sent again. */
+/** Sends a request. If it is refused for its size, media or thinking, changes it and sends it again. */
 async function* callWithRecovery(
   turn: TurnContext,
   moment: TurnMoment,
@@ -130,15 +130,15 @@ async function* callWithRecovery(
   }
 }
 
-/** One model call: make the request fit, build it, send it. */
+/** Makes one model call: reduces the context, builds the request and sends it. */
 async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator<TurnEvent, ResponseResult> {
   const call = yield* readyRequest(turn, moment)
   return 'ok' in call ? call : yield* sendRequest(turn, call)
 }
 
 /**
- * The next request, recorded as sent; also for hosts that send it themselves. What another writer of the session
- * appends from here on is for the request after it.
+ * Builds the next request and records it as sent, also for hosts that send it themselves. Records that other writers
+ * append afterwards are left for the following request.
  */
 export async function* readyRequest(
   turn: TurnContext,
@@ -146,10 +146,10 @@ export async function* readyRequest(
 ): AsyncGenerator<TurnEvent, PendingCall | TurnFailure> {
   if (isAborted(turn)) return ABORTED
   const failure =
-    (yield* reduceContext(turn, moment)) ?? // clear or compact, as planned
-    (yield* limitMedia(turn)) ?? // drop the oldest images over the provider's limits
-    (yield* appendSourceUpdates(turn)) ?? // todos, plan … that changed since the model last saw them
-    (yield* appendPrefixUpdates(turn)) // system prompt and tools that changed since the snapshot
+    (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned
+    (yield* limitMedia(turn)) ?? // drops the oldest images above the provider's limits
+    (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
+    (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
   return await withWriteLock(turn, async () => {
     const { current } = turn.state.prefix
@@ -162,8 +162,8 @@ export async function* readyRequest(
 }
 
 /**
- * After each response: counts the turn, and records what the provider cleared by itself. The provider reports its
- * edits with every response; only those that no record holds yet are appended.
+ * Counts the turn after a response, and records what the provider cleared by itself. The provider reports its edits
+ * with every response; only edits without a record are appended.
  */
 export async function* recordResponse(
   turn: TurnContext,
@@ -185,11 +185,11 @@ export async function* recordResponse(
 
 interface DeferredFailure {
   readonly response: ResponseResult
-  /** The failure event, not yet emitted; null if there was none. */
+  /** Failure event that is not emitted yet; null if there was none. */
   readonly held: TurnEvent | null
 }
 
-/** Holds back the event of a failure that recovery may cure: it is emitted only if recovery fails too. */
+/** Delays the event of a failure that recovery may fix. It is emitted only if recovery fails too. */
 async function* deferFailureEvent(
   host: TurnHost,
   events: AsyncGenerator<TurnEvent, ResponseResult>,
@@ -205,7 +205,7 @@ async function* deferFailureEvent(
       else yield step.value
     }
   } finally {
-    // A caller that stops reading stops the call too.
+    // If the caller stops reading, the model call is stopped too.
     await events.return({ ok: false, reason: 'aborted' })
   }
 }

@@ -1,4 +1,4 @@
-/** Undoes the newest rewrite: the context is exactly what it was before, followed by what was appended since. */
+/** Undoes the newest rewrite: restores the context from before it, followed by the records appended since. */
 
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
 import { findResponsesWithThinking } from '../context/entry.ts'
@@ -19,9 +19,9 @@ import { isRewriteBoundary } from '../log/record.ts'
 import { recordAt } from '../log/session.ts'
 
 export interface UndoRequest {
-  /** Boundary of the rewrite; default: the newest. */
+  /** uuid of the boundary of the rewrite to undo. Default: the newest rewrite. */
   readonly id?: string
-  /** Undo even if the restored context is over the blocking threshold. */
+  /** True to undo even if the restored context exceeds the blocking threshold. */
   readonly force?: boolean
 }
 
@@ -29,7 +29,7 @@ export type UndoResult =
   | { readonly ok: true; readonly of: string; readonly kind: 'compact' | 'clear'; readonly tokens: number }
   | RefusedRewrite
 
-/** Attempts before giving up, if other writers keep appending. */
+/** Limit of attempts if other writers keep appending. */
 const MAX_TRIES = 8
 
 export async function* undoRewrite(
@@ -58,7 +58,7 @@ export async function* undoRewrite(
 interface PreparedUndo {
   readonly rewrite: ContextRewrite
   readonly records: readonly NewRecord[]
-  /** Estimated tokens of the next request. */
+  /** Estimated tokens of the request after the undo. */
   readonly tokens: number
 }
 
@@ -91,7 +91,7 @@ function prepareUndo(
 
 type UndoBody = Extract<UnlinkedRecord, { readonly type: 'system' }>
 
-/** Where thinking is bound to the messages before it, responses after the rewrite lose theirs with the undo. */
+/** Adds to the undo record the responses after the rewrite, which lose thinking that is bound to earlier messages. */
 function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite, body: UndoBody): UndoBody {
   if (turn.host.profile.thinking.binding !== 'prefix') return body
   const { view } = previewAppend(turn.state, linkRecords(turn, [body]))
@@ -99,7 +99,7 @@ function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite
   return lost.length === 0 ? body : { ...body, clearedThinking: lost }
 }
 
-/** Tokens of the context that the rewrite replaced, as its boundary recorded them; null if it does not. */
+/** Returns the tokens of the context before the rewrite, as its boundary recorded them; null if it did not. */
 function findSizeBefore({ session, view }: SessionState, act: ContextRewrite): number | null {
   const record = recordAt(session, view.branch.at(act.position) ?? 0)
   if (!isRewriteBoundary(record)) return null

@@ -1,4 +1,4 @@
-/** `tidemark/catalogue`: windows, limits and prices of models, with the day and source of each figure. */
+/** `tidemark/catalogue`: context windows, limits and prices of models, with the date and source of each figure. */
 
 export type { Catalogue, FoundModel, ModelEntry } from '@tidemark/wire'
 export {

@@ -1,9 +1,10 @@
 /**
- * `tidemark`: the library. Sessions that keep a conversation within the model's context window, and what they are made
- * with. Logs of past sessions: `tidemark/logs`. Models and prices: `tidemark/catalogue`. Tests: `tidemark/testing`.
+ * `tidemark`: the public entry of the library. Exports sessions that keep a conversation within the model's context
+ * window, and everything needed to create one. Other entries: `tidemark/logs` (past sessions), `tidemark/catalogue`
+ * (models and prices), `tidemark/testing`.
  */
 
-// Types: policy, sources and ports
+// Types of the policy, of context sources, and of the storage interfaces.
 export type {
   BlobStore,
   Block as ContentBlock,
@@ -20,9 +21,8 @@ export type {
   Receipt,
   UndoResult as UndoOutcome,
 } from '@tidemark/core'
-// Policy
-// Context sources: what is re-attached after a compaction
-// Storage and export
+// Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
+// export.
 export {
   agentsSource,
   createPolicy,
@@ -46,14 +46,14 @@ export type { Message, MessageInput } from './session/messages.ts'
 export { assistant, attachment, toolResult, user } from './session/messages.ts'
 export type { NextOptions, NextOutcome } from './session/next.ts'
 export type { TidemarkOptions } from './session/options.ts'
-// Types: rewrites and figures
+// Types of compaction options and of the result of pinning a record.
 export type { CompactOptions, PinOutcome } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
 export type { Session } from './session/session.ts'
 export type { ContextBreakdown, ContextRemaining } from './session/status.ts'
-// Types: sessions
+// Types of the `Tidemark` object and of the options of `open`.
 export type { OpenOptions, Tidemark } from './session/tidemark.ts'
-// Sessions
+// The entry point: `createTidemark` opens sessions.
 export { createTidemark } from './session/tidemark.ts'
 export type { Tool, ToolContext, ToolOutput, Tools } from './session/tools.ts'
 export { diskSources } from './sources/disk-sources.ts'

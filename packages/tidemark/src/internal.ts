@@ -1,6 +1,6 @@
 /**
- * `tidemark/internal`: what the command and the tests of this repository use beyond the public entries. No promise, and not
- * published: the subpath exists only under the `tidemark-source` condition.
+ * `tidemark/internal`: exports that only the `tidemark` command and the tests of this repository use. The subpath is
+ * not published (it exists only under the `tidemark-source` condition) and may change at any time.
  */
 
 export { redactAll } from '@tidemark/core'

@@ -1,4 +1,4 @@
-/** `tidemark/logs`: past sessions of Claude Code, Codex and Tidemark: found, read, inspected, compacted, repaired, exported. */
+/** `tidemark/logs`: finds, reads, inspects, compacts, repairs and exports past sessions of Claude Code, Codex and Tidemark. */
 
 export type { UndoReport } from './compact/compact-log.ts'
 export { compactLog, undoLog } from './compact/compact-log.ts'

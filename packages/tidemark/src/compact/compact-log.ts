@@ -1,4 +1,7 @@
-/** Compacts the session of a log up to one of its records, in memory or in its own file, and undoes it. For `tidemark compact`. */
+/**
+ * Compacts a logged session up to one of its records, and undoes a compaction. Used by `tidemark compact`. Records are
+ * appended in memory unless the caller gives a journal.
+ */
 import {
   type ApiMessage,
   type CompactionDraft,
@@ -41,7 +44,7 @@ import {
   toCompactionRequest,
 } from './select-records.ts'
 
-/** Nothing is written to the log unless a journal is given. */
+/** Compacts a log that was read. Without `options.journal` the log's file stays unchanged and the new lines are returned. */
 export async function compactLog(
   log: LogContents,
   options: CompactLogOptions = {},
@@ -67,8 +70,8 @@ export async function compactLog(
 }
 
 /**
- * If the log lacks the system prompt, the measured size before includes it and the estimate after does not. It is taken
- * off the first, so that both can be compared when the draft is checked for a gain.
+ * Prepares the draft with comparable sizes. If the log lacks the system prompt, the provider's count before the
+ * compaction includes it and the estimate for afterwards does not, so its estimated size is subtracted from the former.
  */
 async function prepareDraft(
   session: LogSession,
@@ -90,7 +93,7 @@ interface OpenedCompaction {
   readonly asked: CompactionRequest
   readonly cut: LogCut
   readonly model: LogModel
-  /** Null if the caller gave a journal. */
+  /** The journal in memory that collects the new lines; null if the caller gave a journal. */
   readonly journal: LogJournal | null
   readonly notes: ReturnType<typeof createTraceCollector>
 }
@@ -116,21 +119,21 @@ async function openCompaction(
   return { ok: true, session, asked: asked.asked, cut, model, journal, notes }
 }
 
-// Undoing a compaction or a clearing of a log's session, in its own file or in memory for a copy of it.
+// Undoing a compaction or a clearing of a logged session: in its own file with a journal, otherwise in memory.
 
 export interface UndoLogOptions
   extends Pick<
     CompactLogOptions,
     'model' | 'window' | 'journal' | 'transcript' | 'onEvent' | 'signal' | 'clock' | 'ids'
   > {
-  /** Also if the restored context is above the line where requests are blocked. */
+  /** Undoes the rewrite even if the restored context exceeds the threshold at which requests are blocked. */
   readonly force?: boolean
   readonly confirm?: (undoing: UndoPreview) => Promise<boolean>
 }
 
 export interface UndoPreview {
   readonly file: string
-  /** uuid of the boundary of the compaction or clearing. */
+  /** The uuid of the boundary record that the compaction or clearing left in the log. */
   readonly id: string
   readonly kind: 'compact' | 'clear'
   readonly tokensBefore: number
@@ -138,7 +141,7 @@ export interface UndoPreview {
 
 export interface UndoReport extends UndoPreview {
   readonly tokensAfter: number
-  /** The messages of the next request. */
+  /** The messages that the next API request would contain after the undo. */
   readonly messages: readonly ApiMessage[]
 }
 
@@ -172,7 +175,7 @@ export async function undoLog(
   return { ok: true, report: { ...preview, tokensAfter: undone.tokens, messages }, written }
 }
 
-// The preview of a compaction, from its draft.
+// The preview that is shown to the user before a compaction is committed.
 
 function createPreview(
   log: LogContents,
@@ -249,7 +252,7 @@ function measurePortion(entries: readonly ContextEntry[], estimator: Estimator):
   return { records: shown.length, tokens: Math.round(addUp(shown.map(estimator.entry))) }
 }
 
-/** Every record of the branch with content, without the summaries of earlier compactions. */
+/** Measures the whole conversation: every visible record of the current branch, except summaries of earlier compactions. */
 function measureHistory(session: LogSession): Portion {
   const entries = listBranchEntries(session).filter(({ record }) => record.isCompactSummary !== true)
   return measurePortion(entries, session.room.estimator)
@@ -263,8 +266,9 @@ function listBranchEntries({ state }: LogSession): readonly ContextEntry[] {
 }
 
 /**
- * Estimated tokens of the system prompt and tools that the log does not have: the least by which a first call, of the log
- * or after a compaction, exceeded the entries before it. 0 if the log has the prompt.
+ * Estimates the tokens of a system prompt and tools that the log does not contain: the smallest amount by which the
+ * first call of the log, or the first after a compaction, exceeded the entries before it. Returns 0 if the log contains
+ * them.
  */
 function estimatePrefix(session: LogSession): number {
   if (session.state.prefix.current !== null) return 0
@@ -283,12 +287,15 @@ function estimatePrefix(session: LogSession): number {
   return Number.isFinite(least) ? Math.max(0, Math.round(least)) : 0
 }
 
-/** Estimated tokens of the context now, by the same estimate as for the context after the compaction. */
+/** Estimates the tokens of the current context with the estimator that also measures the compacted context. */
 function countShownTokens({ state, room }: LogSession): number {
   return measurePortion([...state.view.entries], room.estimator).tokens
 }
 
-/** A measured size includes the prefix; an estimate of the log does not. */
+/**
+ * Returns how many of the plan's tokens are system prompt and tools: sizes counted by the provider include them,
+ * estimates from a log do not.
+ */
 function countMeasuredPrefix({ before }: CompactionPlan, prefixTokens: number): number {
   return before.source === 'estimated' ? 0 : prefixTokens
 }

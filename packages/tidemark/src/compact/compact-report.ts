@@ -1,4 +1,4 @@
-/** Options and results of `compactLog`, the price of a compaction, and the trace of how it came about. */
+/** Options and results of `compactLog`, the price of a compaction, and the trace of its attempts and re-attached sources. */
 import type {
   ApiMessage,
   AttemptStep,
@@ -19,26 +19,26 @@ import type { LogFormat } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
 
 export interface CompactLogOptions {
-  /** Compacts the log up to this record, or to the nearest valid cut before it. A uuid or an unambiguous beginning of one. */
+  /** The record up to which the log is compacted, or the nearest valid cut before it: a uuid or the beginning of one. */
   readonly at?: string
-  /** Summarises from this record on, or up to it; everything by default. */
+  /** `from`: the first record to summarize. `upTo`: the first record to keep. Default: everything is summarized. */
   readonly from?: string
   readonly upTo?: string
   readonly instructions?: string
-  /** Tokens that the context may have afterwards; half of the auto-compact line by default. */
+  /** The most tokens the context may have after the compaction. Default: half of the auto-compact threshold. */
   readonly target?: number
-  /** Token budget of the ledger of names. */
+  /** The token budget for the list of file and symbol names that is added to the summary. */
   readonly ledger?: number
-  /** The model that continues the session, and its window; from the log by default. */
+  /** `model`: the model that continues the session. `window`: its context window in tokens. Defaults: from the log. */
   readonly model?: string
   readonly window?: number
-  /** The model that writes the summary, given the session's model; without it the summary is made without a model. */
+  /** Returns the model that writes the summary, given the session's model id. Default: a local summary without a model. */
   readonly summariser?: (model: string) => ModelChoice
-  /** The journal that holds the log and is appended to; in memory by default. */
+  /** The journal that contains the log and receives the new records. Default: a journal in memory. */
   readonly journal?: Journal
-  /** The file where the model is told it can read the whole conversation; the log by default. */
+  /** The file that the summary names as the full transcript of the conversation. Default: the log itself. */
   readonly transcript?: string
-  /** Called before anything is appended; false cancels. */
+  /** Called with the preview before any record is appended; returning false cancels the compaction. */
   readonly confirm?: (preview: CompactionPreview) => Promise<boolean>
   readonly onEvent?: (event: TurnEvent) => void
   readonly signal?: AbortSignal
@@ -50,55 +50,55 @@ export type CompactLogResult =
   | {
       readonly ok: true
       readonly report: CompactionReport
-      /** The log afterwards. */
+      /** The compacted log: the records that were read, and the lines that were appended. */
       readonly written: WrittenLog
     }
   | CompactLogRefusal
 
 export interface WrittenLog {
   readonly sessionId: string
-  /** The records read, up to the cut. */
+  /** The records of the log up to the cut. */
   readonly records: readonly SessionRecord[]
-  /** The lines appended to them. */
+  /** The JSONL text of the records that were appended after `records`. */
   readonly added: string
 }
 
 export interface CompactLogRefusal {
   readonly ok: false
-  /** `bad-record`: no record has this id; `declined`: `confirm` returned false; else the engine's reason. */
+  /** `bad-record`: no record has the given id. `declined`: `confirm` returned false. Others: reasons of the engine. */
   readonly reason: RefusedRewrite['reason'] | 'bad-record' | 'declined'
   readonly message: string
   readonly floor?: readonly ContextPart[]
 }
 
-// What `tidemark compact --json` prints.
+// The JSON that `tidemark compact --json` prints.
 
-/** Before anything is written: plan, draft and receipt. */
+/** The plan, draft and receipt of a compaction, as shown before any record is appended. */
 export interface CompactionPreview {
   readonly file: string
   readonly format: LogFormat
   readonly sessionId: string | null
   readonly model: string
-  /** Tokens; null if unknown. */
+  /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Tokens of the next request without and with the compaction. */
+  /** Tokens of the next API request without the compaction (`tokensBefore`) and with it (`tokensAfter`). */
   readonly tokensBefore: number
   readonly tokensAfter: number
-  /** Estimated tokens of system prompt and tools that the log does not have; they come on top of `tokensAfter`. */
+  /** Estimated tokens of system prompt and tools that the log does not contain. `tokensAfter` does not include them. */
   readonly prefixTokens: number
-  /** The whole conversation up to there, including what was compacted before. */
+  /** Size of the whole conversation up to the cut, including records that earlier compactions summarized. */
   readonly session: Portion
-  /** The last record of the compacted part of the log. */
+  /** The uuid of the last record before the cut; null if there is none. */
   readonly at: string | null
-  /** The requested record, if the cut had to be moved back from it. */
+  /** The uuid of the requested record if the cut had to be moved back from it; otherwise null. */
   readonly movedFrom: string | null
-  /** Number of later records, which are not part of it. */
+  /** Number of records after the cut; the compaction does not include them. */
   readonly recordsAfter: number
   readonly plan: PlannedCompaction
-  /** Dollars; null if a price is not known. */
+  /** The price of the compaction in dollars; null if the price of the model is unknown. */
   readonly price: CompactionPrice | null
   readonly summarizer: CompactionDraft['summary']['summarizer']
-  /** Why no model wrote the summary although one was asked; null otherwise. */
+  /** Why the summary was made locally although a model was requested; null if no fallback was needed. */
   readonly fallbackReason: string | null
   readonly summary: string
   readonly ledger: readonly string[]
@@ -108,9 +108,9 @@ export interface CompactionPreview {
 }
 
 export interface CompactionReport extends CompactionPreview {
-  /** Id of the compaction, for `--undo`. */
+  /** The id of the compaction, which `tidemark compact --undo` takes. */
   readonly id: string
-  /** The messages of the next request. */
+  /** The messages that the next API request would contain after the compaction. */
   readonly messages: readonly ApiMessage[]
 }
 
@@ -121,31 +121,34 @@ export interface Portion {
 
 export interface PlannedCompaction {
   readonly form: CompactionForm
-  /** Tokens that the context may have afterwards; null: it must only become smaller. */
+  /** The most tokens the context may have after the compaction; null if it only has to become smaller. */
   readonly target: number | null
   readonly goes: Portion
-  /** Kept verbatim, and pinned. */
+  /** Records that stay in the context verbatim, including pinned ones. */
   readonly stays: Portion
-  /** User messages without a response: they stay, at the end. */
+  /** User messages that have no response yet; they stay at the end of the context. */
   readonly unanswered: Portion
-  /** Re-attached state: files, the todo list. */
+  /** State that is re-attached after the summary: files and the todo list. */
   readonly comesBack: Portion
-  /** A sentence about a pivot that was moved. */
+  /** A sentence that explains why the requested cut was moved; null if it was not. */
   readonly note: string | null
 }
 
-// The price of a compaction, from its real sizes.
+// The price of a compaction, calculated from the token counts before and after it.
 
 export interface CompactionPrice {
-  /** Dollars: for a summary written by a model, and for writing the new context to the cache. */
+  /** Dollars for the model call that writes the summary (if any) and for writing the new context to the prompt cache. */
   readonly costUsd: number
-  /** Dollars that each later call costs less, as long as either context is read from the cache. */
+  /** Dollars that each later model call saves while the context is read from the prompt cache. */
   readonly savedPerCallUsd: number
-  /** Calls after which it has paid for itself; null: never. */
+  /** Number of model calls after which the compaction has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
 }
 
-/** `after` includes system prompt and tools, as `before` does. `asked`: tokens of a summary written by a model. */
+/**
+ * Prices a compaction. `before` and `after` both include system prompt and tools. `asked`: tokens of the model call
+ * that wrote the summary; null for a local summary. Returns null if a rate is unknown.
+ */
 export function priceCompaction(
   before: number,
   after: number,
@@ -161,25 +164,25 @@ export function priceCompaction(
   return { costUsd, savedPerCallUsd, breakEvenCalls }
 }
 
-// The trace of a compaction: attempts at a summary, and re-attached or dropped sources.
+// The trace of a compaction: attempts to write a summary, and context sources that were re-attached or dropped.
 
 export interface CompactionStep {
   readonly tier: 'compact' | 'summary' | 'carry'
-  /** The form of the compaction, the kind of the attempt, or the key of the source. */
+  /** The form of the compaction, the kind of the summary attempt, or the key of the context source. */
   readonly kind: string
   readonly outcome: AttemptStep['outcome'] | 'carried' | 'shed'
   readonly chosen: boolean
   readonly why: string
-  /** Of a re-attached source. */
+  /** Tokens of a re-attached context source; absent for other steps. */
   readonly tokens?: number
-  /** Of the compaction: tokens, dollars, and calls after which it has paid for itself. */
+  /** For the compaction step only: tokens before and after, price in dollars, and calls until it has paid for itself. */
   readonly before?: number
   readonly after?: number
   readonly price?: number | null
   readonly breakEven?: number | null
 }
 
-/** Collects the events of a compaction for its trace. */
+/** Collects events while a compaction is prepared and returns them as the steps of its trace. */
 export interface TraceCollector {
   take(event: TurnEvent): void
   steps(draft: CompactionDraft): readonly CompactionStep[]

@@ -1,4 +1,4 @@
-/** The model that continues a log's session: its profile, window and prices, as far as they are known. */
+/** Finds the model that continues a logged session: its provider profile, context window and prices, as far as known. */
 import {
   type EstimatePolicy,
   type EstimatorWeights,
@@ -24,19 +24,19 @@ import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
 import type { LogContents } from '../logs/read-session.ts'
 
 export interface LogModel {
-  /** `unknown` if neither the log nor the caller names it. */
+  /** The model id; `unknown` if neither the log nor the caller names a model. */
   readonly id: string
   readonly profile: ProviderProfile
-  /** Tokens; null if unknown. */
+  /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
   readonly maxOutput: number | null
   readonly weights: (policy: EstimatePolicy) => EstimatorWeights
   readonly pricesOf: PriceList
-  /** For the user: what is not known of the model. */
+  /** Sentences for the user about facts of the model that are unknown, such as its window. */
   readonly notes: readonly string[]
 }
 
-/** `records`: the part of the log to compact. A given model or window overrides the log. */
+/** Finds the model of a log. `records`: the part to compact. A model or window given by the caller overrides the log. */
 export function findLogModel(
   log: LogContents,
   records: readonly SessionRecord[],
@@ -78,14 +78,14 @@ function isModelName(model: unknown): model is string {
   return typeof model === 'string' && model !== '' && model !== SYNTHETIC_MODEL && model !== UNKNOWN_MODEL
 }
 
-/** The rules for a model that is not in the catalogue. */
+/** Returns the provider rules for a model that is not in the catalogue. */
 function createUnknownModelProfile(): ProviderProfile {
   const laid = withModels(modelCatalogue, { models: { [UNKNOWN_MODEL]: {} } })
   const looked = laid.ok ? lookUpModel(laid.catalogue, UNKNOWN_MODEL) : null
   return looked?.found === true ? createProviderProfile(looked.model) : strictProfile
 }
 
-/** What the log shows of its window holds for its own model alone. */
+/** Returns the context window that the log shows for its own model; null if unknown. Another model may have another window. */
 function findWindowInLog(
   log: LogContents,
   records: readonly SessionRecord[],

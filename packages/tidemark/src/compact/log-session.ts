@@ -1,4 +1,4 @@
-/** Opens the session of a log for compaction: the engine's own functions on any journal. */
+/** Opens a logged session for compaction or undo with the same engine functions that live sessions use. */
 
 import { dirname, resolve } from 'node:path'
 import {
@@ -46,7 +46,7 @@ import type { LogModel } from './log-model.ts'
 import { createLogSources } from './log-sources.ts'
 
 export interface LogSession {
-  /** The current state. */
+  /** The current state of the session; it changes with `commit` and `undo`. */
   readonly state: SessionState
   readonly host: TurnHost
   readonly room: CompactionHost
@@ -56,7 +56,7 @@ export interface LogSession {
   undo(asked: UndoRequest): Promise<UndoResult>
 }
 
-/** Opens the session of a log on a journal, with the sources that are re-attached after a compaction. */
+/** Opens a logged session on a journal, with the context sources that are re-attached after a compaction. */
 export async function openLoggedSession(
   log: LogContents,
   options: CompactLogOptions,
@@ -132,22 +132,22 @@ function createLogHost(
   }
 }
 
-/** Never called: without a model the summary is only made locally. */
+/** A model port that must not be called: without a summary model, the policy allows only local summaries. */
 const MISSING_MODEL: Model = {
   stream() {
     throw new TidemarkError('bad-option', 'A model was called although none was given.')
   },
 }
 
-/** The name of the log is the id of its session, unless it is no valid id. */
+/** Returns the session id: the log's file name if it is a valid id, otherwise the id recorded in the log. */
 function findSessionId({ meta }: LogContents, path: string): string {
   const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(\.gz)?$/, '')
   return isSessionId(name) ? name : (meta.sessionId ?? 'session')
 }
 
-// System prompt, tools and parameters from the log, since the session's host is not there.
+// System prompt, tools and parameters are read from the log, because the program that ran the session is not available.
 
-/** `offered` is null if the log has none. */
+/** Reads the current prefix snapshot of the log. `offered` is null if the log does not record tools and parameters. */
 function readLogPrefix({ prefix }: SessionState): {
   readonly sections: readonly PlacedSection[]
   readonly offered: ModelSettings | null
@@ -184,14 +184,14 @@ function listCurrentTools(tools: readonly JsonObject[], changed: Told['tools']):
   return changed.size === 0 ? tools : [...kept, ...added]
 }
 
-// A log that was read, as a journal in memory: appended records can be written out afterwards.
+// A journal in memory that holds a log's records and collects the records appended to it.
 
 export interface LogJournal extends Journal {
-  /** The appended lines, each with its newline. */
+  /** The JSONL text of the appended records; each line ends with a newline. */
   readonly added: string
 }
 
-/** A journal with one session, whatever id is asked for. */
+/** Creates a journal with one session. It ignores session ids: every id returns these records. */
 export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
   const records = [...read]
   let added = ''

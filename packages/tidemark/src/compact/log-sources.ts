@@ -1,4 +1,4 @@
-/** What is re-attached when a log is compacted without its host: files, from the log or the disk, and the todo list. */
+/** Context sources for compacting a log without its host: files, as the log or the disk has them, and the todo list. */
 
 import {
   type ContextSource,
@@ -22,11 +22,11 @@ import {
 import { createDiskFileReader } from '../sources/disk-sources.ts'
 
 interface LogSourcesOptions {
-  /** The working directory of the session; null if the log does not give it. */
+  /** The working directory of the session; null if the log does not record it. */
   readonly folder: string | null
-  /** The session ran on this machine and is compacted as it is now: files that exist are read from the disk. */
+  /** Reads files from the disk if they exist. Set if the session ran on this machine and is compacted as it is now. */
   readonly fromDisk: boolean
-  /** The log, which is never re-attached itself. */
+  /** The path of the log, which is never re-attached as a file. */
   readonly path: string
 }
 
@@ -45,7 +45,7 @@ function createFileReader({ session }: SessionState, { folder, fromDisk }: LogSo
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
 }
 
-/** Without a working directory a relative path could name a file of another project, so it is not read. */
+/** Creates a disk reader that refuses relative paths without a working directory: they could name another project's file. */
 function createAbsoluteReader(folder: string | null): FileReader {
   const disk = createDiskFileReader(folder ?? '/')
   return {
@@ -56,7 +56,7 @@ function createAbsoluteReader(folder: string | null): FileReader {
   }
 }
 
-// Files read from the log instead of the disk: as the session last had them, and marked as such.
+// Readers that return a file's text from the log instead of the disk. The text begins with a note that says so.
 
 function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
   return {
@@ -67,7 +67,7 @@ function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | n
   }
 }
 
-/** Reads from the disk if the file exists, else from the log. */
+/** Creates a reader that tries the disk first and falls back to the log. */
 function createEitherReader(disk: FileReader, log: FileReader): FileReader {
   return {
     async read(path, limitBytes) {
@@ -83,7 +83,7 @@ function readLogText(known: LogText | undefined, path: string, limitBytes: numbe
   if (known === undefined) return { ok: false, why: 'the log does not have its text' }
   const whole = `${describeLogText(known)}\n${known.text}`
   const bytes = Buffer.byteLength(whole)
-  // A UTF-16 unit takes at most three bytes.
+  // A UTF-16 code unit takes at most three bytes, so a third of the byte limit always fits.
   const isWhole = bytes <= limitBytes
   const text = isWhole ? whole : whole.slice(0, Math.floor(limitBytes / 3))
   return { ok: true, text, bytes, isWhole, realPath: path }
@@ -95,17 +95,20 @@ function describeLogText({ text, isWhole, from }: LogText): string {
   return `[${which} the log of the session last had it; the file itself was not read again]`
 }
 
-// The files of a session as its log last had them: text written or read, with the edits that followed.
+// The text of each file as the log last shows it: text that was read or written, with later edits applied.
 
-/** The text of a file, or of some of its lines. */
+/** The text of a whole file, or of consecutive lines of it. */
 export interface LogText {
   readonly text: string
   readonly isWhole: boolean
-  /** Number of the first line. */
+  /** The line number, from 1, of the first line of `text`. */
   readonly from: number
 }
 
-/** By normalised path. `records`: of the branch, in order. `folder`: base of relative paths. */
+/**
+ * Collects the last known text of each file, keyed by normalized path. `records`: the records of the branch in order.
+ * `folder`: the base of relative paths.
+ */
 export function collectLogTexts(
   records: Iterable<SessionRecord>,
   folder: string | null,
@@ -135,14 +138,14 @@ export function collectLogTexts(
 interface AnsweredFileCall {
   readonly call: ToolUseBlock
   readonly result: string
-  /** Field `toolUseResult` of the record: what the program logged beside the text for the model. */
+  /** The field `toolUseResult` of the record: structured data that the host logged in addition to the text for the model. */
   readonly beside: Fields
   readonly folder: string | null
 }
 
 type Fields = { readonly [field: string]: unknown }
 
-/** Updates the text of each file the call touched. A change to unknown text makes the text unknown. */
+/** Updates the text of each file that a tool call touched. An edit of a file whose text is unknown leaves it unknown. */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
   const { touches, edits } = describeToolCall(done.call.name, done.call.input)
   for (const { path: given, action, newText } of touches) {
@@ -170,7 +173,7 @@ function applyEdits(before: LogText | undefined, edits: readonly TextReplacement
   return before === undefined || text === undefined || edits.length === 0 ? undefined : { ...before, text }
 }
 
-/** A partial read adds nothing to a file that is known as a whole, unless it has lines that the whole lacks. */
+/** Returns a file's text after a read. A partial read replaces a whole text only if the whole text does not contain it. */
 function applyRead(
   before: LogText | undefined,
   { beside, result, call }: AnsweredFileCall,
@@ -181,7 +184,7 @@ function applyRead(
   return before.text.includes(read.text) ? before : read
 }
 
-/** As Claude Code logs it. */
+/** Parses the `file` field that Claude Code logs with a read; null if there is none. */
 function parseLoggedFile({ file }: Fields): LogText | null {
   const { content, startLine, numLines, totalLines } = toFields(file)
   if (typeof content !== 'string') return null
@@ -191,10 +194,10 @@ function parseLoggedFile({ file }: Fields): LogText | null {
 
 const LINE_NUMBER = /^ *(\d+)(?:→|\t)/
 const TRAILING_REMINDER = /\n*<system-reminder>[\s\S]*?<\/system-reminder>\s*$/
-/** Reads are cut after this many lines. */
+/** File-reading tools return at most this many lines, so a longer result may be partial. */
 const MAX_READ_LINES = 2_000
 
-/** Lines with numbers, as shown to models. */
+/** Parses a tool result with a line number before each line; null for any other text. */
 function parseNumberedLines(result: string, { offset, limit }: Fields): LogText | null {
   const lines = result.replace(TRAILING_REMINDER, '').replace(/\n$/, '').split('\n')
   const first = LINE_NUMBER.exec(lines[0] ?? '')

@@ -1,4 +1,4 @@
-/** From the options of `compactLog` to the records to compact and the request to the engine. */
+/** Selects the records of a log to compact, and builds the engine's compaction request from the options of `compactLog`. */
 import {
   buildSessionLog,
   type CompactionRequest,
@@ -11,7 +11,10 @@ import type { LogRecord } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-session.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 
-/** A given journal holds the whole log, so nothing can be left out of it. */
+/**
+ * Selects the records up to `options.at`, or all of them. With a journal nothing is left out, because the journal
+ * contains the whole log.
+ */
 export function selectCut(
   all: readonly SessionRecord[],
   { at, journal }: CompactLogOptions,
@@ -49,20 +52,20 @@ export function toCompactionRequest(
   }
 }
 
-// A log up to one of its records, cut where a conversation may be cut.
+// The part of a log up to a record, ending where a conversation can be cut without splitting a response.
 
 export interface LogCut {
   readonly ok: true
   readonly records: readonly SessionRecord[]
-  /** uuid of its last record of the conversation. */
+  /** The uuid of the last conversation record before the cut. */
   readonly at: string
-  /** uuid of the requested record, if the cut had to be moved back from it. */
+  /** The uuid of the requested record if the cut had to be moved back from it; otherwise null. */
   readonly movedFrom: string | null
-  /** Number of later records. */
+  /** Number of records after the cut. */
   readonly leftOut: number
 }
 
-/** `uuid`: of a record; null for the newest. */
+/** Cuts the records after the one with this uuid, or after the newest if `uuid` is null. */
 export function cutAtRecord(
   records: readonly SessionRecord[],
   uuid: string | null,
@@ -89,8 +92,8 @@ export function cutAtRecord(
 const NOTHING_TO_COMPACT = 'nothing that was said stands before the place to compact at'
 
 /**
- * First with the later records, so that no response is split; then without them, since an unanswered call waits again if
- * nothing follows it.
+ * Finds the last valid cut at or before `position`. The first search includes later records, so that no response is
+ * split; the second excludes them, because a tool call whose result comes after the cut is then unanswered.
  */
 function findLegalCut(branch: readonly BranchRecord[], position: number): number {
   const records = branch.map(({ record }) => record)
@@ -103,7 +106,7 @@ interface BranchRecord {
   readonly index: number
 }
 
-/** The current branch, or, if a later rewind dropped the record, the branch at that time. */
+/** Returns the current branch; if a later rewind dropped the record, returns the branch that contained it. */
 function findBranchWith(records: readonly SessionRecord[], asked: number): readonly BranchRecord[] {
   const whole = listBranch(records)
   const isOn = whole.some(({ index }) => index === asked) || !isConversation(records[asked])
@@ -129,11 +132,11 @@ type RecordLookup =
   | { readonly ok: true; readonly uuid: string }
   | { readonly ok: false; readonly why: string }
 
-/** A shorter beginning of an id is taken for a mistake. */
+/** Beginnings of an id that are shorter than this many characters are refused as likely mistakes. */
 const MIN_PREFIX_LENGTH = 6
 const MAX_LISTED = 5
 
-/** The record with this id, or the only one whose id begins with it. */
+/** Finds the record with the given id, or the only record whose id begins with `given`. */
 export function findRecordByPrefix(records: Iterable<SessionRecord>, given: string): RecordLookup {
   const begun = new Set<string>()
   for (const { uuid } of records) {
@@ -147,7 +150,7 @@ export function findRecordByPrefix(records: Iterable<SessionRecord>, given: stri
   return { ok: false, why: `${begun.size} records have an id that begins with ${given}: ${named}` }
 }
 
-/** All records of a log in the order of its lines, with those of its side conversations. */
+/** Returns all records of a log in line order, including those of side conversations in the same file. */
 export function recordsInLineOrder({ path, records, agents }: LogContents): readonly SessionRecord[] {
   const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
   if (beside.length === 0) return records.map(({ record }) => record)
@@ -155,7 +158,7 @@ export function recordsInLineOrder({ path, records, agents }: LogContents): read
   return [...records, ...beside].toSorted(byLine).map(({ record }) => record)
 }
 
-/** The records as a log of their own: numbered anew, without the marks of incomplete batches. */
+/** Returns the records as a separate log: with new sequence numbers, and without the marks of incomplete batches. */
 export function renumberRecords(records: readonly SessionRecord[]): readonly SessionRecord[] {
   const counts = new Map<string, number>()
   for (const { batch } of records)

@@ -1,4 +1,4 @@
-/** Writes a compacted session as a log in our format: completely or not at all, and never over the log it came from. */
+/** Writes a compacted session as a Tidemark log: completely or not at all, and never over the log that was read. */
 import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -8,14 +8,14 @@ import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
 
 export interface WriteSessionOptions {
-  /** Replaces an existing file. */
+  /** Replaces the output file if it exists. */
   readonly force?: boolean
-  /** Time of creation; now by default. */
+  /** The creation time in the log's header. Default: now. */
   readonly at?: Date
   readonly files?: FileSystem
 }
 
-/** Why `out` cannot be written, checked before any work is done; null if it can. `log`: the log that is read. */
+/** Explains why the file `out` cannot be written, before any work is done; null if it can. `log`: path of the source log. */
 export async function explainBadOutput(
   out: string,
   log: string,
@@ -55,7 +55,7 @@ export async function writeSession(
   return { ok: true }
 }
 
-/** Characters written at a time. */
+/** Number of characters that are collected before they are written to the file. */
 const CHARACTERS_PER_WRITE = 4_000_000
 
 async function writeLines(file: NewFile, { sessionId, records, added }: WrittenLog, at: Date): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The most likely cause of a cache break in a log. The detector of core compares the requests; a log shows less of them
- * than a live session, so signs in it (a restart, a command, a notice) are weighed against that comparison.
+ * Finds the most likely cause of a cache break in a log. The cache monitor compares requests, but a log contains less
+ * than a live session, so signs such as a restart, a command or a notice are considered as well.
  */
 import {
   type CacheBreak,
@@ -21,11 +21,11 @@ export interface LogCauseInput {
   readonly event: CacheBreak
   readonly now: ReplayedRequest
   readonly before: ReplayedRequest
-  /** Of what the request before left. */
+  /** The TTL of the cache entries that the previous request wrote. */
   readonly lifetime: CacheTtl
-  /** The request before has the time at which it was logged, not that of the call. */
+  /** The log has only the time at which the previous request was written to the file, not the time of the API call. */
   readonly isUntimed: boolean
-  /** The response was logged whole, unlike the others of the log. */
+  /** The response was logged as one record although other responses of the log were streamed block by block. */
   readonly isUnstreamed: boolean
 }
 
@@ -47,12 +47,12 @@ export function findLogCause(miss: LogCauseInput): ExplainedCause {
   return { cause, evidence: `${evidence}; ${describeCacheRead(miss.event)}` }
 }
 
-/** 0 if the log lacks one of the times. */
+/** Returns the milliseconds between the two requests; 0 if the log lacks the time of either. */
 function measureGapMs({ now, before }: LogCauseInput): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
 
-/** Comes before other changes: nothing was left to read. */
+/** Checks whether the cache entry had expired. This comes before other causes: no entry was left that a change could break. */
 function findExpiry(miss: LogCauseInput): ExplainedCause | null {
   const gap = measureGapMs(miss)
   const { ttl, seconds } = miss.lifetime
@@ -64,8 +64,8 @@ function findExpiry(miss: LogCauseInput): ExplainedCause | null {
 }
 
 /**
- * A skill's turn runs without the thinking settings of the prompts around it, as far as logs show: none are logged with
- * it. So if a turn enters or leaves a skill, the skill is named and not the settings.
+ * Compares the thinking settings of two requests. Claude Code logs no thinking settings with a skill, so when a skill
+ * starts or ends, the skill is reported as the cause instead of the settings.
  */
 function findSettingsChange(before: ThinkingSettings, now: ThinkingSettings): ExplainedCause | null {
   const evidence = `${describeSettings(before)}, then ${describeSettings(now)}`
@@ -110,12 +110,13 @@ function describeCacheRead({ read, expected }: CacheBreak): string {
     : `${formatCount(read)} of ${formatCount(expected)} tokens were still read`
 }
 
-// Signs in a log that a request was sent with something changed: a restart, a command, a notice, a file written.
+// Signs in a log that a request was sent with a different prefix: a restart, a command, a notice, or a written memory
+// file.
 
-/** Looks at what was logged since the last request; null if there is no such sign. */
+/** Searches the records logged since the previous request for one kind of cause; returns null if there is no sign of it. */
 export type CauseFinder = (since: readonly LogRecord[]) => ExplainedCause | null
 
-/** After a restart everything may differ: tools, system prompt, settings. */
+/** Finds a restart of the host. A restart can change tools, system prompt and settings. */
 export const findRestart: CauseFinder = (since) => {
   const found = since.find(({ record }, index) => isClaudeCodeRestart(record, since[index - 1]?.record))
   return found === undefined
@@ -149,7 +150,7 @@ export const findCommand: CauseFinder = (since) =>
     return cause === undefined ? null : { cause, evidence: `command /${name}` }
   })
 
-/** Hosts add an attachment for the model when tools or instructions come and go. */
+/** Finds an attachment with which the host informs the model about added or removed tools or changed instructions. */
 export const findNotice: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
@@ -175,7 +176,7 @@ export const findMemoryWrite: CauseFinder = (since) =>
     return name === undefined ? null : { cause: 'memory-changed', evidence: `${name} was written` }
   })
 
-/** The working folder is part of the system prompt. */
+/** Finds a change of the working directory, which is part of the system prompt. */
 export const findFolderChange: CauseFinder = (since) => {
   const folders = since.map(({ record, line }) => ({ line, cwd: (record as { readonly cwd?: unknown }).cwd }))
   const told = folders.filter(({ cwd }) => typeof cwd === 'string')
@@ -207,7 +208,7 @@ function readPathInput(input: unknown): string {
   return typeof path === 'string' ? path : ''
 }
 
-// The detector's reasons as the causes of a report.
+// Conversion of the cache monitor's reasons to the causes that a report uses.
 
 const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = {
   'model-changed': 'model-changed',
@@ -239,13 +240,13 @@ const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = 
   evicted: 'server-side',
 }
 
-/** For a reason by name, as a log has it; another version of the engine may know more of them. */
+/** Converts a reason name from a log to a cause; `not-known` for names that another version of the engine may have written. */
 export function toBreakCause(reason: string): BreakCause {
   const found = Object.entries(CAUSE_BY_REASON).find(([kind]) => kind === reason)
   return found?.[1] ?? 'not-known'
 }
 
-/** A change that the log itself records: what was sent is known to be different. */
+/** Returns the cause if the log proves that the request was sent with this change; otherwise null. */
 export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null {
   const cause = CAUSE_BY_REASON[reason.kind]
   if ('names' in reason) return { cause, evidence: reason.names.join(', ') }
@@ -260,7 +261,7 @@ export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null 
     case 'betas-changed':
       return { cause, evidence: [...reason.added, ...reason.removed].join(', ') }
     case 'parameter-changed':
-      // Citations are seen in the messages, which do not show what was sent with them.
+      // Citations are inferred from the messages, which do not prove that the parameter was sent.
       return reason.name === 'citations' ? null : { cause, evidence: reason.name }
     case 'tool-changed':
     case 'section-changed':
@@ -270,7 +271,7 @@ export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null 
   }
 }
 
-/** A change that the log shows, without proof that the request was sent like that. */
+/** Returns the cause if the log shows this change without proving that the request was sent with it; otherwise null. */
 export function toObservedCause(reason: CacheBreakReason): ExplainedCause | null {
   const evidence = seenEvidence(reason)
   return evidence === null ? null : { cause: CAUSE_BY_REASON[reason.kind], evidence }
@@ -295,13 +296,13 @@ function seenEvidence(reason: CacheBreakReason): string | null {
   }
 }
 
-// Times of logging instead of calls. A session forked off another may begin with a copy of its history, written at
-// once: what those calls left lies in the other's cache.
+// Some timestamps are the time of logging instead of the time of the API call. A forked session can begin with a copy
+// of another session's history, written all at once; the cache entries of those calls belong to the other session.
 
-/** No answer comes sooner than this: calls that seem to were written at once. */
+/** Calls with less time between them than this were logged together: no response arrives faster. */
 export const MIN_RESPONSE_GAP_MS = 1_000
 
-/** `now` is the first call of a fork itself, after a history that was copied when it began. */
+/** Checks whether `now` is the first call that a forked session made itself, after the history copied from its parent. */
 export function isForkPoint(
   begun: SessionRecord | undefined,
   before: ReplayedRequest,
@@ -316,7 +317,7 @@ function readTime(record: SessionRecord | undefined): number {
   return typeof record?.timestamp === 'string' ? Date.parse(record.timestamp) : Number.NaN
 }
 
-/** Two successive requests have the same time: then neither is its own. */
+/** Checks whether two successive requests have the same time; if so, both times are those of logging. */
 export function isSameTime(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
   return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }

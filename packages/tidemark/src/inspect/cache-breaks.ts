@@ -1,6 +1,6 @@
 /**
- * Cache breaks of a recorded session. Each conversation in the log is replayed, call by call, to the detector that
- * watches live ones; the cause of a break is then looked for in the log (`break-causes.ts`).
+ * Finds the cache breaks of a logged session. Each conversation is replayed call by call through the cache monitor that
+ * live sessions use; `break-causes.ts` then finds the most likely cause of each break in the log.
  */
 
 import {
@@ -54,8 +54,9 @@ import type { CacheReport, ClearingCost, ExplainedCause, LoggedCacheBreak } from
 import { addAmounts, roundDollars } from './spending.ts'
 
 /**
- * In order of time. `calls`: those of the log and of its agents, each once. Calls that an earlier file has too are
- * replayed, since later ones read what they left, but not reported.
+ * Returns cache breaks and clearing costs in order of time. `calls`: the calls of the log and its agents, each once.
+ * Calls copied from an earlier file are replayed, because later calls read their cache entries, but they are not
+ * reported.
  */
 export function findCacheBreaks(
   log: Pick<LogContents, 'records' | 'agents'> & Partial<Pick<LogContents, 'meta'>>,
@@ -79,16 +80,16 @@ function byTime(one: { readonly at: string }, other: { readonly at: string }): n
   return Date.parse(one.at) - Date.parse(other.at) || 0
 }
 
-/** A call that has been replayed. */
+/** A logged call after it was replayed through the cache monitor. */
 interface ReplayedCall {
   readonly moment: ReplayedRequest
-  /** How long what it wrote lives. */
+  /** The TTL of the cache entries that the call wrote. */
   readonly lifetime: CacheTtl
-  /** Its time is that of logging. */
+  /** The call has the time at which it was logged, not the time at which it was made. */
   readonly isUntimed: boolean
 }
 
-/** `isForked`: the session was forked off another, whose history it may begin with. */
+/** Replays one conversation. `isForked`: the session may begin with a copy of another session's history. */
 function replayConversation(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
@@ -142,7 +143,7 @@ function replayConversation(
   }
 }
 
-/** Calls beside the conversation cannot be replayed: only what was recorded at the time is known. */
+/** Returns the recorded cache breaks of calls outside the conversation, which cannot be replayed from the log. */
 function sideCallBreaks(
   calls: readonly LoggedCall[],
   losses: ReadonlyMap<string, RecordedLoss>,
@@ -158,7 +159,10 @@ function breakCost(outcome: CacheCheckOutcome): number | null {
   return outcome.kind === 'broke' ? roundDollars(outcome.event.moneyLost) : null
 }
 
-/** A log does not show all that a clearing did: whatever was processed again after one counts as its cost. */
+/**
+ * Returns the cost of a clearing before this call; null if there was none. A log does not show everything that a
+ * clearing removed, so all tokens that were cached again count as its cost.
+ */
 function measureClearingCost(
   { call, recordsSincePrevious: since }: ReplayedRequest,
   outcome: CacheCheckOutcome,
@@ -176,7 +180,7 @@ function measureClearingCost(
   return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, model }
 }
 
-/** What the log says was done to the conversation since the call before. */
+/** Reports the rewrites that were logged since the previous call to the cache monitor, which then expects the loss. */
 function announceActs(
   watch: CacheMonitor,
   now: ReplayedRequest,
@@ -212,8 +216,8 @@ function toBreak(
   }
 }
 
-// A stream is logged block by block. A response that was logged whole among streamed ones was most likely requested
-// again without a stream, and with other settings, after the stream had failed; other settings would miss the cache.
+// Claude Code logs a stream block by block. A response that was logged as a whole was most likely requested again
+// without streaming after the stream had failed, with other settings, which miss the cached prefix.
 
 const STREAMED_SHARE = 0.9
 const FEWEST_RESPONSES = 10
@@ -228,10 +232,10 @@ function countBlocks(record: SessionRecord): number {
   return isKnownRecord(record) && record.type === 'assistant' ? toBlocks(record.message.content).length : 0
 }
 
-// What a logged call is judged and priced by.
+// The policy, profile and prices that apply to a logged call.
 
 interface LoggedCallRules extends BreakRules {
-  /** The catalogue has the model, so the profile describes it. */
+  /** True if the catalogue has the model; otherwise `profile` is a strict default. */
   readonly isDescribed: boolean
 }
 
@@ -248,8 +252,8 @@ function findCallRules(catalogue: Catalogue, call: LoggedCall): LoggedCallRules 
 }
 
 /**
- * Some providers cache everything by themselves and report only what was read. The rest then counts as written, at the
- * price of input.
+ * Returns usage with cache writes. Some providers cache automatically and report only cache reads; their other input
+ * tokens count as written, at the input price.
  */
 function usageWithWrites(call: LoggedCall): Usage | null {
   const { usage } = call
@@ -266,10 +270,13 @@ function withWritesAsInput(prices: ModelPrices): ModelPrices {
   return { ...prices, write5m: prices.input, ...(tiers === undefined ? {} : { tiers }) }
 }
 
-// Whether a one-hour cache would have paid where five minutes were in force: the gaps between the requests, by the same
-// arithmetic with which a live session chooses.
+// Estimates whether a cache TTL of one hour would have cost less than five minutes, given the gaps between the
+// requests. Live sessions choose the TTL with the same calculation.
 
-/** Dollars, for one call; undefined if five minutes were not in force, null if it has no price. */
+/**
+ * Returns the dollars that a one-hour TTL would have saved for one call: undefined if the call did not use five
+ * minutes, null if its price is unknown.
+ */
 function oneHourSaves(
   now: ReplayedRequest,
   before: ReplayedRequest | null,
@@ -287,22 +294,22 @@ function oneHourSaves(
   return saved === null ? null : saved / 1_000_000
 }
 
-/** Null if there is nothing to add, or one cannot be priced. */
+/** Adds savings in dollars; null if there are none or if one of them is unknown. */
 function addSavings(each: readonly (number | null | undefined)[]): number | null {
   const known = each.filter((saved) => saved !== undefined)
   return known.length === 0 ? null : roundDollars(known.reduce<number | null>(addAmounts, 0))
 }
 
-// Losses that the engine recorded when they happened, right after the call they belong to. They are more reliable than
-// what can be read off a log later.
+// Cache losses that the engine recorded right after the call in which they happened. These records are more reliable
+// than an analysis of the log.
 
 interface RecordedLoss {
   readonly loss: CacheLoss
-  /** Of the call. */
+  /** The line of the call that lost its cached prefix. */
   readonly line: number
 }
 
-/** By the key of the call. */
+/** Returns the recorded cache losses, keyed by the key of the call. */
 function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
@@ -326,7 +333,7 @@ function readLoss(record: SessionRecord): CacheLoss | null {
   return { kind, source: String(source), reason, tokens, usd: price, sentence }
 }
 
-/** `costUsd`: by today's prices, if none were known at the time. */
+/** Converts a recorded cache break. `costUsd`: the cost at today's prices, used if the record has no price. */
 function toRecordedBreak(
   call: LoggedCall,
   { loss, line }: RecordedLoss,
@@ -345,7 +352,10 @@ function toRecordedBreak(
   }
 }
 
-/** `found`: the same clearing as the replay sees it. */
+/**
+ * Converts a recorded clearing. `found`: the cost of the same clearing as measured by the replay; null if the replay
+ * did not find it.
+ */
 function toRecordedClearing(
   call: LoggedCall,
   { loss }: RecordedLoss,

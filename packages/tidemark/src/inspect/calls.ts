@@ -1,7 +1,7 @@
 /**
- * The API calls of a log. One response on several lines is one call. A response that an earlier file contains as well
- * (a resumed or forked session begins with a copy of the history) is marked as a copy. Our own logs also record calls
- * beside the conversation (forks, summaries, empty replies), which are billed like the others.
+ * Lists the API calls of a log. A response on several lines is one call. A response that an earlier file also contains
+ * is marked as a copy: resumed and forked sessions begin with a copy of the history. Tidemark logs also record calls
+ * outside the conversation (forks, summaries, empty replies), which are billed like the others.
  */
 import {
   type AssistantRecord,
@@ -24,17 +24,17 @@ export interface LoggedCall {
   readonly key: string
   readonly model: string
   readonly at: string
-  /** The side agent that made it; null for the main conversation. */
+  /** The id of the side agent that made the call; null for the main conversation. */
   readonly agent: string | null
-  /** The purpose of a call beside the conversation (`compact`, the name of a fork …); null for the conversation. */
+  /** The purpose of a call outside the conversation, such as `compact` or the name of a fork; otherwise null. */
   readonly source: string | null
-  /** An earlier file contains it as well. */
+  /** True if an earlier file also contains the call. */
   readonly isCopy: boolean
   readonly usage: Usage | null
   readonly blocks: readonly Block[]
 }
 
-/** Calls of the main conversation, then those of side agents, each once. `elsewhere`: keys of calls in earlier files. */
+/** Lists the calls of the main conversation, then those of side agents. `elsewhere`: keys of calls in earlier files. */
 export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): readonly LoggedCall[] {
   const calls = new Map<string, LoggedCall>()
   for (const { agent, records } of [{ agent: null, records: log.records }, ...log.agents]) {
@@ -48,8 +48,8 @@ export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): 
 }
 
 /**
- * Calls of one conversation, in the order of the log. `elsewhere`: keys of calls in earlier files. `agent`: the side
- * agent whose conversation it is; the main conversation unless given.
+ * Lists the calls of one conversation in the order of the log. `elsewhere`: keys of calls in earlier files. `agent`: id
+ * of the side agent; null, the default, for the main conversation.
  */
 export function listCalls(
   records: Iterable<SessionRecord>,
@@ -63,7 +63,7 @@ export function listCalls(
       const { id, usage, ...call } = logged
       const key = `${id}\n`
       const isCopy = elsewhere.has(key)
-      // The conversation may contain the response of the same call.
+      // The response of this call may already be listed as part of the conversation.
       if (!calls.has(key))
         calls.set(key, { ...call, key, usage: toPlausibleUsage(usage), isCopy, agent, blocks: [] })
     }
@@ -78,21 +78,25 @@ export function listCalls(
     const call = known ?? { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
-    // Each line has the usage as it stood when the line was written: the one with the most output is the newest.
+    // Each line of a response has the usage at the time of writing, so the line with the most output tokens is the
+    // newest.
     const usage = toPlausibleUsage(message.usage)
     if (usage !== null && outputTokens(usage) >= outputTokens(call.usage)) call.usage = usage
   }
   return [...calls.values()]
 }
 
-/** Identifies the response of an assistant record; null for other records. Gateways may repeat ids: the request id is part of it. */
+/**
+ * Returns a key for the response of an assistant record; null for other records. The key includes the request id,
+ * because gateways may repeat message ids.
+ */
 export function responseKey(record: SessionRecord): string | null {
   if (!isModelResponse(record)) return null
   const { requestId } = record as AssistantRecord & { readonly requestId?: unknown }
   return `${record.message.id}\n${typeof requestId === 'string' ? requestId : ''}`
 }
 
-/** A response of a model. Messages that the host wrote in its place (errors) are none. */
+/** Checks whether a record is a response of a model. Error messages that the host wrote in place of a response are not. */
 function isModelResponse(record: SessionRecord): record is AssistantRecord {
   return isKnownRecord(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
 }
@@ -104,7 +108,7 @@ const TOKEN_FIELDS = [
   'cache_creation_input_tokens',
 ]
 
-/** Null for no usage, and for usage with a figure out of range: a log may contain anything. */
+/** Returns null if the usage is missing or has an implausible number. Logs may contain arbitrary values. */
 function toPlausibleUsage(usage: Usage | null | undefined): Usage | null {
   if (!isObject(usage)) return null
   const isPlausible = TOKEN_FIELDS.every(
@@ -117,18 +121,18 @@ export function outputTokens(usage: Usage | null): number {
   return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
 }
 
-/** False for a response of Codex without usage: Codex records usage for every call, so it was interrupted. */
+/** Returns false for a Codex call without usage: Codex records usage for every answered call. */
 export function isAnsweredCall({ usage }: LoggedCall, format: LogFormat): boolean {
   return format !== 'codex' || usage !== null
 }
 
-/** Number of tool calls, each id once. */
+/** Counts the tool calls in the responses; a repeated tool call id counts once. */
 export function countToolCalls(calls: readonly LoggedCall[]): number {
   const ids = calls.flatMap(({ blocks }) => blocks.flatMap((block) => (isToolUse(block) ? [block.id] : [])))
   return new Set(ids).size
 }
 
-/** The model with the most calls in the main conversation; ties go to the model that appeared last. */
+/** Returns the model with the most calls in the main conversation; the later one of equals. `unknown` without calls. */
 export function findMainModel(calls: readonly LoggedCall[]): string {
   const counts = new Map<string, number>()
   for (const { model, agent, source } of calls)
@@ -138,7 +142,7 @@ export function findMainModel(calls: readonly LoggedCall[]): string {
 
 export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
 
-/** A call without usage counts as zero. */
+/** Converts the usage of a call to totals; a call without usage counts as zero. */
 export function toUsageTotals(usage: Usage | null): UsageTotals {
   if (usage === null) return NO_USAGE
   return {
@@ -162,7 +166,7 @@ export function sumUsage(calls: readonly LoggedCall[]): UsageTotals {
   return calls.reduce((sum, { usage }) => addUsage(sum, toUsageTotals(usage)), NO_USAGE)
 }
 
-/** Cache reads as a share of all prompt tokens, to four places; null when no prompt token was sent. */
+/** Returns cache reads as a share of all prompt tokens, rounded to four decimals; null if no prompt tokens were sent. */
 export function cacheHitRate(usage: UsageTotals): number | null {
   const prompt = promptTokens(usage)
   return prompt === 0 ? null : Math.round((usage.cacheRead / prompt) * 1e4) / 1e4

@@ -1,11 +1,11 @@
-/** Sorting, filtering and choosing among many sessions. */
+/** Sorts, filters and selects sessions from a list of reports. */
 import { promptTokens } from './calls.ts'
 import type { SessionReport } from './report.ts'
 
 export const SORT_KEYS = ['cost', 'tokens', 'calls', 'date', 'hit'] as const
 export type SortKey = (typeof SORT_KEYS)[number]
 
-/** Highest or newest first, unknown values last. The sort is stable. */
+/** Sorts reports by a key, highest or newest first; unknown values come last and equal values keep their order. */
 export function sortSessions(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
   const valueFor = SORT_VALUES[key]
   return reports.toSorted((one, other) => {
@@ -26,17 +26,20 @@ export type SessionChoice =
   | { readonly ok: true; readonly report: SessionReport }
   | { readonly ok: false; readonly why: string }
 
-/** The row number in `wanted`; null for a leading zero or a number above `rows`, which is then the beginning of an id. */
+/**
+ * Parses a row number. Returns null for a leading zero or a number above `rows`; such input is treated as the beginning
+ * of a session id.
+ */
 export function parseRowNumber(wanted: string, rows: number): number | null {
   return /^[1-9]\d{0,8}$/.test(wanted) && Number(wanted) <= rows ? Number(wanted) : null
 }
 
-/** From this many digits on, a number that also begins an id is ambiguous; shorter ones always mean the row. */
+/** A number with at least this many digits that is a row and also begins an id is ambiguous; shorter ones mean the row. */
 const AMBIGUOUS_DIGITS = 4
 
 /**
- * By its row number in the list as shown, from 1, or by the beginning of its id. An ambiguous choice is refused, with
- * the candidates. `rows`: how many reports have a row number; all of them unless given.
+ * Selects a session by its row number in the displayed list (from 1) or by the beginning of its id. An ambiguous choice
+ * is refused with a list of the candidates. `rows`: how many reports have a row number; default all.
  */
 export function chooseSession(
   reports: readonly SessionReport[],
@@ -88,7 +91,7 @@ function formatIdList(reports: readonly SessionReport[]): string {
 
 const MIN_ID_LENGTH = 8
 
-/** The ids cut to the shortest length at which they differ, at least eight characters. */
+/** Cuts session ids to the shortest length at which they differ, but at least eight characters. */
 export function shortenIds(reports: readonly SessionReport[]): readonly string[] {
   const ids = reports.map(({ sessionId }) => sessionId ?? '')
   const different = new Set(ids)
@@ -98,14 +101,14 @@ export function shortenIds(reports: readonly SessionReport[]): readonly string[]
   return ids.map((id) => id.slice(0, length))
 }
 
-/** Sessions that ended at `moment` or later; those without a time are kept. */
+/** Returns the sessions that ended at `moment` (in milliseconds) or later, and those without an end time. */
 export function filterSince(reports: readonly SessionReport[], moment: number): readonly SessionReport[] {
   return reports.filter(({ endedAt }) => endedAt === null || Date.parse(endedAt) >= moment)
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** `7d`, `12h`, `2w`, or a date or time such as `2026-11-01` (local midnight), in milliseconds; null for anything else. */
+/** Parses an age (`7d`, `12h`, `2w`) or a date such as `2026-11-01` (local midnight) to a time in milliseconds, or null. */
 export function parseSince(text: string, now: number): number | null {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? []
   if (amount !== undefined) return now - Number(amount) * (UNIT_MS[unit] ?? 0)

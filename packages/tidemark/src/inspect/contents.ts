@@ -1,4 +1,7 @@
-/** What filled the main conversation: token classes, tools, repeated reads, largest blocks. Each block counts once, however often it was sent. */
+/**
+ * Measures what filled the main conversation: token classes, tools, repeated reads and the largest blocks. Each block
+ * counts once, however often it was sent.
+ */
 import {
   type Block,
   createBreakdown,
@@ -30,10 +33,10 @@ import { createDuplicateFilter } from '../logs/read-session.ts'
 import type { ModelEstimator } from './estimator-error.ts'
 import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
 
-/** Tools that read a file, by the names the known hosts give them. */
+/** Names of the file-reading tools in the supported hosts. */
 const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
-/** `estimate`: tokens of a block, for the model of the conversation. */
+/** Measures the content of the main conversation. `estimate`: returns the tokens of a block for its main model. */
 export function measureContents(
   read: readonly LogRecord[],
   estimate: (block: Block) => number,
@@ -73,7 +76,7 @@ function toTokensByClass(accounting: TokenBreakdown): ContentTokens {
   }
 }
 
-/** Most tokens first. */
+/** Returns the tokens of each tool's calls and results, the tool with the most tokens first. */
 function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly ToolTokens[] {
   const names = [...new Set([...toolRequests.keys(), ...toolResults.keys()])]
   const shares = names.map((tool) => ({
@@ -90,10 +93,10 @@ function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly T
 
 const LARGEST_COUNT = 10
 
-/** The calls seen so far by id: what a result is described by. */
+/** The tool calls seen so far, keyed by id; they describe the results that follow. */
 type ToolCallsById = Map<string, Pick<LargeBlock, 'what'> & { readonly tool: string }>
 
-/** The blocks with the most tokens, largest first. Only a bounded number of candidates is kept in memory. */
+/** Returns the blocks with the most tokens, largest first. Memory use is bounded: only the largest candidates are kept. */
 function findLargestBlocks(
   read: readonly { readonly record: KnownRecord; readonly line: number }[],
   estimate: (block: Block) => number,
@@ -112,7 +115,7 @@ function findLargestBlocks(
   return takeLargest(items)
 }
 
-/** An attachment counts as one block; messages that the host wrote in the model's place have none. */
+/** Lists the blocks of a record. An attachment is one block; a message that the host wrote for the model has none. */
 function listBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
     return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
@@ -143,7 +146,7 @@ function classifyText(record: KnownRecord): LargeBlock['kind'] {
   return record.isMeta === true ? 'other' : 'prompt'
 }
 
-/** Input fields that identify a call among others of its tool, by their usual names; the first present is shown. */
+/** Input fields that best identify a tool call, in order of preference; the first one present is shown. */
 const IDENTIFYING_FIELDS = [
   'file_path',
   'path',
@@ -165,7 +168,7 @@ function previewInput(input: unknown): string {
   return preview(Array.isArray(shown) ? shown.map(String).join(' ') : String(shown ?? JSON.stringify(input)))
 }
 
-/** One line of at most 300 characters. Secrets are removed before the text is cut, so that no part of one remains. */
+/** Returns one line of at most 300 characters. Secrets are removed before the text is cut, so that no part of one remains. */
 function preview(text: string): string {
   return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
 }
@@ -174,7 +177,7 @@ export interface ModelEstimators {
   forModel(model: string): ModelEstimator
 }
 
-/** Token estimators by model id. Models of one tokenizer family share one; unknown models share the fixed rule. */
+/** Creates token estimators by model id. Models with the same tokenizer share one; unknown models share a default. */
 export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
   const families = new Map<TokenizerFamily | null, Estimator>()
   const models = new Map<string, ModelEstimator>()

@@ -1,4 +1,7 @@
-/** How the context of the main conversation grew and shrank: the size of each request, the rewrites between, the window. */
+/**
+ * Measures how the context of the main conversation grew and shrank: the size of each request, the rewrites between
+ * them, and the context window.
+ */
 import {
   countContextTokens,
   DEFAULT_POLICY,
@@ -16,7 +19,7 @@ import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, Sess
 
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
 
-/** `model`: the main one; null when the catalogue does not have it. */
+/** Measures the context of a log. `model`: the main model; null if the catalogue does not have it. */
 export function measureContext(
   { records, format, meta }: Pick<LogContents, 'records' | 'format' | 'meta'>,
   calls: readonly LoggedCall[],
@@ -37,7 +40,10 @@ export interface ContextHistory {
   readonly clearings: readonly LoggedClearing[]
 }
 
-/** Requests of the main conversation with reported usage. Copies from an earlier file are part of the conversation too. */
+/**
+ * Returns the size of each request of the main conversation that has usage, and the rewrites between them. Calls copied
+ * from an earlier file are included.
+ */
 export function readContextHistory(
   records: Iterable<SessionRecord>,
   calls: readonly LoggedCall[],
@@ -53,7 +59,7 @@ export function readContextHistory(
     if (call !== undefined) points.push({ at: call.at, tokens: countContextTokens(call.usage) })
     if (key !== null) waiting.delete(key)
     const place = { at: toTextOrNull(record.timestamp), afterCall: points.length }
-    // Metadata is checked field by field: lines of other programs may lack what ours always have.
+    // Metadata is checked field by field, because other programs may omit fields that Tidemark always writes.
     if (isCompactBoundary(record)) {
       const { trigger, preTokens } = toObjectOrEmpty(record.compactMetadata)
       const size = { preTokens: toCountOrNull(preTokens), postTokens: null }
@@ -92,25 +98,25 @@ function toCountOrNull(value: unknown): number | null {
 
 export interface WindowEvidence {
   readonly format: LogFormat
-  /** The window that the log itself records; null for none. */
+  /** The context window that the log records; null if it records none. */
   readonly logged: number | null
   readonly model: FoundModel | null
   readonly compactions: readonly LoggedCompaction[]
-  /** Tokens of the largest request. */
+  /** Prompt tokens of the largest request. */
   readonly peak: number
 }
 
-/** The context window of a recorded session, and where automatic compaction would begin in it. */
+/** Returns the context window of a logged session, and the size at which automatic compaction would begin. */
 export function detectWindow(
   clues: WindowEvidence,
 ): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
   const size = detectWindowSize(clues)
-  // The threshold is that of this engine and of Claude Code; Codex uses another.
+  // Tidemark and Claude Code use the same auto-compact threshold; that of Codex differs, so it is not reported.
   const autoCompact = clues.format === 'codex' ? null : autoCompactThreshold(size.window, clues.model)
   return { ...size, autoCompact }
 }
 
-/** Claude Code uses this window by default, also for models with a larger one. */
+/** The context window that Claude Code uses by default, even for models with a larger one. */
 const CLAUDE_CODE_WINDOW = 200_000
 
 function detectWindowSize({
@@ -121,7 +127,7 @@ function detectWindowSize({
 }: WindowEvidence): Pick<ContextCurve, 'window' | 'windowFrom'> {
   if (logged !== null) return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
-  // A request larger than the usual window shows that the model ran with its long one.
+  // A request larger than the model's standard window shows that its long window was used.
   const window = own !== null && peak > own ? (model?.model.longWindow ?? null) : own
   if (window === null || peak > window) return { window: null, windowFrom: null }
   const isDefault =
@@ -142,7 +148,7 @@ function autoCompactThreshold(window: number | null, model: FoundModel | null): 
     const scaled = scalePolicy(DEFAULT_POLICY, { window, maxOutput: model?.model.maxOutput ?? null })
     return scaled.known ? scaled.lines.autoCompact : null
   } catch (error) {
-    // The log records a window too small for any policy.
+    // The window in the log is too small for the default policy.
     if (error instanceof TidemarkError) return null
     throw error
   }

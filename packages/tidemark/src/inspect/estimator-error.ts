@@ -1,7 +1,7 @@
 /**
- * How far the token estimates of a recorded session were from the truth: for each call after the first, the growth of the
- * context, predicted from what was known before the call was answered, against what the provider reported.
- * `inspect` shows the result; scripts/fit-estimator.ts fits the estimator's weights with it.
+ * Measures the error of the token estimator on a logged session: for each call after the first, the predicted growth of
+ * the context is compared with the growth that the provider reported. `inspect` shows the result;
+ * scripts/fit-estimator.ts uses it to fit the estimator's weights.
  */
 import {
   type AssistantRecord,
@@ -62,24 +62,24 @@ export type EstimatedTurn =
 
 export interface EstimatorError {
   readonly turns: number
-  /** Tokens. */
+  /** The median of the absolute prediction errors, in tokens. */
   readonly medianAbsError: number
-  /** What the predictions come to beyond the reports, as a share of the reports. */
+  /** The sum of all prediction errors divided by the reported growth; positive if the estimates are too high. */
   readonly bias: number
   readonly excluded: readonly { readonly reason: ExclusionReason; readonly count: number }[]
 }
 
 export interface ModelEstimator {
   readonly estimator: Estimator
-  /** The provider leaves out the thinking of finished turns. */
+  /** The provider removes the thinking blocks of finished turns from the context. */
   readonly stripsThinking: boolean
 }
 
 export interface EstimatorTrial {
   readonly policy: EstimatePolicy
-  /** Models that count alike share one estimator. */
+  /** Returns the estimator for a model; models with the same tokenizer share one. */
   readonly forModel: (model: string) => ModelEstimator
-  /** What the host of this log sends and does not log. */
+  /** The rule for reminders that the host sends to the model but does not log. */
   readonly reminder?: ReminderRule | undefined
 }
 
@@ -107,12 +107,12 @@ export function measureError(turns: readonly EstimatedTurn[]): EstimatorError {
   }
 }
 
-/** How things stand when a call has been answered. */
+/** What is known after a call was answered; the next prediction starts from it. */
 interface State {
   readonly model: ModelEstimator
   readonly context: number
   readonly calibration: Calibration
-  /** Estimate of the thinking in the context that goes when the turn is finished. */
+  /** Estimated tokens of thinking in the context that the provider removes when the turn ends. */
   readonly thinking: number
 }
 
@@ -121,7 +121,7 @@ interface Step {
   readonly state: State
 }
 
-/** `reminding`: tokens of the reminder that goes with this call. */
+/** Compares one call with the state before it. `reminding`: tokens of the unlogged reminder that was sent with this call. */
 function stepTo(
   call: ApiCall,
   before: State | null,
@@ -150,9 +150,9 @@ function stepTo(
 }
 
 interface Added {
-  /** Estimate of what stays. */
+  /** Estimated tokens added to the context, without thinking that the provider removes. */
   readonly tokens: number
-  /** Estimate of the thinking in it. */
+  /** Estimated tokens of thinking blocks in the added content. */
   readonly thinking: number
 }
 
@@ -200,28 +200,29 @@ function sum(figures: readonly number[]): number {
   return figures.reduce((total, figure) => total + figure, 0)
 }
 
-// The API calls of a log: the size of each context by the provider's count, and what was added to it.
+// The API calls of a log, each with the context size the provider reported and the blocks added since the previous
+// call.
 
-/** Why a context cannot be compared with the one before. */
+/** Why the context of a call cannot be compared with the context of the previous call. */
 export type BreakReason = 'boundary' | 'clearing' | 'restart' | 'rewind'
 
 export interface ApiCall {
   readonly model: string
-  /** Tokens of the context that was sent. */
+  /** Prompt tokens that the provider reported for the call. */
   readonly context: number
-  /** The response to the call before. */
+  /** The response blocks of the previous call. */
   readonly said: readonly Block[]
-  /** What came since: tool results, prompts, attachments. */
+  /** The blocks added since the previous response: tool results, prompts and attachments. */
   readonly heard: readonly Block[]
-  /** What came since ended the turn that the call before was of. */
+  /** True if the content added since the previous response ended its turn. */
   readonly endsTurn: boolean
   readonly broken: BreakReason | null
 }
 
-/** Was the host that wrote this log started anew here? Its prefix may then have changed. */
+/** Checks whether the host was restarted at this record; the system prompt and tools may have changed then. */
 export type IsRestart = (record: SessionRecord, before: SessionRecord | undefined) => boolean
 
-/** In the order of the log. Records of side agents and responses without usage are left out. */
+/** Lists the calls in the order of the log. Records of side agents and responses without usage are skipped. */
 export function listApiCalls(
   records: Iterable<SessionRecord>,
   isRestart: IsRestart = () => false,
@@ -251,9 +252,9 @@ interface Draft {
   heard: Block[]
   endsTurn: boolean
   broken: BreakReason | null
-  /** `message.id` of the newest call. */
+  /** The `message.id` of the newest response. */
   response: string | null
-  /** Record → the newest response on its way up, or null. */
+  /** Maps the uuid of a record to the `message.id` of its newest ancestor response, or to null if it has none. */
   readonly chain: Map<string, string | null>
 }
 
@@ -276,12 +277,12 @@ function breakAt(draft: Draft, record: KnownRecord, above: string | null | undef
   if (isCompactBoundary(record)) return 'boundary'
   if (draft.broken !== null) return draft.broken
   if (isMicrocompactBoundary(record)) return 'clearing'
-  // Words that a host puts in the model's mouth, other than errors, mend a turn that an exit cut off.
+  // A synthetic assistant message that is not an error repairs a turn that was interrupted by an exit.
   if (record.type === 'assistant' && record.isApiErrorMessage !== true) return 'restart'
   return isPrompt(record) && above !== undefined && above !== draft.response ? 'rewind' : null
 }
 
-/** Several records may hold one response; the first of them is where the call was made. */
+/** Adds the blocks of a response. Several records may contain one response; its first record counts as the call. */
 function takeResponse(draft: Draft, { message }: AssistantRecord): void {
   const context = countContextTokens(message.usage)
   if (message.id !== draft.response && context > 0) {
@@ -293,15 +294,15 @@ function takeResponse(draft: Draft, { message }: AssistantRecord): void {
   draft.said.push(...toBlocks(message.content))
 }
 
-/** The provider itself left something out of the context of this call. */
+/** Returns `clearing` if the provider reports that it removed content from the context of this call; otherwise null. */
 function hasEdits(management: unknown): 'clearing' | null {
   const edits = isObject(management) ? management.applied_edits : undefined
   return Array.isArray(edits) && edits.length > 0 ? 'clearing' : null
 }
 
-// Reminders that a host sends after a number of blocks without certain tools, and does not log.
+// Reminders that a host sends, without logging them, after a number of blocks in which certain tools were not used.
 
-/** For each call, the tokens of the reminder sent with it: 0 for most. */
+/** Returns, for each call, the tokens of the unlogged reminder sent with it; 0 for most calls. */
 export function reminderTokens(calls: readonly ApiCall[], rule: ReminderRule): readonly number[] {
   let sinceUse = 0
   let sinceReminder = 0

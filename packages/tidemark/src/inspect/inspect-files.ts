@@ -1,4 +1,4 @@
-/** Logs on disk to reports, one after the other, and totals over many of them. */
+/** Inspects log files on disk one after the other, and sums the reports of many sessions. */
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire'
 import { findLogs } from '../logs/find-logs.ts'
@@ -9,22 +9,22 @@ import { inspectLog } from './inspect-log.ts'
 import type { DailySpending, SessionReport, UsageTotals } from './report.ts'
 import { addAmounts, createDayFormatter, roundDollars } from './spending.ts'
 
-/** A file or folder entry that is no session or could not be read. */
+/** A file or folder that contains no session or could not be read. */
 export interface UnreadableLog {
   readonly file: string
-  /** One sentence that names the file. */
+  /** One sentence that names the file and the problem. */
   readonly why: string
 }
 
 export interface InspectionResult {
-  /** In the order given. */
+  /** The reports in the order in which the logs were given. */
   readonly sessions: readonly SessionReport[]
   readonly unreadable: readonly UnreadableLog[]
 }
 
 export interface InspectProgress {
   readonly file: string
-  /** Position of the file, from 1, among `of` files. */
+  /** Position of the current file, counted from 1, among `of` files. */
   readonly number: number
   readonly of: number
   readonly readBytes: number
@@ -34,18 +34,18 @@ export interface InspectProgress {
 export interface InspectOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InspectProgress) => void
-  /** Prices and windows; the built-in catalogue unless given. */
+  /** Prices and context windows of models. Default: the built-in catalogue. */
   readonly catalogue?: Catalogue
-  /** Time zone that decides where days begin; the machine's own unless given. */
+  /** The time zone in which days begin and end. Default: that of the machine. */
   readonly timeZone?: string
 }
 
 export interface NamedLog extends FoundLog {
-  /** The path as the user gave it; for a log found in a folder, its full path. */
+  /** The path as the user gave it, or the full path for a log found in a folder. */
   readonly file: string
 }
 
-/** Logs of files and folders in the order given, those of a folder newest first, each once. */
+/** Finds the logs of files and folders, each once, in the given order; the logs of a folder are sorted newest first. */
 export async function findNamedLogs(
   paths: readonly string[],
   signal?: AbortSignal,
@@ -65,7 +65,7 @@ export async function findNamedLogs(
   return { logs: [...logs.values()], unreadable }
 }
 
-/** Inspects one log after the other. A response that several files contain is counted in the first of them. */
+/** Inspects one log after the other. A response that several files contain is counted only for the first of them. */
 export async function inspectFiles(
   logs: readonly NamedLog[],
   { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
@@ -95,30 +95,30 @@ export interface SpendingTotal {
   readonly apiCalls: number
   readonly usage: UsageTotals
   readonly hitRate: number | null
-  /** Dollars; null when a part of it is unknown. */
+  /** Total cost in dollars; null if the cost of any call is unknown. */
   readonly costUsd: number | null
-  /** Sum of the known costs. */
+  /** Sum of all known costs in dollars; a lower bound if `costUsd` is null. */
   readonly pricedUsd: number
   readonly cacheBreaks: number
-  /** Cost of the cache breaks in dollars; null when a part of it is unknown. */
+  /** Cost of the cache breaks in dollars; null if the cost of any of them is unknown. */
   readonly lostToBreaks: number | null
-  /** Cost of re-caching after clearings, which the host does itself: not cache breaks. */
+  /** Dollars for re-caching after clearings. The host makes clearings on purpose, so they do not count as cache breaks. */
   readonly spentOnClearings: number | null
 }
 
 export interface SpendingTotals extends Omit<SpendingTotal, 'name'> {
-  /** The first day that is counted, as YYYY-MM-DD; null for all. */
+  /** The first day that is counted, as YYYY-MM-DD; null if all days are counted. */
   readonly since: string | null
-  /** Newest first. */
+  /** Totals by day, newest day first. */
   readonly byDay: readonly SpendingTotal[]
-  /** Most expensive first, like the projects. */
+  /** Totals by model, most expensive first; `byProject` has the same order. */
   readonly byModel: readonly SpendingTotal[]
   readonly byProject: readonly SpendingTotal[]
 }
 
 const UNKNOWN_NAME = 'unknown'
 
-/** `since`: a day as YYYY-MM-DD. Spending before it, or on an unknown day, is left out. */
+/** Sums the spending of all sessions. `since` (YYYY-MM-DD): leaves out spending on earlier or unknown days. */
 export function sumSessions(reports: readonly SessionReport[], since: string | null = null): SpendingTotals {
   const parts = reports
     .flatMap(listSpendingParts)
@@ -134,7 +134,7 @@ export function sumSessions(reports: readonly SessionReport[], since: string | n
   }
 }
 
-/** A spending row of one session, with its project. */
+/** The spending of one session on one day with one model, together with its project. */
 interface SpendingPart extends DailySpending {
   readonly report: SessionReport
   readonly day: string
@@ -187,7 +187,7 @@ function compareCost(one: SpendingTotal, other: SpendingTotal): number {
 
 const WORKING_TREE = /^(.+?)[/\\](?:\.worktrees|\.claude[/\\]worktrees)[/\\]/
 
-/** The repository that a folder belongs to: for a git worktree in a hidden folder of a repository, that repository. */
+/** Returns the repository of a folder. For a git worktree in a hidden folder of a repository, that is the repository. */
 export function findRepository(folder: string): string {
   return WORKING_TREE.exec(folder)?.[1] ?? folder
 }

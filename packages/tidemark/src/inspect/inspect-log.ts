@@ -1,4 +1,4 @@
-/** One log to the report that `tidemark inspect` shows. Pure: the same log and options give the same report. */
+/** Creates the report that `tidemark inspect` shows for one log. The result depends only on the log and the options. */
 import {
   appendRecord,
   buildContextView,
@@ -30,11 +30,11 @@ import { type DayFormatter, reportSpending } from './spending.ts'
 export interface InspectLogOptions {
   readonly catalogue: Catalogue
   readonly toDay: DayFormatter
-  /** Keys of the calls that earlier files contain. `inspectLog` adds those of this log. */
+  /** Keys of the calls that earlier files contain. `inspectLog` adds the calls of the current log to the set. */
   readonly seenCalls: Set<string>
 }
 
-/** Collects every part of the report, then removes secrets from all texts and names in it. */
+/** Collects all parts of the report, then removes secrets from every text and name in it. Adds to `options.seenCalls`. */
 export function inspectLog(
   log: LogContents,
   { catalogue, toDay, seenCalls }: InspectLogOptions,
@@ -44,7 +44,7 @@ export function inspectLog(
   const damaged = listDamage(log)
   const prompts = findUserPrompts(records)
 
-  // The API calls. Calls that an earlier file contains are left out of all counts and costs.
+  // Counts and costs exclude the API calls that an earlier file also contains.
   const calls = listLogCalls(log, seenCalls)
   for (const { key } of calls) seenCalls.add(key)
   const ownCalls = calls.filter(({ isCopy }) => !isCopy)
@@ -53,7 +53,7 @@ export function inspectLog(
   const toolCalls = countToolCalls(ownCalls)
   const hitRate = cacheHitRate(usage)
 
-  // The context of the main conversation: its size at each request, and what filled it.
+  // The context of the main conversation: its size at each request, and the content that filled it.
   const mainModel = findMainModel(calls)
   const model = lookUpModel(catalogue, mainModel)
   const context = measureContext(log, calls, model.found ? model : null)
@@ -61,7 +61,7 @@ export function inspectLog(
   const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
   const estimator = estimatorReport(records, log.format, estimates.forModel)
 
-  // The prompt cache, and what everything cost.
+  // Cache breaks of the log, and the cost of all calls.
   const cacheReport = findCacheBreaks(log, calls, catalogue)
   const estimate = ({ model: id, blocks }: LoggedCall): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
@@ -87,12 +87,12 @@ export function inspectLog(
   })
 }
 
-/** Which file and session this is, when it ran, and whether the log could be read to its end. */
+/** Returns the file, session id, times and number of records of a log, and why reading stopped early, if it did. */
 function describeLog({ path, format, records, meta, agents, fault }: LogContents) {
   const { sessionId, cwd, startedAt, endedAt } = meta
   const durationMs =
     startedAt === null || endedAt === null ? Number.NaN : Date.parse(endedAt) - Date.parse(startedAt)
-  // One line may give several records.
+  // One line can contain several records, so distinct lines are counted.
   const countLines = (read: readonly LogRecord[]) => new Set(read.map(({ line }) => line)).size
   const broken = agents.find((agent) => typeof agent.fault === 'string')
   return {
@@ -108,7 +108,7 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
   }
 }
 
-/** Damaged lines and broken links between records, by line; those in the files of side agents come last. */
+/** Lists damaged lines and broken links between records in line order; damage in the files of side agents comes last. */
 function listDamage({ records, damage, agents }: LogContents): readonly LogDamage[] {
   const own = [...damage, ...findStructuralDamage(records)].sort((one, other) => one.line - other.line)
   return [
@@ -119,10 +119,10 @@ function listDamage({ records, damage, agents }: LogContents): readonly LogDamag
   ]
 }
 
-/** The search for structural damage stops after this many findings. */
+/** The search for broken links between records stops after this many findings. */
 const MAX_STRUCTURAL_DAMAGE = 1_000
 
-/** What is wrong between the records: missing parents, repeated uuids, boundaries that name unknown records. */
+/** Finds broken links between records: missing parents, repeated uuids, and boundaries that name unknown records. */
 function findStructuralDamage(records: readonly LogRecord[]): readonly Damage[] {
   let session = emptySessionLog()
   for (const { record, line } of records) {

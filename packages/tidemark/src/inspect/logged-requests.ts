@@ -1,4 +1,4 @@
-/** The requests of one conversation, rebuilt from its log call by call: what each sent, and what was logged between them. */
+/** Rebuilds the API requests of one conversation from its log, call by call, with the records logged between them. */
 import {
   appendRecord,
   emptyContextView,
@@ -28,29 +28,29 @@ import { type LoggedCall, responseKey } from './calls.ts'
 
 export interface ReplayedRequest {
   readonly call: LoggedCall
-  /** Line of the first record of the response. */
+  /** The line of the first record of the response. */
   readonly line: number
   readonly record: SessionRecord
-  /** When the request was sent, in milliseconds, as near as the log shows it; 0 when unknown. */
+  /** The approximate time at which the request was sent, in milliseconds; 0 if unknown. */
   readonly at: number
   readonly flat: FlattenedContext
   readonly prefix: LoggedPrefix
   readonly settings: ThinkingSettings
-  /** Uuid of the last compaction or clearing in the context; null for none. */
+  /** The uuid of the last compaction or clearing in the context; null if there is none. */
   readonly lastRewriteId: string | null
-  /** Records from the first of the previous response up to this response. */
+  /** Records from the first one of the previous response up to this response. */
   readonly recordsSincePrevious: readonly LogRecord[]
 }
 
-/** System prompt, tools and parameters, as far as the log records them. */
+/** System prompt, tools and parameters of a request, as far as the log records them. */
 interface LoggedPrefix extends Pick<SentRequest, 'tools' | 'system'> {
-  /** Null when the log does not record them. */
+  /** The request parameters; null if the log does not record them. */
   readonly parameters: JsonObject | null
 }
 
 const UNKNOWN_PREFIX: LoggedPrefix = { tools: [], system: [], parameters: null }
 
-/** In the order of the log. Calls without usage are skipped: what they read from the cache is unknown. */
+/** Yields the requests in the order of the log. Calls without usage are skipped, because their cache reads are unknown. */
 export function* replayRequests(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
@@ -91,7 +91,7 @@ export function* replayRequests(
   }
 }
 
-/** The newest user message or attachment before the response began; the response's own time when there is none. */
+/** Returns the time of the newest user message or attachment before the response; if there is none, the response's. */
 function estimateSendTime(since: readonly LogRecord[], call: LoggedCall): number {
   const parseTime = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) || 0 : 0)
   const answeredAt = parseTime(call.at)
@@ -103,7 +103,10 @@ function estimateSendTime(since: readonly LogRecord[], call: LoggedCall): number
   return newest === 0 ? answeredAt : newest
 }
 
-/** Our own logs record the whole prefix with each snapshot (`epoch`), and changed parameters with each `delta`. */
+/**
+ * Applies a record to the prefix. Tidemark logs record the whole prefix with each snapshot (`epoch`), and changed
+ * parameters with each update (`delta`).
+ */
 function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix {
   const { epoch, delta } = record as { readonly epoch?: PrefixSnapshot; readonly delta?: PrefixUpdate }
   if (record.type !== 'system') return before
@@ -122,7 +125,10 @@ function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix
   }
 }
 
-/** The request as the cache monitor compares it: messages in full, prefix as far as logged, one marker at the end. */
+/**
+ * Converts a logged call to the request that the cache monitor compares: all messages, the prefix as far as logged, and
+ * one cache marker at the end.
+ */
 export function toSentRequest({
   call,
   at,
@@ -132,7 +138,7 @@ export function toSentRequest({
 }: Pick<ReplayedRequest, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: CacheTtl }): SentRequest {
   const logged = toSentParameters(call.model, parameters ?? {})
   const speed = call.usage?.speed
-  // Every host puts a marker at the end: on the last block that is no thinking.
+  // Hosts place a cache marker at the end of the messages, on the last block that is not thinking.
   const { frozen, tail } = flat
   const last = toBlocks((tail.at(-1) ?? frozen.last)?.message.content ?? [])
   const block = Math.max(
@@ -153,12 +159,12 @@ export function callSource({ agent }: LoggedCall): string {
   return agent === null ? 'repl_main_thread' : `agent:${agent}`
 }
 
-/** The thinking settings of a turn, as Claude Code logs them beside each prompt. */
+/** The thinking settings of a turn, as Claude Code logs them with each prompt. */
 export interface ThinkingSettings {
-  /** As logged, as JSON; null for none. */
+  /** The logged settings as JSON text; null if none were logged. */
   readonly thinking: string | null
   readonly isSkill: boolean
-  /** The line that records them; 0 before the first. */
+  /** The line that records the settings; 0 before the first prompt. */
   readonly line: number
 }
 
@@ -166,8 +172,8 @@ const NO_SETTINGS: ThinkingSettings = { thinking: null, isSkill: false, line: 0 
 const SKILL_TOOL = 'Skill'
 
 /**
- * Takes the records in order and gives the settings in force after each. Claude Code logs no settings where a skill or
- * a command starts the turn or is loaded in the middle of it.
+ * Creates a function that takes the records in order and returns the thinking settings in force after each. Claude Code
+ * logs no settings when a skill or command starts a turn or is loaded during one.
  */
 function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
   const skillCalls = new Set<string>()
@@ -178,7 +184,7 @@ function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
       for (const block of toBlocks(record.message.content))
         if (isToolUse(block) && block.name === SKILL_TOOL) skillCalls.add(block.id)
     if (record.type !== 'user') return settings
-    // The host puts the text of a skill after the result of the call that loaded it.
+    // Claude Code adds the text of a skill as a user record after the result of the tool call that loaded it.
     const { sourceToolUseID, thinkingMetadata, message } = record as LoggedUserFields
     const isLoaded = typeof sourceToolUseID === 'string' && skillCalls.has(sourceToolUseID)
     const isSkill = record.isMeta === true && (isLoaded || isAfterCommand)
@@ -193,30 +199,31 @@ function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
   }
 }
 
-/** Fields of a user record that any program may have written. */
+/** Fields of a user record in logs of other programs; their values are not validated. */
 interface LoggedUserFields {
   readonly sourceToolUseID?: unknown
   readonly thinkingMetadata?: unknown
   readonly message?: unknown
 }
 
-/** Text that the user typed, not tool results. */
+/** Checks whether a record is text that the user typed, not a tool result. */
 function isTypedPrompt(record: SessionRecord): boolean {
   if (readTypedText(record) === null || !isKnownRecord(record) || record.type !== 'user') return false
   return !toBlocks(record.message.content).some(isToolResult)
 }
 
-/** How long a cache entry lives. */
+/** The lifetime of a cache entry, by name and in seconds. */
 export type CacheTtl = Pick<SentMarker, 'ttl' | 'seconds'>
 
 const HOUR: CacheTtl = { ttl: '1h', seconds: 3600 }
 const FIVE_MINUTES: CacheTtl = { ttl: '5m', seconds: 300 }
-/** Providers that cache automatically do not report it, and keep an entry for five to ten minutes. */
+/** Providers that cache automatically do not report a TTL; they keep entries for five to ten minutes. */
 const AUTOMATIC: CacheTtl = { ttl: 'some 10 minutes', seconds: 600 }
 
 /**
- * The lifetime of the entries that a call wrote: from the split of the written tokens in its usage; else as before;
- * else the default of the model. `cache`: of the model's profile; null for a model that the catalogue does not have.
+ * Returns the TTL of the cache entries that a call wrote: from the token counts by TTL in its usage, otherwise the TTL
+ * of the previous call, otherwise the model's default. `cache`: cache rules of the model; null if the catalogue does
+ * not have it.
  */
 export function cacheTtl(
   { usage }: LoggedCall,
@@ -229,7 +236,7 @@ export function cacheTtl(
   if (hasWritten(written.ephemeral_5m_input_tokens)) return FIVE_MINUTES
   if (before !== null) return before
   if (cache === null) return usage?.cache_creation_input_tokens === undefined ? AUTOMATIC : FIVE_MINUTES
-  // Where no marker can be set, the listed lifetimes are options of the account and not the default.
+  // Providers without cache markers list TTLs that an account can choose; none of them is the default.
   const usual = cache.maxMarkers === 0 ? undefined : cache.ttls.find(({ name }) => name === cache.defaultTtl)
   return usual === undefined ? AUTOMATIC : { ttl: usual.name, seconds: usual.seconds }
 }

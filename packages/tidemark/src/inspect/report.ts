@@ -1,6 +1,6 @@
 /**
- * The report of `tidemark inspect`, as plain JSON. Field names are a contract: programs read them.
- * Tokens in `usage` and `context` are reported by the provider; those of classes, tools and items are estimates.
+ * The report of `tidemark inspect` as plain JSON. Programs read it, so field names do not change. Tokens in `usage` and
+ * `context` are reported by the provider; tokens of classes, tools and blocks are estimates.
  */
 import type { Damage, PriceClass } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
@@ -9,28 +9,31 @@ export interface SessionReport extends CacheReport {
   readonly file: string
   readonly format: LogFormat
   readonly sessionId: string | null
-  /** The folder the session ran in. */
+  /** The working directory of the session; null if the log does not record it. */
   readonly project: string | null
   readonly startedAt: string | null
   readonly endedAt: string | null
   readonly durationMs: number | null
-  /** Why the log could not be read to its end (all figures are then of the readable part); null when it could. */
+  /**
+   * Why the log could not be read to its end (all figures then cover only the part before); null if it was read
+   * completely.
+   */
   readonly brokenOff: string | null
-  /** Lines with at least one record, of any kind. */
+  /** Number of lines that contain at least one record of any kind. */
   readonly records: number
-  /** Answered requests, including those of side agents. */
+  /** Number of answered API requests, including those of side agents. */
   readonly apiCalls: number
-  /** Answered calls without usage in the log: their cost is unknown. */
+  /** Number of answered calls without usage in the log; their cost is unknown. */
   readonly callsWithoutUsage: number
-  /** Calls left out because a file given earlier contains them as well. */
+  /** Number of calls that are not counted because an earlier file also contains them. */
   readonly copiedCalls: number
   readonly toolCalls: number
-  /** Messages that the user typed. */
+  /** Number of messages that the user typed. */
   readonly userMessages: number
   readonly firstPrompt: string | null
   readonly models: readonly string[]
   readonly usage: UsageTotals
-  /** Cache reads as a share of all prompt tokens; null when nothing was sent. */
+  /** Cache reads as a share of all prompt tokens; null if no prompt tokens were sent. */
   readonly hitRate: number | null
   readonly peakContextTokens: number
   readonly context: ContextCurve
@@ -41,23 +44,23 @@ export interface SessionReport extends CacheReport {
   readonly largest: readonly LargeBlock[]
   readonly duplicateReads: readonly RepeatedRead[]
   readonly estimator: EstimatorReport
-  /** Dollars; null when the price of anything used is unknown. */
+  /** Total cost in dollars; null if the price of any call is unknown. */
   readonly costUsd: number | null
   readonly money: CostReport
-  /** For some calls the log has too few output tokens, and their cost is based on an estimate. */
+  /** True if the log has too few output tokens for some calls, so that their cost is based on an estimate. */
   readonly outputEstimated: boolean
-  /** Number of those calls. */
+  /** Number of calls whose cost is based on estimated output tokens. */
   readonly outputEstimatedCalls: number
-  /** Output tokens that were priced: as logged where plausible, otherwise estimated. */
+  /** Output tokens that were priced: as logged if plausible, otherwise estimated. */
   readonly outputTokensEstimated: number
-  /** The whole session by day and model. */
+  /** The cost of the session by day and model. */
   readonly spending: readonly DailySpending[]
-  /** Side agents, each with a context of its own. Their calls and costs are included in the totals above. */
+  /** Calls and costs of each side agent. The totals of the session include them. */
   readonly agents: readonly AgentReport[]
   readonly damaged: readonly LogDamage[]
 }
 
-/** `input`: uncached input tokens, in every log format. */
+/** Token totals of calls. `input` is the number of uncached input tokens in every log format. */
 export interface UsageTotals {
   readonly input: number
   readonly cacheRead: number
@@ -67,11 +70,14 @@ export interface UsageTotals {
 
 export interface ContextCurve {
   readonly window: number | null
-  /** `log`: recorded in the log. `compactions`: smaller than the model's, inferred from where the host compacted. */
+  /**
+   * Where `window` comes from. `log`: recorded in the log. `catalogue`: the model's window. `compactions`: a smaller
+   * window, inferred from the size at which the host compacted.
+   */
   readonly windowFrom: 'log' | 'catalogue' | 'compactions' | null
-  /** Tokens at which automatic compaction would begin; null when the window is unknown. */
+  /** Tokens at which automatic compaction would begin; null if the window is unknown or the log is from Codex. */
   readonly autoCompact: number | null
-  /** One for each request of the main conversation. */
+  /** The context size at each request of the main conversation. */
   readonly points: readonly ContextPoint[]
 }
 
@@ -84,10 +90,10 @@ export interface ContextPoint {
 export interface LoggedCompaction {
   readonly trigger: string | null
   readonly preTokens: number | null
-  /** Prompt tokens of the next request; null when there was none. */
+  /** Prompt tokens of the first request after the compaction; null if there was none. */
   readonly postTokens: number | null
   readonly at: string | null
-  /** Number of points of the context curve before it. */
+  /** Number of requests before the compaction, as an index into the points of the context curve. */
   readonly afterCall: number
 }
 
@@ -100,7 +106,7 @@ export interface LoggedClearing {
   readonly afterCall: number
 }
 
-/** Each block of the main conversation counts once, however often it was sent. */
+/** Estimated tokens by kind of content. Each block of the main conversation counts once, however often it was sent. */
 export interface ContentTokens {
   readonly human: number
   readonly assistantText: number
@@ -125,7 +131,7 @@ export interface ToolTokens {
 export interface LargeBlock {
   readonly kind: 'result' | 'request' | 'prompt' | 'text' | 'thinking' | 'summary' | 'attachment' | 'other'
   readonly tool: string | null
-  /** The path, command or beginning of the text, with secrets removed. */
+  /** The path, command or beginning of the text that identifies the block, with secrets removed. */
   readonly what: string
   readonly tokens: number
   readonly line: number
@@ -134,44 +140,44 @@ export interface LargeBlock {
 export interface RepeatedRead {
   readonly path: string
   readonly count: number
-  /** Tokens that reading the file once would have saved. */
+  /** Tokens that would have been saved by reading the file only once. */
   readonly tokens: number
 }
 
 export interface EstimatorReport {
   readonly turns: number
   readonly medianAbsError: number | null
-  /** Σ(predicted − reported) / Σ reported. */
+  /** Sum of (predicted − reported) divided by the sum of reported growth; null if no call was compared. */
   readonly bias: number | null
   readonly excluded: readonly { readonly reason: string; readonly count: number }[]
 }
 
 export interface CostReport extends CostSummary, CacheLossCosts {
-  /** Cost of the calls that wrote summaries, a part of `spent`. Only our own logs record them. */
+  /** Dollars for the calls that wrote summaries, included in `spent`. Only Tidemark logs record these calls. */
   readonly spentOnCompaction: number | null
 }
 
 export interface CostSummary {
-  /** Dollars, the same as `costUsd`: null when the price of anything used is unknown. */
+  /** Total cost in dollars, equal to `costUsd`; null if the price of any call is unknown. */
   readonly spent: number | null
-  /** Sum of the known costs: equal to `costUsd`, or a lower bound when that is null. */
+  /** Sum of the known costs in dollars: equal to `costUsd`, or a lower bound if `costUsd` is null. */
   readonly pricedUsd: number
   readonly byClass: { readonly [Class in PriceClass]: TokenClassCost }
-  /** Charges per request instead of per token. */
+  /** Dollars charged per request instead of per token; null if unknown. */
   readonly feesUsd: number | null
-  /** Cost of the same calls without a cache, less their actual cost; null when unknown. */
+  /** Dollars that the same calls would have cost more without the prompt cache; null if unknown. */
   readonly savedByCache: number | null
-  /** Which prices are missing, and what was assumed, as sentences. */
+  /** Sentences about prices that are missing (`missing`) and about assumptions that were made (`assumed`). */
   readonly missing: readonly string[]
   readonly assumed: readonly string[]
 }
 
-/** Dollars paid above the cache-read price for tokens that had to be cached again; null when a price is unknown. */
+/** Dollars paid above the cache-read price for tokens that had to be cached again; null if a price is unknown. */
 export interface CacheLossCosts {
   readonly lostToBreaks: number | null
-  /** Share of the total cost, to four places. */
+  /** Cost of cache breaks as a share of the total cost, to four decimals; null if unknown or if the total is zero. */
   readonly shareLostToBreaks: number | null
-  /** Cost of re-caching after clearings that the log records: done by the host itself, so not cache breaks. */
+  /** Dollars for re-caching after clearings. The host makes clearings on purpose, so they are not cache breaks. */
   readonly spentOnClearings: number | null
 }
 
@@ -199,55 +205,55 @@ export interface AgentReport {
 }
 
 export interface LogDamage extends Damage {
-  /** The file of a side agent; absent for the session's own file. */
+  /** The file of the side agent with the damage; absent for the session's own file. */
   readonly file?: string
 }
 
-/** How the prompt cache of a session did. */
+/** Cache breaks and re-caching costs of a session. */
 export interface CacheReport {
   readonly cacheBreaks: readonly LoggedCacheBreak[]
-  /** Cost of re-caching after clearings that the log records. These are not cache breaks. */
+  /** Cost of re-caching after each clearing in the log. Clearings do not count as cache breaks. */
   readonly clearingCosts: readonly ClearingCost[]
   /**
-   * Dollars that a TTL of one hour would have saved where five minutes were used, by the gaps between the requests;
-   * negative when it would have cost more. Null when no call used five minutes or a price is unknown.
+   * Dollars that a cache TTL of one hour would have saved for the calls that used five minutes, given the gaps between
+   * requests; negative if it would have cost more. Null if no call used five minutes or a price is unknown.
    */
   readonly hourWouldSave: number | null
 }
 
 export interface LoggedCacheBreak {
-  /** Time of the response. */
+  /** Time of the response, as an ISO timestamp. */
   readonly at: string
-  /** Tokens that should have been read from the cache and were cached again. */
+  /** Tokens that should have been read from the cache but were cached again. */
   readonly tokensRewritten: number
-  /** Dollars above the price of reading them; null when a price is unknown. */
+  /** Dollars paid above the cache-read price for the rewritten tokens; null if a price is unknown. */
   readonly costUsd: number | null
-  /** The most likely cause. */
+  /** The most likely cause of the cache break. */
   readonly cause: BreakCause
-  /** What in the log supports that cause, with secrets removed. */
+  /** The evidence in the log for the cause, with secrets removed. */
   readonly evidence: string
-  /** Line of the response. */
+  /** The line of the response in the log. */
   readonly line: number
   readonly model: string
-  /** The side agent that sent the request; absent for the main conversation. */
+  /** The id of the side agent that sent the request; absent for the main conversation. */
   readonly agent?: string
-  /** Purpose of a call beside the conversation (`compact`, the name of a fork …); absent for the conversation itself. */
+  /** The purpose of a call outside the conversation, such as `compact` or the name of a fork; otherwise absent. */
   readonly source?: string
 }
 
-/** What one clearing cost. `tokensRewritten` and `costUsd` mean the same as for a cache break. */
+/** The cost of one clearing. `tokensRewritten` and `costUsd` have the same meaning as for a cache break. */
 export interface ClearingCost {
   readonly at: string
   readonly tokensRewritten: number
   readonly costUsd: number | null
-  /** Calls until the freed tokens have paid for it; null when unknown. */
+  /** Number of calls until the freed tokens have paid for the clearing; null if unknown. */
   readonly breakEvenCalls: number | null
   readonly model: string
 }
 
 /**
- * `server-side`: nothing in the log changed and the cache entry should not have expired yet. `not-known`: nothing in
- * the log changed, and it does not show how much time passed.
+ * The cause of a cache break. `server-side`: nothing in the log changed and the cache entry should not have expired.
+ * `not-known`: nothing in the log changed, and the time between the requests is unknown.
  */
 export type BreakCause =
   | 'model-changed'
@@ -271,7 +277,7 @@ export type BreakCause =
   | 'server-side'
   | 'not-known'
 
-/** A cause, and the evidence for it. */
+/** The cause of a cache break and the evidence for it. */
 export interface ExplainedCause {
   readonly cause: BreakCause
   readonly evidence: string

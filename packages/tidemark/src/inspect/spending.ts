@@ -1,4 +1,4 @@
-/** What the calls of a session cost: each at the prices of its model and day, added up by token class, day and model. */
+/** Calculates what the calls of a session cost, at the prices of each model and date, by token class, day and model. */
 import {
   addCosts,
   addTokens,
@@ -33,7 +33,10 @@ type SpendingFields =
   | 'spending'
   | 'agents'
 
-/** `calls`: those to be counted, of the main conversation and of side agents. `cacheReport`: of the same log. */
+/**
+ * Returns the cost fields of a report. `calls`: the calls to count, of the main conversation and of side agents.
+ * `cacheReport`: the cache breaks of the same log.
+ */
 export function reportSpending(
   calls: readonly LoggedCall[],
   cacheReport: CacheReport,
@@ -59,7 +62,7 @@ export function reportSpending(
 export interface LogPricing {
   readonly catalogue: Catalogue
   readonly format: LogFormat
-  /** Estimated tokens of the blocks of a response. */
+  /** Returns the estimated tokens of the blocks of a call's response. */
   readonly estimate: (call: LoggedCall) => number
 }
 
@@ -69,8 +72,9 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
 }
 
 /**
- * Claude Code often logs the output tokens as they stood when the stream began. Where they are less than half of the
- * estimate for the blocks, the estimate is priced. Iterations that the provider lists are final and never replaced.
+ * Prices a logged call. Claude Code often logs the output tokens at the start of the stream; if they are less than half
+ * of the estimate for the blocks, the estimate is priced instead. Usage with a list of iterations is final and never
+ * replaced.
  */
 export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: LogPricing): PricedLogCall {
   const { key, source, model, at, usage: logged } = call
@@ -114,17 +118,17 @@ function sumCosts(calls: readonly PricedLogCall[]): Cost {
   return calls.reduce((sum, { money }) => addCosts(sum, money), ZERO_COST)
 }
 
-/** Rounded to a millionth of a dollar, which removes floating-point noise. */
+/** Rounds to a millionth of a dollar, which removes floating-point noise. */
 export function roundDollars(amount: number | null): number | null {
   return amount === null ? null : Math.round(amount * 1e6) / 1e6
 }
 
-/** Null when either amount is unknown. */
+/** Adds two amounts; null if either is unknown. */
 export function addAmounts(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 
-/** What cache breaks and clearings cost. `spent`: the cost of all calls of the log; null when unknown. */
+/** Sums the costs of cache breaks and clearings. `spent`: the cost of all calls of the log; null if unknown. */
 export function sumCacheLosses(
   { cacheBreaks, clearingCosts }: CacheReport,
   spent: number | null,
@@ -147,7 +151,7 @@ interface SpendingRow {
   cleared: number | null
 }
 
-/** One row for each day and model. Totals over many sessions are sums of these rows. */
+/** Returns one row for each day and model. Totals over many sessions are sums of these rows. */
 function listSpending(
   calls: readonly PricedLogCall[],
   { cacheBreaks, clearingCosts }: CacheReport,
@@ -185,7 +189,7 @@ function listSpending(
   }))
 }
 
-/** The side agents of a session, in the order of their first calls. */
+/** Returns a report for each side agent, in the order of their first calls. */
 function listAgentReports(priced: readonly PricedLogCall[]): readonly AgentReport[] {
   const byAgent = Map.groupBy(priced, ({ call }) => call.agent)
   return [...byAgent].flatMap(([id, group]) => {
@@ -195,10 +199,10 @@ function listAgentReports(priced: readonly PricedLogCall[]): readonly AgentRepor
   })
 }
 
-/** The day of a timestamp as YYYY-MM-DD; null for a text that is no timestamp. */
+/** Returns the day of a timestamp as YYYY-MM-DD; null if the text is not a timestamp. */
 export type DayFormatter = (at: string) => string | null
 
-/** `timeZone`: a name such as `Europe/Berlin`; the machine's own when absent or unknown. */
+/** Creates a day formatter. `timeZone`: a name such as `Europe/Berlin`; the machine's time zone if absent or unknown. */
 export function createDayFormatter(timeZone?: string): DayFormatter {
   const format = createDateFormat(timeZone) ?? createDateFormat()
   return (at) => {
@@ -207,7 +211,7 @@ export function createDayFormatter(timeZone?: string): DayFormatter {
   }
 }
 
-/** Null for an unknown zone: `TZ` may hold values that only a C library understands. */
+/** Returns null for an unknown time zone: `TZ` may contain values that only a C library understands. */
 function createDateFormat(timeZone?: string): Intl.DateTimeFormat | null {
   const zone = timeZone === undefined || timeZone === '' ? {} : { timeZone }
   try {

@@ -1,4 +1,4 @@
-/** A session's log as Markdown: returned piece by piece, or written to a new file. */
+/** Exports a session's log as Markdown, piece by piece or to a new file. */
 import { type BlobReader, buildSessionLog, redact, streamMarkdown } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { createNewFile } from '../storage/atomic-file.ts'
@@ -8,9 +8,9 @@ import { fileExistsMessage, type LogRefusal } from './found-log.ts'
 import { readLog } from './read-session.ts'
 
 export interface ExportLogOptions {
-  /** Whether credentials are removed. Default: true. */
+  /** Removes credentials from the export. Default: true. */
   readonly redacts?: boolean
-  /** Where large results were stored. Default: the blobs of `home`. Null: only their head and tail are exported. */
+  /** The store of large tool results. Default: the blobs under `home`. Null: only their head and tail are exported. */
   readonly blobs?: BlobReader | null
   readonly home?: string
   readonly title?: string
@@ -22,7 +22,7 @@ export interface MarkdownExport {
   readonly pieces: AsyncIterable<string>
 }
 
-/** The conversation of a log of Tidemark, Claude Code or Codex. */
+/** Exports the conversation of a Tidemark, Claude Code or Codex log as Markdown. Subagents are not included. */
 export async function exportLog(
   path: string,
   options: ExportLogOptions = {},
@@ -39,7 +39,7 @@ export async function exportLog(
   return { ok: true, records: session.records.length, pieces }
 }
 
-/** For a blob that cannot be read, the head and tail in the record are exported. */
+/** Opens the blob store. For a blob that cannot be read, the export contains the head and tail from the record instead. */
 function openBlobs(home: string | undefined): BlobReader {
   const store = createBlobFolder(omitUndefined({ home }))
   return { get: (id) => store.get(id).catch(() => null) }
@@ -49,7 +49,7 @@ export type ExportOutcome =
   | { readonly ok: true; readonly path: string; readonly out: string; readonly records: number }
   | { readonly ok: false; readonly path: string; readonly message: string }
 
-/** `out` must not exist. Afterwards it is complete or absent. */
+/** Writes the Markdown export to `out`, which must not exist. The file is written completely or not at all. */
 export async function exportLogToFile(
   path: string,
   out: string,

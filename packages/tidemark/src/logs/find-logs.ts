@@ -1,4 +1,4 @@
-/** Finds logs in files and folders, newest first, each subagent's log with its session. */
+/** Finds logs in files and folders, newest first, and groups the logs of subagents with their session. */
 
 import { readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -17,8 +17,8 @@ import {
 import { openFileLines } from './read-lines.ts'
 
 /**
- * A named file is taken whatever its name; a folder is searched for `*.jsonl`, compressed or not, at any depth. A file
- * that is reached twice, through a link or by name, is found once.
+ * Finds logs. A path to a file is accepted whatever its name; a folder is searched at any depth for `*.jsonl`,
+ * compressed or not. A file that is reached twice, for example through a link, is found once.
  */
 export async function findLogs(paths: readonly string[], options: FindOptions = {}): Promise<FoundLogs> {
   const absolute = paths.map((path) => resolve(path))
@@ -35,7 +35,7 @@ interface FoundFile {
   readonly path: string
   readonly modifiedMs: number
   readonly sizeBytes: number
-  /** Named by the caller, not found in a folder. */
+  /** True if the caller named the file, false if it was found in a folder. */
   readonly isNamed: boolean
 }
 
@@ -49,7 +49,7 @@ interface Walk {
   readonly folders: string[]
 }
 
-/** Searches folders for logs. Links are followed; each file and folder is visited once, so that a link cycle ends. */
+/** Searches folders for logs. Links are followed; each file and folder is visited once, so that a cycle of links ends. */
 async function walkFolders(
   paths: readonly string[],
   signal?: AbortSignal,
@@ -79,7 +79,7 @@ async function visit(walk: Walk, path: string, isNamed: boolean): Promise<void> 
     walk.files.push({ path, modifiedMs: stats.mtimeMs, sizeBytes: stats.size, isNamed })
 }
 
-/** Null after a failure. A file that disappeared, or a broken link, is a problem only if the caller named it. */
+/** Returns null and records a problem if `read` fails. A missing file is a problem only if the caller named it. */
 async function orProblem<T>(walk: Walk, path: string, read: () => Promise<T>): Promise<T | null> {
   try {
     return await read()
@@ -90,7 +90,7 @@ async function orProblem<T>(walk: Walk, path: string, read: () => Promise<T>): P
   }
 }
 
-/** The folders that exist or cannot be examined; for those, the search reports why. */
+/** Returns the folders that exist, and those that cannot be examined: searching them will report the reason. */
 async function filterExisting(folders: readonly string[]): Promise<readonly string[]> {
   const exists = await Promise.all(folders.map(mayBeFolder))
   return folders.filter((_, index) => exists[index])
@@ -111,9 +111,9 @@ interface Group {
 }
 
 /**
- * Sessions with the logs of their subagents. A subagent's log whose session is not among the files stays on its own.
- * Claude Code writes it to `<session>/subagents/agent-<id>.jsonl`; until late 2025 it was beside the session's log, and
- * only its lines name the session.
+ * Groups subagent logs with their sessions; without its session, a subagent's log is listed separately. Claude Code
+ * writes subagent logs to `<session>/subagents/agent-<id>.jsonl`; until late 2025 they were beside the session's log,
+ * and only their lines name the session.
  */
 async function groupAgents(files: readonly FoundFile[], signal?: AbortSignal): Promise<readonly FoundLog[]> {
   const groups: Group[] = files
@@ -134,7 +134,7 @@ async function groupAgents(files: readonly FoundFile[], signal?: AbortSignal): P
   return groups.map(toFoundLog)
 }
 
-/** The logs of a session's subagents, given the path of its log. */
+/** Finds the logs of a session's subagents. `path`: the session's log. */
 export async function findAgentFiles(path: string): Promise<readonly FoundFile[]> {
   const stem = withoutEnding(path)
   const inFolder = await filterExisting([join(stem, 'subagents')])
@@ -154,7 +154,7 @@ function withoutEnding(path: string): string {
   return path.replace(LOG_NAME, '')
 }
 
-/** The path, without its ending, of the log of the session that a subagent's log belongs to; null if unknown. */
+/** Returns the path, without extension, of the session log that a subagent's log belongs to; null if unknown. */
 async function findSessionStem(path: string): Promise<string | null> {
   const parts = path.split(sep)
   const folder = parts.lastIndexOf('subagents')
@@ -163,7 +163,7 @@ async function findSessionStem(path: string): Promise<string | null> {
   return session === null ? null : join(dirname(path), session)
 }
 
-/** The session id in the first lines of a log. */
+/** Returns the session id from the first lines of a log; null if they have none. */
 async function readSessionId(path: string): Promise<string | null> {
   const feed = await openFileLines(path)
   if ('ok' in feed) return null
@@ -188,7 +188,7 @@ function toFoundLog({ session, agents }: Group): FoundLog {
   }
 }
 
-/** A folder in which a tool stores its sessions. */
+/** A folder in which Claude Code, Codex or Tidemark stores its sessions. */
 export interface LogLocation {
   readonly format: LogFormat
   readonly folder: string
@@ -200,7 +200,7 @@ export interface LogEnvironment extends HomeEnvironment {
   readonly CODEX_HOME?: string | undefined
 }
 
-/** Where Claude Code, Codex and Tidemark store their sessions. An empty variable counts as unset. */
+/** Returns the folders in which Claude Code, Codex and Tidemark store sessions. An empty variable counts as unset. */
 export function defaultLogLocations(
   variables: LogEnvironment = process.env,
   userHome: string = homedir(),
@@ -216,14 +216,14 @@ export function defaultLogLocations(
   ]
 }
 
-/** Some versions of Claude Code use the XDG configuration folder. */
+/** Returns the configuration folders of Claude Code; some versions use the XDG configuration folder. */
 function claudeFolders(variables: LogEnvironment, userHome: string): readonly string[] {
   if (variables.CLAUDE_CONFIG_DIR) return [variables.CLAUDE_CONFIG_DIR]
   const shared = variables.XDG_CONFIG_HOME || join(userHome, '.config')
   return [join(userHome, '.claude'), join(shared, 'claude')]
 }
 
-/** Every session in these folders, newest first. Missing folders are skipped. */
+/** Finds every session in the default folders, newest first. Missing folders are skipped. */
 export async function findDefaultLogs(
   options: FindOptions = {},
   places: readonly LogLocation[] = defaultLogLocations(),

@@ -1,20 +1,20 @@
-/** The results of searching for logs, and why a file was not read as one. */
+/** Results of a search for logs, and the reasons for which a file is refused as a log. */
 import { errorCode } from '../storage/file-system.ts'
 
-/** A session's log and the logs of its subagents. */
+/** The paths of a session's log and of its subagents' logs. */
 export interface FoundLog {
   readonly path: string
   readonly agentPaths: readonly string[]
-  /** Of the newest of these files. */
+  /** Modification time of the newest of the session's files, in milliseconds. */
   readonly modifiedMs: number
-  /** Of all these files. */
+  /** Total size of the session's files in bytes. */
   readonly sizeBytes: number
 }
 
 export interface FoundLogs {
-  /** Newest first. */
+  /** The logs that were found, newest first. */
   readonly logs: readonly FoundLog[]
-  /** Paths that could not be searched, with a one-line message each. */
+  /** Paths that could not be searched, each with a one-line message. */
   readonly problems: readonly FindProblem[]
 }
 
@@ -28,13 +28,13 @@ export interface FindOptions {
 }
 
 type RefusalReason =
-  | 'missing' // no such file
-  | 'not-a-file' // a directory, a pipe, a device
-  | 'unreadable' // no permission, or compressed in a way that cannot be decompressed
+  | 'missing' // The file does not exist.
+  | 'not-a-file' // The path is a directory, a pipe or a device.
+  | 'unreadable' // The file cannot be opened, or its compression is not supported.
   | 'empty'
   | 'binary'
-  | 'unknown-format' // text, but not a log in a known format
-  | 'newer-format' // a Tidemark log written by a later version
+  | 'unknown-format' // The file is text, but not a log in a known format.
+  | 'newer-format' // A later version of Tidemark wrote the log.
 
 export interface LogRefusal {
   readonly ok: false
@@ -43,7 +43,7 @@ export interface LogRefusal {
   readonly message: string
 }
 
-/** `problem` continues a sentence that begins with the path. */
+/** Creates a refusal. `problem` completes a sentence that begins with the path, such as "is empty". */
 export function refuseLog(path: string, reason: RefusalReason, problem: string): LogRefusal {
   return { ok: false, path, reason, message: `${path} ${problem}.` }
 }
@@ -55,7 +55,7 @@ export function refuseForReadError(path: string, error: unknown): LogRefusal {
   return refuseLog(path, 'unreadable', `cannot be read: ${cause}`)
 }
 
-/** The message for an output file that exists. */
+/** Returns the message for an output file that already exists. */
 export function fileExistsMessage(out: string): string {
   return `${out} exists already, and files are never overwritten: choose another name.`
 }

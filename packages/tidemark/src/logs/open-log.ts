@@ -29,23 +29,23 @@ export interface OpenLog {
   readonly packing: Compression
   readonly sizeBytes: number
   readonly modifiedMs: number
-  /** Passes all valid records to `visit`, in order, chunk by chunk. Closes the log; call only one of `read` and `lines`, once. */
+  /** Passes all valid records to `visit` in chunks, then closes the log. Call either `read` or `lines`, and only once. */
   read(visit: (records: readonly LogRecord[]) => void): Promise<LogReadResult>
-  /** The same with the text of the lines, chunk by chunk. */
+  /** Yields all lines with text and records in chunks, then closes the log. Call either `read` or `lines`, and only once. */
   lines(): AsyncGenerator<readonly ParsedLine[], LogReadResult>
   close(): Promise<void>
 }
 
 export interface LogReadResult {
   readonly lines: number
-  /** In line order. */
+  /** The damage of the log in line order. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
-  /** Why reading stopped before the end of the file, or null. Also part of the damage. */
+  /** Why reading stopped before the end of the file; null if the file was read completely. The damage includes it. */
   readonly fault: string | null
 }
 
-/** A line, and the records that became valid with it. */
+/** A line, and the records that became valid with it: a batch becomes valid with its last line. */
 export interface ParsedLine extends SplitLine {
   readonly line: number
   readonly records: readonly LogRecord[]
@@ -140,15 +140,15 @@ function createLineParser(format: LogFormat): LineParser {
   }
 }
 
-/** The lines that were read to detect the format. */
+/** The first lines of a file, which were read to detect its format. */
 interface LogStart {
   readonly format: LogFormat
   readonly lines: readonly SplitLine[]
-  /** The last line if the whole file was read, otherwise null. */
+  /** The last line of the file if the whole file was read; otherwise null. */
   readonly rest: SplitLine | null
 }
 
-/** A file with this many lines in no known format is not a damaged log. */
+/** After this many lines without a known format, the file is refused instead of being treated as a damaged log. */
 const MAX_START_LINES = 200
 
 async function readStart(feed: FileLines, maxLineBytes: number): Promise<LogStart | LogRefusal> {
@@ -188,7 +188,7 @@ function findFormat(lines: readonly SplitLine[]): LogFormat | null {
   return null
 }
 
-/** Stands for a line whose text is not available, but which is not empty. */
+/** A placeholder for a line that is not empty but whose text is not available. */
 const UNREAD: SplitLine = { text: '?', problem: null }
 
 function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
@@ -202,7 +202,10 @@ function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
   )
 }
 
-/** A file that begins like a log is not rejected for a few bad bytes. The last character of `head` may be cut. */
+/**
+ * Checks whether a file is text. A file that begins like a log is accepted despite invalid bytes. The last character of
+ * `head` may be incomplete.
+ */
 function isText(head: Buffer): boolean {
   if (head.toString('latin1').trimStart().startsWith('{')) return true
   if (head.includes(0)) return false

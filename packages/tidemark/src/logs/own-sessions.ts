@@ -1,4 +1,4 @@
-/** Tidemark's own sessions on disk: list, search, delete. */
+/** Lists, searches and deletes the sessions that Tidemark stores on disk. */
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -31,7 +31,7 @@ export interface SessionListing<T> {
   readonly unreadable: readonly { readonly id: string; readonly why: string }[]
 }
 
-/** Newest first. */
+/** Lists all sessions under `home`, newest first. Reads every log completely. */
 export function listSessions(home: string, signal?: AbortSignal): Promise<SessionListing<SessionInfo>> {
   return collectFromSessions(home, signal, (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
     {
@@ -46,7 +46,7 @@ export function listSessions(home: string, signal?: AbortSignal): Promise<Sessio
   ])
 }
 
-/** Applies `collect` to each session, newest first. */
+/** Reads each session, newest first, and joins the results of `collect`. */
 async function collectFromSessions<T>(
   home: string,
   signal: AbortSignal | undefined,
@@ -68,7 +68,7 @@ interface OwnLog {
   readonly modifiedMs: number
 }
 
-/** Newest first. A missing folder has no logs. */
+/** Lists the logs in a folder, newest first; a missing folder has none. */
 async function listLogs(folder: string): Promise<readonly OwnLog[]> {
   const names = await readdir(folder).catch((): string[] => [])
   const ids = names
@@ -88,11 +88,11 @@ export interface SessionMatch {
   readonly id: string
   readonly line: number
   readonly who: 'person' | 'model' | 'tool' | 'engine'
-  /** The match with some text around it, without secrets. */
+  /** The match with some text around it; secrets are removed. */
   readonly text: string
 }
 
-/** Searches the texts of all sessions, ignoring case. One match per text. */
+/** Searches the texts of all sessions, ignoring case. Each text yields at most one match. */
 export function searchSessions(
   home: string,
   wanted: string,
@@ -129,7 +129,7 @@ function indexIgnoringCase(text: string, wanted: string): number {
 
 const EXCERPT_CHARACTERS = 60
 
-/** `text` is redacted: if the match itself was a secret, it is no longer in the text. */
+/** Returns the match with some text around it. `text` is redacted; if the match was in a secret, returns a placeholder. */
 function excerptAround(text: string, wanted: string): string {
   const at = indexIgnoringCase(text, wanted)
   if (at === -1) return REDACTED
@@ -143,12 +143,12 @@ export type DeleteSessionOutcome =
   | { readonly ok: true }
   | {
       readonly ok: false
-      /** `held`: another process has it open for writing; `why` says which. */
+      /** `missing`: the session does not exist. `held`: another process has it open for writing; `why` names the process. */
       readonly reason: 'missing' | 'held'
       readonly why: string
     }
 
-/** Deletes a session for good: its log and its folder. Refused while another process holds it. */
+/** Deletes the log and the folder of a session permanently. Refused while another process has the session open for writing. */
 export async function deleteSession(home: string, id: string): Promise<DeleteSessionOutcome> {
   const paths = sessionPaths(home, id)
   const stats = await stat(paths.log).catch(() => null)
@@ -157,7 +157,7 @@ export async function deleteSession(home: string, id: string): Promise<DeleteSes
   const lock = await journal.acquire(id)
   if (!lock.ok) return { ok: false, reason: 'held', why: lock.message }
   try {
-    // The folder first: without its log, a session can no longer be found by its id.
+    // The folder is deleted first: once the log is gone, the session can no longer be found by its id.
     await rm(paths.folder, { recursive: true, force: true })
     await rm(paths.log, { force: true })
   } catch (error) {

@@ -1,4 +1,4 @@
-/** A file as lines, chunk by chunk: read, decompressed and split, with progress. */
+/** Reads a file, compressed or not, as lines in chunks, and reports progress. */
 
 import { Buffer, constants as bufferLimits } from 'node:buffer'
 import { constants } from 'node:fs'
@@ -14,24 +14,24 @@ export type Compression = 'none' | 'gzip' | 'zstd'
 
 const ZSTD_MAGIC = 0xfd2fb528
 
-/** Compression is detected by the first bytes, whatever the name of the file. */
+/** Detects the compression of a file from its first bytes; the file name is ignored. */
 export function detectCompression(firstBytes: Buffer): Compression {
   if (firstBytes.length >= 2 && firstBytes.readUInt16BE(0) === 0x1f8b) return 'gzip'
   return firstBytes.length >= 4 && firstBytes.readUInt32LE(0) === ZSTD_MAGIC ? 'zstd' : 'none'
 }
 
 interface Decompressor {
-  /** When it returns, all output for these bytes has been delivered. False from the first fault on. */
+  /** Decompresses bytes and resolves when all their output was delivered; false after a fault. */
   write(bytes: Buffer): Promise<boolean>
   end(): Promise<void>
-  /** Why decompression stopped early, or null. */
+  /** Why decompression stopped early; null if it did not. */
   readonly fault: string | null
 }
 
-/** Null if this version of Node cannot decompress the format. */
+/** Creates a decompressor; null if this version of Node cannot decompress the format. */
 function createDecompressor(packing: Compression, deliver: (bytes: Buffer) => void): Decompressor | null {
   if (packing === 'none') return passThrough(deliver)
-  // Node before 22.15 does not have it.
+  // Node supports zstd from version 22.15 on.
   if (packing === 'zstd' && zlib.createZstdDecompress === undefined) return null
   const options = { chunkSize: OUTPUT_BYTES }
   return streamDecompressor(
@@ -42,7 +42,7 @@ function createDecompressor(packing: Compression, deliver: (bytes: Buffer) => vo
 }
 
 const OUTPUT_BYTES = 1 << 16
-/** The output of a failing write is lost, so writes are small. */
+/** When a write to a decompressor fails, its output is lost, so bytes are written in small steps. */
 const STEP_BYTES = 1024
 
 function passThrough(deliver: (bytes: Buffer) => void): Decompressor {
@@ -69,7 +69,7 @@ function streamDecompressor(
     const how = isOver ? 'ends early' : `is broken (${error.message})`
     fault ??= `the ${packing} data ${how}: nothing behind this could be read`
   })
-  // A failed stream never calls back for a write; it only closes.
+  // A stream that failed does not call back for a write; it only emits `close`.
   stream.on('close', () => resume())
   async function waitFor(begin: (done: () => void) => void): Promise<void> {
     if (!stream.destroyed) {
@@ -83,7 +83,7 @@ function streamDecompressor(
     async write(bytes) {
       for (let at = 0; at < bytes.length && fault === null; at += STEP_BYTES) {
         await waitFor((done) => stream.write(bytes.subarray(at, at + STEP_BYTES), done))
-        // Output that is not delivered before a failure would be lost too.
+        // The loop waits until all output is delivered, because a later failure would discard it.
         while (stream.readableLength > 0 && !stream.destroyed) await setImmediate()
       }
       return fault === null
@@ -106,7 +106,7 @@ export interface ReadProgress {
 }
 
 export interface LineReadOptions {
-  /** Longer lines are reported as damage and skipped. Default: 64 MB. */
+  /** Lines longer than this are skipped and reported as damage. Default: 64 MB. */
   readonly maxLineBytes?: number
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ReadProgress) => void
@@ -117,29 +117,32 @@ export interface FileLines {
   readonly sizeBytes: number
   readonly modifiedMs: number
   readonly packing: Compression
-  /** The first bytes, decompressed. */
+  /** The first decompressed bytes of the file, at most 8 KB. */
   readonly head: Buffer
-  /** How many decompressed bytes have been processed. */
+  /** Number of decompressed bytes processed so far. */
   readonly processedBytes: number
-  /** The lines of the next chunk, perhaps none; null after the last chunk. */
+  /** Returns the lines of the next chunk, possibly none; null after the last chunk. */
   next(): Promise<readonly SplitLine[] | null>
-  /** The text after the last newline; call it after the last chunk. */
+  /** Returns the text after the last newline. Call it after the last chunk. */
   rest(): SplitLine
-  /** Why reading stopped before the end of the file, or null. */
+  /** Why reading stopped before the end of the file; null if it did not. */
   readonly fault: string | null
   close(): Promise<void>
 }
 
 export const DEFAULT_MAX_LINE_BYTES: number = 64 * 1024 * 1024
 const CHUNK_BYTES = 1 << 20
-/** Smaller, since compressed bytes may expand a thousandfold. */
+/** Chunk size for compressed files. It is small because compressed bytes may expand a thousandfold. */
 const PACKED_CHUNK_BYTES = 1 << 16
 const HEAD_BYTES = 8192
 
-// Without it, opening a pipe would wait for a writer. Windows does not have it.
+// With O_NONBLOCK, opening a pipe does not wait for a writer. Windows does not define the flag.
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
-/** Follows symbolic links, since users move their configuration folders. */
+/**
+ * Opens a file for reading by lines; returns a refusal if it cannot be read. Symbolic links are followed, because users
+ * move their configuration folders.
+ */
 export async function openFileLines(
   path: string,
   options: LineReadOptions = {},
@@ -246,7 +249,7 @@ class FileLineReader implements FileLines {
     await this.#input.handle.close()
   }
 
-  /** Reads no further than the size at opening: a file that is being written would have no end. */
+  /** Reads up to the size that the file had when it was opened; otherwise reading a file that still grows might never end. */
   async #read(): Promise<Buffer> {
     const { handle, path, sizeBytes, options } = this.#input
     const wanted = Math.min(this.#chunk.length, sizeBytes - this.#readBytes)

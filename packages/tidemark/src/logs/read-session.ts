@@ -14,29 +14,29 @@ export interface LogContents {
   readonly sizeBytes: number
   readonly modifiedMs: number
   readonly lines: number
-  /** Records of the main conversation, in order. */
+  /** The records of the main conversation, in order. */
   readonly records: readonly LogRecord[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
   readonly agents: readonly AgentLog[]
-  /** Why the file could not be read to its end; absent or null if it could. */
+  /** Why the file could not be read to its end; absent or null if it was read completely. */
   readonly fault?: string | null
 }
 
-/** The conversation of a subagent. Its records form a session of their own. */
+/** The conversation of a subagent. Its records form a separate session. */
 export interface AgentLog {
   readonly agent: string
-  /** Path of its own log, or of the session's log if it is in there. */
+  /** The path of the subagent's log, or of the session's log if that contains the conversation. */
   readonly path: string
   readonly records: readonly LogRecord[]
-  /** Damage of its own file; that of the session's log is reported there. */
+  /** Damage in the subagent's own file; empty if the conversation is part of the session's log. */
   readonly damage: readonly Damage[]
-  /** Why its own file could not be read to its end. */
+  /** Why the subagent's own file could not be read to its end; absent or null if it was read completely. */
   readonly fault?: string | null
 }
 
 export interface ReadLogOptions extends LineReadOptions {
-  /** Whether to read the logs of subagents. Default: true. */
+  /** Reads the logs of subagents as well. Default: true. */
   readonly withAgents?: boolean
 }
 
@@ -61,7 +61,7 @@ export async function readLog(
   return { ...own, damage, agents }
 }
 
-/** The main conversation of a subagent's file, if it has one. */
+/** Returns the main conversation of a subagent's file; empty if the file has none. */
 function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents): readonly AgentLog[] {
   return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
 }
@@ -85,7 +85,7 @@ async function readFile(path: string, options: LineReadOptions): Promise<LogCont
   }
 }
 
-/** If the file has only the conversation of one subagent, that is its main conversation. */
+/** Adds the conversations of subagents. If the file contains only one of them, it becomes the main conversation. */
 function withSideChains(file: LogContents, chains: readonly SideChain[]): LogContents {
   const [only] = chains
   const isOne = only !== undefined && chains.length === 1 && !file.records.some(isMessage)
@@ -99,20 +99,20 @@ function isMessage({ record }: LogRecord): boolean {
 
 /** The conversation of a subagent inside a session's log. */
 interface SideChain {
-  /** The id of the subagent, or the uuid of the first record if the lines name none. */
+  /** The id of the subagent, or the uuid of its first record if no record names the subagent. */
   readonly agent: string
   readonly records: readonly LogRecord[]
 }
 
 interface SideChains {
-  /** False if the record belongs to the main conversation. */
+  /** Adds the record to a subagent's conversation; returns false if it belongs to the main conversation. */
   take(read: LogRecord): boolean
   readonly list: readonly SideChain[]
 }
 
 function createSideChains(): SideChains {
   const chains = new Map<string, LogRecord[]>()
-  /** By uuid, for records that name no subagent. */
+  /** Subagent ids keyed by record uuid; records that name no subagent get the one of their parent. */
   const agents = new Map<string, string>()
   return {
     take({ record, line }) {
@@ -131,7 +131,7 @@ function createSideChains(): SideChains {
   }
 }
 
-/** A record that names no subagent belongs to that of its parent; without a parent it begins a conversation. */
+/** Returns the subagent that a record names, or that of its parent. A record with neither begins a conversation. */
 function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): string {
   const { agentId } = record as { readonly agentId?: unknown }
   if (typeof agentId === 'string' && agentId !== '') return agentId
@@ -139,9 +139,9 @@ function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): 
   return (typeof parent === 'string' ? agents.get(parent) : undefined) ?? record.uuid ?? 'unknown'
 }
 
-/** Recognizes records that repeat an earlier one. The uuid alone is not enough: it may have been used twice. */
+/** Recognizes records that repeat an earlier record. Contents are compared too: different records may have one uuid. */
 interface DuplicateFilter {
-  /** True for a copy of a record that was checked before. A record without uuid is never a copy. */
+  /** Returns true if the record repeats one that was checked before. A record without a uuid is never a duplicate. */
   isDuplicate(record: SessionRecord): boolean
 }
 
@@ -164,7 +164,7 @@ export function createDuplicateFilter(): DuplicateFilter {
   }
 }
 
-/** Without usage: each line of a response has the usage as of when it was written. */
+/** Returns the content of a record for comparison. Usage is excluded: lines of one response differ in it. */
 function comparableContent(record: SessionRecord): string {
   const { type, message, attachment, subtype, content } = record as SessionRecord & {
     readonly [field: string]: unknown
@@ -180,7 +180,7 @@ function withoutUsage(message: unknown): unknown {
 
 const FIRST_PROMPT_CHARACTERS = 300
 
-/** The prompts that the user typed in the main conversation: how many, and the beginning of the first, redacted. */
+/** Counts the prompts that the user typed, and returns the beginning of the first one with secrets removed. */
 export function findUserPrompts(records: Iterable<SessionRecord>): {
   readonly userMessages: number
   readonly firstPrompt: string | null

@@ -1,6 +1,6 @@
 /**
- * Writes a clean copy of a damaged log: complete batches, without damaged lines, with repaired links and with a result
- * for every tool call. The log itself is only read.
+ * Writes a clean copy of a damaged log: without damaged lines and incomplete batches, with repaired links, and with a
+ * result for every tool call. The damaged log is not changed.
  */
 import {
   createLogHeader,
@@ -35,14 +35,14 @@ export interface RepairReport {
   readonly ok: true
   readonly path: string
   readonly out: string
-  /** Lines of the log, and records in the copy. */
+  /** `lines`: number of lines in the damaged log. `records`: number of records in the copy. */
   readonly lines: number
   readonly records: number
-  /** Lines that are not in the copy, and why. */
+  /** The lines that are missing from the copy, each with the reason. */
   readonly leftOut: readonly Damage[]
-  /** Lines that were changed. */
+  /** The lines that were changed in the copy, each with a description. */
   readonly mended: readonly LineRepair[]
-  /** Ids of tool calls that got a result saying that there was none. */
+  /** Ids of the tool calls without a result, for which the copy has a result that says so. */
   readonly completed: readonly string[]
 }
 
@@ -53,7 +53,7 @@ interface RepairRefusal {
   readonly message: string
 }
 
-/** `out` must not exist. Afterwards it is complete or absent. */
+/** Writes a repaired copy of a log to `out`, which must not exist. The file is written completely or not at all. */
 export async function repairLog(
   path: string,
   out: string,
@@ -83,7 +83,7 @@ interface Repair {
   readonly out: string
 }
 
-/** Reads the log a second time, so that it need not be held in memory. */
+/** Writes the copy. It reads the log a second time instead of keeping it in memory. */
 async function writeCopy(
   repair: Repair,
   files: FileSystem,
@@ -143,18 +143,18 @@ function refuse(path: string, reason: RepairRefusal['reason'], message: string):
   return { ok: false, path, reason, message }
 }
 
-/** The lines of the copy: unchanged, except for what the plan changes and new positions. */
+/** Converts the lines of the log to those of the copy. Only changes in the plan and sequence numbers alter a line. */
 interface LineCopier {
-  /** The text of the copy for these lines. */
+  /** Returns the text that the copy has for these lines. */
   take(lines: readonly ParsedLine[]): string
-  /** Records written so far. */
+  /** Number of records written to the copy so far. */
   readonly records: number
 }
 
 interface CopyState {
   readonly plan: RepairPlan
   records: number
-  /** Whether the newest record has a position, as those of Tidemark do and those of other programs do not. */
+  /** True if the newest record has a sequence number; only Tidemark writes one. */
   isOurs: boolean
   hasHeader: boolean
 }
@@ -195,7 +195,7 @@ function recordText(state: CopyState, text: string, change: LineChange): string 
   return `${missingHeader(state, text)}${changed}\n`
 }
 
-/** Tidemark writes the position first. */
+/** Matches a line whose first field is the sequence number, as Tidemark writes it. */
 const POSITION = /^\{"seq":(\d+)[,}]/
 
 function readPosition(text: string): number | null {
@@ -203,14 +203,14 @@ function readPosition(text: string): number | null {
   return found === undefined || found === 'null' ? null : Number(found)
 }
 
-/** The other members keep their exact text. */
+/** Sets fields of a JSON object; all other fields keep their exact text. */
 function withFields(text: string, fields: readonly (readonly [string, unknown])[]): string {
   let members: readonly JsonMember[] = splitMembers(text)
   for (const [field, value] of fields) members = withMember(members, field, JSON.stringify(value))
   return formatObject(members)
 }
 
-/** A Tidemark log begins with a header; if it was damaged, the copy gets a new one. */
+/** Returns a new header if the header of a Tidemark log was damaged; otherwise an empty string. */
 function missingHeader(state: CopyState, text: string): string {
   if (!state.isOurs || state.hasHeader) return ''
   state.hasHeader = true

@@ -1,4 +1,4 @@
-/** What a clean copy of a log does with each line, decided in one pass over its records. */
+/** Plans the repaired copy of a log in one pass over its records: which lines are copied, changed, left out or added. */
 import {
   appendRecord,
   createInterruptedResult,
@@ -15,21 +15,21 @@ import {
 } from '@tidemark/core'
 import type { LogRecord } from '@tidemark/wire'
 
-/** Fields of a record that change. */
+/** New values for the fields of a record in the copy. */
 export interface LineChange {
   readonly uuid?: string
   readonly parentUuid?: string | null
 }
 
 export interface RepairPlan {
-  /** Lines with a record that is in the copy. */
+  /** Numbers of the lines whose record is in the copy. */
   readonly copiedLines: ReadonlySet<number>
   readonly changes: ReadonlyMap<number, LineChange>
-  /** Records to write after a line: results for tool calls that have none. */
+  /** Records to add after a line: results for tool calls that have none. */
   readonly additions: ReadonlyMap<number, readonly UserRecord[]>
-  /** What was repaired, by line. */
+  /** Descriptions of the repairs, each with its line. */
   readonly repairs: readonly LineRepair[]
-  /** Lines with a duplicate of an earlier record. */
+  /** Numbers of the lines that repeat an earlier record. */
   readonly duplicateLines: readonly number[]
 }
 
@@ -49,12 +49,12 @@ interface PlanState {
   readonly changes: Map<number, LineChange>
   readonly mended: LineRepair[]
   readonly copies: number[]
-  /** New uuids by index in the session, for records whose uuid changes. */
+  /** New uuids, keyed by the index of the record in the session. */
   readonly renamed: Map<number, string>
-  /** By call id: the record with the tool call. */
+  /** Records that contain a tool call, keyed by the id of the call. */
   readonly calls: Map<string, LogRecord>
   readonly answered: Set<string>
-  /** By response id: its last line, or the last line of that line's batch. */
+  /** The last line of each response, or of the batch that this line belongs to, keyed by response id. */
   readonly ends: Map<string, number>
 }
 
@@ -120,7 +120,7 @@ function noteCalls(planning: PlanState, read: LogRecord): void {
   if (record.type === 'assistant') planning.ends.set(record.message.id, endOfBatch(read))
 }
 
-/** The records of a batch are on consecutive lines. */
+/** Returns the last line of a record's batch, whose records are on consecutive lines. */
 function endOfBatch({ record: { batch }, line }: LogRecord): number {
   return batch == null ? line : line + batch.of - 1 - batch.index
 }
@@ -136,7 +136,7 @@ function finishPlan(planning: PlanState, ids: IdGenerator): RepairPlan {
   return { copiedLines: counted, changes, additions, repairs: mended, duplicateLines: copies }
 }
 
-/** Fields that Claude Code writes on every line and may expect when it reads. */
+/** Fields that Claude Code writes on every line and may expect when it reads a log. */
 const CONTEXT_FIELDS = ['cwd', 'version', 'gitBranch', 'userType']
 
 function createMissingResult(

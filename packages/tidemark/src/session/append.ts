@@ -1,4 +1,4 @@
-/** `session.append`: messages into the log, durable and after everything that is there, whatever else is under way. */
+/** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
 import {
   appendBodies,
   type Block,
@@ -30,7 +30,7 @@ import { drain } from './events.ts'
 import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { createTurnContext, emit, type OpenSession, trackWork } from './open-session.ts'
 
-/** Returns the uuids of the records, in order: a response has one record per block. */
+/** Appends messages and returns the uuids of their records in order. A response has one record per block. */
 export async function appendMessages(
   session: OpenSession,
   inputs: readonly unknown[],
@@ -38,7 +38,7 @@ export async function appendMessages(
   return trackWork(session, async () => {
     const uuids: string[] = []
     for (const { reply, messages } of toBatches(session, inputs.map(checkMessageInput))) {
-      // A response that is in the log already is not appended twice, unless it answers a request of `next`.
+      // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
       const known =
         reply === null || session.pendingRequest !== null
           ? null
@@ -56,7 +56,10 @@ interface Batch {
   readonly messages: MessageInput[]
 }
 
-/** Consecutive messages form one batch. A response is a batch of its own, since it ends the call that it answers. */
+/**
+ * Groups messages into batches. Consecutive user messages and attachments form one batch; a response is a batch of its
+ * own, because it ends the model call that it answers.
+ */
 function toBatches({ settings, model }: OpenSession, inputs: readonly MessageInput[]): readonly Batch[] {
   const batches: Batch[] = []
   for (const input of inputs) {
@@ -74,7 +77,7 @@ const MAX_TRIES = 8
 
 type Writing = AsyncGenerator<TurnEvent, TurnFailure | null>
 
-/** If another process appended meanwhile, its records are read and ours are appended after them. */
+/** Writes records. If another process has appended in the meantime, its records are read and the write is tried again. */
 async function writeWithRetries(session: OpenSession, write: () => Writing): Promise<readonly string[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const records: SessionRecord[] = []
@@ -91,7 +94,7 @@ async function writeWithRetries(session: OpenSession, write: () => Writing): Pro
   )
 }
 
-/** Without the records that the engine added. */
+/** Returns the uuids of the caller's messages, without those of records that the engine added. */
 function messageUuids(records: readonly SessionRecord[]): readonly string[] {
   return records.flatMap((record) => {
     if (!isKnownRecord(record) || record.type === 'system') return []
@@ -127,14 +130,17 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Mess
   }
 }
 
-/** Ids of the tool calls that the messages answer. */
+/** Returns the ids of the tool calls that the messages answer. */
 function listAnsweredCalls(messages: readonly MessageInput[]): readonly string[] {
   return messages
     .flatMap((message) => (message.role === 'attachment' ? [] : [...toBlocks(message.content)]))
     .flatMap((block) => (isToolResult(block) ? [block.tool_use_id] : []))
 }
 
-/** A second result for a call would be in no request, so it is refused. `arriving`: results being appended now. */
+/**
+ * Throws if a tool call already has a result: a second result would be left out of every API request. `arriving`: ids
+ * of the tool calls whose results are being appended.
+ */
 function checkResults(session: SessionLog, ids: readonly string[], arriving: ReadonlySet<string>): void {
   for (const [index, id] of ids.entries())
     if (arriving.has(id) || ids.indexOf(id) !== index || isAnswered(session, id))
@@ -162,7 +168,7 @@ function* messagesBackwards({ records }: SessionLog) {
   }
 }
 
-/** A user message as a record; large tool results are moved to the blob store. */
+/** Converts a user message to a record; large tool results are moved to the blob store. */
 async function* toUserRecord(
   run: TurnContext,
   content: MessageContent,
@@ -182,7 +188,7 @@ async function* toUserRecord(
   return spilled.length === 0 ? record : { ...record, spilled }
 }
 
-/** A result without its call would be left out of every request, so it is refused. */
+/** Returns the tool call with this id. Throws if the log has none: its result would be left out of every API request. */
 function findCall(session: SessionLog, id: string): ToolUseBlock {
   for (const { type, message } of messagesBackwards(session)) {
     if (type !== 'assistant') continue
@@ -206,7 +212,8 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   const { cacheModel, cacheMonitor } = run.state
   const { failure } = yield* finishCall(run, pendingRequest, { message, bodies, isInConversation: true })
   if (failure !== null) {
-    // The response is not in the log. The next try will learn from it again, so what was learnt is undone.
+    // The response is not in the log. The next attempt learns from it again, so the cache model and monitor are
+    // restored.
     run.state = { ...run.state, cacheModel, cacheMonitor }
     return failure
   }
@@ -215,14 +222,14 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   return yield* recordResponse(run, reply)
 }
 
-/** One record per block, as in a run. */
+/** Converts a response to records, one per block, as in a run. */
 function toAssistantRecords({ message }: Reply): readonly UnlinkedRecord[] {
   const blocks = toBlocks(message.content)
   if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] } }]
   return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] } }))
 }
 
-/** A response as an SDK returns it. `id` and `model` are used if the response has none. */
+/** Converts a response in the format of the SDK. `id` and `model` are used if the response has none. */
 function toReply({ content, ...fields }: Message, id: string, model: string): Reply {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const response = { id, model, ...fields, type: 'message', content: blocks }
@@ -231,7 +238,7 @@ function toReply({ content, ...fields }: Message, id: string, model: string): Re
   throw new TidemarkError('bad-record', `append: expected a response of the model. ${read.failure.message}.`)
 }
 
-/** uuids of the records with all blocks of the response, or null if the log does not have all of them. */
+/** Returns the uuids of the records that contain the response; null if the log does not contain all its blocks. */
 function findResponseRecords(session: SessionLog, { message }: Reply): readonly string[] | null {
   const uuids: string[] = []
   const blocks = toBlocks(message.content).map((block) => JSON.stringify(block))
@@ -248,7 +255,7 @@ function findResponseRecords(session: SessionLog, { message }: Reply): readonly 
   return uuids.length > 0 && missing === 0 ? uuids : null
 }
 
-/** The text of a reply, without thinking and tool calls. */
+/** Returns the text of a reply, without thinking and tool calls. */
 export function replyText({ message }: Reply): string {
   return toBlocks(message.content)
     .flatMap((block) => (isText(block) ? [block.text] : []))

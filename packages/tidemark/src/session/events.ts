@@ -5,29 +5,32 @@ import { badOptionError, unknownNameError } from '../platform/argument-errors.ts
 
 export type SessionEvent =
   | TurnEvent
-  /** About the settings, for the user: an unknown switch, an uncertain window. */
+  /** A message to the user about the settings, such as an unknown switch or an uncertain context window. */
   | { readonly type: 'notice'; readonly message: string }
-  /** The log is damaged; what could be read is used. */
+  /** The log is damaged. The session continues with the records that could be read. */
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
-  /** Another process appended to the session; its records were read. */
+  /** Another process appended to the session, and its records were read. `from` and `to` are positions in the log. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
-  /** A call failed before any data arrived and is retried after a wait. */
+  /** An API request failed before any data arrived and will be sent again after a delay. */
   | ({ readonly type: 'retrying' } & RetryInfo)
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
-  /** A listener threw. The operation and the other listeners are not affected. */
+  /** A listener threw an exception. The operation and the other listeners are not affected. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }
 
 export type SessionEventType = SessionEvent['type']
 
 export type EventOf<Type extends SessionEventType> = Extract<SessionEvent, { readonly type: Type }>
 
-/** Events of an operation that runs by itself. They are kept until they are read. Leaving the loop aborts the operation. */
+/**
+ * The events of an operation that is already running. Events are buffered until they are read. Leaving the loop early
+ * aborts the operation.
+ */
 export interface EventStream<Event, End> extends AsyncIterable<Event> {
-  /** How it ended. Rejects only for an unexpected failure, such as that of a disk. */
+  /** The result of the operation. Rejects only for an unexpected failure, such as a disk error. */
   readonly outcome: Promise<End>
 }
 
-/** Starts the operation at once. */
+/** Starts an operation at once and returns the stream of its events. */
 export function createEventStream<Event, End>(work: {
   readonly events: AsyncGenerator<Event, End>
   readonly onEvent: (event: Event) => void
@@ -65,7 +68,7 @@ export function createEventStream<Event, End>(work: {
   return { outcome, [Symbol.asyncIterator]: read }
 }
 
-/** Runs the operation to its end; each event goes to `onEvent`, then to `also`. */
+/** Runs an operation to its end and returns its result. Each event is passed to `onEvent`, then to `also`. */
 export async function drain<Event, End>(
   {
     events,
@@ -85,13 +88,13 @@ type Listener = (event: SessionEvent) => void
 
 export interface Listeners {
   readonly emit: Listener
-  /** Emits now, and again to the first listener that is added later for the type. */
+  /** Emits an event, and emits it again to the first listener that is added later for its type. */
   readonly keep: Listener
-  /** Returns a function that removes the listener. Throws `bad-option` for an unknown event type. */
+  /** Adds a listener and returns a function that removes it. Throws `bad-option` for an unknown event type. */
   on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
 }
 
-/** A listener that throws causes a `listener-failed` event and affects no other listener. */
+/** Creates the listeners of a session. If one throws, `listener-failed` is emitted and the others are not affected. */
 export function createListeners(always: readonly Listener[] = []): Listeners {
   const listeners = new Set<Listener>(always)
   const emit = (event: SessionEvent): void => {
@@ -135,7 +138,7 @@ function checkListener(type: unknown, listener: unknown): void {
     throw badOptionError('listener', `on("${String(type)}", listener): expected a function.`)
 }
 
-/** Every event type. A listener for an unknown type is an error, not a listener that is never called. */
+/** All event types. Adding a listener for an unknown type is an error, because that listener would never be called. */
 const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'act-paid': true,
   answered: true,

@@ -1,4 +1,4 @@
-/** Messages that callers append: in the shape of the Messages API, written by hand or made by the functions here. */
+/** Messages that callers append, in the format of the Messages API, and functions that create them. */
 import {
   type Attachment,
   type Block,
@@ -8,13 +8,13 @@ import {
   TidemarkError,
 } from '@tidemark/core'
 
-/** A message as the API takes it, a response as it returns it, or context of the host. */
+/** A message in the format of the Messages API, a response as the API returns it, or an attachment of the host. */
 export type MessageInput = Message | AttachmentInput
 
 export interface Message {
   readonly role: 'user' | 'assistant'
   readonly content: MessageContent
-  /** Fields of a response: `id`, `model`, `usage`, `stop_reason` … */
+  /** Fields of a response, such as `id`, `model`, `usage` and `stop_reason`. */
   readonly [field: string]: unknown
 }
 
@@ -24,7 +24,7 @@ export interface AttachmentInput {
 }
 
 /**
- * A prompt of the user.
+ * Creates a message with a prompt of the user.
  *
  * @example await session.append(user('Fix the login page.'))
  */
@@ -33,7 +33,8 @@ export function user(content: string | readonly object[]): Message {
 }
 
 /**
- * A response of the model, as an SDK returns it: all its blocks, with its usage. `append` takes the response itself, too.
+ * Creates a message from a response of the model as an SDK returns it, with all blocks and usage. `session.append` also
+ * accepts the response itself.
  *
  * @example await session.append(assistant(await client.messages.create(request.body)))
  */
@@ -48,7 +49,7 @@ export interface ToolResultOptions {
 }
 
 /**
- * The result of the tool call `id`.
+ * Creates a message with the result of the tool call `id`.
  *
  * @example await session.append(toolResult(call.id, 'no such file', { isError: true }))
  */
@@ -64,7 +65,7 @@ export function toolResult(
 }
 
 /**
- * Context that the host adds: the model sees it in a reminder with its type as heading.
+ * Creates an attachment: context from the host, which the model sees in a system reminder with the type as its heading.
  *
  * @example await session.append(attachment('selection', 'lines 3 to 9 of src/login.ts'))
  */
@@ -75,7 +76,7 @@ export function attachment(type: string, content: string): AttachmentInput {
   return { role: 'attachment', attachment: { type, content } }
 }
 
-/** Throws `bad-record` with what is wrong. */
+/** Checks a message given to `session.append`. Throws `bad-record` with a description of the problem. */
 export function checkMessageInput(given: unknown): MessageInput {
   if (typeof given === 'string') throw badRecord('append: expected a message, found text: give user(…).')
   if (!isObject(given))

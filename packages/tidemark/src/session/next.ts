@@ -1,4 +1,4 @@
-/** `session.next`: the next request for a loop of your own, after the context was reduced as far as needed. */
+/** Implements `session.next`: reduces the context if needed and returns the next API request for the caller's own loop. */
 import {
   appendBodies,
   type CacheForecast,
@@ -33,45 +33,48 @@ import { describeFailure } from './run.ts'
 import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
 
 export interface NextOptions {
-  /** As the API takes them, or by name. Default: those of the previous request. */
+  /** Tools by name, or definitions in the format of the API. Default: the tools of the previous request. */
   readonly tools?: Tools | ToolDefinitions
-  /** The system prompt from now on. Default: that of the session. */
+  /** The system prompt for this and later requests. Default: the current one of the session. */
   readonly system?: SystemPrompt | CallerPrompt
-  /** Answers tool calls that have no result with a placeholder. Without it, their results must be appended first. */
+  /** Adds a placeholder result for each tool call that has none. Without this option, the results must be appended first. */
   readonly settle?: boolean
   readonly signal?: AbortSignal
 }
 
-/** The body of a request: parameters, tools, system and messages. */
+/** The body of an API request: parameters, tools, system prompt and messages. */
 export type RequestBody = Omit<Payload, 'betas'>
 
-/** `Body` is for the types of an SDK, as in `next<Anthropic.MessageCreateParamsNonStreaming>()`. */
+/** The next request, or why there is none. `Body`: an SDK type, as in `next<Anthropic.MessageCreateParamsNonStreaming>()`. */
 export type NextOutcome<Body = RequestBody> =
   | ReadyRequest<Body>
   | UnansweredCalls
   | (TurnFailure & { readonly message: string })
 
-/** Tool calls of the last response have no result yet. Nothing was changed. */
+/** A refusal because tool calls of the last response have no result yet. The session was not changed. */
 export interface UnansweredCalls {
   readonly ok: false
   readonly reason: 'open-calls'
-  /** Their ids. */
+  /** Ids of the tool calls without a result. */
   readonly calls: readonly string[]
   readonly message: string
 }
 
 export interface ReadyRequest<Body = RequestBody> {
   readonly ok: true
-  /** For `client.messages.create(body, { headers })`. */
+  /** The request body, for `client.messages.create(body, { headers })`. */
   readonly body: Body
-  /** The `anthropic-beta` header that the body needs; empty if it needs none. */
+  /** The `anthropic-beta` header that the request body needs; empty if it needs none. */
   readonly headers: Readonly<Record<string, string>>
   readonly betas: readonly string[]
-  /** How much of the request the provider's cache is expected to answer. */
+  /** How many tokens of the request are expected to be read from the provider's prompt cache. */
   readonly forecast: CacheForecast
-  /** Tokens of the request, before it is sent. */
+  /** Tokens of the request, measured or estimated before it is sent. */
   readonly context: ContextTokens
-  /** The exact text of the body, to send it yourself: blocks that JSON cannot reproduce keep their original text. */
+  /**
+   * The exact JSON text of the request body, for callers that send it themselves. Blocks that JSON cannot reproduce
+   * exactly keep their original text.
+   */
   readonly text: string
 }
 
@@ -114,7 +117,7 @@ async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, Pend
   return ready
 }
 
-/** Whether the last message is a prompt of the user, not a tool result or an answer. */
+/** Checks whether the last message is a prompt of the user rather than a tool result or a response. */
 function endsInPrompt({ state }: TurnContext): boolean {
   const { entries } = state.view
   for (let index = entries.length - 1; index >= 0; index -= 1) {
@@ -130,7 +133,7 @@ function toReadyRequest<Body>(session: OpenSession, { request, forecast }: Pendi
   const host = turnHost(session)
   return {
     ok: true,
-    // The body is what the API takes; `Body` is the caller's type for it.
+    // The body has the format of the API; `Body` is the caller's type for it.
     body: body as unknown as Body,
     headers: betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') },
     betas,

@@ -1,4 +1,4 @@
-/** An open session as the operations of this folder share it: its state, model and tools, and what is under way. */
+/** The shared state of an open session: its log, model and tools, and the operations in progress. */
 import {
   type CompactingHost,
   type CompactionHost,
@@ -20,7 +20,7 @@ import type { Settings, TidemarkOptions } from './options.ts'
 import { type SessionModel, summarizerWithRetryEvents, withRetryEvents } from './session-model.ts'
 import type { Toolset } from './tools.ts'
 
-/** Options that can differ between sessions. */
+/** Options of `createTidemark` that can differ between sessions. */
 export interface SessionOptions
   extends Pick<TidemarkOptions, 'carriers' | 'hooks' | 'cleanups' | 'source' | 'interactive' | 'autonomous'> {
   readonly onEvent?: (event: SessionEvent) => void
@@ -32,27 +32,27 @@ export interface OpenSession {
   readonly options: SessionOptions
   /** The part of the compaction host that does not depend on the current model. */
   readonly compactionHost: Omit<CompactionHost, 'estimator' | 'scaled' | 'rules'>
-  /** The current state. Setting one with a newly sent request shuts the gate. */
+  /** The current state of the session. Setting a state with a newly sent request closes the reply gate. */
   state: SessionState
-  /** Runs writers one at a time, in order, so that no two of them use the same position of the log. */
+  /** Runs writes one at a time and in order, so that no two of them use the same position in the log. */
   readonly withLock: WriteLock
   readonly listeners: Listeners
-  /** Shut while a reply arrives: a prompt appended between its blocks would split it. */
+  /** Closed while a reply is streamed: a prompt that is appended between its blocks would split the response. */
   readonly gate: ReplyGate
   model: SessionModel
   tools: Toolset
   sections: readonly PlacedSection[]
-  /** The request returned by `next` whose response has not been appended. */
+  /** The request returned by `next` whose response has not been appended yet; null if there is none. */
   pendingRequest: PendingCall | null
-  /** Ids of tool calls whose results are being appended. */
+  /** Ids of the tool calls whose results are being appended. */
   readonly arrivingResults: Set<string>
-  /** The operation that has reserved the session, or null. */
+  /** The name of the operation that has reserved the session; null if none has. */
   busyWith: string | null
-  /** Everything under way; each promise resolves at its end, also after a failure. */
+  /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
-  /** Aborted once, when the session is closed. */
+  /** Aborts all operations when the session is closed. */
   readonly stop: AbortController
-  /** We have written and hold the lock, so that no other process can write. */
+  /** True if this process has written to the session and therefore holds its lock; no other process can write then. */
   isWriter: boolean
   /** Resolves when the session is closed; null while it is open. */
   closing: Promise<void> | null
@@ -61,12 +61,12 @@ export interface OpenSession {
 interface OpenSessionInput {
   readonly settings: Settings
   readonly model: SessionModel
-  /** The model that writes summaries, if it is not the session's own. */
+  /** The model that writes summaries if it differs from the session's model; otherwise null. */
   readonly summarizer: SeparateSummaryModel | null
   readonly options: SessionOptions
-  /** Called for every event, before the listeners that are added later. */
+  /** Listeners for every event; they are called before listeners that are added later. */
   readonly listeners: readonly ((event: SessionEvent) => void)[]
-  /** Null: the tools that the log declares, without a way to run them. */
+  /** The tools of the session. Null: the tools declared in the log, which cannot be run. */
   readonly tools: Toolset | null
   readonly sections: readonly PlacedSection[]
 }
@@ -124,7 +124,7 @@ function createCompactionHost(
   }
 }
 
-/** The tools declared by the log, so that a compaction before the first turn keeps them. */
+/** Returns the tools declared in the log, so that a compaction before the first turn keeps them. They cannot be run. */
 function toolsFromLog({ prefix }: SessionState, { historyTool }: Settings): Toolset {
   const definitions = (prefix.current?.epoch.tools ?? []).filter(({ name }) => name !== historyTool)
   return {
@@ -133,13 +133,13 @@ function toolsFromLog({ prefix }: SessionState, { historyTool }: Settings): Tool
   }
 }
 
-/** What the engine needs for one operation: the session's state, host, lock and abort signal. */
+/** Creates the context of one engine operation: the session's state, host, write lock and abort signal. */
 export function createTurnContext(
   session: OpenSession,
   options: {
-    /** The operation is aborted by these and when the session is closed. Without them nothing aborts it. */
+    /** Signals that abort the operation; closing the session aborts it as well. Without this option, nothing aborts it. */
     readonly signals?: readonly (AbortSignal | undefined)[]
-    /** Writes wait while a reply arrives. */
+    /** Delays writes while a reply is streamed. */
     readonly waitsForReply?: boolean
   } = {},
 ): TurnContext {
@@ -163,7 +163,10 @@ function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undef
   return AbortSignal.any([stop.signal, ...defined])
 }
 
-/** The gate may be shut again before the lock is free, so it is checked again under the lock. */
+/**
+ * Returns a lock for writes that must not split a reply. The gate may close before the lock is acquired, so it is
+ * checked again inside the lock.
+ */
 function lockBetweenReplies({ gate, withLock }: OpenSession): WriteLock {
   return async (work) => {
     for (;;) {
@@ -190,7 +193,7 @@ export function turnHost(session: OpenSession): CompactingHost {
     pricesOf: choice.priceList,
     sections: session.sections,
     modelSettings() {
-      // Read when called: a compaction in the background may outlive a change of tools.
+      // The tools are read at each call, because they may change during a compaction in the background.
       const { definitions } = session.tools
       const { historyTool } = settings
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
@@ -201,7 +204,7 @@ export function turnHost(session: OpenSession): CompactingHost {
   }
 }
 
-/** Reserves the session for one operation; returns the function that ends the reservation. Throws `busy` or `closed`. */
+/** Reserves the session for one operation and returns a function that ends the reservation. Throws `busy` or `closed`. */
 export function reserveSession(session: OpenSession, operation: string): () => void {
   checkOpen(session)
   const { id, busyWith } = session
@@ -219,7 +222,7 @@ export function reserveSession(session: OpenSession, operation: string): () => v
   }
 }
 
-/** Runs work that needs no reservation; `close` waits for it. */
+/** Runs work that needs no reservation; `session.close` waits for it. Throws `closed`. */
 export async function trackWork<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {
   checkOpen(session)
   const result = work()
@@ -236,7 +239,7 @@ export function checkOpen({ closing, id }: OpenSession): void {
   if (closing !== null) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
 }
 
-/** Reads what other processes appended. Skipped while we hold the lock: no other process can write then. */
+/** Reads the records that other processes appended. Skipped while this process holds the lock, because no other can write. */
 export async function refreshFromLog(session: OpenSession, run: TurnContext): Promise<void> {
   if (session.isWriter && session.settings.locks) return
   const from = session.state.position
@@ -245,7 +248,7 @@ export async function refreshFromLog(session: OpenSession, run: TurnContext): Pr
   if (to > from) session.listeners.emit({ type: 'caught-up', from, to })
 }
 
-/** Runs an operation of the engine to its end and emits its events. */
+/** Runs an engine operation to its end, emits its events, and returns its result. */
 export function runAndEmit<Event extends SessionEvent, End>(
   session: OpenSession,
   events: AsyncGenerator<Event, End>,
@@ -253,7 +256,7 @@ export function runAndEmit<Event extends SessionEvent, End>(
   return drain({ events, onEvent: (event) => emit(session, event) })
 }
 
-/** Emits an event of the engine, after updating what the session derives from it. */
+/** Emits an event of the engine after updating the session's writer flag and reply gate. */
 export function emit(session: OpenSession, event: SessionEvent): void {
   if (event.type === 'appended') session.isWriter = true
   if (REPLY_OVER.has(event.type)) session.gate.open()
@@ -262,7 +265,7 @@ export function emit(session: OpenSession, event: SessionEvent): void {
 
 const REPLY_OVER: ReadonlySet<string> = new Set(['answered', 'reactive-compact', 'turn-ended'])
 
-/** Runs work one at a time, in the order of the calls. Work that throws does not stop the work after it. */
+/** Creates a lock that runs work one at a time, in the order of the calls. Work that throws does not stop later work. */
 export function createQueue(): WriteLock {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -276,7 +279,7 @@ interface ReplyGate {
   readonly isShut: boolean
   shut(): void
   open(): void
-  /** Resolves when the gate is open. */
+  /** Resolves when no reply is being streamed. */
   waitUntilOpen(): Promise<void>
 }
 

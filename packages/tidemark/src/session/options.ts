@@ -1,4 +1,4 @@
-/** The options of `createTidemark`: their checks, with one message that names the option, and their defaults. */
+/** The options of `createTidemark`: their checks, whose messages name the wrong option, and their defaults. */
 
 import { statSync } from 'node:fs'
 import {
@@ -35,45 +35,46 @@ import { resolveHome, sessionPaths, tidemarkHome } from '../storage/paths.ts'
 import type { SessionEvent } from './events.ts'
 
 export interface TidemarkOptions {
-  /** As returned by `anthropic('claude-sonnet-5-5')`. */
+  /** The model of the sessions, as returned by `anthropic('claude-sonnet-5-5')`. */
   readonly model: ModelChoice
-  /** The folder for sessions and blobs. Default: `TIDEMARK_HOME`, or else one in the user's data directory. */
+  /** The folder for sessions and blobs. Default: `TIDEMARK_HOME`, otherwise a folder in the user's data directory. */
   readonly home?: string
-  /** Keeps everything in memory and nothing on disk: for tests. */
+  /** Keeps sessions and blobs in memory and writes nothing to disk; for tests. */
   readonly memory?: boolean
-  /** A log other than files under `home`. */
+  /** A store for logs that replaces the files under `home`. */
   readonly journal?: Journal
-  /** Where large tool results are stored. Default: a folder under `home`. Null: they stay in the context. */
+  /** The store for large tool results. Default: a folder under `home`. Null: large results stay in the context. */
   readonly blobs?: BlobStore | null
-  /** Changes to the default policy (docs/policy.md). */
+  /** Overrides of the default policy; docs/policy.md lists the fields. */
   readonly policy?: PolicyOverrides
   /** Environment variables for switches such as `DISABLE_AUTO_COMPACT`. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The system prompt: text or sections. */
+  /** The system prompt, as text or as sections. */
   readonly system?: SystemPrompt | CallerPrompt
-  /** Context sources: state that is read again from its source after a compaction. A function if it differs by session. */
+  /** Context sources, which are read again after a compaction; a function if they differ between sessions. */
   readonly carriers?: ContextSources
   readonly hooks?: CompactHooks
-  /** Run when the context is rewritten, to drop caches that depend on it. */
+  /** Functions that run when the context is rewritten, to drop caches that depend on it. */
   readonly cleanups?: readonly Cleanup[]
-  /** Label for telemetry. Default: `sdk`. A subagent uses `agent:name`. */
+  /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string
-  /** A user answers questions, so that pauses between prompts are long. */
+  /** A user answers questions, so pauses between prompts can be long. */
   readonly interactive?: boolean
-  /** No user is watching: after a compaction the model is told to continue without asking. */
+  /** No user is watching: after a compaction, the model is instructed to continue without asking. */
   readonly autonomous?: boolean
   /**
-   * Declares a tool, named `history` or as given, with which the model reads what left its context. `run` answers it; in
-   * your own loop, `session.history(call.input)` does. Large results are stored as blobs only with this tool.
+   * Declares a tool, named `history` or as given, with which the model reads content that is no longer in its context.
+   * `run` answers its calls; in your own loop, `session.history(call.input)` does. Large tool results are stored as
+   * blobs only with this tool.
    */
   readonly history?: boolean | string
-  /** The model can read files: it gets the path of the log. */
+  /** The model can read files, so summaries name the path of the log. */
   readonly transcript?: boolean
   /** Facts about the host's tools, such as which results can be obtained again. */
   readonly hostTools?: HostTools
-  /** A different model for summaries. */
+  /** The model that writes summaries. Default: the model of the session. */
   readonly summariser?: ModelChoice
-  /** Called for every event of every session. */
+  /** Called for every event of every session, with the session's id. */
   readonly onEvent?: (event: SessionEvent, session: string) => void
   readonly clock?: Clock
   readonly ids?: IdGenerator
@@ -86,11 +87,11 @@ export type ContextSources =
 
 export interface SessionLocation {
   readonly id: string
-  /** Path of the session's log; null if it is not a file. */
+  /** The path of the session's log; null if the log is not a file. */
   readonly log: string | null
 }
 
-/** Null if the value is accepted; otherwise what was expected. */
+/** Returns null if the value is accepted; otherwise a description of the expected value. */
 type Check = (value: unknown) => string | null
 
 const expect =
@@ -146,7 +147,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
 
 const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'postCompact']
 
-/** Throws for a wrong list of hooks; returns what was expected instead of the whole value. */
+/** Checks the `hooks` option. Throws for a wrong name or list; returns the expected value if it is not an object. */
 function checkHooks(value: unknown): string | null {
   if (!isObject(value)) return 'an object with preCompact, sessionStart or postCompact'
   checkOptionNames('hooks', value, HOOKS)
@@ -163,7 +164,7 @@ function isHook(hook: unknown): boolean {
   return isObject(hook) && typeof hook.name === 'string' && typeof hook.run === 'function'
 }
 
-/** Checks the options of `open`. Those it shares with `createTidemark` are checked in the same way. */
+/** Checks the options of `open`. Options that `createTidemark` also has are checked in the same way. */
 export function checkOpenOptions(options: unknown): void {
   if (!isObject(options))
     throw badOptionError('options', `open: expected options, found ${formatValue(options)}.`)
@@ -188,7 +189,7 @@ export function checkModel(caller: string, model: unknown): void {
   checkOption(caller, 'model', model ?? null)
 }
 
-/** Throws `bad-option` (or `bad-policy`, `bad-home`) for the first problem. */
+/** Checks the options of `createTidemark`. Throws `bad-option` or `bad-policy` for the first problem. */
 function checkOptions(options: TidemarkOptions): void {
   if (!isObject(options))
     throw badOptionError('options', 'createTidemark: expected options with at least a model.')
@@ -214,22 +215,22 @@ function checkOption(caller: string, name: string, value: unknown): void {
   throw badOptionError(name, `${caller}: ${name} is ${formatValue(value)}; expected ${expected}.`)
 }
 
-/** The options with all defaults: what the sessions of one Tidemark share. */
+/** The options of `createTidemark` with all defaults applied; all its sessions share them. */
 export interface Settings {
   readonly options: TidemarkOptions
   readonly journal: Journal
-  /** Whether the first write locks the session until it is released. */
+  /** True if the first write locks the session for this process until it is released. */
   readonly locks: boolean
-  /** Closes the journal if it was opened here. */
+  /** Closes the journal if `createTidemark` opened it. */
   readonly close: () => Promise<void>
   readonly blobs: BlobStore | null
-  /** Path of a session's log; null if it is not a file. */
+  /** Returns the path of a session's log; null if logs are not files. */
   readonly logPath: (session: string) => string | null
   readonly policy: Policy
   readonly switches: Switches
   readonly notices: readonly string[]
   readonly sections: readonly PlacedSection[]
-  /** Name of the history tool; null without one. */
+  /** The name of the history tool; null if it is not declared. */
   readonly historyTool: string | null
   readonly clock: Clock
   readonly ids: IdGenerator
@@ -289,7 +290,10 @@ function findHome({ home, env }: TidemarkOptions): string {
   throw new TidemarkError('bad-home', message, { details: { name, value: found } })
 }
 
-/** True for a folder and for nothing. A path that cannot be examined counts as usable: the first write will report it. */
+/**
+ * Checks whether a path is a folder or does not exist yet. A path that cannot be examined is accepted: the first write
+ * will report the problem.
+ */
 function isUsable(path: string): boolean {
   try {
     return statSync(path).isDirectory()

@@ -1,4 +1,4 @@
-/** Rewrites that the caller asks for: compact, in one step or in three, undo, pin. */
+/** Rewrites that the caller requests: compacting (in one step or in three), undoing a rewrite, and pinning a record. */
 import {
   type CommitResult,
   type CompactionDraft,
@@ -33,21 +33,21 @@ import {
 } from './open-session.ts'
 
 export interface CompactOptions extends RewriteOptions {
-  /** `full`, or from or up to the record `pivot`. */
+  /** `full`: summarizes the whole context. `from` and `up_to`: summarize the records from `pivot` on, or those before it. */
   readonly form?: CompactionForm
-  /** uuid of a record, as returned by `append`. */
+  /** The uuid of a record, as returned by `append`. */
   readonly pivot?: string
-  /** What the summary should pay attention to. */
+  /** Instructions for the summary, such as which details to keep. */
   readonly instructions?: string
-  /** How many tokens the context may have afterwards. */
+  /** The most tokens that the context may have after the compaction. */
   readonly target?: number
-  /** `local`: without a model, whatever the policy says. */
+  /** `local` makes the summary without a model, whatever the policy says. */
   readonly summarizer?: 'local' | 'model'
 }
 
 export interface RewriteOptions {
   readonly signal?: AbortSignal
-  /** The request returned by `next` will not be answered. Without this, its response must be appended first. */
+  /** Discards the request that `next` returned. Without this option, its response must be appended before a rewrite. */
   readonly abandon?: boolean
 }
 
@@ -61,7 +61,7 @@ const COMPACT_OPTIONS: readonly (keyof CompactOptions)[] = [
   ...REWRITE_OPTIONS,
 ]
 
-/** Another operation has reserved the session. Nothing was changed. */
+/** A refusal because another operation has reserved the session. The session was not changed. */
 export interface BusyOutcome {
   readonly ok: false
   readonly reason: 'busy'
@@ -90,7 +90,7 @@ export async function planSessionCompaction(
   return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 
-/** Reserves nothing: a turn may continue and messages may be appended while the summary is written. */
+/** Prepares the draft of a compaction without reserving the session: turns and appends can continue meanwhile. */
 export async function prepareSessionDraft(
   session: OpenSession,
   plan: CompactionPlan,
@@ -134,7 +134,7 @@ export async function undoSessionRewrite(
   )
 }
 
-/** `note`: why the pin has no effect now, for the user. */
+/** The result of `pin` and `unpin`. `note` explains to the user why the pin has no effect at present. */
 export type PinOutcome = { readonly ok: true; readonly note?: string } | RefusedRewrite
 
 export async function pinSessionRecord(
@@ -149,7 +149,7 @@ export async function pinSessionRecord(
   })
 }
 
-/** Runs a rewrite if nothing else has reserved the session and no response is outstanding. */
+/** Runs a rewrite; refused if another operation has reserved the session or a request of `next` awaits its response. */
 async function runRewrite<End>(
   session: OpenSession,
   operation: string,
@@ -159,7 +159,7 @@ async function runRewrite<End>(
   checkOpen(session)
   const busy = checkNotBusy(session, operation)
   if (busy !== null) return busy
-  // After a rewrite, the answer to the old context could not be used to measure the new one.
+  // The usage of a response to the old context cannot be used to measure the rewritten context.
   if (session.pendingRequest !== null && options.abandon !== true) {
     const message = `${operation}: next gave a request of the session ${session.id} whose response has not been appended; nothing was changed. Append the response first, or give { abandon: true } if none will come.`
     return { ok: false, reason: 'busy', message }
@@ -175,14 +175,14 @@ async function runRewrite<End>(
   }
 }
 
-/** Null if no operation has reserved the session. */
+/** Returns a refusal if an operation has reserved the session; otherwise null. */
 export function checkNotBusy({ id, busyWith }: OpenSession, operation: string): BusyOutcome | null {
   if (busyWith === null) return null
   const message = `${operation}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
   return { ok: false, reason: 'busy', message }
 }
 
-/** A step needs the result of the step before it, not its refusal. */
+/** Throws unless `input` is the successful result of the previous step; a refusal is not accepted. */
 function checkStepInput(step: 'prepare' | 'commit', input: unknown, fields: readonly string[]): void {
   if (isObject(input) && input.ok === true && fields.every((field) => isObject(input[field]))) return
   const expected = step === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'

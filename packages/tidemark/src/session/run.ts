@@ -1,4 +1,4 @@
-/** `session.run`: one turn, from the prompt until the model makes no more tool calls. */
+/** Implements `session.run`: one turn, from the prompt until the model makes no more tool calls. */
 import {
   type ApiMessage,
   calibrateSize,
@@ -31,20 +31,20 @@ export interface RunOptions extends ToolOptions {
   readonly signal?: AbortSignal
 }
 
-/** The events of a run as they happen, and its `outcome`. Leaving the loop early aborts the run. */
+/** A running turn: an iterable of its events, and its `outcome`. Leaving the loop early aborts the turn. */
 export type Run = EventStream<SessionEvent, RunOutcome>
 
 export type RunOutcome =
   | {
       readonly ok: true
-      /** The text of the last reply. */
+      /** The text of the last reply, without thinking and tool calls. */
       readonly text: string
       /** The `stop_reason` of the last reply. */
       readonly stopReason: string | null
     }
   | (TurnFailure & { readonly message: string })
 
-/** Starts at once, whether or not the events are read. Throws for wrong options and if the session is busy. */
+/** Starts a turn at once, whether or not its events are read. Throws for wrong options and if the session is busy. */
 export function runSession(
   session: OpenSession,
   prompt: MessageContent | null,
@@ -112,8 +112,8 @@ function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome 
 }
 
 /**
- * Null if the prompt fits or the window is unknown. A prompt that no compaction can make fit is refused before it is
- * appended: in the log it would stay for good.
+ * Returns a failure if the prompt exceeds the context window even without other messages; null if it fits or the window
+ * is unknown. The prompt is refused before it is appended, because it could not be removed from the log.
  */
 function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFailure | null {
   const { estimator, scaled, choice } = session.model
@@ -133,7 +133,7 @@ function formatTokens(tokens: number): string {
   return Math.ceil(tokens).toLocaleString('en-US')
 }
 
-/** Why an operation stopped, and what to do about it. `messages`: the current conversation. */
+/** Returns a message about why an operation stopped and what to do. `messages`: the current conversation. */
 export function describeFailure(failure: TurnFailure, messages: readonly ApiMessage[]): string {
   switch (failure.reason) {
     case 'conflict':

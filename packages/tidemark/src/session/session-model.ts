@@ -1,4 +1,4 @@
-/** A model under the policy in force: its estimator, its limits, its connection. Created once and shared by all sessions. */
+/** A model with what the policy derives from it: its estimator, limits, parameters and connection. Sessions share it. */
 import {
   createEstimator,
   createIndexRules,
@@ -37,14 +37,17 @@ export function createSessionModel(choice: ModelChoice, settings: Settings): Ses
     largeInput: scaled.budgets.clear.largeInput,
     ...omitUndefined({ host: options.hostTools }),
   })
-  // As much as the policy reserves for an answer: more would reduce the space for input.
+  // `max_tokens` is what the policy reserves for a response; a larger value would leave less space for input.
   const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
   const max_tokens = Math.max(1, Math.min(maxOutput ?? reserve, reserve))
   const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
   return { choice, port: connect(choice, settings), estimator, scaled, rules, parameters }
 }
 
-/** A request with the provider's own summary needs this beta. Added only then, it would change the prefix and break the cache. */
+/**
+ * Adds the beta that summaries by the provider need. Every request has it: adding it only for summaries would change
+ * the prefix and break the cache.
+ */
 function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }: ModelChoice): JsonObject {
   const betas = Array.isArray(parameters.betas) ? parameters.betas : []
   if (compaction.beta === null || betas.includes(compaction.beta)) return parameters
@@ -61,12 +64,12 @@ function connect(choice: ModelChoice, { clock, policy }: Settings, listeners?: L
   })
 }
 
-/** The same model on a connection of its own, which emits its retries to one session. */
+/** Returns the model with a separate connection, whose retries are emitted as events of one session. */
 export function withRetryEvents(model: SessionModel, settings: Settings, listeners: Listeners): SessionModel {
   return { ...model, port: connect(model.choice, settings, listeners) }
 }
 
-/** The model for summaries, if the options name one. */
+/** Creates the model that writes summaries; null if the options name none. */
 export function createSummarizer(settings: Settings): SeparateSummaryModel | null {
   const { summariser } = settings.options
   if (summariser === undefined) return null
@@ -76,7 +79,7 @@ export function createSummarizer(settings: Settings): SeparateSummaryModel | nul
   return { model: port, summariser: { model: id, profile, window, outputTokens } }
 }
 
-/** The same summarizer on a connection of its own, which emits its retries to one session. */
+/** Returns the summary model with a separate connection, whose retries are emitted as events of one session. */
 export function summarizerWithRetryEvents(
   summarizer: SeparateSummaryModel | null,
   settings: Settings,

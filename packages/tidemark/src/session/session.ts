@@ -1,4 +1,4 @@
-/** The public `Session` object: one conversation. Each method is implemented in a file of its own. */
+/** The public `Session` object: one conversation. Other files of this folder implement its methods. */
 import {
   type ApiMessage,
   type CommitResult,
@@ -48,90 +48,95 @@ import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
 export interface Session {
   readonly id: string
-  /** Id of the current model. */
+  /** The id of the current model. */
   readonly model: string
-  /** Lines of the log that could not be read; empty if the log is intact. */
+  /** Damage found in the log; empty if the log is intact. */
   readonly damage: readonly Damage[]
 
   /**
-   * Appends messages to the log, durable when it returns, and returns the uuids of the records. Works at any time, also
-   * during a run or a compaction; while a reply arrives, it waits for its end.
+   * Appends messages to the log and returns the uuids of their records. The messages are durable when the promise
+   * resolves. Works at any time, also during a run or a compaction; while a reply is streamed, it waits for the end of
+   * the reply.
    *
    * @example const [prompt] = await session.append(user('Fix the login page.'))
    */
   append(...messages: readonly (MessageInput | object)[]): Promise<readonly string[]>
 
   /**
-   * Reduces the context if needed, then returns the next request, ready to be sent by your own client. Append its
-   * response before any other message.
+   * Reduces the context if needed, then returns the next API request for your own client. Append its response before
+   * any other message.
    *
    * @example const request = await session.next({ tools }); if (request.ok) await client.messages.create(request.body)
    */
   next<Body = RequestBody>(options?: NextOptions): Promise<NextOutcome<Body>>
 
   /**
-   * Runs a turn: the prompt, then the model and its tools until it makes no more tool calls. Starts at once. Null
-   * continues a turn that was interrupted.
+   * Runs a turn: sends the prompt, then runs tools and calls the model until it makes no more tool calls. Starts at
+   * once. With null as the prompt, it continues an interrupted turn.
    *
    * @example const { outcome } = session.run('Fix the login page.', { tools })
    */
   run(prompt: string | readonly object[] | null, options?: RunOptions): Run
 
   /**
-   * Replaces the context with a summary, the messages that must stay, and the current state of the context sources. Can be
-   * undone as a whole.
+   * Replaces the context with a summary, the messages that must stay, and the current state of the context sources.
+   * `undo` reverts the whole compaction.
    *
    * @example await session.compact({ instructions: 'Keep the names of all tables.' })
    */
   compact(options?: CompactOptions): Promise<CommitResult | BusyOutcome>
-  /** Step one of three: what a compaction would do and cost. Changes nothing. */
+  /** Plans a compaction and returns what it would do and cost. First of three steps; changes nothing. */
   planCompaction(options?: CompactOptions): Promise<CompactionPlan | RefusedRewrite>
-  /** Step two: the summary and everything with it, to be inspected, edited or discarded. Changes nothing. */
+  /** Writes the summary and returns a draft to inspect, edit or discard. Second of three steps; changes nothing. */
   prepare(
     plan: CompactionPlan,
     options?: { readonly signal?: AbortSignal },
   ): Promise<CompactionDraft | RefusedRewrite>
-  /** Step three. Messages appended meanwhile stay after the summary. Refused if the context was rewritten meanwhile. */
+  /**
+   * Commits a draft. Last of three steps. Messages appended since the plan stay after the summary; refused if the
+   * context was rewritten since then.
+   */
   commit(draft: CompactionDraft, options?: RewriteOptions): Promise<CommitResult | BusyOutcome>
 
   /**
-   * Undoes a compaction or a clearing, by default the newest: the context is what it was before.
+   * Undoes a compaction or a clearing, by default the newest, and restores the context from before it.
    *
    * @example await session.undo()
    */
   undo(id?: string, options?: UndoOptions): Promise<UndoResult | BusyOutcome>
-  /** Keeps the record unchanged in every rewrite. */
+  /** Pins a record: every rewrite keeps it verbatim in the context. */
   pin(uuid: string): Promise<PinOutcome>
-  /** Undoes `pin`. */
+  /** Removes the pin from a record. */
   unpin(uuid: string): Promise<PinOutcome>
 
-  /** How full the context window is, and its thresholds. */
+  /** Returns how full the context window is, and its thresholds. */
   contextRemaining(): ContextRemaining
-  /** What fills the context window. */
+  /** Returns what fills the context window. */
   breakdown(): ContextBreakdown
-  /** What the session has cost, what the cache saved, and what cache breaks cost. */
+  /** Returns what the session has cost, what the prompt cache saved, and what cache breaks cost. */
   money(): CostTotals
-  /** Continues with another model if the context fits it or can be compacted to fit. */
+  /** Continues the session with another model. Compacts first if the context does not fit; refuses if it still does not. */
   switchModel(model: ModelChoice): Promise<SwitchOutcome>
 
   /**
-   * Searches the whole log, also what left the context, as the model's history tool does.
+   * Searches the whole log, including records that are no longer in the context, as the model's history tool does.
    *
    * @example const { content } = await session.history({ text: 'ECONNREFUSED' })
    */
   history(query: object): Promise<HistoryAnswer>
-  /** The messages of the next request, as of now. */
+  /** Returns the messages that the next API request would contain now. */
   messages(): readonly ApiMessage[]
-  /** The whole conversation as Markdown, with summarized and cleared parts, without secrets. */
+  /** Returns the whole conversation as Markdown, including summarized and cleared parts. Secrets are removed by default. */
   export(options?: { readonly title?: string; readonly redacts?: boolean }): Promise<string>
 
   /**
-   * Calls the listener for events of one type, or for all with `*`. Returns a function that removes it.
+   * Calls the listener for events of one type, or for all events with `*`. Returns a function that removes the
+   * listener.
    *
    * @example const off = session.on('compact', ({ compaction }) => console.log(compaction.tokensAfter))
    */
   on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
-  /** Aborts what is under way, waits for its end, and releases the session for other processes. */
+  /** Aborts all operations in progress, waits until they end, and releases the session for other processes. */
   close(): Promise<void>
 }
 
@@ -184,7 +189,7 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
   }
 }
 
-/** Releases the log only after everything under way has ended, so that nothing locks it again. */
+/** Closes a session. The log is released only after all operations have ended, so that none of them locks it again. */
 async function closeSession(session: OpenSession, onClose: () => void): Promise<void> {
   session.stop.abort()
   await Promise.all(session.pendingWork)

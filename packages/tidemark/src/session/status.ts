@@ -1,6 +1,6 @@
 /**
- * What fills the context window, and how much is left. The parts are estimated, the total may be measured; the difference
- * is a part of its own, so that the parts always add up to the total.
+ * Measures what fills the context window and how much is left. Parts are estimated, while the total may be reported by
+ * the provider; the difference is listed as a separate part, so that the parts add up to the total.
  */
 import {
   type ContextEntry,
@@ -21,15 +21,15 @@ import { type OpenSession, turnHost } from './open-session.ts'
 
 export interface ContextBreakdown {
   readonly total: { readonly tokens: number; readonly source: 'measured' | 'estimated' | 'both' }
-  /** The token classes; they add up to the total. */
+  /** The context by token class; the shares add up to the total. */
   readonly classes: readonly ContextShare[]
-  /** Calls and results by tool, largest first. This and the lists below are parts of the classes. */
+  /** Tool calls and results by tool, largest first. These tokens are also part of `classes`. */
   readonly tools: readonly ContextShare[]
-  /** Files that tools read. */
+  /** Files that tools read, largest first. These tokens are also part of `classes`. */
   readonly files: readonly ContextShare[]
-  /** Attachments by type: from context sources and hooks. */
+  /** Attachments of context sources and hooks, by type. These tokens are also part of `classes`. */
   readonly carriers: readonly ContextShare[]
-  /** Every entry of the context, in order. */
+  /** Every entry of the context in order. These tokens are also part of `classes`. */
   readonly messages: readonly MessageShare[]
   /** Files that were read more than once, and the tokens that a single read would have saved. */
   readonly duplicateReads: readonly DuplicateRead[]
@@ -38,7 +38,7 @@ export interface ContextBreakdown {
 export interface ContextShare {
   readonly name: string
   readonly tokens: number
-  /** How many items; absent if they are not counted. */
+  /** Number of items in the share; absent if they are not counted. */
   readonly count?: number
   readonly source: 'measured' | 'estimated'
 }
@@ -72,7 +72,7 @@ export function measureBreakdown(session: OpenSession): ContextBreakdown {
   }
 }
 
-/** Counts the entries as the model sees them: a cleared result counts as its placeholder. */
+/** Counts the tokens of the entries as the model sees them: a cleared tool result counts as its placeholder. */
 function countContext({ state, model, settings }: OpenSession): {
   readonly account: TokenBreakdown
   readonly attachments: ReadonlyMap<string, TokenTally>
@@ -143,7 +143,7 @@ function messageShares({ state, model }: OpenSession): readonly MessageShare[] {
   return [...state.view.entries].map(toShare).filter(({ tokens }) => tokens > 0)
 }
 
-/** A call and its result count once. */
+/** Adds the tokens of two tallies by name. A tool call and its result count as one item. */
 function addTallies(
   one: ReadonlyMap<string, TokenTally>,
   other: ReadonlyMap<string, TokenTally>,
@@ -167,18 +167,18 @@ function toEstimatedShare(name: string, tokens: number): ContextShare {
 }
 
 export interface ContextRemaining {
-  /** Tokens of the current context, with system prompt and tools. */
+  /** Tokens of the current context, including system prompt and tools. */
   readonly tokens: number
-  /** Upper bound of the tokens; decisions use it. */
+  /** Upper bound of the context's tokens, which decisions use. */
   readonly high: number
-  /** `both`: the provider's count plus an estimate of what was appended since. */
+  /** How the tokens were counted. `both`: the provider's count plus an estimate for content appended since. */
   readonly source: 'measured' | 'estimated' | 'both'
-  /** Tokens left until the threshold of automatic action; null if the window is unknown. */
+  /** Tokens left until automatic compaction (or until the window is full, if that is off); null if the window is unknown. */
   readonly left: number | null
-  /** The same in whole per cent of the threshold; null if the window is unknown. */
+  /** Tokens left as a whole percentage of the threshold; null if the window is unknown. */
   readonly percentLeft: number | null
   readonly lines: Thresholds | null
-  /** Which thresholds are reached; null if the window is unknown. */
+  /** The thresholds that the context has reached; null if the window is unknown. */
   readonly ladder: ThresholdState | null
 }
 

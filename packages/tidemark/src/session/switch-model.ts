@@ -1,6 +1,6 @@
 /**
- * `session.switchModel`: another model for a conversation under way. The context is measured for the new model first; if
- * it does not fit, the old model compacts it. If that is not enough, the model is not switched.
+ * Implements `session.switchModel`. The context is measured for the new model; if it does not fit, the old model
+ * compacts it. If it still does not fit, the session keeps the old model.
  */
 import {
   type CommittedCompaction,
@@ -31,7 +31,7 @@ export type SwitchOutcome =
       readonly to: string
       /** Tokens of the context, estimated for the new model. */
       readonly tokens: number
-      /** The compaction that the old model did first; null if the context fitted. */
+      /** The compaction that the old model made before the switch; null if the context already fitted. */
       readonly compaction: CommittedCompaction | null
     }
   | BusyOutcome
@@ -40,11 +40,11 @@ export type SwitchOutcome =
 export interface SwitchRefusal {
   readonly ok: false
   readonly reason: 'does-not-fit'
-  /** Tokens of the context, estimated for the new model, and the most it can take. */
+  /** `tokens`: size of the context, estimated for the new model. `most`: the auto-compact threshold of the new model. */
   readonly tokens: number
   readonly most: number
   readonly message: string
-  /** Why compacting failed; null if it succeeded but was not enough. */
+  /** Why the compaction was refused; null if it succeeded but the context still does not fit. */
   readonly because: RefusedRewrite | null
 }
 
@@ -67,7 +67,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   let tokens = estimateContext(session, next)
   let compaction: CommittedCompaction | null = null
   if (tokens >= most) {
-    // The target is in tokens of the old model.
+    // A compaction target counts tokens of the old model, so the limit of the new model is converted.
     const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
     const run = createTurnContext(session, { signals: [] })
     const result = await runAndEmit(
@@ -90,7 +90,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   return { ok: true, from, to, tokens, compaction }
 }
 
-/** By the estimator alone: what one model's provider counted says little about another model. */
+/** Estimates the context for a model. The provider's counts are not used: they apply only to the model that was called. */
 function estimateContext(session: OpenSession, { estimator }: SessionModel): number {
   const { state } = session
   const { estimate } = session.settings.policy

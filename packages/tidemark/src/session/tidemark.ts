@@ -1,4 +1,4 @@
-/** The entry point of the library: one Tidemark with any number of sessions. */
+/** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
 import { placeSections, TidemarkError } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/paths.ts'
@@ -10,14 +10,15 @@ import { createToolset, type ToolOptions } from './tools.ts'
 
 export interface Tidemark {
   /**
-   * Opens a session by its id; a session that does not exist yet is empty. A session can be open only once per process.
+   * Opens a session by its id; a session that does not exist yet is empty. Throws `busy` if this object already has it
+   * open.
    *
    * @example const session = await tide.open('fix-login')
    */
   open(id: string, options?: OpenOptions): Promise<Session>
-  /** Ids of the existing sessions, sorted. */
+  /** Returns the ids of the existing sessions, sorted. */
   sessions(): Promise<readonly string[]>
-  /** Closes every session. */
+  /** Closes all open sessions and the journal. */
   close(): Promise<void>
 }
 
@@ -27,8 +28,8 @@ export interface OpenOptions extends SessionOptions, ToolOptions, Pick<TidemarkO
 }
 
 /**
- * A context engine over a model: sessions can grow without limit, and each request contains what the model should see
- * next.
+ * Creates a context engine for a model. Sessions can grow without limit; each API request contains only what fits the
+ * context window.
  *
  * @example const tide = createTidemark({ model: anthropic('claude-sonnet-5-5'), system: 'You are a coder.' })
  */
@@ -69,7 +70,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
           'busy',
           `open: the session ${id} is open already. Use that one, or close it first.`,
         )
-      // Reserved before the first wait, so that a second `open` of the same id fails.
+      // The id is reserved before the first `await`, so that a second `open` of the same session fails.
       sessions.set(id, null)
       try {
         const session = await openSession(id, own)

@@ -1,4 +1,4 @@
-/** Tools as the caller gives them, and as a turn needs them: definitions for the request and a function that runs calls. */
+/** Converts the caller's tools to what a turn needs: definitions for the API request, and a function that runs tool calls. */
 import {
   isObject,
   type JsonObject,
@@ -9,51 +9,51 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 
-/** A tool that `run` calls. */
+/** A tool whose calls `session.run` executes. */
 export interface Tool {
   readonly description?: string
-  /** JSON schema of its input. Default: an object without fields. */
+  /** The JSON schema of the tool's input. Default: an object without fields. */
   readonly inputSchema?: object
-  /** An exception becomes an error result that the model sees. */
+  /** Runs a tool call. An exception becomes an error result that the model sees. */
   readonly run: (input: never, context: ToolContext) => ToolOutput | Promise<ToolOutput>
 }
 
 export interface ToolContext {
-  /** Id of the tool call. */
+  /** The id of the tool call. */
   readonly id: string
   readonly name: string
   /** Aborted when the turn is aborted. */
   readonly signal: AbortSignal
 }
 
-/** Text or blocks, optionally marked as an error. */
+/** The output of a tool: text or content blocks, optionally marked as an error. */
 export type ToolOutput =
   | string
   | readonly object[]
   | { readonly content: string | readonly object[]; readonly isError?: boolean }
 
-/** Tools by name. */
+/** Tools, keyed by name. */
 export type Tools = Readonly<Record<string, Tool>>
 
-/** Definitions as the API takes them: for a loop of your own, or with `runTool`. */
+/** Tool definitions in the format of the API, for callers that run their own loop or give `runTool`. */
 export type ToolDefinitions = readonly object[]
 
 export interface Toolset {
   readonly definitions: readonly JsonObject[]
   readonly run: RunTool
-  /** Names of the tools that nothing runs; only for a loop of your own. */
+  /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
 }
 
 export interface ToolOptions {
   readonly tools?: Tools | ToolDefinitions
-  /** Runs the calls of tools given as definitions. An exception becomes an error result that the model sees. */
+  /** Runs the calls of tools that are given as definitions. An exception becomes an error result that the model sees. */
   readonly runTool?: RunToolCall
 }
 
 export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
 
-/** Throws `bad-option` for tools in another shape. */
+/** Creates a toolset from tools by name or from definitions. Throws `bad-option` for any other value. */
 export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
   if (runTool !== undefined && typeof runTool !== 'function')
     throw badTools('runTool: expected a function (call, signal) that returns the result of the tool.')
@@ -63,7 +63,7 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
       : async (call, signal) => toToolResult(await runTool(call, toAbortSignal(signal)), call.name)
   if (Array.isArray(tools)) {
     const definitions = tools.map(toDefinition)
-    // Tools with another type are run by the provider.
+    // Tools with a type other than `custom` are run by the provider.
     const unrun = definitions.flatMap(({ type = 'custom', name }) =>
       type === 'custom' ? [String(name)] : [],
     )
@@ -85,7 +85,7 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
   return { definitions, run }
 }
 
-/** Throws `bad-option` if the toolset has a tool that nothing runs. */
+/** Throws `bad-option` if the toolset has a tool that cannot be run. */
 export function checkToolsRunnable({ withoutRunner = [] }: Toolset): void {
   if (withoutRunner.length === 0) return
   throw badTools(
@@ -98,7 +98,7 @@ function checkTool(name: string, tool: unknown): Tool {
   throw badTools(`tools.${name}: expected { description, inputSchema, run(input, { signal }) }.`)
 }
 
-/** A copy as JSON: the definition must not change when the caller changes its object. */
+/** Returns a copy of a tool definition as JSON, so that later changes to the caller's object have no effect. */
 function toDefinition(tool: unknown): JsonObject {
   const copy: unknown = isObject(tool) ? JSON.parse(JSON.stringify(tool)) : null
   if (isObject(copy) && typeof copy.name === 'string') return copy as JsonObject

@@ -51,7 +51,7 @@ export type NextOutcome<Body = RequestBody> =
   | UnansweredCalls
   | (TurnFailure & { readonly message: string })
 
-/** A refusal because tool calls of the last response have no result yet. The session was not changed. */
+/** A refusal because tool calls of the last response have no result yet. Nothing was appended to the log. */
 export interface UnansweredCalls {
   readonly ok: false
   readonly reason: 'open-calls'

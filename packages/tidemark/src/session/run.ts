@@ -44,7 +44,10 @@ export type RunOutcome =
     }
   | (TurnFailure & { readonly message: string })
 
-/** Starts a turn at once, whether or not its events are read. Throws for wrong options and if the session is busy. */
+/**
+ * Starts a turn at once, whether or not its events are read. Throws for wrong tools or prompts, and if the session is
+ * busy.
+ */
 export function runSession(
   session: OpenSession,
   prompt: MessageContent | null,

@@ -169,7 +169,7 @@ function toEstimatedShare(name: string, tokens: number): ContextShare {
 export interface ContextRemaining {
   /** Tokens of the current context, including system prompt and tools. */
   readonly tokens: number
-  /** Upper bound of the context's tokens, which decisions use. */
+  /** Upper bound of the context's tokens. The engine compares it with the blocking threshold. */
   readonly high: number
   /** How the tokens were counted. `both`: the provider's count plus an estimate for content appended since. */
   readonly source: 'measured' | 'estimated' | 'both'

@@ -3,7 +3,7 @@
  * binding, context edits, compaction and faults. Scripts play the model.
  */
 
-// A simulator, in memory or on a port.
+// Exports that create a simulator, in memory or on a port.
 
 export type { SimulatorOptions } from './server/options.ts'
 export {
@@ -14,14 +14,14 @@ export {
   serve,
 } from './server/simulator.ts'
 
-// Scripts: what the model answers.
+// Exports for scripts: the functions that play the model.
 
 export { type Coder, type CoderOptions, createCoder } from './scripts/coder.ts'
 export { loadScenario } from './scripts/load-script.ts'
 export { echo, type Reply, type Script } from './scripts/script.ts'
 export { createSummarizer, withSummaries } from './scripts/summarizer.ts'
 
-// Faults, time, and the request log.
+// Exports for faults, the test clock and the request log.
 
 export type { Fault } from './faults/fault.ts'
 export { createManualClock, type ManualClock } from './protocol/clock-and-ids.ts'

@@ -1,6 +1,6 @@
 /**
- * `@tidemark/simulator/internal`: names that tests elsewhere in this repository need and the public entry does not have.
- * No promise, and not published: the subpath exists only under the `tidemark-source` condition.
+ * `@tidemark/simulator/internal` exports what tests elsewhere in this repository need and the public entry does not
+ * have. It is not published: the subpath exists only under the `tidemark-source` condition.
  */
 
 export { createModelTable, type SimulatedModel } from './protocol/models.ts'

@@ -1,6 +1,6 @@
 /**
- * Checks of compaction blocks that a client sends back. The signed block of an on-demand compaction must be the first
- * and only one; the block of a threshold compaction may stand anywhere.
+ * Checks the compaction blocks that a client sends back. The signed block of an on-demand compaction must be the
+ * first and only compaction block; the unsigned block of a threshold compaction may be anywhere.
  */
 
 import {
@@ -23,9 +23,12 @@ import { listContextEdits } from '../validation/edit-rules.ts'
 import type { CompactionSignature, Signer } from './signatures.ts'
 
 export interface CompactionReference {
-  /** Index among the request's blocks. Blocks before a threshold block are no longer part of the conversation. */
+  /**
+   * Index of the compaction block among the request's blocks. Blocks before a threshold compaction block are not part
+   * of the conversation.
+   */
   readonly at: number
-  /** Null for the block of a threshold compaction, which has no signature. */
+  /** Signed content of the compaction block; null for the block of a threshold compaction, which has no signature. */
   readonly signature: CompactionSignature | null
 }
 
@@ -37,7 +40,10 @@ interface CompactionInput {
   readonly betas: ReadonlySet<string>
 }
 
-/** The compaction block that replaces earlier messages, or null. Fails if it is misplaced, altered or not permitted. */
+/**
+ * Finds the compaction block that replaces earlier messages; `found` is null if there is none. Fails if the block is
+ * misplaced, altered or not permitted.
+ */
 export function readCompaction(input: CompactionInput, signer: Signer): CompactionResult {
   const blocks = input.pieces.flatMap((piece, at) => (isCompletedSummary(piece.block) ? [{ piece, at }] : []))
   const newest = blocks.find(({ piece }) => typeof piece.block.signature === 'string')
@@ -55,7 +61,7 @@ export function readCompaction(input: CompactionInput, signer: Signer): Compacti
   return readSignedBlock(input, newest.piece.block, signer)
 }
 
-/** A block without content is a summary that failed; it is ignored. */
+/** A compaction block without content is a summary that failed, so it is ignored. */
 function isCompletedSummary(block: Block): boolean {
   return block.type === 'compaction' && typeof block.content === 'string'
 }
@@ -64,7 +70,8 @@ function readThresholdBlock({ body, betas }: CompactionInput, at: number | undef
   if (at === undefined) return { ok: true, found: null }
   const hasEdit = listContextEdits(body).some((edit) => edit.type === 'compact_20260112')
   if (!hasEdit && !betas.has(BETA.thresholdCompaction)) {
-    // An on-demand block whose signature was lost.
+    // Without the threshold compaction edit or beta, an unsigned block can only be an on-demand block that lost its
+    // signature.
     return rejectWithCode('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
   }
   return { ok: true, found: { at, signature: null } }

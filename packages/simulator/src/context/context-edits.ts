@@ -1,6 +1,6 @@
 /**
- * Edits of the conversation before the model sees it: `context_management`, thinking of finished turns, turn-scoped
- * system messages, and the undocumented deletions from the cached prefix.
+ * Edits the conversation before the model sees it: applies `context_management`, drops thinking of finished turns and
+ * turn-scoped system messages, and reads the undocumented deletions from the cached prefix.
  */
 
 import { type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
@@ -38,12 +38,15 @@ interface EditInput {
   readonly pieces: readonly RequestBlock[]
   readonly model: SimulatedModel
   readonly placeholder: string
-  /** Tokens of the whole prompt with these blocks as its conversation. */
+  /** Counts the tokens of the whole prompt if its conversation consists of these blocks. */
   readonly measure: (pieces: readonly RequestBlock[]) => number
   readonly countTokens: (piece: RequestBlock) => number
 }
 
-/** Applies the edits of `context_management` in order, after the model's own rule for old thinking. */
+/**
+ * Applies the edits of `context_management` in order. Before them, models that do not keep old thinking drop it,
+ * unless the request has a thinking edit.
+ */
 export function applyEdits(input: EditInput): EditResult {
   const edits = listContextEdits(input.body)
   const managed = edits.some((edit) => edit.type === 'clear_thinking_20251015')
@@ -91,26 +94,30 @@ function applyThinkingEdit(
   }
 }
 
-// Thinking of earlier turns: removed by the model's own rule, or by the edit that replaces this rule.
+// Thinking of earlier turns is removed by the model's own rule, or by `clear_thinking_20251015`, which replaces that
+// rule.
 
-/** Thinking of finished turns is removed when a new user prompt follows; within a turn it stays. */
+/**
+ * Drops thinking blocks that come before the last user prompt. Thinking after that prompt belongs to the current turn
+ * and stays.
+ */
 export function dropFinishedThinking(pieces: readonly RequestBlock[]): readonly RequestBlock[] {
   const prompt = findLastPrompt(pieces)
   if (!pieces.some((piece, index) => index < prompt && isThinkingBlock(piece.block))) return pieces
   return pieces.filter((piece, index) => index >= prompt || !isThinkingBlock(piece.block))
 }
 
-/** Index of the last user block that is not a tool result. */
+/** Returns the index of the last user block that is not a tool result; -1 if there is none. */
 function findLastPrompt(pieces: readonly RequestBlock[]): number {
   return pieces.findLastIndex(({ role, block }) => role === 'user' && block.type !== 'tool_result')
 }
 
-/** Whether `keep` of `clear_thinking_20251015` is `all`, in either of its two forms. */
+/** Checks whether `keep` of `clear_thinking_20251015` is `all`, written as a string or as `{type: "all"}`. */
 export function keepsAllThinking(keep: unknown): boolean {
   return keep === 'all' || (isObject(keep) && keep.type === 'all')
 }
 
-/** Keeps the thinking of the newest turns that have any. `turns` counts those that lost theirs. */
+/** Keeps the thinking of the newest `keep` turns that have any. `turns` counts the turns whose thinking was removed. */
 function clearThinking(
   pieces: readonly RequestBlock[],
   keep: 'all' | number,
@@ -130,7 +137,7 @@ function clearThinking(
   }
 }
 
-/** The number of the turn of each block. A turn ends where the role changes. */
+/** Returns a turn number for each block. A turn ends where the role changes. */
 function numberTurns(pieces: readonly RequestBlock[]): readonly number[] {
   let turn = 0
   let role: string | null = null
@@ -141,7 +148,7 @@ function numberTurns(pieces: readonly RequestBlock[]): readonly number[] {
   })
 }
 
-// `clear_tool_uses_20250919`
+// The edit `clear_tool_uses_20250919`, which clears old tool results.
 
 const DEFAULT_CLEAR_TRIGGER = 100_000
 const DEFAULT_KEPT_TOOL_USES = 3
@@ -150,7 +157,10 @@ function readAmount(amount: unknown): number | undefined {
   return isObject(amount) && typeof amount.value === 'number' ? amount.value : undefined
 }
 
-/** Replaces the oldest results by the placeholder; null if the trigger is not reached or too little would be cleared. */
+/**
+ * Replaces the oldest tool results by the placeholder. Returns null if the trigger is not reached or fewer than
+ * `clear_at_least` tokens would be cleared.
+ */
 function applyToolEdit(
   edit: Edit,
   pieces: readonly RequestBlock[],
@@ -188,7 +198,10 @@ function applyToolEdit(
   }
 }
 
-/** `names`: the tools of the calls to clear, by call id. A result smaller than the placeholder stays. */
+/**
+ * Clears a tool result, or the input of a tool call, if its call id is in `names` (tool name by call id). A result
+ * smaller than the placeholder stays.
+ */
 function clearToolBlock(
   piece: RequestBlock,
   { clear_tool_inputs: inputs }: Edit,
@@ -205,7 +218,7 @@ function clearToolBlock(
   return clearsInput ? { ...piece, block: { ...block, input: {} } } : piece
 }
 
-/** Drops system messages with `clear_at: next_user_message` that a user message has followed. */
+/** Drops system messages with `clear_at: next_user_message` if a user message follows them. */
 export function dropTurnScopedMessages(
   pieces: readonly RequestBlock[],
   messages: readonly MessageParam[],
@@ -217,17 +230,20 @@ export function dropTurnScopedMessages(
   )
 }
 
-// Cached clearing, an undocumented extension that is off by default: a `cache_edits` block deletes tool results from
+// Cached clearing is an undocumented extension and off by default: a `cache_edits` block deletes tool results from
 // the cached prefix by their `cache_reference`, without changing the messages or the cache key.
 
 export interface CacheDeletions {
   /** The conversation without its `cache_edits` blocks. */
   readonly pieces: readonly RequestBlock[]
-  /** The `cache_reference`s to delete. */
+  /** The `cache_reference` values of the tool results to delete. */
   readonly references: ReadonlySet<string>
 }
 
-/** Fails if a reference to delete does not occur in the conversation. */
+/**
+ * Separates `cache_edits` blocks from the conversation. Fails if a `cache_reference` to delete does not occur in the
+ * conversation.
+ */
 export function readCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
   const edits = pieces.filter(({ block }) => block.type === 'cache_edits')
   if (edits.length === 0) return { ok: true, pieces, references: new Set() }
@@ -255,7 +271,9 @@ function listCacheReferences({ block }: RequestBlock): readonly string[] {
   )
 }
 
-/** Tokens of the deleted results among the first `count` blocks, which are those read from the cache. */
+/**
+ * Counts the tokens of deleted tool results among the first `count` blocks, which are the blocks read from the cache.
+ */
 export function countDeletedTokens(
   deletions: CacheDeletions,
   count: number,

@@ -1,6 +1,6 @@
 /**
- * Message threads: the provider stores the conversation, and a request sends only the new messages. A response can
- * be continued once, within five minutes, with unchanged settings.
+ * Message threads: the provider stores the conversation, and a request sends only new messages. A response can be
+ * continued once, within five minutes, with unchanged settings.
  */
 
 import { type Account, isSameAccount } from '../prompt-cache/cache-key.ts'
@@ -17,7 +17,7 @@ import { keepsAllThinking } from './context-edits.ts'
 
 const THREAD_LIFETIME_MS = 300_000
 
-/** Fields that cannot change within a thread. */
+/** Request fields that cannot change within a message thread. */
 const FIXED_FIELDS = [
   'model',
   'thinking',
@@ -44,18 +44,24 @@ export interface ThreadRequest {
 }
 
 export interface MessageThreads {
-  /** The request with the whole conversation. `continues` is the id of the response that it continues. */
+  /**
+   * Returns the request body with the whole conversation. `continues` is the id of the response that the request
+   * continues, or null. Fails if the thread cannot be continued.
+   */
   resolve(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
-  /** Stores the conversation under the id of its response. */
+  /** Stores the conversation under the id of its newest response, if the request uses a thread. */
   store(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
-  /** Called when a continuation fails: the response can be continued again. */
+  /**
+   * Makes a response available for another continuation. Called when a request that continued the response has
+   * failed.
+   */
   release(previous: string | null): void
 }
 
 export function createMessageThreads(): MessageThreads {
   const threads = new Map<string, StoredThread>()
 
-  /** The map is in the order of expiry, so the first thread that is not expired ends the loop. */
+  /** Threads are stored in the order of expiry, so the first one that has not expired ends the loop. */
   function deleteExpired(now: number): void {
     for (const [id, { expiresAt }] of threads) {
       if (now < expiresAt) break
@@ -108,7 +114,7 @@ function formatBetas(betas: ReadonlySet<string>): string {
   return [...betas].sort().join(',')
 }
 
-/** The stored messages and the new ones; `system` and `tools` are those stored. */
+/** Appends the new messages to the stored ones, and takes `system` and `tools` from the stored request. */
 function joinThread(kept: MessagesBody, body: MessagesBody): MessagesBody {
   return {
     ...body,
@@ -158,7 +164,7 @@ function listChangedFields(
     JSON.stringify(found.body[name] ?? null) !== JSON.stringify(body[name] ?? null)
   return [
     ...FIXED_FIELDS.filter(differs),
-    // These two may be left out of a continuation.
+    // A continuation may leave out `system` and `tools`, so a missing value is not a change.
     ...['system', 'tools'].filter((name) => body[name] !== undefined && differs(name)),
     ...(found.betas === formatBetas(betas) ? [] : ['anthropic-beta']),
   ]

@@ -1,17 +1,20 @@
 /**
- * Signatures of thinking and compaction blocks. A signature contains what the block was created from, and only a
- * simulator with the same seed can have written it, so a truncated or altered one is rejected. The fields of the
- * signed content are part of response bodies: renaming one changes them.
+ * Signatures of thinking and compaction blocks. A signature contains a description of what the block was created from
+ * and a hash keyed by the seed, so a truncated, altered or foreign signature is rejected. The fields of the signed
+ * content are part of response bodies: renaming one changes the bodies.
  */
 import { type Block, isObject, readTextField } from '../protocol/api.ts'
 import { hashText, hashWithKey, type IdGenerator } from '../protocol/clock-and-ids.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 
-/** Hashes of the prefix that a block is bound to, in the three parts that an error can name. */
+/**
+ * Hashes of the prefix that a thinking or compaction block is bound to: one each for system prompt, tools and
+ * messages.
+ */
 interface PrefixHashes {
   readonly system: string
   readonly tools: string
-  /** Chain of the messages before the turn of the block, without thinking. */
+  /** Hash of the messages before the turn of the signed block, without their thinking blocks. */
   readonly messages: string
 }
 
@@ -20,17 +23,20 @@ export interface ThinkingSignature extends PrefixHashes {
   readonly id: string
   readonly model: string
   readonly organization: string
-  /** Tokens of the whole thinking, which may be longer than the visible text. */
+  /** Tokens of the whole thinking, which may be longer than the visible text of the block. */
   readonly tokens: number
-  /** Hash of the visible text. */
+  /** Hash of the visible text of the thinking block. */
   readonly shown: string
-  /** Id of the thinking block before it in the conversation. */
+  /** Id of the previous thinking block in the conversation; null for the first. */
   readonly previous: string | null
-  /** Id of the compaction block that the conversation began with at the time. */
+  /**
+   * Id of the compaction block that the conversation began with when the thinking was created; null if there was
+   * none.
+   */
   readonly behind: string | null
-  /** Id of its response. */
+  /** Id of the response that contains the thinking block. */
   readonly response: string
-  /** Number of thinking blocks in that response. */
+  /** Number of thinking blocks in the response that contains this one. */
   readonly of: number
 }
 
@@ -38,14 +44,17 @@ export interface CompactionSignature extends PrefixHashes {
   readonly kind: 'compaction'
   readonly id: string
   readonly organization: string
-  /** Hashes of the block's `content` and `tool_changes`. */
+  /** Hashes of the compaction block's `content` and `tool_changes`. */
   readonly content: string
   readonly toolChanges: string
-  /** The model binds thinking to its prefix, and turns kept after the block continue the summarized prefix. */
+  /**
+   * True if the model binds thinking to its prefix. Turns kept after the compaction block then continue the
+   * summarized prefix.
+   */
   readonly preserves: boolean
-  /** Role of the last summarized message. */
+  /** Role of the last message that was summarized. */
   readonly lastRole: string
-  /** Ids of the compaction blocks that this one replaced. */
+  /** Ids of the earlier compaction blocks that this compaction block replaced. */
   readonly replaced: readonly string[]
 }
 
@@ -53,7 +62,7 @@ type SignedContent = ThinkingSignature | CompactionSignature
 
 export interface Signer {
   sign(value: SignedContent): string
-  /** The signed content; null if this signer did not write the text. */
+  /** Returns the signed content; null if the signature is altered or was written with another seed. */
   verify(text: string): SignedContent | null
 }
 
@@ -67,7 +76,8 @@ export function createSigner(seed: string): Signer {
   function read(text: string): SignedContent | null {
     const plain = Buffer.from(text, 'base64').toString('utf8')
     const body = plain.slice(HASH_LENGTH)
-    // Decoding base64 ignores stray characters, but a signature must be exactly what was sent.
+    // Decoding base64 ignores stray characters, so a signature is encoded again and compared with the text that was
+    // sent.
     if (Buffer.from(plain).toString('base64') !== text) return null
     if (hashWithKey(key, body) !== plain.slice(0, HASH_LENGTH)) return null
     return toSignedContent(JSON.parse(body))
@@ -89,15 +99,15 @@ export function createSigner(seed: string): Signer {
   }
 }
 
-/** The keyed hash in front proves that a signer wrote the content, so only its kind is checked. */
+/** The keyed hash proves that a signer wrote the content, so only the kind of the content is checked. */
 function toSignedContent(value: unknown): SignedContent | null {
   if (!isObject(value) || (value.kind !== 'thinking' && value.kind !== 'compaction')) return null
   return value as unknown as SignedContent
 }
 
 /**
- * The length of a real signature tells how much was thought: about 0.205 tokens per character, minus 38. The
- * simulator pads its own with spaces, which JSON ignores, so that clients can estimate in the same way.
+ * Pads the JSON of a signature with spaces, which JSON ignores. The length of a real signature shows how many tokens
+ * were thought (about 0.205 tokens per character, minus 38), and clients estimate from it.
  */
 function padToThinkingLength(json: string, tokens: number): string {
   const characters = (tokens + 38) / 0.205
@@ -116,7 +126,10 @@ interface SigningInput {
   readonly display: 'summarized' | 'omitted'
 }
 
-/** Signs every unsigned thinking block. With `display: 'omitted'` the text of thinking is removed. */
+/**
+ * Signs every thinking block that has no signature. With `display: 'omitted'` the visible text of the block is
+ * removed.
+ */
 export function signThinking(input: SigningInput, signer: Signer, ids: IdGenerator): readonly Block[] {
   const of = input.blocks.filter(isUnsigned).length
   let { previous } = input

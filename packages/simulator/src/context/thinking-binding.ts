@@ -1,7 +1,7 @@
 /**
- * Checks of thinking blocks that a client sends back: the signature, whether this model may read the block, and
- * whether the prefix before it is unchanged. Depending on account and request, a failed check rejects the request,
- * drops the block, or lets it pass.
+ * Checks the thinking blocks that a client sends back: the signature, whether the requested model may read the block,
+ * and whether the prefix before the block is unchanged. Depending on account and request, a failed check rejects the
+ * request, drops the block, or is only reported.
  */
 
 import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
@@ -21,23 +21,32 @@ import type { Signer, ThinkingSignature } from './signatures.ts'
 import { type BoundPrefix, describePrefixChange, type PrefixTracker } from './thinking-prefix.ts'
 
 export interface BindingSettings {
-  /** Reject thinking after a changed prefix. For older accounts the provider does so only if the request sets it. */
+  /**
+   * Rejects thinking whose prefix has changed. For older accounts the provider does so only if the request asks for
+   * it.
+   */
   readonly enforced: boolean
-  /** Thinking of the newest response whose visible text was edited. The documentation says error; it has been seen to pass. */
+  /**
+   * What happens if the visible text of thinking in the newest response was edited. The documentation describes an
+   * error; real requests have been seen to pass.
+   */
   readonly editedText: 'error' | 'allow'
-  /** Signatures that this simulator did not write, such as those of a recorded session. */
+  /** What happens to signatures that this simulator did not write, such as those of a recorded session. */
   readonly foreignSignatures: 'error' | 'allow'
 }
 
 interface BindingInput {
   readonly body: MessagesBody
   readonly pieces: readonly RequestBlock[]
-  /** Lazy, because most requests have no thinking to check. */
+  /** Computes the prefix that thinking is bound to. It is lazy because most requests have no thinking to check. */
   readonly boundPrefix: () => BoundPrefix
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
-  /** Ids of the compaction block that the request begins with and of those it replaced, and null. */
+  /**
+   * Ids of the compaction block at the start of the request and of the compaction blocks it replaced, and null for
+   * "no compaction".
+   */
   readonly compactionIds: readonly (string | null)[]
 }
 
@@ -50,10 +59,10 @@ export interface Transformation {
 type BindingReason = 'organization_binding_mismatch' | 'model_binding_mismatch' | 'prefix_binding_mismatch'
 
 export type BindingResult = ApiResult<{
-  /** The conversation without the dropped blocks. */
+  /** The conversation without the dropped thinking blocks. */
   pieces: readonly RequestBlock[]
   transformations: readonly Transformation[]
-  /** Id of the last valid thinking block, which new thinking follows. */
+  /** Id of the last valid thinking block of the request, which new thinking will follow; null if there is none. */
   last: string | null
 }>
 
@@ -64,7 +73,7 @@ interface BindingContext {
   readonly settings: BindingSettings
 }
 
-/** Checks every thinking block of the conversation. Fails with the first block that is not allowed to pass. */
+/** Checks every thinking block of the conversation. Fails with the error of the first block that is rejected. */
 export function checkThinkingBinding(input: BindingInput, ports: BindingContext): BindingResult {
   const { pieces } = input
   const mode = chooseMismatchMode(input, ports.settings)
@@ -95,7 +104,7 @@ export function checkThinkingBinding(input: BindingInput, ports: BindingContext)
   return { ok: true, pieces: kept.length === pieces.length ? pieces : kept, transformations, last }
 }
 
-/** The signed content of a thinking block; null if the signature is not valid. */
+/** Returns the signed content of a thinking block; null if its signature is not valid. */
 export function readThinkingSignature(block: Block, signer: Signer): ThinkingSignature | null {
   const text = readTextField(block, block.type === 'thinking' ? 'signature' : 'data')
   const signed = signer.verify(text)
@@ -115,7 +124,7 @@ interface SignedThinking {
   readonly last: string | null
 }
 
-/** The first check that fails, in the order of the provider. */
+/** Returns the reason of the first failed check, in the order in which the provider checks; null if all pass. */
 function findBindingMismatch(
   checked: SignedThinking,
   input: BindingInput,
@@ -171,7 +180,10 @@ function prefixMismatchError(
   return invalidRequest(sentences.join(' '))
 }
 
-/** The thinking of the newest response must come back complete and unedited. Older responses may lose theirs. */
+/**
+ * Returns an error unless the thinking of the newest response comes back complete and unedited. Older responses may
+ * lose theirs.
+ */
 export function checkNewestResponse(input: BindingInput, ports: BindingContext): ApiError | null {
   if (ports.settings.editedText === 'allow') return null
   const newest = findNewestThinking(input.pieces, ports.signer)
@@ -190,7 +202,7 @@ interface SignedBlock {
   readonly signed: ThinkingSignature
 }
 
-/** The remaining thinking blocks of the newest response. */
+/** Returns the thinking blocks of the newest response that are still in the conversation. */
 function findNewestThinking(pieces: readonly RequestBlock[], signer: Signer): readonly SignedBlock[] {
   const end = pieces.findLastIndex((piece) => piece.role === 'assistant')
   const start = pieces.findLastIndex((piece, index) => index < end && piece.role !== 'assistant')

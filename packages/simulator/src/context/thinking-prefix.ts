@@ -1,6 +1,7 @@
 /**
- * The prefix that thinking is bound to: `system`, the tools that are not deferred, and all earlier messages as the
- * client sent them, without thinking. It has its own prompt tree, so that an error can name the first difference.
+ * Computes the prefix that thinking is bound to: `system`, the tools that are not deferred, and all earlier messages
+ * as the client sent them, without thinking. A prompt tree stores these prefixes, so an error can name the first
+ * difference.
  */
 
 import { isInPrompt } from '../prompt-cache/cache-key.ts'
@@ -18,14 +19,14 @@ import {
 import type { CompactionSignature, ThinkingSignature } from './signatures.ts'
 
 export interface BoundPrefix {
-  /** Chains of the system prompt and of the tools. */
+  /** Hashes of the system prompt and of the tools. */
   readonly system: string
   readonly tools: string
-  /** For each block of the request, thinking included: the prefix before its turn. */
+  /** For each block of the request, including thinking: the prefix before the turn of that block. */
   readonly before: readonly PromptNode[]
   /** The prefix that new thinking is bound to: everything before the current assistant turn. */
   readonly end: PromptNode
-  /** The prefix after all messages. */
+  /** The prefix that ends with the last message of the request. */
   readonly afterAll: PromptNode
 }
 
@@ -38,9 +39,12 @@ interface CompactedStart {
 
 export interface PrefixTracker {
   track(body: MessagesBody, pieces: readonly RequestBlock[], resumption: CompactedStart | null): BoundPrefix
-  /** The prefix after the block of a threshold compaction, which nothing precedes. */
+  /**
+   * Returns the prefix that consists only of the block of a threshold compaction, because blocks before it do not
+   * count.
+   */
   startAfter(block: Block): PromptNode
-  /** The node with this chain, if it was remembered and not dropped since. */
+  /** Returns the remembered prefix with this hash; undefined if it is unknown or was dropped to save memory. */
   find(chain: string): PromptNode | undefined
   remember(node: PromptNode): void
 }
@@ -84,7 +88,7 @@ function hashBlocks(tree: PromptTree, zone: PromptZone, blocks: Iterable<Block>)
   return node.chain
 }
 
-/** Whether the turns after a compaction block continue the prefix that was summarized. */
+/** Checks whether the turns after a compaction block continue the prefix that was summarized. */
 function continuesPrefix(
   signed: CompactionSignature,
   front: Pick<BoundPrefix, 'system' | 'tools'>,
@@ -98,7 +102,10 @@ function continuesPrefix(
   )
 }
 
-/** `start`: the prefix that the turns after the compaction block continue; null if the conversation begins there. */
+/**
+ * Computes the prefix before each block. `start` is the prefix that the turns after a compaction block continue; null
+ * if the conversation begins with the compaction block.
+ */
 function trackMessages(
   tree: PromptTree,
   pieces: readonly RequestBlock[],
@@ -115,7 +122,7 @@ function trackMessages(
     if (resumption !== null && index === resumption.at) {
       node = start ?? tree.addBlock(tree.root, 'notice', { type: 'compaction', id: resumption.signed.id })
       turn = node
-      // The next message begins a new turn, even if it is an assistant message.
+      // The message after a compaction block begins a new turn, even if it is an assistant message.
       role = null
     } else if (isThresholdBlock(piece.block)) {
       node = tree.addBlock(tree.root, 'assistant', ignoreUrlQuery(piece.block))
@@ -127,12 +134,12 @@ function trackMessages(
   return { before, end: role === 'assistant' ? turn : node, afterAll: node }
 }
 
-/** The block of a threshold compaction: blocks before it no longer count. */
+/** Checks whether the block comes from a threshold compaction. Blocks before it are not part of the prefix. */
 function isThresholdBlock(block: Block): boolean {
   return block.type === 'compaction' && block.content != null && block.signature == null
 }
 
-/** The query of a signed URL may change while the file stays the same, so it is ignored. */
+/** Removes the query from a URL source: the query of a signed URL may change while the file stays the same. */
 function ignoreUrlQuery(block: Block): Block {
   const source: unknown = block.source
   if (!isObject(source) || typeof source.url !== 'string') return block
@@ -147,7 +154,10 @@ interface PrefixChange {
   readonly pieces: readonly RequestBlock[]
 }
 
-/** The last sentence of a binding error: what differs from when the block was created. Null if that is not known. */
+/**
+ * Returns the last sentence of a thinking binding error: what differs from when the block was created. Null if the
+ * difference is not known.
+ */
 export function describePrefixChange(change: PrefixChange, tracker: PrefixTracker): string | null {
   const { signed, boundPrefix, index } = change
   if (signed.system !== boundPrefix.system)

@@ -1,4 +1,7 @@
-/** Faults for requests to come: for the next one, for several, or for every third one; and the fault of a request. */
+/**
+ * Schedules faults for future requests (the next one, several, or every third one) and determines the fault of a
+ * request.
+ */
 import { isObject } from '../protocol/api.ts'
 import {
   addProblem,
@@ -14,23 +17,23 @@ import { type ParseFaultResult, parseFault, readFault } from './parse-fault.ts'
 
 export interface ScheduledFault {
   readonly fault: Fault
-  /** How many requests it applies to. Default: 1, or no limit if `every` is given. */
+  /** Number of requests the fault applies to. Default: 1, or no limit if `every` is given. */
   readonly times?: number
-  /** `3` applies it to every third request. */
+  /** Applies the fault to every n-th request: `3` means every third one. */
   readonly every?: number
-  /** Number of requests that pass first. */
+  /** Number of requests without the fault before it applies for the first time. */
   readonly skip?: number
 }
 
 export interface FaultSchedule {
   add(...scheduled: readonly ScheduledFault[]): void
   /**
-   * The fault of the next request. If several are due the oldest is used and the others wait, so that single faults
-   * apply in the order they were added. Each counts all requests after it was added.
+   * Returns the fault of the next request, or null. If several are due, the oldest is returned and the others wait,
+   * so single faults apply in the order they were added. Each scheduled fault counts all requests after it was added.
    */
   next(): Fault | null
   clear(): void
-  /** The remaining faults, oldest first, with their remaining counts. */
+  /** Scheduled faults that still apply to future requests, oldest first, with their remaining counts. */
   readonly pending: readonly ScheduledFault[]
 }
 
@@ -54,7 +57,7 @@ export function createFaultSchedule(): FaultSchedule {
   }
 }
 
-/** `skip` counts down to the next request that it applies to. */
+/** A scheduled fault is due when `skip`, which counts down with each request, has reached 0. */
 function isFaultDue(scheduled: ScheduledFault): boolean {
   return (scheduled.skip ?? (scheduled.every ?? 1) - 1) === 0
 }
@@ -74,7 +77,7 @@ const scheduleReader = fieldsReader<ScheduledFault>({
   skip: countReader(0),
 })
 
-/** `{fault, times, every, skip}`, or only a fault, which applies to the next request. */
+/** Reads a scheduled fault: `{fault, times, every, skip}`, or only a fault, which applies to the next request. */
 export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
   if (!isObject(value) || 'type' in value) {
     const fault = readFault(value, place)
@@ -87,10 +90,13 @@ export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
     : undefined
 }
 
-/** Request header with a fault for this request, as text or JSON. */
+/** Name of the request header that gives a fault for its request, as text or JSON. */
 export const FAULT_HEADER = 'x-simulator-fault'
 
-/** The fault of the header, otherwise the next scheduled one. Fails with a message if the header cannot be read. */
+/**
+ * Returns the fault in the request header, otherwise the next scheduled fault. Fails with a message if the header
+ * cannot be read.
+ */
 export function readRequestedFault(
   headers: Readonly<Record<string, string>>,
   schedule: { next(): Fault | null | undefined },
@@ -109,7 +115,7 @@ function parseFaultJson(text: string): ParseFaultResult {
   return { ok: false, message: reading.problems.map(formatProblem).join('; ') }
 }
 
-/** Undefined if the text is not JSON. */
+/** Parses JSON; returns undefined if the text is not JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,4 +1,7 @@
-/** Faults: what can go wrong with an answer, as data, and how it changes the finished answer before it is sent. */
+/**
+ * Faults as data: what can go wrong with an HTTP answer, and how a fault changes the finished answer before it is
+ * sent.
+ */
 import {
   type ApiErrorType,
   type BodyChunk,
@@ -7,24 +10,30 @@ import {
   type HttpAnswer,
 } from '../protocol/answer.ts'
 
-/** A fault comes from the reply of a script, from a request header, or from the control endpoint. */
+/** A fault of an HTTP answer. A script's reply, a request header or the control endpoint can ask for one. */
 export type Fault =
   | StatusFault
-  /** The answer begins after `ms`. Cache entries become visible only when it begins. */
+  /** The answer begins after `ms` milliseconds. Its cache entries become visible only when it begins. */
   | { readonly type: 'slow-start'; readonly ms: number }
-  /** The answer arrives `bytes` at a time, with `ms` before each part. */
+  /** The answer arrives in parts of `bytes` bytes, with a pause of `ms` before each part. */
   | { readonly type: 'slow-drip'; readonly bytes: number; readonly ms: number }
-  /** The connection closes cleanly at the place (default: half of the answer), or inside a multi-byte character near it. */
+  /**
+   * The connection closes cleanly at the given offset (default: half of the answer), or inside a multi-byte character
+   * near that offset.
+   */
   | ({ readonly type: 'cut'; readonly insideCharacter?: boolean } & FaultPlace)
   | ErrorEventFault
-  /** The connection is reset at the place (default: before the first byte). */
+  /** The connection is reset at the given offset of the answer (default: before the first byte). */
   | ({ readonly type: 'reset' } & FaultPlace)
-  /** Nothing is sent after the place (default: before the first byte), and the connection stays open. */
+  /**
+   * Nothing is sent after the given offset of the answer (default: before the first byte), and the connection stays
+   * open.
+   */
   | ({ readonly type: 'hang' } & FaultPlace)
-  /** Several faults on one answer, such as a slow start and a cut. */
+  /** Several faults apply to one answer, such as a slow start and a cut. */
   | { readonly type: 'several'; readonly faults: readonly Fault[] }
 
-/** An error response instead of the answer. `retryAfter` is in seconds. */
+/** A fault that replaces the answer by an error response. `retryAfter` is in seconds. */
 interface StatusFault {
   readonly type: 'status'
   readonly status: number
@@ -35,7 +44,7 @@ interface StatusFault {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** An `error` event after this many events of the stream, and then the end. */
+/** A fault that sends an `error` event after `afterEvents` events of the stream and then ends the stream. */
 interface ErrorEventFault {
   readonly type: 'error-event'
   readonly afterEvents: number
@@ -43,16 +52,19 @@ interface ErrorEventFault {
   readonly message?: string
 }
 
-/** A place in an answer, in bytes or in events of the stream. `afterBytes` wins if both are given. */
+/** An offset in an answer, in bytes or in events of the stream. `afterBytes` wins if both are given. */
 export interface FaultPlace {
   readonly afterBytes?: number
   readonly afterEvents?: number
 }
 
-/** Response header that describes what a fault did, if that is not exactly what was requested. */
+/** Name of the response header that describes what a fault did, if that is not exactly what was requested. */
 export const FAULT_APPLIED_HEADER = 'x-simulator-fault-applied'
 
-/** The answer with the fault applied. A fault that cannot be applied leaves a note in `x-simulator-fault-applied`. */
+/**
+ * Returns the answer with the fault applied. A fault that cannot be applied as requested leaves a note in the header
+ * `x-simulator-fault-applied`.
+ */
 export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string): HttpAnswer {
   switch (fault.type) {
     case 'status':
@@ -77,7 +89,10 @@ export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string):
   }
 }
 
-/** Faults that replace the answer come first, then those that end it, then those that slow it down. */
+/**
+ * The order in which several faults apply: those that replace the answer, those that end it, then those that slow it
+ * down.
+ */
 const FAULT_ORDER: readonly Fault['type'][] = [
   'several',
   'status',
@@ -92,7 +107,7 @@ const FAULT_ORDER: readonly Fault['type'][] = [
 const halfBytes = (total: number): number => Math.floor(total / 2)
 const noBytes = (): number => 0
 
-/** A place counted in events cannot be applied to a body that is not a stream. */
+/** Ends the answer at an offset. An offset in events cannot be applied to a body that is not an event stream. */
 function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: FaultPlace): HttpAnswer {
   const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
   if (countsEvents && !isEventStream(answer)) return withFaultNote(answer, 'not applied: no stream')
@@ -102,7 +117,10 @@ function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: Fau
   return note === null ? ended : withFaultNote(ended, note)
 }
 
-/** The note for a place at or after the end, where a cut removes nothing and the other faults come at the end. */
+/**
+ * Returns a note if the offset is at or after the end of the answer: a cut then removes nothing, and other faults
+ * happen at the end. Otherwise null.
+ */
 function describeLatePlace(
   { chunks }: HttpAnswer,
   ending: HttpAnswer['ending'],
@@ -121,7 +139,10 @@ function endAfterBytes(answer: HttpAnswer, ending: HttpAnswer['ending'], bytes: 
   return { ...answer, chunks: takeFirstBytes(answer.chunks, bytes), ending }
 }
 
-/** If the answer has no multi-byte character it is cut at the place, and the header says so. */
+/**
+ * Cuts the answer inside a multi-byte character. Without such a character the answer is cut at the offset, and a
+ * header reports this.
+ */
 function cutInsideCharacter(answer: HttpAnswer, place: FaultPlace): HttpAnswer {
   const from = countBytesBefore(answer.chunks, place, halfBytes)
   const inside = findCharacterInterior(answer.chunks, from)
@@ -142,7 +163,7 @@ function createStatusAnswer(
   { headers, chunks }: HttpAnswer,
 ): HttpAnswer {
   const { status, message = defaultMessage(status), details, retryAfter } = fault
-  // A script may use an error type that the provider does not have; the envelope is the same.
+  // A fault may use an error type that the provider does not have; the error envelope is the same.
   const type = (fault.errorType ?? errorTypeForStatus(status)) as ApiErrorType
   const refused = { status, type, message, ...(details === undefined ? {} : { details }) }
   const wait = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
@@ -170,7 +191,7 @@ function isEventStream({ headers }: HttpAnswer): boolean {
   return headers['content-type']?.startsWith('text/event-stream') === true
 }
 
-/** Never after the last event: a client that has received the end stops reading. */
+/** Inserts an `error` event, but never after the last event, because a client stops reading there. */
 function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer {
   const { errorType = 'overloaded_error', message = 'Overloaded' } = fault
   const count = countEvents(answer.chunks)
@@ -194,7 +215,7 @@ const STATUS_BY_TYPE: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 }
 
-/** A body that is not a stream has no events, so an error response replaces it. */
+/** Replaces a body that is not an event stream by an error response, because it cannot contain an `error` event. */
 function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, requestId: string): HttpAnswer {
   const { errorType = 'overloaded_error', message } = fault
   const status = STATUS_BY_TYPE[errorType] ?? 500
@@ -203,7 +224,7 @@ function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, requestId: s
   return withFaultNote(error, `status ${status} instead of an error event: the answer is no stream`)
 }
 
-// Cutting and slowing an answer at the level of bytes, regardless of characters.
+// Helpers that cut and slow an answer by bytes, regardless of character boundaries.
 
 type Bytes = Uint8Array<ArrayBuffer>
 
@@ -213,7 +234,7 @@ export function encodeBytes(chunk: string | Bytes): Bytes {
   return typeof chunk === 'string' ? encoder.encode(chunk) : chunk
 }
 
-/** The chunks that make up the first `length` bytes. */
+/** Returns the chunks that make up the first `length` bytes. */
 function takeFirstBytes(chunks: readonly BodyChunk[], length: number): readonly BodyChunk[] {
   let left = length
   const kept: BodyChunk[] = []
@@ -226,7 +247,7 @@ function takeFirstBytes(chunks: readonly BodyChunk[], length: number): readonly 
   return kept
 }
 
-/** The number of bytes before the place; `otherwise` computes it if no place is given. */
+/** Returns the number of bytes before the offset; `otherwise` computes it if no offset is given. */
 function countBytesBefore(
   chunks: readonly BodyChunk[],
   { afterBytes, afterEvents }: FaultPlace,
@@ -248,7 +269,7 @@ function countEvents(chunks: readonly BodyChunk[]): number {
 
 const BLANK_LINE = Buffer.from('\n\n')
 
-/** The offsets at which the events of a stream end, each with its empty line. */
+/** Returns the byte offsets at which the events of a stream end, each including its empty line. */
 function findEventEnds(all: Buffer): readonly number[] {
   const ends: number[] = []
   for (let at = all.indexOf(BLANK_LINE); at >= 0; at = all.indexOf(BLANK_LINE, at + BLANK_LINE.length))
@@ -257,8 +278,8 @@ function findEventEnds(all: Buffer): readonly number[] {
 }
 
 /**
- * An offset inside a multi-byte character: the first that begins at `from` or later, otherwise the last one before.
- * Null if the answer has no such character.
+ * Returns a byte offset inside a multi-byte character: the first one that begins at `from` or later, otherwise the
+ * last one before it. Null if the answer has no such character.
  */
 export function findCharacterInterior(chunks: readonly BodyChunk[], from: number): number | null {
   const all = joinChunks(chunks)
@@ -267,7 +288,7 @@ export function findCharacterInterior(chunks: readonly BodyChunk[], from: number
   return lead < 0 ? null : lead + 1
 }
 
-/** The first byte of a multi-byte character. */
+/** Checks whether a byte is the first of a multi-byte UTF-8 character. */
 function isLeadByte(byte: number): boolean {
   return byte >= 0xc0
 }
@@ -276,7 +297,7 @@ function joinChunks(chunks: readonly BodyChunk[]): Buffer {
   return Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
 }
 
-/** The same bytes in chunks of `size`, with a pause before each. */
+/** Splits the chunks into parts of `size` bytes, with a pause of `ms` before each part. */
 export function splitIntoDrips(chunks: readonly BodyChunk[], size: number, ms: number): readonly BodyChunk[] {
   return chunks.flatMap((chunk) => {
     const bytes = encodeBytes(chunk.bytes)

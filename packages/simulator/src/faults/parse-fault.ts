@@ -21,7 +21,7 @@ import type { Fault, FaultPlace } from './fault.ts'
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, '': 1 }
 
-/** Milliseconds from `50ms`, `2s`, `1m` or a number of milliseconds; null for anything else. */
+/** Parses a duration into milliseconds: `50ms`, `2s`, `1m`, or a number of milliseconds. Null for anything else. */
 export function parseDuration(value: unknown): number | null {
   if (typeof value === 'number') return Number.isFinite(value) && value >= 0 ? value : null
   const found = typeof value === 'string' ? /^(\d+(?:\.\d+)?)\s*(ms|s|m|)$/.exec(value.trim()) : null
@@ -29,11 +29,12 @@ export function parseDuration(value: unknown): number | null {
   return found === null || unit === undefined ? null : Number(found[1]) * unit
 }
 
-// The text notation: commas separate faults, semicolons separate a fault and its options, quotes protect both.
+// The text notation of faults: commas separate faults, semicolons separate the options of a fault, and quotes protect
+// both.
 
 interface NameValue {
   readonly name: string
-  /** Null without `=`. */
+  /** The text after `=`; null if there is no `=`. */
   readonly value: string | null
 }
 
@@ -71,10 +72,10 @@ function unquote(text: string): string {
 
 export type ParseFaultResult =
   | { readonly ok: true; readonly fault: Fault }
-  /** `message` is one line: what is wrong, and what was expected. */
+  /** `message` is one line that says what is wrong and what was expected. */
   | { readonly ok: false; readonly message: string }
 
-/** Parses the text notation. Several faults become one fault of type `several`. */
+/** Parses the text notation of a fault. Several faults become one fault of type `several`. */
 export function parseFault(text: string): ParseFaultResult {
   const problems: string[] = []
   const faults = splitFaults(text).flatMap((written) => buildFault(written, problems) ?? [])
@@ -89,27 +90,30 @@ export function parseFault(text: string): ParseFaultResult {
 const FAULT_EXAMPLES =
   '"status=429; retry-after=2", "drip=50ms", "cut=utf8", "reset-after=3", "error-at=2" or "hang"'
 
-/** The values of one fault. A value that `read` does not accept is reported as a problem and left out. */
+/**
+ * Reads the values of one fault in the text notation. A value that the parser does not accept is reported as a
+ * problem and left out.
+ */
 interface FaultValues {
   readonly head: string | null
-  /** The value after the name of the fault. */
+  /** Reads the value after the name of the fault. */
   readHead<T>(read: ValueParser<T>): T | undefined
-  /** All values of an option. */
+  /** Reads all values of a repeated option. */
   readAll<T>(name: string, read: ValueParser<T>): readonly T[]
-  /** The last value of an option. */
+  /** Reads the last value of an option; undefined if it is not given. */
   readOption<T>(name: string, read: ValueParser<T>): T | undefined
 }
 
 interface ValueParser<T> {
-  /** Completes the sentence "needs …". */
+  /** Description of a valid value, which completes the error message "needs …". */
   readonly needs: string
   parse(text: string): T | null
 }
 
 interface FaultKind {
-  /** Names of its options. */
+  /** Names of the options that this kind of fault accepts. */
   readonly options: readonly string[]
-  /** If a value is undefined, a problem has been reported and the fault is not used. */
+  /** Builds the fault. If a value cannot be read, a problem has been reported and the built fault is discarded. */
   readonly build: (writing: FaultValues) => Fault
 }
 
@@ -156,7 +160,7 @@ function describeUnknownOption(fault: string, part: string, options: readonly st
   return `"${part}" says nothing about "${fault}"; ${known} (a comma begins another fault)`
 }
 
-/** `529` is short for `status=529`. */
+/** Expands the short form of a status fault: `529` means `status=529`. */
 function expandStatus(part: NameValue): NameValue {
   return part.value === null && /^\d+$/.test(part.name) ? { name: 'status', value: part.name } : part
 }
@@ -193,7 +197,7 @@ function countParser(least: number, most?: number): ValueParser<number> {
   }
 }
 
-/** `3` is after three events of the stream, `120b` is after 120 bytes. */
+/** Parses an offset in an answer: `3` means after three events of the stream, `120b` after 120 bytes. */
 const PLACE_PARSER: ValueParser<FaultPlace> = {
   needs: 'a number of events, such as 3, or of bytes, such as 120b',
   parse: (text) => {
@@ -207,7 +211,7 @@ function readPlace({ head, readHead }: FaultValues): FaultPlace {
   return head === null ? {} : (readHead(PLACE_PARSER) ?? {})
 }
 
-/** `retry-after` is in seconds, so a number without a unit is too. */
+/** Parses a duration in seconds. A number without a unit is in seconds too, as in the header `retry-after`. */
 const SECONDS_PARSER: ValueParser<number> = {
   needs: 'seconds, such as 2',
   parse: (text) => {
@@ -267,9 +271,9 @@ function dropUndefined<const T extends object>(fields: T): WithoutUndefined<T> {
   ) as WithoutUndefined<T>
 }
 
-// The data notation.
+// The JSON and YAML notation of faults.
 
-/** Reads the text notation, the fields of a `Fault`, or a list of either. */
+/** Reads a fault from the text notation, from the fields of a `Fault`, or from a list of either. */
 export const readFault: Reader<Fault> = (value, place) => {
   if (typeof value === 'string' || typeof value === 'number') return readFaultText(String(value), place)
   if (Array.isArray(value)) return readFaultList(value, place)
@@ -336,7 +340,7 @@ function readFaultFields(value: Readonly<Record<string, unknown>>, place: ReadPo
   const missing = (REQUIRED_FIELDS[type] ?? []).filter((name) => rest[name] === undefined)
   for (const name of missing) addProblem(atKey(place, name), `is needed for a fault of type ${type}`)
   const read = fieldsReader<Record<string, unknown>>(FIELD_READERS[type])(rest, place)
-  // The cast holds because all fields were read by the readers of the type and none is missing.
+  // The cast is safe because the readers for this fault type have read all fields and no required field is missing.
   return read === undefined || missing.length > 0 ? undefined : ({ type, ...read } as Fault)
 }
 

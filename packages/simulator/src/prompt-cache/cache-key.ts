@@ -1,6 +1,6 @@
 /**
- * The settings that are part of the cache key besides the blocks, by level: a change at one level loses the cache
- * of that level and of those after it, never of those before.
+ * The cache key: which settings besides the blocks it includes, by level (`tools`, `system`, `messages`). A changed
+ * setting invalidates cached prefixes of its own level and of later levels, not of earlier ones.
  */
 import {
   type Block,
@@ -12,7 +12,7 @@ import {
 import { findCacheMarkers } from '../protocol/cache-markers.ts'
 import type { CacheLevel, SimulatedModel } from '../protocol/models.ts'
 
-/** The owner of cache entries and threads: nothing is shared between workspaces. */
+/** The owner of cache entries and message threads. Nothing is shared between workspaces. */
 export interface Account {
   readonly organization: string
   readonly workspace: string
@@ -22,17 +22,23 @@ export function isSameAccount(one: Account, other: Account): boolean {
   return one.organization === other.organization && one.workspace === other.workspace
 }
 
-/** Which settings are part of the key where the provider's documentation leaves it open. */
+/** Settings that decide what the cache key includes, where the provider's documentation does not specify it. */
 export interface CacheKeySettings {
-  /** `speed`, from the system prompt on. By some accounts only its beta header counts. */
+  /** Include `speed` in the cache key, from the system prompt on. Some reports say that only its beta header counts. */
   readonly speed: boolean
-  /** The format of structured output. */
+  /** Include the format of structured output in the cache key. */
   readonly outputFormat: boolean
-  /** The set of betas, except those that cannot affect the prompt. */
+  /** Include the set of betas in the cache key, except betas that cannot affect the prompt. */
   readonly betas: boolean
-  /** The parameter `context_management`. What its edits clear changes the blocks in any case. */
+  /**
+   * Include the parameter `context_management` in the cache key. Blocks that its edits clear change the prompt in any
+   * case.
+   */
   readonly contextManagement: boolean
-  /** The TTLs of the markers. An entry for an hour is then not found by a request that uses five minutes. */
+  /**
+   * Include the TTLs of the cache markers in the key. A 1-hour entry is then not found by a request that uses five
+   * minutes.
+   */
   readonly ttl: boolean
 }
 
@@ -44,7 +50,7 @@ export const DEFAULT_CACHE_KEY_SETTINGS: CacheKeySettings = {
   ttl: false,
 }
 
-/** One setting in the key. It is named so that a cache miss can be explained. */
+/** One setting in the cache key. It has a name, so that a cache miss can be explained. */
 interface CacheKeyPart {
   readonly level: CacheLevel
   readonly name: string
@@ -53,7 +59,7 @@ interface CacheKeyPart {
 
 export interface CacheKey {
   readonly parts: readonly CacheKeyPart[]
-  /** For each level, all parts up to and including it. */
+  /** For each cache level, the text of all key parts up to and including that level. */
   readonly prefix: Readonly<Record<CacheLevel, string>>
 }
 
@@ -81,7 +87,10 @@ export function buildCacheKey(input: CacheKeyInput): CacheKey {
   }
 }
 
-/** An empty value is left out of the key: a default that is spelled out is the same as none. */
+/**
+ * Lists the settings in the cache key. A setting at its default has an empty value and is left out, so that stating a
+ * default does not change the key.
+ */
 function listKeyParts(input: CacheKeyInput): readonly CacheKeyPart[] {
   const { scope, model, body, settings } = input
   const traits = findRequestTraits(body, input.pieces)
@@ -129,14 +138,17 @@ export function formatContextManagement({ context_management }: MessagesBody): s
   return isObject(context_management) ? JSON.stringify(context_management) : ''
 }
 
-/** Five minutes is the default TTL of a marker. */
+/** Formats the TTLs of all cache markers; empty if all have the default of five minutes. */
 function formatTtls(body: MessagesBody): string {
   const { explicit, automatic } = findCacheMarkers(body)
   const ttls = [...explicit, ...(automatic?.marker == null ? [] : [automatic.marker])].map(({ ttl }) => ttl)
   return ttls.includes('1h') ? [...new Set(ttls)].sort().join(' and ') : ''
 }
 
-/** Families of betas that cannot affect the prompt. If they were in the key, using the feature would lose the cache. */
+/**
+ * Families of betas that cannot affect the prompt. If they were in the cache key, using the feature would cause a
+ * cache miss.
+ */
 const NEUTRAL_BETA_FAMILIES = [
   'cache-diagnosis-',
   'compact-',
@@ -158,7 +170,7 @@ export function formatPromptBetas(betas: ReadonlySet<string>): string {
 interface RequestTraits {
   readonly images: boolean
   readonly citations: boolean
-  /** All tools are defined inside the conversation. The first such tool changes the start of the prompt. */
+  /** True if all tools are defined inside the conversation. The first such tool changes the start of the prompt. */
   readonly onlyInlineTools: boolean
 }
 
@@ -176,10 +188,13 @@ function findRequestTraits(body: MessagesBody, pieces: readonly RequestBlock[]):
   return { images, citations, onlyInlineTools: inline && !tools.some(isInPrompt) }
 }
 
-/** Types that have none of these properties. Most blocks of a conversation are of these types. */
+/**
+ * Block types that contain no images, citations or tool definitions. Most blocks of a conversation have one of these
+ * types.
+ */
 const PLAIN_BLOCK_TYPES = new Set(['text', 'tool_use', 'thinking'])
 
-/** Deferred tools are not part of the prompt. */
+/** Checks whether a tool is part of the prompt: deferred tools are not. */
 export function isInPrompt(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }

@@ -1,6 +1,6 @@
 /**
- * `diagnostics`: how a request differs from the one before it. It compares the requests as they were sent, whatever
- * the cache did. Requests that use it are kept for an hour, per organization and workspace.
+ * Implements `diagnostics`, which reports how a request differs from the previous one. Requests are compared as sent,
+ * regardless of what the cache did, and kept for an hour per organization and workspace.
  */
 import { isObject, type MessagesBody } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
@@ -24,7 +24,7 @@ export type CacheMissReason =
     }
   | { readonly type: 'previous_message_not_found' | 'unavailable' }
 
-/** The field `diagnostics` of a response: null if the request did not ask, or if nothing changed. */
+/** The field `diagnostics` of a response; null if the request did not ask for it or if nothing changed. */
 export type Diagnosis = { readonly cache_miss_reason: CacheMissReason } | null
 
 interface DiagnosticsRequest {
@@ -39,14 +39,14 @@ interface DiagnosticsRequest {
 
 export interface CacheDiagnostics {
   diagnose(request: DiagnosticsRequest): Diagnosis
-  /** Stores the request under the id of its response, to compare the next request with it. */
+  /** Stores the request under the id of its response, so that the next request can be compared with it. */
   remember(messageId: string, request: DiagnosticsRequest): void
 }
 
 const DIAGNOSTICS_LIFETIME_MS = 3_600_000
 const MAX_DIAGNOSED_REQUESTS = 2_000
 
-/** What is stored of a request: hashes and token counts, no content. */
+/** The stored form of a request for comparison: hashes and token counts, no content. */
 interface RequestFingerprint {
   readonly scope: Account
   readonly now: number
@@ -55,7 +55,7 @@ interface RequestFingerprint {
   readonly system: string
   readonly settings: string
   readonly chains: readonly string[]
-  /** Tokens up to each chain. */
+  /** Tokens of the prefix that ends at each entry of `chains`. */
   readonly tokens: readonly number[]
 }
 
@@ -101,7 +101,10 @@ function isComparable(previous: RequestFingerprint, { now, scope }: DiagnosticsR
   )
 }
 
-/** The first difference, in the order of the provider. */
+/**
+ * Returns the first difference between two requests, in the order in which the provider checks; null if there is
+ * none.
+ */
 function compareFingerprints(
   previous: RequestFingerprint,
   request: RequestFingerprint,
@@ -123,7 +126,10 @@ function countCommonChains(one: readonly string[], other: readonly string[]): nu
   return differs < 0 ? one.length : differs
 }
 
-/** Hash of the tools or of the system prompt. Some tools are rendered in the zone of the system prompt. */
+/**
+ * Hashes the tools or the system prompt. The block type tells them apart, because some tools are rendered among the
+ * system blocks.
+ */
 function hashFront({ positions, starts }: Prompt, part: 'tools' | 'system'): string {
   const front = positions.slice(0, starts.messages).map((node) => node.block)
   const wanted = front.filter((block) => (block.type === 'text') === (part === 'system'))

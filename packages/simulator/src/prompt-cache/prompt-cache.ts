@@ -1,6 +1,7 @@
 /**
- * The prompt cache: entries that requests wrote at their breakpoints, and what a request reads and writes. A read
- * extends lifetimes at once. A write becomes visible when the response begins, which is when `commit` is called.
+ * The prompt cache: stores the entries that requests wrote at their breakpoints, and determines what a request reads
+ * and writes. A read extends lifetimes at once. A write becomes visible when the response begins, which is when
+ * `commit` is called.
  */
 
 import type { CacheTtl } from '../protocol/cache-markers.ts'
@@ -19,11 +20,11 @@ interface CacheRequest {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly minimum: number
-  /** Start of the request, from which lifetimes are counted. */
+  /** Time at which the request started, from which cache lifetimes are counted. */
   readonly now: number
   /** Number of the request in the request log. */
   readonly request: number
-  /** `cache_reference`s that the request deletes from the cached prefix. */
+  /** The `cache_reference` values that the request deletes from the cached prefix. */
   readonly deleted?: ReadonlySet<string>
 }
 
@@ -43,7 +44,7 @@ export interface CacheResult {
 
 const NO_REFERENCES: ReadonlySet<string> = new Set()
 
-/** Finds the hit, refreshes the entries that were read, and computes the billing split. */
+/** Finds the cache hit, refreshes the entries that were read, and splits the prompt's tokens by price class. */
 export function applyToCache(store: CacheStore, cacheRequest: CacheRequest): CacheResult {
   const { prompt, key, minimum, now, request, deleted = NO_REFERENCES } = cacheRequest
   const hit = findCacheHit({ prompt, key, store, now, deleted })
@@ -77,12 +78,12 @@ export function applyToCache(store: CacheStore, cacheRequest: CacheRequest): Cac
   }
 }
 
-/** Positions that are searched for an entry from a breakpoint backwards, the breakpoint included. */
+/** Number of positions searched for a cache entry, from a breakpoint backwards and including the breakpoint. */
 export const LOOK_BACK_POSITIONS = 20
 
 interface CacheHit {
   readonly position: number
-  /** Position of the breakpoint from which the entry was found. */
+  /** Position of the breakpoint from which the cache entry was found. */
   readonly from: number
 }
 
@@ -98,7 +99,10 @@ export function entryKeyAt(prompt: Prompt, key: CacheKey, position: number): str
   return `${key.prefix[cacheLevelAt(prompt, position)]}|${prompt.positions[position]?.chain}`
 }
 
-/** The last position with a readable entry, searching backwards from the last breakpoint, then from those before it. */
+/**
+ * Returns the cache hit: searches backwards from the last breakpoint, then from those before it, for a readable
+ * entry.
+ */
 function findCacheHit(look: HitSearchInput): CacheHit | null {
   const { prompt } = look
   for (const breakpoint of prompt.breakpoints.toReversed()) {
@@ -122,7 +126,10 @@ function searchBackwards({ prompt, key, store, now, deleted }: HitSearchInput, f
 
 const RUN_TYPES = new Set(['tool_use', 'tool_result'])
 
-/** Consecutive tool calls count as one position, and so do consecutive tool results: the first of them. */
+/**
+ * Returns the first position of a run. Consecutive tool calls count as one position, and so do consecutive tool
+ * results.
+ */
 function findRunStart(positions: readonly PromptNode[], end: number): number {
   const last = positions[end]
   if (last === undefined || !RUN_TYPES.has(last.block.type)) return end
@@ -136,30 +143,36 @@ function findRunStart(positions: readonly PromptNode[], end: number): number {
 /** A cached prefix. Its lifetime counts from the start of the request that wrote it or last read it. */
 interface CacheEntry {
   readonly ttl: CacheTtl
-  /** Tokens of the prefix. */
+  /** Tokens of the cached prefix. */
   readonly tokens: number
   readonly expiresAt: number
-  /** Number of the request that wrote it. */
+  /** Number of the request that wrote this cache entry. */
   readonly writtenBy: number
-  /** `cache_reference`s deleted from the prefix. Only requests that delete them too can read the entry. */
+  /**
+   * The `cache_reference` values deleted from the cached prefix. Only requests that delete them too can read the
+   * entry.
+   */
   readonly deleted: ReadonlySet<string>
 }
 
 const TTL_MS: Readonly<Record<CacheTtl, number>> = { '5m': 300_000, '1h': 3_600_000 }
 
 export interface CacheStore {
-  /** Null if there is no entry, it has expired, or more was deleted from it than the request deletes. */
+  /**
+   * Returns the cache entry; null if there is none, if it has expired, or if more was deleted from it than the
+   * request deletes.
+   */
   read(key: string, now: number, deleted: ReadonlySet<string>): CacheEntry | null
-  /** The entry even if it has expired, to explain a cache miss. */
+  /** Returns the cache entry even if it has expired, to explain a cache miss. */
   peek(key: string): CacheEntry | null
   refresh(key: string, now: number): void
-  /** An entry that has not expired keeps its TTL, counted from `now`. */
+  /** Writes a cache entry. An existing entry that has not expired keeps its TTL, counted from `now`. */
   write(key: string, entry: Omit<CacheEntry, 'expiresAt'>, now: number): void
   readonly size: number
   clear(): void
 }
 
-/** Expired entries are kept for a while, so that an expired entry can be distinguished from a changed prefix. */
+/** Expired cache entries are kept for a day, so that an expired entry can be distinguished from a changed prefix. */
 const EXPIRED_ENTRY_LIFETIME_MS = 24 * 3_600_000
 const WRITES_PER_SWEEP = 1_024
 

@@ -1,25 +1,28 @@
 /**
- * All prompts received so far, as a prefix tree: a node is a block after a certain prefix, and its `chain` is a hash
- * of the whole prefix. A request that extends an earlier one compares the known blocks and hashes only the new
- * ones, so that a long conversation stays cheap to check.
+ * Stores all prompts received so far as a prefix tree: a node is a block after a certain prefix, and its `chain` is a
+ * hash of the whole prefix. A request that extends an earlier one hashes only its new blocks, so a long conversation
+ * stays cheap to check.
  */
 import { type Block, isObject, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 
 export interface PromptTree {
   readonly root: PromptNode
-  /** The node of `block` after `parent`; it is created if there is none. */
+  /** Returns the node of `block` after `parent`, and creates it if there is none. */
   addBlock(parent: PromptNode, zone: PromptZone, block: Block): PromptNode
-  /** A node for a prefix of which only the chain is known. */
+  /** Returns a node for a prefix of which only the hash is known. */
   resume(chain: string): PromptNode
-  /** Bytes of rendered blocks in memory. */
+  /** Total size of the rendered blocks in memory, in bytes. */
   readonly bytes: number
 }
 
 interface PromptTreeOptions {
-  /** Tokens of a block in a zone, given the zone of the block before it. */
+  /** Counts the tokens of a block in a prompt zone, given the zone of the block before it. */
   readonly countTokens: (block: Block, zone: PromptZone, before: PromptZone | null) => number
-  /** Above this the least recently used prompts are dropped. Cache entries are not affected. */
+  /**
+   * Memory limit in bytes of rendered blocks. Above it the least recently used prompts are dropped. Cache entries are
+   * not affected.
+   */
   readonly maxBytes: number
 }
 
@@ -51,7 +54,7 @@ export function createPromptTree({ countTokens, maxBytes }: PromptTreeOptions): 
   }
 
   function sweep(): void {
-    // Once per prompt is enough: the nodes of the current prompt cannot be dropped.
+    // One sweep per prompt is enough, because the nodes of the current prompt cannot be dropped.
     if (bytes <= maxBytes || sweptAt === walks) return
     bytes = dropUnused(root, sweptAt + Math.ceil((walks - sweptAt) / 2))
     sweptAt = walks
@@ -64,7 +67,7 @@ export function createPromptTree({ countTokens, maxBytes }: PromptTreeOptions): 
     },
     resume: (chain) => ({ ...createRootNode(), chain, usedAt: walks }),
     addBlock(parent, zone, block) {
-      // The cast holds because callers only pass nodes of this tree.
+      // The cast is safe because callers only pass nodes of this tree.
       const from = parent as TreeNode
       if (from === root) {
         sweep()
@@ -78,8 +81,8 @@ export function createPromptTree({ countTokens, maxBytes }: PromptTreeOptions): 
 }
 
 /**
- * Drops all paths not used since. A node was last used no later than its parent, so dropping by age never leaves
- * a gap. Returns the remaining bytes.
+ * Drops all nodes that were last used before `since` and returns the remaining bytes. A node was last used no later
+ * than its parent, so no remaining node loses its parent.
  */
 function dropUnused(root: TreeNode, since: number): number {
   let left = 0
@@ -95,14 +98,14 @@ function dropUnused(root: TreeNode, since: number): number {
   return left
 }
 
-/** The part of the prompt a block belongs to. `notice` is a system message in mid-conversation. */
+/** The part of the prompt that a block belongs to. `notice` is a system message in mid-conversation. */
 export type PromptZone = 'tools' | 'system' | 'user' | 'assistant' | 'notice'
 
 export interface PromptNode {
   readonly parent: PromptNode | null
   readonly zone: PromptZone
   readonly block: Block
-  /** Hash of this block and all before it. */
+  /** Hash of this block and of all blocks before it. */
   readonly chain: string
   /** Tokens and rendered bytes of the prefix that ends with this block. */
   readonly tokens: number
@@ -110,11 +113,11 @@ export interface PromptNode {
   readonly depth: number
 }
 
-/** A node as the tree itself sees it, with its children and the time of its last use. */
+/** A prompt node with the fields that only the tree uses: children and time of last use. */
 interface TreeNode extends PromptNode {
   readonly parent: TreeNode | null
   children: TreeNode[]
-  /** Children by fingerprint, if there are more than a few. */
+  /** Child nodes by block fingerprint; null if there are at most 16 children. */
   index: Map<string, TreeNode[]> | null
   usedAt: number
 }
@@ -138,7 +141,7 @@ function createRootNode(): TreeNode {
 
 function findChild(parent: TreeNode, zone: PromptZone, block: Block): TreeNode | undefined {
   const among = parent.index === null ? parent.children : (parent.index.get(fingerprintBlock(block)) ?? [])
-  // The child added last is the most likely match.
+  // Recently added children are the most likely matches, so the search starts with the last one.
   for (let at = among.length - 1; at >= 0; at -= 1) {
     const child = among[at]
     if (child !== undefined && child.zone === zone && isSameBlock(child.block, block)) return child
@@ -170,7 +173,10 @@ function addToIndex(index: Map<string, TreeNode[]>, child: TreeNode): void {
   else there.push(child)
 }
 
-/** Equal for equal blocks and different for most others. Cheap: it never reads a whole text. */
+/**
+ * Returns a key that is equal for equal blocks and different for most others. It reads only the ends of a text, so it
+ * is cheap.
+ */
 function fingerprintBlock(block: Block): string {
   const text = readTextField(block, 'text')
   const id = readTextField(block, 'id') || readTextField(block, 'tool_use_id') || readTextField(block, 'name')
@@ -180,9 +186,9 @@ function fingerprintBlock(block: Block): string {
 type BlockFields = Readonly<Record<string, unknown>>
 
 /**
- * The part of a block that counts for the cache, as text. Markers and null fields do not count, a string equals one
+ * Renders the part of a block that counts for the cache. Markers and null fields do not count, a string equals one
  * text block, and the order of a block's own fields does not matter; the order of keys inside an input or a schema
- * does. Two blocks are the same to the cache exactly if their renderings are equal.
+ * does. The cache treats two blocks as the same exactly if their renderings are equal.
  */
 export function renderBlock(block: BlockFields): string {
   return JSON.stringify(normalizeBlock(block))
@@ -206,7 +212,10 @@ function normalizeField(name: string, value: unknown): unknown {
   return Array.isArray(value) ? value.map((item) => (isObject(item) ? normalizeBlock(item) : item)) : value
 }
 
-/** Whether the renderings are equal, without rendering: most blocks of a request are already known. */
+/**
+ * Checks whether two blocks have equal renderings, without rendering them. This is cheaper, because most blocks of a
+ * request are already known.
+ */
 export function isSameBlock(one: BlockFields, other: BlockFields): boolean {
   let parts = 0
   for (const name in one) {
@@ -234,7 +243,7 @@ function isSameItem(one: unknown, other: unknown): boolean {
   return isObject(one) && isObject(other) ? isSameBlock(one, other) : isSameValue(one, other)
 }
 
-/** Deep equality, with keys in the same order. */
+/** Checks deep equality of two values. The keys of objects must be in the same order. */
 function isSameValue(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (Array.isArray(one)) return Array.isArray(other) && isSameList(one, other)

@@ -23,10 +23,13 @@ import { isInPrompt } from './cache-key.ts'
 import type { PromptNode, PromptTree, PromptZone } from './prompt-tree.ts'
 
 export interface Breakpoint {
-  /** Index in `Prompt.positions`. */
+  /** Index of the breakpoint's block in `Prompt.positions`. */
   readonly position: number
   readonly ttl: CacheTtl
-  /** Set by the request. The provider writes entries at further breakpoints of its own, but does not search from them. */
+  /**
+   * True if the request set the breakpoint. The provider also writes cache entries at breakpoints of its own, but
+   * does not search for entries from them.
+   */
   readonly explicit: boolean
 }
 
@@ -35,7 +38,7 @@ export interface Prompt {
   readonly breakpoints: readonly Breakpoint[]
   /** Positions at which the system prompt and the messages begin. */
   readonly starts: { readonly system: number; readonly messages: number }
-  /** The path of a position in the request, such as `messages.2.content.0`. */
+  /** Returns the path of a position in the request, such as `messages.2.content.0`. */
   formatPath(position: number): string
 }
 
@@ -45,7 +48,10 @@ interface PromptParts {
   readonly markers: CacheMarkers
 }
 
-/** Adding or removing one of these changes the system prompt and not the tools. */
+/**
+ * Matches web search and web fetch tools. Adding or removing one changes the cached prefix of the system prompt, not
+ * of the tools.
+ */
 const WEB_TOOL_TYPE = /^web_(search|fetch)_/
 
 interface PlacedBlock {
@@ -113,7 +119,10 @@ export function toZone({ role }: RequestBlock): PromptZone {
   return role === 'system' ? 'notice' : role
 }
 
-/** Holds indices instead of blocks, because a prompt stays in memory longer than its request. */
+/**
+ * Creates a function that formats the path of a position. It keeps indices instead of blocks, because a prompt stays
+ * in memory longer than its request.
+ */
 function createPathFormatter(
   front: readonly PlacedBlock[],
   pieces: readonly RequestBlock[],
@@ -128,7 +137,9 @@ function createPathFormatter(
   }
 }
 
-/** The TTL of the marker on a block, or of the last marker inside a tool result. */
+/**
+ * Returns the TTL of the cache marker on a block, or of the last marker inside a tool result; null if there is none.
+ */
 function findMarkerTtl(block: Block): CacheTtl | null {
   if (block.cache_control != null) return readTtl(block.cache_control)
   if (block.type !== 'tool_result' || !Array.isArray(block.content)) return null
@@ -143,13 +154,13 @@ function matchAutomaticMarker(automatic: AutomaticMarker | null): (place: BlockL
   return (place) => (place.zone === zone && place.at === at && place.index === index ? marker.ttl : null)
 }
 
-/** The level of a position, which decides how much of the key must match. */
+/** Returns the cache level of a position, which decides how much of the cache key must match. */
 export function cacheLevelAt({ starts }: Prompt, position: number): CacheLevel {
   if (position >= starts.messages) return 'messages'
   return position >= starts.system ? 'system' : 'tools'
 }
 
-/** The tokens of a prompt by price class. */
+/** The tokens of a prompt by price class: cache read, cache writes and uncached input. */
 export interface TokenSplit {
   readonly read: number
   readonly write5m: number
@@ -166,9 +177,9 @@ export function countTokensUpTo({ positions }: Prompt, position: number): number
 }
 
 /**
- * Tokens are read up to the hit, written for an hour from there to the last 1-hour breakpoint, written for five
- * minutes from there to the last breakpoint, and uncached input after it. Breakpoints after a prefix shorter than
- * the model's minimum do not count.
+ * Splits the tokens of a prompt: read up to the cache hit, written for an hour up to the last 1-hour breakpoint,
+ * written for five minutes up to the last breakpoint, and uncached input after that. Breakpoints whose prefix is
+ * shorter than the model's minimum do not count.
  */
 export function splitTokens(prompt: Prompt, hit: number | null, minimum: number): TokenSplit {
   const read = hit === null ? 0 : countTokensUpTo(prompt, hit)

@@ -1,14 +1,14 @@
 /**
- * API errors and HTTP answers as values. Checks return an error instead of throwing; an answer is complete
- * before it is sent, so that a fault can change it.
+ * API errors and HTTP answers as values. Checks return an error instead of throwing, and an answer is complete before
+ * it is sent, so that a fault can change it.
  */
 
-/** The content of the provider's error envelope, with the status and headers it is sent with. */
+/** An API error: the content of the provider's error envelope, with the HTTP status and headers of the response. */
 export interface ApiError {
   readonly status: number
   readonly type: ApiErrorType
   readonly message: string
-  /** `error_code` and related fields, where the provider sends them. */
+  /** Additional error fields such as `error_code`, where the provider sends them. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -48,7 +48,7 @@ export function invalidRequest(message: string, details?: Readonly<Record<string
   return apiError(400, message, details)
 }
 
-/** Status 400 with an `error_code` that clients branch on. */
+/** Creates an error with status 400 and an `error_code`, which clients use to tell errors apart. */
 export function invalidRequestWithCode(code: string, message: string): ApiError {
   return apiError(400, message, { error_code: code })
 }
@@ -61,7 +61,7 @@ export function apiError(
   return { status, type: errorTypeForStatus(status), message, ...(details === undefined ? {} : { details }) }
 }
 
-/** The outcome of a check or a step: its value, or the error that the request is answered with. */
+/** The outcome of a check or a step: its value, or the error that answers the request. */
 export type ApiResult<T> = ({ readonly ok: true } & Readonly<T>) | Rejection
 
 interface Rejection {
@@ -78,13 +78,13 @@ export interface HttpAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly chunks: readonly BodyChunk[]
-  /** What the connection does after the last chunk. */
+  /** What the connection does after the last chunk of the body. */
   readonly ending: 'close' | 'reset' | 'hang'
 }
 
 export interface BodyChunk {
   readonly bytes: string | Uint8Array<ArrayBuffer>
-  /** Pause before the chunk is sent. */
+  /** Pause before this chunk is sent, in milliseconds. */
   readonly delayMs: number
 }
 
@@ -101,7 +101,7 @@ export function createJsonAnswer(
   }
 }
 
-/** The error as a response. The headers of the error win over those given. */
+/** Creates the HTTP answer for an error. The headers of the error win over `headers`. */
 export function createErrorAnswer(
   error: ApiError,
   requestId: string,

@@ -1,6 +1,6 @@
 /**
- * The request body of the Messages API after `validation/` has accepted it, and helpers to read blocks and
- * betas. The types are open: fields that no rule reads pass through unchanged.
+ * Types for a request body of the Messages API that has passed validation, and helpers to read blocks and betas. The
+ * types are open: fields that no rule reads pass through unchanged.
  */
 import type { Block, Json, JsonObject } from '@tidemark/core'
 
@@ -11,7 +11,7 @@ export type Role = 'user' | 'assistant' | 'system'
 export interface MessageParam {
   readonly role: Role
   readonly content: string | readonly Block[]
-  /** Only on system messages in mid-conversation: how long the model is shown the text. */
+  /** How long the model sees a system message in mid-conversation. Other messages do not have this field. */
   readonly clear_at?: 'next_user_message' | 'never' | null
   readonly output_config?: JsonObject | null
 }
@@ -42,7 +42,7 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Content as blocks. A string is equivalent to one text block. */
+/** Converts message content to blocks. A string becomes one text block; null and undefined become an empty list. */
 export function toBlocks(content: string | readonly Block[] | null | undefined): readonly Block[] {
   if (content === null || content === undefined) return []
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -52,23 +52,23 @@ export function isThinkingBlock(block: { readonly type: string }): boolean {
   return block.type === 'thinking' || block.type === 'redacted_thinking'
 }
 
-/** The result of a server tool: `web_search_tool_result`, `mcp_tool_result` … */
+/** Checks whether a block is the result of a server tool, such as `web_search_tool_result` or `mcp_tool_result`. */
 export function isServerToolResult(block: Block): boolean {
   return block.type.endsWith('_tool_result')
 }
 
-/** The call of a server tool: `server_tool_use`, `mcp_tool_use` … */
+/** Checks whether a block is the call of a server tool, such as `server_tool_use` or `mcp_tool_use`. */
 export function isServerToolUse(block: Block): boolean {
   return block.type.endsWith('_tool_use')
 }
 
-/** The string in a field of a block; the empty string if the field has another type or is missing. */
+/** Returns the string in a field of a block; the empty string if the field is missing or has another type. */
 export function readTextField(block: Block, field: string): string {
   const value = block[field]
   return typeof value === 'string' ? value : ''
 }
 
-/** A block with its role and its place in the request. */
+/** A content block with its role and its location in the request. */
 export interface RequestBlock {
   readonly role: Role
   /** Index of the message in the request. */
@@ -78,7 +78,7 @@ export interface RequestBlock {
   readonly block: Block
 }
 
-/** All blocks of a conversation in one list. */
+/** Lists all blocks of a conversation in order. */
 export function toRequestBlocks(messages: readonly MessageParam[]): readonly RequestBlock[] {
   const pieces: RequestBlock[] = []
   for (const [message, { role, content }] of messages.entries())
@@ -90,7 +90,9 @@ export function requestBlockPath(piece: RequestBlock): string {
   return `messages.${piece.message}.content.${piece.index}`
 }
 
-/** The reverse of `toRequestBlocks`. Messages whose blocks were all removed are left out. */
+/**
+ * Groups blocks into messages: the reverse of `toRequestBlocks`. Messages whose blocks were all removed are left out.
+ */
 export function toMessages(pieces: readonly RequestBlock[]): readonly MessageParam[] {
   const messages: { role: Role; content: Block[] }[] = []
   let last: RequestBlock | undefined
@@ -102,7 +104,7 @@ export function toMessages(pieces: readonly RequestBlock[]): readonly MessagePar
   return messages
 }
 
-/** The beta names that enable a feature of the simulator. */
+/** Names of the betas that enable a feature of the simulator. */
 export const BETA = {
   contextManagement: 'context-management-2025-06-27',
   thresholdCompaction: 'compact-2026-01-12',
@@ -123,13 +125,15 @@ export const BETA = {
   fastMode: 'fast-mode-2026-02-01',
 } as const
 
-/** The betas of an `anthropic-beta` header, in which repeated headers are joined by commas. */
+/** Parses the betas of an `anthropic-beta` header, in which commas separate the names. */
 export function parseBetas(header: string | null | undefined): ReadonlySet<string> {
   const names = (header ?? '').split(',').map((name) => name.trim())
   return new Set(names.filter((name) => name !== ''))
 }
 
-/** Whether the set has a beta of this family, whatever its date. Example: `mcp-client-`. */
+/**
+ * Checks whether the set contains a beta of this family, regardless of its date. Example of a family: `mcp-client-`.
+ */
 export function hasBetaFamily(betas: ReadonlySet<string>, family: string): boolean {
   for (const beta of betas) if (beta.startsWith(family)) return true
   return false

@@ -1,13 +1,16 @@
 /**
- * The cache markers of a request: `cache_control` on its blocks, in the order `tools`, `system`, `messages`,
- * and the one the provider places itself when `cache_control` is set at the top level.
+ * Finds the cache markers of a request: `cache_control` on blocks, in the order `tools`, `system`, `messages`, and
+ * the marker that the provider places itself when `cache_control` is set at the top level.
  */
 import { isObject, type MessageParam, type MessagesBody, toBlocks } from './api.ts'
 
 export type CacheTtl = '5m' | '1h'
 
 export interface CacheMarker {
-  /** Index of the marked block among all blocks of the request. A marker inside a tool result has the index of the result. */
+  /**
+   * Index of the marked block among all blocks of the request. A marker inside a tool result has the index of the
+   * tool result.
+   */
   readonly order: number
   readonly path: string
   readonly location: BlockLocation
@@ -23,9 +26,9 @@ export interface BlockLocation {
 }
 
 export interface AutomaticMarker {
-  /** The block already has an explicit marker, so nothing is added. */
+  /** True if the last cacheable block already has an explicit marker, so the provider adds none. */
   readonly isAlreadyMarked: boolean
-  /** Null if no block of the request can carry a marker. */
+  /** The marker on the last cacheable block; null if no block of the request can carry a marker. */
   readonly marker: CacheMarker | null
 }
 
@@ -86,7 +89,10 @@ function formatLocation({ zone, at, index }: BlockLocation): string {
   return zone === 'messages' ? `messages.${at}.content.${index}` : `${zone}.${at}`
 }
 
-/** Automatic caching skips thinking, empty text, deferred tools and messages that are gone in the next turn. */
+/**
+ * Checks whether automatic caching may mark a block. It skips thinking, empty text, deferred tools and turn-scoped
+ * messages, which are absent from the next turn.
+ */
 function canCarryMarker({ block, message }: LocatedBlock): boolean {
   if (message?.clear_at === 'next_user_message') return false
   if (block.defer_loading === true) return false

@@ -1,11 +1,11 @@
-/** Clock, ids, random numbers and hashes. All are injected or seeded, so that a run can be repeated exactly. */
+/** Clocks, ids, random numbers and hashes. All are injected or seeded, so that a run can be repeated exactly. */
 import { createHmac, hash } from 'node:crypto'
 
-/** Lifetimes of cache entries and threads, rate limits and delays are all measured on one clock. */
+/** The clock that measures cache lifetimes, thread lifetimes, rate limits and delays. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Returns the current time in milliseconds since 1970. */
   now(): number
-  /** Resolves after `ms`, or as soon as the signal is aborted. */
+  /** Resolves after `ms` milliseconds, or as soon as the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
@@ -26,7 +26,7 @@ export const systemClock: Clock = {
 
 /** A clock for tests: time passes only when `advance` is called. */
 export interface ManualClock extends Clock {
-  /** Adds `ms` and ends the sleeps that are over by then, earliest first. */
+  /** Sets the clock forward by `ms` and ends the sleeps that are over by then, earliest first. */
   advance(ms: number): Promise<void>
 }
 
@@ -36,7 +36,7 @@ interface Sleeper {
 }
 
 /**
- * A clock that stands still until `advance` is called. `start` is in milliseconds since 1970.
+ * Creates a clock whose time changes only when `advance` is called. `start` is in milliseconds since 1970.
  *
  * @example
  * const clock = createManualClock()
@@ -79,12 +79,12 @@ function findDueSleeper(sleepers: readonly Sleeper[], until: number): Sleeper | 
   return sleepers.filter((sleeper) => sleeper.at <= until).sort((a, b) => a.at - b.at)[0]
 }
 
-/** Lets the code that was sleeping run until it waits again. */
+/** Waits until the code that was sleeping has run as far as it can without waiting again. */
 function runPendingCallbacks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A running clock that can be set forward, to let a cache entry expire without waiting for it. */
+/** A running clock that can be set forward, so that a test need not wait for a cache entry to expire. */
 export interface AdjustableClock extends Clock {
   advance(ms: number): void
 }
@@ -100,7 +100,7 @@ export function createAdjustableClock(clock: Clock): AdjustableClock {
   }
 }
 
-/** Ids in the provider's format. The same seed gives the same ids in every run. */
+/** A generator of ids in the provider's format. The same seed gives the same ids in every run. */
 export interface IdGenerator {
   next(prefix: string): string
 }
@@ -117,7 +117,7 @@ export function createIdGenerator(seed: string): IdGenerator {
   }
 }
 
-/** Pseudo-random numbers in [0, 1), by mulberry32. */
+/** Creates a generator of pseudo-random numbers in [0, 1) with the mulberry32 algorithm. */
 export function createRandom(seed: string): () => number {
   let state = Number.parseInt(Buffer.from(hashText(seed)).toString('hex').slice(0, 8), 16)
   return () => {
@@ -128,7 +128,7 @@ export function createRandom(seed: string): () => number {
   }
 }
 
-/** 22 characters of SHA-256: short enough for a key, long enough to exclude collisions. */
+/** Returns the first 22 characters of the SHA-256 hash: short enough for a key, long enough to rule out collisions. */
 export function hashText(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, 22)
 }

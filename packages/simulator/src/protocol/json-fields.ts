@@ -8,7 +8,7 @@ export type ValuePath = readonly (string | number)[]
 
 interface ReadProblem {
   readonly path: ValuePath
-  /** What was expected, and what was found. */
+  /** Text that says what was expected and what was found. */
   readonly message: string
 }
 
@@ -17,7 +17,10 @@ export interface ReadPosition {
   readonly problems: ReadProblem[]
 }
 
-/** Returns undefined if the value is not valid; the problem has then been added to `place.problems`. */
+/**
+ * A function that reads a value of type `T`. It returns undefined if the value is not valid and has then added the
+ * problem to `place.problems`.
+ */
 export type Reader<T> = (value: unknown, place: ReadPosition) => T | undefined
 
 export type FieldReaders<T> = { readonly [K in keyof T]-?: Reader<Exclude<T[K], undefined>> }
@@ -26,7 +29,7 @@ type ReadResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly ReadProblem[] }
 
-/** Reads a whole document. Any problem, even in an optional field, makes the result a failure. */
+/** Reads a whole document. The result is a failure if there is any problem, even in an optional field. */
 export function readValue<T>(reader: Reader<T>, value: unknown): ReadResult<T> {
   const problems: ReadProblem[] = []
   const read = reader(value, { path: [], problems })
@@ -41,14 +44,17 @@ export function atKey(place: ReadPosition, key: string | number): ReadPosition {
   return { path: [...place.path, key], problems: place.problems }
 }
 
-/** One line, such as `turns[2].calls[0].input: expected fields, found "a"`. */
+/** Formats a problem as one line, such as `turns[2].calls[0].input: expected fields, found "a"`. */
 export function formatProblem({ path, message }: ReadProblem): string {
   if (path.length === 0) return message
   const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')
   return `${place.replace(/^\./, '')}: ${message}`
 }
 
-/** A reader from a function that returns null for invalid values. `what` completes "expected …". */
+/**
+ * Creates a reader from a function that returns null for invalid values. `what` completes the error message "expected
+ * …".
+ */
 export function createReader<T>(what: string, accepts: (value: unknown) => T | null): Reader<T> {
   return (value, place) =>
     accepts(value) ?? addProblem(place, `expected ${what}, found ${formatValue(value)}`) ?? undefined
@@ -91,7 +97,7 @@ export function listReader<T>(item: Reader<T>, least = 0): Reader<readonly T[]> 
   }
 }
 
-/** An object with any keys, whose values are all read by `item`. */
+/** Creates a reader for an object with any keys, whose values are all read by `item`. */
 export function mapReader<T>(item: Reader<T>): Reader<Readonly<Record<string, T>>> {
   return (value, place) => {
     if (!isObject(value)) return addProblem(place, `expected fields, found ${formatValue(value)}`)
@@ -100,7 +106,10 @@ export function mapReader<T>(item: Reader<T>): Reader<Readonly<Record<string, T>
   }
 }
 
-/** An object with these fields and no others. All are optional: the caller checks what it needs. */
+/**
+ * Creates a reader for an object with these fields and no others. All fields are optional, so the caller checks for
+ * required ones.
+ */
 export function fieldsReader<T extends object>(readers: FieldReaders<T>): Reader<Partial<T>> {
   const known = new Map<string, Reader<unknown>>(Object.entries(readers))
   return (value, place) => {
@@ -112,7 +121,7 @@ export function fieldsReader<T extends object>(readers: FieldReaders<T>): Reader
         addProblem(atKey(place, key), `is not known here; known: ${[...known.keys()].join(', ')}`)
       else read[key] = reader(each, atKey(place, key))
     }
-    // The cast holds because each field was read by the reader of its name.
+    // The cast is safe because each field was read by the reader of its name.
     return Object.fromEntries(Object.entries(read).filter(([, each]) => each !== undefined)) as Partial<T>
   }
 }
@@ -121,7 +130,7 @@ export const jsonObjectReader: Reader<JsonObject> = createReader('fields', (valu
   isJsonObject(value) ? value : null,
 )
 
-/** Checks all values: YAML can yield dates and non-finite numbers, which JSON does not have. */
+/** Checks all nested values, because YAML can contain dates and non-finite numbers, which JSON does not have. */
 function isJsonObject(value: unknown): value is JsonObject {
   return isObject(value) && Object.values(value).every(isJsonValue)
 }
@@ -132,7 +141,7 @@ export function isJsonValue(value: unknown): value is Json {
   return Array.isArray(value) ? value.every(isJsonValue) : isJsonObject(value)
 }
 
-/** A value for an error message: objects and lists by their kind, the rest shortened to 60 characters. */
+/** Formats a value for an error message: objects and lists by their kind, other values shortened to 60 characters. */
 export function formatValue(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'

@@ -1,7 +1,6 @@
 /**
- * The models the simulator offers: limits, cache minimum, thinking modes and how thinking is bound. The figures
- * come from the catalogue of `@tidemark/wire`. Where it has none the simulator uses a default, which the
- * `models` option can override.
+ * The models that the simulator offers: limits, cache minimum, thinking modes and thinking binding. The figures come
+ * from the catalogue of `@tidemark/wire`; a missing figure has a default, which the `models` option can override.
  */
 import type { ModelPrices } from '@tidemark/core'
 import { type ModelEntry, modelCatalogue, type ThinkingMode } from '@tidemark/wire'
@@ -13,47 +12,51 @@ export interface SimulatedModel {
   readonly id: string
   readonly aliases?: readonly string[]
   readonly displayName: string
-  /** ISO date, for `GET /v1/models`. */
+  /** Release date in ISO format, for `GET /v1/models`. */
   readonly createdAt: string
   readonly window: number
   readonly maxOutput: number
-  /** Prefixes with fewer tokens are not cached. */
+  /** Minimum tokens of a cached prefix. Shorter prefixes are not cached. */
   readonly cacheMinimum: number
   readonly thinking: readonly ThinkingMode[]
-  /** The mode of a request without `thinking`. */
+  /** Thinking mode of a request that does not set `thinking`. */
   readonly thinkingDefault: 'adaptive' | 'disabled'
-  /** Highest effort at which `disabled` and `between_tools` are accepted; without it there is no limit. */
+  /**
+   * Highest effort at which the thinking modes `disabled` and `between_tools` are accepted; undefined means no limit.
+   */
   readonly leastUpTo?: Effort
   readonly displayDefault: 'summarized' | 'omitted'
   readonly defaultEffort: Effort
-  /** What a thinking block is checked against when it is sent back. */
+  /** What a thinking block is checked against when a client sends it back. */
   readonly binding: 'none' | 'model' | 'prefix'
-  /** Thinking that was created for another organisation is dropped. */
+  /** True if thinking that was created for another organization is dropped. */
   readonly accountBound: boolean
-  /** The only other models that can read its thinking. Default: all models. */
+  /** Ids of the only other models that can read this model's thinking. Default: all models. */
   readonly readers?: readonly string[]
-  /** Models whose thinking this model cannot read although others can. */
+  /** Ids of models whose thinking this model cannot read, although others can. */
   readonly cannotRead?: readonly string[]
-  /** Thinking of earlier turns stays in the prompt. Otherwise a new user prompt removes it. */
+  /** True if thinking of earlier turns stays in the prompt. Otherwise a new user prompt removes it. */
   readonly keepsThinking: boolean
-  /** First level of the prompt at which thinking and effort settings are part of the cache key. */
+  /** First cache level at which the thinking and effort settings are part of the cache key. */
   readonly settingsLevel: CacheLevel
   readonly prefill: boolean
   readonly forcedToolChoice: boolean
   readonly systemMessages: boolean
   readonly toolChanges: boolean
   readonly messageEffort: boolean
-  /** Accepts `temperature`, `top_p` and `top_k`. */
+  /** True if the model accepts `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean
   readonly contextEditing: boolean
   readonly compaction: boolean
   readonly maxImages: number
-  /** If input plus `max_tokens` exceeds the window: refuse the request, or stop the output at the window. */
+  /**
+   * What happens if input plus `max_tokens` exceeds the context window: an error, or output that stops at the window.
+   */
   readonly overflow: 'error' | 'stop'
   readonly prices: ModelPrices | null
 }
 
-/** The simulated model for an entry of the catalogue, unknown figures replaced by defaults. */
+/** Creates the simulated model for an entry of the catalogue, with defaults for unknown figures. */
 function toSimulatedModel(entry: ModelEntry): SimulatedModel {
   const { thinking, capabilities, cache, limits } = entry
   const modes = thinking.modes ?? []
@@ -96,7 +99,7 @@ function isEffort(value: string | undefined): value is Effort {
   return value !== undefined && ['low', 'medium', 'high', 'xhigh', 'max'].includes(value)
 }
 
-/** Whether `reader` accepts thinking that `author` created. */
+/** Checks whether the model `reader` accepts thinking that the model `author` created. */
 export function canReadThinking(reader: SimulatedModel, author: SimulatedModel): boolean {
   if (reader.id === author.id) return true
   if (reader.cannotRead?.includes(author.id)) return false
@@ -104,13 +107,16 @@ export function canReadThinking(reader: SimulatedModel, author: SimulatedModel):
 }
 
 export interface ModelTable {
-  /** In the order of `GET /v1/models`. */
+  /** All models, in the order of `GET /v1/models`. */
   readonly all: readonly SimulatedModel[]
-  /** By id, alias, dated id or `-latest` id. */
+  /** Finds a model by id, alias, dated id or `-latest` id. */
   find(name: string): SimulatedModel | undefined
 }
 
-/** Anthropic's models from the catalogue, then `own`, which replace models of the same id. `window` overrides all windows. */
+/**
+ * Creates a table of Anthropic's models from the catalogue, then `own`, which replace models of the same id. `window`
+ * overrides the context window of every model.
+ */
 export function createModelTable(own: readonly SimulatedModel[] = [], window?: number): ModelTable {
   const byId = new Map<string, SimulatedModel>()
   const built = modelCatalogue.models.filter((entry) => entry.vendor === 'anthropic').map(toSimulatedModel)
@@ -125,9 +131,9 @@ export function createModelTable(own: readonly SimulatedModel[] = [], window?: n
   }
 }
 
-// Facts that the catalogue does not have: display names, release dates, and which model reads whose thinking.
+// Facts that are not in the catalogue: display names, release dates, and which models can read a model's thinking.
 
-/** `claude-opus-5-5` → `Claude Opus 5.5`. */
+/** Returns the display name of a model id: `claude-opus-5-5` becomes `Claude Opus 5.5`. */
 function formatModelName(id: string): string {
   const words = id.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1))
   return words.join(' ').replace(/(\d+) (\d+)/, '$1.$2')
@@ -150,7 +156,9 @@ const RELEASE_DATES: Readonly<Record<string, string>> = {
 const NEWER_FABLES: readonly string[] = ['claude-fable-5-2', 'claude-mythos-5-2']
 const FABLES: readonly string[] = ['claude-fable-5-1', 'claude-mythos-5-1', ...NEWER_FABLES]
 
-/** The models that read a model's thinking besides itself. A model that is not listed is read by all. */
+/**
+ * Ids of the other models that can read a model's thinking. Every model can read the thinking of a model not listed.
+ */
 const THINKING_READERS: Readonly<Record<string, readonly string[]>> = {
   'claude-fable-5-2': NEWER_FABLES,
   'claude-mythos-5-2': NEWER_FABLES,

@@ -1,12 +1,12 @@
 /**
- * The simulator's own tokenizer, which is not the provider's: a block costs its UTF-8 bytes divided by four,
- * rounded up, plus a fixed amount for its type. Costs add up over blocks, so the tokens of every prefix are exact
+ * The simulator's own tokenizer, which differs from the provider's: a block costs its UTF-8 bytes divided by four,
+ * rounded up, plus a fixed amount for its type. Costs add up over blocks, so every prefix has an exact token count
  * and `count_tokens` returns what is billed.
  */
 import { type Block, isObject, readTextField, toBlocks } from './api.ts'
 
 export const BYTES_PER_TOKEN = 4
-/** Charged at each change of role, for the frame around a turn. */
+/** Tokens charged at each change of role, for the text that surrounds a turn. */
 export const TURN_TOKENS = 4
 export const TOOL_TOKENS = 12
 export const CALL_TOKENS = 8
@@ -22,7 +22,10 @@ export function countToolTokens(tool: Readonly<Record<string, unknown>>): number
   return TOOL_TOKENS + countTextTokens(JSON.stringify(definition))
 }
 
-/** `thinkingTokens` reads the cost of a thinking block from its signature: its visible text may be shorter. */
+/**
+ * Counts the tokens of a block. `thinkingTokens` reads the cost of a thinking block from its signature, because the
+ * visible text may be shorter.
+ */
 export function countBlockTokens(block: Block, thinkingTokens: (block: Block) => number): number {
   switch (block.type) {
     case 'text':

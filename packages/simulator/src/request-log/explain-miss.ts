@@ -1,4 +1,4 @@
-/** Explains why a request read less from the cache than an earlier request of the conversation had written. */
+/** Explains why a request read fewer tokens from the cache than an earlier request of its conversation had written. */
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
 import { cacheLevelAt, countTokensUpTo, type Prompt } from '../prompt-cache/prompt.ts'
 import { type CacheStore, entryKeyAt, LOOK_BACK_POSITIONS } from '../prompt-cache/prompt-cache.ts'
@@ -9,7 +9,7 @@ interface CacheMissInput {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly scope: ComparableRequest['scope']
-  /** The position of the cache hit. */
+  /** Position of the cache hit in the prompt; null if there was none. */
   readonly hit: number | null
   readonly earlier: readonly ComparableRequest[]
   readonly store: CacheStore
@@ -56,7 +56,7 @@ function describeChangePlace(prompt: Prompt, kin: PreviousRequest): string {
     : 'its end, which is no longer there'
 }
 
-/** Changed parts of the key, on the levels that the cached prefix includes. */
+/** Lists the changed parts of the cache key, on the levels that the cached prefix includes. */
 function listChangedKeyParts(
   before: CacheKey,
   now: CacheKey,
@@ -94,10 +94,10 @@ function explainEntryMiss(
   }
 }
 
-/** The earlier request with the longest common prefix, the newest of those. */
+/** The earlier request that has the longest common prefix with a request; the newest if several do. */
 interface PreviousRequest {
   readonly request: ComparableRequest
-  /** Number of common positions. */
+  /** Number of blocks at the start of the prompt that both requests have in common. */
   readonly common: number
 }
 
@@ -115,7 +115,10 @@ function findPreviousRequest(
   return best
 }
 
-/** Conversations may share tools and system prompt, so one of the first two message blocks must be equal. */
+/**
+ * Checks whether two prompts belong to one conversation: one of the first two message blocks must be equal, because
+ * other conversations may share tools and system prompt.
+ */
 function isSameConversation(one: Prompt, other: Prompt): boolean {
   return [0, 1].some((index) => {
     const mine = one.positions[one.starts.messages + index]
@@ -124,7 +127,10 @@ function isSameConversation(one: Prompt, other: Prompt): boolean {
   })
 }
 
-/** Binary search: a chain covers its whole prefix, so after the first difference no chains are equal. */
+/**
+ * Counts the common positions of two prompts by binary search: a chain hashes its whole prefix, so no chains are
+ * equal after the first difference.
+ */
 function countCommonPositions({ positions }: Prompt, { positions: other }: Prompt): number {
   let low = 0
   let high = Math.min(positions.length, other.length)
@@ -138,7 +144,10 @@ function countCommonPositions({ positions }: Prompt, { positions: other }: Promp
 
 const EXCERPT_LENGTH = 60
 
-/** The first byte at which two prompts differ. `at` is the first different position; null if the newer prompt ends there. */
+/**
+ * Finds the first byte at which two prompts differ. `at` is the first different position; null if the newer prompt
+ * ends there.
+ */
 function findDivergence(now: Prompt, before: Prompt, at: number): Divergence | null {
   const node = now.positions[at]
   if (node === undefined) return null

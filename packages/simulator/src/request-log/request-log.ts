@@ -1,4 +1,4 @@
-/** The request log: records of answered requests with cache analysis and cost, and their one-line format. */
+/** The request log: records of answered requests with cache analysis and cost, and their format as one line of text. */
 
 import { type Cost, type ModelPrices, priceUncached, priceUsage, type Usage } from '@tidemark/core'
 import type { AppliedEdit } from '../context/context-edits.ts'
@@ -9,13 +9,13 @@ import type { BreakpointStatus } from '../prompt-cache/prompt-cache.ts'
 import type { JsonObject } from '../protocol/api.ts'
 import type { CacheTtl } from '../protocol/cache-markers.ts'
 
-/** One request of the log, as in `simulator.requests` and `GET /_simulator/requests`. */
+/** The record of one API request, as in `simulator.requests` and `GET /_simulator/requests`. */
 export interface RequestRecord {
-  /** 1 for the first request. */
+  /** Number of the request; 1 for the first. */
   readonly number: number
   readonly requestId: string
   readonly messageId: string | null
-  /** ISO time on the simulator's clock. */
+  /** Start of the request as an ISO time on the simulator's clock. */
   readonly at: string
   readonly durationMs: number
   readonly endpoint: string
@@ -28,18 +28,18 @@ export interface RequestRecord {
   readonly status: number
   readonly error: { readonly type: string; readonly message: string } | null
   readonly fault: string | null
-  /** What the fault did, if that is not exactly what was requested. */
+  /** Describes what the fault did; null if it did exactly what was requested. */
   readonly faultNote: string | null
   readonly stopReason: string | null
-  /** All billed tokens, including summaries made before the answer. */
+  /** All billed tokens, including those of summaries made before the answer. */
   readonly usage: TokenUsage | null
   readonly cost: RequestCost | null
-  /** The result of `count_tokens`. */
+  /** Result of a `count_tokens` request; null for other requests. */
   readonly counted: number | null
   readonly cache: CacheAnalysis | null
   readonly appliedEdits: readonly AppliedEdit[]
   readonly transformations: readonly Transformation[]
-  /** Tokens of the summaries made by threshold compaction before the answer. */
+  /** Tokens of each summary that threshold compaction made before the answer. */
   readonly compactions: readonly TokenUsage[]
 }
 
@@ -52,9 +52,9 @@ export interface TokenUsage {
 }
 
 export interface RequestCost {
-  /** In dollars; null if a price is not known. */
+  /** Cost in dollars; null if a price is not known. */
   readonly total: number | null
-  /** Cost of the prompt without a cache, minus its actual cost. */
+  /** Dollars saved: the cost of the prompt without a cache, minus its actual cost. Null if a price is not known. */
   readonly saved: number | null
 }
 
@@ -66,19 +66,19 @@ export interface CacheAnalysis {
     readonly tokens: number
     readonly fate: BreakpointStatus
   }[]
-  /** The model's minimum of tokens for a cached prefix. */
+  /** The model's minimum number of tokens for a cached prefix. */
   readonly minimum: number
   readonly miss: CacheMiss | null
 }
 
-/** Why a request read less than an earlier request of its conversation had written to the cache. */
+/** Explains why a request read fewer tokens than an earlier request of its conversation had written to the cache. */
 export interface CacheMiss {
   readonly reason: CacheMissCause
-  /** The reason as text. */
+  /** Explanation of the reason as text. */
   readonly why: string
-  /** Tokens that could have been read and were not. */
+  /** Tokens that could have been read from the cache but were not. */
   readonly tokens: number
-  /** Number of the request it is compared with. */
+  /** Number of the earlier request that this request is compared with. */
   readonly comparedWith: number
   readonly divergence?: Divergence
 }
@@ -95,28 +95,28 @@ export type CacheMissCause =
 /** The first difference between two prompts. */
 export interface Divergence {
   readonly path: string
-  /** Offset in the rendered block, and in the whole rendered prompt. */
+  /** Byte offsets of the difference, in the rendered block and in the whole rendered prompt. */
   readonly blockByte: number
   readonly promptByte: number
   readonly was: string
   readonly now: string
 }
 
-/** What is kept of a request to compare later requests with it. */
+/** The part of a request that is kept so that later requests can be compared with it. */
 export interface ComparableRequest {
   readonly number: number
   readonly scope: Account
   readonly prompt: Prompt
   readonly key: CacheKey
-  /** Position of its last breakpoint above the minimum; null if nothing could be cached. */
+  /** Position of the request's last breakpoint above the model's minimum; null if nothing could be cached. */
   readonly cachedUpTo: number | null
-  /** Start of the request, from which its TTLs count. */
+  /** Time at which the request started, from which its cache lifetimes are counted. */
   readonly startedAt: number
   readonly hasBegun: () => boolean
 }
 
 export interface RequestLog {
-  /** The number of the next request, counted from 1. */
+  /** Returns the number of the next request, counted from 1, and increments the count. */
   next(): number
   add(record: RequestRecord): void
   addComparable(comparable: ComparableRequest): void
@@ -162,7 +162,7 @@ export function createRequestLog(kept: number): RequestLog {
 }
 
 /**
- * A request as one line for a terminal: usage, cost, fault, and why the cache was missed.
+ * Formats a request as one line for a terminal: usage, cost, fault, and the reason for a cache miss.
  *
  * @example
  * const server = await serve({ onRequest: (record) => console.log(formatRequestLine(record)) })
@@ -201,7 +201,7 @@ function formatCompaction({ compactions }: RequestRecord): string {
   return compactions.length === 0 ? '' : 'compacted first'
 }
 
-/** A note if the request has markers and none of the marked prefixes reaches the minimum. */
+/** Returns a note if the request has cache markers but no marked prefix reaches the model's minimum. */
 function formatMinimum({ cache }: RequestRecord): string {
   if (cache === null || cache.breakpoints.length === 0) return ''
   const isShort = cache.breakpoints.every(({ fate }) => fate === 'below-minimum')
@@ -221,7 +221,7 @@ function formatDollars(dollars: number | null): string {
   return dollars === null ? '' : `$${dollars.toFixed(4)}`
 }
 
-/** The cost of a response by the catalogue's prices, and what the cache saved. */
+/** Computes the cost of a response from the catalogue's prices, and what the cache saved. */
 export function responseCost(usage: JsonObject, prices: ModelPrices | null): RequestCost {
   if (prices === null) return { total: null, saved: null }
   const money = priceUsage(usage as Usage, prices)
@@ -230,7 +230,7 @@ export function responseCost(usage: JsonObject, prices: ModelPrices | null): Req
   return { total: money.total, saved: plain === null || cached === null ? null : plain - cached }
 }
 
-/** The cost of the prompt alone, which is known even if the price of output is not. */
+/** Returns the cost of the prompt alone, which is known even if the price of output is not. */
 function promptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h

@@ -1,19 +1,20 @@
 /**
- * The coder's simulated repository: modules of small functions, each with a test. A function multiplies the length
- * of its input by a limit and its test expects the result for `abc`, so that edits can break and repair it.
+ * The simulated repository of the coder script: modules of small functions, each with a test. A function multiplies
+ * the length of its input by a limit, and its test expects the result for `abc`, so that edits can break and repair
+ * it.
  */
 import { createRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import { createSentence } from './filler-text.ts'
 
-/** Content by path. An edit creates a new map. */
+/** File contents by path. An edit creates a new map. */
 export type Repository = ReadonlyMap<string, string>
 
 interface RepositorySize {
   readonly seed: string
   /** Number of source files, each with a test. */
   readonly files: number
-  /** Tokens of one file. */
+  /** Approximate tokens of one source file. */
   readonly fileTokens: number
 }
 
@@ -50,7 +51,7 @@ export function functionName(module: string, number: number): string {
   return `${module}Total${number}`
 }
 
-/** The line of a function that edits change. */
+/** Returns the source line that sets the limit of a function. Edits change this line. */
 export function limitLine(number: number, limit: number | string): string {
   return `  const limit${number} = ${limit}`
 }
@@ -70,10 +71,10 @@ export function createRepository({ seed, files, fileTokens }: RepositorySize): R
   return repository
 }
 
-/** Bytes of one function when its file is read, line numbers included. */
+/** Approximate bytes of one function when its file is read, including line numbers. */
 const FUNCTION_BYTES = 260
 
-/** The limits of the functions of a module. */
+/** Creates random limits for the functions of a module. */
 function createLimits(seed: string, module: string, fileTokens: number): readonly number[] {
   const random = createRandom(`${seed}/limits/${module}`)
   const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))
@@ -109,12 +110,12 @@ function createTest(seed: string, module: string, limits: readonly number[]): st
   return `import * as ${module} from './${module}.ts'\n\n${tests.join('\n')}`
 }
 
-/** The number of functions in the module. */
+/** Returns the number of functions in the module. */
 export function countFunctions(repository: Repository, module: string): number {
   return repository.get(sourcePath(module))?.match(/^export function /gm)?.length ?? 0
 }
 
-/** The limit of a function in the source; null if it is not a number. */
+/** Returns the limit of a function in the source; null if it is not a number. */
 export function readLimit(repository: Repository, module: string, number: number): number | null {
   const found = new RegExp(`^  const limit${number} = (\\d+)$`, 'm').exec(
     repository.get(sourcePath(module)) ?? '',

@@ -1,7 +1,7 @@
 /**
- * The steps of the coder, without end: it raises the limit of one function after the other. Each such job is a
- * search, some reading, a wrong edit, failing tests, another search, the correct edit, and passing tests. A step is
- * one response and does not depend on the tool results of the host.
+ * An endless sequence of steps for the coder script, which raises the limit of one function after another. Each such
+ * job is a search, some reading, a wrong edit, failing tests, another search, the correct edit, and passing tests. A
+ * step is one response and does not depend on the host's tool results.
  */
 import type { JsonObject } from '../protocol/api.ts'
 import { createRandom } from '../protocol/clock-and-ids.ts'
@@ -23,7 +23,7 @@ interface StepOptions {
   readonly seed: string
   readonly files: number
   readonly resultTokens: number
-  /** Maximum number of calls in one response. */
+  /** Maximum number of tool calls in one response. */
   readonly parallel: number
 }
 
@@ -33,19 +33,19 @@ interface StepCall {
 }
 
 export interface Step {
-  /** One sentence for the text of the response. */
+  /** A sentence for the text of the response. */
   readonly intent: string
   readonly calls: readonly StepCall[]
-  /** The repository before the calls are run. */
+  /** The simulated repository before the tool calls of this step are run. */
   readonly repository: Repository
 }
 
 interface StepSequence {
-  /** 0 for the first. */
+  /** Returns a step by index, which is 0 for the first step. */
   stepAt(index: number): Step
 }
 
-/** Jobs in memory. Older ones are computed again when they are needed. */
+/** Maximum number of jobs kept in memory. Older jobs are computed again when they are needed. */
 const MAX_JOBS_IN_MEMORY = 64
 
 export function createStepSequence(options: StepOptions): StepSequence {
@@ -66,7 +66,7 @@ export function createStepSequence(options: StepOptions): StepSequence {
     return kept.get(number) ?? []
   }
 
-  /** All jobs have the same number of steps. */
+  /** The number of steps, which is the same for all jobs. */
   const { length } = job(0)
   return {
     stepAt(index) {
@@ -156,12 +156,12 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
   ]
 }
 
-/** Alternates between a name that is not defined and a value that is off by one. */
+/** Returns a wrong limit: alternately a name that is not defined and a value that is off by one. */
 function chooseWrongLimit({ number, from, to }: LimitJob): string | number {
   return number % 2 === 0 ? `raise(${from}, ${to})` : to - 1
 }
 
-/** Reads the module, its test and other modules, as many as one response may hold, at least two. */
+/** Lists calls that read the module, its test and other modules: as many as one response may hold, but at least two. */
 function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOptions): readonly StepCall[] {
   const others = Array.from({ length: files - 1 }, (_, index) => moduleName((number + index + 1) % files))
   const paths = [sourcePath(module), testPath(module), ...others.map(sourcePath)]

@@ -1,4 +1,7 @@
-/** The coder's tools, run against its simulated repository. Output and errors look like those of common coding agents. */
+/**
+ * Runs the tools of the coder script against its simulated repository. Output and errors look like those of common
+ * coding agents.
+ */
 import type { JsonObject } from '../protocol/api.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import { functionName, moduleName, type Repository, sourcePath, testPath } from './coder-repository.ts'
@@ -107,7 +110,7 @@ function toText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-// `npm test` in the simulated repository: it compares the limits in the sources with the expectations in the tests.
+// Simulates `npm test`: compares the limits in the source files with the expectations in the test files.
 
 interface TestRunResult {
   readonly output: string
@@ -151,7 +154,7 @@ function runTestCases(repository: Repository, module: string): readonly TestCase
 
 interface LimitInSource {
   readonly number: number
-  /** The text after `=`. */
+  /** The text after `=` in the source line. */
   readonly written: string
   readonly line: number
 }
@@ -175,14 +178,16 @@ function findTestError(written: string, expected: number): string | null {
   return value === expected ? null : `AssertionError: expected ${value} to be ${expected}`
 }
 
-/** Filler lines come first, so that the result stays at the end. */
+/**
+ * Pads the output of a test run to the requested size. Filler lines come first, so that the result stays at the end.
+ */
 function padOutput(rows: readonly string[], end: readonly string[], size: TestRunSize): readonly string[] {
   const written = Buffer.byteLength([...rows, ...end].join('\n')) / BYTES_PER_TOKEN
   const filler = createFillerText(`${size.seed}/output`, Math.max(0, size.outputTokens - written))
   return [...(filler === '' ? [] : filler.replaceAll('. ', '.\n').split('\n')), ...rows, ...end]
 }
 
-// Tool definitions.
+// Definitions of the coder script's tools.
 
 const STRING_SCHEMA = { type: 'string' }
 const INTEGER_SCHEMA = { type: 'integer' }

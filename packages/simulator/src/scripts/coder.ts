@@ -1,6 +1,6 @@
 /**
- * The coder: a script that works through a task with searches, parallel reads, edits, and tests that fail and pass.
- * It has its own simulated repository, so that a host without tools can have every call answered consistently.
+ * The coder: a script that works through a coding task with searches, parallel reads, edits, and tests that fail and
+ * pass. It has its own simulated repository, so every tool call can be answered consistently without real tools.
  */
 import { TidemarkError } from '@tidemark/core'
 import { type Block, type JsonObject, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
@@ -23,31 +23,31 @@ import {
 } from './script.ts'
 
 export interface CoderOptions {
-  /** Responses with tool calls per user prompt, before the final text. `Infinity` for no end. Default: 24. */
+  /** Number of responses with tool calls per user prompt, before the final text. `Infinity` for no end. Default: 24. */
   readonly turns?: number
-  /** The same seed gives the same repository, steps and texts. Default: `coder`. */
+  /** Seed for random content. The same seed gives the same repository, steps and texts. Default: `coder`. */
   readonly seed?: string
-  /** Source files of the repository, each with a test. Default: 6. */
+  /** Number of source files in the simulated repository, each with a test. Default: 6. */
   readonly files?: number
-  /** Tokens of a file that is read or of a test run. Default: 800. */
+  /** Tokens of a tool result that contains a file or a test run. Default: 800. */
   readonly resultTokens?: number
-  /** Tokens of text in a response besides its calls; 0 for none. Default: 40. */
+  /** Tokens of text in a response in addition to its tool calls; 0 for none. Default: 40. */
   readonly textTokens?: number
   /** Tokens of thinking in a response, sent only if the request has thinking on; 0 for none. Default: 0. */
   readonly thinkingTokens?: number
-  /** Maximum number of calls in one response. Default: 3. */
+  /** Maximum number of tool calls in one response. Default: 3. */
   readonly parallel?: number
-  /** The task named in the final text. Default: the user prompt. */
+  /** The task that the final text mentions. Default: the user prompt. */
   readonly task?: string
 }
 
 export interface Coder {
   readonly script: Script
-  /** The definitions of its tools. It calls none that the request does not declare. */
+  /** Definitions of the coder's tools. The coder calls only tools that the request declares. */
   readonly tools: readonly JsonObject[]
-  /** The `tool_result` of a call, run against the repository as it was at that step. */
+  /** Returns the `tool_result` of a tool call, run against the simulated repository as it was at that step. */
   toolResult(call: ToolCall | Block): Block
-  /** The files of the repository after this many steps. Default: 0. */
+  /** Returns the files of the simulated repository after this many steps. Default: 0. */
   repository(steps?: number): Repository
 }
 
@@ -64,8 +64,8 @@ export const CODER_DEFAULTS: CoderSettings = {
 }
 
 /**
- * A coder with its script, tools and repository. Throws a `TidemarkError` (`bad-option`) for a value that is not a
- * whole number in range.
+ * Creates a coder with its script, tools and simulated repository. Throws a `TidemarkError` (`bad-option`) for a
+ * value that is not a whole number in range.
  *
  * @example
  * const coder = createCoder({ turns: 12, resultTokens: 500 })
@@ -125,8 +125,9 @@ function validateSettings(settings: CoderSettings): CoderSettings {
 }
 
 /**
- * The position comes from the conversation. The coder's own memory of the session counts only after a compaction, or
- * if the conversation has no position and the session is named by `x-simulator-session`.
+ * Chooses the position of the next response. The conversation decides; the coder's memory of the session is used only
+ * after a compaction, or if the conversation shows no position and the header `x-simulator-session` names the
+ * session.
  */
 function choosePosition(
   found: FoundPosition,
@@ -188,7 +189,7 @@ function finalReply(position: CoderPosition, { messages }: ScriptRequest, settin
   return { blocks: [{ type: 'text', text: text.trim() }] }
 }
 
-/** The first line of the last user text. */
+/** Returns the first line of the last user text. */
 function findPrompt(messages: ScriptRequest['messages']): string {
   const prompts = messages.filter(({ role }) => role === 'user').flatMap(listTexts)
   return prompts.at(-1)?.trim().split('\n')[0] ?? ''
@@ -199,10 +200,12 @@ function toToolCall(call: ToolCall | Block): ToolCall {
   return { id: String(id ?? ''), name: String(name ?? ''), input: (input ?? {}) as JsonObject }
 }
 
-// Progress is read from the conversation: from the ids of calls and from the first words of texts. After a
-// compaction there may be only a summary left, which may or may not quote them.
+// The coder reads its progress from the conversation: from tool call ids and from the first words of its texts. After
+// a compaction only a summary may be left, which may or may not quote them.
 
-/** The next response: a step of a task, or its final text if `step` equals the number of turns. */
+/**
+ * The position of the next response: a step of a task, or the task's final text if `step` equals the number of turns.
+ */
 interface CoderPosition {
   readonly task: number
   readonly step: number
@@ -212,9 +215,9 @@ const START_POSITION: CoderPosition = { task: 0, step: 0 }
 
 export interface FoundPosition {
   readonly position: CoderPosition
-  /** Read from a response of the coder, not from a summary. */
+  /** True if the position was read from a response of the coder, not from a summary. */
   readonly isCertain: boolean
-  /** A summary follows that response or replaces it. */
+  /** True if a summary comes after the response from which the position was read, or replaces that response. */
   readonly isCompacted: boolean
 }
 
@@ -236,7 +239,7 @@ function laterPosition(one: CoderPosition, other: CoderPosition): CoderPosition 
   return isLater ? one : other
 }
 
-/** The index of a step over all tasks. */
+/** Returns the index of a step, counted over all tasks. */
 function toStepIndex({ task, step }: CoderPosition, turns: number): number {
   return task === 0 ? step : task * turns + step
 }
@@ -245,13 +248,13 @@ function formatCallId({ index, call, tag }: { index: number; call: number; tag: 
   return `toolu_coder_${index.toString(36)}_${call}_${tag}`
 }
 
-/** The step of a call; null if the coder did not create the id. */
+/** Returns the step index of a tool call; null if the coder did not create the call id. */
 function parseCallStep(id: string): number | null {
   const [, index] = /^toolu_coder_([0-9a-z]+)_\d+_/.exec(id) ?? []
   return index === undefined ? null : Number.parseInt(index, 36)
 }
 
-/** The first words of the text of a step, and of the final text of a task. */
+/** Returns the first words of a text: the progress marker of a step, or of the end of a task. */
 function formatMarker({ task, step }: CoderPosition, turns: number): string {
   if (step >= turns) return `Task ${task + 1} done after ${turns} steps`
   const of = Number.isFinite(turns) ? ` of ${turns}` : ''
@@ -272,7 +275,7 @@ function findBlockPositions(block: Block, turns: number): readonly CoderPosition
 
 const MARKER_PATTERN = /\bTask (\d+) done after \d+ steps\b|\b(?:Task (\d+), step|Step) (\d+)\b(?! steps)/g
 
-/** The next position after each marker in the text. */
+/** Lists the position that follows each progress marker in the text. */
 function findMarkers(text: string): readonly CoderPosition[] {
   return [...text.matchAll(MARKER_PATTERN)].map(([, done, task, step]) =>
     done === undefined
@@ -284,7 +287,7 @@ function findMarkers(text: string): readonly CoderPosition[] {
 const SUMMARY_PATTERN = /\bsummar(?:y|i[sz]ed)\b/i
 const SESSION_PATTERN = /\b(?:conversation|session|continu\w+)\b/i
 
-/** Summaries of an earlier conversation: compaction blocks, and user texts that call themselves a summary. */
+/** Finds summaries of an earlier conversation: compaction blocks, and user texts that call themselves a summary. */
 function findSummaryTexts(message: MessageParam): readonly string[] {
   return toBlocks(message.content).flatMap((block) => {
     if (block.type === 'compaction') return [readTextField(block, 'content')]

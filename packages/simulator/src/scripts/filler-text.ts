@@ -1,4 +1,4 @@
-/** Filler text of any size: the same for the same seed, with some characters beyond ASCII. */
+/** Creates filler text of any size. The same seed gives the same text, which includes some characters beyond ASCII. */
 import { createRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 
@@ -36,7 +36,7 @@ export function createSentence(random: RandomSource): string {
   return `${pickOne(random, SUBJECTS)} ${pickOne(random, VERBS)} ${pickOne(random, OBJECTS)}.`
 }
 
-/** Whole sentences of at least `tokens` tokens in the simulator's own count; empty for 0. */
+/** Creates whole sentences of at least `tokens` tokens, as the simulator counts them; empty for 0. */
 export function createFillerText(seed: string | RandomSource, tokens: number): string {
   const random = typeof seed === 'string' ? createRandom(seed) : seed
   const sentences: string[] = []

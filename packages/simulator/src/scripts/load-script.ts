@@ -13,8 +13,8 @@ const MODULE_EXTENSIONS = new Set(['.mjs', '.js', '.ts', '.mts'])
 
 /**
  * Loads a scenario (`.yaml`, `.yml`, `.json`), a module whose default export is a script (`.mjs`, `.js`, `.ts`,
- * `.mts`), or a built-in script by name with its options, such as `coder?turns=40`. Never throws for what it cannot
- * load: `message` is then one line with the file, the place in it, and what was expected.
+ * `.mts`), or a built-in script by name with its options, such as `coder?turns=40`. Does not throw if loading fails:
+ * `message` is then one line with the file, the position in it, and what was expected.
  *
  * @example
  * const loaded = await loadScenario('login.yaml')
@@ -74,7 +74,7 @@ async function loadModule(path: string): Promise<LoadScenarioResult> {
   }
 }
 
-/** What the function returns can only be checked when it is called. */
+/** Checks only that the value is a function. Its replies can be checked only when it is called. */
 function isScript(value: unknown): value is Script {
   return typeof value === 'function'
 }

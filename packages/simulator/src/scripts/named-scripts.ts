@@ -1,4 +1,4 @@
-/** The built-in scripts by name, with options: `echo`, `coder?turns=40&resultTokens=2000`, `huge`. */
+/** Finds built-in scripts by name, with options: `echo`, `coder?turns=40&resultTokens=2000`, `huge`. */
 import { ADVERSARIES, ADVERSARY_NAMES, type AdversaryName } from './adversarial-models.ts'
 import { type CoderOptions, createCoder } from './coder.ts'
 import { echo, type Script } from './script.ts'
@@ -6,7 +6,7 @@ import { summarizer, withSummaries } from './summarizer.ts'
 
 export type LoadScenarioResult =
   | { readonly ok: true; readonly script: Script }
-  /** One line: what is wrong, and what was expected. */
+  /** `message` is one line that says what is wrong and what was expected. */
   | { readonly ok: false; readonly message: string }
 
 export const SCRIPT_NAMES: readonly string[] = ['echo', 'coder', 'summariser', ...ADVERSARY_NAMES]
@@ -16,8 +16,8 @@ const TEXT_OPTIONS = ['seed', 'task'] as const
 const CODER_OPTIONS: readonly string[] = [...COUNT_OPTIONS, ...TEXT_OPTIONS]
 
 /**
- * `echo` and `coder` answer a summary request with a good summary. `?summaries=` names an adversary that answers it
- * instead; with `none` it is treated like any other request.
+ * Finds a built-in script. `echo` and `coder` answer a summary request with a good summary; `?summaries=` names an
+ * adversarial script that answers it instead, and `none` treats it like any other request.
  */
 export function findNamedScript(reference: string): LoadScenarioResult {
   const [name = '', query = ''] = reference.split('?', 2)

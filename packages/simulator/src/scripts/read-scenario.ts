@@ -38,10 +38,13 @@ import type { ReplyBlock, ReplyDelays, Script, StopReason } from './script.ts'
 
 type ParseScenarioResult =
   | { readonly ok: true; readonly scenario: Scenario }
-  /** One line per problem: file, line, path in the document, and what was expected. */
+  /** Each problem is one line: file, line, path in the document, and what was expected. */
   | { readonly ok: false; readonly problems: readonly string[] }
 
-/** `file` names the source in error messages. JSON needs no parser of its own, because it is valid YAML. */
+/**
+ * Parses a scenario from YAML or JSON; JSON is valid YAML and needs no parser of its own. `file` names the source in
+ * error messages.
+ */
 export function parseScenario(source: string, file: string): ParseScenarioResult {
   const lines = new LineCounter()
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false })
@@ -61,7 +64,7 @@ export function parseScenario(source: string, file: string): ParseScenarioResult
     ),
   }
 
-  /** The line of the value at the path, or of the nearest value around it. */
+  /** Returns the line of the value at the path, or of the nearest enclosing value. */
   function findLine(path: ValuePath): number {
     const node = path.length === 0 ? document.contents : document.getIn(path, true)
     if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
@@ -73,7 +76,7 @@ function toOneLine(text: string): string {
   return text.replaceAll(/\s*\n\s*/g, ' ').trim()
 }
 
-/** Reads a parsed document. `name` is the name of the scenario if the document gives none. */
+/** Creates a reader for a parsed scenario. `name` is used if the document has no name. */
 function scenarioReader(name: string): Reader<Scenario> {
   return (value, place) => {
     const variables = isObject(value) && isObject(value.variables) ? Object.keys(value.variables) : []
@@ -99,7 +102,7 @@ const variableReader: Reader<string> = createReader('text or a number', (value) 
   typeof value === 'string' || typeof value === 'number' ? String(value) : null,
 )
 
-// Turns.
+// Readers for the turns of a scenario.
 
 const timesReader: Reader<number> = createReader('a whole number of at least 1, or "forever"', (value) => {
   if (value === 'forever') return Number.POSITIVE_INFINITY
@@ -121,7 +124,7 @@ interface TurnDocument {
   readonly fault?: Fault
 }
 
-/** `names`: the variables that may be used as `{{…}}`. */
+/** Creates a reader for one turn. `names` are the variables that may be used as `{{…}}`. */
 function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
   const fields = fieldsReader<TurnDocument>({
     when: conditionReader,
@@ -192,7 +195,7 @@ const readScript: Reader<Script> = (value, place) => {
   return named.ok ? named.script : addProblem(place, named.message)
 }
 
-// Blocks of a turn. `names` are the variables that may be used as `{{…}}`.
+// Readers for the blocks of a turn. `names` are the variables that may be used as `{{…}}`.
 
 function templateReader<T>(names: ReadonlySet<string>, build: (text: string) => T): Reader<T> {
   return (value, place) => {
@@ -213,7 +216,7 @@ interface CallDocument {
   readonly id?: string
 }
 
-/** `Read: {file_path: …}`, or `{name, input, id}`. */
+/** Creates a reader for a tool call, written as `Read: {file_path: …}` or as `{name, input, id}`. */
 function callReader(names: ReadonlySet<string>): Reader<ReplyBlock> {
   const input = inputReader(names)
   const long = fieldsReader<CallDocument>({ name: textReader, input, id: textReader })
@@ -254,7 +257,10 @@ function visitTexts(
   for (const [key, each] of entries) visitTexts(each, atKey(place, key), visit)
 }
 
-/** `text: …`, `thinking: …`, `call: …`, or any complete block with its `type`. */
+/**
+ * Creates a reader for a block, written as `text: …`, `thinking: …`, `call: …`, or as a complete block with its
+ * `type`.
+ */
 function blockReader(names: ReadonlySet<string>): Reader<ReplyBlock> {
   const short: Readonly<Record<string, Reader<ReplyBlock>>> = {
     text: templateReader(names, (text) => ({ type: 'text', text })),
@@ -284,7 +290,7 @@ function readCompleteBlock(
   return addProblem(place, 'expected a block that can be written as JSON')
 }
 
-// Conditions.
+// Readers for the conditions of a turn.
 
 const readTextMatcher: Reader<TextMatcher> = (value, place) => {
   const read = textReader(value, place)
@@ -306,7 +312,7 @@ const resultMatcherReader = fieldsReader<ResultMatcher>({
   error: booleanReader,
 })
 
-/** A string is short for `{tool: …}`. */
+/** Reads a condition on tool results. A string is short for `{tool: …}`. */
 const readResultMatcher: Reader<ResultMatcher> = (value, place) =>
   typeof value === 'string' ? { tool: value } : resultMatcherReader(value, place)
 

@@ -1,6 +1,6 @@
 /**
- * Scenarios: scripts as data. Turns answer requests in order; turns with a condition answer whenever it holds.
- * `read-scenario.ts` reads them from YAML and JSON.
+ * Scenarios: scripts written as data. Turns answer requests in order; a turn with a condition answers whenever its
+ * condition is met. `read-scenario.ts` reads scenarios from YAML and JSON.
  */
 
 import type { Fault } from '../faults/fault.ts'
@@ -23,24 +23,24 @@ import {
 import { summarizer } from './summarizer.ts'
 
 export interface Scenario {
-  /** Used in error messages. */
+  /** Name of the scenario, used in error messages. */
   readonly name: string
   readonly turns: readonly ScenarioTurn[]
-  /** Answers requests that no turn answers. */
+  /** The turn that answers requests that no other turn answers. */
   readonly otherwise?: ScenarioTurn
-  /** How often the turns without condition are played. Default: 1. */
+  /** How often the turns without a condition are played. Default: 1. */
   readonly repeat?: number
-  /** Summary requests that no condition matches get a good summary and use up no turn. Default: true. */
+  /** True if summary requests that match no condition get a good summary and use up no turn. Default: true. */
   readonly summaries?: boolean
   readonly variables?: Readonly<Record<string, string>>
 }
 
 export interface ScenarioTurn {
-  /** A turn without condition answers in its order. */
+  /** Condition under which the turn answers. A turn without a condition answers in its order. */
   readonly when?: TurnCondition
-  /** How many requests it answers. Default: 1, or no limit with a condition. */
+  /** Number of requests the turn answers. Default: 1, or no limit for a turn with a condition. */
   readonly times?: number
-  /** The generated blocks, or a script that generates them. */
+  /** The blocks that the turn generates, or a script that generates them. */
   readonly says: readonly ReplyBlock[] | Script
   readonly stopReason?: StopReason
   readonly stopSequence?: string
@@ -49,7 +49,7 @@ export interface ScenarioTurn {
   readonly fault?: Fault
 }
 
-/** A script that plays the scenario. Each session has its own progress. */
+/** Creates a script that plays the scenario. Each session has its own progress. */
 export function playScenario(scenario: Scenario): Script {
   const sessions = new Map<string, TurnSelector>()
   return async (request, context) => {
@@ -62,7 +62,7 @@ export function playScenario(scenario: Scenario): Script {
   }
 }
 
-/** Selects the next turn of one session: `summary` for a built-in summary, null if no turn is left. */
+/** Selects the next turn of one session. Returns `summary` for a built-in summary, null if no turn is left. */
 type TurnSelector = (request: ScriptRequest, context: ScriptContext) => ScenarioTurn | 'summary' | null
 
 function createTurnSelector({ turns, otherwise, repeat = 1, summaries = true }: Scenario): TurnSelector {
@@ -121,25 +121,28 @@ function fillBlock(block: ReplyBlock, variables: ScenarioVariables): ReplyBlock 
   return type === 'tool_use' ? { ...block, input: fillInput(input as JsonObject, variables) } : block
 }
 
-/** Status 400, which clients do not retry, so that the author of the scenario sees the message. */
+/**
+ * Creates the reply for a scenario without turns left: status 400, which clients do not retry, so that the author of
+ * the scenario sees the message.
+ */
 function createExhaustedReply({ name, turns }: Scenario): Reply {
   const count = turns.filter(({ when }) => when === undefined).length
   const message = `${name} has no answer left: its ${count} turns in order are used up. Add turns, "repeat" or "otherwise".`
   return { blocks: [], fault: { type: 'status', status: 400, message } }
 }
 
-/** A text to find: a substring, or a pattern. */
+/** A text to search for: a substring or a pattern. */
 export type TextMatcher = string | RegExp
 
-/** All fields that are given must match. */
+/** The condition of a turn. All given fields must match. */
 export interface TurnCondition {
-  /** In the text of the unanswered user messages. */
+  /** Text that the unanswered user messages must contain. */
   readonly says?: TextMatcher
-  /** One of the unanswered tool results. */
+  /** What one of the unanswered tool results must match. */
   readonly result?: ResultMatcher
-  /** Number of assistant turns, including the one to come. */
+  /** Which assistant turns match, by number. The turn to be generated counts. */
   readonly turn?: TurnMatcher
-  /** Whether the request asks for a summary. */
+  /** True to match only summary requests, false to match only other requests. */
   readonly summary?: boolean
   readonly model?: TextMatcher
 }
@@ -184,9 +187,9 @@ function isMatchingTurn(turn: number, wanted: TurnMatcher): boolean {
   return 'every' in wanted ? turn % wanted.every === 0 : turn >= wanted.from
 }
 
-// Variables such as `{{turn}}` in the texts of a scenario.
+// Helpers for variables such as `{{turn}}` in the texts of a scenario.
 
-/** `argument` is the text after the name, as in `{{words 200}}`. */
+/** Variables of a scenario by name. `argument` is the text after the name, such as `200` in `{{words 200}}`. */
 type ScenarioVariables = Readonly<Record<string, (argument: string) => string>>
 
 function createVariables(
@@ -209,7 +212,7 @@ function createVariables(
   }
 }
 
-/** The variables that every scenario has. */
+/** Names of the variables that every scenario has. */
 export const VARIABLE_NAMES = [
   'turn',
   'request',
@@ -221,7 +224,7 @@ export const VARIABLE_NAMES = [
   'words',
 ] as const
 
-/** A backslash before `{{` keeps it as it is. */
+/** Matches a variable, or `{{` after a backslash, which stays as literal text. */
 const VARIABLE_PATTERN = /\\\{\{|\{\{\s*([A-Za-z_]\w*)(?:\s+([^{}]*?))?\s*\}\}/g
 
 function fillText(text: string, variables: ScenarioVariables): string {
@@ -234,11 +237,11 @@ function fillInput(input: JsonObject, variables: ScenarioVariables): JsonObject 
   const filled: unknown = JSON.parse(JSON.stringify(input), (_key, value: unknown) =>
     typeof value === 'string' ? fillText(value, variables) : value,
   )
-  // The cast holds because only strings were replaced.
+  // The cast is safe because only strings were replaced.
   return filled as JsonObject
 }
 
-/** The variables in a text that are not among those known. */
+/** Lists the variables in a text that are not in `known`. */
 export function findUnknownVariables(text: string, known: ReadonlySet<string>): readonly string[] {
   return [...text.matchAll(VARIABLE_PATTERN)].flatMap(([, name]) =>
     name === undefined || known.has(name) ? [] : [name],

@@ -1,6 +1,6 @@
 /**
- * Scripts: functions that play the model, and helpers to read the conversation a script is given. A script sees the
- * prompt as the model would, after compaction blocks, context edits and dropped thinking.
+ * Scripts are functions that play the model. This file has their types and helpers to read the conversation. A script
+ * sees the prompt as the model would, after compaction blocks, context edits and dropped thinking.
  */
 
 import type { Fault } from '../faults/fault.ts'
@@ -15,8 +15,8 @@ import {
 } from '../protocol/api.ts'
 
 /**
- * Returns what the model generates. Ids, signatures, usage, stop sequences and `max_tokens` are handled by the
- * simulator. A script that throws makes the simulator answer with status 500.
+ * A script returns what the model generates. The simulator handles ids, signatures, usage, stop sequences and
+ * `max_tokens`. If a script throws, the simulator answers with status 500.
  *
  * @example
  * const script: Script = ({ messages }, { turn }) => ({
@@ -26,7 +26,7 @@ import {
 export type Script = (request: ScriptRequest, context: ScriptContext) => Reply | Promise<Reply>
 
 export interface ScriptRequest {
-  /** `compaction` if the provider itself wants a summary; `instructions` is then the prompt for it. */
+  /** `compaction` if the provider itself requests a summary; `instructions` is then its prompt. */
   readonly kind: 'message' | 'compaction'
   readonly instructions: string | null
   readonly model: string
@@ -34,20 +34,20 @@ export interface ScriptRequest {
   readonly system: readonly Block[]
   readonly tools: readonly JsonObject[]
   readonly messages: readonly MessageParam[]
-  /** The request body as sent. */
+  /** The body of the API request as sent. */
   readonly body: MessagesBody
   readonly headers: Readonly<Record<string, string>>
 }
 
 export interface ScriptContext {
-  /** Number of requests before this one, 0 for the first. */
+  /** Number of API requests before this one; 0 for the first. */
   readonly index: number
-  /** Number of assistant turns in the conversation so far, 0 at the start. */
+  /** Number of assistant turns in the conversation so far; 0 at the start. */
   readonly turn: number
   readonly inputTokens: number
-  /** Numbers in [0, 1). The same seed gives the same sequence. */
+  /** Returns a random number in [0, 1). The same seed gives the same sequence. */
   readonly random: () => number
-  /** Milliseconds since 1970 on the simulator's clock. */
+  /** Current time on the simulator's clock, in milliseconds since 1970. */
   readonly now: number
 }
 
@@ -60,7 +60,7 @@ export type StopReason =
   | 'refusal'
   | 'model_context_window_exceeded'
 
-/** A generated block. The simulator adds ids and signatures that are missing. */
+/** A block that a script generates. The simulator adds ids and signatures that are missing. */
 export type ReplyBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'thinking'; readonly thinking: string }
@@ -68,10 +68,10 @@ export type ReplyBlock =
   | { readonly type: 'tool_use'; readonly name: string; readonly input: JsonObject; readonly id?: string }
   | Block
 
-/** What a script returns. */
+/** The value that a script returns: blocks, stop reason, delays and fault of a response. */
 export interface Reply {
   readonly blocks: readonly ReplyBlock[]
-  /** Default: `tool_use` if the blocks include a tool call, otherwise `end_turn`. */
+  /** Stop reason of the response. Default: `tool_use` if the blocks include a tool call, otherwise `end_turn`. */
   readonly stopReason?: StopReason
   readonly stopSequence?: string
   readonly stopDetails?: JsonObject
@@ -80,15 +80,15 @@ export interface Reply {
 }
 
 export interface ReplyDelays {
-  /** Before the first byte. */
+  /** Delay before the first byte of the response. */
   readonly startMs?: number
-  /** Before each block but the first. */
+  /** Delay before each block except the first. */
   readonly blockMs?: number
-  /** Before each delta of a block. */
+  /** Delay before each delta of a block. */
   readonly pieceMs?: number
 }
 
-// Reading the conversation.
+// Helpers that read the conversation.
 
 export interface ToolCall {
   readonly id: string
@@ -98,19 +98,19 @@ export interface ToolCall {
 
 export interface ToolResult {
   readonly id: string
-  /** Name of the tool; empty if the call is not in the conversation. */
+  /** Name of the called tool; empty if the tool call is not in the conversation. */
   readonly name: string
   readonly text: string
   readonly isError: boolean
 }
 
-/** The user messages after the last assistant message, which the model has to answer. */
+/** Returns the user messages after the last assistant message, which the model has to answer. */
 function findUnansweredMessages(messages: readonly MessageParam[]): readonly MessageParam[] {
   const last = messages.findLastIndex((message) => message.role === 'assistant')
   return messages.slice(last + 1).filter((message) => message.role === 'user')
 }
 
-/** The text of the unanswered messages, without tool results. */
+/** Returns the text of the user messages after the last assistant message, without tool results. */
 export function readLastUserText(messages: readonly MessageParam[]): string {
   return findUnansweredMessages(messages).flatMap(listTexts).join('\n')
 }
@@ -129,12 +129,12 @@ export function listToolCalls(message: MessageParam): readonly ToolCall[] {
 function toToolCall(block: Block): ToolCall | null {
   if (block.type !== 'tool_use') return null
   const input: unknown = block.input
-  // The cast holds because the block comes from a JSON body.
+  // The cast is safe because the block comes from a JSON body.
   const fields = isObject(input) ? (input as JsonObject) : {}
   return { id: readTextField(block, 'id'), name: readTextField(block, 'name'), input: fields }
 }
 
-/** The unanswered tool results, each with the name of its tool. */
+/** Lists the tool results after the last assistant message, each with the name of its tool. */
 export function listLastToolResults(messages: readonly MessageParam[]): readonly ToolResult[] {
   const names = new Map(messages.flatMap(listToolCalls).map((call) => [call.id, call.name]))
   return findUnansweredMessages(messages).flatMap((message) => listToolResults(message, names))
@@ -161,7 +161,7 @@ function readResultText(block: Block): string {
     .join('\n')
 }
 
-/** The first `length` characters, one fewer if the last would be half of a surrogate pair. */
+/** Returns the first `length` characters, one fewer if the last would be half of a surrogate pair. */
 export function takeCharacters(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')
 }
@@ -170,10 +170,13 @@ export function hasText(text: string, part: string | RegExp): boolean {
   return typeof part === 'string' ? text.includes(part) : text.search(part) >= 0
 }
 
-/** Request header that names the session, for scripts that remember how far they have come. */
+/** Name of the request header that identifies the session, for scripts that keep progress per session. */
 export const SESSION_HEADER = 'x-simulator-session'
 
-/** The session of a request: from a header, otherwise from `metadata.user_id`. Requests without either share one session. */
+/**
+ * Returns the session of a request: from a header, otherwise from `metadata.user_id`. Requests without either share
+ * one session.
+ */
 export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' | 'body'>): string {
   const metadata: unknown = body.metadata
   const user = isObject(metadata) && typeof metadata.user_id === 'string' ? metadata.user_id : ''
@@ -181,8 +184,8 @@ export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' 
 }
 
 /**
- * Whether the model is asked for a summary: by the provider, or by a client whose last text demands `<summary>` tags
- * and either `<analysis>` tags or a summary of a conversation. Earlier texts are material and do not count.
+ * Checks whether a request asks for a summary: the provider's own request, or a client request whose last text
+ * demands `<summary>` tags and either `<analysis>` tags or a summary of a conversation. Earlier texts do not count.
  */
 export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages'>): boolean {
   if (request.kind === 'compaction') return true
@@ -194,7 +197,7 @@ export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages
   )
 }
 
-/** The text that asks for the summary: the provider's instructions, or the last text of the client. */
+/** Returns the text that asks for a summary: the provider's instructions, or the last text of the client. */
 export function readSummaryPrompt(
   request: Pick<ScriptRequest, 'kind' | 'instructions' | 'messages'>,
 ): string {
@@ -206,7 +209,7 @@ function readLastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
 }
 
 /**
- * Answers with the text of the last user message, or `ok` if it has none.
+ * A script that answers with the text of the last user message, or `ok` if that message has no text.
  *
  * @example
  * const simulator = createSimulator({ script: withSummaries(echo) })

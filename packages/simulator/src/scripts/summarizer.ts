@@ -1,6 +1,6 @@
 /**
- * The summarizer: a script that writes a summary in nine sections from the messages, always the same for the same
- * messages. Options make it worse, to test whether a client notices.
+ * The summarizer: a script that writes a summary in nine sections. The same messages always give the same summary.
+ * Options make the summary worse, to test whether a client notices.
  */
 import { createFillerText } from './filler-text.ts'
 import { hasText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'
@@ -17,13 +17,13 @@ import {
 } from './summary-facts.ts'
 
 interface SummarizerOptions {
-  /** Text added to a section, by its number. */
+  /** Text to add to a section, by section number. */
   readonly plant?: Readonly<Partial<Record<SectionNumber, string>>>
-  /** User messages, files, errors and todos that contain one of these are left out. */
+  /** Texts to forget: user messages, files, errors and todos that contain one of them are left out. */
   readonly forget?: readonly (string | RegExp)[]
-  /** Sections to leave out. */
+  /** Numbers of the sections to leave out. */
   readonly omit?: readonly SectionNumber[]
-  /** Write `<analysis>` before the summary. Default: true. */
+  /** True to write an `<analysis>` section before the summary. Default: true. */
   readonly analysis?: boolean
   readonly tags?: 'closed' | 'unclosed' | 'none'
   /** Tokens of filler text after the last section. */
@@ -31,7 +31,7 @@ interface SummarizerOptions {
 }
 
 /**
- * A script that answers every request with a summary of the conversation.
+ * Creates a script that answers every request with a summary of the conversation.
  *
  * @example
  * const forgetful = createSummarizer({ forget: ['cookies'], omit: [2], tags: 'unclosed' })
@@ -56,8 +56,8 @@ export function createSummarizer(options: SummarizerOptions = {}): Script {
 export const summarizer: Script = createSummarizer()
 
 /**
- * A script in which `summary` answers summary requests and `script` answers all others. A summary request comes from
- * the provider itself, or from a client whose last message demands `<summary>` tags.
+ * Creates a script in which `summary` answers summary requests and `script` answers all others. A summary request
+ * comes from the provider itself, or from a client whose last message demands `<summary>` tags.
  *
  * @example
  * const simulator = createSimulator({ script: withSummaries(createCoder().script) })
@@ -144,7 +144,7 @@ function formatCurrentWork({ lastText, calls }: SummaryFacts): readonly string[]
   return [...(lastText === '' ? [] : [takeCharacters(lastText, 1_000)]), ...done]
 }
 
-/** A short review of the conversation, which clients are expected to cut off. */
+/** Writes a short review of the conversation, which clients are expected to remove. */
 function writeAnalysis({ prompts, calls }: SummaryFacts): string {
   const walked = calls
     .slice(-40)

@@ -1,4 +1,4 @@
-/** The facts that the summarizer puts into a summary, and the nine sections of a summary. */
+/** Collects the facts that the summarizer script puts into a summary, and reads the nine sections of a summary. */
 import {
   type Block,
   isObject,
@@ -21,9 +21,9 @@ export interface SummaryFacts {
   readonly prompts: readonly string[]
   /** Every tool call with its result, oldest first. */
   readonly calls: readonly AnsweredCall[]
-  /** The last text of the assistant. */
+  /** The last text of the assistant; empty if there is none. */
   readonly lastText: string
-  /** The sections of the newest summary in the conversation. */
+  /** The sections of the newest summary in the conversation; null if there is none. */
   readonly previousSummary: BySection<string> | null
 }
 
@@ -31,7 +31,7 @@ interface AnsweredCall extends ToolCall {
   readonly result: ToolResult | null
 }
 
-/** `prompt` is the text that asks for the summary; it is left out of the facts. */
+/** Collects the facts of a conversation. `prompt` is the text that asks for the summary; it is left out. */
 export function collectSummaryFacts(messages: readonly MessageParam[], prompt: string): SummaryFacts {
   const results = new Map(
     messages.flatMap((message) => listToolResults(message)).map((result) => [result.id, result]),
@@ -67,7 +67,7 @@ const HOST_NOTES = [
   /^\[Request interrupted/,
 ]
 
-/** Whether the user wrote the text: it is neither a note of the host nor a summary. */
+/** Checks whether the user wrote the text: it is neither a note of the host nor a summary. */
 function isUserPrompt(text: string): boolean {
   return text !== '' && !HOST_NOTES.some((pattern) => pattern.test(text)) && readSectionBodies(text) === null
 }
@@ -86,11 +86,11 @@ function isFileChange({ name }: ToolCall): boolean {
 interface TouchedFile {
   readonly path: string
   readonly isChanged: boolean
-  /** The text that the last change inserted. */
+  /** The text that the last change inserted into the file. */
   readonly snippet: string
 }
 
-/** The files that were read or changed, most recent first. Folders that were searched are left out. */
+/** Lists the files that were read or changed, most recent first. Folders that were searched are left out. */
 export function listTouchedFiles(rounds: readonly AnsweredCall[]): readonly TouchedFile[] {
   const files = new Map<string, TouchedFile>()
   for (const call of rounds.toReversed()) {
@@ -110,9 +110,9 @@ function readSnippet({ input }: ToolCall): string {
 
 interface ReportedError {
   readonly text: string
-  /** The file that was changed next. */
+  /** Path of the file that was changed after the error; null if none was. */
   readonly fix: string | null
-  /** The same call succeeded later. */
+  /** True if the same tool call succeeded later. */
   readonly isSolved: boolean
 }
 
@@ -133,7 +133,7 @@ export function listErrors(rounds: readonly AnsweredCall[]): readonly ReportedEr
   })
 }
 
-/** The first line that names an error, otherwise the first line. */
+/** Returns the first line that names an error, otherwise the first line. */
 function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
@@ -142,7 +142,7 @@ function isSameCall(one: ToolCall, other: ToolCall): boolean {
   return one.name === other.name && JSON.stringify(one.input) === JSON.stringify(other.input)
 }
 
-/** The unfinished items of the newest todo list. */
+/** Lists the unfinished items of the newest todo list. */
 export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[] {
   const newest: JsonObject = rounds.findLast(({ name }) => name === 'TodoWrite')?.input ?? {}
   const todos: readonly unknown[] = Array.isArray(newest.todos) ? newest.todos : []
@@ -151,7 +151,7 @@ export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[
   )
 }
 
-// The nine sections: titles as a prompt lists them, bodies as a summary has them.
+// Helpers for the nine sections: their titles in a summary prompt, and their bodies in a summary.
 
 export const SECTION_NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
@@ -171,7 +171,7 @@ export const SECTION_TITLES: BySection<string> = {
   9: 'Optional next step',
 }
 
-/** Patterns that recognize a section by its title, whatever the wording. */
+/** Patterns that recognize a section by a word of its title. */
 const TITLE_PATTERNS: BySection<RegExp> = {
   1: /request|intent/i,
   2: /concept/i,
@@ -187,12 +187,15 @@ const TITLE_PATTERNS: BySection<RegExp> = {
 interface SectionHeading {
   readonly number: SectionNumber
   readonly title: string
-  /** Offsets of the line. */
+  /** Character offsets at which the heading line starts and ends. */
   readonly start: number
   readonly end: number
 }
 
-/** The nine headings in order; null if one is missing. Numbered lists inside a section do not count as headings. */
+/**
+ * Finds the nine section headings in order; null if one is missing. Numbered lists inside a section do not count as
+ * headings.
+ */
 function findHeadings(text: string): readonly SectionHeading[] | null {
   const headings: SectionHeading[] = []
   let from = 0
@@ -216,14 +219,14 @@ function findHeading(text: string, number: SectionNumber, from: number): Section
   return null
 }
 
-/** The section titles that a prompt asks for, if it lists all nine; otherwise the default titles. */
+/** Returns the section titles that a prompt asks for, if it lists all nine; otherwise the default titles. */
 export function readSectionTitles(prompt: string): BySection<string> {
   const headings = findHeadings(prompt)
   if (headings === null) return SECTION_TITLES
   return { ...SECTION_TITLES, ...Object.fromEntries(headings.map(({ number, title }) => [number, title])) }
 }
 
-/** The section bodies of a summary; null if the text does not have the nine sections. */
+/** Returns the section bodies of a summary; null if the text does not have the nine sections. */
 export function readSectionBodies(text: string): BySection<string> | null {
   const headings = findHeadings(text)
   if (headings === null) return null

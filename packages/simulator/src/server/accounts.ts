@@ -1,4 +1,4 @@
-/** Authentication, API version and betas of a request, and rate limits per organization. */
+/** Authenticates requests, reads their API version and betas, and applies rate limits per organization. */
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
 import { parseBetas } from '../protocol/api.ts'
@@ -7,12 +7,15 @@ import type { ApiFeatures, ApiVersion } from '../validation/shape.ts'
 
 export type RequestHeaders = Readonly<Record<string, string>>
 
-/** API keys and the account of each. */
+/** The accepted API keys, with the account of each. */
 export type Accounts = Readonly<Record<string, Account>>
 
 const DEFAULT_ACCOUNT: Account = { organization: 'org_simulated', workspace: 'wrkspc_simulated' }
 
-/** The account of the API key, which may be in either header. Without `accounts` every key has the default account. */
+/**
+ * Returns the account of the API key, which may be in `x-api-key` or `authorization`. If `accounts` is undefined,
+ * every key belongs to the default account.
+ */
 export function authenticateKey(
   headers: RequestHeaders,
   accounts: Accounts | undefined,
@@ -30,7 +33,7 @@ export function authenticateKey(
 
 const API_VERSIONS: readonly ApiVersion[] = ['2023-06-01', '2026-10-21']
 
-/** The version and the betas of a request. */
+/** Reads the API version and the betas of a request. Fails if the version is missing or unknown. */
 export function readApiFeatures(
   headers: RequestHeaders,
   cachedClearing: boolean,
@@ -43,12 +46,12 @@ export function readApiFeatures(
   return { ok: true, features: { version, betas: parseBetas(headers['anthropic-beta']), cachedClearing } }
 }
 
-/** Limits per minute and organization. Tokens read from the cache do not count as input. */
+/** Rate limits per minute and organization. Tokens read from the cache do not count as input. */
 export interface RateLimits {
   readonly requests: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Answer with 429 when a limit is reached. Otherwise only the headers count down. */
+  /** True to answer with status 429 when a limit is reached. Otherwise only the rate limit headers count down. */
   readonly enforced: boolean
 }
 
@@ -67,7 +70,7 @@ interface RateWindow {
 }
 
 export interface RateLimiter {
-  /** Counts the request, or returns the 429 that lasts until the minute is over. */
+  /** Counts the request and returns null, or returns a 429 error if a limit is reached in the current minute. */
   countRequest(organization: string): ApiError | null
   countTokens(organization: string, tokens: { readonly input: number; readonly output: number }): void
   headers(organization: string): Readonly<Record<string, string>>
@@ -134,7 +137,7 @@ function rateLimitHeaders(open: RateWindow, limits: RateLimits): Readonly<Record
   return headers
 }
 
-/** The provider rounds remaining tokens to thousands. */
+/** Rounds to thousands, as the provider does for remaining tokens. */
 function roundToThousands(tokens: number): number {
   return Math.round(tokens / 1_000) * 1_000
 }

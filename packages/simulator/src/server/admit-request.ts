@@ -1,4 +1,7 @@
-/** Reading and admitting a request: body, authentication, limits, validation. Everything that can reject it. */
+/**
+ * Reads a request and decides whether to accept it: body, authentication, rate limits, validation and prompt. Every
+ * check that can reject a request runs here.
+ */
 import type { ThreadRequest } from '../context/message-threads.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
@@ -10,21 +13,21 @@ import type { SimulatorState } from './simulator-state.ts'
 export interface IncomingRequest {
   readonly endpoint: Endpoint
   readonly headers: RequestHeaders
-  /** The parsed body. */
+  /** The parsed JSON body of the request. */
   readonly value: unknown
   readonly bodyBytes: number
-  /** Set if the body could not be read. */
+  /** The error if the body could not be read. */
   readonly bodyError?: ApiError
 }
 
 export interface AdmittedRequest {
   readonly prepared: PreparedRequest
   readonly thread: ThreadRequest
-  /** Id of the response that a message thread continues. */
+  /** Id of the response that the request continues in a message thread; null if it continues none. */
   readonly continues: string | null
 }
 
-/** Validates the request and prepares its prompt. A thread that it would continue is released if it is rejected. */
+/** Validates a request and prepares its prompt. If it is rejected, the message thread it would continue is released. */
 export function admitRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
@@ -53,7 +56,7 @@ export function admitRequest(
   return { ok: true, prepared: outcome.prepared, thread: { ...request, body }, continues }
 }
 
-/** Authenticates the request and counts it against the rate limits. */
+/** Authenticates a request and counts it against the rate limits. */
 export function authenticate(
   state: SimulatorState,
   headers: RequestHeaders,
@@ -70,7 +73,10 @@ type ReadBodyResult = ApiResult<{ value: unknown; bytes: number }>
 
 const BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size')
 
-/** Reads a JSON body, decompressed if needed. Fails if it is larger than the provider accepts. */
+/**
+ * Reads a JSON request body and decompresses it if needed. Fails if the body is not valid or larger than the provider
+ * accepts.
+ */
 export async function readRequestBody(request: Request): Promise<ReadBodyResult> {
   if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) return reject(BODY_TOO_LARGE)
   const encoding = (request.headers.get('content-encoding') ?? 'identity').toLowerCase()

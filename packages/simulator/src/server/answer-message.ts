@@ -1,4 +1,6 @@
-/** The response to an ordinary request: cache read, generated blocks, signatures and usage. */
+/**
+ * Creates the response to an ordinary request: reads the cache, calls the script, signs thinking and computes usage.
+ */
 import type { Reply as WireReply } from '@tidemark/core'
 import { countDeletedTokens } from '../context/context-edits.ts'
 import { signThinking } from '../context/signatures.ts'
@@ -18,7 +20,7 @@ export interface ResponseInput {
   readonly id: string
   readonly headers: RequestHeaders
   readonly number: number
-  /** The start of the request. */
+  /** Time at which the request started. */
   readonly now: number
   readonly diagnosis: Diagnosis
 }
@@ -27,14 +29,14 @@ export interface ModelResponse {
   readonly reply: WireReply
   readonly usage: JsonObject
   readonly split: TokenSplit
-  /** Summaries made before the answer; `split` does not include them. */
+  /** Tokens of the summaries made before the answer; `split` does not include them. */
   readonly summaries: readonly CallTokens[]
   readonly outputTokens: number
   readonly cache: CacheResult
   readonly stopReason: string
   readonly delays: ReplyDelays
   readonly fault: Fault | null
-  /** Makes what it wrote to the cache visible. */
+  /** Makes the cache entries that this response wrote visible to other requests. */
   commit(): void
 }
 
@@ -59,7 +61,7 @@ const NO_OUTPUT: ModelOutput = {
   thinkingTokens: 0,
 }
 
-/** `max_tokens: 0`: the prompt is written to the cache and the script is not called. */
+/** Answers a request with `max_tokens: 0`: writes the prompt to the cache without calling the script. */
 export function answerCacheWarming(
   state: SimulatorState,
   prepared: PreparedRequest,
@@ -74,7 +76,10 @@ export function answerCacheWarming(
   })
 }
 
-/** `before`: summaries made before the answer, and the blocks they put in front of it. */
+/**
+ * Calls the script and creates the response. `before` has the summaries made before the answer and the blocks they
+ * put in front of it.
+ */
 export async function answerMessage(
   state: SimulatorState,
   prepared: PreparedRequest,
@@ -95,7 +100,7 @@ interface GeneratedResponse {
   readonly output: ModelOutput
   readonly cache: CacheResult
   readonly compactions: readonly CallTokens[]
-  /** Blocks before those that the script generated. */
+  /** Blocks that come before those the script generated. */
   readonly front: readonly Block[]
 }
 
@@ -153,7 +158,7 @@ function signNewThinking(
   )
 }
 
-/** Deletions affect only what was read from the cache. `deleted` is null if the extension is off. */
+/** Subtracts deleted tool results from the tokens read from the cache. `deleted` is null if cached clearing is off. */
 function applyDeletions(
   state: SimulatorState,
   { deletions, prompt, shown }: PreparedRequest,
@@ -174,7 +179,7 @@ interface ReplyInput
   readonly cutInputs: ModelOutput['cutInputs']
 }
 
-/** The response message, with the delays and the fault of the script's reply. */
+/** Creates the response message, with the delays and the fault of the script's reply. */
 export function createReply(
   prepared: PreparedRequest,
   call: ResponseInput,
@@ -205,7 +210,7 @@ export function createReply(
   return {
     ...input,
     reply: {
-      // The message has all fields of a response; the type only names those that the engine reads.
+      // The message has all fields of a response; the target type names only those that the engine reads.
       message: { ...message, content } as unknown as WireReply['message'],
       rawBlocks: [],
       cutInputs,
@@ -218,14 +223,14 @@ export function createReply(
   }
 }
 
-/** For values that are JSON by construction. */
+/** Casts a value that is JSON by construction. */
 function asJson(value: unknown): JsonObject {
   return value as JsonObject
 }
 
-// `usage` of a response.
+// Helpers that compute the `usage` of a response.
 
-/** One call of the model: the tokens of its prompt and of its output. */
+/** The tokens of one model call: prompt tokens by price class, and output tokens. */
 export interface CallTokens {
   readonly split: TokenSplit
   readonly outputTokens: number
@@ -257,7 +262,7 @@ function buildUsage(
   }
 }
 
-/** Usage of a response that is only a summary: the totals exclude it. */
+/** Computes the usage of a response that is only a summary: its tokens are in `iterations`, not in the totals. */
 export function buildCompactionUsage(prepared: PreparedRequest, summary: CallTokens): JsonObject {
   const none = buildUsage(prepared, [], { split: NO_TOKENS, outputTokens: 0 }, 0, null)
   return { ...none, iterations: [{ type: 'compaction', ...toUsageFields(summary) }] }

@@ -1,4 +1,7 @@
-/** One request from its headers to the answer that is about to be sent, with its record in the request log. */
+/**
+ * Handles one request, from its headers to the answer that is about to be sent, and adds its record to the request
+ * log.
+ */
 
 import { applyFault, FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
 import { readRequestedFault } from '../faults/fault-schedule.ts'
@@ -36,7 +39,7 @@ interface ExchangeResult {
   begin(): void
 }
 
-/** Authenticates and admits the request, lets the script answer it, and applies a fault. */
+/** Authenticates and validates the request, has the script answer it, and applies a fault. */
 export async function handleMessagesRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
@@ -61,7 +64,7 @@ export async function handleMessagesRequest(
   return answerWithResponse(state, request, admission)
 }
 
-/** A status fault replaces the answer, so the request is not validated. */
+/** Answers with a status fault. The fault replaces the answer, so the request is not validated. */
 function answerWithFault(state: SimulatorState, request: RequestContext, fault: Fault): ExchangeResult {
   const answer = applyFault(
     createJsonAnswer(200, '', responseHeaders(state, request)),
@@ -71,7 +74,7 @@ function answerWithFault(state: SimulatorState, request: RequestContext, fault: 
   return logRequest(state, request, { answer, error: describeFaultError(answer, fault) })
 }
 
-/** The error of a status fault for the request log: its own message, if it has one. */
+/** Returns the error of a fault for the request log: the fault's own message, if it has one. */
 function describeFaultError(answer: HttpAnswer, fault: Fault | null): { type: string; message: string } {
   const faults = fault?.type === 'several' ? fault.faults : [fault]
   const message = faults.find((each) => each?.type === 'status')?.message
@@ -109,7 +112,7 @@ function logRequest(state: SimulatorState, request: RequestContext, outcome: Req
   return { answer: outcome.answer, begin: () => undefined }
 }
 
-/** Cache entries, diagnostics, threads and rate limits take effect when the answer begins. */
+/** Answers a valid request. Cache entries, diagnostics, threads and rate limits take effect when the answer begins. */
 async function answerWithResponse(
   state: SimulatorState,
   request: RequestContext,
@@ -159,7 +162,7 @@ async function answerWithResponse(
   }
 }
 
-/** The response, or status 500 if the script throws. */
+/** Creates the response, or an error with status 500 if the script throws. */
 async function respond(
   state: SimulatorState,
   prepared: PreparedRequest,

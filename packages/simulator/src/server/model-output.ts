@@ -71,21 +71,24 @@ export async function callScript(
   return { reply, output: limitModelOutput(reply, { stopSequences, maxTokens, windowTokensLeft }, state.ids) }
 }
 
-/** Thinking of a script is sent only if the request has thinking on. */
+/** Checks whether the request has thinking on. Otherwise the thinking that a script generates is not sent. */
 function isThinkingOn({ body, model, shown }: PreparedRequest): boolean {
   const mode = body.thinking?.type ?? model.thinkingDefault
   if (mode === 'between_tools') return shown.at(-1)?.block.type === 'tool_result'
   return mode !== 'disabled'
 }
 
-/** With `thinking.type: "enabled"` a tool call is always preceded by thinking, which the next request must contain. */
+/**
+ * With `thinking.type: "enabled"`, thinking must precede a tool call and the next request must contain it, so a
+ * missing thinking block is added.
+ */
 function addRequiredThinking(blocks: readonly ReplyBlock[], body: MessagesBody): readonly ReplyBlock[] {
   const calls = blocks.some(({ type }) => type === 'tool_use')
   if (body.thinking?.type !== 'enabled' || !calls || blocks.some(isThinkingBlock)) return blocks
   return [{ type: 'thinking', thinking: 'A tool will tell.' }, ...blocks]
 }
 
-/** The number of assistant turns. */
+/** Counts the assistant turns. Consecutive assistant blocks are one turn. */
 function countAssistantTurns(pieces: readonly RequestBlock[]): number {
   let turns = 0
   let role: string | null = null
@@ -96,10 +99,10 @@ function countAssistantTurns(pieces: readonly RequestBlock[]): number {
   return turns
 }
 
-/** The output of a script within its limits. */
+/** The output of a script, cut to stop sequences, `max_tokens` and the context window. */
 export interface ModelOutput {
   readonly blocks: readonly Block[]
-  /** Tool calls whose input was cut off: index of the block, and the incomplete JSON. */
+  /** Tool calls whose input was cut off: the index of the block, and the incomplete JSON. */
   readonly cutInputs: readonly { readonly index: number; readonly text: string }[]
   readonly stopReason: StopReason
   readonly stopSequence: string | null
@@ -110,7 +113,7 @@ export interface ModelOutput {
 export interface OutputLimits {
   readonly stopSequences: readonly string[]
   readonly maxTokens: number
-  /** Tokens left in the window. */
+  /** Tokens left in the context window after the prompt. */
   readonly windowTokensLeft: number
 }
 
@@ -136,7 +139,7 @@ export function limitModelOutput(reply: Reply, limits: OutputLimits, ids: IdGene
   }
 }
 
-/** Gives a tool call an id, unless the script gave one. */
+/** Gives a tool call an id, unless the script gave it one. */
 function assignCallId(block: ReplyBlock, ids: IdGenerator): Block {
   const open: Block = { ...block }
   if (open.type === 'tool_use' && open.id === undefined)
@@ -211,7 +214,7 @@ interface BlockPart {
   readonly input?: string
 }
 
-/** The part of a block that fits; null if none of it does. */
+/** Returns the part of a block that fits into `tokens`; null if no part fits. */
 function takeBlockPart(block: Block, tokens: number): BlockPart | null {
   if (block.type === 'text' || block.type === 'thinking') {
     const field = block.type
@@ -223,7 +226,7 @@ function takeBlockPart(block: Block, tokens: number): BlockPart | null {
   return { block: { ...block, input: {} }, input }
 }
 
-/** The longest start of the text that has at most `bytes` bytes and ends between two characters. */
+/** Returns the longest start of the text that has at most `bytes` bytes and ends between two characters. */
 function takeBytes(text: string, bytes: number): string {
   const all = Buffer.from(text)
   let end = Math.min(Math.max(0, bytes), all.length)
@@ -239,7 +242,7 @@ export function countOutputTokens(block: Block): number {
   return countBlockTokens(block, countUnsignedThinking)
 }
 
-/** Counts thinking as the script wrote it, before it is signed and its text may be omitted. */
+/** Counts the tokens of thinking as the script wrote it, before signing may remove its text. */
 function countUnsignedThinking(block: Block): number {
   if (block.type === 'thinking') return countTextTokens(readTextField(block, 'thinking'))
   return block.type === 'redacted_thinking' ? countTextTokens(readTextField(block, 'data')) : 0

@@ -12,40 +12,45 @@ import { type Accounts, DEFAULT_RATE_LIMITS, type RateLimits } from './accounts.
 export interface SimulatorOptions {
   /** The script that plays the model. Default: `echo`. */
   readonly script?: Script
-  /** Additional models, or replacements for those of the same id. */
+  /** Models to add to the built-in ones, or to replace those of the same id. */
   readonly models?: readonly SimulatedModel[]
-  /** One context window for every model. */
+  /** Context window in tokens, which overrides that of every model. */
   readonly window?: number
-  /** Default: the system clock. */
+  /** Clock that the simulator uses. Default: the system clock. */
   readonly clock?: Clock
-  /** The same seed gives the same ids, signatures and random numbers. */
+  /** Seed for ids, signatures and random numbers. The same seed gives the same values. */
   readonly seed?: string
   /** The accepted API keys and their accounts. Default: every key is accepted. */
   readonly accounts?: Accounts
   readonly limits?: Partial<RateLimits>
-  /** Which settings are part of the cache key, where the provider's documentation leaves it open. */
+  /** Settings that are part of the cache key, where the provider's documentation does not specify it. */
   readonly cacheKey?: Partial<CacheKeySettings>
   /** How strictly thinking is bound to the prefix before it. */
   readonly binding?: Partial<BindingSettings>
-  /** Validation rules that the provider's documentation leaves open. */
+  /** Validation rules that the provider's documentation does not specify. */
   readonly rules?: Partial<RuleSettings>
-  /** Accept the undocumented `cache_edits` and `cache_reference`, and report `cache_deleted_input_tokens`. Default: false. */
+  /**
+   * True to accept the undocumented `cache_edits` and `cache_reference`, and to report `cache_deleted_input_tokens`.
+   * Default: false.
+   */
   readonly cachedClearing?: boolean
-  /** Text that replaces results cleared by `clear_tool_uses_20250919`. The provider's own text is not documented. */
+  /**
+   * Text that replaces tool results cleared by `clear_tool_uses_20250919`. The provider's own text is not documented.
+   */
   readonly clearedPlaceholder?: string
-  /** Delay before the first byte of every response, which lets requests overlap. Default: 0. */
+  /** Delay in milliseconds before the first byte of every response, so that requests overlap. Default: 0. */
   readonly firstByteMs?: number
-  /** Characters per delta of a stream. Default: 24. */
+  /** Number of characters per delta of a stream. Default: 24. */
   readonly deltaSize?: number
   /** Number of requests kept for `/_simulator/requests`. Default: 200. */
   readonly keepRequests?: number
   /** Bytes of prompts kept in memory, which makes requests that extend them cheaper. Default: 256 MiB. */
   readonly keepPromptBytes?: number
-  /** Called for each request when it is answered. */
+  /** Called with the record of each request when it is answered. */
   readonly onRequest?: (record: RequestRecord) => void
 }
 
-/** The options with all defaults filled in. */
+/** The options of a simulator with all defaults filled in. */
 export interface SimulatorSettings
   extends Required<Omit<SimulatorOptions, 'models' | 'window' | 'accounts' | 'limits'>> {
   readonly models: ModelTable
@@ -79,7 +84,9 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
   }
 }
 
-/** Callers without types often pass the whole result of `loadScenario`. */
+/**
+ * Throws if the script is not a function: callers without type checks often pass the whole result of `loadScenario`.
+ */
 function validateScript(script: Script = echo): Script {
   if (typeof script === 'function') return script
   throw new TidemarkError(

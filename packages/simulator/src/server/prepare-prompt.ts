@@ -1,6 +1,6 @@
 /**
- * From a valid request to the prompt that the model sees: compaction blocks, thinking binding, turn-scoped messages,
- * context edits. The same for `/v1/messages` and `/v1/messages/count_tokens`.
+ * Turns a valid request into the prompt that the model sees: applies compaction blocks, thinking binding, turn-scoped
+ * messages and context edits. `/v1/messages` and `/v1/messages/count_tokens` both use it.
  */
 
 import { type CompactionReference, readCompaction } from '../context/compaction-block.ts'
@@ -43,22 +43,25 @@ export interface PreparedRequest extends ValidRequest {
   /** The conversation as the model sees it. */
   readonly shown: readonly RequestBlock[]
   readonly prompt: Prompt
-  /** The prompt of the conversation as sent, if the request asks for a diagnosis; otherwise `prompt`. */
+  /** The prompt of the conversation as sent, if the request asks for diagnostics; otherwise `prompt`. */
   readonly sentPrompt: Prompt
   readonly key: CacheKey
   readonly tokens: number
-  /** Tokens of the prompt before edits. */
+  /** Tokens of the prompt before context edits. */
   readonly originalTokens: number
   readonly appliedEdits: readonly AppliedEdit[]
   readonly transformations: readonly Transformation[]
   readonly deletions: CacheDeletions
   readonly compaction: CompactionReference | null
   readonly boundPrefix: () => BoundPrefix
-  /** Id of the last thinking block, which new thinking follows. */
+  /** Id of the last thinking block, which new thinking follows; null if there is none. */
   readonly lastThinking: string | null
 }
 
-/** Fails if a compaction or thinking block is not accepted, or if the prompt is too long for the window. */
+/**
+ * Prepares the prompt of a valid request. Fails if a compaction or thinking block is not accepted, or if the prompt
+ * is too long for the context window.
+ */
 export function prepareRequest(
   state: SimulatorState,
   request: ValidRequest,
@@ -104,7 +107,10 @@ export function prepareRequest(
   }
 }
 
-/** Lazy, because most requests have no thinking and no signed block. */
+/**
+ * Returns a function that computes the prefix that thinking is bound to. It is lazy because most requests have no
+ * thinking and no signed block.
+ */
 function createLazyPrefix(
   state: SimulatorState,
   { body }: ValidRequest,
@@ -143,7 +149,7 @@ function bindThinking(
   return modified === null ? outcome : reject(modified)
 }
 
-/** The model does not see what comes before the block of a threshold compaction. */
+/** Drops the blocks before the block of a threshold compaction, because the model does not see them. */
 function dropBeforeThresholdBlock(
   pieces: readonly RequestBlock[],
   sent: readonly RequestBlock[],
@@ -209,7 +215,7 @@ export function requestCacheKey(
   })
 }
 
-/** The error for a prompt that exceeds the window. Clients parse these texts. */
+/** Returns the error for a prompt that exceeds the context window, or null. Clients parse these texts. */
 function findOverflowError(
   model: SimulatedModel,
   tokens: number,

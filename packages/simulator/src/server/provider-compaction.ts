@@ -1,4 +1,7 @@
-/** The provider's compactions: on demand, as a request of its own, and at a token threshold, before an answer. */
+/**
+ * The provider's two kinds of compaction: on demand, as a request of its own, and at a token threshold, before an
+ * answer.
+ */
 
 import type { CompactionSignature } from '../context/signatures.ts'
 import { buildPrompt } from '../prompt-cache/prompt.ts'
@@ -20,7 +23,10 @@ import { callScript } from './model-output.ts'
 import { type PreparedRequest, requestCacheKey } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-/** A response whose only block is the signed summary; it has no block if the script wrote no summary. */
+/**
+ * Answers an on-demand compaction request. The only block of the response is the signed summary; there is no block if
+ * the script wrote no summary.
+ */
 export async function compactOnDemand(
   state: SimulatorState,
   prepared: PreparedRequest,
@@ -62,7 +68,10 @@ export function isOverCompactThreshold(prepared: PreparedRequest): boolean {
   return prepared.tokens >= Math.max(MIN_COMPACT_TRIGGER, trigger)
 }
 
-/** A summary before the answer, or alone with `pause_after_compaction`. */
+/**
+ * Summarizes the conversation, then answers the request from the summary. With `pause_after_compaction` the response
+ * is only the summary.
+ */
 export async function compactBeforeAnswer(
   state: SimulatorState,
   prepared: PreparedRequest,
@@ -85,7 +94,7 @@ export async function compactBeforeAnswer(
   }
 }
 
-/** The conversation replaced by the summary. */
+/** Replaces the whole conversation of a prepared request by the summary block. */
 function replaceBySummary(state: SimulatorState, prepared: PreparedRequest, block: Block): PreparedRequest {
   const { body } = prepared
   const pieces: readonly RequestBlock[] = [
@@ -104,14 +113,14 @@ function replaceBySummary(state: SimulatorState, prepared: PreparedRequest, bloc
   }
 }
 
-// One call of the script over the whole conversation, which yields the summary.
+// A summary call: one call of the script over the whole conversation that returns the summary.
 
-/** The default prompt; instructions of the request replace it. */
+/** The default prompt for a summary. Instructions in the request replace it. */
 export const PROVIDER_SUMMARY_PROMPT =
   'Summarise the conversation so far so that the work can go on from the summary alone: the task, the decisions, the state of things, what was learnt and what comes next. Answer with text only, inside <summary></summary> tags.'
 
 interface SummaryCallResult {
-  /** Null if the script wrote no complete summary. */
+  /** The summary; null if the script wrote no complete one. */
   readonly text: string | null
   readonly stopReason: string
   readonly iteration: CallTokens
@@ -148,13 +157,16 @@ async function runSummaryCall(
   }
 }
 
-/** The default prompt asks for tags. With custom instructions the whole text is the summary. */
+/**
+ * Returns the summary in the script's text. The default prompt asks for tags; with custom instructions the whole text
+ * is the summary.
+ */
 function extractSummary(text: string, tagged: boolean): string {
   const inside = tagged ? text.match(/<summary>([\s\S]*?)<\/summary>/)?.[1] : undefined
   return (inside ?? text).trim()
 }
 
-/** The signed block of an on-demand compaction. */
+/** Creates the signed compaction block of an on-demand compaction. */
 function createSignedBlock(state: SimulatorState, prepared: PreparedRequest, summary: string): Block {
   const { model, scope, boundPrefix, compaction, sent } = prepared
   const prefix = boundPrefix()

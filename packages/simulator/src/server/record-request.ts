@@ -1,4 +1,4 @@
-/** Builds the record of a request for the request log, with the analysis of what the cache did. */
+/** Builds the record of a request for the request log, with an analysis of what the cache did. */
 
 import { FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
@@ -19,7 +19,7 @@ import type { CallTokens, ModelResponse } from './answer-message.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-/** A request on its way through the simulator. */
+/** A request while the simulator handles it. */
 export interface RequestContext {
   readonly number: number
   readonly requestId: string
@@ -35,7 +35,10 @@ export interface RequestOutcome {
   readonly counted?: number | null
 }
 
-/** The record of a request that got no response of the model: refused, failed by a fault, or only counted. */
+/**
+ * Creates the record of a request without a model response: it was rejected, failed by a fault, or only counted
+ * tokens.
+ */
 export function toRequestRecord(
   state: SimulatorState,
   { number, requestId, now, incoming, account, fault }: RequestContext,
@@ -79,7 +82,7 @@ interface AnsweredRequest {
   readonly answer: HttpAnswer
 }
 
-/** Adds the record of an answered request to the log and calls `onRequest`. */
+/** Adds the record of an answered request to the request log and calls `onRequest`. */
 export function recordResponse(
   state: SimulatorState,
   request: RequestContext,
@@ -117,7 +120,10 @@ function addTokenUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
   }
 }
 
-/** What the cache did with a request, and what later requests are compared with (`seen`). */
+/**
+ * Describes what the cache did with a request. `seen` is the part of the request that later requests are compared
+ * with.
+ */
 export function analyzeCache(
   { log, store }: SimulatorState,
   { prompt, key, scope, model }: PreparedRequest,

@@ -12,10 +12,13 @@ import { handleMessagesRequest } from './exchange.ts'
 import { BrokenConnection, type Connection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-/** What a server adds to a request. */
+/** What an HTTP server passes along with a request. */
 export interface RequestBindings {
   readonly connection?: Connection
-  /** The caller's signal. The signal of a `Request` only follows it and may be collected with the request. */
+  /**
+   * The caller's abort signal. The signal of a `Request` only follows it and may be garbage-collected with the
+   * request.
+   */
   readonly signal?: AbortSignal
 }
 
@@ -46,7 +49,7 @@ export function createRoutes(state: SimulatorState): SimulatorApp {
     return sendError(state, apiError(500, `The simulator failed: ${error.message}`))
   })
   app.all('*', (context) =>
-    // Some clients send HEAD first, to test the connection.
+    // Some clients send a HEAD request first, to test the connection.
     context.req.method === 'HEAD' ? context.body(null, 200) : sendError(state, routeError(context)),
   )
   return app
@@ -95,7 +98,7 @@ function sendError(state: SimulatorState, error: ApiError): Promise<Response> {
   return sendAnswer(answer, { clock: state.clock, signal, begin: () => undefined, connection: null })
 }
 
-// `GET /v1/models`
+// Responses of `GET /v1/models`.
 
 function buildModelPage(
   models: readonly SimulatedModel[],
@@ -167,7 +170,7 @@ function toModelInfo(model: SimulatedModel, betas: ReadonlySet<string>): object 
   }
 }
 
-// The simulator's own endpoints: looking at requests, asking for faults, moving the clock, starting over.
+// The simulator's control endpoints: read the request log, schedule faults, advance the clock, clear the cache.
 
 function createControlRoutes(state: SimulatorState): Hono {
   const routes = new Hono()
@@ -227,7 +230,7 @@ function createControlRoutes(state: SimulatorState): Hono {
   return routes
 }
 
-/** JSON, or the text notation of a fault as in the request header. */
+/** Parses a body with faults: JSON, or the text notation that the request header uses. */
 function parseFaultBody(
   body: string,
 ): { readonly ok: true; readonly given: unknown } | { readonly ok: false; readonly message: string } {

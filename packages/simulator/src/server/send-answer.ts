@@ -1,4 +1,4 @@
-/** Encodes a reply as an answer, and sends an answer with its delays and its ending. */
+/** Encodes a reply as an HTTP answer, and sends an HTTP answer with its delays and its ending. */
 
 import type { ReplyEvent, Reply as WireReply } from '@tidemark/core'
 import { encodeResponse, encodeSseFrame, replyToEvents, splitEvery, toSseFrames } from '@tidemark/wire'
@@ -6,10 +6,10 @@ import { type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/a
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { ReplyDelays } from '../scripts/script.ts'
 
-/** The socket of a request, for answers that end with a reset. */
+/** The connection of a request, for answers that end with a reset. */
 export interface Connection {
   reset(): void
-  /** Resolves when the client has received what was written. */
+  /** Resolves when the client has received everything that was written. */
   waitUntilReceived(): Promise<void>
 }
 
@@ -18,11 +18,11 @@ interface SendOptions {
   readonly signal: AbortSignal
   /** Called when the first byte of a successful answer is sent. */
   begin(): void
-  /** Null without a server, where there is no socket to reset. */
+  /** Connection of the request; null in memory, where there is no socket to reset. */
   readonly connection: Connection | null
 }
 
-/** A connection that broke before an answer. Its message is that of `fetch` in this case. */
+/** The error for a connection that breaks before an answer. Its message is the one that `fetch` uses. */
 export class BrokenConnection extends TypeError {}
 
 function createBrokenConnection(): BrokenConnection {
@@ -31,7 +31,10 @@ function createBrokenConnection(): BrokenConnection {
   })
 }
 
-/** Resolves when the answer begins. Rejects with a `BrokenConnection` if the connection breaks before that. */
+/**
+ * Sends an answer and resolves when it begins. Rejects with a `BrokenConnection` if the connection breaks before
+ * that.
+ */
 export async function sendAnswer(answer: HttpAnswer, sending: SendOptions): Promise<Response> {
   const chunks = mergeChunks(answer.chunks)
   const [first, ...rest] = chunks
@@ -57,7 +60,7 @@ function waitForAbort(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Joins chunks that have no delay between them. */
+/** Joins body chunks that have no delay between them. */
 function mergeChunks(chunks: readonly BodyChunk[]): readonly BodyChunk[] {
   const groups: { bytes: (string | Uint8Array<ArrayBuffer>)[]; delayMs: number }[] = []
   for (const { bytes, delayMs } of chunks) {
@@ -112,7 +115,7 @@ interface EncodeOptions {
   readonly headers: HttpAnswer['headers']
 }
 
-/** The reply as one JSON body, or as an event stream with its delays. */
+/** Encodes the reply as one JSON body, or as an event stream with delays. */
 export function encodeReply(reply: WireReply, encoding: EncodeOptions): HttpAnswer {
   return encoding.stream ? encodeStream(reply, encoding) : encodeJsonBody(reply, encoding)
 }
@@ -144,7 +147,10 @@ function chooseDelay(event: ReplyEvent, delays: ReplyDelays): number {
   }
 }
 
-/** A JSON body is sent when the whole reply has been generated, so its delay is the sum of all. */
+/**
+ * Encodes the reply as one JSON body. It is sent after the whole reply has been generated, so its delay is the sum of
+ * all delays.
+ */
 function encodeJsonBody(reply: WireReply, encoding: EncodeOptions): HttpAnswer {
   const { blockMs = 0, pieceMs = 0, startMs = 0 } = encoding.delays
   const slow = blockMs + pieceMs > 0

@@ -1,4 +1,4 @@
-/** Everything a simulator keeps between requests. */
+/** The state that a simulator keeps between requests. */
 
 import { createMessageThreads, type MessageThreads } from '../context/message-threads.ts'
 import { createSigner, type Signer } from '../context/signatures.ts'
@@ -34,9 +34,9 @@ export interface SimulatorState {
   readonly diagnostics: CacheDiagnostics
   readonly limiter: RateLimiter
   readonly log: RequestLog
-  /** Faults for requests to come. */
+  /** Faults scheduled for future requests. */
   readonly faults: FaultSchedule
-  /** Tokens of a block in a message. */
+  /** Counts the tokens of a block in a message. */
   readonly countTokens: (block: Block) => number
 }
 

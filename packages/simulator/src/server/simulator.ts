@@ -1,4 +1,4 @@
-/** A simulator: in memory with its own `fetch`, or served on a port of this machine. */
+/** Creates a simulator: in memory with its own `fetch`, or served on a port of this machine. */
 
 import { setTimeout } from 'node:timers/promises'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
@@ -11,20 +11,24 @@ import { createRoutes, type RequestBindings, type SimulatorApp } from './routes.
 import { createSimulatorState } from './simulator-state.ts'
 
 export interface Simulator {
-  /** A `fetch` for API clients. The host of the URL is ignored. Aborting rejects the call, or the body if it has begun. */
+  /**
+   * A `fetch` function for API clients, which ignores the host of the URL. An abort rejects the call, or breaks the
+   * body if the response has begun.
+   */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
-  /** Handles a request that a server received, with its connection. */
+  /** Handles a request that an HTTP server received. `bindings` passes its connection and abort signal. */
   handle(request: Request, bindings?: RequestBindings): Response | Promise<Response>
-  /** The requests answered so far, oldest first. */
+  /** Records of the requests answered so far, oldest first. */
   readonly requests: readonly RequestRecord[]
-  /** Applies one fault to each of the next requests, in this order. */
+  /** Schedules one fault for each of the next requests, in this order. */
   queueFaults(...faults: readonly Fault[]): void
-  /** Sets the simulator's clock forward. */
+  /** Sets the simulator's clock forward by `ms` milliseconds. */
   advance(ms: number): void
 }
 
 /**
- * A simulator in memory, without a port. Throws a `TidemarkError` (`bad-option`) if `script` is not a function.
+ * Creates a simulator in memory, without a port. Throws a `TidemarkError` (`bad-option`) if `script` is not a
+ * function.
  *
  * @example
  * const simulator = createSimulator({ script: withSummaries(echo) })
@@ -53,7 +57,10 @@ export function createSimulator(options: SimulatorOptions = {}): Simulator {
   }
 }
 
-/** As with a real connection, an abort rejects the call while the head is awaited, and the body afterwards. */
+/**
+ * Rejects the call if it is aborted before the response begins, and breaks the body if it is aborted later, as
+ * `fetch` does.
+ */
 async function withAbort(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
   const aborted = Promise.withResolvers<never>()
   const abort = (): void => aborted.reject(signal.reason)
@@ -69,17 +76,17 @@ async function withAbort(answer: Promise<Response>, signal: AbortSignal): Promis
 }
 
 export interface ServeOptions extends SimulatorOptions {
-  /** Default: any free port. */
+  /** Port to listen on. Default: any free port. */
   readonly port?: number
-  /** Default: 127.0.0.1. */
+  /** Host to listen on. Default: 127.0.0.1. */
   readonly host?: string
-  /** Required for a host other than loopback, because the simulator has no access control. */
+  /** True to allow a host other than loopback. Required because the simulator has no access control. */
   readonly allowRemote?: boolean
 }
 
 export interface SimulatorServer {
   readonly simulator: Simulator
-  /** Without a slash at the end. */
+  /** Base URL of the server, without a slash at the end. */
   readonly url: string
   readonly port: number
   /** Closes every connection and frees the port. */
@@ -133,7 +140,7 @@ function listenError(host: string, port: number, cause: Error): TidemarkError {
   return new TidemarkError('io-failed', text, { cause, details: { host, port } })
 }
 
-/** On a reset a client drops what it has not read yet, so it gets this time to read before the reset. */
+/** Milliseconds a client gets to read before a connection reset, which discards what it has not read yet. */
 const CLIENT_READ_MS = 25
 
 async function waitUntilFlushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
@@ -143,7 +150,7 @@ async function waitUntilFlushed({ incoming: { socket }, outgoing }: HttpBindings
   while (!socket.destroyed && isWaiting())
 }
 
-/** An error after the socket was reset is part of a fault and needs no response. */
+/** Handles a request of the server. An error after the socket was reset is part of a fault and needs no response. */
 async function handleRequest(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
   const { socket } = env.incoming
   const connection = { reset: () => socket.resetAndDestroy(), waitUntilReceived: () => waitUntilFlushed(env) }

@@ -1,4 +1,4 @@
-/** The shapes of the content blocks of a request. */
+/** Shapes (validation functions) for the content blocks of a request. */
 import { BETA, hasBetaFamily } from '../protocol/api.ts'
 import {
   type ApiFeatures,
@@ -200,7 +200,7 @@ const hasCompaction = (features: ApiFeatures): boolean =>
   features.betas.has(BETA.thresholdCompaction) || features.betas.has(BETA.onDemandCompaction)
 const hasMcp = (features: ApiFeatures): boolean => hasBetaFamily(features.betas, 'mcp-client-')
 
-/** The blocks of messages of any role. Which role may hold which block is checked in `role-rules.ts`. */
+/** Shapes of the blocks in messages, by block type. `role-rules.ts` checks which role may contain which block. */
 export const BLOCK_SHAPES: Readonly<Record<string, UnionMember>> = {
   text: { shape: textBlockShape },
   image: { shape: imageBlock },

@@ -1,14 +1,17 @@
-/** Rules for `context_management` and `compaction`: order of edits, models that support them, combinations. */
+/**
+ * Validation rules for `context_management` and `compaction`: order of edits, supported models, forbidden
+ * combinations.
+ */
 
 import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import { isObject, type MessagesBody } from '../protocol/api.ts'
 import { forcesToolUse, hasOutputFormat } from './parameter-rules.ts'
 import { asksForCompaction, type Rule } from './rule.ts'
 
-/** The least `trigger.value` of `compact_20260112`. */
+/** The smallest `trigger.value` that `compact_20260112` accepts, in tokens. */
 export const MIN_COMPACT_TRIGGER = 50_000
 
-/** `context_management.edits`; empty if the request has none. */
+/** Returns `context_management.edits`; an empty list if the request has none. */
 export function listContextEdits(body: MessagesBody): readonly Readonly<Record<string, unknown>>[] {
   const edits: unknown = body.context_management?.edits
   return Array.isArray(edits) ? edits.filter(isObject) : []
@@ -64,7 +67,7 @@ export const checkCompactionContent: Rule = (request) => {
       )
 }
 
-/** Parameters that only affect an ordinary response cannot be combined with an on-demand compaction. */
+/** Rejects parameters that only affect an ordinary response if the request asks for an on-demand compaction. */
 export const checkCompactionParameters: Rule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
   const clash = findCompactionClash(request.body)

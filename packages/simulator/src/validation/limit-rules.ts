@@ -1,4 +1,4 @@
-/** Rules for cache markers (number, place, order) and for images and documents (number, size). */
+/** Validation rules for cache markers (number, position, order) and for images and documents (number, size). */
 
 import { type ApiError, invalidRequest } from '../protocol/answer.ts'
 import {
@@ -78,7 +78,7 @@ export const checkDeferredToolMarkers: Rule = ({ body }) => {
     : invalidRequest(`tools.${index}: a tool with defer_loading=true cannot have cache_control`)
 }
 
-// Images and documents. The limit on bytes is checked where the body is read.
+// Rules for images and documents. The size limit in bytes is checked where the body is read.
 
 const MAX_IMAGE_SIDE = 8_000
 const MANY_IMAGES = 20
@@ -113,7 +113,7 @@ function* listImages(pieces: readonly RequestBlock[]): Iterable<RequestImage> {
     if (canHoldImage(piece.block)) yield* listBlockImages(piece.block, requestBlockPath(piece))
 }
 
-/** Most blocks hold no image: this spares them the path. */
+/** Checks whether a block can contain an image. Most cannot, and no path is formatted for them. */
 function canHoldImage({ type, content }: Block): boolean {
   return type === 'image' || type === 'document' || (type === 'tool_result' && Array.isArray(content))
 }
@@ -127,7 +127,10 @@ function* listBlockImages(block: Block, path: string): Iterable<RequestImage> {
       yield* listBlockImages(inner, `${path}.content.${index}`)
 }
 
-/** A PDF counts as one image: its pages are not counted, because that would require parsing it. */
+/**
+ * Checks whether a document is a PDF, which counts as one image. Its pages are not counted, because that would
+ * require parsing it.
+ */
 function isPdf({ source }: Block): boolean {
   return isObject(source) && (source.type === 'base64' || source.type === 'url')
 }
@@ -142,10 +145,12 @@ interface ImageSize {
   readonly height: number
 }
 
-/** Enough for the header of every format: a JPEG may have a preview before its size. */
+/** Number of base64 characters that are decoded to find the image size. A JPEG may have a preview before its size. */
 const HEADER_CHARACTERS = 262_144
 
-/** Width and height from the file header. Null for other formats than PNG, GIF, WebP and JPEG, and for broken headers. */
+/**
+ * Reads width and height from the file header of a PNG, GIF, WebP or JPEG. Null for other formats and broken headers.
+ */
 function readImageSize(base64: string): ImageSize | null {
   const head = Buffer.from(base64.slice(0, HEADER_CHARACTERS), 'base64')
   const size = readPngSize(head) ?? readGifSize(head) ?? readWebpSize(head) ?? readJpegSize(head)
@@ -178,7 +183,10 @@ function readWebpSize(head: Buffer): ImageSize | null {
   return { width: head.readUInt16LE(26) & 0x3fff, height: head.readUInt16LE(28) & 0x3fff }
 }
 
-/** Start-of-frame markers hold the size. Three markers in the same range define tables instead. */
+/**
+ * Checks whether a JPEG marker is a start-of-frame marker, which contains the size. Three markers in the same range
+ * define tables.
+ */
 function isFrameMarker(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }

@@ -1,4 +1,7 @@
-/** Rules for request parameters: thinking, output length, tools, sampling, and what API version 2026-10-21 removed. */
+/**
+ * Validation rules for request parameters: thinking, output length, tools, sampling, and what API version 2026-10-21
+ * removed.
+ */
 
 import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import {
@@ -57,7 +60,7 @@ export const checkThinkingTemperature: Rule = ({ body }) => {
   )
 }
 
-/** With `thinking.type: "enabled"`, a turn that is still calling tools must begin with its thinking. */
+/** Checks that a turn that is still calling tools begins with its thinking, if `thinking.type` is `enabled`. */
 export const checkThinkingFirst: Rule = ({ body }) => {
   if (body.thinking?.type !== 'enabled' || body.compaction != null) return null
   const index = findOpenTurn(body.messages)
@@ -69,7 +72,10 @@ export const checkThinkingFirst: Rule = ({ body }) => {
   )
 }
 
-/** Index of the first assistant message after the last user prompt; only tool results have followed that prompt. */
+/**
+ * Returns the index of the first assistant message after the last user prompt; null if there is none. Tool results
+ * are not prompts.
+ */
 function findOpenTurn(messages: readonly MessageParam[]): number | null {
   let first: number | null = null
   for (let index = messages.length - 1; index >= 0; index -= 1) {
@@ -81,7 +87,7 @@ function findOpenTurn(messages: readonly MessageParam[]): number | null {
   return first
 }
 
-// Output length, tools and sampling.
+// Rules for output length, tools and sampling.
 
 export const checkOutputLength: Rule = ({ body, model, endpoint }) => {
   const requested = body.max_tokens
@@ -91,7 +97,10 @@ export const checkOutputLength: Rule = ({ body, model, endpoint }) => {
   )
 }
 
-/** `max_tokens: 0` writes the prompt to the cache and generates nothing. */
+/**
+ * Rejects parameters that cannot be combined with `max_tokens: 0`, which writes the prompt to the cache and generates
+ * nothing.
+ */
 export const checkCacheWarming: Rule = ({ body, endpoint }) => {
   if (endpoint !== 'messages' || body.max_tokens !== 0) return null
   const clash = findCacheWarmingClash(body)
@@ -109,7 +118,7 @@ export function hasOutputFormat({ output_config, output_format }: MessagesBody):
   return output_config?.format != null || output_format != null
 }
 
-/** Whether `tool_choice` obliges the model to call a tool. */
+/** Checks whether `tool_choice` requires the model to call a tool. */
 export function forcesToolUse(choice: MessagesBody['tool_choice']): boolean {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
@@ -147,7 +156,7 @@ export const checkDeferredToolCount: Rule = ({ body }) => {
       )
 }
 
-/** Tool calls and results in the history require `tools`, even if no new call is wanted. */
+/** Checks that a request with tool calls or results in its history declares `tools`, even if no new call is wanted. */
 export const checkToolsDeclared: Rule = ({ body, pieces }) => {
   if ((body.tools ?? []).length > 0) return null
   const used = pieces.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result')
@@ -170,7 +179,10 @@ export const checkStopSequences: Rule = ({ body }) => {
   return blank < 0 ? null : invalidRequest('stop_sequences: each stop sequence must contain non-whitespace')
 }
 
-/** Blocks that API version 2026-10-21 no longer accepts. Top-level fields it removed are handled by the shape. */
+/**
+ * Rejects blocks that API version 2026-10-21 no longer accepts. The body shape rejects the top-level fields it
+ * removed.
+ */
 export const checkRemovedBlocks: Rule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null
   for (const piece of pieces) {

@@ -1,4 +1,7 @@
-/** The shapes of the two request bodies, `/v1/messages` and `/v1/messages/count_tokens`, and of tool definitions. */
+/**
+ * Shapes (validation functions) for tool definitions and for the bodies of `/v1/messages` and
+ * `/v1/messages/count_tokens`.
+ */
 
 import { BETA, hasBetaFamily, isObject } from '../protocol/api.ts'
 import { BLOCK_SHAPES, cacheControlShape, textBlockShape } from './block-shapes.ts'
@@ -30,7 +33,7 @@ const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 
 const objectType = object({ type: field(literal('object')) })
 
-/** Only `type` is checked: the rest is JSON schema, whose fields are open. */
+/** Checks only `type` of an input schema: the other fields of a JSON schema are open. */
 const inputSchemaShape: Shape = (value, features) =>
   isObject(value) ? objectType({ type: value.type }, features) : dictionary(value, features)
 
@@ -47,7 +50,10 @@ const customTool = object({
   allowed_callers: optional(list(string())),
 })
 
-/** The tools the provider defines share one shape: the fields that any of them has. */
+/**
+ * Checks a tool that the provider defines. All such tools share one shape, which has every field that any of them
+ * has.
+ */
 const providerTool = object({
   type: field(string()),
   name: optional(string({ pattern: TOOL_NAME })),
@@ -125,7 +131,7 @@ const toolDefinitionShape: Shape = union(
   'custom',
 )
 
-// Messages, settings and context edits.
+// Shapes of messages, settings and context edits.
 
 const effort = nullable(literal('low', 'medium', 'high', 'xhigh', 'max'))
 const typeField = field(string())
@@ -137,7 +143,7 @@ const messageFields = object({
   output_config: betaField([BETA.messageOutputConfig], nullable(object({ effort: optional(effort) }))),
 })
 
-/** `content` may be missing only in a system message, which can carry a setting instead. */
+/** Checks a message. `content` may be missing only in a system message, which can set the effort instead. */
 const messageShape: Shape = (value, features) => {
   const found = messageFields(value, features)
   if (found !== null || !isObject(value)) return found
@@ -146,7 +152,7 @@ const messageShape: Shape = (value, features) => {
   return null
 }
 
-/** `updates` needs a beta, and the error does not name it as a choice. */
+/** Checks `thinking.display`. The value `updates` needs a beta, and the error does not list it as a choice. */
 const thinkingDisplayShape: Shape = (value, features) =>
   value === 'updates' && features.betas.has(BETA.thinkingUpdates)
     ? null
@@ -251,7 +257,7 @@ const thread = nullable(
   }),
 )
 
-// The bodies.
+// Shapes of the request bodies.
 
 const oldVersionField = (shape: Shape): Field =>
   conditionalField(shape, (features) => features.version === '2023-06-01')

@@ -1,4 +1,7 @@
-/** Rules for roles: their order, the blocks each may hold, empty content, prefill, and system messages. */
+/**
+ * Validation rules for message roles: their order, the blocks each may contain, empty content, prefill, and system
+ * messages.
+ */
 
 import { type ApiError, invalidRequest } from '../protocol/answer.ts'
 import {
@@ -24,7 +27,7 @@ export const checkFirstRole: Rule = ({ body, settings }) => {
   return invalidRequest('messages: first message must use the "user" role')
 }
 
-/** The last message may be empty if it is an assistant message, which the response then continues. */
+/** Rejects messages without content. Only a final assistant message, which the response continues, may be empty. */
 export const checkContentNotEmpty: Rule = ({ body }) => {
   const index = body.messages.findIndex((message, at) => {
     const last = at === body.messages.length - 1 && message.role === 'assistant'
@@ -41,7 +44,7 @@ export const checkTextNotEmpty: Rule = ({ body }) => {
   const inSystem = findBlankText(toBlocks(body.system))
   if (inSystem !== null && body.system !== '') return invalidRequest(`system: ${inSystem}`)
   for (const message of body.messages) {
-    // An empty string is no block; `checkContentNotEmpty` handles it.
+    // An empty string is not a block; `checkContentNotEmpty` handles it.
     if (message.content === '') continue
     const found = findBlankText(toBlocks(message.content))
     if (found !== null) return invalidRequest(`messages: ${found}`)
@@ -66,7 +69,7 @@ const ASSISTANT_ONLY = new Set(['thinking', 'redacted_thinking', 'tool_use', 'fa
 const USER_ONLY = new Set(['tool_result', 'cache_edits', 'image'])
 const SYSTEM_ONLY = new Set(['tool_addition', 'tool_removal'])
 
-/** The only role that may hold a block of this type; undefined if any role may. */
+/** Returns the only role that may contain a block of this type; undefined if any role may. */
 function findRequiredRole(block: Block): MessageParam['role'] | undefined {
   if (block.type === 'tool_result') return 'user'
   if (ASSISTANT_ONLY.has(block.type) || isServerToolUse(block) || isServerToolResult(block))
@@ -87,13 +90,16 @@ function describeWrongRole(block: Block, role: MessageParam['role']): string | n
   const home = findRequiredRole(block)
   if (home !== undefined && home !== role)
     return `\`${block.type}\` blocks can only be in \`${home}\` messages`
-  // A compaction block in a system message is rejected later, by `readCompaction`, with another error.
+  // `readCompaction` rejects a compaction block in a system message later, with another error.
   if (role === 'system' && home === undefined && block.type !== 'text' && block.type !== 'compaction')
     return `\`${block.type}\` blocks cannot be in \`system\` messages`
   return null
 }
 
-/** The conversation may end with an assistant message only if the model supports prefill or the turn was paused. */
+/**
+ * Checks that a conversation ends with an assistant message only if the model supports prefill or the turn was
+ * paused.
+ */
 export const checkPrefill: Rule = (request) => {
   const { body, model } = request
   const last = body.messages.findLast((message) => message.role !== 'system')
@@ -107,7 +113,7 @@ export const checkPrefill: Rule = (request) => {
   return findTrailingWhitespace(tail)
 }
 
-/** A turn that the provider itself interrupted and that the response continues. */
+/** Checks whether the provider itself interrupted the turn, so that the response continues it. */
 function isInterruptedTurn(tail: Block): boolean {
   return tail.type === 'compaction' || isServerToolUse(tail) || isServerToolResult(tail)
 }
@@ -129,7 +135,7 @@ function findTrailingWhitespace(tail: Block | undefined): ApiError | null {
     : invalidRequest('messages: final assistant content cannot end with trailing whitespace')
 }
 
-// System messages in mid-conversation: their place, and the content of turn-scoped ones.
+// Rules for system messages in mid-conversation: their position, and the content of turn-scoped ones.
 
 export const checkClearAtRole: Rule = ({ body }) => {
   const index = body.messages.findIndex(({ role, clear_at }) => role !== 'system' && clear_at != null)
@@ -183,7 +189,7 @@ function hasNoContent({ content }: MessageParam): boolean {
   return content === '' || toBlocks(content).length === 0
 }
 
-/** A message without content that sets the effort may stand anywhere. */
+/** Checks whether a system message has no content and only sets the effort. Such a message may be anywhere. */
 function onlySetsEffort(message: MessageParam): boolean {
   return (
     message.role === 'system' && hasNoContent(message) && typeof message.output_config?.effort === 'string'

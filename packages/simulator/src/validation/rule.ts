@@ -1,4 +1,7 @@
-/** Rules of the API that a shape cannot express. A rule sees the whole request and returns the first violation. */
+/**
+ * Types for validation rules that a shape cannot express. A rule sees the whole request and returns the first
+ * violation.
+ */
 
 import type { ApiError } from '../protocol/answer.ts'
 import { type MessageParam, type MessagesBody, type RequestBlock, toBlocks } from '../protocol/api.ts'
@@ -12,21 +15,21 @@ export interface RuleContext {
   readonly model: SimulatedModel
   readonly endpoint: 'messages' | 'count_tokens'
   readonly settings: RuleSettings
-  /** Turns, blocks and markers are derived from the body once, because many rules read them. */
+  /** Turns, blocks and cache markers of the body, computed once because many rules read them. */
   readonly turns: readonly ConversationTurn[]
   readonly pieces: readonly RequestBlock[]
   readonly markers: CacheMarkers
 }
 
-/** Behaviour of the provider that is not documented and can therefore be set. */
+/** Settings for behaviour of the provider that is not documented. */
 export interface RuleSettings {
-  /** Whether a conversation must begin with a user message. A compaction block may come first in any case. */
+  /** `user` if a conversation must begin with a user message. A compaction block may come first in any case. */
   readonly firstRole: 'user' | 'any'
 }
 
 export type Rule = (request: RuleContext) => ApiError | null
 
-/** Consecutive messages of one role. */
+/** Consecutive messages of one role, as one turn. */
 export interface ConversationTurn {
   readonly role: MessageParam['role']
   readonly blocks: readonly RequestBlock[]

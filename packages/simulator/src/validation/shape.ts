@@ -1,21 +1,21 @@
 /**
- * Schema functions for request bodies. A shape returns the first error, in the wording of the provider. Paths are
- * built only when an error is found, so that a valid body costs one walk over its keys.
+ * Functions that build shapes. A shape validates a value and returns the first error, in the provider's wording.
+ * Paths are built only when an error is found, so a valid body costs one pass over its keys.
  */
 import { isObject } from '../protocol/api.ts'
 
-/** Decides which fields and blocks a request may use: its betas, and the version of the API. */
+/** The betas, API version and extensions of a request, which decide the fields and blocks it may use. */
 export interface ApiFeatures {
   readonly betas: ReadonlySet<string>
   readonly version: ApiVersion
-  /** The undocumented `cache_edits` extension is on. */
+  /** True if the undocumented `cache_edits` extension is on. */
   readonly cachedClearing: boolean
 }
 
 export type ApiVersion = '2023-06-01' | '2026-10-21'
 
 interface ShapeError {
-  /** Keys and indices, outermost first. */
+  /** Keys and indices that lead to the invalid value, outermost first. */
   readonly path: readonly string[]
   readonly message: string
 }
@@ -25,7 +25,7 @@ export type Shape = (value: unknown, features: ApiFeatures) => ShapeError | null
 export interface Field {
   readonly shape: Shape
   readonly required: boolean
-  /** Where this returns false the field is rejected as unknown. */
+  /** Checks whether the request may use this field. If it returns false, the field is rejected as unknown. */
   readonly open?: (features: ApiFeatures) => boolean
 }
 
@@ -51,12 +51,12 @@ export function optional(shape: Shape): Field {
   return { shape, required: false }
 }
 
-/** An optional field that is rejected as unknown unless `open` returns true. */
+/** Creates an optional field that is rejected as unknown unless `open` returns true. */
 export function conditionalField(shape: Shape, open: (features: ApiFeatures) => boolean): Field {
   return { shape, required: false, open }
 }
 
-/** An optional field that is rejected as unknown unless the request has one of these betas. */
+/** Creates an optional field that is rejected as unknown unless the request has one of these betas. */
 export function betaField(betas: readonly string[], shape: Shape): Field {
   return conditionalField(shape, (features) => betas.some((beta) => features.betas.has(beta)))
 }
@@ -99,7 +99,7 @@ export function list(item: Shape, limits: { readonly min?: number; readonly max?
   }
 }
 
-/** Any string, or a value of the other shape. */
+/** Creates a shape that accepts any string, or a value of the other shape. */
 export function stringOr(shape: Shape): Shape {
   return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }
@@ -109,7 +109,9 @@ export interface UnionMember {
   readonly open?: (features: ApiFeatures) => boolean
 }
 
-/** One of several shapes, selected by the field `type`, whose value becomes part of the path. */
+/**
+ * Creates a shape that selects one of several shapes by the field `type`, whose value becomes part of the error path.
+ */
 export function union(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): Shape {
   const known = new Map(Object.entries(tags))
   return (value, features) => {
@@ -131,7 +133,7 @@ function listExpectedTags(known: ReadonlyMap<string, UnionMember>, features: Api
   return open.map(([name]) => `'${name}'`).join(', ')
 }
 
-// The shapes of single values.
+// Shapes of single values.
 
 export function string(
   limits: { readonly min?: number; readonly max?: number; readonly pattern?: RegExp } = {},

@@ -1,4 +1,4 @@
-/** Rules for tool calls and results, of the client's tools and of server tools, and for tool changes. */
+/** Validation rules for tool calls and tool results, of client tools and of server tools, and for tool changes. */
 
 import { type ApiError, invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import {
@@ -24,7 +24,10 @@ export const checkUniqueCalls: Rule = ({ pieces }) => {
   return null
 }
 
-/** The results of all calls come first in the next turn, and every result belongs to a call of the turn before. */
+/**
+ * Checks that the results of all tool calls come first in the next turn, and that every result belongs to a call of
+ * the turn before.
+ */
 export const checkToolPairing: Rule = (request) => {
   const turns = request.turns.filter((turn) => turn.role !== 'system')
   for (const [index, turn] of turns.entries()) {
@@ -84,7 +87,7 @@ function findUnexpectedResult(turn: ConversationTurn, before: ConversationTurn |
   return null
 }
 
-// Server tools: call and result are both in an assistant turn.
+// Rules for server tools, whose calls and results are both in assistant turns.
 
 export const checkServerResults: Rule = ({ pieces }) => {
   const callIds = new Set<string>()
@@ -132,8 +135,9 @@ function hasServerResult(turn: ConversationTurn | undefined, call: RequestBlock)
 }
 
 /**
- * A call may be pending at the end of the conversation, or across one turn that holds only client tool results.
- * Its result then comes in the next assistant turn.
+ * Returns the state of a server tool call without a result in its turn. It may wait for its result at the end of the
+ * conversation, or across one turn that has only client tool results; the result then comes in the next assistant
+ * turn.
  */
 function serverCallState(
   turns: readonly ConversationTurn[],
@@ -158,7 +162,7 @@ function hasServerTool(
 ): boolean {
   if (block.type !== 'server_tool_use') return true
   const name = readTextField(block, 'name')
-  // Code execution is called under several names, all of which one tool provides.
+  // Code execution is called under several names, but one tool provides all of them.
   if (name.endsWith('code_execution')) return tools.some((tool) => tool.name === 'code_execution')
   return tools.some((tool) => tool.name === name)
 }
@@ -170,7 +174,7 @@ function describeMissingServerResult({ block }: RequestBlock): string {
   return `\`${name}\` tool use with id \`${readTextField(block, 'id')}\` was found without a corresponding \`${result}_tool_result\` block`
 }
 
-// Tools added and removed in mid-conversation, by reference to a declared tool or with a definition.
+// Rules for tools added and removed in mid-conversation, by reference to a declared tool or with a definition.
 
 const TOOL_CHANGE_TYPES = new Set(['tool_addition', 'tool_removal'])
 
@@ -187,7 +191,10 @@ export const checkToolChanges: Rule = (request) => {
   return null
 }
 
-/** Adds the name of an inline definition to `defined`: later references may use it. */
+/**
+ * Returns the error of a tool change, or null. Adds the name of an inline tool definition to `defined`, so that later
+ * references may use it.
+ */
 function findToolChangeError(
   piece: RequestBlock,
   { model, features }: RuleContext,

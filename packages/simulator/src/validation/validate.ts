@@ -1,6 +1,7 @@
 /**
- * The provider's validation: first the shape, then the rules in order; the first violation becomes the response.
- * Written only from the provider's published behaviour, so that the engine's own checks can be tested against it.
+ * The provider's validation: checks the shape of a request, then the rules in order. The first violation becomes the
+ * response. It is written only from the provider's published behaviour, so that the engine's own checks can be tested
+ * against it.
  */
 
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
@@ -121,13 +122,13 @@ export function checkShape(
   if (gated !== null) return reject(gated)
   const found = (endpoint === 'messages' ? messagesBodyShape : countTokensBodyShape)(value, features)
   if (found !== null) return reject(invalidRequest(formatShapeError(found)))
-  // The cast holds because the shape has just been checked.
+  // The cast is safe because the shape has just been checked.
   const body = value as MessagesBody
   const model = models.find(body.model)
   return model === undefined ? reject(apiError(404, `model: ${body.model}`)) : { ok: true, body, model }
 }
 
-/** Two parameters have their own error when the beta they need is missing. */
+/** Returns an error if `compaction` or `thread` is used without its beta. Both have their own error text. */
 function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null {
   if (!isObject(value)) return null
   for (const [name, beta] of [
@@ -139,7 +140,7 @@ function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null
   return null
 }
 
-/** Checks every rule. The markers of the request are returned because the cache needs them too. */
+/** Checks every rule. Returns the cache markers of the request, because the prompt cache needs them too. */
 export function checkRules(
   input: Omit<RuleContext, 'turns' | 'pieces' | 'markers'>,
 ): ApiResult<{ markers: CacheMarkers }> {

@@ -1,4 +1,4 @@
-/** The public names of the codecs, the model catalogue and the log readers. */
+/** Entry of the package: codecs, the model catalogue and the log readers. */
 
 export { type BodyProblem, decodeRequest } from './anthropic/decode-request.ts'
 export { detectReplyOverflow, toAnthropicFailure } from './anthropic/failure.ts'

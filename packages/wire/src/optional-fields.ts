@@ -1,4 +1,4 @@
-/** `fields` without those that are undefined: an optional field is absent, never undefined. */
+/** Returns the object without fields that are undefined. Optional fields must be absent rather than undefined. */
 export function omitUndefined<T extends object>(fields: T): DefinedFields<T> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined),

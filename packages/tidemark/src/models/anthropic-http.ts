@@ -1,4 +1,7 @@
-/** The Messages API over HTTP as the engine's `Model`: streams replies, retries while nothing has arrived, times out on silence. */
+/**
+ * Implements the engine's `Model` port with the Messages API over HTTP. Streams each reply, retries a request only
+ * while no reply event has been passed on, and fails after a period without data.
+ */
 import {
   type Clock,
   DEFAULT_POLICY,
@@ -29,18 +32,18 @@ import { createDeadline, type Deadline, systemClock } from '../platform/node-por
 import type { RetryInfo } from './model-choice.ts'
 
 export interface AnthropicModelOptions {
-  /** Without `/v1`. */
+  /** Base URL of the API, without `/v1`. Default: `https://api.anthropic.com`. */
   readonly baseUrl?: string
   readonly credentials: Credentials
   readonly version?: string
   readonly fetch?: typeof globalThis.fetch
   readonly clock?: Clock
   readonly network?: NetworkPolicy
-  /** Longest silence before the first byte and between two chunks. */
+  /** Longest time in milliseconds without data, both before the first byte and between two chunks. */
   readonly silenceMs?: number
-  /** A random number in [0, 1) for the jitter of retry delays. */
+  /** Returns a random number in [0, 1), used for the jitter of retry delays. Default: `Math.random`. */
   readonly chance?: () => number
-  /** Called before the wait of each retry. */
+  /** Called before the delay of each retry. */
   readonly onRetry?: (retry: RetryInfo) => void
 }
 
@@ -64,7 +67,7 @@ export function createAnthropicModel(options: AnthropicModelOptions): Model {
   return { stream: (call, signal) => streamWithRetries(settings, () => encodeBody(call), signal) }
 }
 
-/** The body is encoded when the first event is requested. A reply that has begun is never retried. */
+/** Streams one reply, with retries. A reply is never retried after its first event was yielded. */
 async function* streamWithRetries(
   settings: Settings,
   encodeBody: () => EncodedBody,
@@ -91,7 +94,7 @@ async function* streamWithRetries(
   }
 }
 
-/** One request and its reply. Yields exactly one closing event. */
+/** Sends one API request and streams its reply. Yields exactly one closing event (`reply-ended` or `reply-failed`). */
 async function* streamOnce(
   settings: Settings,
   { text, betas }: EncodedBody,
@@ -138,7 +141,7 @@ async function* readStream(response: Response, deadline: Deadline): AsyncGenerat
   let state = initialByteStreamState
   try {
     for await (const chunk of response.body ?? []) {
-      // The time that the consumer of the events takes is not silence of the provider.
+      // The timeout covers only the provider's silence, so the time that the consumer of the events takes is excluded.
       deadline.pause()
       const [next, events] = stepBytes(state, chunk)
       state = next
@@ -152,7 +155,7 @@ async function* readStream(response: Response, deadline: Deadline): AsyncGenerat
   }
 }
 
-/** The events of a reply that came in one piece. */
+/** Returns the events of a reply that arrived as one JSON body instead of a stream. */
 function toReplyEvents(text: string): readonly ReplyEvent[] {
   const read = decodeResponse(text)
   return read.ok ? replyToEvents(read.reply) : [replyFailed(read.failure)]
@@ -163,7 +166,7 @@ function toCallFailure(thrown: unknown, { expiryReason }: Deadline): ModelFailur
   return failureFromException(Object.assign(new Error('Nothing came for too long'), { name: 'TimeoutError' }))
 }
 
-/** A body as one string, so that `fetch` knows its length and a retry sends the same bytes. */
+/** A request body as one string, so that `fetch` knows its length and a retry sends the same bytes. */
 interface EncodedBody {
   readonly text: string
   readonly betas: readonly string[]
@@ -172,8 +175,8 @@ interface EncodedBody {
 const STREAMING = { stream: true }
 
 /**
- * Encodes the bodies of successive calls. Each message is encoded once and remembered; only joining the text grows with
- * the conversation. Calls of several sessions may alternate.
+ * Returns a function that encodes the request bodies of successive model calls. Each message is encoded once and
+ * cached; only joining the texts costs more as the conversation grows. Calls of several sessions may alternate.
  */
 export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
   let previous: IncrementalRequest | undefined
@@ -182,7 +185,7 @@ export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
       previous = extendRequest(call.request, { fields: STREAMING, previous })
       return { text: joinRequestText(previous), betas: previous.betas }
     }
-    // A payload that was not assembled by the engine.
+    // A payload that the engine did not assemble has no earlier message texts to extend.
     const { payload, raw } = call
     const options = raw === undefined ? {} : { raw: { messages: raw } }
     const encoded = encodeRequest({ ...payload, ...STREAMING }, options)
@@ -195,8 +198,8 @@ type RetryPlan =
   | { readonly again: false; readonly why: string }
 
 /**
- * Whether to retry, and after how long. `attempt` counts from 0. `chance` in [0, 1) shortens the delay, so that many
- * clients do not come back at the same moment.
+ * Decides whether to retry a failed request, and after what delay. `attempt` counts from 0. `chance` in [0, 1) shortens
+ * the delay, so that many clients do not retry at the same moment.
  */
 export function planRetry(
   failure: ModelFailure,

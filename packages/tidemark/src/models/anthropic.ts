@@ -1,4 +1,4 @@
-/** A model of the Messages API: looked up in the model catalogue, or described by the caller. */
+/** Describes a model of the Messages API, either from the model catalogue or from figures that the caller gives. */
 import { formatValue, type JsonObject, type PriceList } from '@tidemark/core'
 import {
   type Catalogue,
@@ -17,23 +17,23 @@ import { createAnthropicModel } from './anthropic-http.ts'
 import type { ModelChoice } from './model-choice.ts'
 
 export interface AnthropicOptions {
-  /** Default: `ANTHROPIC_API_KEY`. */
+  /** API key. Default: the environment variable `ANTHROPIC_API_KEY`. */
   readonly apiKey?: string
-  /** A bearer token instead of the key. Default: `ANTHROPIC_AUTH_TOKEN`. */
+  /** Bearer token, used instead of an API key. Default: the environment variable `ANTHROPIC_AUTH_TOKEN`. */
   readonly authToken?: string
-  /** Without `/v1`. Default: `ANTHROPIC_BASE_URL`, or else the provider's address. */
+  /** Base URL of the API, without `/v1`. Default: `ANTHROPIC_BASE_URL`, else `https://api.anthropic.com`. */
   readonly baseUrl?: string
-  /** Sends the requests, for example `createSimulator().fetch`. */
+  /** Replaces the global `fetch` for API requests, for example with `createSimulator().fetch`. */
   readonly fetch?: typeof globalThis.fetch
-  /** Context window in tokens. Default: that of the catalogue. */
+  /** Context window in tokens. Default: the window in the model catalogue. */
   readonly window?: number
-  /** Output limit in tokens. Default: that of the catalogue. */
+  /** Output limit in tokens. Default: the limit in the model catalogue. */
   readonly maxOutput?: number
-  /** Dollars per million tokens. */
+  /** Prices in dollars per million tokens. Default: the prices in the model catalogue. */
   readonly prices?: PriceOverrides
-  /** For a model that is not in the catalogue: a catalogue model that behaves the same. */
+  /** Id of a catalogue model with the same behaviour, for a model that is not in the catalogue. */
   readonly like?: string
-  /** Request fields: `max_tokens`, `thinking`, `temperature` … */
+  /** Fields added to every API request, such as `max_tokens`, `thinking` or `temperature`. */
   readonly parameters?: JsonObject
 }
 
@@ -46,8 +46,8 @@ export interface PriceOverrides {
 }
 
 /**
- * A model of the Messages API by its id, in any spelling the catalogue knows. Throws `bad-option` without a key, and for
- * a model whose window is unknown.
+ * Returns a model of the Messages API by its id, in any spelling that the catalogue recognizes. Throws `bad-option` if
+ * there is no API key or if the model's context window is unknown.
  *
  * @example createTidemark({ model: anthropic('claude-sonnet-5-5') })
  */
@@ -88,7 +88,7 @@ const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
   'parameters',
 ]
 
-/** The catalogue with the figures that the caller gave for the model. */
+/** Returns the model catalogue with the caller's figures for this model applied to it. */
 function extendCatalogue(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
   const fields = omitUndefined({ window, maxOutput, prices, like })
   if (Object.keys(fields).length === 0) return modelCatalogue
@@ -128,7 +128,7 @@ function priceList(catalogue: Catalogue): PriceList {
   }
 }
 
-/** An option wins over both environment variables; of those, the key wins over the token. */
+/** Returns the `apiKey` or `authToken` option, else the credentials in the environment. Throws `bad-option` without any. */
 function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): Credentials {
   if (apiKey !== undefined && apiKey !== '') return { style: 'key', secret: apiKey }
   const token = authToken ?? (apiKey === undefined ? environmentVariable('ANTHROPIC_AUTH_TOKEN') : undefined)

@@ -1,4 +1,4 @@
-/** A model as a session uses it: how to reach it, what it can do, its window and its prices. */
+/** Describes the model of a session: how to call it, its rules, its context window and its prices. */
 import type {
   Clock,
   EstimatorWeights,
@@ -10,31 +10,31 @@ import type {
   ProviderProfile,
 } from '@tidemark/core'
 
-/** Created by `anthropic(…)`; for another provider, fill in the fields yourself. */
+/** A model as a session uses it. `anthropic(…)` creates one; for another provider, fill in the fields. */
 export interface ModelChoice {
-  /** The model id sent in requests. */
+  /** Model id that is sent in API requests. */
   readonly id: string
   readonly profile: ProviderProfile
-  /** Context window in tokens; null if unknown, and then nothing is compacted automatically. */
+  /** Context window in tokens; null if unknown, in which case nothing is compacted automatically. */
   readonly window: number | null
   /** Output limit in tokens; null if unknown. */
   readonly maxOutput: number | null
-  /** Prices of this model and of other models named in a log. */
+  /** Returns the prices of this model and of other models named in a log. */
   readonly priceList: PriceList
-  /** Initial weights of the token estimator. */
+  /** Returns the initial weights of the token estimator. */
   readonly weights: (policy: Policy['estimate']) => EstimatorWeights
-  /** Called once per session, and once for its summarizer. */
+  /** Creates the connection to the model. Called once per session, and once more for the summarizer. */
   readonly connect: (settings: ConnectOptions) => Model
-  /** Request fields other than tools, system and messages: `max_tokens`, `thinking` … */
+  /** Fields of every API request other than tools, system and messages, such as `max_tokens` and `thinking`. */
   readonly parameters: JsonObject
-  /** Shown to the user: an uncertain window, an unknown price. */
+  /** Notes for the user about uncertain figures, such as an unknown price. */
   readonly notes: readonly string[]
 }
 
 export interface ConnectOptions {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
-  /** Called before the wait of each retry. `attempt`: how many attempts have failed. */
+  /** Called before the delay of each retry. `attempt` is the number of attempts that have failed. */
   readonly onRetry?: (retry: RetryInfo) => void
 }
 

@@ -1,8 +1,8 @@
-/** Errors about wrong arguments: thrown at once, naming the option and the name that was probably meant. */
+/** Checks the names of options and creates `bad-option` errors, which suggest the option that was probably meant. */
 
 import { findNearestName, formatValue, isObject, TidemarkError } from '@tidemark/core'
 
-/** Throws `bad-option` for an unknown option name. `caller` opens the message, for example `run` or `hooks`. */
+/** Throws `bad-option` for an option whose name is not in `names`. The message begins with `caller`, such as `run`. */
 export function checkOptionNames(caller: string, options: unknown, names: readonly string[]): void {
   if (options === undefined) return
   if (!isObject(options))
@@ -11,7 +11,7 @@ export function checkOptionNames(caller: string, options: unknown, names: readon
     if (!names.includes(name)) throw unknownNameError(caller, name, names)
 }
 
-/** `what` is the kind of name: an option, an event. */
+/** Returns a `bad-option` error that suggests the nearest known name. `what` is the kind of name: `option` or `event`. */
 export function unknownNameError(
   caller: string,
   name: string,

@@ -1,11 +1,11 @@
-/** The clock, the ids and the deadlines of Node. Tests pass fakes in their place. */
+/** Implements the clock, id and deadline ports with Node. Tests replace them with fakes. */
 import { randomUUID } from 'node:crypto'
 import type { BoundedResult, Clock, Deadlines, IdGenerator, Signal } from '@tidemark/core'
 
-/** The longest delay a timer takes; a longer one would fire at once. */
+/** Longest delay in milliseconds that `setTimeout` supports; a longer delay would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** Real time. An aborted sleep resolves early; ask the signal whether it was aborted. */
+/** The system clock. An aborted sleep resolves early without an error; check `signal.aborted` afterwards. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   async sleep(ms, signal) {
@@ -27,10 +27,10 @@ function sleepOnce(ms: number, signal: Signal | undefined): Promise<void> {
   })
 }
 
-/** Random UUIDs for every kind of id, so that sessions of two machines can be merged. */
+/** Returns a random UUID for every kind of id, so that sessions from two machines can be merged. */
 export const systemIds: IdGenerator = { next: () => randomUUID() }
 
-/** Work bounded in time by `clock`. */
+/** Returns functions that run work with a time limit, measured by `clock`. */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
   return {
     async within(ms, work, signal) {
@@ -38,7 +38,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
       const deadline = createDeadline(clock, ms, signal)
       try {
         const result = work(deadline.signal).then((value) => ({ ok: true, value }) as const)
-        // Work that fails after the deadline must not become an unhandled rejection.
+        // Work that fails after its deadline has no one awaiting it, so this handler prevents an unhandled rejection.
         result.catch(() => {})
         return await Promise.race([result, deadline.expired.then((why) => ({ ok: false, why }) as const)])
       } finally {
@@ -48,28 +48,28 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
   }
 }
 
-/** Why the deadline expired: no time left, or the caller's signal was aborted. */
+/** The reason why a deadline expired: its time ran out, or the caller's signal was aborted. */
 type ExpiryReason = Exclude<BoundedResult<never>, { readonly ok: true }>['why']
 
 /** A time limit that can be renewed while data keeps arriving. */
 export interface Deadline {
-  /** Aborted when the deadline expires and by `end`. */
+  /** Signal for the work; aborted when the deadline expires or `end` is called. */
   readonly signal: AbortSignal
-  /** Resolves when the deadline expires; never after `end`. */
+  /** Resolves with the reason when the deadline expires. Never resolves after `end`. */
   readonly expired: Promise<ExpiryReason>
-  /** Null while the deadline has not expired. */
+  /** Reason why the deadline expired; null while it has not expired. */
   readonly expiryReason: ExpiryReason | null
-  /** Restarts the time: data arrived and we wait for more. */
+  /** Restarts the time limit. Call this when data has arrived and more is expected. */
   renew(): void
-  /** Pauses the time until the next `renew`: we are busy, not the other side. */
+  /** Stops the time limit until the next `renew`. Call this while data is being processed and none is awaited. */
   pause(): void
-  /** Releases timers and listeners and aborts what is left of the work. */
+  /** Releases the timers and listeners, and aborts work that is still running. */
   end(): void
 }
 
 /**
- * Expires after `ms` without a `renew`, or when `outer` is aborted. A `renew` is cheap: it sets no timer, the sleeping
- * watch compares times when it wakes.
+ * Creates a deadline that expires after `ms` without a `renew`, or when `outer` is aborted. A `renew` is cheap: it only
+ * stores the time, which the running timer compares when it fires.
  */
 export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadline {
   const controller = new AbortController()
@@ -80,7 +80,7 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   let isPaused = false
   const expire = (why: ExpiryReason): void => {
     expiryReason ??= why
-    // Before the abort, so that the deadline and not the failure of the aborted work is seen first.
+    // The promise resolves first, so that callers see the expiry and not the error of the aborted work.
     expired.resolve(expiryReason)
     controller.abort()
   }
@@ -119,7 +119,7 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   }
 }
 
-/** The engine's `Signal` promises only `aborted`; a signal that has events is listened to as well. */
+/** Adds or removes an abort listener. A `Signal` guarantees only `aborted`, so a signal without events is skipped. */
 function onAbort(
   signal: Signal | undefined,
   method: 'addEventListener' | 'removeEventListener',

@@ -1,14 +1,14 @@
-/** Identifies this process and tells whether another one still runs, so that a lock left by a dead writer is recognized. */
+/** Identifies this process and checks whether another one still runs, to detect locks that dead writers left. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** Identifies one run of one process. A process id alone does not: the system reuses ids. */
+/** Identifies one run of one process. A process id alone is not enough, because the system reuses process ids. */
 export interface ProcessIdentity {
   readonly pid: number
   readonly host: string
-  /** Start time in the units of its system; null if the system does not report it. */
+  /** Start time of the process, in a system-specific format; null if the system does not report it. */
   readonly processStart: string | null
-  /** The namespace of the process id (containers have their own); null if the system has only one. */
+  /** Namespace of the process id, since containers have their own; null if the system has no namespaces. */
   readonly pidSpace: string | null
 }
 
@@ -16,7 +16,7 @@ export type OwnerStatus = 'running' | 'gone' | 'unknown'
 
 export interface Processes {
   readonly own: ProcessIdentity
-  /** `unknown` if it cannot be decided from here: another machine, another container. */
+  /** Returns `unknown` if the process cannot be checked, for example in another container or on another machine. */
   checkStatus(mark: ProcessIdentity): OwnerStatus
 }
 
@@ -58,12 +58,12 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Clock ticks from boot to start, with the id of that boot; null without /proc. `ended` for a zombie: the process has
- * ended, but its parent has not waited for it.
+ * Returns the process's start time in clock ticks since boot together with the boot id, or null on systems without
+ * /proc. Returns `ended` for a zombie process.
  */
 function readStart(pid: number): string | null {
   const text = readOrNull(() => readFileSync(`/proc/${pid}/stat`, 'latin1'))
-  // The second field is the name in parentheses and may contain any character.
+  // The second field is the process name in parentheses and may contain any character, even a closing parenthesis.
   const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state, start] = [fields?.[0], fields?.[19]]
   if (state === 'Z' || state === 'X') return 'ended'

@@ -1,4 +1,4 @@
-/** Context sources on disk: files in use, the plan, instruction files. Each is read again when it is needed. */
+/** Context sources on disk: recently used files, the plan and instruction files. Files are read again on each use. */
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import {
@@ -15,19 +15,19 @@ import { omitUndefined } from '@tidemark/wire'
 import { errorCode } from '../storage/file-system.ts'
 
 export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 'isStub'> {
-  /** Base of relative paths. Default: the working directory. */
+  /** Folder that relative paths start from. Default: the working directory. */
   readonly folder?: string
-  /** Path of the current plan file; null without one. */
+  /** Returns the path of the current plan file, or null if there is no plan. */
   readonly planFile?: () => string | null
-  /** Paths of the instruction files in force, in order. A missing file is skipped. */
+  /** Returns the paths of the instruction files that apply now, in order. A missing file is skipped. */
   readonly standing?: () => readonly string[]
-  /** Path of the session's log, which is never reattached. */
+  /** Path of the session's log, which is never attached to the context. */
   readonly transcript?: string
-  /** Other files that are never reattached. */
+  /** Returns the paths of further files that are never attached to the context. */
   readonly never?: () => readonly string[]
 }
 
-/** The instruction files, the most recently used files, and the plan. */
+/** Returns the context sources for instruction files, recently used files and the plan. */
 export function diskSources(options: DiskSourcesOptions = {}): readonly ContextSource[] {
   const { folder = process.cwd(), planFile = () => null, standing, transcript, never } = options
   const { recent, isStub } = options
@@ -55,7 +55,7 @@ export function diskSources(options: DiskSourcesOptions = {}): readonly ContextS
   ]
 }
 
-/** Null for a missing or blank file. Other errors are thrown; the context source reports them. */
+/** Reads a text file; null if it is missing or blank. Throws other errors, which the context source reports. */
 async function readIfPresent(folder: string, path: string): Promise<SourceText | null> {
   try {
     const text = await readFile(resolve(folder, path), 'utf8')
@@ -66,7 +66,7 @@ async function readIfPresent(folder: string, path: string): Promise<SourceText |
   }
 }
 
-/** Reads text files of the user's project, up to a limit, following links. `folder`: base of relative paths. */
+/** Creates a reader for text files of the user's project. It follows symbolic links; relative paths start from `folder`. */
 export function createDiskFileReader(folder: string = process.cwd()): FileReader {
   return { read: (path, limitBytes) => readText(resolve(folder, path), limitBytes) }
 }
@@ -107,7 +107,10 @@ async function readUpTo(file: FileHandle, length: number): Promise<Uint8Array> {
   return into.subarray(0, filled)
 }
 
-/** Null if the bytes are not text. Keeps a byte order mark, so that the text equals the file; drops a character cut at the limit. */
+/**
+ * Decodes UTF-8, or returns null if the bytes are not text. A byte order mark is kept, so that the text equals the
+ * file. A character that the size limit cut in two is dropped.
+ */
 function decodeText(bytes: Uint8Array, isWhole: boolean): string | null {
   if (bytes.includes(0)) return null
   try {

@@ -1,6 +1,6 @@
 /**
- * The writer of one session. Appends that wait together are checked one after the other, each against the position that
- * the ones before it lead to, then written with one write and made durable with one sync.
+ * Appends records to the log of one session. Appends that wait at the same moment are checked in order, then written
+ * with one write and one sync. An append succeeds only if the log is at the position that its caller expects.
  */
 
 import { dirname } from 'node:path'
@@ -29,7 +29,7 @@ import {
 
 interface WriterOptions extends LockOptions {
   readonly logPath: string
-  /** Creates the folder to write in. */
+  /** Creates the folder that contains the log. */
   prepare(): Promise<void>
 }
 
@@ -52,17 +52,17 @@ export class SessionWriter {
     this.#log = log
   }
 
-  /** The records are on disk when the outcome is ok. Takes the lock if this writer does not have it. */
+  /** Appends records and takes the write lock if needed. When the outcome is ok, the records are on disk. */
   async append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
     const drafts = toRecordDrafts(records)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ after, drafts, resolve, reject })
-      // The first one queues the flush, which takes all appends that are waiting by then.
+      // The first waiting append schedules the flush, which writes all appends that wait at that time.
       if (this.#waiting.length === 1) this.#enqueue(() => this.#flush())
     })
   }
 
-  /** Takes the lock. Null once this writer has it. */
+  /** Takes the session's write lock. Returns null on success, or who holds the lock. */
   acquire(): Promise<LockedResult | null> {
     return this.#enqueue(async () => {
       const log = await this.#lockAndRead().catch((error: unknown) => this.#fail('open', error))
@@ -70,7 +70,7 @@ export class SessionWriter {
     })
   }
 
-  /** Runs after the waiting appends. */
+  /** Releases the session's write lock after all waiting appends are written. */
   release(): Promise<void> {
     return this.#enqueue(() => this.#releaseLock().catch((error: unknown) => this.#fail('close', error)))
   }
@@ -109,7 +109,10 @@ export class SessionWriter {
     return outcomes
   }
 
-  /** Checked before every write: another machine may have taken the lock over while this one was suspended. */
+  /**
+   * Returns the state of the log once this writer holds the lock. The lock is checked before every write, because
+   * another machine may take it over while this one is suspended.
+   */
   async #lockAndRead(): Promise<LockedResult | LogState> {
     if (this.#lock !== null) {
       const [isHeld, log] = await Promise.all([this.#lock.isStillHeld(), this.#log.current()])
@@ -133,7 +136,10 @@ export class SessionWriter {
     await lock?.release()
   }
 
-  /** A log that cannot be written at all is unlocked too: another program may be able to write it. */
+  /**
+   * Throws an `io-failed` error after a failed write. If the file cannot be a session log at all, also releases the
+   * lock, so that another program can write.
+   */
   async #fail(what: string, error: unknown): Promise<never> {
     await this.#log.forget().catch(() => {})
     if (error instanceof TidemarkError) await this.#releaseLock().catch(() => {})
@@ -152,7 +158,7 @@ interface LogFileOptions extends LogFileLocation {
 
 const ALL = Number.POSITIVE_INFINITY
 
-/** The log of one session, shared by its readers and its writer: the open file and the known state of its end. */
+/** The log file of one session, shared by its readers and its writer. Caches the state of the file's end. */
 export class LogFile {
   readonly #place: LogFileOptions
   readonly #marks = new ResumeMarks()
@@ -165,18 +171,18 @@ export class LogFile {
     this.#place = place
   }
 
-  /** Passes the records after position `from` to `visit`. Never sees half of a write of this process. */
+  /** Passes the records after position `from` to `visit`, without those that this process is still writing. */
   async read(visit: RecordVisitor, from: number): Promise<JournalState> {
     const limit = await this.#settledBytes()
     const state = await readLogFile(this.#place, visit, { limit, from, marks: this.#marks })
     this.#marks.add(state.mark)
-    // The first append then need not read the log again.
+    // This caches the state of the log, so that the first append does not read the file again.
     if (this.#file === null && !this.#isWriting) this.#known = state
     const { exists, position, damage } = state
     return { exists, position, damage }
   }
 
-  /** How far the file can be read without meeting an unfinished write of ours. */
+  /** Returns how many bytes of the log can be read without reaching an unfinished write of this process. */
   async #settledBytes(): Promise<number> {
     const writes = this.#writes
     const facts = await this.#facts()
@@ -184,7 +190,7 @@ export class LogFile {
     return (isOurs ? this.#known : facts)?.sizeBytes ?? ALL
   }
 
-  /** The log as it is now. Read again only if it is not as this writer left it. */
+  /** Returns the current state of the log. Reads the file again only if another process changed it. */
   async current(): Promise<LogState> {
     if (this.#known !== null && isUnchanged(this.#known, await this.#facts())) return this.#known
     await this.close()
@@ -193,7 +199,7 @@ export class LogFile {
     return this.#known
   }
 
-  /** Appends complete lines, durable when it returns. `position` is that of the last one. */
+  /** Appends complete lines and syncs them to disk. `position` is the position of the last line. */
   async append(lines: readonly string[], position: number): Promise<void> {
     const state = this.#known ?? (await this.current())
     const bytes = Buffer.concat([textBefore(this.#place, state), ...lines].map((text) => Buffer.from(text)))
@@ -216,7 +222,7 @@ export class LogFile {
     const isNew = this.#file === null
     this.#file ??= await this.#open()
     await appendAll(this.#file, bytes)
-    // The process that created the file may have died before its name was durable.
+    // The file's name is synced too: the process that created the file may have died before it did so.
     await Promise.all([this.#file.sync(), isNew ? files.syncDirectory(dirname(path)) : null])
     return this.#known?.identity ?? (await this.#file.facts()).identity
   }
@@ -228,7 +234,7 @@ export class LogFile {
     return file
   }
 
-  /** After a failure only the file itself can tell what it contains. */
+  /** Drops the cached state of the log after a failed write, so that the file is read again. */
   async forget(): Promise<void> {
     this.#known = null
     await this.close()
@@ -250,7 +256,10 @@ function isUnchanged(state: LogState, facts: FileFacts | null): boolean {
   return facts.identity === state.identity && facts.sizeBytes === state.sizeBytes
 }
 
-/** What must precede the first new line: a newline if the last line lacks one, a header if the log has no current one. */
+/**
+ * Returns the text to write before the first new line: a newline if the last line lacks one, and a header if the log
+ * has none of the current version.
+ */
 function textBefore({ session, clock }: LogFileOptions, state: LogState): string {
   const newline = state.endsInNewline ? '' : '\n'
   if (state.version === LOG_VERSION) return newline
@@ -259,13 +268,13 @@ function textBefore({ session, clock }: LogFileOptions, state: LogState): string
 
 const NEWLINE = 10
 
-/** The mark at the end of the log after `bytes`, which are complete lines, were appended to `state`. */
+/** Returns the resume mark at the end of the log after `bytes` were appended, or null if reading cannot resume there. */
 function markAfter(
   { mark, sizeBytes, damage }: LogState,
   bytes: Buffer,
   end: Pick<ResumeMark, 'position' | 'sizeBytes' | 'identity'>,
 ): ResumeMark | null {
-  // Lines appended after a torn end change how the lines before them are read.
+  // The log ended in an incomplete line. Appending changes how that line is read, so reading cannot resume after it.
   if (mark === null && sizeBytes > 0) return null
   let line = mark?.line ?? 0
   for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) line += 1

@@ -1,6 +1,6 @@
 /**
- * Files that are either complete or absent: written under a draft name in the same folder, then linked or renamed into
- * place. A killed process leaves its draft; the next writer of the folder removes drafts that are a day old.
+ * Writes files that are either complete or absent: under a draft name in the same folder, then linked or renamed to the
+ * final name. A killed process leaves its draft behind; later writers remove drafts that are more than a day old.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -11,11 +11,11 @@ import { errorCode, type FileFacts, type FileSystem, ioError, type OpenFile } fr
 
 interface FileSnapshot {
   readonly bytes: Uint8Array
-  /** Facts about the file the bytes were read from, even if another file has its name by now. */
+  /** Facts about the file that was read, even if its path now names another file. */
   readonly facts: FileFacts
 }
 
-/** Null if there is no such file. */
+/** Reads a whole file. Returns null if the file does not exist. */
 export async function readFileAtomic(files: FileSystem, path: string): Promise<FileSnapshot | null> {
   const file = await files.open(path, 'read')
   if (file === null) return null
@@ -27,7 +27,7 @@ export async function readFileAtomic(files: FileSystem, path: string): Promise<F
   }
 }
 
-/** The bytes from `from` up to `to`; fewer if the file is shorter. */
+/** Returns the bytes of the file from offset `from` up to `to`; fewer if the file is shorter. */
 export async function readRange(file: OpenFile, from: number, to: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(to - from)
   let filled = 0
@@ -39,7 +39,7 @@ export async function readRange(file: OpenFile, from: number, to: number): Promi
   return bytes.subarray(0, filled)
 }
 
-/** Puts `bytes` at `path`. False if the name is taken; of several callers at once exactly one gets true. */
+/** Creates a file with content `bytes`. Returns false if the path exists; of concurrent callers exactly one gets true. */
 export async function createFileAtomic(files: FileSystem, path: string, bytes: Uint8Array): Promise<boolean> {
   const draft = await writeDraft(files, path, bytes)
   await draft.file.close()
@@ -50,7 +50,7 @@ export async function createFileAtomic(files: FileSystem, path: string, bytes: U
   }
 }
 
-/** Without hard links, exclusive creation decides who gets the name; a reader may then see the file without its content. */
+/** Creates a file without a draft, for file systems without hard links. Readers may see the file while it is empty. */
 async function createInPlace(files: FileSystem, path: string, bytes: Uint8Array): Promise<boolean> {
   const file = await files.open(path, 'create')
   if (file === null) return false
@@ -62,7 +62,7 @@ async function createInPlace(files: FileSystem, path: string, bytes: Uint8Array)
   return true
 }
 
-/** Puts `bytes` at `path`, replacing what is there. `durable`: the bytes are on disk before they get the name. */
+/** Writes `bytes` to `path` and replaces any existing file. With `durable`, the bytes are on disk before the rename. */
 export async function replaceFileAtomic(
   files: FileSystem,
   path: string,
@@ -79,16 +79,16 @@ export async function replaceFileAtomic(
   }
 }
 
-/** A file that is written in parts. */
+/** A new file that is written in parts and appears under its name only when it is complete. */
 export interface NewFile {
   write(text: string): Promise<void>
-  /** Makes the file durable and gives it its name. False if the name is taken. */
+  /** Syncs the file and gives it its final name. Returns false if the name is already taken. */
   commit(): Promise<boolean>
-  /** Removes the draft. Harmless after `commit`. */
+  /** Deletes the draft file. Has no effect on the final file if called after `commit`. */
   discard(): Promise<void>
 }
 
-/** Never replaces a file. The content is compressed if `path` ends in `.gz`. */
+/** Starts a new file at `path` and never replaces an existing one. The content is compressed if `path` ends in `.gz`. */
 export async function createNewFile(files: FileSystem, path: string): Promise<NewFile> {
   const draft = draftPath(path)
   const fail = (error: unknown): never => {
@@ -124,13 +124,13 @@ export async function createNewFile(files: FileSystem, path: string): Promise<Ne
   }
 }
 
-/** The user does not know the draft: the system's message about it is made to name the file itself. */
+/** Replaces the draft's name in a system error by the final path, since the user does not know the draft. */
 function withoutDraftName(error: unknown, draft: string, path: string): unknown {
   if (!(error instanceof Error) || error instanceof TidemarkError) return error
   return new Error(error.message.replaceAll(draft, path), { cause: error })
 }
 
-/** Writes all of `bytes`, however few the system takes at a time. */
+/** Writes all of `bytes`, with several writes if the system accepts only part at a time. */
 export async function appendAll(file: OpenFile, bytes: Uint8Array): Promise<void> {
   let rest = bytes
   while (rest.length > 0) {
@@ -140,10 +140,13 @@ export async function appendAll(file: OpenFile, bytes: Uint8Array): Promise<void
   }
 }
 
-/** Error codes of file systems without hard links. */
+/** Error codes that `link` gives on file systems without hard links. */
 const LINKLESS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
-/** Gives the draft the name `path` by a hard link, or by `otherwise` where there are none. False if the name is taken. */
+/**
+ * Gives the draft its final name by a hard link, or by `otherwise` if links are unsupported. False if the name is
+ * taken.
+ */
 async function linkOr(
   files: FileSystem,
   draft: string,
@@ -181,18 +184,18 @@ async function openDraft(files: FileSystem, draft: string): Promise<OpenFile> {
   return file
 }
 
-/** A new name in the folder of `path`. */
+/** Returns a unique draft path in the same folder as `path`. */
 export function draftPath(path: string): string {
   return join(dirname(path), `.draft-${randomUUID()}`)
 }
 
 const DRAFT_NAME = /^\.draft-[0-9a-f-]{36}$/
-/** A draft in use is milliseconds old. */
+/** Age in milliseconds after which a draft file counts as abandoned. A draft in use is only milliseconds old. */
 const STALE_DRAFT_MS = 86_400_000
-/** At most this many drafts are removed at a time; the next writer of the folder continues. */
+/** Largest number of draft files to remove at once; the next writer removes more. */
 const MAX_REMOVED_DRAFTS = 100
 
-/** Removes the drafts that killed processes left in `folder`. Never fails: a left draft does no harm. */
+/** Removes old draft files that killed processes left in `folder`. Never throws, since a leftover draft does no harm. */
 export async function removeStaleDrafts(files: FileSystem, folder: string, nowMs: number): Promise<void> {
   try {
     const entries = await files.list(folder)
@@ -203,6 +206,6 @@ export async function removeStaleDrafts(files: FileSystem, folder: string, nowMs
       if (facts !== null && nowMs - facts.modifiedMs > STALE_DRAFT_MS) await files.remove(path)
     }
   } catch {
-    // The write that follows matters; cleaning up does not.
+    // Removing old drafts is optional, so its failure must not prevent the write that follows.
   }
 }

@@ -1,4 +1,4 @@
-/** Blobs in files named after the hash of their content, in one folder per first two digits. */
+/** Stores blobs in files named by the hash of their content, in subfolders named by its first two digits. */
 
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
@@ -16,13 +16,13 @@ import {
 import { blobsFolder, resolveHome } from './paths.ts'
 
 export interface BlobFolderOptions {
-  /** An absolute path. Default: `tidemarkHome()`. */
+  /** Absolute path of the Tidemark home folder. Default: `tidemarkHome()`. */
   readonly home?: string
   readonly files?: FileSystem
   readonly clock?: Clock
 }
 
-/** A blob is complete and on disk before it gets its name, and is verified whenever it is read. */
+/** Creates a blob store in the Tidemark home. Each blob's hash is checked when the blob is read. */
 export function createBlobFolder(options: BlobFolderOptions = {}): BlobStore {
   const { files = nodeFileSystem, clock = systemClock, home } = options
   const store: Store = { files, clock, home: resolveHome(home), prepared: new Set() }
@@ -38,7 +38,7 @@ interface Store {
   readonly files: FileSystem
   readonly clock: Clock
   readonly home: string
-  /** Folders whose names this store has made durable and whose stale drafts it has removed. */
+  /** Subfolders that this store has already synced to disk and cleaned of old draft files. */
   readonly prepared: Set<string>
 }
 
@@ -49,7 +49,10 @@ async function putBlob(store: Store, given: Uint8Array): Promise<string> {
   return id
 }
 
-/** An intact blob is kept. Its name is synced all the same: its writer may have crashed before that. */
+/**
+ * Writes a blob unless an intact copy exists. Always syncs its name, since an earlier writer may have crashed before
+ * that.
+ */
 async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<void> {
   const { files } = store
   const path = blobPath(store, id)
@@ -84,7 +87,7 @@ async function withBlobErrors<T>(what: string, id: string, outcome: Promise<T>):
   return outcome.catch((error: unknown) => Promise.reject(ioError(`${what} blob ${id}`, error, { id })))
 }
 
-/** SHA-256 in hexadecimal. */
+/** Returns the id of a blob: the SHA-256 hash of its content in hexadecimal. */
 export function blobId(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
@@ -93,7 +96,7 @@ function isBlobId(id: string): boolean {
   return /^[0-9a-f]{64}$/.test(id)
 }
 
-/** A copy, since the caller may change its bytes later. Throws `bad-blob` for anything but a Uint8Array. */
+/** Returns a copy of the bytes, since the caller may change them later. Throws `bad-blob` if not given a Uint8Array. */
 export function copyBlobBytes(given: Uint8Array): Uint8Array {
   if (isUint8Array(given)) return Uint8Array.from(given)
   const message = `A blob must be a Uint8Array, found ${formatValue(given)}. For text, give new TextEncoder().encode(text).`

@@ -1,4 +1,4 @@
-/** The journal in files: one log per session, in the sessions folder of a Tidemark home. */
+/** A journal in files: one log file per session, in the `sessions` folder of the Tidemark home. */
 
 import { basename } from 'node:path'
 import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core'
@@ -25,11 +25,11 @@ import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder }
 import type { RecordVisitor } from './read-log-file.ts'
 
 export interface FileJournalOptions {
-  /** An absolute path. Default: `tidemarkHome()`. */
+  /** Absolute path of the Tidemark home folder. Default: `tidemarkHome()`. */
   readonly home?: string
-  /** Name of this program in the message that another writer gets while we hold the session. */
+  /** Name of this program, shown to other programs that try to write a session while this one has it locked. */
   readonly program?: string
-  /** How long a lock holder on another machine may be silent before its lock can be taken over. */
+  /** Milliseconds after which the lock of a silent process on another machine may be taken over. */
   readonly staleLockMs?: number
   readonly files?: FileSystem
   readonly clock?: Clock
@@ -38,9 +38,9 @@ export interface FileJournalOptions {
 }
 
 export interface FileJournal extends Journal {
-  /** Locks the session for writing, as the first append does by itself. */
+  /** Locks the session for writing. The first append also does this. */
   acquire(session: string): Promise<{ readonly ok: true } | LockedResult>
-  /** Releases every session. */
+  /** Releases the write locks of all sessions. */
   close(): Promise<void>
 }
 
@@ -133,7 +133,7 @@ class FolderJournal implements FileJournal {
   }
 }
 
-/** The journal of one Tidemark log outside a Tidemark home. Same locks and guarantees; the session id is the file name. */
+/** Returns a journal for one log file outside a Tidemark home, with the same locks. The session id is the file name. */
 export function createSingleLogJournal(path: string): Journal {
   const stem = path.endsWith(LOG_EXTENSION) ? path.slice(0, -LOG_EXTENSION.length) : path
   const session = basename(stem)

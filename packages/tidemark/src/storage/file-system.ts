@@ -1,7 +1,7 @@
 /**
- * The file operations that the journal and the blobs need. `nodeFileSystem` implements them with Node; `tidemark/testing` has
- * an implementation that loses what was not synced. Expected results (no such file, name taken) are values; anything
- * else throws the system's error with its `code`.
+ * The file operations that the journal and the blob store need. Expected results, such as a missing file, are return
+ * values; other failures throw the system's error with its `code`. `nodeFileSystem` is the implementation;
+ * `tidemark/testing` has another that simulates crashes.
  */
 import { type BigIntStats, constants, type Dirent, readFileSync, unlinkSync } from 'node:fs'
 import {
@@ -22,7 +22,7 @@ export interface FileFacts {
   readonly kind: 'file' | 'directory' | 'other'
   readonly sizeBytes: number
   readonly modifiedMs: number
-  /** Stays the same while it is the same file, under any name. */
+  /** Identifies the file independently of its name; unchanged by a rename. */
   readonly identity: string
 }
 
@@ -32,51 +32,54 @@ export interface DirectoryEntry {
 }
 
 export interface OpenFile {
-  /** Reads from `position` into `into`. Returns how many bytes were read; 0 at the end. */
+  /**
+   * Reads bytes at offset `position` into the buffer `into`. Returns the number of bytes read; 0 at the end of the
+   * file.
+   */
   read(into: Uint8Array, position: number): Promise<number>
-  /** Writes after the last byte. Returns how many bytes were written, perhaps fewer than given. */
+  /** Writes at the end of the file. Returns the number of bytes written, which may be fewer than given. */
   append(bytes: Uint8Array): Promise<number>
-  /** When it returns, the content is on disk. The name may not be: see `syncDirectory`. */
+  /** Writes the file's content to disk. The file's name may still be lost in a crash: see `syncDirectory`. */
   sync(): Promise<void>
   facts(): Promise<FileFacts>
   close(): Promise<void>
 }
 
-/** `create` makes a new file that only its owner can read, and opens it for appending. */
+/** How to open a file. `create` makes a new file that only its owner can read, and opens it for appending. */
 export type OpenMode = 'read' | 'append' | 'create'
 
 export interface FileSystem {
-  /** Null if there is no such file; for `create`, if the name is taken. Never follows a symbolic link. */
+  /** Opens a file; null if it is missing or, for `create`, if the path exists. Never follows a symbolic link. */
   open(path: string, purpose: OpenMode): Promise<OpenFile | null>
-  /** Facts about the name itself: a symbolic link is `other`. Null if there is none. */
+  /** Returns facts about a path; null if nothing exists there. A symbolic link is not followed: its kind is `other`. */
   facts(path: string): Promise<FileFacts | null>
-  /** Replaces `to` atomically. */
+  /** Renames a file and atomically replaces any file at `to`. */
   rename(from: string, to: string): Promise<void>
-  /** Adds a second name to a file. False if `to` is taken. */
+  /** Adds a second name (hard link) to a file. Returns false if `to` exists. */
   link(from: string, to: string): Promise<boolean>
-  /** False if there was no such file. */
+  /** Deletes a file. Returns false if there was no such file. */
   remove(path: string): Promise<boolean>
-  /** Makes one directory that only its owner can enter. False if it exists. The parent must exist. */
+  /** Creates one directory that only its owner can enter. Returns false if it exists. The parent directory must exist. */
   makeDirectory(path: string): Promise<boolean>
-  /** When it returns, the names in the directory are on disk. */
+  /** Writes the names of the directory's files to disk, so that new and renamed files survive a crash. */
   syncDirectory(path: string): Promise<void>
-  /** In no particular order; empty if there is no such directory. */
+  /** Returns the entries of a directory in no particular order; empty if the directory does not exist. */
   list(path: string): Promise<readonly DirectoryEntry[]>
-  /** Sets the modification time. */
+  /** Sets the modification time of a file. */
   touch(path: string, atMs: number): Promise<void>
-  /** When the process exits, removes the file if it still has `content`. Returns a function that cancels this. */
+  /** Deletes the file when the process exits, if it still has `content`. Returns a function that cancels the deletion. */
   removeAtExit(path: string, content: string): () => void
 }
 
-/** The `code` of a system error, or an empty string. */
+/** Returns the `code` of a system error, such as `ENOENT`, or an empty string for any other value. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** Files to remove when the process exits. A killed process leaves them; readers must recognize that. */
+/** Files to delete when the process exits, with their expected content. A process that is killed leaves them behind. */
 const removals = new Map<string, string>()
 
-/** Uses one exit listener for all files: many sessions may be open at once. */
+/** Registers a file for deletion at exit. One exit listener serves all files, since many sessions may be open. */
 function removeAtExit(path: string, content: string): () => void {
   if (removals.size === 0) process.on('exit', removeRemaining)
   removals.set(path, content)
@@ -91,16 +94,16 @@ function removeRemaining(): void {
     try {
       if (readFileSync(path, 'utf8') === content) unlinkSync(path)
     } catch {
-      // Removed already or not accessible; at exit nothing can be done about it.
+      // The file is gone or inaccessible, and at exit nothing can be done about it.
     }
 }
 
-// Windows does not have these flags.
+// Windows does not define these two flags for opening files.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
 const FLAGS: Readonly<Record<OpenMode, number>> = {
-  // Without O_NONBLOCK, a pipe in place of a log would hang the reader.
+  // Without O_NONBLOCK, opening a named pipe in place of a log would block.
   read: constants.O_RDONLY | NO_FOLLOW | NON_BLOCKING,
   append: constants.O_WRONLY | constants.O_APPEND | NO_FOLLOW | NON_BLOCKING,
   create: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW,
@@ -138,7 +141,7 @@ function toOpenFile(handle: FileHandle): OpenFile {
   return {
     read: async (into, position) => (await handle.read(into, 0, into.length, position)).bytesRead,
     append: async (bytes) => (await handle.write(bytes)).bytesWritten,
-    // Sufficient: it makes the new size durable too.
+    // A `datasync` is sufficient, because it also makes the file's new size durable.
     sync: () => handle.datasync(),
     facts: async () => toFacts(await handle.stat({ bigint: true })),
     close: () => handle.close(),
@@ -150,7 +153,7 @@ async function syncDirectory(path: string): Promise<void> {
   if (process.platform === 'win32') return
   const handle = await openFile(path, constants.O_RDONLY)
   try {
-    // Some network file systems do not support it.
+    // Some network file systems cannot sync a directory and return EINVAL.
     await nullOn('EINVAL', handle.sync())
   } finally {
     await handle.close()
@@ -171,7 +174,7 @@ function fileKind(entry: Pick<Dirent, 'isFile' | 'isDirectory'>): FileFacts['kin
   return entry.isDirectory() ? 'directory' : 'other'
 }
 
-/** The outcome, or null if it failed with `code`. */
+/** Returns the result of the promise, or null if it was rejected with the error code `code`. */
 async function nullOn<T>(code: string, outcome: Promise<T>): Promise<T | null> {
   try {
     return await outcome
@@ -181,7 +184,7 @@ async function nullOn<T>(code: string, outcome: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Makes the directory and its parents, for their owner alone, with durable names. */
+/** Creates a directory and its missing parents, accessible only by their owner, and syncs their names to disk. */
 export async function ensureDirectory(files: FileSystem, path: string): Promise<void> {
   if (await makeWithParents(files, path)) await files.syncDirectory(dirname(path))
 }
@@ -197,8 +200,8 @@ async function makeWithParents(files: FileSystem, path: string): Promise<boolean
 }
 
 /**
- * Makes the names of `path` and of its parents up to `top` durable: an earlier process may have made them and died
- * before it synced. A directory that we may not read is skipped.
+ * Syncs the names of `path` and of its parents up to `top`, because an earlier process may have created them and died
+ * before its sync. Directories that this process may not read are skipped.
  */
 export async function syncDirectoryNames(files: FileSystem, path: string, top: string): Promise<void> {
   const parent = dirname(path)
@@ -208,7 +211,10 @@ export async function syncDirectoryNames(files: FileSystem, path: string, top: s
   })
 }
 
-/** An `io-failed` error: what was being done, to what, and the system's message. A `TidemarkError` is returned as it is. */
+/**
+ * Returns an `io-failed` error that names the operation and the system's reason. A `TidemarkError` is returned
+ * unchanged.
+ */
 export function ioError(
   what: string,
   cause: unknown,

@@ -1,4 +1,7 @@
-/** One writer per session: a lock file beside the log, held from the first append until it is released. */
+/**
+ * Ensures that a session has one writer, by a lock file beside the log that is held from the first append until
+ * release.
+ */
 
 import { basename, dirname, join } from 'node:path'
 import { type Clock, type IdGenerator, isObject, parseJson } from '@tidemark/core'
@@ -7,9 +10,9 @@ import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-fi
 import type { FileFacts, FileSystem } from './file-system.ts'
 
 export interface HeldLock {
-  /** False once another writer took the lock over or the file was removed. */
+  /** Returns false if another writer took the lock over or the lock file was removed. */
   isStillHeld(): Promise<boolean>
-  /** Shows other machines that the holder is alive. */
+  /** Updates the time of the lock file, which shows other machines that its holder is alive. */
   renew(): void
   release(): Promise<void>
 }
@@ -30,16 +33,19 @@ export interface LockOptions {
   readonly clock: Clock
   readonly ids: IdGenerator
   readonly processes: Processes
-  /** Name of this program, shown to a writer that is refused. */
+  /** Name of this program, shown to other programs that cannot get the lock. */
   readonly program: string
-  /** How long a holder whose process cannot be checked (on another machine) may be silent before it counts as gone. */
+  /**
+   * Milliseconds after which a silent lock holder counts as dead, if its process cannot be checked (on another
+   * machine).
+   */
   readonly staleLockMs: number
 }
 
-/** More than ever collide: each iteration means that another writer has just come or gone. */
+/** Attempts to take a lock before giving up. An attempt is repeated only if another writer changed the lock meanwhile. */
 const MAX_ATTEMPTS = 20
 
-/** Takes the lock if it is free or its holder is gone; otherwise says who holds it. Never waits. */
+/** Takes the lock if it is free or if its holder is dead; otherwise returns who holds it. Never waits for the holder. */
 export async function takeLock(place: LockOptions): Promise<LockResult> {
   const mine = createOwner(place)
   let seen: LockSnapshot | null = null
@@ -48,11 +54,11 @@ export async function takeLock(place: LockOptions): Promise<LockResult> {
       return { ok: true, lock: holdLock(place, mine) }
     seen = (await readLock(place)) ?? seen
     if (seen === null) continue
-    // Over a network a link may be created although its answer was lost.
+    // On a network file system, a link may be created although the response was lost, so the lock may be ours already.
     if (seen.fingerprint === mine.token) return { ok: true, lock: holdLock(place, mine) }
     if (!isStale(place, seen)) return refuseLocked(place, seen)
     const takeover = await takeOverLock(place, seen.fingerprint, mine, async (current) => {
-      // Checked again: a holder that was only slow may have shown that it is alive.
+      // The lock is checked again, because a slow holder may have renewed it in the meantime.
       if (!isStale(place, current)) return false
       await replaceFileAtomic(place.files, place.path, { bytes: encodeLockFile(mine), durable: false })
       return true
@@ -75,7 +81,7 @@ function holdLock(place: LockOptions, mine: LockOwner): HeldLock {
     const now = clock.now()
     if (now - renewedAt < everyMs) return
     renewedAt = now
-    // The next call makes up for a missed one, and a lost lock is noticed before the next write.
+    // A failed update is harmless: the next renewal repeats it, and a lost lock is detected before the next write.
     files.touch(path, now).catch(() => {})
   }
   const timer = setInterval(renew, Math.min(everyMs, 60_000)).unref()
@@ -90,7 +96,10 @@ function holdLock(place: LockOptions, mine: LockOwner): HeldLock {
   }
 }
 
-/** Runs before every write, so it reads the file only if its facts differ from those of the last check. */
+/**
+ * Returns a function that checks whether this process still holds the lock. It runs before every write, so the file is
+ * read only if its identity or modification time has changed.
+ */
 function createOwnershipCheck(place: LockOptions, mine: LockOwner): () => Promise<boolean> {
   let ours: Pick<FileFacts, 'identity' | 'modifiedMs'> | null = null
   return async () => {
@@ -103,25 +112,25 @@ function createOwnershipCheck(place: LockOptions, mine: LockOwner): () => Promis
   }
 }
 
-/** Claims the lock like a takeover does, so that it never removes the lock of a later holder. */
+/** Removes the lock file of this process. Claims the lock first, so that the lock of a later holder is never removed. */
 async function removeLock(place: LockOptions, mine: LockOwner): Promise<void> {
   const seen = await readLock(place)
   if (seen?.fingerprint !== mine.token) return
   await takeOverLock(place, seen.fingerprint, createOwner(place), () => place.files.remove(place.path))
 }
 
-/** `moved`: the lock is no longer the one that was seen. `busy`: another process is changing it. */
+/** Result of changing a lock. `moved`: the lock has changed since it was read. `busy`: another process is changing it. */
 type TakeoverResult =
   | { readonly outcome: 'done' | 'moved' }
   | { readonly outcome: 'busy'; readonly by: LockSnapshot }
 
 /**
- * Runs `change` while no other process may change the lock, if the lock is still the one with `fingerprint`. `change` returns
+ * Runs `change` if the lock still has `fingerprint`, while no other process can change the lock. `change` returns
  * whether it changed the lock.
  *
- * The right to change a lock belongs to the process that creates the one claim file named after its token. So of many
- * processes that find the same dead writer, one takes over. Tokens are never reused: a slow process that acts on an old
- * reading claims a lock that is gone and cannot harm a newer one. A claimant that died is succeeded in the same way.
+ * A process may change a lock only after it created the claim file that is named after the lock's token. Creating a
+ * file is exclusive, so of many processes that find the same dead writer only one takes over. Tokens are never reused,
+ * so a slow process cannot claim a newer lock by mistake. The claim of a dead process is taken over in the same way.
  */
 async function takeOverLock(
   place: LockOptions,
@@ -144,13 +153,13 @@ async function takeOverLock(
 
 interface Claim {
   readonly path: string
-  /** Claim files of processes that died before they could use them. */
+  /** Paths of claim files whose processes died before they changed the lock. */
   readonly dead: readonly string[]
-  /** The process whose claim is in the way; null if the claim is ours. */
+  /** The process that claimed the lock first; null if this process has the claim. */
   readonly by: LockSnapshot | null
 }
 
-/** Null if a claim in the way has disappeared: the lock is changing and must be read again. */
+/** Creates the claim file that permits changing the lock. Returns null if the lock changed and must be read again. */
 async function createClaim(
   place: LockOptions,
   fingerprint: string,
@@ -165,18 +174,18 @@ async function createClaim(
   return createClaim(place, other.fingerprint, claimant, [...dead, path])
 }
 
-/** A lock file as it was read. */
+/** The content and the facts of a lock file at the time it was read. */
 interface LockSnapshot {
-  /** Null if the content cannot be read. */
+  /** The lock's owner; null if the content of the lock file is not readable. */
   readonly owner: LockOwner | null
-  /** Identifies what was read: the token, or the file itself if it has none. */
+  /** Identifies the lock that was read: its token, or the identity of the file if it has no readable token. */
   readonly fingerprint: string
   readonly modifiedMs: number
-  /** Identity of the file. */
+  /** Identity of the lock file, independent of its content. */
   readonly identity: string
 }
 
-/** A file without content is being written, which takes no time, or lost its content in a crash. */
+/** Milliseconds after which an unreadable lock file, perhaps half written or emptied by a crash, counts as abandoned. */
 const UNREADABLE_MS = 10_000
 
 async function readLock(place: LockOptions, path: string = place.path): Promise<LockSnapshot | null> {
@@ -195,7 +204,7 @@ function isStale(place: LockOptions, { owner, modifiedMs }: LockSnapshot): boole
   return status === 'gone' || (status === 'unknown' && silentMs > place.staleLockMs)
 }
 
-/** Says who holds the session, since when, and what to do about it. */
+/** Returns the result for a locked session. Its message says who holds the lock, since when, and what the user can do. */
 function refuseLocked(place: LockOptions, { owner, modifiedMs }: LockSnapshot): LockedResult {
   const name =
     owner === null ? 'an unknown writer' : `${owner.program} (process ${owner.pid} on ${owner.host})`
@@ -209,9 +218,9 @@ function refuseLocked(place: LockOptions, { owner, modifiedMs }: LockSnapshot): 
   return { ...blocked, message: message + advice }
 }
 
-/** The content of a lock file. */
+/** The content of a lock file: the process that holds the lock. */
 interface LockOwner extends ProcessIdentity {
-  /** Identifies this hold of the lock; never reused. */
+  /** Random id of this lock; a new one is created each time a lock is taken. */
   readonly token: string
   readonly since: string
   readonly program: string
@@ -223,12 +232,12 @@ function createOwner({ ids, clock, processes, program }: LockOptions): LockOwner
   return { pid, host, processStart, pidSpace, token: ids.next('lock'), since, program }
 }
 
-/** One line, so that it is either complete or unreadable. */
+/** Returns the content of a lock file as one line of JSON, so that a partly written file is not valid. */
 function encodeLockFile(owner: LockOwner): Buffer {
   return Buffer.from(`${JSON.stringify(owner)}\n`)
 }
 
-/** Null if the text is not the content of a lock file. */
+/** Parses the content of a lock file. Returns null if the text is not valid. */
 export function decodeLockFile(text: string): LockOwner | null {
   const value = parseJson(text)
   if (!isObject(value)) return null
@@ -246,12 +255,12 @@ export function decodeLockFile(text: string): LockOwner | null {
   }
 }
 
-/** A token becomes part of a file name. */
+/** Checks that a token is safe to use as part of a file name. */
 function isToken(token: unknown): token is string {
   return typeof token === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(token)
 }
 
-/** Text that is safe in a one-line message: short, without control characters. */
+/** Checks that a text is safe in a one-line message: at most 200 characters, without control characters. */
 export function isPlainLine(text: unknown): text is string {
   return typeof text === 'string' && text.length <= 200 && !/\p{Cc}/u.test(text)
 }

@@ -1,4 +1,4 @@
-/** A journal and blobs in memory. The journal keeps JSON text, so that callers share no objects with it, as with a file. */
+/** A journal and a blob store in memory. The journal stores JSON text, so that callers share no objects with it. */
 import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
 import { blobId, copyBlobBytes } from './blob-folder.ts'
 import {
@@ -10,7 +10,7 @@ import {
 } from './new-records.ts'
 import { checkSessionId } from './paths.ts'
 
-/** Sessions that several journals can share, as several processes would. */
+/** The sessions of an in-memory journal. Several journals can share one store, to simulate several processes. */
 export type MemoryStore = Map<string, MemorySession>
 
 interface MemorySession {
@@ -58,7 +58,7 @@ function refuseLocked(session: string): AppendOutcome {
   return { ok: false, reason: 'locked', owner, message }
 }
 
-/** Blobs in memory, with the same ids as in a blob folder. */
+/** Creates a blob store in memory. Blobs get the same ids as in a blob folder. */
 export function createMemoryBlobs(): BlobStore {
   const blobs = new Map<string, Uint8Array>()
   return {

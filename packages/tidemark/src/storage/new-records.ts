@@ -1,4 +1,4 @@
-/** New records to the lines of a log: checked, numbered, one line each. Also checks the arguments of journal calls. */
+/** Converts new records into log lines, and checks them and the other arguments of journal calls. */
 import {
   type DecodeResult,
   decodeRecord,
@@ -14,13 +14,13 @@ import {
 } from '@tidemark/core'
 import { isPlainLine } from './journal-lock.ts'
 
-/** A record as it will be written, without its position. Copied on arrival, since the caller may change it later. */
+/** A checked copy of a new record, before the journal assigns its position. */
 export interface RecordDraft {
   readonly record: SessionRecord
   readonly json: string
 }
 
-/** Throws `bad-record` for a record that would not read back from the log unchanged. */
+/** Checks and copies new records. Throws `bad-record` for a record that the log could not return unchanged. */
 export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDraft[] {
   if (!Array.isArray(records))
     throw new TidemarkError(
@@ -37,7 +37,7 @@ export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDr
   })
 }
 
-/** The text of the lines and the records as they will read back, numbered after `position`. A single record has no batch. */
+/** Numbers the records after `position` and returns them with their log lines. Two or more records form a batch. */
 export function toLogLines(
   drafts: readonly RecordDraft[],
   position: number,
@@ -56,8 +56,8 @@ export function toLogLines(
 type Fields = { readonly [field: string]: unknown }
 
 /**
- * The record without position and batch, which the journal assigns, or why it cannot be appended. Stricter than reading a
- * log: every field must be complete and read back unchanged.
+ * Checks a new record and returns it without position and batch, which the journal assigns. Stricter than reading a
+ * log: every field must be complete and must be readable again unchanged.
  */
 export function parseNewRecord(given: unknown): DecodeResult {
   if (!isObject(given)) return { ok: false, why: 'a record is an object' }
@@ -80,7 +80,7 @@ function findProblem(record: SessionRecord, fields: Fields, note: string | undef
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
 
-/** A line of another tool may lack these fields; a line of ours never does. */
+/** Checks the fields that link a record to its session. Records of other tools may lack them; Tidemark's own may not. */
 function linkProblem(record: SessionRecord, { parentUuid, timestamp, sessionId }: Fields): string | null {
   if (!isKnownRecord(record)) return null
   if (parentUuid === undefined) return 'parentUuid is the uuid it follows, or null where it follows nothing'
@@ -103,7 +103,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Any number is valid: a position that the log is not at is a conflict, not a wrong argument. */
+/** Checks that `after` is a number. A number that is not the log's position is a conflict, which `append` reports. */
 export function checkAppendPosition(after: unknown): void {
   if (typeof after === 'number') return
   throwBadOption('after', after, 'the position to append after, 0 in an empty session')
@@ -118,13 +118,13 @@ export function checkVisitor(visit: unknown): void {
   if (typeof visit !== 'function') throwBadOption('visit', visit, 'a function that takes records')
 }
 
-/** The name goes into the lock file, where an unreadable name would make the whole lock unreadable. */
+/** Checks the program name. It is part of the lock file, which a name with control characters would make unreadable. */
 export function checkProgramName(program: string): string {
   if (isPlainLine(program)) return program
   return throwBadOption('program', program, 'a name of at most 200 characters, all on one line')
 }
 
-/** Thirty years. It is added to a date, and dates have a maximum. */
+/** Upper limit of `staleLockMs`, about 30 years; a larger number could exceed the range of dates. */
 const MAX_STALE_LOCK_MS = 1e12
 
 export function checkStaleLockMs(ms: number): number {

@@ -1,4 +1,4 @@
-/** Where Tidemark stores sessions and blobs: `TIDEMARK_HOME`, or a folder in the user's data directory. */
+/** Paths of sessions and blobs in the Tidemark home: `TIDEMARK_HOME`, or a folder in the user's data directory. */
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { formatValue, TidemarkError } from '@tidemark/core'
@@ -8,7 +8,7 @@ export interface HomeEnvironment {
   readonly XDG_DATA_HOME?: string | undefined
 }
 
-/** An empty variable counts as unset. Throws `bad-home` for a relative path, whose meaning would depend on the working directory. */
+/** Returns the Tidemark home from the environment. Throws `bad-home` for a path that is not absolute. */
 export function tidemarkHome(variables: HomeEnvironment = process.env, userHome: string = homedir()): string {
   const own = readPathVariable('TIDEMARK_HOME', variables.TIDEMARK_HOME)
   if (own !== null) return own
@@ -16,7 +16,7 @@ export function tidemarkHome(variables: HomeEnvironment = process.env, userHome:
   return join(shared ?? join(userHome, '.local', 'share'), 'tidemark')
 }
 
-/** The caller's home, or `tidemarkHome()` without one. */
+/** Returns `given`, or `tidemarkHome()` if it is undefined. Throws `bad-home` if the path is not absolute. */
 export function resolveHome(given: string | undefined): string {
   if (given === undefined) return tidemarkHome()
   return checkAbsolute('The home', given, 'Give one, or leave it out')
@@ -39,18 +39,18 @@ function checkAbsolute(name: string, value: unknown, advice: string): string {
 }
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-/** Device names on Windows, whatever follows the first dot. */
+/** Device names on Windows, which are not valid file names with any extension. */
 const DEVICE = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/i
-/** A session's folder has the id as its name, which must not collide with another session's log or lock. */
+/** Endings that a session id may not have, so that its folder never collides with another session's log or lock file. */
 const RESERVED_ENDING = /\.(jsonl|lock)$/i
 
-/** An id is a valid file name on every system and cannot lead out of its folder. */
+/** Checks that an id is a valid file name on every operating system and cannot refer to a path outside its folder. */
 export function isSessionId(id: unknown): id is string {
   if (typeof id !== 'string' || !SESSION_ID.test(id)) return false
   return !id.endsWith('.') && !id.includes('..') && !DEVICE.test(id) && !RESERVED_ENDING.test(id)
 }
 
-/** Throws `bad-session-id`. */
+/** Throws `bad-session-id` if the value is not a valid session id. */
 export function checkSessionId(id: unknown): void {
   if (isSessionId(id)) return
   throw new TidemarkError(
@@ -60,11 +60,11 @@ export function checkSessionId(id: unknown): void {
   )
 }
 
-/** The files of a session. */
+/** The paths of a session's files. */
 export interface SessionPaths {
   readonly log: string
   readonly lock: string
-  /** For files of the session other than its log. */
+  /** Folder for files of the session other than its log and its lock. */
   readonly folder: string
 }
 
@@ -78,7 +78,7 @@ export function blobsFolder(home: string): string {
   return join(home, 'blobs')
 }
 
-/** Throws `bad-session-id` for an id that could lead out of the sessions folder. */
+/** Returns the paths of a session's files. Throws `bad-session-id` for an invalid id, so paths never leave the home. */
 export function sessionPaths(home: string, id: string): SessionPaths {
   checkSessionId(id)
   const folder = join(sessionsFolder(home), id)

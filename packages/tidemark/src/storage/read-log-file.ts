@@ -1,4 +1,4 @@
-/** Reads a session's log: its records chunk by chunk, its damage, and what a writer must know about its end. */
+/** Reads the log file of a session: its records in chunks, its damage, and the state of its end for the next append. */
 import {
   createLogLineReader,
   type Damage,
@@ -12,18 +12,18 @@ import { readRange } from './atomic-file.ts'
 import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
 import { readLines, type SplitLine } from './split-lines.ts'
 
-/** A log as it was read. */
+/** The state of a log file at the time it was read. */
 export interface LogState {
   readonly exists: boolean
   readonly position: number
   readonly damage: readonly Damage[]
-  /** Null if the log has no readable header. */
+  /** Format version in the log's header; null if the log has no readable header. */
   readonly version: number | null
   readonly sizeBytes: number
   readonly endsInNewline: boolean
-  /** Identity of the file; null if there is none. */
+  /** Identity of the log file; null if the file does not exist. */
   readonly identity: string | null
-  /** The end of the log, if reading can be resumed there. */
+  /** Mark at the end of the log for resuming the next read; null if reading cannot resume there. */
   readonly mark: ResumeMark | null
 }
 
@@ -46,19 +46,19 @@ const NO_LOG: LogState = {
   mark: null,
 }
 
-/** How much of a log to read. */
+/** Limits which part of a log is read. */
 interface ReadRange {
-  /** How many bytes: those after it may still be being written. */
+  /** Number of bytes to read; later bytes may still be in the middle of being written. */
   readonly limit: number
-  /** Records up to this position are not passed to the visitor. */
+  /** Position after which records are passed to the visitor. */
   readonly from: number
-  /** Reading resumes at the last usable mark. */
+  /** Marks of earlier reads. Reading resumes at the last one that is still valid. */
   readonly marks: ResumeMarks
 }
 
 /**
- * Throws `io-failed` if the disk fails, `not-a-session` if the path is not a regular file or the file is not a log of
- * ours. A missing file is an empty log.
+ * Reads a log file; a missing file is an empty log. Throws `io-failed` if reading fails, and `not-a-session` if the
+ * path is not a regular file or the file is not a Tidemark log.
  */
 export async function readLogFile(
   place: LogFileLocation,
@@ -108,7 +108,7 @@ async function readOpenLog(
   return { ...end, damage, exists: true, sizeBytes, endsInNewline: lines.endsInNewline, identity, mark }
 }
 
-/** Parses lines into records. The visitor gets the records of each chunk together. */
+/** Creates a reader that parses lines into records. The visitor is called once per chunk, with all its records. */
 function createRecordReader(
   visit: RecordVisitor,
   options: LogReaderOptions,
@@ -145,7 +145,7 @@ function byLine(one: Damage, other: Damage): number {
   return one.line - other.line
 }
 
-/** Disk failures become `io-failed` here, so that they are not confused with errors thrown by the visitor. */
+/** Converts read errors into `io-failed`, so that they can be told apart from errors that the visitor throws. */
 function withReadErrors(place: LogFileLocation, file: OpenFile): OpenFile {
   const fail = (error: unknown) => Promise.reject(readError(place, error))
   return {
@@ -169,14 +169,14 @@ function notASessionError({ session, path }: LogFileLocation): TidemarkError {
   return new TidemarkError('not-a-session', message, { details: { session, path } })
 }
 
-/** A position between two lines where reading can be resumed, and how to verify that the file is still the same up to it. */
+/** A point between two lines where a later read can resume, with data to verify that the file before it is unchanged. */
 export interface ResumeMark extends LogPosition {
-  /** Offset in the file. */
+  /** Offset of the mark in the file, in bytes. */
   readonly sizeBytes: number
   readonly identity: string
-  /** Damage of the lines before it. */
+  /** Damage in the lines before the mark. */
   readonly damage: readonly Damage[]
-  /** The last bytes before it; they change if the log is rewritten in place. */
+  /** The last bytes before the mark. They differ if the log was rewritten. */
   readonly tail: Uint8Array
 }
 
@@ -186,16 +186,16 @@ export function lastBytes(bytes: Uint8Array): Uint8Array {
   return bytes.slice(-TAIL_BYTES)
 }
 
-/** The last bytes of the first `sizeBytes` of the file. */
+/** Returns the last 512 bytes of the file before offset `sizeBytes`; fewer if the file is shorter. */
 export async function readLastBytes(file: OpenFile, sizeBytes: number): Promise<Uint8Array> {
   return readRange(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
 }
 
 const MAX_MARKS = 8
 
-/** The newest marks of a log. Readers that resume usually stopped at one of them. */
+/** The newest resume marks of one log. A reader that continues usually stopped at one of them. */
 export class ResumeMarks {
-  /** In order of their offset. */
+  /** Resume marks, sorted by their offset in the file. */
   #marks: readonly ResumeMark[] = []
 
   add(mark: ResumeMark | null): void {
@@ -207,7 +207,10 @@ export class ResumeMarks {
     this.#marks = marks.slice(-MAX_MARKS)
   }
 
-  /** The last mark within `position` and `limit` up to which the file is unchanged. Marks of a changed file are dropped. */
+  /**
+   * Returns the last mark that is not after `position` or `limit` and up to which the file is unchanged, or null. Marks
+   * that no longer match the file are removed.
+   */
   async latest(file: OpenFile, position: number, limit: number): Promise<ResumeMark | null> {
     const facts = await file.facts()
     const end = Math.min(limit, facts.sizeBytes)

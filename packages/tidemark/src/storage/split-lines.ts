@@ -1,27 +1,27 @@
-/** Bytes to lines, in whatever chunks the bytes arrive. A line over the size limit is dropped as it passes, never held. */
+/** Splits chunks of bytes into lines. A line over the size limit is discarded while it is read, not held in memory. */
 import { Buffer, constants, isUtf8 } from 'node:buffer'
 import type { OpenFile } from './file-system.ts'
 
 export interface SplitLine {
-  /** Without its newline; empty if the line was too long. */
+  /** Text of the line without its newline; empty if the line was too long. */
   readonly text: string
-  /** A problem that the text does not show, or null. */
+  /** Problem of the line, such as bytes that are not UTF-8; null if there is none. */
   readonly problem: string | null
 }
 
 interface LineSplitter {
-  /** The lines that end in these bytes. The caller may reuse the buffer afterwards. */
+  /** Adds bytes and returns the lines that they complete. The caller may reuse the buffer afterwards. */
   push(bytes: Buffer): readonly SplitLine[]
-  /** The text after the last newline. */
+  /** Ends the input and returns the text after the last newline. */
   end(): SplitLine
 }
 
 const NEWLINE = 10
 const NOT_UTF8 = 'the line has bytes that are not UTF-8; each was read as U+FFFD'
 
-/** Without a limit, a line may be as long as a string can be. */
+/** Creates a line splitter. By default, a line may be as long as the longest JavaScript string. */
 export function createLineSplitter(maxLineBytes: number = constants.MAX_STRING_LENGTH): LineSplitter {
-  // The beginning of a line whose newline has not arrived; the parts are copies.
+  // Copies of the bytes of a line whose newline has not arrived yet.
   let parts: Buffer[] = []
   let partBytes = 0
   function finishLine(end: Buffer): SplitLine {
@@ -66,7 +66,7 @@ export interface LinesResult {
 
 const CHUNK_BYTES = 1 << 20
 
-/** Reads `file` up to `limit` bytes. `visit` gets the complete lines of one chunk at a time, perhaps none. */
+/** Reads the lines of `file` up to `limit` bytes. Calls `visit` once per chunk with the lines that the chunk completes. */
 export async function readLines(
   file: OpenFile,
   limit: number,

@@ -1,6 +1,6 @@
 /**
- * The body of a request back to a payload. Every field of the wrong type is reported; whether the API would accept the
- * request is not checked here.
+ * Decodes the body of a Messages API request into a payload. Reports every field of the wrong type; does not check
+ * whether the API would accept the request.
  */
 import {
   type ApiMessage,
@@ -20,7 +20,7 @@ import type { ExactTexts } from './request.ts'
 
 export interface BodyProblem {
   readonly kind: 'not-json' | 'missing' | 'wrong-type' | 'unknown-role' | 'not-allowed'
-  /** Such as `messages.0.content.2`; empty for the body itself. */
+  /** Path of the field, such as `messages.0.content.2`; empty for the body itself. */
   readonly path: string
   readonly expected: string
 }
@@ -29,7 +29,7 @@ type DecodedRequest =
   | { readonly ok: true; readonly payload: Payload; readonly raw: ExactTexts }
   | { readonly ok: false; readonly problems: readonly BodyProblem[] }
 
-/** `betas`: the values of the `anthropic-beta` header, which become part of the payload. */
+/** Decodes a request body. `betas` are the values of the `anthropic-beta` header; they become part of the payload. */
 export function decodeRequest(text: string, betas: readonly string[] = []): DecodedRequest {
   const body = parseJson(text)
   if (body === undefined)
@@ -41,7 +41,7 @@ export function decodeRequest(text: string, betas: readonly string[] = []): Deco
   return { ok: true, payload, raw: survivesRoundTrip(text) ? {} : findRawTexts(text) }
 }
 
-/** Null in an optional field means absent; a system message may have no content. */
+/** Removes optional fields that are null, and gives system messages without content an empty list. */
 function withDefaults(body: JsonObject): JsonObject {
   const present = Object.entries(body).filter(([key, value]) => value !== null || !OPTIONAL_FIELDS.has(key))
   const fields: JsonObject = Object.fromEntries(present)
@@ -136,7 +136,8 @@ function wrongTypeProblem(path: string, expected: string): BodyProblem {
 const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
 
 /**
- * The exact texts of what parsing and stringifying would change. `text` must parse and have the shape of a request.
+ * Returns the exact JSON texts of values that parsing and stringifying would change. `text` must be a valid request
+ * body.
  */
 function findRawTexts(text: string): ExactTexts {
   const parameters = splitMembers(text).flatMap(({ key, text: value }) => {

@@ -1,6 +1,6 @@
 /**
- * Failures of the Messages API: classified by error code and type, by message only where the API gives nothing else;
- * and replies that succeeded although the context window was too small.
+ * Classifies errors of the Messages API by code and type, and by message only if neither is specific. Also detects
+ * replies that the context window cut short.
  */
 import {
   type AssistantMessage,
@@ -38,7 +38,7 @@ const KIND_BY_CODE: Readonly<Record<string, ModelFailureKind>> = {
   compaction_unavailable: 'overloaded',
 }
 
-/** Errors that share the type `invalid_request_error` and differ in their message alone. */
+/** Messages of errors that all have the type `invalid_request_error`, with the failure kind of each. */
 const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
   ['thinking-binding', /invalid `?signature`? in `?thinking`? block/i],
   ['thinking-binding', /`?thinking`? or `?redacted_thinking`? blocks .*cannot be modified/i],
@@ -60,7 +60,7 @@ export function toAnthropicFailure(call: FailedCall): ModelFailure {
   return classifyFailure(call, ANTHROPIC_ERRORS)
 }
 
-/** The reverse of `toAnthropicFailure`, for servers: the `error` object of an error response. */
+/** Returns the `error` object of an error response, for servers that imitate the API. Inverse of `toAnthropicFailure`. */
 export function toErrorObject(failed: ModelFailure): JsonObject {
   const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
   const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
@@ -78,7 +78,7 @@ function classifyAnthropicError(body: ErrorBody, status: number | undefined): Mo
   return byMessage ?? (status === undefined || status === 400 ? byType : undefined)
 }
 
-/** The server chooses the name, so names of the prototype must not count. */
+/** Looks up a failure kind. The server chooses the name, so `constructor` must not match the prototype. */
 function findKind(
   kinds: Readonly<Record<string, ModelFailureKind>>,
   name: string | undefined,
@@ -89,8 +89,8 @@ function findKind(
 const LENGTH_STOP_REASONS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
 
 /**
- * By how many tokens prompt and reply exceeded `window`, judged by stop reason or usage; null if they fit or if nothing
- * was measured.
+ * Returns by how many tokens prompt and reply exceeded `window`, according to stop reason and usage. Returns null if
+ * they fit or if the response has no usage and no such stop reason.
  */
 export function detectReplyOverflow(
   { stop_reason, usage }: AssistantMessage,

@@ -1,8 +1,8 @@
-/** Headers of a Messages API request, encoded and decoded. Names are lower case. */
+/** Encodes and decodes the headers of a Messages API request. Header names are lower case. */
 import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
 import { omitUndefined } from '../optional-fields.ts'
 
-/** Two ways to send the key. The API accepts either; newer clients send `bearer`. */
+/** The two headers in which an API request can carry its credentials. The API accepts both; newer clients use `bearer`. */
 const AUTH_STYLES = {
   key: { header: 'x-api-key', prefix: '' },
   bearer: { header: 'authorization', prefix: 'Bearer ' },
@@ -17,7 +17,7 @@ const VERSION_HEADER = 'anthropic-version'
 const BETA_HEADER = 'anthropic-beta'
 
 export interface RequestHeaderFields {
-  /** Any version that the server knows, such as `2023-06-01`. */
+  /** Value of the `anthropic-version` header, such as `2023-06-01`. */
   readonly version?: string
   readonly betas: readonly string[]
   readonly credentials?: Credentials

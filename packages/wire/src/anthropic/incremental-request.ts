@@ -1,6 +1,6 @@
 /**
- * The body of a request, built from that of the previous request: byte for byte what `encodeRequest` makes of the same
- * payload, but it costs only what is new. The caller joins the texts.
+ * Builds a request body by extending the previous one, so that only new messages are encoded. The bytes are the same as
+ * those of `encodeRequest` for the same payload.
  */
 import {
   AppendList,
@@ -19,37 +19,37 @@ import {
   toContentBlocks,
 } from './request.ts'
 
-/** The texts of the body in order: parameters, tools, system, messages. */
+/** A request body as a list of JSON texts, in the order in which they are sent. */
 export interface IncrementalRequest {
   readonly parameters: string
-  /** One text for each tool or block; null if the request has none. */
+  /** JSON text of each tool; null if the request has no tools. `system` has the same form. */
   readonly tools: readonly string[] | null
   readonly system: readonly string[] | null
   readonly messages: IncrementalMessages
-  /** For the `anthropic-beta` header: not part of the body. */
+  /** Values for the `anthropic-beta` header, which are not part of the body. */
   readonly betas: readonly string[]
 }
 
-/** Message texts shared with the previous request, and replacements for the few that this request's markers change. */
+/** JSON texts of a request's messages, mostly shared with the previous request; those with a cache marker are replaced. */
 interface IncrementalMessages extends MarkedTexts {
-  /** Texts of `frozenMessages`. */
+  /** JSON texts of `frozenMessages`, in the same order. */
   readonly frozenTexts: AppendList<MessageText>
   readonly tailTexts: readonly MessageText[]
   readonly frozenMessages: AppendList<TracedMessage>
 }
 
-/** What markers and references do to message texts. */
+/** Changes to message texts that add cache markers (`cache_control`) and cache references (`cache_reference`). */
 interface MarkedTexts {
-  /** By index: the text with markers and references. */
+  /** Message texts that contain cache markers, by message index. They replace the texts without markers. */
   readonly overlays: ReadonlyMap<number, string>
-  /** Tool results in messages before this index carry a `cache_reference`. */
+  /** Message index. Tool results in messages before this index are sent with a `cache_reference`. */
   readonly referencedUntil: number
 }
 
 interface ExtendRequestOptions {
-  /** Body fields that the caller adds, such as `stream`. */
+  /** Fields that the caller adds to the request body, such as `stream`. */
   readonly fields?: JsonObject
-  /** The previous request: its texts are reused if this request's messages extend it. */
+  /** The previous request. Its message texts are reused if the new messages extend its messages. */
   readonly previous?: IncrementalRequest | undefined
 }
 
@@ -70,7 +70,7 @@ export function extendRequest(
   }
 }
 
-/** The whole body in one string. */
+/** Returns the whole request body as one string. */
 export function joinRequestText({ parameters, tools, system, messages }: IncrementalRequest): string {
   const lists = [
     ...(tools === null ? [] : [`"tools":[${tools.join(',')}]`]),
@@ -79,7 +79,7 @@ export function joinRequestText({ parameters, tools, system, messages }: Increme
   return `{${[parameters, ...lists].join(',')},"messages":[${listMessageTexts(messages).join(',')}]}`
 }
 
-/** The text of each message, as sent. */
+/** Returns the JSON text of each message as it is sent. */
 function listMessageTexts({
   frozenTexts,
   tailTexts,
@@ -105,7 +105,7 @@ function extendMessages(
   return { frozenTexts: settled, tailTexts, ...overlays, frozenMessages: frozen }
 }
 
-/** The texts of messages with markers. References are added up to the last marker. */
+/** Returns the texts of messages with cache markers, and up to which message tool results get cache references. */
 function applyMarkers(
   { markers, addsCacheReferences }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
@@ -129,7 +129,7 @@ function applyMarkers(
 
 const plainTextCache = new WeakMap<object, string>()
 
-/** Cached by object: tools and system blocks stay the same objects until the next prefix snapshot. */
+/** Encodes tools or system blocks. Texts are cached by object; the objects stay the same until the next prefix snapshot. */
 function encodePrefixList(
   zone: 'tools' | 'system',
   values: readonly (Block | JsonObject)[],
@@ -147,25 +147,27 @@ function encodePrefixList(
   })
 }
 
-// A message as text, encoded once. Markers and references move over messages that no longer change: they are inserted
-// into the text at known places, and nothing is encoded again.
+// Messages are encoded to JSON once. Cache markers and references are then inserted into the text at known offsets.
 
 interface MessageText {
-  /** As sent without added markers and references. */
+  /** JSON text of the message, before cache markers and references are added. */
   readonly text: string
   readonly insertions: readonly BlockInsertion[]
 }
 
-/** Where members can be added to a block. */
+/** The place in a message's JSON text where members can be added to one block. */
 interface BlockInsertion {
   readonly offset: number
-  /** Length of the block's own marker: an added marker replaces it. */
+  /** Length of the block's own cache marker, which an added cache marker replaces; 0 if it has none. */
   readonly markerLength: number
-  /** The `cache_reference` member that can be added to a tool result; empty for other blocks. */
+  /** JSON text of the `cache_reference` member to add to a tool result; empty for other blocks. */
   readonly reference: string
 }
 
-/** What is added to a message: markers by block index, and references on tool results before `referencedUntil`. */
+/**
+ * Members to add to a message: cache markers by block index, and cache references on tool results before
+ * `referencedUntil`.
+ */
 interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
   readonly referencedUntil: number
@@ -174,14 +176,14 @@ interface Overlay {
 const messageTextCache = new WeakMap<TracedMessage, MessageText>()
 const referencedTextCache = new WeakMap<MessageText, string>()
 
-/** Cached by message: a message is a value and never changes. */
+/** Returns the JSON text of a message, cached per message object. Messages are immutable. */
 function encodeMessage(message: TracedMessage): MessageText {
   const text = messageTextCache.get(message) ?? buildMessageText(message)
   messageTextCache.set(message, text)
   return text
 }
 
-/** The text with a reference on each tool result; cached as well. */
+/** Returns the JSON text of a message with a cache reference on each tool result; cached. */
 function textWithReferences(message: MessageText): string {
   if (message.insertions.every(({ reference }) => reference === '')) return message.text
   const text =
@@ -202,7 +204,7 @@ function applyOverlay({ text, insertions }: MessageText, { markers, referencedUn
   return done + text.slice(from)
 }
 
-/** A string becomes one text block, so that its bytes stay the same when a later message is merged into it. */
+/** Encodes a message. A string becomes a text block, so its bytes stay the same when a later message is merged into it. */
 function buildMessageText({ message, raw }: TracedMessage): MessageText {
   const { role, content, ...fields } = message
   let text = `${JSON.stringify({ role, ...fields }).slice(0, -1)},"content":[`

@@ -1,6 +1,6 @@
 /**
- * A complete reply as the events, and the frames, that would have streamed it: for replies that arrive in one body, and for
- * gateways and simulators.
+ * Converts a complete reply into the stream events and SSE frames that would have produced it. Used for replies that
+ * arrive as one JSON body, and by gateways and simulators.
  */
 import {
   type Block,
@@ -25,10 +25,10 @@ import type { SseFrame } from '../http/sse.ts'
 import { omitUndefined } from '../optional-fields.ts'
 import { toErrorObject } from './failure.ts'
 
-/** Known only when the reply is complete: null in `message_start`. */
+/** Message fields that are known only at the end of a reply and are therefore null in `message_start`. */
 const FIELDS_KNOWN_AT_END = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']
 const USAGE_KNOWN_AT_END = ['output_tokens_details', 'server_tool_use', 'iterations', 'fallback_credit']
-/** Usage fields repeated in the last `message_delta`. */
+/** Usage fields that the last `message_delta` repeats. */
 const USAGE_REPEATED_AT_END = [
   'input_tokens',
   'cache_creation_input_tokens',
@@ -37,7 +37,7 @@ const USAGE_REPEATED_AT_END = [
   ...USAGE_KNOWN_AT_END,
 ]
 
-/** The frames of a stream for `reply`. `split` cuts texts and tool inputs into deltas; by default each is one delta. */
+/** Returns the SSE frames that stream `reply`. `split` cuts texts and tool inputs into deltas; default: one delta each. */
 export function encodeReplyFrames(reply: Reply, split: TextSplitter = (text) => [text]): readonly SseFrame[] {
   return replyToEvents(reply, split).flatMap(toSseFrames)
 }
@@ -51,15 +51,15 @@ export function replyToEvents(reply: Reply, split: TextSplitter = (text) => [tex
   ]
 }
 
-/** Incomplete usage cannot be part of `message_start`; a stream sends it after that. */
+/** Returns an update event for usage without both totals, because `message_start` needs a complete usage. */
 function toPartialUsageEvents({ figures }: Reply): readonly ReplyEvent[] {
   return figures === undefined ? [] : [{ type: 'reply-updated', fields: {}, usage: figures }]
 }
 
-/** Cuts a text into pieces that give the text when joined. */
+/** A function that cuts a text into pieces. Joined, the pieces are the text. */
 type TextSplitter = (text: string) => readonly string[]
 
-/** A splitter that cuts after every `size` characters. */
+/** Returns a function that cuts a text into pieces of `size` characters. */
 export function splitEvery(size: number): TextSplitter {
   return (text) =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
@@ -120,7 +120,7 @@ function toBlockEvents(ended: BlockEnded, split: TextSplitter): readonly ReplyEv
   return [{ type: 'block-started', index, ...start }, ...grew, ended]
 }
 
-// A finished block split into the empty block that starts it and the deltas that fill it.
+// These functions split a finished block into the empty block that starts it and the deltas that fill it.
 
 interface DisassembledBlock {
   readonly block: Block
@@ -157,7 +157,7 @@ function toCitationDeltas({ block, raw }: BlockEnded): readonly BlockDelta[] {
   })
 }
 
-/** Thinking without text has only a signature to send. */
+/** Splits a thinking block. A block without thinking text has only a signature delta. */
 function disassembleThinking(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { thinking, signature } = ended.block
   const pieces = splitText(thinking, split).map((text): BlockDelta => ({ kind: 'thinking', text }))
@@ -165,7 +165,7 @@ function disassembleThinking(ended: BlockEnded, split: TextSplitter): Disassembl
   return emptyBlock(ended, { thinking: '', signature: '' }, [...pieces, { kind: 'signature', signature }])
 }
 
-/** The API sends an empty first piece of input, and nothing else if the input is empty. */
+/** Splits a tool call. The API sends an empty first input delta, and no further delta if the input is `{}`. */
 function disassembleToolUse(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { block, raw, cutInput } = ended
   const exact = raw === undefined ? undefined : findMember(raw, 'input')
@@ -177,7 +177,7 @@ function disassembleToolUse(ended: BlockEnded, split: TextSplitter): Disassemble
 
 const COMPACTION_DELTA_FIELDS = new Set(['content', 'encrypted_content'])
 
-/** The form of threshold compaction: one delta with everything. A signed block has no deltas. */
+/** Splits an unsigned compaction block (from threshold compaction) into an empty block and one delta with all fields. */
 function disassembleCompaction(ended: BlockEnded): DisassembledBlock {
   const fields: JsonObject = Object.fromEntries(
     Object.entries(ended.block).filter((entry): entry is [string, Json] =>
@@ -207,9 +207,9 @@ function emptyBlock(
   return { block: isBlock(start) ? start : block, ...omitUndefined({ raw: keepIfUnstable(text) }), deltas }
 }
 
-// Neutral events as frames of the Messages API.
+// These functions encode reply events as SSE frames of the Messages API.
 
-/** Fields of `message_delta` inside its `delta`; the others are beside it. */
+/** Fields that `message_delta` has inside its `delta` object. All other fields are outside it. */
 const FIELDS_IN_DELTA = new Set(['stop_reason', 'stop_sequence', 'stop_details', 'container'])
 
 export function toSseFrames(event: ReplyEvent): readonly SseFrame[] {

@@ -1,7 +1,7 @@
 /**
- * A payload as the body of a request. Parameters come first, then tools, system and messages, the order of the provider's
- * cache: appending to the conversation appends to the bytes. The body is kept in fragments, one for each part that the
- * cache can keep or lose; joined, they are the exact bytes sent, so changes are found by comparing them.
+ * Encodes a payload as a request body in the order of the provider's prompt cache: parameters, tools, system, messages.
+ * Appending to the conversation therefore only appends bytes. The body is a list of fragments, so that two requests can
+ * be compared part by part.
  */
 import {
   type ApiMessage,
@@ -21,29 +21,29 @@ import {
   withoutMember,
 } from '@tidemark/core'
 
-/** Exact texts of what parsing and stringifying would change, by position in the payload. */
+/** Exact JSON texts of values whose bytes would change when parsed and stringified, by their position in the payload. */
 export interface ExactTexts {
   readonly parameters?: ReadonlyMap<string, string>
   readonly tools?: ReadonlyMap<number, string>
   readonly system?: ReadonlyMap<number, string>
-  /** One entry a message: texts by block index. */
+  /** One map per message, from block index to the exact JSON text of the block. */
   readonly messages?: readonly (ReadonlyMap<number, string> | undefined)[]
 }
 
 export interface EncodeRequestOptions {
   readonly raw?: ExactTexts
   /**
-   * `blocks` (the default) sends a string as one text block, so that its bytes stay the same when a later message is
-   * merged into it; `keep` sends it as a string.
+   * How string content is sent. `blocks`, the default, sends a string as one text block, so that its bytes stay the
+   * same when a later message is merged into it. `keep` sends a string.
    */
   readonly strings?: 'blocks' | 'keep'
 }
 
 export interface EncodedRequest {
   readonly fragments: readonly Fragment[]
-  /** The brackets that close the body. */
+  /** The closing brackets at the end of the request body. */
   readonly end: string
-  /** For the `anthropic-beta` header: not part of the body. */
+  /** Values for the `anthropic-beta` header, which are not part of the body. */
   readonly betas: readonly string[]
 }
 
@@ -70,22 +70,22 @@ type BodyZone = 'parameters' | 'tools' | 'system' | 'messages'
 
 interface Fragment {
   readonly zone: BodyZone
-  /** Position in the body: a parameter's name, `tools.0`, `system.1`, `messages.4.content.0`. */
+  /** Position in the request body: a parameter's name, or a path such as `tools.0` or `messages.4.content.0`. */
   readonly path: string
   readonly role?: Role
-  /** Brackets and commas that separate it from the previous fragment. */
+  /** Brackets and commas between this fragment and the previous one. */
   readonly lead: string
-  /** Its JSON. The first fragment of a message also opens the message, with role and fields. */
+  /** JSON text of the fragment. In a message's first fragment, this begins with the message's role and other fields. */
   readonly text: string
-  /** `text` without any cache marker. */
+  /** JSON text of the fragment without cache markers. */
   readonly bare: string
-  /** Its own `cache_control`, as given. */
+  /** The `cache_control` value of this block, tool or parameter; absent if it has none. */
   readonly marker?: unknown
 }
 
 type FragmentText = Pick<Fragment, 'text' | 'bare' | 'marker'>
 
-/** Punctuation, or a fragment. */
+/** A part of the request body: either punctuation (a string) or a fragment. */
 type BodyPiece = string | FragmentWithoutLead
 type FragmentWithoutLead = Omit<Fragment, 'lead'>
 
@@ -99,7 +99,7 @@ function encodeParameterPieces(parameters: object, raw?: ReadonlyMap<string, str
   )
 }
 
-/** The members of the body other than tools, system and messages. */
+/** Returns the JSON members of a request body other than tools, system and messages. */
 export function encodeParameters(parameters: object): readonly string[] {
   return listParameters(parameters).map(([name, value]) => encodeParameter(name, value))
 }
@@ -168,7 +168,7 @@ function encodeString(text: string): FragmentText {
   return { text: JSON.stringify(text), bare: JSON.stringify(text) }
 }
 
-/** An empty string gives no block: the API rejects an empty text block. */
+/** Returns message content as blocks. An empty string gives no block, since the API rejects empty text blocks. */
 export function toContentBlocks(content: MessageContent): readonly Block[] {
   if (typeof content !== 'string') return content
   return content === '' ? [] : [{ type: 'text', text: content }]
@@ -178,7 +178,7 @@ function joinWithCommas(items: readonly (readonly BodyPiece[])[]): readonly Body
   return items.flatMap((pieces, index) => (index === 0 ? pieces : [',', ...pieces]))
 }
 
-/** Punctuation goes with the fragment after it, so that appending changes no earlier fragment. */
+/** Attaches punctuation to the fragment after it, so that appending a message changes no earlier fragment. */
 function attachPunctuation(pieces: readonly BodyPiece[]): Pick<EncodedRequest, 'fragments' | 'end'> {
   const fragments: Fragment[] = []
   let lead = ''
@@ -196,7 +196,7 @@ function attachPunctuation(pieces: readonly BodyPiece[]): Pick<EncodedRequest, '
 const MARKER = 'cache_control'
 const REFERENCE = 'cache_reference'
 
-/** A block or tool as text. `raw`: its exact text, if stringifying would change it; markers are taken from `value`. */
+/** Encodes a block or a tool with its cache marker. `raw` is its exact JSON text, if stringifying would change it. */
 function encodeFragment(value: Block | JsonObject, raw?: string): FragmentText {
   const marker = value[MARKER]
   const plain = textWithoutMarker(value, raw)
@@ -206,14 +206,14 @@ function encodeFragment(value: Block | JsonObject, raw?: string): FragmentText {
     : { text: insertMember(plain, encodeMarkerMember(marker)), bare, marker }
 }
 
-/** The text without its own marker. */
+/** Returns the JSON text of a block or tool without its own `cache_control`. Nested blocks keep theirs. */
 export function textWithoutMarker(value: Block | JsonObject, raw?: string): string {
   const { [MARKER]: _, ...rest } = value
   if (raw === undefined) return JSON.stringify(rest)
   return withReference(value, raw, removeMarker(raw))
 }
 
-/** Where a member can be inserted into the text of an object: before its closing bracket. */
+/** Returns the index of an object's closing bracket, before which a member can be inserted. */
 export function closingBracketIndex(text: string): number {
   return text.lastIndexOf('}')
 }
@@ -222,15 +222,15 @@ export function encodeMarkerMember(marker: unknown): string {
   return `,"${MARKER}":${JSON.stringify(marker)}`
 }
 
-// Cached clearing: a tool result is sent with a reference, by which a later request can delete it from the cache.
+// A tool result can carry a `cache_reference`, by which a later API request can delete it from the prompt cache.
 
-/** The member that gives a tool result its reference; empty if it has one, and for other blocks. */
+/** Returns the `cache_reference` member to add to a tool result; empty if the block has one or is not a tool result. */
 export function newReferenceMember(block: Block): string {
   const isNew = isToolResult(block) && block[REFERENCE] === undefined
   return isNew ? encodeReferenceMember(block.tool_use_id) : ''
 }
 
-/** Adds a reference that was given to the value later, and is therefore not in its exact text `raw`. */
+/** Adds a `cache_reference` that the value has and its exact text `raw` lacks. */
 function withReference(value: Block | JsonObject, raw: string, exact: string): string {
   const isNew = value[REFERENCE] !== undefined && findMember(raw, REFERENCE) === undefined
   return isNew ? insertMember(exact, encodeReferenceMember(value[REFERENCE])) : exact
@@ -251,7 +251,7 @@ function removeMarker(raw: string): string {
   return members.some(({ key }) => key === MARKER) ? formatObject(withoutMember(members, MARKER)) : raw
 }
 
-/** Blocks inside a tool result, and inside a document of blocks, may have markers of their own. */
+/** Removes cache markers from blocks nested inside a tool result or a document. */
 function removeInnerMarkers(text: string): string {
   const source = findMember(text, 'source')
   const inner = source?.startsWith('{') ? removeContentMarkers(source) : source
@@ -259,7 +259,10 @@ function removeInnerMarkers(text: string): string {
   return inner === undefined || inner === source ? bare : replaceMember(bare, 'source', inner)
 }
 
-/** Returns the same text, white space included, if no block in it has a marker. */
+/**
+ * Removes cache markers from the blocks in `content`. Without any, the text is returned unchanged, white space
+ * included.
+ */
 function removeContentMarkers(text: string): string {
   const content = findMember(text, 'content')
   if (!content?.startsWith('[')) return text

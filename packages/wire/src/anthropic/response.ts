@@ -1,4 +1,4 @@
-/** A Messages API response in one JSON body, decoded and encoded. */
+/** Decodes and encodes a Messages API response that is one JSON body, not a stream. */
 import {
   type AssistantMessage,
   type Block,
@@ -40,7 +40,7 @@ export function decodeResponse(text: string): DecodedResponse {
   }
 }
 
-/** The body text. A tool call whose input was cut off gets an empty input: a JSON body cannot express it. */
+/** Returns the response body as JSON. A tool call with incomplete input gets an empty input, since JSON needs a value. */
 export function encodeResponse({ message, rawBlocks, figures }: Reply): string {
   const { content, ...fields } = { ...message, ...omitUndefined({ usage: message.usage ?? figures }) }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -66,16 +66,13 @@ function badReply(message: string): DecodedResponse {
 }
 
 interface MessageHead {
-  /** With empty content, and without usage unless both totals are present. */
+  /** The message with empty content. Its usage is absent unless both input and output tokens are known. */
   readonly message: AssistantMessage
-  /** Usage fields that are not yet a complete usage. */
+  /** Usage fields of a response that lacks input or output tokens; empty if the usage is complete. */
   readonly partialUsage: JsonObject
 }
 
-/**
- * The message object of a response or of `message_start`, without its content. Null if it is not a message: without an id
- * the records of a reply could not be grouped.
- */
+/** Reads the message object of a response or `message_start`, without its content. Returns null without id or model. */
 export function readMessageHead(value: Json | undefined): MessageHead | null {
   if (!isObject(value)) return null
   const { usage, id, model, ...fields } = value

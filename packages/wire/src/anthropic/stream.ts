@@ -1,7 +1,7 @@
 /**
- * The event stream of the Messages API as neutral events: a pure `(state, frame) → [state, events]` with one handler for
- * each kind of frame. Unknown frames and deltas are passed on. A stream ends with exactly one `reply-ended` or
- * `reply-failed`; after it nothing is emitted.
+ * Decodes the event stream of the Messages API into provider-independent reply events, as a pure function `(state,
+ * frame) → [state, events]`. Unknown frames and deltas are passed on. The last event is exactly one `reply-ended` or
+ * `reply-failed`.
  */
 import {
   addReplyEvent,
@@ -43,7 +43,7 @@ import { readMessageHead } from './response.ts'
 
 interface StreamState {
   readonly assembly: ReplyAssembly
-  /** The closing event was emitted: whatever follows is ignored. */
+  /** True after the closing event; later frames are ignored. */
   readonly isClosed: boolean
 }
 
@@ -75,7 +75,7 @@ export function stepFrame(state: StreamState, frame: SseFrame): StreamStep {
     : failMalformedFrame(state, `${name} without readable data`)
 }
 
-/** The frame's event name equals the `type` in its data; some servers send only one of them. */
+/** Returns the frame's type from its data or its event name, because some servers send only one of them. */
 function frameName(frame: SseFrame, data: unknown): string {
   if (frame.event === 'error') return 'error'
   return isObject(data) && typeof data.type === 'string' ? data.type : (frame.event ?? '')
@@ -93,7 +93,7 @@ function handleMessageStart(state: StreamState, data: JsonObject): StreamStep {
   return emitEvents(state, [started, ...usage, ...toInitialBlockEvents(data.message)])
 }
 
-/** Blocks already in `message_start`: the API sends none, other servers may. */
+/** Returns events for content blocks inside `message_start`. The Messages API sends none, but other servers may. */
 function toInitialBlockEvents(message: unknown): readonly ReplyEvent[] {
   const content = isObject(message) && Array.isArray(message.content) ? message.content : []
   return content.filter(isBlock).flatMap((block, index): readonly ReplyEvent[] => [
@@ -128,7 +128,7 @@ function handleBlockStop(state: StreamState, data: JsonObject): StreamStep {
   return emitEvents(state, [finishBlock(open)])
 }
 
-/** Fields inside `delta` and those beside it are all fields of the message. */
+/** Updates the message from `message_delta`, both from the fields inside `delta` and from those outside it. */
 function handleMessageDelta(state: StreamState, data: JsonObject): StreamStep {
   if (state.assembly.message === null)
     return failMalformedFrame(state, 'the end of a message before its beginning')
@@ -137,7 +137,7 @@ function handleMessageDelta(state: StreamState, data: JsonObject): StreamStep {
   return emitEvents(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
 }
 
-/** Ends blocks that are still open as well: some servers leave their `content_block_stop` out. */
+/** Ends the reply and all blocks that are still open, because some servers omit `content_block_stop`. */
 function handleMessageStop(state: StreamState): StreamStep {
   const open = [...state.assembly.open.values()].toSorted((a, b) => a.index - b.index)
   const [ended, ends] = emitEvents(state, open.map(finishBlock))
@@ -151,21 +151,21 @@ function emitEvents(state: StreamState, events: readonly ReplyEvent[]): StreamSt
   return [{ ...state, assembly: events.reduce(addReplyEvent, state.assembly) }, events]
 }
 
-/** Ends the reply early, once, with what has arrived so far. */
+/** Ends the reply with a failure and the content received so far. Emits nothing if the reply has already ended. */
 function failReply(state: StreamState, failed: ModelFailure): StreamStep {
   if (state.isClosed) return [state, []]
   const reply = toReply(state.assembly)
   return [{ ...state, isClosed: true }, [{ type: 'reply-failed', failure: failed, reply }]]
 }
 
-/** For a frame that breaks the protocol. Continuing would lose its content, so the reply ends here. */
+/** Ends the reply at a frame that violates the protocol, because continuing would lose content. */
 function failMalformedFrame(state: StreamState, what: string): StreamStep {
   return failReply(state, createFailure('bad-reply', `The stream broke its own protocol: ${what}`))
 }
 
 /**
- * The bytes have ended. Emits the closing event if the stream did not; a last frame without its blank line still counts
- * if its data is complete.
+ * Ends a reply whose connection has closed. Emits the closing event if the stream did not; a final frame without its
+ * blank line is still read if its data is complete.
  */
 export function finishReply(
   state: StreamState,
@@ -179,7 +179,7 @@ export function finishReply(
   return [closed, [...events, ...closing]]
 }
 
-/** State of a reply that is read from bytes as they arrive. */
+/** State for decoding a reply from bytes: the state of the SSE decoder and that of the reply. */
 interface ByteStreamState {
   readonly sse: SseState
   readonly stream: StreamState
@@ -201,14 +201,14 @@ export function stepBytes(state: ByteStreamState, chunk: Uint8Array): ByteStep {
   return [{ sse, stream }, events]
 }
 
-/** Closes the reply, once. `cause`: what ended it, if it was not the end of the bytes. */
+/** Ends a reply that is decoded from bytes. `cause` is the failure that ended it; by default, the connection closed. */
 export function finishBytes(state: ByteStreamState, cause?: ModelFailure): ByteStep {
   const [stream, events] =
     cause === undefined ? finishReply(state.stream, finishSse(state.sse)) : failReply(state.stream, cause)
   return [{ sse: state.sse, stream }, events]
 }
 
-// Deltas of a block.
+// These functions decode the deltas of a content block.
 
 type DeltaReader = (delta: JsonObject, text: string) => BlockDelta | null
 
@@ -247,14 +247,14 @@ function readCitationDelta({ citation }: JsonObject, text: string): BlockDelta |
   return { kind: 'citation', citation, ...omitUndefined({ raw }) }
 }
 
-/** The exact text of a member, only if parsing and stringifying would change it. */
+/** Returns the exact JSON text of a member, or undefined if parsing and stringifying would not change it. */
 function findRawMember(text: string, key: string): string | undefined {
   if (survivesRoundTrip(text)) return undefined
   const member = findMember(text, key)
   return member === undefined ? undefined : keepIfUnstable(member)
 }
 
-// A block after its last delta: the parsed value, and its exact text if parsing and stringifying would change it.
+// These functions build a finished block, and its exact JSON text if parsing and stringifying would change it.
 
 function finishBlock(open: OpenBlock): BlockEnded {
   const { index } = open
@@ -280,7 +280,7 @@ function findRawBlock(open: OpenBlock, block: Block, input: string | undefined):
   return keepIfUnstable(formatObject(members))
 }
 
-/** The members as first announced, except those that deltas changed or added. */
+/** Returns the members of a block as `content_block_start` sent them, with those that deltas changed or added replaced. */
 function mergeChangedMembers(
   announced: readonly JsonMember[],
   written: readonly JsonMember[],

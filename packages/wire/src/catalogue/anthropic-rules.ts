@@ -1,10 +1,10 @@
-/** What generations of Claude have in common, so that a model's entry lists only its own figures. */
+/** Facts that several Claude models share, so that each catalogue entry lists only its own figures. */
 import type { ModelPrices, TokenRates } from '@tidemark/core'
 import type { CacheFacts, ModelCapabilities, ModelEntry, ThinkingFacts } from './model-entry.ts'
 
 const BODY_BYTES = 32_000_000
 
-/** The same for every Claude model, except the minimum. */
+/** Returns the prompt cache rules of Claude models, which differ only in the shortest prefix that can be cached. */
 export function claudeCache(minimum: number | null): CacheFacts {
   const ttls = [
     { name: '5m', seconds: 300 },
@@ -13,7 +13,7 @@ export function claudeCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 4, lookBack: 20, ttls }
 }
 
-/** From 4.6 on: batches at half price, US-only inference, and fast mode for models with a price for it. */
+/** Returns the prices of a Claude model from 4.6 on: batches at half price, US-only inference, and maybe fast mode. */
 export function claudePrices(
   rates: TokenRates,
   speed?: Readonly<Record<string, number | null>>,
@@ -22,7 +22,7 @@ export function claudePrices(
   return { ...rates, factors, fees: TOOL_FEES }
 }
 
-/** Before 4.6: no choice of inference region and no fast mode. */
+/** Returns the prices of a Claude model before 4.6, without US-only inference and fast mode. */
 export function claudeOldPrices(rates: TokenRates): ModelPrices {
   return { ...rates, factors: SERVICE_TIER_FACTORS, fees: TOOL_FEES }
 }
@@ -35,7 +35,7 @@ const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
 const UNBOUND = { binding: 'none', isAccountBound: false } as const
 
-/** From Fable 5 on: thinking is always on. */
+/** Thinking that cannot be turned off, as in Claude Fable 5 and later. */
 export const ALWAYS_ON_THINKING: ThinkingFacts = {
   modes: ['adaptive'],
   isOnByDefault: true,
@@ -44,10 +44,10 @@ export const ALWAYS_ON_THINKING: ThinkingFacts = {
   ...UNBOUND,
 }
 
-/** Adaptive thinking that can be turned off. */
+/** Adaptive thinking that a request can turn off. */
 export const ADAPTIVE_THINKING: ThinkingFacts = { ...ALWAYS_ON_THINKING, modes: ['adaptive', 'disabled'] }
 
-/** 4.6: adaptive thinking or a token budget. */
+/** Adaptive thinking or thinking with a token budget, as in Claude 4.6. */
 export const ADAPTIVE_OR_BUDGET_THINKING: ThinkingFacts = {
   modes: ['adaptive', 'enabled', 'disabled'],
   isOnByDefault: false,
@@ -56,7 +56,7 @@ export const ADAPTIVE_OR_BUDGET_THINKING: ThinkingFacts = {
   ...UNBOUND,
 }
 
-/** Up to 4.5: a token budget; thinking of finished turns is stripped. */
+/** Thinking with a token budget, as in Claude up to 4.5. The provider removes the thinking of finished turns. */
 export const BUDGET_THINKING: ThinkingFacts = {
   modes: ['enabled', 'disabled'],
   isOnByDefault: false,
@@ -67,7 +67,7 @@ export const BUDGET_THINKING: ThinkingFacts = {
 
 export const NO_THINKING: ThinkingFacts = { ...BUDGET_THINKING, modes: [] }
 
-/** The 5.5 generation. */
+/** Capabilities of Claude 5.5 models. */
 export const CAPABILITIES_5_5: ModelCapabilities = {
   images: true,
   forcedToolChoice: true,
@@ -82,10 +82,10 @@ export const CAPABILITIES_5_5: ModelCapabilities = {
   endsAtWindow: true,
 }
 
-/** Fable 5 and Opus 4.8: no effort on a single message. */
+/** Capabilities of Claude Fable 5 and Opus 4.8: as 5.5, but without an effort per message. */
 export const CAPABILITIES_4_8: ModelCapabilities = { ...CAPABILITIES_5_5, messageEffort: false }
 
-/** Sonnet 5 and Opus 4.7: no system messages in mid-conversation. */
+/** Capabilities of Claude Sonnet 5 and Opus 4.7, which accept no system messages in mid-conversation. */
 export const CAPABILITIES_4_7: ModelCapabilities = {
   ...CAPABILITIES_4_8,
   systemMessages: false,
@@ -116,5 +116,5 @@ export function twoHundredThousandWindow(maxOutput: number): WindowSizes {
   return { vendor: 'anthropic', window: 200_000, maxInput: 200_000, maxOutput, limits }
 }
 
-/** From 4.5 on, regional endpoints of Bedrock and Google Cloud cost 10 % more. */
+/** Price factor of regional endpoints on Bedrock and Google Cloud for Claude 4.5 and later: 10 % more. */
 export const REGIONAL_FACTOR = 1.1

@@ -1,6 +1,6 @@
 /**
- * The models that Tidemark knows, and the lookup of a model by whatever a log, a config file or a provider calls it.
- * Names are never guessed: `claude-opus-5-6` is not `claude-opus-5`.
+ * The built-in model catalogue, and the lookup of a model by the name that a log, a config file or a provider uses.
+ * Unknown names are never matched to a similar model: `claude-opus-5-6` is not `claude-opus-5`.
  */
 import { ANTHROPIC_MODELS } from './anthropic-models.ts'
 import { ANTHROPIC_OLDER_MODELS } from './anthropic-older-models.ts'
@@ -10,17 +10,17 @@ import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
   readonly models: readonly ModelEntry[]
-  /** By id and by alias. */
+  /** Catalogue entries by id and by alias. */
   readonly byName: ReadonlyMap<string, ModelEntry>
 }
 
-/** If two models have the same name, the later one gets it. */
+/** Creates a catalogue. If two models share a name, the later model gets the name. */
 export function createCatalogue(models: readonly ModelEntry[]): Catalogue {
   const names = models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model] as const))
   return { models, byName: new Map(names) }
 }
 
-/** The built-in catalogue. `withModels` applies a user's own figures to it. */
+/** The built-in model catalogue. `withModels` adds a user's own figures. */
 export const modelCatalogue: Catalogue = createCatalogue([
   ...ANTHROPIC_MODELS,
   ...ANTHROPIC_OLDER_MODELS,
@@ -32,17 +32,20 @@ type ModelLookup = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true
-  /** Adjusted to the name: the window of a `[1m]` suffix, the prices of a regional endpoint. */
+  /**
+   * The catalogue entry, adjusted to the name: the larger window for a `[1m]` suffix, the prices of a regional
+   * endpoint.
+   */
   readonly model: ModelEntry
   readonly nameParts: ModelNameParts
-  /** What the name changed, and what it leaves open. */
+  /** Notes for the user on how the name changed the window or prices, or why they are uncertain. */
   readonly notes: readonly string[]
 }
 
 interface UnknownModel {
   readonly found: false
   readonly asked: string
-  /** Every name that was looked up. */
+  /** All spellings of the name that were looked up. */
   readonly tried: readonly string[]
   readonly reason: string
 }
@@ -110,16 +113,13 @@ function withRegionalPrices(model: ModelEntry, { platform, region }: ModelNamePa
   return { model: scalePrices(model, regionalFactor), notes: [note] }
 }
 
-/**
- * What a name says besides the model: a date, a cloud platform, a gateway, a `[1m]` suffix. The lookup removes one layer
- * after another and records what each said.
- */
+/** Information in a model name besides the model, such as a date, a cloud platform or a `[1m]` suffix. */
 interface ModelNameParts {
   readonly platform: 'bedrock' | 'vertex' | null
-  /** The region of the endpoint, as the platform names it; `global` is not tied to one. */
+  /** Region of the endpoint as the platform names it; `global` for an endpoint without a fixed region, null if unknown. */
   readonly region: string | null
   readonly snapshot: string | null
-  /** `[1m]`: the larger window was requested. */
+  /** True if the name has the suffix `[1m]`, which requests the larger window. */
   readonly wantsLongWindow: boolean
 }
 
@@ -132,7 +132,7 @@ const NO_NAME_PARTS: ModelNameParts = { platform: null, region: null, snapshot: 
 
 interface NameLayer {
   readonly pattern: RegExp
-  /** The name without this layer, as a replacement for `pattern`. */
+  /** Replacement string for `pattern`, which gives the name without this prefix or suffix. */
   readonly rest: string
   readonly read?: (match: RegExpExecArray) => Partial<ModelNameParts>
 }
@@ -167,7 +167,7 @@ const NAME_LAYERS: readonly NameLayer[] = [
   { pattern: /^claude-([4-9])-([a-z]+)$/, rest: 'claude-$2-$1' },
 ]
 
-/** The id as given, then with one layer after another removed, and what those layers said. */
+/** Returns the model id as given, then with one prefix or suffix after another removed. */
 function modelNameCandidates(id: string): readonly NameCandidate[] {
   const found: NameCandidate[] = [{ name: id, parts: NO_NAME_PARTS }]
   let last: NameCandidate = { name: id.trim().toLowerCase(), parts: NO_NAME_PARTS }
@@ -186,7 +186,10 @@ function readSnapshot(snapshot: string | undefined): Partial<ModelNameParts> {
   return snapshot !== undefined && /^\d/.test(snapshot) ? { snapshot } : {}
 }
 
-/** `projects/p/locations/us-east5/publishers/anthropic/models/`, an ARN, or a gateway's `anthropic/`. */
+/**
+ * Reads the platform and region from the path before a model name, such as
+ * `projects/p/locations/us-east5/publishers/anthropic/models/`, a Bedrock ARN, or a gateway's `anthropic/`.
+ */
 function readPath(path: string): Partial<ModelNameParts> {
   if (path.includes('bedrock')) return { platform: 'bedrock' }
   const place = /locations\/([^/]+)\//.exec(path)

@@ -1,6 +1,6 @@
 /**
- * A user's own figures, applied to the catalogue: corrections, negotiated prices, models that the catalogue does not have.
- * The input is JSON, so that a file can hold it; all its problems are reported at once.
+ * Adds a user's own figures to the model catalogue: corrections, negotiated prices and new models. The input is plain
+ * JSON, and all its problems are reported at once.
  */
 import { isObject, PRICE_CLASSES } from '@tidemark/core'
 import { type Catalogue, createCatalogue, lookUpModel } from './catalogue.ts'
@@ -13,8 +13,9 @@ type WithModelsResult =
 type InputFields = Readonly<Record<string, unknown>>
 
 /**
- * `given` is `{ source?, asOf?, models: { [id]: fields } }`. A name in the catalogue is corrected. Any other name is a new
- * model, based on the one named in `like`, else on the one that its name resolves to, else on `UNKNOWN_MODEL`.
+ * Returns the catalogue with the user's models, or all problems of the input. `given` is `{ source?, asOf?, models: {
+ * [id]: fields } }`. A known name corrects that model. Another name adds a model, based on the model named in `like`,
+ * else on the model that the name resolves to, else on `UNKNOWN_MODEL`.
  */
 export function withModels(catalogue: Catalogue, given: unknown): WithModelsResult {
   const problems: ModelProblem[] = []
@@ -69,7 +70,7 @@ function findModel(catalogue: Catalogue, id: string): ModelEntry | null {
   return looked.found ? looked.model : null
 }
 
-/** New rates with the old price tiers would be neither the old price list nor the new one. */
+/** Reports new prices without new price tiers: combined with the old tiers they would be a mix of two price lists. */
 function checkPriceTiers(
   base: ModelEntry | null,
   { prices }: InputFields,
@@ -115,14 +116,14 @@ function applyFields(
     asOf: asOf ?? base.asOf,
   }
   const doubts = base.doubts.filter(({ field }) => !hasField(facts, field.split('.')))
-  // Every field was checked against `MODEL_FIELDS`.
+  // The cast is safe, because every field was checked against `MODEL_FIELDS`.
   return {
     ...mergeFields(base, { ...names, ...prompt, ...facts, ...provenance }),
     doubts,
   } as unknown as ModelEntry
 }
 
-/** Objects are merged field by field; everything else is replaced. */
+/** Merges nested objects field by field and replaces all other values, including `factors` and `fees`. */
 function mergeFields(base: object, over: InputFields): InputFields {
   const result: Record<string, unknown> = { ...base }
   for (const [key, value] of Object.entries(over)) {
@@ -138,7 +139,7 @@ function hasField(facts: unknown, [key, ...rest]: readonly string[]): boolean {
   return isObject(facts) && Object.hasOwn(facts, key) && hasField(facts[key], rest)
 }
 
-/** The base of a user's model that is like no other. */
+/** A model about which nothing is known: the base of a user's model that resembles no catalogue model. */
 export const UNKNOWN_MODEL: ModelEntry = {
   id: 'unknown',
   vendor: 'unknown',
@@ -177,12 +178,12 @@ export const UNKNOWN_MODEL: ModelEntry = {
 }
 
 interface ModelProblem {
-  /** Such as `models.my-model.window`. */
+  /** Path of the field, such as `models.my-model.window`. */
   readonly path: string
   readonly message: string
 }
 
-/** Every problem, in the order of the fields given. */
+/** Returns all problems of the given fields, in the order in which the fields are given. */
 function findFieldProblems(group: FieldGroup, given: InputFields, path: string): readonly ModelProblem[] {
   return Object.entries(given).flatMap(([key, value]) => {
     const at = path === '' ? key : `${path}.${key}`
@@ -201,10 +202,10 @@ function expectedProblem(path: string, expects: string, given: unknown): ModelPr
   return { path, message: `expected ${expects}; got ${shown.length > 80 ? `${shown.slice(0, 80)}…` : shown}` }
 }
 
-// The fields of a model, and what each may hold.
+// These checks define which fields a custom model may have and which values each field accepts.
 
 interface FieldCheck {
-  /** Completes the sentence "expected …". */
+  /** Description of a valid value, which completes the sentence "expected …". */
   readonly expects: string
   accepts(value: unknown): boolean
 }
@@ -257,7 +258,7 @@ const eitherCheck = (one: FieldCheck, other: FieldCheck): FieldCheck => ({
 const isNull: FieldCheck = { expects: 'null if it is not known', accepts: (value) => value === null }
 const orNull = (check: FieldCheck): FieldCheck => eitherCheck(check, isNull)
 
-/** An object with exactly these fields. */
+/** Returns a check for an object that has exactly these fields. */
 const exactObject = (fields: Readonly<Record<string, FieldCheck>>): FieldCheck => ({
   expects: `an object with ${Object.keys(fields).join(', ')}`,
   accepts: (value) =>

@@ -1,4 +1,4 @@
-/** Weights of the token estimate for each tokenizer family: fitted, derived, or the fixed rule. */
+/** Weights of the token estimator for each tokenizer family: fitted to sessions, derived from figures, or a fixed rule. */
 import {
   type CharacterClass,
   createEvenWeights,
@@ -10,7 +10,10 @@ import {
 import { FITTED, type FittedConstants } from './estimator-constants.ts'
 import type { TokenizerFamily } from './model-entry.ts'
 
-/** `null`: an unknown model or tokenizer. Flat figures (images, documents) come from the policy. */
+/**
+ * Returns the token estimator's weights for a tokenizer family; null stands for an unknown tokenizer. The tokens of
+ * images and documents come from the policy.
+ */
 export function estimatorWeights(family: TokenizerFamily | null, policy: EstimatePolicy): EstimatorWeights {
   switch (family) {
     case 'claude-to-4.6':
@@ -24,16 +27,16 @@ export function estimatorWeights(family: TokenizerFamily | null, policy: Estimat
   }
 }
 
-/** A reminder that a host sends after a number of blocks without certain tools, and does not log. */
+/** A reminder that a host sends to the model, but does not log, when certain tools were not used for a while. */
 export interface ReminderRule {
-  /** Tools whose use postpones the reminder. */
+  /** Names of the tools whose use postpones the reminder. */
   readonly tools: readonly string[]
-  /** Response blocks, thinking aside, between two reminders. */
+  /** Number of response blocks between two reminders, not counting thinking blocks. */
   readonly every: number
   readonly tokens: number
 }
 
-/** Reminders that Claude Code sends and, in the versions that used these models, did not log. */
+/** The reminder of Claude Code versions that sent it without logging it. */
 export const CLAUDE_CODE_REMINDER: ReminderRule = {
   tools: ['TodoWrite', 'TaskCreate', 'TaskUpdate'],
   every: 10,
@@ -42,11 +45,11 @@ export const CLAUDE_CODE_REMINDER: ReminderRule = {
 
 const FITTED_TEXT_WEIGHTS: TextWeights = { characters: FITTED.characters, runs: FITTED.runs }
 
-/** Image patches and limits from the vision documentation; 4.7 and later accept larger images. */
+/** Image patch sizes and limits from the provider's vision documentation. Claude 4.7 and later accept larger images. */
 const STANDARD_PATCHES = { pixels: 28, maxEdge: 1568, maxTokens: 1568 }
 const LARGE_PATCHES = { pixels: 28, maxEdge: 2576, maxTokens: 4784 }
 
-/** Weights from constants that were fitted to sessions of Claude up to 4.6. */
+/** Returns estimator weights from constants that were fitted to sessions of Claude up to 4.6. */
 export function weightsFromConstants(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
   const text = { characters: fitted.characters, runs: fitted.runs }
   return {
@@ -70,9 +73,9 @@ export function weightsFromConstants(fitted: FittedConstants, policy: EstimatePo
 }
 
 /**
- * No sessions with the newer tokenizer were available. Published measurements on Opus 4.7 and 4.8: 2.4 characters a token
- * in tool inputs and 2.1 in results, against 3.3 and 2.9 before; text takes 1.3 times as many tokens. So these are the
- * older weights times that factor. Calibration corrects them soon, since the start has little weight.
+ * Factors by which the tokenizer of Claude 4.7 and later counts more tokens than the older one. They come from
+ * published measurements on Opus 4.7 and 4.8 (2.4 instead of 3.3 characters per token in tool inputs, 2.1 instead of
+ * 2.9 in results), because no sessions were available to fit. Calibration soon corrects the estimate.
  */
 const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 
@@ -93,8 +96,8 @@ function claudeFrom47Weights(policy: EstimatePolicy): EstimatorWeights {
 }
 
 /**
- * Token counts of the public o200k vocabulary are 0.87 times those of the older Claude tokenizer on the same texts (half
- * of them within 5 %). With 12 tokens an item added, one recorded Codex session is estimated 7 % too low.
+ * Ratio of OpenAI's public o200k tokenizer to the older Claude tokenizer on the same texts (half of them within 5 %),
+ * and tokens added per item. With these, one recorded Codex session is estimated 7 % too low.
  */
 const O200K_RATIO = { share: 0.87, perItem: 12 }
 

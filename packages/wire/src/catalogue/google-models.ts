@@ -1,6 +1,6 @@
 /**
- * Google's models. Caching is automatic and best effort. The window is the longest prompt; the reply has its own limit.
- * Explicit caches, which are billed by the hour, are not covered.
+ * Catalogue entries of Google's Gemini models. The window limits only the prompt; the reply has its own limit. Caching
+ * is automatic and best effort. Explicit caches, which are billed by the hour, are not covered.
  */
 import type { ModelPrices, PriceTier } from '@tidemark/core'
 import type {
@@ -16,7 +16,7 @@ function automaticCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 0, lookBack: 'unlimited', ttls: null }
 }
 
-/** Up to 2.5, thinking has a token budget instead of an effort: `efforts` is empty. */
+/** Returns thinking facts of a Gemini model. Up to 2.5 a token budget replaces the effort, so `efforts` is empty. */
 function thinkingFacts(efforts: readonly string[]): ThinkingFacts {
   const unknown = { keepsPrior: null, binding: null, isAccountBound: null }
   return { modes: ['adaptive'], isOnByDefault: true, efforts, ...unknown }
@@ -76,7 +76,7 @@ function geminiModel({
   }
 }
 
-/** A write to the automatic cache costs the input price. */
+/** Returns prices that do not depend on prompt length. A write to Google's automatic cache costs the input price. */
 function flatPrices(input: number, cacheRead: number, output: number): ModelPrices {
   return { input, cacheRead, write5m: input, write1h: null, output }
 }

@@ -1,34 +1,34 @@
 /**
- * What is known about a model, as plain JSON. Null always means "not known"; what a model does not have is false, 0 or an
- * empty list. An optional field is absent if it does not apply.
+ * Types of a model catalogue entry, which is plain JSON. Null means "not known"; a missing capability is false, 0 or an
+ * empty list. Optional fields are absent if they do not apply.
  */
 import type { ModelPrices, TokenRates } from '@tidemark/core'
 
 export interface ModelEntry {
   readonly id: string
-  /** The provider: `anthropic`, `openai`, `google`, or a name that the user chose. */
+  /** Provider of the model: `anthropic`, `openai`, `google`, or a name that the user chose. */
   readonly vendor: string
-  /** Other names of exactly this model. `lookUpModel` removes dates, platforms and gateways itself. */
+  /** Other names of this model. Dates, platforms and gateways in names need no alias: `lookUpModel` removes them. */
   readonly aliases: readonly string[]
   readonly window: number | null
-  /** The longest prompt accepted: less than the window if the provider reserves part of it for the reply. */
+  /** Longest prompt in tokens; less than the window if the provider reserves part of the window for the reply. */
   readonly maxInput: number | null
   readonly maxOutput: number | null
-  /** The larger window that a `[1m]` suffix requested while it was offered. */
+  /** Larger window in tokens that the model name suffix `[1m]` requests. */
   readonly longWindow?: number
   readonly prices: ModelPrices
-  /** Earlier price lists, oldest first. */
+  /** Earlier price lists, oldest first, each with the day before which it was valid. */
   readonly pastPrices?: readonly PastPrices[]
-  /** Factor on every price at an endpoint tied to a region. */
+  /** Factor by which every price is higher at an endpoint with a fixed region. */
   readonly regionalFactor?: number
   readonly cache: CacheFacts
   readonly thinking: ThinkingFacts
   readonly capabilities: ModelCapabilities
   readonly limits: RequestLimits
-  /** Selects the weights of the token estimate. */
+  /** Tokenizer family, which selects the weights of the token estimator. */
   readonly tokenizer: TokenizerFamily | null
   readonly source: string
-  /** The day the source was read, as YYYY-MM-DD; null if the user who gave the figures did not say. */
+  /** Day on which the source was read, as YYYY-MM-DD; null if the user gave figures without a date. */
   readonly asOf: string | null
   readonly doubts: readonly UncertainField[]
 }
@@ -40,19 +40,19 @@ interface PastPrices {
 
 /** A field whose value is disputed, or was derived instead of read from a source. */
 export interface UncertainField {
-  /** Path of the field, such as `prices.cacheRead`. */
+  /** Path of the field in the catalogue entry, such as `prices.cacheRead`. */
   readonly field: string
   readonly note: string
 }
 
 export interface CacheFacts {
-  /** The shortest prefix that is cached; below it a marker has no effect and no error. A hint: reported usage decides. */
+  /** Shortest prefix in tokens that the provider caches; cache markers on shorter ones have no effect. Approximate. */
   readonly minimum: number | null
-  /** Markers allowed in a request; 0 if caching is only automatic. */
+  /** Number of cache markers allowed in a request; 0 if the provider only caches automatically. */
   readonly markers: number | null
-  /** How many blocks before a marker the provider looks for an earlier cache entry. */
+  /** Number of blocks before a cache marker in which the provider looks for an earlier cache entry. */
   readonly lookBack: number | 'unlimited' | null
-  /** Cache lifetimes that can be requested, the default first. */
+  /** Cache lifetimes that a request can choose; the first is the default. */
   readonly ttls: readonly CacheLifetime[] | null
 }
 
@@ -64,41 +64,44 @@ export interface CacheLifetime {
 export type ThinkingMode = 'adaptive' | 'enabled' | 'between_tools' | 'disabled'
 
 export interface ThinkingFacts {
-  /** Modes that a request may set; empty for a model that cannot think, without `disabled` if it always thinks. */
+  /** Thinking modes that a request may set; empty if the model cannot think, without `disabled` if it always thinks. */
   readonly modes: readonly ThinkingMode[] | null
   readonly isOnByDefault: boolean | null
-  /** The highest effort that accepts the lowest mode (`disabled` or `between_tools`); absent: any effort does. */
+  /** Highest effort that allows the lowest thinking mode (`disabled` or `between_tools`); absent if all efforts do. */
   readonly leastUpTo?: string
   readonly efforts: readonly string[] | null
-  /** True: thinking of finished turns stays in context. False: the provider strips it at the next prompt. */
+  /** True if the thinking of finished turns stays in the context; false if the provider removes it at the next prompt. */
   readonly keepsPrior: boolean | null
-  /** What a thinking block is bound to: nothing, the models that can read it, or every byte before it as well. */
+  /**
+   * Condition under which a thinking block is accepted: always (`none`), only by models that can read it (`model`), or
+   * only if in addition all bytes before it are unchanged (`prefix`).
+   */
   readonly binding: 'none' | 'model' | 'prefix' | null
-  /** Whether a block is dropped when another account sends it. */
+  /** True if the provider drops a thinking block that another account sends. */
   readonly isAccountBound: boolean | null
 }
 
 export interface ModelCapabilities {
   readonly images: boolean | null
-  /** `tool_choice` that forces a call. */
+  /** True if `tool_choice` can force a tool call. */
   readonly forcedToolChoice: boolean | null
-  /** A conversation may end with the beginning of the reply. */
+  /** True if the messages may end with the beginning of the reply (an assistant message). */
   readonly prefill: boolean | null
-  /** `temperature`, `top_p`, `top_k`. */
+  /** True if the model accepts `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean | null
-  /** `role: "system"` messages in mid-conversation. */
+  /** True if the model accepts messages with `role: "system"` in mid-conversation. */
   readonly systemMessages: boolean | null
-  /** Tools added or removed in mid-conversation without changing `tools`. */
+  /** True if tools can be added or removed in mid-conversation without changing `tools`. */
   readonly toolChanges: boolean | null
-  /** An effort set on a single message. */
+  /** True if an effort can be set on a single message. */
   readonly messageEffort: boolean | null
-  /** The provider clears old tool results and thinking itself. */
+  /** True if the provider can clear old tool results and thinking itself. */
   readonly contextEditing: boolean | null
-  /** The provider summarizes when a threshold is crossed. */
+  /** True if the provider can summarize the conversation when it crosses a size threshold. */
   readonly thresholdCompaction: boolean | null
-  /** The provider summarizes on request, and thinking in kept turns stays valid. */
+  /** True if the provider can summarize the conversation on request, with thinking in the kept turns still valid. */
   readonly onDemandCompaction: boolean | null
-  /** Accepts a prompt plus `max_tokens` larger than the window; the reply ends at the window. */
+  /** True if a prompt plus `max_tokens` may exceed the window; the reply then ends at the window. */
   readonly endsAtWindow: boolean | null
 }
 
@@ -107,10 +110,10 @@ interface RequestLimits {
   readonly images: number | null
 }
 
-/** Families of tokenizers. Their weights are in `estimator-weights.ts`. */
+/** A family of models with the same tokenizer. `estimator-weights.ts` has the weights of each. */
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
-/** Basis of a token estimate: fitted to recorded sessions, derived from published figures, or the fixed rule. */
+/** Origin of estimator weights: fitted to recorded sessions, derived from published figures, or a fixed rule. */
 type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
 
 export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {
@@ -120,12 +123,12 @@ export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>
   gemini: 'fixed-rule',
 }
 
-/** Prices on a day (YYYY-MM-DD, or a timestamp that begins with it): old logs were billed at old prices. */
+/** Returns the prices that were valid on a day, given as YYYY-MM-DD or as an ISO timestamp. */
 export function pricesAtDate(model: ModelEntry, day: string): ModelPrices {
   return model.pastPrices?.find(({ before }) => day < before)?.prices ?? model.prices
 }
 
-/** The model with every price, past ones included, multiplied by `factor`. */
+/** Returns the model with all its prices, including past prices, multiplied by `factor`. */
 export function scalePrices(model: ModelEntry, factor: number): ModelEntry {
   const scaled = { ...model, prices: scalePriceList(model.prices, factor) }
   if (model.pastPrices === undefined) return scaled
@@ -153,7 +156,7 @@ function scaleRates({ input, cacheRead, write5m, write1h, output }: TokenRates, 
   }
 }
 
-/** To six decimals: a multiplication adds floating-point noise. */
+/** Rounds a price to six decimals, to remove floating-point noise after a multiplication. */
 export function roundRate(rate: number): number {
   return Math.round(rate * 1e6) / 1e6
 }

@@ -1,6 +1,6 @@
 /**
- * OpenAI's models. The window holds prompt and reply together, so the longest prompt is the window less the longest
- * reply. Before GPT-5.6, cache writes cost the input price; from then on they cost more.
+ * Catalogue entries of OpenAI's models. The window holds prompt and reply together, so the longest prompt is the window
+ * minus the longest reply. Cache writes cost the input price before GPT-5.6, and more from then on.
  */
 import type { ModelPrices, TokenRates } from '@tidemark/core'
 import {
@@ -13,7 +13,7 @@ import {
 } from './model-entry.ts'
 import { OPENAI_PAGES } from './sources.ts'
 
-/** From GPT-5.6 on a request can set cache markers; before, caching is only automatic. */
+/** Prompt cache of GPT-5.6 and later, where a request can set cache markers. Earlier models only cache automatically. */
 const MARKER_CACHE: CacheFacts = {
   minimum: 1_024,
   markers: 4,
@@ -43,7 +43,7 @@ const OPENAI_CAPABILITIES: ModelCapabilities = {
   toolChanges: false,
   messageEffort: false,
   contextEditing: false,
-  // It exists, with an encrypted summary; which models support it is not documented.
+  // OpenAI has compaction with an encrypted summary, but does not document which models support it.
   thresholdCompaction: null,
   onDemandCompaction: false,
   endsAtWindow: false,
@@ -69,7 +69,7 @@ type Sizes = Pick<ModelEntry, 'window' | 'maxInput' | 'maxOutput'>
 const MILLION_WINDOW: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
 const FOUR_HUNDRED_THOUSAND_WINDOW: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
 
-/** Before GPT-5 only the sum of prompt and reply is limited. */
+/** Returns sizes of models before GPT-5, which limit only the sum of prompt and reply. */
 function sharedWindow(window: number, maxOutput: number): Sizes {
   return { window, maxInput: window, maxOutput }
 }
@@ -80,11 +80,11 @@ interface OpenaiRow {
   readonly sizes: Sizes
   readonly prices: ModelPrices
   readonly efforts: readonly string[]
-  /** Accepts system messages in mid-conversation. */
+  /** True if the model accepts system messages in mid-conversation. */
   readonly hasSystemMessages?: boolean
 }
 
-/** GPT-5.6 and later. */
+/** Returns the catalogue entry of a model from GPT-5.6 on, which accepts cache markers. */
 function openaiModelWithMarkers(row: OpenaiRow): ModelEntry {
   return { ...openaiModel({ ...row, hasSystemMessages: true }), cache: MARKER_CACHE, doubts: [] }
 }
@@ -109,7 +109,7 @@ function openaiModel({ id, aliases = [], sizes, prices, efforts, hasSystemMessag
 
 const SERVICE_TIER_FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
 
-/** A cache write costs 1.25 times the input price; the price for the longer lifetime is not published. */
+/** Returns prices where a cache write costs 1.25 times input. The price of the longer lifetime is not published. */
 function pricesWithWrites(input: number, cacheRead: number, output: number): ModelPrices {
   return withLongPromptTier({
     input,
@@ -125,7 +125,7 @@ function pricesWithoutWrites(input: number, cacheRead: number, output: number): 
   return { input, cacheRead, write5m: input, write1h: input, output, factors: SERVICE_TIER_FACTORS }
 }
 
-/** For prompts over 272,000 tokens the whole request costs double, its output 1.5 times the price. */
+/** Adds the price tier for prompts over 272,000 tokens: input costs twice as much and output 1.5 times as much. */
 function withLongPromptTier(prices: ModelPrices): ModelPrices {
   const times = (rate: TokenRates[keyof TokenRates], by: number) =>
     rate === null ? null : roundRate(rate * by)
@@ -252,7 +252,7 @@ const OLDER_MODELS: readonly ModelEntry[] = [
     prices: pricesWithoutWrites(2.5, 1.25, 10),
     efforts: NO_EFFORTS,
   },
-  // No discount on cached input.
+  // This model has no discount on cached input.
   {
     id: 'gpt-4o-2024-05-13',
     sizes: sharedWindow(128_000, 4_096),

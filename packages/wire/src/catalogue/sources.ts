@@ -1,4 +1,4 @@
-/** Where the figures of the catalogue were read, and when. */
+/** Where and on which day the figures of catalogue entries were read. */
 interface CatalogueSource {
   readonly source: string
   readonly asOf: string
@@ -11,7 +11,7 @@ export const CLAUDE_PAGES: CatalogueSource = {
   asOf: '2026-10-10',
 }
 
-/** For models that the pages above no longer list. */
+/** Sources for older Claude models, which the provider's current pages no longer list. */
 export const CLAUDE_OLD_PAGES: CatalogueSource = {
   source: `@pydantic/genai-prices 0.1.8 for prices; ${DOCS}: models and prompt-caching as of 2025 and early 2026`,
   asOf: '2026-09-23',

@@ -1,6 +1,6 @@
 /**
- * An error response or an exception as a typed failure. What all providers share is here; a provider adds its own error
- * types, codes and messages.
+ * Classifies error responses and exceptions as typed failures. Covers what all providers share; each provider adds its
+ * own error types, codes and messages.
  */
 import { isObject, type ModelFailure, type ModelFailureKind } from '@tidemark/core'
 import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
@@ -9,17 +9,17 @@ import { type ErrorBody, readErrorBody } from './error-body.ts'
 import { findOverflow, isRateLimitText } from './overflow.ts'
 
 export interface FailedCall {
-  /** Absent for an error event inside a stream. */
+  /** HTTP status; absent for an error event inside a stream. */
   readonly status?: number
   readonly body: string
   readonly headers?: HttpHeaders
-  /** Milliseconds since 1970, to measure a `retry-after` date from. */
+  /** Current time in milliseconds since 1970, to which a `retry-after` date is compared. */
   readonly now?: number
 }
 
 export interface ProviderErrors {
   readonly provider: string
-  /** The kind by the provider's own types, codes and messages; undefined if the status has to decide. */
+  /** Returns the failure kind by the provider's own types, codes and messages; undefined if the HTTP status must decide. */
   classifyError(body: ErrorBody, status: number | undefined): ModelFailureKind | undefined
 }
 
@@ -73,7 +73,7 @@ export function classifyFailure(call: FailedCall, dialect: ProviderErrors): Mode
   }
 }
 
-/** A failure that is not based on a response. */
+/** Creates a failure that does not come from an error response. */
 export function createFailure(kind: ModelFailureKind, message: string): ModelFailure {
   return { kind, retryable: RETRYABLE_KINDS.has(kind), message }
 }
@@ -97,8 +97,8 @@ function readFailureHeaders({ headers = {}, now }: FailedCall, body: ErrorBody):
 }
 
 /**
- * Milliseconds to wait: `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from `now`, else
- * from the response's `date` header; without either it is ignored.
+ * Returns the milliseconds to wait before a retry, from `retry-after-ms`, else from `retry-after` in seconds or as a
+ * date. A date is compared to `now`, else to the response's `date` header, and is ignored if both are missing.
  */
 export function retryAfterMs(headers: HttpHeaders, now?: number): number | undefined {
   const exact = parseAmount(readHeader(headers, 'retry-after-ms'))
@@ -110,7 +110,7 @@ export function retryAfterMs(headers: HttpHeaders, now?: number): number | undef
     : seconds * 1000
 }
 
-/** The provider's own statement whether to retry: it overrides our rules. */
+/** Returns the provider's `x-should-retry` header, which overrides the default rules; undefined if it is absent. */
 export function shouldRetry(headers: HttpHeaders): boolean | undefined {
   const value = readHeader(headers, 'x-should-retry')?.trim().toLowerCase()
   return value === 'true' ? true : value === 'false' ? false : undefined
@@ -134,8 +134,8 @@ function parseDate(value: string | undefined): number | undefined {
 const TIMEOUT_CODES = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 
 /**
- * What the platform throws when there is no response: the connection failed, timed out or was aborted. `aborted`: our own
- * signal was the cause, whatever the platform calls it.
+ * Converts an exception of `fetch` into a failure: network, timeout or aborted. Pass `aborted` if the caller's own
+ * signal caused it, since platforms report that differently.
  */
 export function failureFromException(thrown: unknown, aborted = false): ModelFailure {
   const chain = listCauses(thrown)
@@ -151,7 +151,7 @@ export function failureFromException(thrown: unknown, aborted = false): ModelFai
   }
 }
 
-/** Innermost first: platforms wrap the real cause in "fetch failed". */
+/** Returns an error and its chain of causes, innermost first, because platforms wrap the real cause in "fetch failed". */
 function listCauses(thrown: unknown): readonly unknown[] {
   const chain: unknown[] = []
   for (

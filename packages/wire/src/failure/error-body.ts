@@ -1,21 +1,21 @@
-/** The body of an error response, in one shape for all the forms that providers and proxies use. */
+/** Reads the body of an error response into one shape, from the various forms that providers and proxies use. */
 import { isObject, type Json, type JsonObject, parseJson } from '@tidemark/core'
 import { omitUndefined } from '../optional-fields.ts'
 
 export interface ErrorBody {
-  /** Empty if the body was empty. */
+  /** Error message; empty if the body was empty. */
   readonly message: string
   readonly type?: string
   readonly code?: string
   readonly requestId?: string
   readonly details?: JsonObject
-  /** The error object itself: some providers put token counts beside the message. */
+  /** The whole error object, since some providers put token counts beside the message. */
   readonly fields: JsonObject
-  /** The upstream provider's error text, if a router passes it on. */
+  /** Error text of the upstream provider, if a router includes it. */
   readonly inner?: string
 }
 
-/** A page of HTML or a stack trace is cut here. */
+/** Maximum length of an error message that is not JSON, such as an HTML page. */
 const MAX_PLAIN_LENGTH = 2000
 
 export function readErrorBody(text: string): ErrorBody {
@@ -39,7 +39,7 @@ function readErrorObject(body: JsonObject): ErrorBody {
   }
 }
 
-/** Some streams put the error inside a failed `response`. */
+/** Returns the error object of a body. Some streams put it inside a failed `response`. */
 function findErrorObject({ response, ...body }: JsonObject): JsonObject {
   if (isObject(body.error)) return body.error
   return isObject(response) && isObject(response.error) ? response.error : body

@@ -1,21 +1,21 @@
 /**
- * The message with which each provider rejects a prompt that is too long, as data. Named groups hold the token counts:
- * `actual` and `plus` (added to it), `limit`, `over` (the excess). Patterns with counts come before those without: the
- * first match wins. Gathered 2026-11 from provider documents and published error reports.
+ * The messages with which providers reject a prompt that is too long, as patterns. Named groups hold token counts:
+ * `actual`, `plus` (added to `actual`), `limit` and `over` (the excess). Patterns with counts come first, because the
+ * first match wins. Collected in November 2026.
  */
 export interface OverflowPattern {
   readonly provider: string
   readonly text: RegExp
-  /** Only with one of these statuses: the text alone is too general. */
+  /** HTTP statuses that this pattern requires, because its text is too general; absent if any status will do. */
   readonly status?: readonly number[]
   readonly source: string
 }
 
 export interface OverflowCode {
   readonly provider: string
-  /** The error's `code` or `type`. */
+  /** Value of the error's `code` or `type`. */
   readonly code: string
-  /** Fields of the error object that hold the token counts. */
+  /** Names of the fields in the error object that hold the token counts. */
   readonly actual?: string
   readonly limit?: string
 }
@@ -139,10 +139,10 @@ export const OVERFLOW_CODES: readonly OverflowCode[] = [
   { provider: 'z.ai', code: '1261' },
 ]
 
-/** Statuses that mean overflow if the provider sends an empty body. */
+/** HTTP statuses that mean a prompt is too long if the provider sends an empty body, by provider. */
 export const OVERFLOW_WITHOUT_BODY: Readonly<Record<string, readonly number[]>> = { cerebras: [400, 413] }
 
-/** Checked first: these mention tokens or size as well, but they are rate limits. */
+/** Texts of rate limit errors. They are checked first, because they also mention tokens or sizes. */
 export const RATE_LIMIT_PATTERNS: readonly RegExp[] = [
   /\brate[ _-]?limit/i,
   /too many requests/i,

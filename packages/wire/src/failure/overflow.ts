@@ -1,4 +1,4 @@
-/** Whether a prompt exceeded the context window, and by how much; also if the provider did not report it. */
+/** Detects whether a prompt exceeded the context window, and by how many tokens, even without an error response. */
 import type { TokenGap } from '@tidemark/core'
 import { omitUndefined } from '../optional-fields.ts'
 import type { ErrorBody } from './error-body.ts'
@@ -12,11 +12,11 @@ import {
 interface RejectedCall {
   readonly status?: number
   readonly body: ErrorBody
-  /** Needed only to recognise providers that reject with an empty body. */
+  /** Name of the provider, needed only for providers that reject with an empty body. */
   readonly provider?: string
 }
 
-/** The excess, empty if the provider gave no token counts; null if this is not an overflow. */
+/** Returns the token counts of a prompt that was too long, empty if none were given; null for other errors. */
 export function findOverflow(refusal: RejectedCall): TokenGap | null {
   const { body } = refusal
   const texts = body.inner === undefined ? [body.message] : [body.message, body.inner]
@@ -24,22 +24,22 @@ export function findOverflow(refusal: RejectedCall): TokenGap | null {
   return overflowFromText(texts, refusal.status) ?? overflowFromCode(body) ?? overflowFromEmptyBody(refusal)
 }
 
-/** The text is about a rate limit, not about size. */
+/** Checks whether an error text is about a rate limit rather than the size of the prompt. */
 export function isRateLimitText(text: string): boolean {
   return RATE_LIMIT_PATTERNS.some((pattern) => pattern.test(text))
 }
 
 interface CompletedCall {
-  /** The whole input, cached parts included. */
+  /** Input tokens of the call, including those read from or written to the cache. */
   readonly inputTokens: number
   readonly outputTokens: number
-  /** The stop reason was a length limit. */
+  /** True if the reply stopped at a length limit. */
   readonly stoppedByLength: boolean
 }
 
 /**
- * An overflow that the provider did not report: the input was larger than the window, or the window was almost full and
- * the reply is empty.
+ * Detects an overflow that the provider did not report: the input exceeded the window, or it almost filled the window
+ * and the reply is empty. Returns null if there is none.
  */
 export function findSilentOverflow(success: CompletedCall, window: number): TokenGap | null {
   const { inputTokens, outputTokens, stoppedByLength } = success

@@ -1,7 +1,7 @@
-/** HTTP headers as plain data. */
+/** HTTP headers as a plain object. */
 export type HttpHeaders = Readonly<Record<string, string | undefined>>
 
-/** The value of a header. `name` is lower case; `headers` may spell it in any case. */
+/** Returns the value of a header. `name` must be lower case; the keys of `headers` may have any case. */
 export function readHeader(headers: HttpHeaders, name: string): string | undefined {
   const exact = headers[name]
   if (exact !== undefined) return exact

@@ -1,14 +1,14 @@
 /**
- * Server-sent events: bytes or text in any pieces ↔ frames. Lines may end in LF, CR or CRLF; comments are skipped; one
- * byte order mark at the start is dropped; bytes that are not UTF-8 become U+FFFD. A frame is returned as soon as its
- * blank line is read.
+ * Decodes and encodes server-sent events (SSE), in chunks of any size. Lines may end in LF, CR or CRLF; comments and a
+ * byte order mark at the start are skipped; bytes that are not UTF-8 become U+FFFD. A frame is returned as soon as its
+ * blank line arrives.
  */
 import { omitUndefined } from '../optional-fields.ts'
 
 export interface SseFrame {
-  /** Absent if the frame has no `event` field. */
+  /** Value of the frame's `event` field; absent if the frame has none. */
   readonly event?: string
-  /** The `data` lines joined with LF; empty if there were none. */
+  /** The frame's `data` lines, joined with LF; empty if there are none. */
   readonly data: string
   readonly id?: string
   /** Milliseconds to wait before reconnecting. */
@@ -16,12 +16,12 @@ export interface SseFrame {
 }
 
 export interface SseState {
-  /** The first bytes of a character that the next chunk completes: at most three. */
+  /** The first bytes (at most three) of a character that the next chunk completes. */
   readonly incompleteBytes: Uint8Array
   readonly hasStarted: boolean
-  /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
+  /** True if the last chunk ended in CR; an LF at the start of the next chunk then belongs to the same line ending. */
   readonly endsWithCr: boolean
-  /** The current line, not yet complete. */
+  /** Text of the line that is not yet complete. */
   readonly line: string
   readonly fields: readonly SseField[]
 }
@@ -55,12 +55,12 @@ function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   return all
 }
 
-/** With `stream`, an incomplete character at the end gives no text instead of U+FFFD. */
+/** Decodes UTF-8. With `stream`, an incomplete character at the end is omitted; otherwise it becomes U+FFFD. */
 function decodeText(bytes: Uint8Array, stream = false): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream })
 }
 
-/** How many bytes at the end are an incomplete character: those for which the decoder waits. */
+/** Returns how many bytes at the end belong to an incomplete character. */
 function countIncompleteBytes(bytes: Uint8Array): number {
   if ((bytes.at(-1) ?? 0) < 0x80) return 0
   const lengths = [1, 2, 3].filter((length) => length <= bytes.length)
@@ -95,7 +95,7 @@ function dropLineStart(state: SseState, text: string): string {
   return state.endsWithCr && text.startsWith('\n') ? text.slice(1) : text
 }
 
-/** Adds to `fields` in place, so that a frame of many lines is not copied once a line. */
+/** Adds a line's field to `fields` in place, which avoids a copy per line. A blank line completes the frame. */
 function addLine(fields: SseField[], line: string, frames: SseFrame[]): SseField[] {
   fields.push(...parseField(line))
   if (line !== '') return fields
@@ -111,7 +111,10 @@ function parseField(line: string): readonly SseField[] {
   return [[line.slice(0, colon), line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)]]
 }
 
-/** The last field of a name counts, except `data`, whose lines are joined. */
+/**
+ * Builds a frame from its fields: `data` lines are joined, of other fields the last counts. Null without event and
+ * data.
+ */
 function toSseFrame(fields: readonly SseField[]): SseFrame | null {
   const last = new Map(fields)
   const event = last.get('event')
@@ -128,9 +131,9 @@ function toSseFrame(fields: readonly SseField[]): SseFrame | null {
 }
 
 export interface SseRemainder {
-  /** A frame without its blank line, or null. It may be complete or cut anywhere. */
+  /** The last frame if its blank line is missing, else null. Its data may be incomplete. */
   readonly rest: SseFrame | null
-  /** The bytes ended inside a character. */
+  /** True if the bytes ended in the middle of a character. */
   readonly cutCharacter: boolean
 }
 
@@ -139,7 +142,7 @@ export function finishSse(state: SseState): SseRemainder {
   return { rest: toSseFrame(fields), cutCharacter: state.incompleteBytes.length > 0 }
 }
 
-/** One frame as it is sent. A CR in the data arrives as LF: the format cannot express it. */
+/** Returns the text of one frame. A CR in the data is received as LF, because the SSE format cannot express it. */
 export function encodeSseFrame(frame: SseFrame): string {
   const event = frame.event === undefined ? '' : `event: ${toSingleLine(frame.event)}\n`
   const id = frame.id === undefined ? '' : `id: ${toSingleLine(frame.id)}\n`
@@ -148,7 +151,7 @@ export function encodeSseFrame(frame: SseFrame): string {
   return `${event}${id}${retry}${data.join('')}\n`
 }
 
-/** A line that readers skip. Servers send it to keep an idle connection open. */
+/** Returns an SSE comment, which readers skip. Servers send comments to keep an idle connection open. */
 export function encodeSseComment(text: string): string {
   return `: ${toSingleLine(text)}\n\n`
 }

@@ -1,12 +1,12 @@
 /**
- * The rules that requests to a model must obey, made from its catalogue entry. Where the catalogue does not know, the
- * stricter rule is used: a request that passes it is accepted either way.
+ * Creates a provider profile, the rules that API requests to a model must follow, from its catalogue entry. Where a
+ * fact is unknown, the stricter rule applies, so that the provider accepts the request in either case.
  */
 import { createProfile, type ProfileOverrides, type ProviderProfile } from '@tidemark/core'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
 interface ProviderProfileOptions {
-  /** The `anthropic-version` of the requests; the newer one, which rejects more, is the default. */
+  /** The `anthropic-version` of the API requests. Default: the newest version, which rejects more. */
   readonly anthropicVersion?: AnthropicVersion
 }
 
@@ -25,7 +25,7 @@ function providerRules(model: ModelEntry, version: AnthropicVersion): ProfileOve
   return model.vendor === 'google' ? geminiProfile(model) : unknownProviderProfile(model)
 }
 
-// The Messages API, in both versions that a client may name.
+// Rules of the Messages API, in both versions of `anthropic-version`.
 
 type BetaRule = ProviderProfile['betas'][number]
 type RejectedBlock = ProviderProfile['refusedBlocks'][number]
@@ -38,7 +38,7 @@ const CLEAR_THINKING = 'clear_thinking_20251015'
 const COMPACT = 'compact_20260112'
 const TOOL_CHANGES = ['mid-conversation-tool-changes-2026-07-01', 'inline-tools-2026-09-15']
 
-/** What the API rejects as an extra input unless one of these betas is named. */
+/** Parts of an API request that the Messages API rejects unless one of the listed betas is in the header. */
 const BETA_RULES: readonly BetaRule[] = [
   { where: 'field', name: 'context_management', betas: [CONTEXT_MANAGEMENT, THRESHOLD_COMPACTION] },
   { where: 'edit', name: CLEAR_TOOL_USES, betas: [CONTEXT_MANAGEMENT] },
@@ -125,10 +125,9 @@ function contextEditRules({
   }
 }
 
-// Providers with a codec of their own. The codec produces their format; these are the rules that the engine must know
-// before it hands a request over.
+// Rules of OpenAI and Google. Their codecs produce the format; the engine checks only these rules beforehand.
 
-/** The codec writes a separate item for every result and text, so neither order nor alternation is checked. */
+/** Returns the rules for OpenAI models. The codec sends each result and text as an item, so role order is not checked. */
 function openaiProfile(model: ModelEntry): ProfileOverrides {
   const system = model.capabilities.systemMessages === true ? 'placed' : 'refused'
   return { ...commonRules(model), roles: { first: 'any', consecutive: 'merged', system } }
@@ -144,7 +143,7 @@ function commonRules(model: ModelEntry): ProfileOverrides {
     ...windowLimits(model),
     maxOutputRequired: false,
     tools: { declaredWhenUsed: false, forcedChoice: toPermission(model.capabilities.forcedToolChoice) },
-    // Reasoning is returned as opaque items that only their model can use, without a signature.
+    // These providers return reasoning as opaque items without a signature, which only the same model can use.
     thinking: {
       ...thinkingRules(model),
       binding: model.thinking.binding ?? 'model',
@@ -158,7 +157,7 @@ function commonRules(model: ModelEntry): ProfileOverrides {
   }
 }
 
-/** A model of an unknown provider: its own figures, and otherwise the strict rules. */
+/** Returns the rules for a model of an unknown provider: its own limits, and the strictest rule for everything else. */
 function unknownProviderProfile(model: ModelEntry): ProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
@@ -171,7 +170,7 @@ function unknownProviderProfile(model: ModelEntry): ProfileOverrides {
   }
 }
 
-// What every provider's rules take from the catalogue.
+// These functions convert catalogue facts into rules, for all providers.
 
 type ProfilePart<Key extends keyof ProfileOverrides> = NonNullable<ProfileOverrides[Key]>
 
@@ -179,7 +178,7 @@ function toPermission(capability: boolean | null): 'allowed' | 'refused' {
   return capability === true ? 'allowed' : 'refused'
 }
 
-/** The window here is what a prompt may fill: what the provider reserves for the reply is not part of it. */
+/** Returns the size limits. `window` is the longest prompt, without tokens that the provider reserves for the reply. */
 function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProfileOverrides {
   const known = [window, maxInput].filter((size) => size !== null)
   return { window: known.length === 0 ? null : Math.min(...known), maxOutput }
@@ -187,7 +186,10 @@ function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProfileOverr
 
 const EFFORT_ORDER = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/** A model that cannot think accepts only `disabled`. What is not known is left to the strict profile. */
+/**
+ * Returns the thinking rules. A model that cannot think accepts only `disabled`; unknown facts stay at the strict
+ * default.
+ */
 function thinkingRules({ thinking }: ModelEntry): ProfilePart<'thinking'> {
   const { binding, keepsPrior, leastUpTo } = thinking
   const modes: readonly ThinkingMode[] | null = thinking.modes?.length === 0 ? ['disabled'] : thinking.modes
@@ -205,7 +207,7 @@ function defaultThinkingMode(modes: readonly ThinkingMode[], isOn: boolean | nul
   return off ? 'disabled' : (modes.find((mode) => mode !== 'disabled') ?? 'disabled')
 }
 
-/** "No limit" is the largest safe integer: a profile is JSON. */
+/** Returns the cache rules. Unlimited look-back becomes the largest safe integer, because a profile must be valid JSON. */
 function cacheRules({ cache }: ModelEntry): ProfilePart<'cache'> {
   const { minimum, markers, lookBack, ttls } = cache
   const positions = lookBack === 'unlimited' ? Number.MAX_SAFE_INTEGER : lookBack

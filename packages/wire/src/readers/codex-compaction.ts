@@ -1,6 +1,6 @@
 /**
- * A compaction by Codex as compaction records. Codex logs the whole history that replaces the old one; items that are
- * already in the log, word for word, are kept by reference, and new ones become records.
+ * Converts a compaction by Codex into compaction records. Codex logs the whole new history; items that are already in
+ * the log are kept by reference, and new items become records.
  */
 import { type CompactMetadata, isObject, type PreservedMessages, type SystemRecord } from '@tidemark/core'
 import {
@@ -25,10 +25,10 @@ import type { LogRecord } from './log-reader.ts'
 
 type ContextItem = ModelItem | InputItem | ToolResultItem
 
-/** An item of the new history: a record that exists already, or one to be created. */
+/** An item of the history after a compaction, either kept from an existing record or new. */
 interface HistoryItem {
   readonly item: ContextItem
-  /** uuid of the existing record. */
+  /** Uuid of the existing record that has this item; null for a new item. */
   readonly keptUuid: string | null
 }
 
@@ -48,7 +48,7 @@ export function toCompactionRecords(
   return buildCompactionRecords(log, items, { ...at, message })
 }
 
-/** A call id in the history equals that of the call it was copied from. */
+/** Leaves call ids unchanged, because items in the new history have the call ids of their originals. */
 const UNCHANGED_IDS: CallIds = { assign: (id) => id, resolve: (id) => id }
 
 function matchHistory(log: CodexLog, history: readonly unknown[]): readonly HistoryItem[] {
@@ -59,7 +59,7 @@ function matchHistory(log: CodexLog, history: readonly unknown[]): readonly Hist
   const originals = new Map<string, string[]>()
   for (const identity of parts.map(itemIdentity).toReversed()) {
     const free = originals.get(identity) ?? []
-    // If the same content occurs more than once, the newest records are the ones kept.
+    // If several records have the same content, the newest of them are kept.
     const uuid = log.uuidsByIdentity.get(identity)?.at(-1 - free.length)
     if (uuid !== undefined) originals.set(identity, [uuid, ...free])
   }
@@ -68,7 +68,7 @@ function matchHistory(log: CodexLog, history: readonly unknown[]): readonly Hist
   )
 }
 
-/** For logs without the new history: the newest user prompts, within a budget, then the summary. */
+/** Rebuilds the history of a compaction that did not log it: the newest user prompts up to a limit, then the summary. */
 function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] {
   let budget = KEPT_PROMPT_CHARACTERS
   const kept = log.prompts.toReversed().filter(({ textLength }) => {
@@ -80,11 +80,11 @@ function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] 
   return [...prompts, { item: summary, keptUuid: null }]
 }
 
-/** 20,000 tokens at four characters each. */
+/** Maximum length of the user prompts that are kept: 20,000 tokens at four characters each. */
 const KEPT_PROMPT_CHARACTERS = 80_000
 const EMPTY_INPUT: InputItem = { from: 'user', blocks: [] }
 
-/** A boundary can name two lists of kept records. If the history has more runs of them, the longest two are kept. */
+/** Keeps only the two longest runs of kept items, because a compaction boundary can refer to only two lists of records. */
 function keepTwoLongestRuns(items: readonly HistoryItem[]): readonly HistoryItem[] {
   const runs = findKeptRuns(items)
   const longest = runs.toSorted((one, other) => other.length - one.length).slice(0, 2)
@@ -130,7 +130,7 @@ function buildCompactionRecords(
   return all.map((record, index) => ({ record: { ...record, batch: { ...batch, index } }, line: at.line }))
 }
 
-/** The summary: the item with Codex's own summary text, or a block that only its provider can read. */
+/** Finds the summary among the new items: an encrypted block, or the item with Codex's summary text; null if none. */
 function findSummaryItem(items: readonly HistoryItem[], message: string): ContextItem | null {
   const fresh = items.filter(({ keptUuid }) => keptUuid === null).map(({ item }) => item)
   const sealed = fresh.find(({ blocks }) => ENCRYPTED_TYPES.has(blocks[0]?.type))
@@ -149,7 +149,7 @@ function toSummaryRecord(place: RecordFields, part: ContextItem): LogRecord['rec
   return { ...record, isMeta: false, isCompactSummary: true, isVisibleInTranscriptOnly: true }
 }
 
-/** A copy written by Codex, not by the original author: hence `isMeta`. */
+/** Creates a record for a new item. It has `isMeta`, because Codex wrote this copy, not the original author. */
 function toCopyRecord(
   log: CodexLog,
   place: RecordFields,

@@ -1,4 +1,4 @@
-/** One item of a Codex rollout as content blocks, with its author. */
+/** Converts one item of a Codex rollout into content blocks and determines its author. */
 import { type Block, isText, type RawBlockText } from '@tidemark/core'
 import type { CodexLine, JsonFields } from './codex-line.ts'
 import {
@@ -16,11 +16,11 @@ export interface ModelItem {
   readonly from: 'model'
   readonly blocks: readonly Block[]
   readonly raw: readonly RawBlockText[]
-  /** Unique in the session: the id of its call, else its own. */
+  /** Id of the item, unique in the session: the call id of a tool call, else the item's own id; null if it has none. */
   readonly identifier: string | null
 }
 
-/** Input to the next request, from the user or from Codex itself. */
+/** Input to the next API request, written by the user or by Codex itself. */
 export interface InputItem {
   readonly from: 'user' | 'host'
   readonly blocks: readonly Block[]
@@ -31,7 +31,7 @@ export interface ToolResultItem {
   readonly blocks: readonly Block[]
 }
 
-/** Kept in its place in the log, but not part of the conversation. */
+/** A line that keeps its place in the log but is not part of the conversation. */
 export interface OtherItem {
   readonly from: 'other'
 }
@@ -41,7 +41,7 @@ interface UnreadableItem {
   readonly why: string
 }
 
-/** A response without content. */
+/** A response of the model without content. */
 export const EMPTY_RESPONSE: ModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
 export function readCodexItem(item: JsonFields, ids: CallIds): CodexItem {
@@ -101,12 +101,12 @@ function readItemId({ id }: JsonFields): string | null {
   return typeof id === 'string' && id !== '' ? id : null
 }
 
-/** The readable part of reasoning: its text if present, else its summary. */
+/** Returns the readable text of a reasoning item: its content if present, else its summary. */
 function readReasoningText({ content, summary }: JsonFields): string {
   return readContentText(content) || readContentText(summary)
 }
 
-/** A tool search without id is run by the provider itself, and the log does not have its result. */
+/** Reads a tool call. A tool search without call id runs at the provider, and the log does not contain its result. */
 function readToolCall(item: JsonFields, ids: CallIds): CodexItem {
   const callId = readCallId(item)
   if (callId === null) {
@@ -136,7 +136,7 @@ function unreadableItem(why: string): UnreadableItem {
   return { from: 'unreadable', why: `${why}; the line is set aside` }
 }
 
-/** A key that an item and its copy in a compacted history have in common. */
+/** Returns a key that is equal for an item and for its copy in a compacted history. */
 export function itemIdentity(part: ModelItem | InputItem | ToolResultItem): string {
   const [block] = part.blocks
   if (part.from === 'tool') return `result ${String(block?.tool_use_id)}`
@@ -147,28 +147,28 @@ export function itemIdentity(part: ModelItem | InputItem | ToolResultItem): stri
   return `${whose} ${text.length} ${text.slice(0, 1024)}${text.slice(-1024)}`
 }
 
-/** Longer items are images: length and both ends identify them well enough. */
+/** Length up to which the whole content is the key. Longer items are images, which length, start and end identify. */
 const MAX_IDENTITY_LENGTH = 65_536
 
 export function isInputItem(part: CodexItem): part is InputItem {
   return part.from === 'user' || part.from === 'host'
 }
 
-/** A message between agents, which Codex passes to the model like a user message. */
+/** Reads a message between agents, which Codex sends to the model as a user message. */
 export function readCommunication(payload: JsonFields): CodexItem {
   const { content } = payload
   if (typeof content !== 'string' || content === '') return { from: 'other' }
   return { from: 'host', blocks: [{ type: 'text', text: content }] }
 }
 
-// Messages with the user's role that Codex wrote itself: environment, instructions, notices.
+// Detects messages with the user's role that Codex wrote itself, such as environment, instructions and notices.
 
-/** An element that encloses the whole text. Codex's own names have an underscore, except those listed. */
+/** Start of an XML element around the whole text. Codex's own element names contain an underscore, with few exceptions. */
 const ENCLOSING_ELEMENT = /^<([a-z][\w-]*)[^>]*>/i
 const ELEMENTS_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
 const INSTRUCTIONS_HEADING = '# AGENTS.md instructions'
 
-/** Whether the message contains only text that Codex wrote. */
+/** Checks whether a message contains only text that Codex wrote. */
 function isCodexContext(blocks: readonly Block[]): boolean {
   const texts = blocks.filter(isText)
   return texts.length > 0 && texts.length === blocks.length && texts.every(({ text }) => isContextText(text))
@@ -182,13 +182,13 @@ function isContextText(text: string): boolean {
   return name.includes('_') || ELEMENTS_WITHOUT_UNDERSCORE.has(name)
 }
 
-/** An item on its way to a record, before it is known which response it belongs to. */
+/** An item that waits to become a record until its response is known. */
 export interface PendingRecord {
   readonly line: number
   readonly timestamp: string
-  /** The model in use at that line. */
+  /** The model in use when the item was logged. */
   readonly model: string
   readonly item: ModelItem | InputItem | ToolResultItem | OtherItem
-  /** The line itself, kept for items that are not part of the conversation. */
+  /** The original line, which becomes the record if the item is not part of the conversation. */
   readonly source: CodexLine
 }

@@ -1,6 +1,6 @@
 /**
- * A line of a Codex rollout, in one shape. Today a line is `{timestamp, type, payload}`; until September 2025 the first
- * line was a bare header and the others were bare response items.
+ * Parses a line of a Codex rollout into one shape. A line is `{timestamp, type, payload}`; until September 2025, the
+ * first line was a header and the others were response items without an envelope.
  */
 import { isObject } from '@tidemark/core'
 
@@ -12,7 +12,7 @@ export interface CodexLine {
   readonly payload: JsonFields
 }
 
-/** Line types that Codex writes. There may be more: `parseCodexLine` accepts any line with a payload. */
+/** Line types that identify a Codex rollout. `parseCodexLine` also accepts other types, if they have a payload. */
 const CODEX_LINE_TYPES = new Set([
   'session_meta',
   'turn_context',
@@ -26,7 +26,7 @@ const CODEX_LINE_TYPES = new Set([
   'rollout_reference',
 ])
 
-/** Item types that were written without an envelope. */
+/** Types of response items that older versions of Codex wrote without an envelope. */
 const BARE_ITEM_TYPES = new Set([
   'message',
   'reasoning',
@@ -38,14 +38,14 @@ const BARE_ITEM_TYPES = new Set([
   'web_search_call',
 ])
 
-/** Whether the line is recognisable as Codex's, against those of other programs. */
+/** Checks whether a line was written by Codex and not by another program. */
 export function isCodexLine(value: JsonFields): boolean {
   if (typeof value.uuid === 'string') return false
   if (isObject(value.payload)) return typeof value.type === 'string' && CODEX_LINE_TYPES.has(value.type)
   return isBareHeader(value) || isBareState(value) || isBareItem(value)
 }
 
-/** Null if it is not a line of a rollout. */
+/** Parses a line of a Codex rollout. Returns null if the line has no known form. */
 export function parseCodexLine(value: JsonFields): CodexLine | null {
   const timestamp = typeof value.timestamp === 'string' ? value.timestamp : null
   const { type, payload } = value

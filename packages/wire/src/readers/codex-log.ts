@@ -1,4 +1,4 @@
-/** Turns the items of a rollout into linked records: gives each its uuid, its parent and its response id. */
+/** Converts the items of a Codex rollout into linked records, each with a uuid, a parent and a response id. */
 import {
   type AssistantRecord,
   isObject,
@@ -18,24 +18,24 @@ import type { JsonFields } from './codex-line.ts'
 import type { GroupedResponse } from './codex-responses.ts'
 import type { LogRecord, MetaCollector } from './log-reader.ts'
 
-/** A user prompt. */
+/** A user prompt in a Codex rollout. */
 interface LoggedPrompt {
   readonly uuid: string
-  /** The record before it: the conversation continues there if the prompt is rolled back. */
+  /** Uuid of the record before the prompt, where the conversation continues if the prompt is rolled back. */
   readonly parentUuid: string | null
   readonly textLength: number
 }
 
 export interface CodexLog {
   sessionId: string
-  /** The session that the oldest part of this log was copied from. */
+  /** Id of the session that the oldest part of this log was copied from. */
   rootSessionId: string
-  /** uuid of the newest record; the next record's parent. */
+  /** Uuid of the newest record, which is the parent of the next record; null at the start. */
   lastUuid: string | null
-  /** Tokens of the newest request. */
+  /** Input tokens of the newest model call. */
   inputTokens: number
   prompts: LoggedPrompt[]
-  /** By item identity: the records with that content. */
+  /** Uuids of the records with the same content, by the key from `itemIdentity`. */
   readonly uuidsByIdentity: Map<string, string[]>
 }
 
@@ -50,7 +50,7 @@ export function createCodexLog(): CodexLog {
   }
 }
 
-/** The fields that all records have. */
+/** Fields that all records have in common. */
 export interface RecordFields {
   readonly uuid: string
   readonly parentUuid: string | null
@@ -58,7 +58,7 @@ export interface RecordFields {
   readonly sessionId: string
 }
 
-/** Also makes the record the newest one. `part`: distinguishes records made from one line. */
+/** Creates a record's common fields and makes it the newest record. `part` distinguishes records of the same line. */
 export function createRecordFields(
   log: CodexLog,
   draft: Pick<PendingRecord, 'line' | 'timestamp'>,
@@ -87,7 +87,7 @@ interface ResponseInfo {
 function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): SessionRecord {
   const { item } = draft
   if (item.from === 'other') {
-    // Not part of the conversation: no uuid, and the line's own type.
+    // A line outside the conversation keeps its own type and gets no uuid.
     const { source, timestamp } = draft
     const record = { type: source.type, timestamp, payload: source.payload }
     return record
@@ -119,7 +119,7 @@ export function toAssistantRecord(
   }
 }
 
-/** Lets a later compaction that keeps the item refer to its record. */
+/** Adds an item to the index, so that a later compaction can keep it by reference. */
 export function indexItem(
   log: CodexLog,
   part: Exclude<PendingRecord['item'], OtherItem>,
@@ -132,7 +132,7 @@ export function indexItem(
   else uuids.push(uuid)
 }
 
-/** Removes the newest prompts: the next record follows the record before them. */
+/** Rolls back the newest turns: the next record will follow the record before their first prompt. */
 export function dropTurns(log: CodexLog, turns: number): void {
   const kept = Math.max(0, log.prompts.length - turns)
   const first = log.prompts[kept]
@@ -147,8 +147,8 @@ function toPrompt(part: InputItem, { uuid, parentUuid }: RecordFields): LoggedPr
 }
 
 /**
- * The id of a response. It is the same in every copy of the log: a fork begins with a copy of its parent, and each response
- * must count once. Token totals alone may be equal in two sessions, and call ids in two responses, so both are used.
+ * Returns the id of a response. The id is the same in every copy of a log, so that a forked session does not count
+ * responses twice. It combines a call id and token totals, since either alone may occur twice.
  */
 function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse): string {
   const items = records.flatMap(({ item: part, line }) => (part.from === 'model' ? [{ ...part, line }] : []))
@@ -159,8 +159,8 @@ function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse
 }
 
 /**
- * Reads a `session_meta` line. The first one is the log's own. A fork begins with a copy of its ancestors' lines, theirs
- * included, the oldest last; later ones repeat what is known.
+ * Reads a `session_meta` line. The first one describes this session. In a forked session, copies of the ancestors'
+ * lines follow, the oldest last; only the root session's id is taken from them.
  */
 export function readSessionMeta(payload: JsonFields, meta: MetaCollector, log: CodexLog): void {
   const id = payload.id ?? payload.session_id

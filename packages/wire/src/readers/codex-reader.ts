@@ -1,4 +1,4 @@
-/** Reads a Codex rollout: its items become records; all other lines keep their place under their own type. */
+/** Reads a Codex rollout. Response items become records; all other lines keep their place and their type. */
 import { isObject, isTooDeep, parseJson } from '@tidemark/core'
 import { toCompactionRecords } from './codex-compaction.ts'
 import {
@@ -40,7 +40,7 @@ interface CodexReaderState {
   line: number
   timestamp: string
   model: string
-  /** Whether the current turn has a user prompt. */
+  /** True if the current turn has a user prompt. */
   hasUserPrompt: boolean
 }
 
@@ -92,7 +92,7 @@ function readText(
 
 const BAD_LINE = 'a line of a rollout has a type and a payload; the line is set aside'
 
-/** Types that have another meaning in our own logs. */
+/** Line types that have another meaning in Tidemark's logs, so a Codex line with such a type is rejected. */
 const RESERVED_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress', 'tidemark'])
 
 function reportDamage(
@@ -141,7 +141,7 @@ function keepLine(reading: CodexReaderState, line: CodexLine): readonly LogRecor
   return toRecords(reading, reading.responses.add(createPendingRecord(reading, line, { from: 'other' })))
 }
 
-/** Events that end a turn: no response continues across them. */
+/** Events that start or end a turn. A response never continues across them. */
 const TURN_EVENTS = new Set([
   'task_started',
   'task_complete',
@@ -172,7 +172,7 @@ function readUsage(reading: CodexReaderState, line: CodexLine): readonly LogReco
   return toRecords(reading, responses.addUsage(count, createPendingRecord(reading, line, EMPTY_RESPONSE)))
 }
 
-/** The user requested it if the turn has no other prompt. */
+/** Reads a compaction. Its trigger is `manual` (requested by the user) if the turn has no user prompt. */
 function readCompaction(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
   const before = toRecords(reading, reading.responses.close())
   const trigger = reading.hasUserPrompt ? 'auto' : 'manual'

@@ -1,39 +1,42 @@
 /**
- * Groups the items of a rollout into responses. Codex does not mark them: it logs the token usage of each call, today after
- * the items of the response, until late 2025 before them. So items are held until it is known which call they belong to;
- * other lines between them are held as well and keep their place.
+ * Groups the items of a Codex rollout into responses. Codex logs only the token usage of each model call: after the
+ * items of its response, or, until late 2025, before them. Items and lines between them are therefore held until their
+ * call is known.
  */
 import { isObject, type Usage } from '@tidemark/core'
 import type { PendingRecord } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 
-/** Pending records in order. The model's items among them are one response; `callUsage` is its usage, if known. */
+/**
+ * Records in log order. The model's items among them form one response; `callUsage` is its token usage, null if
+ * unknown.
+ */
 export interface GroupedResponse {
   readonly records: readonly PendingRecord[]
   readonly callUsage: CallUsage | null
 }
 
 export interface ResponseGrouper {
-  /** Adds the next item, or any other line that must keep its place. Returns what is complete. */
+  /** Adds the next item or another line of the log. Returns the responses that are now complete. */
   add(draft: PendingRecord): readonly GroupedResponse[]
-  /** Adds the usage of a call. `empty` is its response if the call has no items. */
+  /** Adds the token usage of a model call. `empty` becomes its response if the call has no items. */
   addUsage(count: CallUsage, empty: PendingRecord): readonly GroupedResponse[]
-  /** Ends the current response: what comes next belongs to another one. */
+  /** Ends the current response. Returns the responses that are now complete. */
   close(): readonly GroupedResponse[]
-  /** No item of the model has arrived since the last usage. */
+  /** True if no item of the model has arrived since the last token usage. */
   readonly isIdle: boolean
 }
 
 interface GrouperState {
   pending: PendingRecord[]
   hasItems: boolean
-  /** Usage without items so far; its empty response is the first of those held. */
+  /** Token usage for which no items have arrived yet. Its empty response is then the first pending record. */
   unmatchedUsage: CallUsage | null
-  /** Position of usage relative to the items, the last time it was clear. */
+  /** Whether this log has token usage before (`in-front`) or after (`behind`) the items of a response, as last observed. */
   usagePosition: 'unknown' | 'in-front' | 'behind'
 }
 
-/** `hasUsage`: whether this log has token usage. If not, a response ends where a tool result follows. */
+/** Creates a response grouper. `hasUsage`: whether the log has token usage; if not, a response ends at its tool results. */
 export function createResponseGrouper(hasUsage: () => boolean): ResponseGrouper {
   const holding: GrouperState = {
     pending: [],
@@ -87,7 +90,7 @@ function closeResponse(holding: GrouperState): readonly GroupedResponse[] {
   return [{ records: pending.slice(1), callUsage: unmatchedUsage }]
 }
 
-/** The first usage has no items: those held belong to another response. */
+/** Splits the held records into two responses, because the first usage belongs to a call without items. */
 function splitResponses(
   held: readonly PendingRecord[],
   open: CallUsage,
@@ -111,21 +114,20 @@ function endsWithToolResult(held: readonly PendingRecord[]): boolean {
   return held.findLast(({ item }) => item.from === 'model' || item.from === 'tool')?.item.from === 'tool'
 }
 
-// Token usage. Codex logs the totals of the session and the usage of the last call after each call, and repeats them (on a
-// new rate limit, a new turn), so only totals not seen before are a call.
+// Codex logs token totals after each call and repeats them, so only totals that are new belong to a new call.
 
 interface CallUsage {
   readonly usage: Usage
-  /** Unique in the session, and the same in a copy of the log. */
+  /** Key of the model call, unique in the session and equal in every copy of the log. */
   readonly key: string
-  /** Tokens of the whole request. */
+  /** Input tokens of the model call, including cached tokens. */
   readonly inputTokens: number
 }
 
 export interface UsageReader {
-  /** Null if the notice is not about a new call. `isIdle`: no item of the model has arrived since the last notice. */
+  /** Returns the usage of a new model call; null if repeated. `isIdle`: the model produced no item since the last usage. */
   read(notice: JsonFields, isIdle: boolean): CallUsage | null
-  /** Whether the log has token usage at all. */
+  /** True if the log has token usage. */
   readonly hasUsage: boolean
 }
 
@@ -153,7 +155,7 @@ export function createUsageReader(): UsageReader {
     read(fields, isIdle) {
       areTold = true
       const notice = readNotice(fields, before?.total ?? ZERO_TOKENS)
-      // Some versions log zero totals before the first call.
+      // Some versions of Codex log zero totals before the first call.
       if (notice === null || notice.total.input + notice.total.output === 0) return null
       const isRepeated = seen.has(totalsKey(notice.total)) || (isIdle && isSameCall(notice, before))
       seen.add(totalsKey(notice.total))
@@ -167,7 +169,7 @@ export function createUsageReader(): UsageReader {
   }
 }
 
-/** Two kinds of line report the same call; their totals may cover different things. */
+/** Checks whether two lines of different kinds report the same call. Totals may differ, so the call's usage is compared. */
 function isSameCall(notice: UsageNotice, before: UsageNotice | null): boolean {
   return before !== null && notice.kind !== before.kind && totalsKey(notice.last) === totalsKey(before.last)
 }
@@ -193,7 +195,7 @@ function readTokens(value: unknown): TokenTotals | null {
   }
 }
 
-/** Codex's input includes tokens read from and written to the cache; `Usage` counts them apart. */
+/** Converts Codex's token counts into `Usage`. Codex's input includes cached tokens, which `Usage` counts separately. */
 function toUsage({ input, cached, written, output, reasoning }: TokenTotals): Usage {
   return {
     input_tokens: Math.max(0, input - cached - (written ?? 0)),
@@ -208,7 +210,7 @@ function totalsKey({ input, cached, output, reasoning }: TokenTotals): string {
   return `${input}.${cached}.${output}.${reasoning}`
 }
 
-/** Totals that are lower than before were restarted. */
+/** Returns the difference between two totals, or the new totals if they are lower, because the count then restarted. */
 function subtractTokens(total: TokenTotals, before: TokenTotals): TokenTotals {
   return total.input < before.input ? total : combineTokens(total, before, -1)
 }

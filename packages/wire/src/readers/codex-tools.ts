@@ -1,4 +1,4 @@
-/** Codex's tool calls, outputs and message content as blocks. Content without a counterpart is kept as it is. */
+/** Converts Codex's tool calls, outputs and message content into content blocks. Other content is kept unchanged. */
 import {
   type Block,
   formatObject,
@@ -14,11 +14,11 @@ import type { JsonFields } from './codex-line.ts'
 
 interface ToolUse {
   readonly block: Block
-  /** The exact text of the block, if parsing the arguments would change them. */
+  /** Exact JSON text of the block, if parsing and stringifying the arguments would change them; else empty. */
   readonly raw: readonly RawBlockText[]
 }
 
-/** Null if the call names no tool. */
+/** Converts a tool call into a `tool_use` block. Returns null if the call has no tool name. */
 export function toToolUse(item: JsonFields, id: string): ToolUse | null {
   const name = readToolName(item)
   if (name === null) return null
@@ -29,19 +29,19 @@ export function toToolUse(item: JsonFields, id: string): ToolUse | null {
   return { block, raw: isExact ? [] : [{ index: 0, text: encodeToolUse({ id, name }, given) }] }
 }
 
-/** Undefined if the text is not JSON or is nested too deeply. */
+/** Parses tool arguments. Returns undefined if the text is not JSON or is nested too deeply. */
 function parseArguments(text: string): Json | undefined {
   const value = parseJson(text)
   return isTooDeep(value) ? undefined : value
 }
 
-/** The id that the output of the call refers to; for older local shell calls, the item's own id. */
+/** Returns the id that a tool call's output refers to, or null. Older local shell calls have only the item's own id. */
 export function readCallId(item: JsonFields): string | null {
   if (typeof item.call_id === 'string' && item.call_id !== '') return item.call_id
   return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
 }
 
-/** Null if the output is neither text nor content. */
+/** Converts a tool output into a `tool_result` block. Returns null if the output has no readable content. */
 export function toToolResult(item: JsonFields, id: string): Block | null {
   if (item.type === 'tool_search_output')
     return createToolResult(id, Array.isArray(item.tools) ? JSON.stringify(item.tools) : null)
@@ -67,7 +67,7 @@ function readToolName({ type, name, namespace }: JsonFields): string | null {
   return namespace.endsWith('__') ? `${namespace}${own}` : `${namespace}__${own}`
 }
 
-/** The input of a call must be an object: free text and arguments that do not parse are wrapped in one. */
+/** Returns the input of a tool call. Free text and arguments that are not JSON are wrapped, as input must be an object. */
 function readToolInput(item: JsonFields, parsed: Json | undefined): unknown {
   if (isObject(parsed)) return parsed
   if (isObject(item.arguments)) return item.arguments
@@ -80,19 +80,19 @@ function encodeToolUse({ id, name }: { readonly id: string; readonly name: strin
   return formatObject(Object.entries(texts).map(([key, text]) => ({ key, text })))
 }
 
-/** A string stays a string, as the model saw it. */
+/** Returns the content of a tool result. A string stays a string, as the model received it. */
 function readResultContent(content: unknown): string | readonly Block[] | null {
   return typeof content === 'string' ? content : toCodexBlocks(content)
 }
 
-/** Null if it is neither a string nor a list of objects with a type. */
+/** Converts message content into blocks. Returns null if it is neither a string nor a list of objects with a type. */
 export function toCodexBlocks(content: unknown): readonly Block[] | null {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content) || !content.every(isBlock)) return null
   return content.map(toBlock)
 }
 
-/** The readable text of a message's content, blocks joined by newlines; empty if there is none. */
+/** Returns the text of message content, blocks joined by newlines; empty if there is none. */
 export function readContentText(content: unknown): string {
   const blocks = toCodexBlocks(content) ?? []
   const texts = blocks.flatMap((block) => (typeof block.text === 'string' ? [block.text] : []))
@@ -118,13 +118,13 @@ function toImageBlock(item: Block): Block {
 }
 
 /**
- * Ids of tool calls, unique within a session. OpenAI's are; other providers behind Codex count from 0 in every response,
- * so a later call would be mistaken for an earlier one.
+ * Makes the ids of tool calls unique within a session. Some providers behind Codex number their calls from 0 in every
+ * response, so a later call would be mistaken for an earlier one.
  */
 export interface CallIds {
-  /** The id for a new call. */
+  /** Returns a unique id for a new tool call. */
   assign(callId: string): string
-  /** The id of the newest call with this `call_id`. */
+  /** Returns the unique id of the newest tool call with this `call_id`. */
   resolve(callId: string): string
 }
 

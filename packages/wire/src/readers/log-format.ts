@@ -1,4 +1,4 @@
-/** Detects which program wrote a log, from its first lines, and creates the reader for it. */
+/** Detects from the first lines of a log which program wrote it, and creates the reader for it. */
 import { isObject, parseJson } from '@tidemark/core'
 import { isCodexLine, type JsonFields } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
@@ -7,10 +7,10 @@ import { createRecordReader } from './record-reader.ts'
 
 type FormatDetection =
   | { readonly ok: true; readonly format: LogFormat }
-  /** `message` says what was found and what was expected; it continues a sentence that begins with the file name. */
+  /** The `message` says what was found and what was expected. It continues a sentence that begins with the file name. */
   | { readonly ok: false; readonly message: string }
 
-/** Damaged lines are skipped: the first line that only one program writes decides. */
+/** Detects the format of a log from the first line that only one program writes. Damaged lines are skipped. */
 export function detectFormat(lines: Iterable<string>): FormatDetection {
   let isJson = false
   let isBlank = true
@@ -23,7 +23,7 @@ export function detectFormat(lines: Iterable<string>): FormatDetection {
   return { ok: false, message: describeUnknownFormat(isBlank, isJson) }
 }
 
-/** Null if the line does not identify a program. */
+/** Returns the program that wrote the line, or null if the line could be of several programs or of none. */
 export function detectLineFormat(line: string): LogFormat | null {
   const text = line.trim()
   const value = text.startsWith('{') ? parseJson(text) : undefined
@@ -38,7 +38,7 @@ function isTidemarkLine({ type, format, seq, uuid }: JsonFields): boolean {
   return typeof type === 'string' && Number.isSafeInteger(seq) && typeof uuid === 'string'
 }
 
-/** Lines without a uuid that only Claude Code writes, each with a field to recognise it by. */
+/** Line types without a uuid that only Claude Code writes, each with a field that identifies it. */
 const LINES_WITHOUT_UUID: ReadonlyMap<unknown, string> = new Map([
   ['summary', 'leafUuid'],
   ['file-history-snapshot', 'snapshot'],
@@ -61,7 +61,7 @@ function describeUnknownFormat(isBlank: boolean, isJson: boolean): string {
   return `has no JSON lines: ${EXPECTED_FORMATS}`
 }
 
-/** A reader reads one log. */
+/** Creates a reader for one log. A second log needs a second reader. */
 export function createLogReader(format: LogFormat): LogReader {
   return format === 'codex' ? createCodexReader() : createRecordReader(format)
 }

@@ -1,52 +1,52 @@
-/** What all log readers share: lines in, records out, and at the end damage and metadata. */
+/** Types and helpers of all log readers, which turn lines into records and finally return damage and metadata. */
 import { type Damage, type DamageKind, MAX_JSON_DEPTH, type SessionRecord } from '@tidemark/core'
 
 export type LogFormat = 'claude-code' | 'codex' | 'tidemark'
 
-/** A record and the number of the line it was made from, starting at 1. */
+/** A record and the number of its line in the log, counted from 1. */
 export interface LogRecord {
   readonly record: SessionRecord
   readonly line: number
 }
 
 /**
- * Reads one log, line by line. It keeps only what it needs to understand the next line. A record may be returned a few
- * lines late (when its batch or its response is complete), but never out of order.
+ * Reads one log line by line and in little memory. A record may be returned a few lines late, when its batch or its
+ * response is complete, but never out of order.
  */
 export interface LogReader {
   readonly format: LogFormat
-  /** The next line, without its newline. An empty line counts and gives no record. */
+  /** Reads the next line, given without its newline. An empty line is counted but gives no record. */
   readLine(text: string): readonly LogRecord[]
-  /** Ends the log. `rest`: the text after the last newline. */
+  /** Ends the log. `rest` is the text after the last newline. */
   finish(rest?: string): LogEnd
 }
 
 export interface LogEnd {
   readonly records: readonly LogRecord[]
-  /** In line order. */
+  /** Damaged parts of the log, in line order. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
 }
 
 export const NO_RECORDS: readonly LogRecord[] = []
 
-/** What the lines say about the session. Null: not in the log. */
+/** Metadata of a session, collected from its log. A field is null if the log does not contain it. */
 export interface LogMeta {
   readonly sessionId: string | null
-  /** The folder the session started in, and the last part of its path. */
+  /** Folder that the session started in. `project` is the last part of its path. */
   readonly cwd: string | null
   readonly project: string | null
   /** Version of the program that wrote the log. */
   readonly version: string | null
-  /** The earliest and the latest timestamp. */
+  /** Earliest timestamp in the log. `endedAt` is the latest. */
   readonly startedAt: string | null
   readonly endedAt: string | null
-  /** The session whose beginning was copied into this one. */
+  /** Id of the session whose beginning was copied into this log. */
   readonly forkedFrom: string | null
-  /** The session that started this one as a subagent, and the name it gave it. */
+  /** Id of the session that started this one as a subagent. `agent` is the name of the subagent. */
   readonly parentSessionId: string | null
   readonly agent: string | null
-  /** The model's context window in tokens. */
+  /** Context window of the model in tokens. */
   readonly contextWindow: number | null
 }
 
@@ -54,9 +54,9 @@ type MetaField = Exclude<keyof LogMeta, 'project' | 'startedAt' | 'endedAt' | 'c
 
 /** Collects metadata while a log is read. */
 export interface MetaCollector {
-  /** Sets the field if the value is a non-empty string and the field is not set. */
+  /** Sets a metadata field if the value is a non-empty string and the field is still null. */
   setOnce(field: MetaField, value: unknown): void
-  /** Sets the field if the value is a non-empty string. */
+  /** Sets a metadata field if the value is a non-empty string, and replaces an earlier value. */
   set(field: MetaField, value: unknown): void
   addTime(value: unknown): void
   setContextWindow(value: unknown): void
@@ -102,21 +102,21 @@ export function createMetaCollector(): MetaCollector {
   }
 }
 
-/** In this form, and in UTC as all three programs write it, times compare as strings. */
+/** Start of an ISO timestamp. All supported programs write UTC, so timestamps can be compared as strings. */
 const ISO_TIME_START = /^\d{4}-\d\d-\d\dT\d\d:\d\d/
 
 function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-/** Accepts Unix and Windows paths. */
+/** Returns the last part of a Unix or Windows path, or null if there is none. */
 function lastPathPart(path: string): string | null {
   return path.split(/[/\\]/).findLast((part) => part !== '') ?? null
 }
 
 /**
- * Collects damage while a log is read. Consecutive lines with the same problem become one entry, and the number of entries
- * is limited, so that a file with a million broken lines gives a short list.
+ * Collects damage while a log is read. Consecutive lines with the same problem become one entry, and the number of
+ * entries is limited, so that a file with a million broken lines gives a short list.
  */
 export interface DamageCollector {
   add(kind: DamageKind, line: number, why: string): void
@@ -152,7 +152,7 @@ export function createDamageCollector(): DamageCollector {
   }
 }
 
-/** Both lists merged in line order; entries of one line keep their order. */
+/** Merges two lists of damage in line order. Entries of the same line keep their order. */
 export function mergeInLineOrder(one: readonly Damage[], other: readonly Damage[]): readonly Damage[] {
   if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one
   return [...one, ...other].sort((a, b) => a.line - b.line)

@@ -1,4 +1,4 @@
-/** Reads logs of Claude Code and of Tidemark: their lines are records already, and core's reader handles both. */
+/** Reads logs of Claude Code and of Tidemark, whose lines are records already. */
 import {
   createLogLineReader,
   isObject,
@@ -68,7 +68,7 @@ function finishLog(reading: RecordReaderState, rest: string): LogEnd {
 
 const NO_SESSION_RECORDS: readonly SessionRecord[] = []
 
-/** Problems that show without parsing, so that broken lines are cheap. A blank line is no problem. */
+/** Finds problems of a line without parsing, so that broken lines cost little. Returns null for a valid or blank line. */
 function findLineProblem(text: string): string | null {
   const trimmed = text.trim()
   if (trimmed === '') return null
@@ -77,7 +77,7 @@ function findLineProblem(text: string): string | null {
   return isObjectText ? null : NOT_A_RECORD
 }
 
-/** Stringifying a line that is nested too deeply overflows the stack: reported as damage. */
+/** Runs `read` and reports a stack overflow as damage. Stringifying a line that is nested too deeply causes one. */
 function catchTooDeep<T>(reading: RecordReaderState, read: () => T, otherwise: T): T {
   try {
     return read()
@@ -110,23 +110,23 @@ function collectMeta(meta: MetaCollector, record: SessionRecord): void {
   meta.addTime(fields.timestamp)
   meta.setOnce('cwd', fields.cwd)
   meta.setOnce('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)
-  // A log that continues a copy of another one has the other's id first.
+  // In a log that begins with a copy of another session, that session's id comes first, so the last id is used.
   meta.set('sessionId', fields.sessionId)
   meta.set('version', fields.version)
 }
 
-/** Whether Claude Code was restarted at this record: system prompt and tools may then differ. */
+/** Checks whether Claude Code was restarted at this record, which may change the system prompt and the tools. */
 export function isClaudeCodeRestart(record: SessionRecord, before: SessionRecord | undefined): boolean {
   return isSessionStart(record) || isExitCommand(record) || isVersionChange(record, before)
 }
 
-/** Start hooks leave a record; the one after a compaction is no start. */
+/** Checks for the record of a session start hook. The hook after a compaction does not count. */
 function isSessionStart(record: SessionRecord): boolean {
   const name = [readField(record, 'data'), readField(record, 'attachment')].find(isObject)?.hookName
   return typeof name === 'string' && /^SessionStart:(?!compact)/.test(name)
 }
 
-/** A session that continues after `/exit` was restarted. */
+/** Checks for `/exit` or `/quit`: if the session continues afterwards, Claude Code was restarted. */
 function isExitCommand(record: SessionRecord): boolean {
   const message = readField(record, 'message')
   const content = isObject(message) ? message.content : undefined
@@ -142,7 +142,7 @@ function readField(record: SessionRecord, field: string): unknown {
   return isObject(record) ? record[field] : undefined
 }
 
-/** The rule for reminders that the log does not contain. Later versions log them as attachments and need no rule. */
+/** Returns the rule for reminders that Claude Code sent but did not log; undefined for versions that do log them. */
 export function claudeCodeReminder(records: Iterable<SessionRecord>): ReminderRule | undefined {
   for (const record of records) if (record.type === 'attachment') return undefined
   return CLAUDE_CODE_REMINDER

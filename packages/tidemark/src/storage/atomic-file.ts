@@ -143,10 +143,7 @@ export async function appendAll(file: OpenFile, bytes: Uint8Array): Promise<void
 /** Error codes that `link` gives on file systems without hard links. */
 const LINKLESS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
-/**
- * Gives the draft its final name by a hard link, or by `otherwise` if links are unsupported. False if the name is
- * taken.
- */
+/** Gives the draft its final name by a hard link, or by `otherwise` without hard links. Returns false if it is taken. */
 async function linkOr(
   files: FileSystem,
   draft: string,

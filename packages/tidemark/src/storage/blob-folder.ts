@@ -49,10 +49,7 @@ async function putBlob(store: Store, given: Uint8Array): Promise<string> {
   return id
 }
 
-/**
- * Writes a blob unless an intact copy exists. Always syncs its name, since an earlier writer may have crashed before
- * that.
- */
+/** Writes a blob unless an intact copy exists. Syncs its name in any case: an earlier writer may have crashed. */
 async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<void> {
   const { files } = store
   const path = blobPath(store, id)

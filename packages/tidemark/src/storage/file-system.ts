@@ -32,10 +32,7 @@ export interface DirectoryEntry {
 }
 
 export interface OpenFile {
-  /**
-   * Reads bytes at offset `position` into the buffer `into`. Returns the number of bytes read; 0 at the end of the
-   * file.
-   */
+  /** Reads bytes at offset `position` into the buffer `into`. Returns the number of bytes read; 0 at the end. */
   read(into: Uint8Array, position: number): Promise<number>
   /** Writes at the end of the file. Returns the number of bytes written, which may be fewer than given. */
   append(bytes: Uint8Array): Promise<number>
@@ -212,8 +209,8 @@ export async function syncDirectoryNames(files: FileSystem, path: string, top: s
 }
 
 /**
- * Returns an `io-failed` error that names the operation and the system's reason. A `TidemarkError` is returned
- * unchanged.
+ * Returns an `io-failed` error with the operation and the system's reason, or `cause` itself if it is a
+ * `TidemarkError`.
  */
 export function ioError(
   what: string,

@@ -1,7 +1,4 @@
-/**
- * Ensures that a session has one writer, by a lock file beside the log that is held from the first append until
- * release.
- */
+/** Ensures that a session has one writer, by a lock file beside the log, from the first append until its release. */
 
 import { basename, dirname, join } from 'node:path'
 import { type Clock, type IdGenerator, isObject, parseJson } from '@tidemark/core'
@@ -35,10 +32,7 @@ export interface LockOptions {
   readonly processes: Processes
   /** Name of this program, shown to other programs that cannot get the lock. */
   readonly program: string
-  /**
-   * Milliseconds after which a silent lock holder counts as dead, if its process cannot be checked (on another
-   * machine).
-   */
+  /** Milliseconds after which a silent lock holder counts as dead, if its process runs on another machine. */
   readonly staleLockMs: number
 }
 
@@ -54,7 +48,7 @@ export async function takeLock(place: LockOptions): Promise<LockResult> {
       return { ok: true, lock: holdLock(place, mine) }
     seen = (await readLock(place)) ?? seen
     if (seen === null) continue
-    // On a network file system, a link may be created although the response was lost, so the lock may be ours already.
+    // On a network file system, a link may be created although the reply was lost, so this process may hold the lock.
     if (seen.fingerprint === mine.token) return { ok: true, lock: holdLock(place, mine) }
     if (!isStale(place, seen)) return refuseLocked(place, seen)
     const takeover = await takeOverLock(place, seen.fingerprint, mine, async (current) => {

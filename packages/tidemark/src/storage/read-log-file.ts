@@ -145,7 +145,7 @@ function byLine(one: Damage, other: Damage): number {
   return one.line - other.line
 }
 
-/** Converts read errors into `io-failed`, so that they can be told apart from errors that the visitor throws. */
+/** Converts read errors into `io-failed`, to distinguish them from errors that the visitor throws. */
 function withReadErrors(place: LogFileLocation, file: OpenFile): OpenFile {
   const fail = (error: unknown) => Promise.reject(readError(place, error))
   return {

@@ -135,10 +135,7 @@ function wrongTypeProblem(path: string, expected: string): BodyProblem {
 
 const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
 
-/**
- * Returns the exact JSON texts of values that parsing and stringifying would change. `text` must be a valid request
- * body.
- */
+/** Returns exact JSON texts of values that parsing and stringifying would change. `text` is a valid request body. */
 function findRawTexts(text: string): ExactTexts {
   const parameters = splitMembers(text).flatMap(({ key, text: value }) => {
     const raw = LIST_FIELDS.has(key) ? undefined : keepIfUnstable(value)

@@ -164,10 +164,7 @@ interface BlockInsertion {
   readonly reference: string
 }
 
-/**
- * Members to add to a message: cache markers by block index, and cache references on tool results before
- * `referencedUntil`.
- */
+/** Members to add to a message: cache markers by block index, and cache references on the first tool results. */
 interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
   readonly referencedUntil: number

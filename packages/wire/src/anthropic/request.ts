@@ -259,10 +259,7 @@ function removeInnerMarkers(text: string): string {
   return inner === undefined || inner === source ? bare : replaceMember(bare, 'source', inner)
 }
 
-/**
- * Removes cache markers from the blocks in `content`. Without any, the text is returned unchanged, white space
- * included.
- */
+/** Removes cache markers from the blocks in `content`. Without any, returns the same text with its white space. */
 function removeContentMarkers(text: string): string {
   const content = findMember(text, 'content')
   if (!content?.startsWith('[')) return text

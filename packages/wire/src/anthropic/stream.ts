@@ -280,7 +280,7 @@ function findRawBlock(open: OpenBlock, block: Block, input: string | undefined):
   return keepIfUnstable(formatObject(members))
 }
 
-/** Returns the members of a block as `content_block_start` sent them, with those that deltas changed or added replaced. */
+/** Returns the block's members as `content_block_start` sent them, with the members that deltas changed replaced. */
 function mergeChangedMembers(
   announced: readonly JsonMember[],
   written: readonly JsonMember[],

@@ -32,10 +32,7 @@ type ModelLookup = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true
-  /**
-   * The catalogue entry, adjusted to the name: the larger window for a `[1m]` suffix, the prices of a regional
-   * endpoint.
-   */
+  /** The catalogue entry, with the larger window for a `[1m]` suffix and the prices of a regional endpoint. */
   readonly model: ModelEntry
   readonly nameParts: ModelNameParts
   /** Notes for the user on how the name changed the window or prices, or why they are uncertain. */

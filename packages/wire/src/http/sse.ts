@@ -111,10 +111,7 @@ function parseField(line: string): readonly SseField[] {
   return [[line.slice(0, colon), line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)]]
 }
 
-/**
- * Builds a frame from its fields: `data` lines are joined, of other fields the last counts. Null without event and
- * data.
- */
+/** Builds a frame: `data` lines are joined, of other fields the last counts. Returns null without event and data. */
 function toSseFrame(fields: readonly SseField[]): SseFrame | null {
   const last = new Map(fields)
   const event = last.get('event')

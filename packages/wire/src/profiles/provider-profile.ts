@@ -186,10 +186,7 @@ function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProfileOverr
 
 const EFFORT_ORDER = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/**
- * Returns the thinking rules. A model that cannot think accepts only `disabled`; unknown facts stay at the strict
- * default.
- */
+/** Returns the thinking rules. A model that cannot think accepts only `disabled`; unknown facts give the strict rule. */
 function thinkingRules({ thinking }: ModelEntry): ProfilePart<'thinking'> {
   const { binding, keepsPrior, leastUpTo } = thinking
   const modes: readonly ThinkingMode[] | null = thinking.modes?.length === 0 ? ['disabled'] : thinking.modes

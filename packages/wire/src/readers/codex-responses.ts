@@ -7,10 +7,7 @@ import { isObject, type Usage } from '@tidemark/core'
 import type { PendingRecord } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 
-/**
- * Records in log order. The model's items among them form one response; `callUsage` is its token usage, null if
- * unknown.
- */
+/** Records in log order. The model's items among them form one response with the token usage `callUsage`, if known. */
 export interface GroupedResponse {
   readonly records: readonly PendingRecord[]
   readonly callUsage: CallUsage | null
@@ -32,7 +29,7 @@ interface GrouperState {
   hasItems: boolean
   /** Token usage for which no items have arrived yet. Its empty response is then the first pending record. */
   unmatchedUsage: CallUsage | null
-  /** Whether this log has token usage before (`in-front`) or after (`behind`) the items of a response, as last observed. */
+  /** Position of token usage in this log: before (`in-front`) or after (`behind`) the items of a response. */
   usagePosition: 'unknown' | 'in-front' | 'behind'
 }
 

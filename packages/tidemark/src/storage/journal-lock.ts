@@ -32,7 +32,7 @@ export interface LockOptions {
   readonly processes: Processes
   /** Name of this program, shown to other programs that cannot get the lock. */
   readonly program: string
-  /** Milliseconds after which a silent lock holder counts as dead, if its process runs on another machine. */
+  /** Milliseconds after which a silent lock holder counts as dead, if its process cannot be checked from this machine. */
   readonly staleLockMs: number
 }
 

@@ -164,7 +164,7 @@ interface BlockInsertion {
   readonly reference: string
 }
 
-/** Members to add to a message: cache markers by block index, and cache references on the first tool results. */
+/** Members to add to a message: cache markers by block index, and cache references on tool results up to a block index. */
 interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
   readonly referencedUntil: number

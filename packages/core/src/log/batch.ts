@@ -1,11 +1,11 @@
 /**
- * Batches: records appended together are valid only when all of them are present, so a log cut at any byte reads as
- * complete batches. Records that are set aside are reported as damage.
+ * Batches: records appended together are valid only if all of them are present, so a log cut at any byte reads as
+ * complete batches. Records of an incomplete batch are left out and reported as damage.
  */
 import { isObject } from './json.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
 
-/** State of a reading; mutated by every line. */
+/** State of reading a log: the damage so far, the position, and the batch that is still incomplete. Every line mutates it. */
 export interface BatchState {
   readonly damage: Damage[]
   /** Position of the last valid record. */
@@ -13,7 +13,7 @@ export interface BatchState {
   openBatch: OpenBatch | null
 }
 
-/** A valid record with its position in the log: its `seq`, or the next position. */
+/** A valid record with its position in the log: its `seq`, or the next position if it has none. */
 export interface PositionedRecord extends NumberedRecord {
   readonly position: number
 }
@@ -22,14 +22,17 @@ export function createBatchState(position: number): BatchState {
   return { damage: [], position, openBatch: null }
 }
 
-/** Why `seq` or `batch` is invalid, or null. A record without `seq` has no batch. */
+/** Returns why a record's `seq` or `batch` is invalid, or null. The `batch` of a record without `seq` is ignored. */
 export function checkStamp({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
   return batch == null || isBatchStamp(batch) ? null : 'batch has an id, an index and how many there are'
 }
 
-/** The records that are now valid: this one, all records of the batch it completes, or none yet. */
+/**
+ * Adds a record and returns the records that are now valid: this record, all records of the batch that it completes,
+ * or none while its batch is incomplete.
+ */
 export function addRecord(
   gathering: BatchState,
   record: SessionRecord,
@@ -44,7 +47,7 @@ export function addRecord(
   return NO_RECORDS
 }
 
-/** Gives up on the open batch and returns the records that waited for it. */
+/** Ends the open batch, if there is one, and reports it as incomplete. Returns the other records that waited for its end. */
 export function abandonBatch(gathering: BatchState): readonly PositionedRecord[] {
   const { openBatch } = gathering
   if (openBatch === null) return NO_RECORDS
@@ -75,7 +78,10 @@ function addPart(
   return isComplete ? [...waiting, ...completeBatch(gathering, batch)] : waiting
 }
 
-/** Other records between the parts get positions after them, so that the parts have the positions they state. */
+/**
+ * Returns the records of a complete batch and the other records between its parts. The others get positions after the
+ * batch, so that its parts have the positions they state.
+ */
 function completeBatch(
   gathering: BatchState,
   { parts, otherRecords }: OpenBatch,
@@ -85,7 +91,10 @@ function completeBatch(
   return otherRecords.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
-/** A record keeps its place even if its `seq` is out of order; the log continues from the highest position. */
+/**
+ * Gives a record its position. A `seq` out of order is kept and reported as damage; the log continues from the highest
+ * position.
+ */
 function assignPosition(gathering: BatchState, { record, line }: NumberedRecord): PositionedRecord {
   const expected = gathering.position + 1
   const position = record.seq ?? expected
@@ -103,10 +112,10 @@ function isBatchStamp(stamp: unknown): stamp is BatchStamp {
   return Number.isSafeInteger(stamp.of) && index >= 0 && index < Number(stamp.of)
 }
 
-// One open batch. Lines can be copied, and a writer that was interrupted may write its batch again, so a part may
-// occur more than once: copies are set aside, and the newest attempt at the batch counts.
+// The open batch. Lines can be copied, and an interrupted writer may write its batch again, so a part may occur more
+// than once. Copies are left out, and the newest attempt to write the batch counts.
 
-/** A record and its line number. */
+/** A record with the number of its line in the log. */
 interface NumberedRecord {
   readonly record: SessionRecord
   readonly line: number
@@ -115,16 +124,16 @@ interface NumberedRecord {
 interface OpenBatch {
   readonly id: string
   readonly of: number
-  /** Position of its first record. */
+  /** Position of the first record of the batch. */
   readonly first: number
   parts: NumberedRecord[]
-  /** Parts of an earlier attempt, while it has more of them than the current one. */
+  /** Parts of an earlier attempt to write the batch, while it has more of them than the current attempt. */
   earlierAttempt: readonly NumberedRecord[]
-  /** Records between the parts that belong to no batch: they wait until the batch is complete or given up. */
+  /** Records between the parts that belong to no batch. They wait until the batch is complete or abandoned. */
   readonly otherRecords: NumberedRecord[]
-  /** A part is missing: the rest is collected only to be reported together. */
+  /** True if a part of the batch is missing. The rest is then collected only to be reported together. */
   isBroken: boolean
-  /** A header followed: later lines may be from another writer that does not know this batch. */
+  /** True after a header line: later lines may come from another writer that does not know this batch. */
   isPastHeader: boolean
 }
 
@@ -143,22 +152,26 @@ function createOpenBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch 
 }
 
 /**
- * True if a line that starts at position `first` (null: it has none) leaves the batch open: a line of another tool, or
- * a copy of an old line. A writer that continues after an interrupted batch continues from `last`.
+ * Returns true if a line that starts at position `first` (null: no position) leaves the batch open: it is a line of
+ * another tool, or a copy of an old line. A writer that goes on after an interrupted batch continues from position
+ * `last`.
  */
 function leavesBatchOpen(open: OpenBatch, first: number | null, last: number): boolean {
   if (first === null) return true
   return first <= last && first < open.first && !open.isPastHeader
 }
 
-/** Another batch, or this one from its first part with other content: its writer did not continue this one. */
+/**
+ * Returns true if a part belongs to another batch, or starts the open batch again with other content. Its writer then
+ * did not continue the open batch.
+ */
 function startsNewAttempt(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
   if (id !== open.id) return true
   const [first] = open.parts
   return index === 0 && (open.isBroken || of !== open.of || !isSameRecord(first, record))
 }
 
-/** Adds the part and returns the damage: copies, and an attempt that is given up. */
+/** Adds a part to the open batch. Returns the damage: copied lines, and an earlier attempt that is abandoned. */
 function placePart(open: OpenBatch, { index, of }: BatchStamp, part: NumberedRecord): readonly Damage[] {
   open.isPastHeader = false
   if (!open.isBroken && of === open.of) {
@@ -178,7 +191,7 @@ function describeIncompleteBatch(parts: readonly NumberedRecord[], of: number): 
   return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
 }
 
-/** Of two attempts, the one with more parts. */
+/** Returns the attempt with more parts; the current attempt if both have the same number. */
 function findLongerAttempt({ parts, earlierAttempt }: OpenBatch): readonly NumberedRecord[] {
   return earlierAttempt.length > parts.length ? earlierAttempt : parts
 }
@@ -190,7 +203,7 @@ function continueAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage
   return isBehind && isSameRecord(earlier, part.record) ? [] : dropEarlierAttempt(open)
 }
 
-/** A copied first line or a new attempt: the next lines decide. */
+/** Handles a first part that occurs again: a copied line or a new attempt to write the batch. The next lines decide. */
 function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
   const { parts, earlierAttempt } = open
   open.earlierAttempt = findLongerAttempt(open)
@@ -199,7 +212,7 @@ function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[
   return open.earlierAttempt.length > 1 ? [] : dropEarlierAttempt(open)
 }
 
-/** The earlier attempt continues: the parts since were copies of its lines. */
+/** Handles a part that continues the earlier attempt: the parts read since that attempt were copies of its lines. */
 function resumeEarlierAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
   const copies = open.parts.map(describeCopy)
   open.parts = [...open.earlierAttempt, part]
@@ -221,27 +234,27 @@ function isSameRecord(line: NumberedRecord | undefined, record: SessionRecord): 
   return line !== undefined && JSON.stringify(line.record) === JSON.stringify(record)
 }
 
-/** What was wrong with a log. Damage is always reported and never fatal. */
+/** A kind of damage in a log. Damage is always reported and never fatal. */
 export type DamageKind =
-  | 'torn-line' // the last line was cut off
-  | 'bad-json' // a line that is not JSON
-  | 'bad-shape' // JSON, but not a valid record of its type
-  | 'incomplete-batch' // records of a batch are missing: none of it is used
-  | 'out-of-order' // `seq` does not follow the record before
+  | 'torn-line' // The last line of the log was cut off.
+  | 'bad-json' // A line is not JSON.
+  | 'bad-shape' // A line is JSON, but not a valid record of its type.
+  | 'incomplete-batch' // Records of a batch are missing, so none of its records is used.
+  | 'out-of-order' // The `seq` of a record does not follow that of the record before.
   | 'missing-parent'
   | 'duplicate-uuid'
   | 'cyclic-parent'
-  | 'missing-preserved' // a boundary names a kept record that is not in the log
-  | 'missing-anchor' // kept records were to follow a record that is not there
+  | 'missing-preserved' // A boundary names a kept record that is not in the log.
+  | 'missing-anchor' // A boundary names an anchor for its kept records that is not in the log.
   | 'boundary-without-summary'
-  | 'bad-undo' // an undo of something other than the newest standing rewrite
+  | 'bad-undo' // An undo names something other than the newest rewrite that is in effect.
 
 export interface Damage {
   readonly kind: DamageKind
-  /** Line in the file, from 1; 0 if only the session as a whole is known. */
+  /** Line number in the file, from 1; 0 if the damage is known only for the session as a whole. */
   readonly line: number
-  /** What was wrong and what was done about it. */
+  /** A sentence that says what was wrong with the log and what was done about it. */
   readonly why: string
-  /** The record concerned, if there is one. */
+  /** uuid of the damaged record, if there is one. */
   readonly uuid?: string
 }

@@ -1,6 +1,6 @@
 /**
- * Content blocks in the JSON shape of the Messages API. The set is open: providers keep adding block types, and an
- * unknown one passes through untouched. Read a block through the guards below.
+ * Content blocks in the JSON shape of the Messages API. Providers keep adding block types, so a block of an unknown
+ * type is passed through unchanged. The functions of this file tell the known types apart.
  */
 import { isObject, type Json } from './json.ts'
 
@@ -28,7 +28,7 @@ export interface ToolResultBlock extends Block {
   readonly is_error?: boolean
 }
 
-/** Content of a message: a string, or blocks. A string means the same as one text block. */
+/** Content of a message: a string, or a list of blocks. A string means the same as one text block. */
 export type MessageContent = string | readonly Block[]
 
 type BlockGuard<B extends Block> = (block: Block) => block is B
@@ -42,12 +42,15 @@ export const isText: BlockGuard<TextBlock> = blockGuard('text', 'text')
 export const isToolUse: BlockGuard<ToolUseBlock> = blockGuard('tool_use', 'id')
 export const isToolResult: BlockGuard<ToolResultBlock> = blockGuard('tool_result', 'tool_use_id')
 
-/** A call that the provider runs itself (`server_tool_use`, `mcp_tool_use` …); its result is a block of the same assistant turn. */
+/**
+ * Returns true for a tool call that the provider runs itself (`server_tool_use`, `mcp_tool_use` …). Its result is a
+ * block of the same assistant turn.
+ */
 export function isServerToolUse(block: Block): block is Block & { readonly id: string } {
   return block.type !== 'tool_use' && block.type.endsWith('_tool_use') && typeof block.id === 'string'
 }
 
-/** The result of a server tool call: `web_search_tool_result`, `mcp_tool_result` … */
+/** Returns true for the result of a server tool call: `web_search_tool_result`, `mcp_tool_result` … */
 export function isServerToolResult(block: Block): block is Block & { readonly tool_use_id: string } {
   return block.type.endsWith('_tool_result') && typeof block.tool_use_id === 'string'
 }
@@ -66,7 +69,7 @@ export const isCompactionBlock: BlockTest = ofType('compaction')
 /** Deletions in the provider's prompt cache (clearing/cached-clearing.ts): an instruction, not part of the prompt. */
 export const isCacheEdits: BlockTest = ofType('cache_edits')
 
-/** A text block with only white space, which providers refuse. */
+/** Returns true for a text block with only white space, which providers refuse. */
 export function isBlankText(block: Block): boolean {
   return isText(block) && block.text.trim() === ''
 }

@@ -1,21 +1,19 @@
-/**
- * Decodes a parsed line into a record, from any version of the format. A refused line comes with the reason.
- */
+/** Decodes a parsed log line of any format version into a record. A refused line comes with the reason. */
 import { TidemarkError } from '../errors.ts'
 import { isBlock } from './block.ts'
 import { isObject } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
 export type DecodeResult =
-  /** `note`: part of the line was left out. */
+  /** A valid record. `note` names the part of the line that was left out, if any. */
   | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
   | { readonly ok: false; readonly why: string }
 
 type LineFields = { readonly [key: string]: unknown }
 
 /**
- * Checks the fields that the engine relies on and keeps everything else unchanged. A line of an unknown type is a
- * record too and keeps its place.
+ * Returns the record of a parsed line, or the reason why the line is not a record. Checks only the fields that the
+ * engine relies on and keeps all others unchanged. A line of an unknown type is a record too.
  */
 export function decodeRecord(value: unknown): DecodeResult {
   if (!isObject(value)) return rejectLine('a record is a JSON object')
@@ -82,7 +80,7 @@ const USAGE_FIGURES = [
   'cache_read_input_tokens',
 ]
 
-/** Usage with figures that are not numbers is dropped; the record stays. */
+/** Drops the usage of an assistant record if one of its token counts is not a number; the record itself stays. */
 function withoutBadUsage(value: LineFields): { readonly value: LineFields; readonly note?: string } {
   const { message } = value
   if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
@@ -145,9 +143,10 @@ function rejectLine(why: string): DecodeResult {
   return { ok: false, why }
 }
 
-// Format versions. A log states its version in its first line; older lines are upcast as they are read, never rewritten.
+// Format versions. The first line of a log states its version. Lines of older versions are upcast when they are read;
+// the file is never rewritten.
 
-/** The first line of a log, and of every later part written in another version. It has no position. */
+/** The header line: the first line of a log, and of every later part written in another version. It has no position. */
 interface LogHeader {
   readonly type: 'tidemark'
   readonly format: 'tidemark-session'
@@ -156,13 +155,13 @@ interface LogHeader {
   readonly timestamp: string
 }
 
-/** A parsed line that has not been decoded yet. */
+/** A parsed log line that has not been decoded yet. */
 export type ParsedLine = { readonly [field: string]: unknown }
 
-/** Converts a line of one version to the next. */
+/** Converts a parsed log line of one format version to the next version. */
 export type Upcast = (line: ParsedLine) => ParsedLine
 
-/** `UPCASTS[0]` converts version 1 to version 2, and so on; the current version follows from their number. */
+/** The upcasts in order: `UPCASTS[0]` converts version 1 to version 2. The current version is their number plus one. */
 export const UPCASTS: readonly Upcast[] = []
 
 export const LOG_VERSION: number = UPCASTS.length + 1
@@ -175,7 +174,10 @@ export function isLogHeader(line: ParsedLine): boolean {
   return line.type === 'tidemark'
 }
 
-/** The version in a header, or null if it is invalid. Throws `newer-format` for a version above the known ones. */
+/**
+ * Returns the format version in a header, or null if the header is invalid. Throws `newer-format` for a version that
+ * is newer than this code knows.
+ */
 export function readLogVersion(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
   const { format, version } = header
   if (format !== 'tidemark-session' || !isVersionNumber(version)) return null
@@ -188,7 +190,7 @@ export function readLogVersion(header: ParsedLine, upcasts: readonly Upcast[] = 
   )
 }
 
-/** Converts one line of `version` to the current version. */
+/** Converts a parsed log line from format version `version` to the current version. */
 export function upcastLine(line: ParsedLine, version: number, upcasts: readonly Upcast[] = UPCASTS): unknown {
   let present: unknown = line
   for (let step = version; step <= upcasts.length && isObject(present); step += 1)

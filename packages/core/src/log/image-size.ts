@@ -1,20 +1,20 @@
-/** Width and height of an image, read from the first bytes of its base64 data without decoding all of it. */
+/** Width and height of an image in pixels, read from the first bytes of its base64 data without decoding all of it. */
 export interface ImageSize {
   readonly width: number
   readonly height: number
 }
 
-/** Null if the data is not PNG, JPEG, GIF or WebP, or ends before the size. */
+/** Returns the size of an image in base64; null if the data is not PNG, JPEG, GIF or WebP, or ends before the size. */
 export function readImageSize(base64: string): ImageSize | null {
   const byte = createByteReader(base64)
   const size = readPngSize(byte) ?? readGifSize(byte) ?? readWebpSize(byte) ?? readJpegSize(byte)
   return size !== null && size.width > 0 && size.height > 0 ? size : null
 }
 
-/** The byte at an offset; NaN beyond the end and for invalid base64, so that every comparison fails. */
+/** Returns the byte at an offset; NaN beyond the end of the data and for invalid base64, so that every comparison fails. */
 type ReadByte = (offset: number) => number
 
-/** Decodes only the three bytes around the requested one. */
+/** Creates a byte reader that decodes only the three bytes around the requested one. */
 function createByteReader(base64: string): ReadByte {
   return (offset) => {
     if (Number.isNaN(offset)) return Number.NaN
@@ -64,7 +64,7 @@ function readWebpSize(byte: ReadByte): ImageSize | null {
   return { width: readLittleEndian(byte, 26, 2) % 0x4000, height: readLittleEndian(byte, 28, 2) % 0x4000 }
 }
 
-/** Walks the segments up to the first frame header. */
+/** Reads the size from the first frame header of a JPEG, skipping the segments before it. */
 function readJpegSize(byte: ReadByte): ImageSize | null {
   if (byte(0) !== 0xff || byte(1) !== 0xd8) return null
   for (let offset = 2; byte(offset) === 0xff; ) {
@@ -80,7 +80,7 @@ function isFrameMarker(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
 
-/** Markers without a body have no length field. */
+/** Returns the length of a JPEG segment; 0 for a marker without a body, which has no length field. */
 function readSegmentLength(byte: ReadByte, offset: number, marker: number): number {
   const bare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
   return bare ? 0 : readBigEndian(byte, offset + 2, 2)

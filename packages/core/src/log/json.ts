@@ -1,6 +1,6 @@
 /**
- * JSON values and JSON text: type checks, the depth limit, and reading text whose exact spelling must be kept (the
- * order of integer-like keys, integers over 2^53, `1.0`, duplicate keys).
+ * JSON values and JSON text: type checks, the depth limit, and functions that keep the exact spelling of JSON text
+ * (the order of integer-like keys, integers over 2^53, `1.0`, duplicate keys).
  */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 export interface JsonObject {
@@ -8,8 +8,9 @@ export interface JsonObject {
 }
 
 /**
- * Levels of nesting a record may have, itself included. `JSON.parse` accepts any depth, but `JSON.stringify` and other
- * recursive functions overflow the stack after some thousand levels. Deeper values are refused wherever they enter.
+ * Maximum nesting depth of a record, counting the record itself. `JSON.parse` accepts any depth, but `JSON.stringify`
+ * and other recursive functions overflow the stack after some thousand levels. Deeper values are refused wherever they
+ * enter.
  */
 export const MAX_JSON_DEPTH = 1000
 
@@ -17,7 +18,7 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Also true for a value that contains itself. */
+/** Returns true for a value with more than `levels` levels of nesting, and for a value that contains itself. */
 export function isTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
@@ -26,9 +27,9 @@ export function isTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): bool
 }
 
 /**
- * The path of the first part of `value` that JSON cannot represent (undefined, NaN, a function, a Date, a cycle, a
- * gap in an array, more than `MAX_DEPTH` levels …), or null. A record that passes is unchanged by a JSON round trip
- * (law 1), except that -0 becomes 0.
+ * Returns the path of the first part of `value` that JSON cannot represent (undefined, NaN, a function, a Date, a
+ * cycle, a gap in an array, more than `MAX_JSON_DEPTH` levels …), or null if there is none. A record that passes is
+ * unchanged by a JSON round trip, except that -0 becomes 0.
  */
 export function findNonJson(value: unknown, path = '', open: readonly unknown[] = []): string | null {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return null
@@ -43,7 +44,10 @@ export function findNonJson(value: unknown, path = '', open: readonly unknown[] 
   return null
 }
 
-/** An array may have no properties besides its items; gaps are found as undefined items. */
+/**
+ * Returns true for a plain object, and for an array without properties besides its items. (Gaps in an array are found
+ * as undefined items.)
+ */
 function isPlainValue(value: object): boolean {
   if (Array.isArray(value)) return Object.keys(value).length <= value.length
   const prototype = Object.getPrototypeOf(value)
@@ -51,10 +55,10 @@ function isPlainValue(value: object): boolean {
 }
 
 const encoder = new TextEncoder()
-/** Bytes are counted piece by piece in one buffer: a copy of the whole text would cost ten times as much. */
+/** Buffer for counting the bytes of a text piece by piece. Encoding the whole text at once would cost ten times as much. */
 const buffer = new Uint8Array(65_536)
 
-/** UTF-8 length of the JSON of `value`; null if it has none (a cycle, a bigint, too deep). */
+/** Returns the UTF-8 length of the JSON of `value`; null if `value` has no JSON (a cycle, a bigint, nested too deep). */
 export function countJsonBytes(value: unknown): number | null {
   try {
     let text = JSON.stringify(value) ?? 'null'
@@ -70,19 +74,19 @@ export function countJsonBytes(value: unknown): number | null {
   }
 }
 
-// JSON text. These functions expect text that parses.
+// Functions on JSON text. They expect text that parses as JSON.
 
 const WHITE_SPACE = ' \t\n\r'
-/** Characters that `JSON.stringify` may write differently. */
+/** Matches characters that `JSON.stringify` may write differently. */
 const ESCAPED = /[\\\ud800-\udfff]/
 
 export interface JsonMember {
   readonly key: string
-  /** The JSON text of the value, unchanged. */
+  /** JSON text of the member's value, unchanged. */
   readonly text: string
 }
 
-/** The parsed value, or undefined if the text is not JSON. */
+/** Returns the parsed value, or undefined if the text is not JSON. */
 export function parseJson(text: string): Json | undefined {
   try {
     const value: Json = JSON.parse(text)
@@ -93,8 +97,8 @@ export function parseJson(text: string): Json | undefined {
 }
 
 /**
- * True if parse and stringify keep the members, their order and the numbers of the text. White space and the escaping
- * of strings do not matter.
+ * Returns true if parse and stringify keep the members of a JSON text, their order and the numbers. White space and
+ * the escaping of strings may change.
  */
 export function survivesRoundTrip(text: string): boolean {
   try {
@@ -105,12 +109,12 @@ export function survivesRoundTrip(text: string): boolean {
   }
 }
 
-/** The text if parse and stringify would change it, otherwise undefined. */
+/** Returns the JSON text if parse and stringify would change it, otherwise undefined. */
 export function keepIfUnstable(text: string): string | undefined {
   return survivesRoundTrip(text) ? undefined : text
 }
 
-/** The members of an object in order, duplicates included. The text must be valid JSON. */
+/** Returns the members of a JSON object in order, duplicates included. The text must be valid JSON. */
 export function splitMembers(text: string): readonly JsonMember[] {
   const members: JsonMember[] = []
   for (let at = skipSpace(text, text.indexOf('{') + 1); text[at] === '"'; ) {
@@ -123,7 +127,7 @@ export function splitMembers(text: string): readonly JsonMember[] {
   return members
 }
 
-/** The text of each element of an array. The text must be valid JSON. */
+/** Returns the text of each element of a JSON array. The text must be valid JSON. */
 export function splitElements(text: string): readonly string[] {
   const elements: string[] = []
   const start = skipSpace(text, text.indexOf('[') + 1)
@@ -135,7 +139,7 @@ export function splitElements(text: string): readonly string[] {
   return elements
 }
 
-/** The text of the last member with this key, which is the one a parser uses. */
+/** Returns the text of the last member with this key, which is the one that `JSON.parse` uses; undefined if there is none. */
 export function findMember(text: string, key: string): string | undefined {
   return splitMembers(text).findLast((member) => member.key === key)?.text
 }
@@ -148,7 +152,7 @@ export function formatArray(elements: readonly string[]): string {
   return `[${elements.join(',')}]`
 }
 
-/** `members` with `key` once: at its last old position, otherwise at the end. */
+/** Returns `members` with one member `key`: at the position of its last occurrence, or at the end if there was none. */
 export function withMember(members: readonly JsonMember[], key: string, text: string): readonly JsonMember[] {
   const place = members.findLastIndex((member) => member.key === key)
   if (place === -1) return [...members, { key, text }]
@@ -169,7 +173,7 @@ function skipValue(text: string, from: number): number {
   return skipUntil(text, from, `,]}${WHITE_SPACE}`)
 }
 
-/** Counts brackets instead of recursing: a model may nest deeper than the stack allows. */
+/** Counts brackets instead of recursing, because a model may nest values deeper than the stack allows. */
 function skipNested(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at += 1) {
@@ -201,7 +205,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** The text without white space, with strings escaped as `JSON.stringify` does. */
+/** Returns the JSON text without white space, with strings escaped as `JSON.stringify` does. */
 function minifyJson(text: string): string {
   const parts: string[] = []
   for (let at = skipSpace(text, 0); at < text.length; at = skipSpace(text, at)) {
@@ -221,8 +225,8 @@ function skipUntil(text: string, from: number, stops: string): number {
 }
 
 /**
- * The exact texts of the blocks in `message.content` of a log line that parse and stringify would change. Such a block
- * is sent from its text: key order is part of the provider's cache key and of signed thinking.
+ * Returns the exact text of each block in `message.content` of a log line that parse and stringify would change. Such
+ * a block must be sent as this text, because key order is part of the provider's cache key and of signed thinking.
  */
 export function findRawBlocks(line: string): readonly { readonly index: number; readonly text: string }[] {
   const message = hasOpening(line, '{') ? findMember(line, 'message') : undefined

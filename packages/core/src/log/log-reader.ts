@@ -1,4 +1,7 @@
-/** Reads the lines of a log, Tidemark's own or another tool's, into records and a list of damage. */
+/**
+ * Reads the lines of a session log, Tidemark's own or another tool's, into records. Unreadable lines are reported as
+ * damage; only a log of a newer format version throws.
+ */
 import {
   abandonBatch,
   addRecord,
@@ -22,30 +25,30 @@ import { findRawBlocks, isObject, isTooDeep, MAX_JSON_DEPTH, parseJson } from '.
 import type { SessionRecord } from './record.ts'
 
 export interface LogLineReader {
-  /** Reads the next line, without its newline. Returns the records that are now valid: often none or one. */
+  /** Reads the next line, without its newline. Returns the records that are now valid: none while a batch is incomplete. */
   readLine(line: string): readonly SessionRecord[]
-  /** Ends the reading; `rest` is the text after the last newline. Returns the last records and the damage. */
+  /** Ends the reading; `rest` is the text after the last newline. Returns the remaining records and all damage. */
   finish(rest?: string): LogReadResult
-  /** Line number of each record that the last call returned. */
+  /** Line number of each record that the last `readLine` or `finish` call returned. */
   readonly lineNumbers: readonly number[]
 }
 
 export interface LogReadResult {
   readonly records: readonly SessionRecord[]
-  /** Position of the last valid record. Records of another tool's log are counted from 1. */
+  /** Position of the last valid record. The records of another tool's log are counted from 1. */
   readonly position: number
   readonly damage: readonly Damage[]
-  /** From the newest header; null for another tool's log, or if no header is readable. */
+  /** Format version in the newest header; null for another tool's log, or if no header is readable. */
   readonly version: number | null
-  /** False if no line is a record or header and the file does not look like the torn start of a log. */
+  /** False if no line is a record or a header and the file does not look like the torn start of a log. */
   readonly isLog: boolean
-  /** Where a later reading can continue; null if it has to start over. */
+  /** The place from which a later reading can continue; null if it has to start over. */
   readonly resume: LogPosition | null
 }
 
-/** A place between two lines of a log, and the state of the reading there. */
+/** A place between two lines of a log, with the state that a reader needs to continue from there. */
 export interface LogPosition {
-  /** Number of lines before it. */
+  /** Number of lines before this place in the log. */
   readonly line: number
   readonly position: number
   readonly version: number | null
@@ -53,9 +56,9 @@ export interface LogPosition {
 
 export interface LogReaderOptions {
   readonly upcasts?: readonly Upcast[]
-  /** Where to start; the beginning of the log by default. */
+  /** The place in the log to start at; the beginning by default. */
   readonly start?: LogPosition
-  /** Return only records after this position; all by default. */
+  /** Return only the records after this position; all records by default. */
   readonly from?: number
 }
 
@@ -101,7 +104,7 @@ function selectRecords(reading: ReaderState, counted: readonly PositionedRecord[
 
 function finishLog(reading: ReaderState, rest: string): LogReadResult {
   const { gathering, line } = reading
-  // Inside a batch there is no place to continue from.
+  // A later reading cannot start inside a batch.
   const canResume = rest === '' && reading.isRecognised && gathering.openBatch === null
   const resume = canResume ? { line, position: gathering.position, version: reading.version } : null
   const records = selectRecords(reading, [
@@ -113,7 +116,7 @@ function finishLog(reading: ReaderState, rest: string): LogReadResult {
   return { records, position, damage, version, isLog: isRecognised || !isForeign, resume }
 }
 
-/** `whenUnreadable`: the damage if the line is not JSON. Only the last line can be torn. */
+/** Reads one line. `whenUnreadable` is the damage to report if the line is not JSON: only the last line can be torn. */
 function readLine(
   reading: ReaderState,
   text: string,
@@ -124,11 +127,11 @@ function readLine(
   const value = parseJson(line)
   if (value !== undefined) return readValue(reading, value, line)
   if (line.trim() === '') return NO_RECORDS
-  // A log may begin with part of an object, or with a page that was never written, after a crash.
+  // After a crash, a log may begin with part of a JSON object or with a page of NUL bytes that was never written.
   const looksTorn = line.startsWith('\0') || line.trimStart().startsWith('{')
   if (!looksTorn) reading.isForeign = true
   reportDamage(reading, whenUnreadable, describeUnreadableLine(line, whenUnreadable))
-  // A hole of NUL bytes may include the newline before a complete line.
+  // A hole of NUL bytes may have replaced the newline before a complete line, so the text after the hole is tried too.
   const afterHole = line.slice(line.lastIndexOf('\0') + 1)
   const rescued = afterHole === line ? undefined : parseJson(afterHole)
   return isObject(rescued) ? readValue(reading, rescued, afterHole) : NO_RECORDS
@@ -143,7 +146,7 @@ function describeUnreadableLine(line: string, kind: DamageKind): string {
 
 function readValue(reading: ReaderState, value: unknown, line: string): readonly PositionedRecord[] {
   if (!isObject(value)) return rejectLine(reading, 'a record is a JSON object; the line is set aside')
-  // Each level takes at least two characters, so most lines are too short to be too deep.
+  // Each level of nesting takes at least two characters, so most lines are too short to exceed the depth limit.
   if (line.length > 2 * MAX_JSON_DEPTH && isTooDeep(value)) return rejectLine(reading, TOO_DEEP)
   if (isLogHeader(value)) return readHeader(reading, value)
   const { version, upcasts } = reading
@@ -158,14 +161,17 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
 
 const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`
 
-/** A line of another tool: keeps the text of blocks that parse and stringify would change. Our own writer has done so. */
+/**
+ * Adds the exact text of blocks that parse and stringify would change, for a line of another tool. Tidemark's own
+ * lines already contain it.
+ */
 function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
   if (JSON.stringify(record) === line) return record
   const rawBlocks = findRawBlocks(line)
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }
 
-/** A header with the version already in use may be a copied line; it leaves an open batch unchanged. */
+/** Reads a header line. A header with the version already in use may be a copied line, so it does not end an open batch. */
 function readHeader(reading: ReaderState, header: ParsedLine): readonly PositionedRecord[] {
   const version = readLogVersion(header, reading.upcasts)
   if (version === null)

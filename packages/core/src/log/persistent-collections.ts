@@ -1,11 +1,11 @@
 /**
- * Persistent collections: an update returns a new value and leaves the old one unchanged. Updates cost about the
- * same whatever the size, which keeps a long session as fast as a short one.
+ * Persistent collections: an update returns a new collection and leaves the old one unchanged. An update costs about
+ * the same for every size, so a long session stays as fast as a short one.
  */
 
 /**
- * An append-only list. `push` returns a longer list that shares the array of the shorter one; pushing onto a list
- * that was already extended copies it.
+ * An append-only list. `push` returns a longer list that shares the array of the shorter one. Pushing onto a list that
+ * was already extended copies its array.
  */
 export class AppendList<T> implements Iterable<T> {
   readonly length: number
@@ -39,8 +39,8 @@ export class AppendList<T> implements Iterable<T> {
   }
 
   /**
-   * True if this list came from `other` by pushes alone, so that the first `other.length` items are the same. Other
-   * lists made from `other` do not matter: a discarded attempt does not break the relation.
+   * Returns true if this list was made from `other` by pushes alone, so that its first `other.length` items are the
+   * same. Other lists that were made from `other` do not change the result.
    */
   extends(other: AppendList<T>): boolean {
     if (other.length === 0) return true
@@ -58,7 +58,7 @@ export class AppendList<T> implements Iterable<T> {
   }
 }
 
-/** Identity of an array: the array it was copied from, and how many items were copied. */
+/** Identity of a list's array: the array it was copied from, and how many items were copied. */
 interface SharedArray {
   readonly from: SharedArray | null
   readonly shared: number
@@ -97,7 +97,7 @@ export class PersistentMap<V> {
     return new PersistentMap(entries)
   }
 
-  /** Sets the value unless the key has one: the first value stays. */
+  /** Returns a map with this value for the key, or this map if the key already has a value. */
   setIfAbsent(key: string, value: V): PersistentMap<V> {
     return this.has(key) ? this : this.set(key, value)
   }

@@ -1,11 +1,11 @@
 /**
- * Records: the lines of a session log. The field names are those of Claude Code's session JSONL, so existing sessions
- * load unchanged. Unknown fields stay on the record and never reach the model.
+ * The types of records, which are the lines of a session log. Field names are those of Claude Code's session JSONL, so
+ * its sessions load unchanged. Unknown fields stay on the record and are never sent to the model.
  */
 import { type Block, isCacheEdits, isText, isToolResult, type MessageContent, toBlocks } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
-/** Records appended together share a batch; it is valid only when all `of` records are present. */
+/** Marks a record as part of a batch: records appended together, which are valid only if all `of` of them are present. */
 export interface BatchStamp {
   readonly id: string
   readonly index: number
@@ -17,32 +17,35 @@ export interface RecordBase {
   readonly parentUuid: string | null
   readonly timestamp: string
   readonly sessionId: string
-  /** Position in the log, from 1; `append(…, after, …)` compares it. Absent in other tools' logs. */
+  /**
+   * Position of the record in the log, from 1; the argument `after` of `append` refers to it. Absent in other tools'
+   * logs.
+   */
   readonly seq?: number
   readonly batch?: BatchStamp
-  /** Belongs to another conversation (a subagent's) in the same file. */
+  /** True for a record of another conversation in the same file, such as a subagent's. */
   readonly isSidechain?: boolean
-  /** Written by the engine or the host, not by the user. Hidden from the screen, never from the model. */
+  /** True if the engine or the host wrote the record, not the user. It is hidden from the screen, never from the model. */
   readonly isMeta?: boolean
-  /** The summary of a compaction. */
+  /** True for the record that contains the summary of a compaction. */
   readonly isCompactSummary?: boolean
   readonly isVisibleInTranscriptOnly?: boolean
   /**
-   * Blocks that parse and stringify would change (integer-like keys, integers over 2^53, `1.0`, duplicate keys): the
-   * exact text by index in `message.content`. These blocks are sent from this text.
+   * Exact JSON text of blocks that parse and stringify would change (integer-like keys, integers over 2^53, `1.0`,
+   * duplicate keys), by index in `message.content`. These blocks are sent as this text.
    */
   readonly rawBlocks?: readonly RawBlockText[]
-  /** Parts of this record's tool results that were spilled to blobs; the record itself holds their head and tail. */
+  /** Parts of this record's tool results that were spilled to blobs; the record itself holds only their head and tail. */
   readonly spilled?: readonly SpilledContent[]
 }
 
 export interface SpilledContent {
   readonly toolUseId: string
-  /** Index of the block in the result's content; null if the content was a string. */
+  /** Index of the block in the tool result's content; null if the content was a string. */
   readonly part: number | null
-  /** Id of the blob with the full content. */
+  /** Id of the blob that stores the full content of the spilled part. */
   readonly blob: string
-  /** The blob is the text as UTF-8, or the JSON of the whole block. */
+  /** What the blob stores: the text as UTF-8, or the JSON of the whole block. */
   readonly holds: 'text' | 'block'
   readonly bytes: number
 }
@@ -52,7 +55,7 @@ export interface RawBlockText {
   readonly text: string
 }
 
-/** Role `system` is a mid-conversation system message; its other fields are sent too. */
+/** The message of a user record. Role `system` marks a mid-conversation system message; its other fields are sent too. */
 interface UserMessage {
   readonly role: 'user' | 'system'
   readonly content: MessageContent
@@ -85,11 +88,11 @@ export interface AssistantMessage {
 export interface AssistantRecord extends RecordBase {
   readonly type: 'assistant'
   readonly message: AssistantMessage
-  /** With model `<synthetic>`: an error the engine wrote for the user; it never reaches the model. */
+  /** True, with the model `<synthetic>`, for an error that the engine wrote for the user. It is never sent to the model. */
   readonly isApiErrorMessage?: boolean
 }
 
-/** Context that the host injects. The set of types is open; without a type it counts as `unknown`. */
+/** Context that the host injects. Any `type` is allowed; an attachment without one counts as `unknown`. */
 export interface Attachment {
   readonly type?: string
   readonly [field: string]: Json | undefined
@@ -98,11 +101,11 @@ export interface Attachment {
 export interface AttachmentRecord extends RecordBase {
   readonly type: 'attachment'
   readonly attachment: Attachment
-  /** For the screen only: left out of every request. */
+  /** True for an attachment that is only shown on the screen and left out of every API request. */
   readonly isScreenOnly?: boolean
 }
 
-/** Notices, and the engine's own rewrites by `subtype`. None reaches the model. */
+/** A notice, or a rewrite of the context by the engine; `subtype` says which. System records are never sent to the model. */
 export interface SystemRecord extends RecordBase {
   readonly type: 'system'
   readonly subtype?: string
@@ -111,9 +114,9 @@ export interface SystemRecord extends RecordBase {
   readonly logicalParentUuid?: string | null
   readonly compactMetadata?: CompactMetadata
   readonly microcompactMetadata?: MicrocompactMetadata
-  /** `compact_undone`, `clear_undone`: uuid of the boundary that is undone. */
+  /** For `compact_undone` and `clear_undone`: uuid of the boundary that is undone. */
   readonly of?: string
-  /** The same subtypes: later responses (`message.id`) whose thinking is dropped, because it was signed for the undone context. */
+  /** For an undo: `message.id` of later responses whose thinking is dropped, as it was signed for the undone context. */
   readonly clearedThinking?: readonly string[]
   readonly pin?: Pin
   readonly epoch?: PrefixSnapshot
@@ -122,25 +125,28 @@ export interface SystemRecord extends RecordBase {
   readonly cacheLoss?: CacheLoss
 }
 
-/** `pin`: the target must survive every rewrite verbatim, or no longer. The newest pin of a target decides. */
+/** Data of a `pin` record: whether every rewrite must keep the target record verbatim. The newest pin of a target decides. */
 interface Pin {
   readonly target: string
   readonly pinned: boolean
 }
 
-/** `epoch`: the prefix snapshot: what the prefix of every request consists of until the next one. */
+/**
+ * Data of an `epoch` record: a prefix snapshot. Every API request begins with these sections and tools until the next
+ * one.
+ */
 export interface PrefixSnapshot {
   readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
   readonly parameters: JsonObject
-  /** Cache lifetime to request, decided when the snapshot was made. Absent in older logs. */
+  /** Cache lifetime to request, decided when the prefix snapshot was made. Absent in older logs. */
   readonly ttl?: SnapshotTtl
 }
 
 export interface SnapshotTtl {
   readonly name: string
-  /** What decided it: a switch, the policy, the account, or the gaps between the session's calls. */
+  /** What decided the lifetime: a switch, the policy, the account, or the gaps between the session's model calls. */
   readonly because: string
 }
 
@@ -151,8 +157,8 @@ export interface SnapshotSection {
 }
 
 /**
- * `delta`: a change since the prefix snapshot (null: removed). It only records the change: an attachment of the same
- * batch announces it to the model, and the new text enters the prefix with the next snapshot.
+ * Data of a `delta` record: what changed since the prefix snapshot (null: removed). An attachment in the same batch
+ * announces the change to the model; the new text enters the system prompt and tools only with the next snapshot.
  */
 export interface PrefixUpdate {
   readonly sections?: Readonly<Record<string, string | null>>
@@ -164,7 +170,7 @@ interface ProgressRecord extends RecordBase {
   readonly type: 'progress'
 }
 
-/** A record of an unknown type: kept in place and skipped. It may have no uuid. */
+/** A record of an unknown type: kept in the log and skipped. It may have no uuid. */
 interface OtherRecord extends Partial<RecordBase> {
   readonly type: string
 }
@@ -174,14 +180,14 @@ export type SessionRecord = KnownRecord | OtherRecord
 
 const KNOWN_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress'])
 
-/** Decoding has checked the shape of every known type, so the type field is enough. */
+/** Checks only the type field, because decoding has already checked the shape of every known record type. */
 export function isKnownRecord(record: SessionRecord): record is KnownRecord {
   return KNOWN_TYPES.has(record.type)
 }
 
 export const SYNTHETIC_MODEL = '<synthetic>'
 
-/** An error the engine wrote as an assistant record. All three marks are needed, otherwise it is a real response. */
+/** Returns true for an error that the engine wrote as an assistant record. Without all three marks it is a real response. */
 export function isSyntheticError(record: KnownRecord): boolean {
   return (
     record.type === 'assistant' &&
@@ -190,7 +196,7 @@ export function isSyntheticError(record: KnownRecord): boolean {
   )
 }
 
-/** A prompt of the user, where branches can fork: not meta, not a summary, not a tool result. */
+/** Returns true for a prompt of the user, where branches can fork: not meta, not a summary, not a tool result. */
 export function isPrompt(record: SessionRecord): record is UserRecord {
   if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return false
   if (record.isMeta === true || record.isCompactSummary === true) return false
@@ -198,7 +204,7 @@ export function isPrompt(record: SessionRecord): record is UserRecord {
   return typeof content === 'string' || !content.some((block: Block) => isToolResult(block))
 }
 
-// Boundaries: the records of a compaction and of a clearing.
+// Boundary records: a `compact_boundary` marks a compaction, a `microcompact_boundary` a clearing of tool results.
 
 export interface CompactBoundary extends SystemRecord {
   readonly subtype: 'compact_boundary'
@@ -219,32 +225,32 @@ export function isMicrocompactBoundary(record: SessionRecord): record is Microco
   return record.type === 'system' && subtype === 'microcompact_boundary' && isObject(microcompactMetadata)
 }
 
-/** The provider removes the text on its side; the messages stay unchanged. */
+/** Returns true if the provider clears the text on its side, so that the messages of the API request stay unchanged. */
 export function isClearedByProvider({ way }: MicrocompactMetadata): boolean {
   return way === 'cached' || way === 'native'
 }
 
-/** A rewrite of the context that can be undone. */
+/** Returns true for a rewrite of the context that can be undone: a compaction or a clearing. */
 export function isRewriteBoundary(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
   return isCompactBoundary(record) || isMicrocompactBoundary(record)
 }
 
-/** A notice: the cache with the deletions has expired, so they are no longer sent. */
+/** Subtype of the notice that cached deletions are no longer sent, because the cache that contained them has expired. */
 export const CACHE_EDITS_DROPPED = 'cache_edits_dropped'
 
-/** First line of the placeholder for a cleared tool result. */
+/** First line of the placeholder that replaces a cleared tool result. */
 export const CLEARED_RESULT_TEXT = '[Old tool result content cleared]'
 
 export type CompactTrigger = 'auto' | 'manual'
 export type CompactCause = 'threshold' | 'reactive' | 'prepared' | 'idle' | 'model-switch' | 'person'
 
-/** Records kept verbatim, in order, after the anchor. */
+/** Records that a compaction keeps verbatim, in this order, after the anchor record. */
 export interface PreservedMessages {
   readonly anchorUuid: string
   readonly uuids: readonly string[]
 }
 
-/** The older form: every record of the context from head to tail. */
+/** Older form of `PreservedMessages`: every record of the context from the head record to the tail record. */
 export interface PreservedSegment {
   readonly headUuid: string
   readonly tailUuid: string
@@ -258,54 +264,54 @@ export interface CompactMetadata {
   readonly postTokens?: number
   readonly durationMs?: number
   readonly messagesSummarized?: number
-  /** Instructions the user gave with the request. */
+  /** Instructions that the user gave when requesting the compaction. */
   readonly userContext?: string
   readonly preCompactDiscoveredTools?: readonly string[]
   readonly preservedMessages?: PreservedMessages
   readonly preservedSegment?: PreservedSegment
-  /** User messages without a response: they come last, after the re-attached context. */
+  /** User messages that have no response yet. They are placed last, after the re-attached context. */
   readonly unansweredMessages?: PreservedMessages
-  /** Kept responses (`message.id`) whose thinking is dropped, because it was signed for the summarized context. */
+  /** The `message.id` of kept responses whose thinking is dropped, because it was signed for the summarized context. */
   readonly clearedThinking?: readonly string[]
   /** What wrote the summary: the model, the provider's compaction block, the session notes, or the local extractor. */
   readonly summarizer?: 'model' | 'block' | 'notes' | 'local'
   readonly fallbackReason?: string
-  /** Records that no model summarized, covered by the local extractor. */
+  /** Number of records that no model summarized; the local extractor covered them. */
   readonly recordsCoveredLocally?: number
 }
 
 /**
- * How results are cleared. With `cached` and `native` the messages stay unchanged and the provider removes the text.
- * Absent in other programs' logs, where clearing always changes the context.
+ * How tool results are cleared. With `cached` and `native` the messages stay unchanged and the provider removes the
+ * text. Other programs' logs do not state the mode; their clearings always change the context.
  */
 export type ClearMode = 'idle' | 'budget' | 'cached' | 'native'
 
 export interface MicrocompactMetadata {
   readonly trigger: string
-  /** `size`: images were removed to keep the request within its size limit. */
+  /** How the content was cleared; `size` if images were removed to keep the API request within its size limit. */
   readonly way?: ClearMode | 'size'
-  /** `cached`: the record after which the deletions are sent, in the same place in every later request. */
+  /** For `cached`: uuid of the record after which the deletions are sent, at the same place in every later API request. */
   readonly anchorUuid?: string
   readonly preTokens: number
   readonly tokensSaved: number
   readonly compactedToolIds: readonly string[]
   readonly clearedAttachmentUUIDs: readonly string[]
-  /** Where the text of a cleared result can be found, by tool call: second line of its placeholder. */
+  /** By tool call id: where the text of a cleared result can be found. Shown as the second line of its placeholder. */
   readonly notes?: Readonly<Record<string, string>>
-  /** Cleared large inputs. */
+  /** Large tool inputs that were cleared. */
   readonly clearedInputs?: readonly ClearedInput[]
-  /** Images and documents replaced by placeholders. */
+  /** Images and documents that were replaced by placeholders. */
   readonly clearedMedia?: readonly ClearedMedia[]
-  /** Responses (`message.id`) whose thinking this clearing drops. */
+  /** The `message.id` of responses whose thinking this clearing drops. */
   readonly clearedThinking?: readonly string[]
 }
 
 export interface ClearedMedia {
-  /** The record that contains it. */
+  /** uuid of the record that contains the cleared image or document. */
   readonly uuid: string
-  /** The call whose result contains it; absent for media directly in the message. */
+  /** Id of the tool call whose result contains the media; absent for media directly in the message. */
   readonly toolUseId?: string
-  /** From 0, among the images and documents there. */
+  /** Index of the media, from 0, among the images and documents of the tool result or message. */
   readonly nth: number
 }
 
@@ -314,42 +320,45 @@ export interface ClearedInput {
   readonly field: string
 }
 
-// Calls outside the conversation and cache losses. With these the cost of a session follows from its log alone.
+// Model calls outside the conversation, and cache losses: with them, the log alone gives the cost of a session.
 
-/** `model_call`: a call whose response is not part of the conversation: a fork, a summary, an empty reply. */
+/**
+ * Data of a `model_call` record: a model call outside the conversation (a summary, a cache-sharing fork call, an empty
+ * reply).
+ */
 interface LoggedModelCall {
-  /** Id of the response. */
+  /** Message id of the response. */
   readonly id: string
-  /** What made the call: `compact`, `session_memory` … */
+  /** What made the model call: `compact`, `session_memory` … */
   readonly source: string
   readonly model: string
-  /** As the provider reported it. */
+  /** Usage of the model call, exactly as the provider reported it. */
   readonly usage: JsonObject
 }
 
-/** `cache_loss`: tokens processed again that could have been read from the cache, as judged at the time. */
+/** Data of a `cache_loss` record: tokens processed again that could have been read from the cache, as judged at the time. */
 export interface CacheLoss {
-  /** A cache break, or the cost of one of the engine's own rewrites. */
+  /** `break` for a cache break, `act` for the cost of one of the engine's own rewrites. */
   readonly kind: 'break' | 'act'
   readonly source: string
-  /** `tools-added`, `expired` … For an own rewrite, what was done. */
+  /** Cause of a cache break (`tools-added`, `expired` …), or what the engine's own rewrite did. */
   readonly reason: string
   readonly tokens: number
-  /** Dollars above the price of a cache read; null if a price was unknown. */
+  /** Cost in dollars above the price of a cache read; null if a price was unknown. */
   readonly usd: number | null
-  /** The sentence shown to the user. */
+  /** The sentence that describes this cache loss to the user. */
   readonly sentence: string
 }
 
-// The end of a turn. Models that keep only the thinking of the current turn drop it as soon as a user message contains
-// anything but tool results: text, an image, a reminder beside a result.
+// The end of a turn. Some models keep only the thinking of the current turn and drop it as soon as a user message
+// contains anything but tool results: text, an image, or a reminder beside a result.
 
-/** True for any block but a tool result. `cache_edits` do not count: they are instructions to the cache. */
+/** Returns true for any block but a tool result. `cache_edits` blocks do not count: they are instructions to the cache. */
 export function isNewTurnContent(block: Block): boolean {
   return block.type !== 'tool_result' && !isCacheEdits(block)
 }
 
-/** True if this message ends the turn before it. */
+/** Returns true if a message ends the turn before it: a user message with any content but tool results. */
 export function endsTurn({
   role,
   content,
@@ -360,12 +369,12 @@ export function endsTurn({
   return role === 'user' && content !== '' && toBlocks(content).some(isNewTurnContent)
 }
 
-/** Commands, their output and interruption notices: user content written by a program. */
+/** Matches user content that a program wrote: commands, their output, and interruption notices. */
 const PROGRAM_TEXT = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
 
 /**
- * The text that the user typed in a record, or null. A record with a tool result may have one too: what the user
- * typed when rejecting the call.
+ * Returns the text that the user typed in a record, or null if there is none. A record with a tool result may have
+ * such text too: what the user typed when rejecting the tool call.
  */
 export function readTypedText(record: SessionRecord): string | null {
   if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return null

@@ -1,7 +1,7 @@
 /**
- * A session: the fold of its log. It knows the parent of every record and which branch is active; what the model is
- * shown is the context's business. `appendRecord` accepts every record, and its cost does not grow with the log,
- * except for a rewind, which computes the branch from scratch.
+ * A session log: all records of one session, the parent of each record, and the active branch. The files in `context/`
+ * decide what the model is shown. `appendRecord` accepts every record; its cost does not grow with the log, except for
+ * a rewind, which computes the branch from scratch.
  */
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
@@ -15,34 +15,34 @@ import {
   type SystemRecord,
 } from './record.ts'
 
-/** The parent of a record that is not part of the conversation: a subagent's line, one without uuid, a copy. */
+/** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate. */
 const NOT_IN_CONVERSATION = -2
-/** The parent of a record that follows nothing. */
+/** Parent index of a record that has no parent. */
 export const NO_PARENT = -1
 
 export interface SessionLog {
   readonly records: AppendList<SessionRecord>
-  /** For each record the index of its parent, or ROOT, or OUTSIDE. */
+  /** For each record the index of its parent, `NO_PARENT`, or `NOT_IN_CONVERSATION`. */
   readonly parents: AppendList<number>
   /**
-   * For each record the index of the prompt whose turn it belongs to, or ROOT before the first prompt: the turn that
-   * was open when the record was appended, even if its parent is further up.
+   * For each record the index of the prompt that began its turn; `NO_PARENT` before the first prompt. The turn is the
+   * one that was open when the record was appended, even if the record's parent belongs to an earlier turn.
    */
   readonly turnPrompts: AppendList<number>
   readonly indexByUuid: PersistentMap<number>
-  /** `message.id` → index of the first record of that response. */
+  /** Maps the `message.id` of a response to the index of its first record. */
   readonly responseStarts: PersistentMap<number>
-  /** Tool call id → index of the record with the call. */
+  /** Maps the id of a tool call to the index of the record that contains the call. */
   readonly callRecords: PersistentMap<number>
-  /** Indexes of the records on the active branch (the newest prompt's), ascending. */
+  /** Indexes of the records on the active branch (the branch of the newest prompt), ascending. */
   readonly branch: AppendList<number>
-  /** Index of the newest prompt, or ROOT. */
+  /** Index of the newest prompt, or `NO_PARENT` if the log has none. */
   readonly newestPrompt: number
-  /** Index of the newest record of the conversation, or ROOT. */
+  /** Index of the newest conversation record, or `NO_PARENT` if the log has none. */
   readonly newestRecord: number
-  /** uuids of pinned records; the newest `pin` record for each decides, on any branch. */
+  /** uuids of the pinned records. The newest `pin` record for a target decides, on whichever branch it was appended. */
   readonly pins: readonly string[]
-  /** Parents named before they were appended, and the first record that named them: used to detect cycles. */
+  /** Maps the uuid of a parent that is not in the log yet to the first record that names it. Used to detect cycles. */
   readonly awaitedParents: PersistentMap<number>
   readonly damage: AppendList<Damage>
 }
@@ -71,8 +71,8 @@ export function buildSessionLog(records: Iterable<SessionRecord>): SessionLog {
 }
 
 /**
- * Every record of the active branch, including those that compactions have removed from the context. Stops before
- * the record `before` if that is given and on the branch.
+ * Returns every record of the active branch, including those that compactions removed from the context. If the branch
+ * contains the record with uuid `before`, the list ends just before that record.
  */
 export function listHistory({ branch, records }: SessionLog, before?: string): readonly KnownRecord[] {
   const history: KnownRecord[] = []
@@ -91,12 +91,12 @@ export function recordAt({ records }: SessionLog, index: number): SessionRecord 
   return record
 }
 
-/** Index of the record with this uuid. */
+/** Returns the index of the record with this uuid, or undefined if the log has none. */
 export function findRecordIndex(session: SessionLog, uuid: string): number | undefined {
   return session.indexByUuid.get(uuid)
 }
 
-/** The session with one more record. `line`: its line in the file, for damage reports. */
+/** Returns the session log with one more record. `line` is the record's line number in the file, for damage reports. */
 export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
   const at = line ?? session.records.length + 1
   if (!isConversationRecord(record)) return storeRecord(session, record, NOT_IN_CONVERSATION)
@@ -105,7 +105,7 @@ export function appendRecord(session: SessionLog, record: SessionRecord, line?: 
   if (twin === undefined) return linkRecord(session, record, at)
   const why = `the uuid ${uuid} was there before`
   const damaged = withDamage(session, [{ kind: 'duplicate-uuid', line: at, uuid, why }])
-  // A copy of the earlier record is left out; a record with other content keeps its place.
+  // An exact copy of an earlier record is left out of the conversation; a record with other content stays in it.
   return toContentKey(recordAt(session, twin)) === toContentKey(record)
     ? storeRecord(damaged, record, NOT_IN_CONVERSATION)
     : linkRecord(damaged, record, at)
@@ -113,7 +113,7 @@ export function appendRecord(session: SessionLog, record: SessionRecord, line?: 
 
 type ConversationRecord = SessionRecord & { readonly uuid: string }
 
-/** False for a subagent's line and for one without uuid. */
+/** Returns false for a subagent's record and for a record without uuid. */
 function isConversationRecord(record: SessionRecord): record is ConversationRecord {
   return typeof record.uuid === 'string' && record.isSidechain !== true
 }
@@ -156,7 +156,10 @@ function storeRecord(session: SessionLog, record: SessionRecord, parent: number)
   }
 }
 
-/** A record that follows the active branch belongs to the open turn, others to their parent's turn. */
+/**
+ * Returns the prompt of a new record's turn: the newest prompt if the record continues the active branch, otherwise
+ * the prompt of its parent's turn.
+ */
 function findTurn(session: SessionLog, parent: number): number {
   return parent === NO_PARENT || isOnBranch(session.branch, parent)
     ? session.newestPrompt
@@ -191,11 +194,12 @@ function applyPin(pins: readonly string[], record: SessionRecord): readonly stri
   return pin.pinned ? [...others, pin.target] : others
 }
 
-// The parent of a record. If it is missing or cyclic, that is damage, and the record follows the one before it.
+// How the parent of a record is found. A record whose named parent is missing from the log, or is the record itself,
+// is reported as damage and follows the newest record before it.
 
 interface FoundParent {
   readonly parent: number
-  /** A parent that was named and has not been appended yet. */
+  /** uuid of a named parent that is not in the log yet; null if there is none. */
   readonly awaitedUuid: string | null
   readonly damage: readonly Damage[]
 }
@@ -208,9 +212,10 @@ function findParent(session: SessionLog, record: ConversationRecord, line: numbe
   if (found !== undefined)
     return { parent: found, awaitedUuid: null, damage: detectCycle(session, uuid, found, line) }
   const { newestRecord } = session
-  // A boundary may name a record that was not copied into this file: it then follows the line before, undamaged.
+  // A compact boundary may name a record that was not copied into this file. The boundary then follows the newest
+  // record, and no damage is reported.
   if (isBoundary) return { parent: newestRecord, awaitedUuid: null, damage: [] }
-  // Null means that the record follows nothing. A missing field does not: the record then follows the line before.
+  // A null `parentUuid` means that the record has no parent. If it is missing, the record follows the newest record.
   if (parentUuid === null) return { parent: NO_PARENT, awaitedUuid: null, damage: [] }
   if (named === null) {
     const why = `the record ${uuid} does not say what it follows`
@@ -248,20 +253,20 @@ function readTurnPrompt(session: SessionLog, index: number): number {
   return index < 0 ? NO_PARENT : (session.turnPrompts.at(index) ?? NO_PARENT)
 }
 
-// The active branch: that of the newest prompt.
+// The active branch is the branch of the newest prompt.
 //
-// Branches fork only at a prompt. All records of a turn stay with it, including those beside the chain of parents
-// (results of parallel calls). A prompt abandons the records after its parent that lead to another response, prompt,
-// compaction or rewrite.
+// Branches fork only at prompts. Every record of a turn is on the same branch as its prompt, also a record beside the
+// chain of parents (the result of a parallel tool call). A new prompt abandons the records after its parent that lead
+// to another response, prompt, compaction or rewrite.
 
-/** The branch of a session whose newest record is at `index` and whose `branch` is still without that record. */
+/** Returns the active branch after the record at `index` was appended. `session.branch` does not contain that record yet. */
 function extendBranch(session: SessionLog, index: number, lastPrompt: number): AppendList<number> {
   const { branch } = session
   if (session.newestPrompt !== index) return joinsBranch(session, index, branch) ? branch.push(index) : branch
   return continuesBranch(session, lastPrompt) ? branch.push(index) : computeBranch(session)
 }
 
-/** The active branch, computed from scratch. */
+/** Computes the active branch from all records of the log. */
 export function computeBranch(session: SessionLog): AppendList<number> {
   const prompts = collectPromptChain(session)
   const abandoned = new Set([...prompts].flatMap((prompt) => findAbandonedRecords(session, prompt)))
@@ -274,7 +279,7 @@ export function computeBranch(session: SessionLog): AppendList<number> {
   return branch
 }
 
-/** The newest prompt and those it follows from. */
+/** Returns the indexes of the newest prompt and of every prompt it follows from. */
 function collectPromptChain(session: SessionLog): Set<number> {
   const chain = new Set<number>()
   for (let at = session.newestPrompt; at !== NO_PARENT; at = readTurnPrompt(session, readParent(session, at)))
@@ -282,7 +287,10 @@ function collectPromptChain(session: SessionLog): Set<number> {
   return chain
 }
 
-/** The newest prompt continues the branch: it abandons nothing and returns to nothing abandoned. */
+/**
+ * Returns true if the newest prompt continues the active branch: it abandons no record of it, and its parent is not on
+ * an abandoned branch.
+ */
 function continuesBranch(session: SessionLog, lastPrompt: number): boolean {
   const parent = readParent(session, session.newestPrompt)
   if (parent === NO_PARENT) return session.branch.length === 0
@@ -290,7 +298,7 @@ function continuesBranch(session: SessionLog, lastPrompt: number): boolean {
   return findAbandonedRecords(session, session.newestPrompt).length === 0
 }
 
-/** A record other than a prompt is on the branch if its turn and parent are, or its response or tool call is. */
+/** Checks whether a record other than a prompt is on `branch`: its turn and parent are, or its response or tool call is. */
 function joinsBranch(session: SessionLog, index: number, branch: AppendList<number>): boolean {
   const [parent, owner] = [readParent(session, index), readTurnPrompt(session, index)]
   const follows = parent === NO_PARENT || isOnBranch(branch, parent)
@@ -298,7 +306,10 @@ function joinsBranch(session: SessionLog, index: number, branch: AppendList<numb
   return findRelatedRecords(session, index).some((kin) => isOnBranch(branch, kin))
 }
 
-/** Earlier records this one belongs to: the first record of its response, or those with the calls it answers. */
+/**
+ * Returns the earlier records that a record belongs to: the first record of the same response, or the records with the
+ * tool calls that it answers.
+ */
 function findRelatedRecords(session: SessionLog, index: number): readonly number[] {
   const record = recordAt(session, index)
   if (!isKnownRecord(record) || (record.type !== 'assistant' && record.type !== 'user')) return []
@@ -312,9 +323,9 @@ function findRelatedRecords(session: SessionLog, index: number): readonly number
 }
 
 /**
- * The records between a prompt and its parent that the prompt abandons: each response, prompt and compaction after
- * the parent, with the records that lead to it and follow from it. Records that belong to what stands before the
- * parent are not abandoned.
+ * Returns the records between a prompt and its parent that the prompt abandons: each response, prompt and rewrite
+ * after the parent, with the records that lead to it and follow from it. Records of a response that began before the
+ * fork are not abandoned.
  */
 function findAbandonedRecords(session: SessionLog, prompt: number): readonly number[] {
   const fork = readParent(session, prompt)
@@ -334,7 +345,7 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
   return [...abandoned]
 }
 
-/** A record of a response that had begun by `fork`, or a result for one of its calls. */
+/** Checks whether a record is part of a response that had begun by `fork`, or a result for one of its tool calls. */
 function belongsBefore(session: SessionLog, index: number, fork: number): boolean {
   return findRelatedRecords(session, index).some((kin) => {
     const record = recordAt(session, kin)
@@ -343,7 +354,10 @@ function belongsBefore(session: SessionLog, index: number, fork: number): boolea
   })
 }
 
-/** Our own rewrites count if we wrote them (`seq`): we link every record to the one before. Other programs do not. */
+/**
+ * Returns true for a record that starts another branch if it comes after a fork. A rewrite counts only if Tidemark
+ * wrote it (it has a `seq`): Tidemark links every record to the one before it, other programs do not.
+ */
 function startsOtherBranch(record: SessionRecord): boolean {
   if (record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record)) return true
   const { type, seq, subtype = '' } = record as SystemRecord
@@ -352,7 +366,7 @@ function startsOtherBranch(record: SessionRecord): boolean {
 
 const OWN_REWRITES = new Set(['microcompact_boundary', 'compact_undone', 'clear_undone', 'epoch', 'delta'])
 
-/** Binary search: the branch is ascending. */
+/** Uses a binary search, since the indexes of a branch are ascending. */
 function isOnBranch(branch: AppendList<number>, index: number): boolean {
   let low = 0
   let high = branch.length - 1

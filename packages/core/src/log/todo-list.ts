@@ -1,37 +1,40 @@
 /**
- * The current todo list, read from tool calls: lists written whole (`TodoWrite`, Codex's `update_plan`) and tasks
- * created and updated one by one (`TaskCreate`, `TaskUpdate`). Used by the summary and the todos source.
+ * Reads the current todo list from tool calls: lists written as a whole (`TodoWrite`, Codex's `update_plan`), and
+ * tasks created and updated one by one (`TaskCreate`, `TaskUpdate`). Used by the summary and the todos source.
  */
 import { isObject } from './json.ts'
 import { hasSucceeded, type ToolRun } from './tool-calls.ts'
 
 export interface TodoItem {
   readonly text: string
-  /** As given to the tool; read it with `isOpenTodo` and `isTodoInProgress`. */
+  /** Status text as given to the tool; `isOpenTodo` and `isTodoInProgress` interpret it. */
   readonly status: string
 }
 
 interface TodoList {
-  /** In the order they were added. */
+  /** The todo items in the order they were added. */
   readonly items: readonly TodoItem[]
-  /** The newest call that changed the list, its index in the history, and whether it wrote the whole list. */
+  /** The newest tool call that changed the list: its id, its index in the history, and whether it wrote the whole list. */
   readonly callId: string
   readonly callIndex: number
   readonly isWhole: boolean
 }
 
-/** Tools whose input is always a todo list: the default of `rehydrate.todoTools`. */
+/** Names of tools whose input is always a whole todo list: the default of the policy field `rehydrate.todoTools`. */
 export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 
 const LIST_FIELDS = ['todos', 'plan', 'tasks']
 const TEXT_FIELDS = ['content', 'subject', 'step', 'title', 'text', 'description']
 const LIST_TOOL_NAME = /todo|task|plan/i
-/** Not MCP tools: an issue tracker behind an MCP server holds other tasks. */
+/**
+ * Matches tools that create or update single tasks. MCP tools are excluded: an issue tracker behind an MCP server
+ * holds other tasks.
+ */
 const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
 
 type Input = Readonly<Record<string, unknown>>
 
-/** Null if no call wrote one. Calls that failed or have no result yet do not count. */
+/** Returns the current todo list, or null if no tool call wrote one. Calls that failed or have no result yet are ignored. */
 export function readTodoList(
   runs: readonly ToolRun[],
   todoTools: readonly string[] = TODO_TOOLS,
@@ -61,7 +64,7 @@ export function isTodoInProgress(item: TodoItem): boolean {
   return isOpenTodo(item) && /progress|active|doing/i.test(item.status)
 }
 
-/** A list of items with text and status; in one of `todoTools` also plain texts, in any field. */
+/** Reads a whole list of items with text and status. For a tool named in `todoTools`, plain texts in any field count too. */
 function readList(name: string, input: Input, todoTools: readonly string[]): readonly TodoItem[] | null {
   const isKnown = todoTools.includes(name)
   const lists = isKnown ? Object.values(input) : LIST_FIELDS.map((field) => input[field])
@@ -72,7 +75,7 @@ function readList(name: string, input: Input, todoTools: readonly string[]): rea
   return list.length > 0 && items.length === list.length ? items : null
 }
 
-/** `status`: the default for items without one; null if a status is required. */
+/** Reads one todo item. `status` is the default for an item without a status; null if a status is required. */
 function readItem(value: unknown, status: string | null): TodoItem | null {
   if (typeof value === 'string') return status === null ? null : { text: value, status }
   if (!isObject(value)) return null
@@ -86,19 +89,22 @@ function readTaskId({ taskId, task_id, id }: Input): string | number | null {
   return typeof given === 'string' || typeof given === 'number' ? given : null
 }
 
-/** A text without an id creates a task. A tool with a `prompt` starts an agent instead. */
+/**
+ * Reads the task that a tool call creates: a text without a task id. Returns null for a call with a `prompt`, which
+ * starts an agent instead.
+ */
 function readCreatedTask(name: string, input: Input): TodoItem | null {
   if (!TASK_TOOL_NAME.test(name) || input.prompt !== undefined || readTaskId(input) !== null) return null
   const subject = input.subject ?? input.title
   return readItem(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
 }
 
-/** The id in the tool's result, otherwise the number of the task. */
+/** Returns the key of a created task: the id in the tool's result, otherwise the number of tasks created so far. */
 function readCreatedId({ result }: ToolRun, made: number): string {
   return `task ${/(?:#|"(?:task_?)?id"\s*:\s*"?)(\w+)/i.exec(result)?.[1] ?? made}`
 }
 
-/** Returns whether the call changed a task. */
+/** Applies a tool call that updates one task. Returns whether the call changed a task. */
 function applyTaskUpdate(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
   const key = `task ${readTaskId(input)}`
   const before = TASK_TOOL_NAME.test(name) ? todos.get(key) : undefined

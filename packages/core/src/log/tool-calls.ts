@@ -1,50 +1,53 @@
 /**
- * What a tool call read, wrote, edited, ran or searched, for the summary, clearing, the file source and the token
- * breakdown. The input's shape decides, since hosts choose their tool names; a list of names decides only where the
- * shape is ambiguous (`Edit {file_path}`).
+ * Classifies tool calls: what a call read, wrote, edited, ran or searched. Used by the summary, clearing, the file
+ * source and the token breakdown. The shape of the input decides, since hosts choose their tool names; lists of names
+ * decide only ambiguous shapes (`Edit {file_path}`).
  */
 
 import { type Block, isText, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from './block.ts'
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 
-/** `write` writes a whole file, `edit` changes part of one, `search` lists or greps, `run` runs a shell command. */
+/**
+ * What a tool call does: `write` writes a whole file, `edit` changes part of a file, `search` lists or greps, `run`
+ * runs a shell command.
+ */
 export type ToolKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
 
 export interface ToolCallFacts {
   readonly kind: ToolKind
-  /** The file read, written or edited; null if there is none or a patch names several. */
+  /** The file that the tool call reads, writes or edits; null if there is none, or if a patch names several. */
   readonly path: string | null
-  /** Which part of the file is read; null for all of it. */
+  /** The part of the file that a read asks for, as JSON of its range fields; null for the whole file. */
   readonly range: string | null
-  /** The command of a `run`. */
+  /** The shell command of a `run` call; null for other tool calls. */
   readonly command: string | null
-  /** Every file the call touches. A patch may name several, also one applied by a shell command. */
+  /** Every file that the tool call touches. A patch may name several files, also when a shell command applies it. */
   readonly touches: readonly FileTouch[]
-  /** The replacements of an edit, in order; empty if the input does not state them. */
+  /** The text replacements of an edit, in order; empty if the input does not state them. */
   readonly edits: readonly TextReplacement[]
 }
 
-/** What a call did to one file. A deletion counts as an edit. */
+/** What a tool call did to one file. Deleting a file counts as an edit. */
 export interface FileTouch {
   readonly path: string
   readonly action: 'edit' | 'write' | 'read'
-  /** The new text; null if the input does not contain it. */
+  /** The text that the tool call wrote; null if its input does not contain any. */
   readonly newText: string | null
 }
 
 export interface TextReplacement {
   readonly oldText: string | null
   readonly newText: string | null
-  /** Replace every occurrence, not only the first. */
+  /** True to replace every occurrence of the old text, false to replace only the first. */
   readonly replaceAll: boolean
 }
 
-/** Defaults of `rehydrate.files.readTools`, and of both `writeTools` policy fields. */
+/** Defaults of the policy field `rehydrate.files.readTools` and of both `writeTools` fields. */
 export const READ_TOOLS: readonly string[] = ['Read']
 export const WRITE_TOOLS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
 
-/** Tools known by name; `policy.clear` and `policy.rehydrate.files` both fit. */
+/** Names of tools that read or write files. Both `policy.clear` and `policy.rehydrate.files` have this shape. */
 export interface FileToolNames {
   readonly readTools?: readonly string[]
   readonly writeTools?: readonly string[]
@@ -61,10 +64,10 @@ const QUERY_FIELDS = ['pattern', 'query', 'glob', 'regex']
 const COMMAND_FIELDS = ['command', 'cmd', 'script']
 const PATCH_FIELDS = ['input', 'patch', 'patchText']
 const RANGE_FIELDS = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
-/** With one of these fields the path is not on this machine. */
+/** Input fields which show that the path of a tool call is not on this machine. */
 const REMOTE_FIELDS = ['url', 'repo', 'bucket', 'host']
 
-/** Anthropic's text editor and memory tools: `command` is a subcommand, not a shell command. */
+/** Subcommands of Anthropic's text editor and memory tools: their `command` field is not a shell command. */
 const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map([
   ['view', 'read'],
   ['create', 'write'],
@@ -75,14 +78,17 @@ const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map(
   ['rename', 'edit'],
 ])
 
-/** Tools that list a folder: by its path alone such a call would look like a read. */
+/** Matches names of tools that list a folder. Their input is only a path, so such a call would look like a read. */
 const LISTING_TOOL_NAME = /^(?:ls|list|list_?(?:dir|directory|files))$/i
 
 const PATCH_FILE_LINE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
 
 type Input = Readonly<Record<string, unknown>>
 
-/** `tools`: tools that read or write files whatever their input looks like (`policy.rehydrate.files`, `policy.clear`). */
+/**
+ * Returns what a tool call does, from its name and input. `tools` names tools that read or write files whatever their
+ * input looks like.
+ */
 export function describeToolCall(name: string, input: unknown, tools: FileToolNames = {}): ToolCallFacts {
   const fields: Input = isObject(input) ? input : { input }
   const path = findPath(fields)
@@ -118,7 +124,7 @@ function describeFileCall(path: string, act: FileTouch['action'], input: Input):
   }
 }
 
-/** What a call with a path does to that file; null if it runs a command or searches. */
+/** Returns what a tool call with a path does to that file; null if the call runs a command or searches. */
 function classifyFileCall(name: string, input: Input, tools: FileToolNames): FileTouch['action'] | null {
   const editor = typeof input.command === 'string' ? EDITOR_COMMANDS.get(input.command) : undefined
   if (editor !== undefined) return editor
@@ -142,7 +148,10 @@ function findPath(input: Input): string | null {
   return path === null || path.trim() === '' ? null : path
 }
 
-/** A string or an array of arguments; OpenAI's local shell puts it under `action`. */
+/**
+ * Returns the shell command of a tool call: a string or an array of arguments. OpenAI's local shell puts it under
+ * `action`.
+ */
 function findCommand(input: Input): string | null {
   for (const name of COMMAND_FIELDS) {
     const value = input[name]
@@ -166,7 +175,7 @@ function listReplacements(input: Input): readonly TextReplacement[] {
   })
 }
 
-/** The files of a patch in Codex's `apply_patch` format. */
+/** Returns the files that a patch in the format of Codex's `apply_patch` names. */
 function listPatchedFiles(patch: string): readonly FileTouch[] {
   const heads = [...patch.matchAll(PATCH_FILE_LINE)]
   return heads.map((head, index): FileTouch => {
@@ -189,7 +198,10 @@ function findTextField(input: Input, names: readonly string[]): string | null {
   return null
 }
 
-/** Every string in a JSON value, without field names. Iterative: a model may nest deeper than the stack allows. */
+/**
+ * Returns every string in a JSON value, without field names. Iterative, because a model may nest values deeper than
+ * the stack allows.
+ */
 export function collectStrings(value: unknown): readonly string[] {
   const found: string[] = []
   const left: unknown[] = [value]
@@ -202,14 +214,17 @@ export function collectStrings(value: unknown): readonly string[] {
   return found
 }
 
-/** A tool call with its result. */
+/** A tool call together with its result. */
 export interface ToolRun extends ToolCallFacts {
   readonly id: string
   readonly name: string
   readonly input: unknown
-  /** Uuid of the record that made the call. */
+  /** uuid of the record that contains the tool call. */
   readonly uuid: string
-  /** Index of that record in the history, and of the record with the result (null while there is none). */
+  /**
+   * Index in the history of the record with the tool call. `resultIndex` is that of the record with the result; null
+   * while there is none.
+   */
   readonly callIndex: number
   readonly resultIndex: number | null
   readonly resultUuid: string | null
@@ -217,7 +232,10 @@ export interface ToolRun extends ToolCallFacts {
   readonly failed: boolean
 }
 
-/** Tool calls with their results, in the order of the calls. `history`: records of the branch, from the first on. */
+/**
+ * Returns the tool calls of a history with their results, in the order of the calls. `history` must begin with the
+ * first record of the branch.
+ */
 export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNames = {}): readonly ToolRun[] {
   const runs = new Map<string, ToolRun>()
   history.forEach((record, place) => {
@@ -248,12 +266,12 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
   return [...runs.values()]
 }
 
-/** Other programs may log a call without a name. */
+/** Returns the name of a tool call; `unknown` if it has none, as in the logs of some other programs. */
 export function readToolName({ name }: Block): string {
   return typeof name === 'string' ? name : 'unknown'
 }
 
-/** The call has a result that is not a failure. */
+/** Returns true if the tool call has a result and the result is not a failure. */
 export function hasSucceeded({ resultIndex, failed }: ToolRun): boolean {
   return resultIndex !== null && !failed
 }
@@ -264,16 +282,16 @@ export function readResultText(content: unknown): string {
   return content.flatMap((block: Block) => (isText(block) ? [block.text] : [])).join('\n')
 }
 
-/** How file tools report that a file has not changed since it was last read, instead of returning its text. */
+/** Matches the notice that file tools return in place of the text if a file has not changed since it was last read. */
 const UNCHANGED_NOTICE = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
 
 export function isUnchangedNotice(result: string): boolean {
   return UNCHANGED_NOTICE.test(result)
 }
 
-/** Programs that do not set `is_error` print the exit code above the output. */
+/** Matches the exit code that programs print above the output of a command if they do not set `is_error`. */
 const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
-/** No output after it, as for a search without matches: not a failure. */
+/** Matches a command result without output, such as that of a search without matches; it does not count as a failure. */
 const NO_OUTPUT = /(?:^|\n)Output:\s*$/
 
 function hasFailingExitCode(result: string): boolean {
@@ -283,11 +301,11 @@ function hasFailingExitCode(result: string): boolean {
 
 export interface LargeInput {
   readonly field: string
-  /** Estimated. */
+  /** Estimated tokens of the field's value. */
   readonly tokens: number
 }
 
-/** The string fields of an input with at least `least` tokens. */
+/** Returns the string fields of a tool call's input that have at least `least` estimated tokens. */
 export function findLargeInputs(
   block: ToolUseBlock,
   least: number,
@@ -302,7 +320,10 @@ export function findLargeInputs(
   })
 }
 
-/** One spelling for each path: absolute if `folder` is given, `/` as separator, no `.` or `..`. Does not resolve links. */
+/**
+ * Returns one spelling for all paths to a file: absolute if `folder` is given, with `/` as separator, and with `.` and
+ * `..` resolved. Symbolic links are not followed.
+ */
 export function normalizePath(path: string, folder: string | null = null): string {
   const given = path.replaceAll('\\', '/')
   const isAbsolute = given.startsWith('/') || /^[A-Za-z]:\//.test(given)

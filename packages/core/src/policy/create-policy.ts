@@ -1,20 +1,21 @@
-/** Creates a policy: overrides on top of the defaults, checked field by field and by the rules between fields. */
+/** Creates a policy: the defaults with overrides applied, checked field by field and by rules between fields. */
 import { TidemarkError } from '../errors.ts'
 import { findSmallestWindow } from './limits.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
 
-/** The fields to change, at any depth; what is left out keeps its default. */
+/** The policy fields to change, at any depth. An omitted field keeps its default. */
 export type PolicyOverrides = DeepPartial<Policy>
 
 /**
- * The defaults with `overrides` applied, checked and frozen. A list replaces the default list; a field that is
- * undefined counts as omitted. Throws one `bad-policy` error that names every problem, with the list as
+ * Returns the default policy with `overrides` applied, checked and frozen. A list replaces the whole default list; an
+ * undefined field counts as omitted. Throws one `bad-policy` error that names every problem and lists them in
  * `details.problems`.
  */
 export function createPolicy(overrides: PolicyOverrides = {}): Policy {
   const reading = readFields(policyFields, overrides)
-  // The tables are typed as Fields<Policy>, and every field passed its check or has its default.
+  // The cast is safe: `policyFields` has a field for each of `Policy`, and each one passed its check or has its
+  // default.
   const policy = reading.value as Policy
   const problems = [...reading.problems, ...findBrokenRules(policy, reading.problems)]
   if (problems.length === 0) return policy
@@ -24,9 +25,9 @@ export function createPolicy(overrides: PolicyOverrides = {}): Policy {
   throw new TidemarkError('bad-policy', `${head}:\n${lines}`, { details: { problems } })
 }
 
-/** A rule between two or more fields. */
+/** A rule between two or more fields of the policy. */
 interface PolicyRule {
-  /** The fields it concerns, the one to report first. A rule over an invalid field is not checked. */
+  /** Paths of the fields that the rule concerns; the first one is reported. A rule over an invalid field is not checked. */
   readonly fields: readonly string[]
   holds(policy: Policy): boolean
   describeAllowed(policy: Policy): string
@@ -93,7 +94,7 @@ const RULES: readonly PolicyRule[] = [
   requireAtMost('turn.network.firstDelayMs', 'turn.network.maximumDelayMs'),
 ]
 
-/** A window given in the policy must be large enough for that policy. */
+/** Rules for a context window given in the policy: it must be large enough for that policy. */
 const WINDOW_RULES: readonly PolicyRule[] = ['window.givenTokens', 'window.capTokens'].map((path) => {
   const smallest = ({ ladder, window }: Policy): number =>
     findSmallestWindow(ladder, window.givenOutputTokens)
@@ -104,13 +105,13 @@ const WINDOW_RULES: readonly PolicyRule[] = ['window.givenTokens', 'window.capTo
   }
 })
 
-/** The rules that `policy` breaks, except those over a field or group that is already invalid. */
+/** Returns the rules that `policy` breaks, except rules over a field or group that is already invalid. */
 function findBrokenRules(policy: Policy, invalid: readonly FieldProblem[]): readonly FieldProblem[] {
   const isInvalid = (path: string): boolean =>
     invalid.some((found) => found.path === '' || `${path}.`.startsWith(`${found.path}.`))
   const isBroken = (rule: PolicyRule): boolean => !rule.fields.some(isInvalid) && !rule.holds(policy)
   const broken = RULES.filter(isBroken)
-  // The smallest window can only be computed for a valid ladder.
+  // The smallest context window can only be computed for valid thresholds (`ladder`).
   const isSound = invalid.length + broken.length === 0
   return [...broken, ...(isSound ? WINDOW_RULES.filter(isBroken) : [])].map((rule) => {
     const [path = ''] = rule.fields

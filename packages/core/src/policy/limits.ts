@@ -1,5 +1,5 @@
 /**
- * Thresholds and budgets for one model: the policy scaled to its context window.
+ * Thresholds and budgets for one model: the policy scaled to the model's context window.
  *
  * Each threshold is computed exactly and then rounded down to a whole token, so a larger window never has a lower
  * threshold. (Rounding the offsets instead would lower a threshold by a token wherever two of them round together.)
@@ -10,29 +10,32 @@ import type { LadderPolicy, OffsetPolicy, Policy, SharePolicy } from './policy.t
 import { formatValue } from './policy-fields.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
 
-/** Thresholds in tokens; each is reached at, not above, its value. */
+/** Thresholds of the context size, in tokens. A context of exactly a threshold's size has reached it. */
 export interface Thresholds {
   readonly window: number
-  /** What input can fill: the window minus the reserve. */
+  /** Tokens that input can fill: the context window minus the reserve for output. */
   readonly effective: number
   readonly autoCompact: number
-  /** What the meter counts down to: the auto-compact threshold if auto-compaction is on, otherwise effective. */
+  /**
+   * Tokens that the context meter counts down to: the auto-compact threshold if auto-compaction is on, otherwise
+   * `effective`.
+   */
   readonly limit: number
   readonly warning: number
   readonly error: number
   readonly blocking: number
-  /** The size a compaction aims at. */
+  /** Context size in tokens that a compaction aims at. */
   readonly target: number
 }
 
 export interface ThresholdInput {
   readonly window: number
-  /** Maximum output tokens; null or 0 if unknown. */
+  /** Maximum output tokens of the model; null or 0 if unknown. */
   readonly maxOutput: number | null
   readonly autoCompactOn: boolean
-  /** Auto-compact threshold as a percentage of effective, never above the default; null for the default. */
+  /** Auto-compact threshold as a percentage of `effective`, never above the default threshold; null for the default. */
   readonly percentOfEffective: number | null
-  /** Target of a compaction as a percentage of the auto-compact threshold. */
+  /** Context size that a compaction aims at, as a percentage of the auto-compact threshold. */
   readonly targetPercent: number
 }
 
@@ -49,7 +52,7 @@ export function computeThresholds(ladder: LadderPolicy, question: ThresholdInput
       : Math.max(1, roundDownTokens(atPercent(effective)))
   const target = roundDownTokens((autoCompact * targetPercent) / 100)
   const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
-  // A context that was just compacted must not be above the threshold that prepares the next compaction.
+  // With a lower warning threshold, a context that was just compacted would already prepare the next compaction.
   const warn = (offset: OffsetPolicy): number => {
     const exact = exactLimit - scaleOffset(offset, window)
     return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, roundDownTokens(exact)))
@@ -59,10 +62,10 @@ export function computeThresholds(ladder: LadderPolicy, question: ThresholdInput
   return { window, effective, autoCompact, limit, warning, error, blocking, target }
 }
 
-/** No valid ladder needs a larger window. */
+/** Upper bound of the search for the smallest context window: no valid policy needs a larger one. */
 const LARGEST_WINDOW = 2 ** 50
 
-/** The smallest window this ladder works in. It depends on the model: a longer output leaves less for input. */
+/** Returns the smallest context window the thresholds work in. A model with a longer output leaves less for input. */
 export function findSmallestWindow(ladder: LadderPolicy, maxOutput: number | null): number {
   let [tooSmall, enough] = [0, 1]
   while (enough < LARGEST_WINDOW && !isLargeEnough(ladder, enough, maxOutput))
@@ -75,7 +78,10 @@ export function findSmallestWindow(ladder: LadderPolicy, maxOutput: number | nul
   return enough
 }
 
-/** Enough usable tokens, and no two thresholds equal. If true for a window, it is true for every larger one. */
+/**
+ * Returns true if the window leaves enough usable tokens and no two thresholds are equal. If true for a window, it is
+ * true for every larger window.
+ */
 function isLargeEnough(ladder: LadderPolicy, window: number, maxOutput: number | null): boolean {
   const blocking = scaleOffset(ladder.blocking, window)
   const usable = roundDownTokens(window - computeReserve(ladder, window, maxOutput))
@@ -95,32 +101,32 @@ function scaleOffset({ tokens, maximumPercent }: OffsetPolicy, window: number): 
   return Math.min(tokens, (window * maximumPercent) / 100)
 }
 
-// All figures for one model.
+// All limits of one model, computed from the policy.
 
 export interface ModelLimits {
-  /** Tokens; null if unknown. */
+  /** Size of the model's context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Maximum output tokens; null or 0 if unknown. */
+  /** Maximum output tokens of the model; null or 0 if unknown. */
   readonly maxOutput: number | null
 }
 
-/** Distances in tokens between the thresholds. */
+/** Distances between the thresholds, in tokens. */
 interface ThresholdOffsets {
-  /** From effective to the window. */
+  /** Tokens between the effective window and the context window. */
   readonly reserve: number
-  /** From the auto-compact threshold to effective. */
+  /** Tokens between the auto-compact threshold and the effective window. */
   readonly autoCompact: number
-  /** From the warning threshold to the limit. */
+  /** Tokens between the warning threshold and the limit. */
   readonly warning: number
-  /** From the error threshold to the limit. */
+  /** Tokens between the error threshold and the limit. */
   readonly error: number
-  /** From the blocking threshold to effective. */
+  /** Tokens between the blocking threshold and the effective window. */
   readonly blocking: number
 }
 
 interface CommonLimits {
   readonly budgets: ContentBudgets
-  /** Images and documents in a request. */
+  /** Maximum number of images and documents in an API request. */
   readonly images: number
 }
 
@@ -128,16 +134,19 @@ export interface KnownWindowLimits extends CommonLimits {
   readonly known: true
   readonly lines: Thresholds
   readonly offsets: ThresholdOffsets
-  /** Output tokens of a summary in a direct request. */
+  /** Maximum output tokens of a direct summary request (one that is not a cache-sharing fork call). */
   readonly summaryOutput: number
-  /** Input tokens at which the provider is to clear. */
+  /** Input tokens at which the provider is to clear tool results itself. */
   readonly nativeTrigger: number
 }
 
-/** No thresholds, and none are guessed: nothing that needs one starts automatically. Budgets are unscaled. */
+/**
+ * Limits for an unknown context window: no thresholds, so nothing that needs one starts automatically, and unscaled
+ * budgets.
+ */
 interface UnknownWindowLimits extends CommonLimits {
   readonly known: false
-  /** A sentence for the user. */
+  /** A sentence for the user that says why there are no thresholds. */
   readonly why: string
 }
 
@@ -146,7 +155,10 @@ export type ScaledPolicy = KnownWindowLimits | UnknownWindowLimits
 const UNKNOWN_WINDOW =
   'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.'
 
-/** Throws `bad-policy` for a window that is too small, with the smallest allowed one as `details.minimum`. */
+/**
+ * Scales the policy to a model's context window. Throws `bad-policy` for a window that is too small, with the smallest
+ * allowed one as `details.minimum`.
+ */
 export function scalePolicy(
   policy: Policy,
   model: ModelLimits,
@@ -214,13 +226,13 @@ function requireLargeEnough({ ladder }: Policy, window: number, maxOutput: numbe
   )
 }
 
-// Content budgets: the policy's figures, each limited to its share of the window.
+// Content budgets: the token figures of the policy, each limited to its share of the context window.
 
-/** In tokens, unless the name says otherwise. */
+/** Budgets of each kind of content, in tokens unless the name says otherwise. */
 export interface ContentBudgets {
   readonly files: { readonly each: number; readonly total: number }
   readonly skills: { readonly each: number; readonly total: number }
-  /** For each context source of the host. */
+  /** Budget of each context source of the host: for one item, and for all of its items. */
   readonly host: { readonly each: number; readonly total: number }
   readonly notes: {
     readonly section: number
@@ -238,7 +250,7 @@ export interface ContentBudgets {
   readonly historyPage: number
 }
 
-/** For one text of a tool result: above which size it is spilled, and how much of it is then shown. */
+/** Budgets in tokens for one text of a tool result: the size above which it is spilled, and how much of it is then shown. */
 export interface SpillBudgets {
   readonly threshold: number
   readonly head: number
@@ -254,7 +266,7 @@ interface ClearBudgets {
   readonly largeInput: number
 }
 
-/** `lines` is null if the window is unknown: the policy's figures then apply unscaled. */
+/** Computes the content budgets. `lines` is null if the window is unknown; the policy's figures then apply unscaled. */
 export function computeBudgets(policy: Policy, lines: Thresholds | null): ContentBudgets {
   const share = createShareLookup(policy.shares, lines)
   const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
@@ -285,13 +297,19 @@ export function computeBudgets(policy: Policy, lines: Thresholds | null): Conten
 
 type ShareLookup = (kind: keyof SharePolicy) => number
 
-/** A share of effective, and never more than the target of a compaction (which matters with a low auto-compact threshold). */
+/**
+ * Creates a function that returns the tokens a kind of content may take: its percentage of the effective window, but
+ * never more than the target of a compaction, which can be lower if the auto-compact threshold is low.
+ */
 function createShareLookup(policy: SharePolicy, lines: Thresholds | null): ShareLookup {
   if (lines === null) return () => Number.POSITIVE_INFINITY
   return (kind) => Math.min(roundDownTokens((lines.effective * policy[kind]) / 100), lines.target)
 }
 
-/** Clearing starts at the warning threshold and must end well below it, otherwise it would start again at once. */
+/**
+ * Returns half of the warning threshold. Clearing starts at that threshold and must end well below it, otherwise it
+ * would start again at once.
+ */
 function computeLowWaterMark(lines: Thresholds | null): number {
   return lines === null ? Number.POSITIVE_INFINITY : roundDownTokens(lines.warning / 2)
 }
@@ -304,7 +322,10 @@ function limitBudget(
   return { each: Math.min(eachTokens, total), total }
 }
 
-/** A section shrinks with the total, since the file has about ten sections. */
+/**
+ * Scales the budgets of session notes. The budget of one section shrinks with the total, since the file has about ten
+ * sections.
+ */
 function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
   const total = Math.min(notes.totalTokens, share('notes'))
   return {
@@ -319,7 +340,7 @@ function scaleKeptMessages({ notes: { kept } }: Policy, share: number): ContentB
   return { minimum: Math.min(kept.minimumTokens, share), maximum: Math.min(kept.maximumTokens, share) }
 }
 
-/** What is shown shrinks with the threshold. */
+/** Scales the spill budgets. The shown head and tail shrink in proportion to the threshold. */
 function scaleSpill({ spill }: Policy, share: number): SpillBudgets {
   const threshold = Math.min(spill.thresholdTokens, share)
   const scale = (tokens: number): number => roundDownTokens((tokens * threshold) / spill.thresholdTokens)
@@ -340,19 +361,19 @@ function scaleClearing(
   }
 }
 
-/** Rounds down, with a tolerance for binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
+/** Rounds down to whole tokens, with a tolerance for binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
 function roundDownTokens(exact: number): number {
   return Math.floor(exact + 1e-6)
 }
 
-/** Which thresholds a context of `used` tokens has reached. */
+/** The thresholds that a context of `used` tokens has reached. */
 export interface ThresholdState {
   readonly used: number
-  /** Percentage of the limit that is left, whole, at least 0. */
+  /** Percentage of the limit that is left, as a whole number of at least 0. */
   readonly percentLeft: number
   readonly isAboveWarningThreshold: boolean
   readonly isAboveErrorThreshold: boolean
-  /** Only if auto-compaction is on. */
+  /** True if auto-compaction is on and the context has reached the auto-compact threshold. */
   readonly isAboveAutoCompactThreshold: boolean
   readonly isAtBlockingLimit: boolean
 }

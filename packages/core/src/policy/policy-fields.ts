@@ -1,29 +1,32 @@
 /**
- * Tables of settings: each field with its default and its check, and reading an object against such a table with hints
- * for unknown fields.
+ * Tables of settings: each field with its default and its check. An object is read against such a table; the error for
+ * an unknown field suggests the right name.
  */
 
-/** Which values a field accepts. `allowed` completes the sentence "allowed is …" in an error. */
+/** A check of the values that a field accepts. `allowed` completes the sentence "allowed is …" in an error message. */
 export interface FieldCheck<T> {
   readonly allowed: string
   accepts(value: unknown): value is T
 }
 
-/** A whole number: tokens, results, seconds. */
+/** Accepts whole numbers in a range: tokens, results, seconds. */
 export function wholeNumber(least = 0, most: number = Number.MAX_SAFE_INTEGER): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most
   return { allowed: `a whole number ${formatRange(least, most)}`, accepts }
 }
 
-/** Any number: a ratio, a factor. */
+/** Accepts any finite number in a range: a ratio, a factor. */
 export function decimalNumber(least: number, most: number): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isFinite(value) && value >= least && value <= most
   return { allowed: `a number ${formatRange(least, most)}`, accepts }
 }
 
-/** 25 means 25%, never 0.25: half percentages stay exact, and so do the thresholds computed from them. */
+/**
+ * Accepts percentages: 25 means 25%, never 0.25. Half percentages stay exact, and so do the thresholds computed from
+ * them.
+ */
 export function percentage(least = 0.1, most = 100): FieldCheck<number> {
   const { accepts } = decimalNumber(least, most)
   return { allowed: `a percentage from ${least} to ${most} (25 means 25%)`, accepts }
@@ -37,7 +40,7 @@ export function anyString(): FieldCheck<string> {
   return { allowed: 'a string', accepts: (value): value is string => typeof value === 'string' }
 }
 
-/** A non-blank string. */
+/** Accepts strings that are not blank. */
 export function nonBlankString(): FieldCheck<string> {
   const accepts = (value: unknown): value is string => typeof value === 'string' && value.trim() !== ''
   return { allowed: 'a string that is not blank', accepts }
@@ -48,7 +51,7 @@ export function choice<const T extends string>(...choices: readonly T[]): FieldC
   return { allowed: choices.map((choice) => `'${choice}'`).join(' or '), accepts }
 }
 
-/** A list without duplicates; the order matters. */
+/** Accepts lists without duplicates, in any order. */
 export function uniqueList<T>(item: FieldCheck<T>): FieldCheck<readonly T[]> {
   const accepts = (value: unknown): value is readonly T[] =>
     Array.isArray(value) && Array.from(value).every(item.accepts) && new Set(value).size === value.length
@@ -69,7 +72,7 @@ function formatRange(least: number, most: number): string {
   return most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`
 }
 
-// Tables of fields.
+// Tables of fields: the fields of an object type as a tree of defaults and checks.
 
 type FieldValue = string | number | boolean | null | readonly unknown[]
 
@@ -78,17 +81,17 @@ export interface FieldSpec<T> {
   readonly check: FieldCheck<T>
 }
 
-/** One `Field` for every leaf of `T`: a field without default and check does not compile. */
+/** A table with one `FieldSpec` for every leaf of `T`. A field without default and check does not compile. */
 export type FieldSpecs<T> = {
   readonly [K in keyof T]: [T[K]] extends [FieldValue] ? FieldSpec<T[K]> : FieldSpecs<T[K]>
 }
 
-/** The same table, untyped, for code that walks it. */
+/** A `FieldSpecs` table without its type parameter, for code that walks every field. */
 export interface FieldSpecTree {
   readonly [name: string]: FieldSpec<unknown> | FieldSpecTree
 }
 
-/** Every field may be omitted. A list replaces the default list. */
+/** An object in which every field of `T` may be omitted, at any depth. A given list replaces the default list. */
 export type DeepPartial<T> = {
   readonly [K in keyof T]?: ([T[K]] extends [FieldValue] ? T[K] : DeepPartial<T[K]>) | undefined
 }
@@ -101,7 +104,7 @@ export function isFieldSpec(node: FieldSpec<unknown> | FieldSpecTree): node is F
   return typeof (node as FieldSpec<unknown>).check?.accepts === 'function'
 }
 
-/** The path of every leaf, in the order of the tables. */
+/** Returns the dotted path of every leaf, in the order of the table. */
 export function listFieldPaths(tree: FieldSpecTree, path = ''): readonly string[] {
   return Object.entries(tree).flatMap(([key, node]) =>
     isFieldSpec(node) ? [joinPath(path, key)] : listFieldPaths(node, joinPath(path, key)),
@@ -112,20 +115,20 @@ function joinPath(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
-// Reading an object against a table; every problem is collected.
+// Reading an object against a table of fields. Every problem is collected, not only the first.
 
 export interface FieldProblem {
-  /** Path of the field, as in `clear.idle.keep`; empty for the whole object. */
+  /** Dotted path of the field, as in `clear.idle.keep`; empty for the whole object. */
   readonly path: string
-  /** The given value, in words. */
+  /** The given value, as an error message shows it. */
   readonly given: string
   readonly allowed: string
-  /** The full sentence. */
+  /** The complete error message: path, given value, and allowed values. */
   readonly message: string
 }
 
 interface ReadFieldsResult {
-  /** Frozen and complete: a missing or invalid field has its default. */
+  /** Frozen object with every field of the table; a missing or invalid field has its default. */
   readonly value: unknown
   readonly problems: readonly FieldProblem[]
 }
@@ -136,7 +139,10 @@ export function createProblem(path: string, given: unknown, allowed: string): Fi
   return { path, given: shown, allowed, message }
 }
 
-/** `path` and `root`: where `tree` is in the whole table. */
+/**
+ * Reads the object `given` against the table `tree`. If `tree` is a group of a larger table, `root` is that table and
+ * `path` is the path of the group.
+ */
 export function readFields(
   tree: FieldSpecTree,
   given: unknown,
@@ -172,7 +178,7 @@ function readField(node: FieldSpec<unknown>, given: unknown, path: string): Read
   return { value: freezeCopy(node.defaultValue), problems: [createProblem(path, given, node.check.allowed)] }
 }
 
-/** A frozen copy, so that checked values cannot be changed later. */
+/** Returns a frozen deep copy, so that checked values cannot be changed later. */
 function freezeCopy(value: unknown): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map(freezeCopy))
   if (typeof value !== 'object' || value === null) return value
@@ -181,7 +187,10 @@ function freezeCopy(value: unknown): unknown {
   )
 }
 
-/** First a typo of a field in the same group, then the right name in the wrong group or written as a path. */
+/**
+ * Suggests a name for an unknown field: first a typo of a field in the same group, then the right name in the wrong
+ * group or written as a path. Returns null if nothing fits.
+ */
 function suggestField(key: string, tree: FieldSpecTree, root: FieldSpecTree, path: string): string | null {
   const neighbour = findNearestName(key, Object.keys(tree))
   if (neighbour !== null) return `did you mean ${path.slice(0, path.length - key.length)}${neighbour}?`
@@ -194,7 +203,7 @@ function suggestField(key: string, tree: FieldSpecTree, root: FieldSpecTree, pat
   return elsewhere.length === 0 ? null : `did you mean ${elsewhere.slice(0, 3).join(' or ')}?`
 }
 
-/** The fields of a plain object of any realm; null for anything else (a Map would silently lose its entries). */
+/** Returns the fields of a plain object of any realm; null for any other value (a Map would silently lose its entries). */
 function toPlainFields(value: unknown): Readonly<Record<string, unknown>> | null {
   if (typeof value !== 'object' || value === null) return null
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -202,7 +211,7 @@ function toPlainFields(value: unknown): Readonly<Record<string, unknown>> | null
   return plain ? Object.fromEntries(Object.entries(value)) : null
 }
 
-/** The known name closest to `given`, or null if none is close enough to be a typo. */
+/** Returns the known name closest to `given`, or null if none is close enough to be a typo. */
 export function findNearestName(given: string, known: readonly string[]): string | null {
   const furthest = Math.max(2, Math.floor(given.length / 3))
   let best: string | null = null
@@ -214,7 +223,7 @@ export function findNearestName(given: string, known: readonly string[]): string
   return best
 }
 
-/** Edit distance: letters to insert, delete, replace, or swap with their neighbour. */
+/** Computes the edit distance: the number of letters to insert, delete, replace, or swap with their neighbour. */
 function measureEditDistance(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, index) => index)
@@ -233,7 +242,7 @@ function measureEditDistance(from: string, to: string): number {
   return readCell(last, to.length)
 }
 
-/** The last two letters of one are those of the other in reverse order. */
+/** Returns true if the last two letters of one string are those of the other in reverse order. */
 function isSwap(from: string, to: string): boolean {
   return from.length > 1 && to.length > 1 && from.at(-1) === to.at(-2) && from.at(-2) === to.at(-1)
 }
@@ -244,7 +253,7 @@ function readCell(row: readonly number[], index: number): number {
 
 const LONGEST_VALUE = 60
 
-/** A value for an error message: exact if short, otherwise described. */
+/** Formats a value for an error message: exactly if it is short, otherwise shortened or described. */
 export function formatValue(value: unknown): string {
   if (typeof value === 'string') return quoteText(value)
   if (typeof value === 'function') return 'a function'

@@ -1,6 +1,6 @@
 /**
- * Every setting of the engine, grouped by mechanism: types, defaults and checks. Create a policy with `createPolicy`;
- * read figures that depend on the model's window through `scalePolicy`.
+ * Every setting of the engine, grouped by mechanism: types, defaults and checks. `createPolicy` creates a policy;
+ * `scalePolicy` computes the figures that depend on the model's context window.
  */
 
 import { isObject } from '../log/json.ts'
@@ -24,40 +24,49 @@ import {
   wholeNumber,
 } from './policy-fields.ts'
 
-// The prompt cache: markers, lifetime, and what counts as a cache break.
+// Settings of the prompt cache: markers, lifetime, and what counts as a cache break.
 
 export interface MarkersPolicy {
-  /** Cache markers in a request; the provider's own limit applies too. */
+  /** Maximum number of cache markers in an API request; the provider's own limit applies too. */
   readonly maximum: number
-  /** Mark the block before the first tool result that clearing could still change. */
+  /** Put a cache marker on the block before the first tool result that clearing could still change. */
   readonly edge: boolean
-  /** Blocks a turn may add before it exceeds the provider's look-back and gets an extra marker. */
+  /**
+   * Number of blocks that a turn may add before it gets an extra cache marker; more would exceed the provider's
+   * look-back.
+   */
   readonly laggingAfterPositions: number
 }
 
 export interface BreaksPolicy {
-  /** A cache break is a cache read more than this percentage below the expected one … */
+  /** A cache break is a cache read more than this percentage, and more than `tokens`, below the expected one. */
   readonly percent: number
-  /** … and more than this many tokens below it. */
+  /** A cache break is a cache read more than this many tokens, and more than `percent`, below the expected one. */
   readonly tokens: number
-  /** Query sources monitored at once; the least recently used one is dropped. */
+  /** Maximum number of query sources monitored for cache breaks; the least recently used one is dropped. */
   readonly sources: number
-  /** Patterns of models that are not monitored; small models cache differently. */
+  /** Patterns of models that are not monitored for cache breaks; small models cache differently. */
   readonly excludedModels: readonly string[]
-  /** Write the difference between the requests to a file, for debugging. */
+  /** Write the difference between the API requests before and after a cache break to a file, for debugging. */
   readonly diffFiles: boolean
-  /** Ask the provider for its explanation, if it offers one. */
+  /** Ask the provider to explain a cache break, if it offers that. */
   readonly askProvider: boolean
 }
 
 export interface CachePolicy {
-  /** `auto` decides by the observed gaps and prices, and keeps the decision until the next prefix snapshot. */
+  /**
+   * Cache lifetime. `auto` decides by the observed gaps and prices, and keeps its decision until the next prefix
+   * snapshot.
+   */
   readonly ttl: '5m' | '1h' | 'auto'
-  /** Patterns of query sources that get one hour if the account is entitled to it. */
+  /** Patterns of query sources that get a one-hour cache if the account is entitled to it. */
   readonly oneHourSources: readonly string[]
-  /** Short-lived sources: always five minutes. */
+  /** Patterns of short-lived query sources, which always get a five-minute cache. */
   readonly fiveMinuteSources: readonly string[]
-  /** A changed section is announced as a `delta` until the next prefix snapshot, or rewritten `inline`, which breaks the cache. */
+  /**
+   * How a changed section of the system prompt is sent: announced as a `delta` until the next prefix snapshot, or
+   * rewritten `inline`, which breaks the cache.
+   */
   readonly volatile: 'delta' | 'inline'
   readonly markers: MarkersPolicy
   readonly breaks: BreaksPolicy
@@ -86,74 +95,80 @@ const cacheFields: FieldSpecs<CachePolicy> = {
   },
 }
 
-// Tier 1: clearing old tool results without a model call.
+// Settings of tier 1: clearing old tool results without a model call.
 
-/** The cache has expired, so a rewrite costs nothing extra. */
+/** Idle clearing: after a pause the cache has expired, so rewriting the context costs nothing extra. */
 interface IdlePolicy {
-  /** Minutes since the last response; `ttl` uses the current cache lifetime. */
+  /** Minutes since the last response after which idle clearing may run; `ttl` uses the current cache lifetime. */
   readonly afterMinutes: number | 'ttl'
-  /** Newest results kept. */
+  /** Number of newest tool results that idle clearing keeps. */
   readonly keep: number
-  /** Tokens a clearing must free to be worth a rewrite. */
+  /** Minimum tokens that idle clearing must free to be worth a rewrite of the context. */
   readonly minimumFreedTokens: number
 }
 
-/** The context is above the warning threshold. */
+/** Budget clearing: runs while the context is above the warning threshold. */
 interface BudgetPolicy {
-  /** Newest results kept, whatever their size. */
+  /** Number of newest tool results that budget clearing keeps, whatever their size. */
   readonly keep: number
-  /** Tokens of clearable results to keep. */
+  /** Tokens of clearable tool results that budget clearing keeps. */
   readonly targetTokens: number
-  /** Tokens a clearing must free. */
+  /** Minimum tokens that budget clearing must free; otherwise it does not run. */
   readonly minimumFreedTokens: number
 }
 
-/** The provider deletes from its cached prefix; the messages stay unchanged. */
+/** Cached clearing: the provider deletes tool results from its cached prefix; the messages stay unchanged. */
 interface CachedPolicy {
-  /** Number of undeleted results that triggers it. */
+  /** Number of undeleted tool results that triggers cached clearing. */
   readonly fireAt: number
-  /** Newest results kept. */
+  /** Number of newest tool results that cached clearing keeps. */
   readonly keep: number
 }
 
-/** The provider clears by itself, as configured in the request (`context_management`). */
+/** Native clearing: the provider clears by itself, as configured in the API request (`context_management`). */
 interface NativePolicy {
-  /** Input tokens, or the warning threshold if that is lower. */
+  /** Input tokens at which the provider clears, or the warning threshold if that is lower. */
   readonly triggerTokens: number
-  /** Token limit for the newest results that are kept … */
+  /** Token limit of the newest tool results that native clearing keeps, but never fewer results than `keepAtLeast`. */
   readonly keepTokens: number
-  /** … but never fewer results than this. */
+  /** Minimum number of newest tool results that native clearing keeps, whatever their size. */
   readonly keepAtLeast: number
-  /** Tokens a clearing must free. */
+  /** Minimum tokens that native clearing must free; otherwise the provider does not clear. */
   readonly clearAtLeastTokens: number
-  /** Minutes idle after which only the newest thinking is kept. */
+  /** Minutes of idle time after which native clearing keeps only the newest thinking. */
   readonly thinkingAfterMinutes: number
-  /** Number of newest turns whose thinking is then kept. */
+  /** Number of newest turns whose thinking is kept after `thinkingAfterMinutes` of idle time. */
   readonly thinkingTurns: number
 }
 
 export interface ClearPolicy {
-  /** Tools whose results can be produced again. Nothing else is ever cleared. */
+  /**
+   * Names of tools whose results can be produced again. Results of other tools are cleared only if `mcp` or the host
+   * allows it.
+   */
   readonly tools: readonly string[]
-  /** Tools that write files whatever their input looks like. Their large inputs may be cleared, if `tools` names them. */
+  /**
+   * Names of tools that write files whatever their input looks like. Their large inputs may be cleared if `tools`
+   * names them.
+   */
   readonly writeTools: readonly string[]
-  /** MCP tools: clearable if annotated as read-only, or never. */
+  /** Whether results of MCP tools may be cleared: only if the tool is annotated as read-only, or never. */
   readonly mcp: 'read-only' | 'never'
-  /** Enabled modes. The provider's features and the state of the cache decide which one is used. */
+  /** Enabled modes of clearing. The provider's features and the state of the cache decide which one is used. */
   readonly ways: readonly ClearMode[]
   /** Clear only if the saving pays for writing the cache again, unless space is needed. */
   readonly priceGate: boolean
-  /** Calls expected before a 5-minute cache expires, until the session's own gaps are known. */
+  /** Model calls expected before a 5-minute cache expires, until the session's own gaps are known. */
   readonly expectedCallsFiveMinutes: number
-  /** The same for a 1-hour cache. */
+  /** Model calls expected before a 1-hour cache expires, until the session's own gaps are known. */
   readonly expectedCallsOneHour: number
-  /** Clear results that a later call superseded before merely old ones. */
+  /** Clear tool results that a later call superseded before results that are merely old. */
   readonly supersededFirst: boolean
-  /** Clear large inputs of calls that write files. */
+  /** Also clear large inputs of tool calls that write files. */
   readonly inputs: boolean
-  /** Tokens that make an input large. */
+  /** Number of tokens from which a tool input counts as large. */
   readonly largeInputTokens: number
-  /** Thinking signed for a prefix that is rewritten: remove it here, oldest first, or let the provider drop it. */
+  /** What happens to thinking signed for a prefix that is rewritten: remove it, oldest first, or let the provider drop it. */
   readonly boundThinking: 'remove' | 'provider'
   readonly idle: IdlePolicy
   readonly budget: BudgetPolicy
@@ -197,54 +212,54 @@ const clearFields: FieldSpecs<ClearPolicy> = {
   },
 }
 
-// Tier 2: the summary that replaces a conversation.
+// Settings of tier 2: the summary that replaces a conversation.
 
 export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
 
 export interface TargetPolicy {
-  /** Size of a compacted context, as a percentage of the auto-compact threshold. */
+  /** Size that a compacted context should have, as a percentage of the auto-compact threshold. */
   readonly percentOfAutoCompact: number
-  /** What is dropped, in this order, if the context is above its target. Nothing else is ever dropped. */
+  /** Sources to drop, in this order, if the compacted context is above its target size. Nothing else is ever dropped. */
   readonly shed: readonly DroppableSource[]
-  /** Newest skills that are never dropped. */
+  /** Number of newest skills that are never dropped from a compacted context. */
   readonly keptSkills: number
 }
 
-/** Which ways to summarize may be tried, from the best to the one that cannot fail. */
+/** Ways to write a summary that may be tried, from the best to the one that cannot fail. */
 interface ChainPolicy {
-  /** The provider's compaction block, if kept messages have signed thinking. */
+  /** Try the provider's compaction block, if kept messages have signed thinking. */
   readonly block: boolean
-  /** A fork that reads the conversation's cache; skipped while the cache is cold. */
+  /** Try a cache-sharing fork call, which reads the conversation's cache; skipped while the cache is cold. */
   readonly fork: boolean
-  /** The summary without a model: as the `last` resort, as the `only` way, or `never`. */
+  /** Use of the local extractor, which needs no model: as the `last` resort, as the `only` way to summarize, or `never`. */
   readonly local: 'last' | 'only' | 'never'
 }
 
 interface DirectPolicy {
-  /** Another model, usually a cheaper one; null uses the conversation's model. */
+  /** Model for summary requests; null uses the conversation's model. Not read yet: see the option `summariser`. */
   readonly model: string | null
-  /** Maximum tokens of the summary. */
+  /** Maximum output tokens of the summary. */
   readonly outputTokens: number
-  /** Further attempts after the first. */
+  /** Number of further attempts after a failed summary request. */
   readonly retries: number
 }
 
-/** When the provider refuses the summary request as too long. */
+/** Retries after the provider refuses the summary request as too long: each one drops the oldest rounds. */
 export interface HeadDropPolicy {
   readonly retries: number
-  /** Percentage of the rounds to drop if the provider does not report the excess tokens … */
+  /** Percentage of the rounds to drop if the provider does not report the excess tokens. */
   readonly percentOfRounds: number
-  /** … but at least this many. */
+  /** Minimum number of rounds that each retry drops. */
   readonly minimumRounds: number
 }
 
 /** Timeouts while a summary is being written. */
 interface WaitingPolicy {
-  /** Seconds between two keep-alive events. */
+  /** Seconds between two keep-alive events while a summary is being written. */
   readonly keepAliveSeconds: number
-  /** Seconds without data after which an attempt fails. */
+  /** Seconds without data after which an attempt to write a summary fails. */
   readonly stallSeconds: number
-  /** Seconds for one attempt in total. */
+  /** Maximum seconds for one attempt to write a summary. */
   readonly attemptSeconds: number
 }
 
@@ -254,17 +269,17 @@ export interface CompactPolicy {
   readonly direct: DirectPolicy
   readonly headDrop: HeadDropPolicy
   readonly waiting: WaitingPolicy
-  /** Added to the instructions of every compaction, automatic ones too. */
+  /** Text added to the instructions of every compaction, automatic ones too. */
   readonly instructions: string
-  /** Characters of custom instructions, including those from hooks; a compaction block allows 16,384 in total. */
+  /** Maximum characters of custom instructions, including those from hooks; a compaction block allows 16,384 in total. */
   readonly instructionCharacters: number
-  /** A summary is accepted only below this percentage of the size of what it replaces. */
+  /** A summary is accepted only if it is smaller than this percentage of the content that it replaces. */
   readonly maximumPercentOfReplaced: number
-  /** Tokens of all pinned records; beyond it the oldest are summarized, and an event says so. */
+  /** Maximum tokens of all pinned records. Beyond it the oldest ones are summarized, and an event reports that. */
   readonly pinTokens: number
-  /** Prepare a summary in the background from the warning threshold on, and apply it at a safe point. */
+  /** Prepare a summary in the background from the warning threshold on. Not implemented yet: plans only say when to begin. */
   readonly background: boolean
-  /** If nothing forces a compaction, let its price decide between now and later. */
+  /** If nothing forces a compaction, let the price decide between compacting now and later. */
   readonly priceDecides: boolean
   /** Put unchanged context sources before the summary, where they stay cached. */
   readonly carriersFirst: boolean
@@ -307,18 +322,18 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   carriersFirst: fieldSpec(false, trueOrFalse()),
 }
 
-// The context window, its thresholds, and the share that each kind of content may take.
+// Settings of the context window: its size, its thresholds, and the share that each kind of content may take.
 
 interface WindowPolicy {
-  /** Tokens, for a model whose window is not in the catalogue; null leaves it unknown. */
+  /** Context window in tokens of a model that is not in the catalogue; null leaves it unknown. */
   readonly givenTokens: number | null
-  /** The same for the maximum output of a model. */
+  /** Maximum output tokens of a model that is not in the catalogue; null leaves them unknown. */
   readonly givenOutputTokens: number | null
-  /** Tokens. Use no more of the window than this; null uses all of it. */
+  /** Maximum tokens of the context window to use; null uses the whole window. */
   readonly capTokens: number | null
 }
 
-/** A distance in tokens, limited to `maximumPercent` of the window. */
+/** A distance in tokens, limited to `maximumPercent` of the context window. */
 export interface OffsetPolicy {
   readonly tokens: number
   readonly maximumPercent: number
@@ -326,55 +341,61 @@ export interface OffsetPolicy {
 
 interface ReservePolicy extends OffsetPolicy {
   /**
-   * Reserved for the output: the `smaller` of the model's maximum output and `tokens`, the `larger` of the two, or
-   * `none` (thresholds then count from the whole window).
+   * How many tokens are reserved for the output: the `smaller` of the model's maximum output and `tokens`, the
+   * `larger` of the two, or `none` (thresholds then count from the whole window).
    */
   readonly rule: 'smaller' | 'larger' | 'none'
 }
 
 interface AutoCompactLinePolicy extends OffsetPolicy {
-  /** Threshold as a percentage of effective instead, never above the default; null uses the default. */
+  /**
+   * Auto-compact threshold as a percentage of the effective window, never above the default threshold; null uses the
+   * default.
+   */
   readonly percentOfEffective: number | null
 }
 
 export interface LadderPolicy {
-  /** Below the window; the rest is `effective`. */
+  /** Tokens reserved for output. The context window minus this reserve is the effective window. */
   readonly reserve: ReservePolicy
-  /** Below effective: automatic compaction starts. */
+  /** Distance below the effective window at which automatic compaction starts. */
   readonly autoCompact: AutoCompactLinePolicy
-  /** Below the limit: shown yellow; clearing by budget and background summaries begin. */
+  /** Distance below the limit at which the meter turns yellow, and budget clearing and background summaries begin. */
   readonly warning: OffsetPolicy
-  /** Below the limit: shown red. */
+  /** Distance below the limit at which the meter turns red. */
   readonly error: OffsetPolicy
-  /** Below effective: a new prompt is refused if automatic compaction is not available. */
+  /** Distance below the effective window at which a new prompt is refused if automatic compaction is not available. */
   readonly blocking: OffsetPolicy
   /**
-   * A model with fewer effective tokens is refused. Half of the auto-compact threshold must hold the headings of a
-   * summary (some 300 tokens), the unanswered message, and a few hundred tokens of content.
+   * Minimum effective window in tokens; a model with a smaller one is refused. Half of the auto-compact threshold must
+   * hold the headings of a summary (some 300 tokens), the unanswered message, and a few hundred tokens of content.
    */
   readonly minimumUsableTokens: number
 }
 
-/** Percentage of effective that a kind of content may take; larger figures elsewhere are limited to it. */
+/**
+ * Percentage of the effective window that each kind of content may take. Larger token figures in other settings are
+ * limited to this share.
+ */
 export interface SharePolicy {
   readonly files: number
   readonly skills: number
   readonly notes: number
-  /** Messages kept verbatim after notes, and the conversation size at which notes begin. */
+  /** Share of messages kept verbatim after session notes, and of the conversation size at which notes begin. */
   readonly keptMessages: number
-  /** Results that clearing keeps, and the least that a clearing frees. */
+  /** Share of tool results that clearing keeps, and of the minimum that a clearing frees. */
   readonly clearableResults: number
-  /** The reminder at the start of the conversation. */
+  /** Share of the memory reminder at the start of the conversation. */
   readonly ambient: number
-  /** User messages put back into a summary. */
+  /** Share of the user messages that are added to a summary. */
   readonly userMessages: number
-  /** Files and names put back into a summary. */
+  /** Share of the lists of files and identifiers that are added to a summary. */
   readonly ledger: number
-  /** What one hook adds. */
+  /** Share of the output that one hook adds. */
   readonly hookOutput: number
-  /** What one context source of the host re-attaches. */
+  /** Share of what one context source of the host re-attaches. */
   readonly host: number
-  /** The size above which a text of a tool result is spilled, and a page of history. */
+  /** Share of one text of a tool result, above which it is spilled, and of one page of history. */
   readonly spill: number
 }
 
@@ -418,59 +439,59 @@ const shareFields: FieldSpecs<SharePolicy> = {
   spill: fieldSpec(10, percentage()),
 }
 
-// What is re-attached after a compaction, and what the engine itself adds to a summary.
+// Settings of what is re-attached after a compaction, and of what the engine itself adds to a summary.
 
 interface RehydratePolicy {
   readonly files: {
-    /** Number of most recently read files to read again from disk. */
+    /** Number of most recently read files that are read again from disk after a compaction. */
     readonly count: number
-    /** Tokens of one file; the rest is cut off and marked. */
+    /** Maximum tokens of one re-attached file; the rest is cut off and marked. */
     readonly eachTokens: number
-    /** Tokens of all files; one that does not fit is skipped. */
+    /** Maximum tokens of all re-attached files; a file that does not fit is skipped. */
     readonly totalTokens: number
-    /** Tools that read a file whatever their input looks like; other calls are recognized by their input. */
+    /** Names of tools that read a file whatever their input looks like; other tool calls are recognized by their input. */
     readonly readTools: readonly string[]
-    /** Tools that change a file whatever their input looks like. */
+    /** Names of tools that change a file whatever their input looks like. */
     readonly writeTools: readonly string[]
   }
-  /** Skills in use, newest first. */
+  /** Skills in use that are re-attached after a compaction, newest first. */
   readonly skills: {
-    /** Tokens of one skill; the rest is cut off with a note that the full text can be read again. */
+    /** Maximum tokens of one skill; the rest is cut off with a note that the full text can be read again. */
     readonly eachTokens: number
-    /** Tokens of all skills. */
+    /** Maximum tokens of all re-attached skills. */
     readonly totalTokens: number
   }
-  /** What context sources of the host may re-attach. */
+  /** Budgets of what context sources of the host may re-attach after a compaction. */
   readonly host: {
-    /** Tokens of one item; a longer one is cut off with a note if its source allows that, otherwise left out. */
+    /** Maximum tokens of one item; a longer item is cut off with a note if its source allows that, otherwise left out. */
     readonly eachTokens: number
-    /** Tokens of all items of one source. */
+    /** Maximum tokens of all items of one context source. */
     readonly totalTokens: number
   }
   readonly todos: boolean
-  /** Tools whose input is the whole todo list, if the host does not provide it. */
+  /** Names of tools whose input is the whole todo list, used if the host does not provide the list. */
   readonly todoTools: readonly string[]
-  /** The plan file, in full. */
+  /** Re-attach the whole plan file after a compaction. */
   readonly plan: boolean
-  /** The reminder that plan mode is on. */
+  /** Re-attach the reminder that plan mode is on. */
   readonly planMode: boolean
-  /** Background agents that are running, or have finished without their result being collected. */
+  /** Re-attach the list of background agents that are running, or finished without their result being collected. */
   readonly agents: boolean
-  /** Tools, agents and MCP instructions that the kept messages no longer show. */
+  /** Re-attach announcements of tools, agents and MCP instructions that the kept messages no longer show. */
   readonly deltas: boolean
 }
 
-/** Facts that a summary is checked for; missing ones are added. */
+/** Facts that every summary is checked for; the engine adds those that are missing. */
 interface LedgerPolicy {
-  /** Tokens of all user messages that are added; unanswered ones do not count and are never cut. */
+  /** Maximum tokens of all user messages added to a summary; unanswered messages do not count and are never cut. */
   readonly userMessagesTokens: number
-  /** Tokens of one message; a longer one is cut in the middle, with a pointer to the transcript. */
+  /** Maximum tokens of one added user message; a longer one is cut in the middle, with a pointer to the transcript. */
   readonly userMessageTokens: number
-  /** Tokens of the list of files touched. */
+  /** Maximum tokens of the list of touched files. */
   readonly filesTokens: number
-  /** Tokens of the list of identifiers in use, the newest ranked highest. */
+  /** Maximum tokens of the list of identifiers in use, in which the newest rank highest. */
   readonly namesTokens: number
-  /** Newest errors to list, with what followed them. */
+  /** Number of newest errors to list, each with what followed it. */
   readonly errors: number
 }
 
@@ -500,41 +521,41 @@ const ledgerFields: FieldSpecs<LedgerPolicy> = {
   errors: fieldSpec(10, wholeNumber()),
 }
 
-// One turn: automatic compaction, recovery from refusals, network retries, hooks. Last, the switches.
+// Settings of one turn: automatic compaction, recovery from refusals, network retries and hooks; then the switches.
 
 export interface AutoPolicy {
-  /** Consecutive failures after which the session stops trying. */
+  /** Number of consecutive failures after which a session stops compacting automatically. */
   readonly breakerFailures: number
-  /** Compactions fewer turns apart than this are reported. */
+  /** Two compactions at most this many turns apart are reported as too close. */
   readonly closeTurns: number
 }
 
-/** When the provider refuses a request as too long. */
+/** Recovery when the provider refuses an API request as too long. */
 interface ReactivePolicy {
   readonly enabled: boolean
-  /** How often to compact and retry. */
+  /** Maximum number of times to compact and retry. */
   readonly retries: number
-  /** How often to strip media and retry. */
+  /** Maximum number of times to remove images and documents and retry. */
   readonly mediaRetries: number
 }
 
 interface NetworkPolicy {
-  /** Retries after a network fault, 429, 529 or 5xx. */
+  /** Maximum number of retries after a network fault or an HTTP status 429, 529 or 5xx. */
   readonly retries: number
-  /** Milliseconds before the first retry; doubled each time … */
+  /** Milliseconds before the first retry; doubled for each further one, up to `maximumDelayMs`. */
   readonly firstDelayMs: number
-  /** … up to this. */
+  /** Maximum milliseconds before a retry. */
   readonly maximumDelayMs: number
-  /** Random reduction of a delay, as a percentage. */
+  /** Maximum random reduction of a retry delay, as a percentage. */
   readonly jitterPercent: number
-  /** Seconds; a longer `retry-after` is reported to the user instead of waited for. */
+  /** Longest `retry-after` in seconds that is waited for; a longer one is reported to the user instead. */
   readonly longestRetryAfterSeconds: number
 }
 
 interface HooksPolicy {
-  /** Seconds, for a hook without its own timeout. */
+  /** Timeout in seconds of a hook that does not set its own. */
   readonly timeoutSeconds: number
-  /** Characters that one hook may add. */
+  /** Maximum characters that one hook may add. */
   readonly outputCharacters: number
 }
 
@@ -545,13 +566,13 @@ interface TurnPolicy {
   readonly hooks: HooksPolicy
 }
 
-/** Switches as settings; an environment variable that switches off takes precedence. */
+/** Switches as policy settings. An environment variable that switches a mechanism off takes precedence. */
 export interface SwitchPolicy {
-  /** All tiers, including manual, reactive and provider-side ones. */
+  /** Switches every tier on or off, including manual, reactive and provider-side compaction. */
   readonly compactEnabled: boolean
-  /** Automatic compaction; manual compaction still works. */
+  /** Switches automatic compaction on or off; manual compaction works either way. */
   readonly autoCompactEnabled: boolean
-  /** Tier 1. */
+  /** Switches tier 1, the clearing of old tool results, on or off. */
   readonly microcompactEnabled: boolean
   readonly promptCachingEnabled: boolean
 }
@@ -583,35 +604,35 @@ const switchFields: FieldSpecs<SwitchPolicy> = {
   promptCachingEnabled: fieldSpec(true, trueOrFalse()),
 }
 
-// Token estimates, and the size of a request in bytes and images.
+// Settings of token estimates, and limits of an API request in bytes and images.
 
 export interface EstimatePolicy {
-  /** Characters per token, until calibrated, for a model without weights in the catalogue. */
+  /** Characters per token of a model without weights in the catalogue, until calibration has measured them. */
   readonly charactersPerToken: number
-  /** Tokens of an image with unknown dimensions. */
+  /** Estimated tokens of an image with unknown dimensions. */
   readonly imageTokens: number
-  /** Tokens of a document. */
+  /** Estimated tokens of a document. */
   readonly documentTokens: number
-  /** Decisions use the expected figure times this, rounded up: overestimating is better than overflowing. */
+  /** Factor by which decisions multiply the expected tokens, rounded up: overestimating is better than overflowing. */
   readonly highFactor: number
-  /** Learn from the usage of each response, and narrow `highFactor` as the errors shrink. */
+  /** Learn from the usage of each response, and lower `highFactor` as the errors of the estimate shrink. */
   readonly calibrate: boolean
-  /** Lower bound of the learned factor. */
+  /** Lower bound of the learned `highFactor`. */
   readonly narrowestHighFactor: number
-  /** Thinking with hidden text: tokens per character of its signature … */
+  /** Estimated tokens per character of the signature, for thinking whose text is hidden. */
   readonly signatureTokensPerCharacter: number
-  /** … minus this many tokens. */
+  /** Tokens subtracted from the estimate for thinking whose text is hidden. */
   readonly signatureLessTokens: number
 }
 
 export interface RequestPolicy {
-  /** Maximum bytes of a body. Above it the oldest images become placeholders. */
+  /** Maximum bytes of an API request body. Above it the oldest images become placeholders. */
   readonly bodyBytes: number
-  /** Images and documents in a request. */
+  /** Maximum number of images and documents in an API request. */
   readonly images: number
-  /** The same for a window of at most `smallWindowTokens` or of unknown size. */
+  /** Maximum number of images and documents for a window of at most `smallWindowTokens` or of unknown size. */
   readonly imagesInSmallWindow: number
-  /** Tokens. */
+  /** Largest context window in tokens that counts as small. */
   readonly smallWindowTokens: number
 }
 
@@ -633,30 +654,30 @@ const requestFields: FieldSpecs<RequestPolicy> = {
   smallWindowTokens: fieldSpec(200_000, wholeNumber()),
 }
 
-// Spilled results, and looking up what left the context.
+// Settings of spilled tool results, and of the tool that looks up what left the context.
 
-/** Large tool results are stored as blobs; the conversation shows their head and tail. */
+/** Spilling: large tool results are stored as blobs, and the conversation shows only their head and tail. */
 export interface SpillPolicy {
   readonly enabled: boolean
-  /** Tokens of one text of a result above which it is spilled. */
+  /** Tokens of one text of a tool result above which the text is spilled. */
   readonly thresholdTokens: number
-  /** Tokens of its beginning that are shown … */
+  /** Tokens shown from the beginning of a spilled text. */
   readonly headTokens: number
-  /** … and of its end: the last output of a command often matters most. */
+  /** Tokens shown from the end of a spilled text; the last output of a command often matters most. */
   readonly tailTokens: number
-  /** Bytes of an image, as sent, above which it is spilled. */
+  /** Bytes of an image, as sent, above which the image is spilled. */
   readonly imageBytes: number
-  /** Tools whose results are never spilled. */
+  /** Names of tools whose results are never spilled. */
   readonly exceptTools: readonly string[]
 }
 
-/** The tool that reads the conversation's history. */
+/** Settings of the tool that reads the conversation's history. */
 export interface HistoryPolicy {
-  /** Tokens of one page; a cursor leads to the next. */
+  /** Maximum tokens of one page of history; a cursor leads to the next page. */
   readonly pageTokens: number
-  /** Matches on one page of a search. */
+  /** Maximum number of matches on one page of a history search. */
   readonly matches: number
-  /** Characters × search words that one page of a search may compare. */
+  /** Maximum work for one page of a history search: compared characters times search words. */
   readonly searchSteps: number
 }
 
@@ -675,51 +696,51 @@ const historyFields: FieldSpecs<HistoryPolicy> = {
   searchSteps: fieldSpec(20_000_000, wholeNumber(100_000)),
 }
 
-// Tier 3: session notes, and memory files by folder.
+// Settings of tier 3: session notes, and memory files by folder.
 
-/** What stays verbatim after the notes. */
+/** Messages that are kept verbatim when session notes replace the conversation before them. */
 interface KeptMessagesPolicy {
-  /** Minimum tokens kept … */
+  /** Minimum tokens of kept messages; `minimumMessages` must be met too. */
   readonly minimumTokens: number
-  /** … and minimum messages with text; both must be met. */
+  /** Minimum number of kept messages with text; `minimumTokens` must be met too. */
   readonly minimumMessages: number
-  /** Tokens at which keeping older messages stops. What no note covers is kept whatever its size. */
+  /** Tokens at which keeping older messages stops. Messages that no note covers are kept whatever their size. */
   readonly maximumTokens: number
 }
 
 interface NotesPolicy {
   readonly enabled: boolean
-  /** `auto` uses the model if the host provides one, otherwise extracts locally. */
+  /** What extracts the notes. `auto` uses the model if the host provides one, otherwise the local extractor. */
   readonly extractor: 'auto' | 'model' | 'local'
   /** Minimum words of the session title. */
   readonly titleMinimumWords: number
   /** Maximum words of the session title. */
   readonly titleMaximumWords: number
-  /** Tokens of a section. Above it the next extraction condenses it; a compaction cuts it. */
+  /** Maximum tokens of one section of the notes. The next extraction condenses a longer section; a compaction cuts it. */
   readonly sectionTokens: number
-  /** Tokens of the whole file. Above it the next extraction is instructed to shorten it. */
+  /** Maximum tokens of the whole notes file. Above it the next extraction is instructed to shorten the file. */
   readonly totalTokens: number
-  /** Tokens of conversation before the first extraction. */
+  /** Tokens of conversation before notes are extracted for the first time. */
   readonly startTokens: number
-  /** Tokens of growth since the last extraction. */
+  /** Tokens by which the conversation must grow before notes are extracted again. */
   readonly growthTokens: number
-  /** Tool calls since the last extraction, unless the last turn made none. */
+  /** Tool calls that must follow the last extraction of notes before the next, unless the last turn made none. */
   readonly toolCalls: number
-  /** Seconds a compaction waits for a running extraction. */
+  /** Seconds that a compaction waits for a running extraction of notes. */
   readonly waitSeconds: number
-  /** Seconds after which an extraction counts as failed. */
+  /** Seconds after which a running extraction of notes counts as failed. */
   readonly deadAfterSeconds: number
   readonly kept: KeptMessagesPolicy
 }
 
 interface MemoryFilesPolicy {
-  /** Files looked for in each folder. */
+  /** Names of memory files that are looked for in each folder. */
   readonly names: readonly string[]
-  /** Files with path globs, looked for in each folder. */
+  /** Patterns of rule files that are looked for in each folder; each rule file has globs of the paths it applies to. */
   readonly rules: readonly string[]
-  /** Maximum depth of `@path` imports. */
+  /** Maximum depth of `@path` imports in memory files. */
   readonly importHops: number
-  /** Tokens of the reminder at the start of the conversation. */
+  /** Maximum tokens of the memory reminder at the start of the conversation. */
   readonly reminderTokens: number
 }
 
@@ -789,13 +810,13 @@ const allFields: FieldSpecs<Policy> = {
   turn: turnFields,
 }
 
-/** The default and the check of every field. */
+/** Table of every policy field with its default and its check. */
 export const policyFields: FieldSpecTree = allFields
 
-/** The path of every field, as in `clear.idle.keep`. */
+/** Dotted path of every policy field, as in `clear.idle.keep`. */
 export const policyPaths: readonly string[] = listFieldPaths(policyFields)
 
-/** The value at `path`; undefined if there is no such field. */
+/** Returns the value of the policy field at `path`; undefined if there is no such field. */
 export function readPolicyValue(policy: Policy, path: string): unknown {
   const step = (value: unknown, key: string): unknown =>
     isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined

@@ -1,6 +1,6 @@
 /**
- * Provider profiles: what a provider and model support and which rules their requests must follow, as JSON-safe data.
- * The profiles of real providers are in `wire`.
+ * Provider profiles: what a provider and model support and which rules their API requests must follow, as JSON-safe
+ * data. The profiles of real providers are in the package `wire`.
  */
 import { TidemarkError } from '../errors.ts'
 import {
@@ -21,56 +21,56 @@ import {
 } from './policy-fields.ts'
 
 export interface ProviderProfile {
-  /** Shown in findings and events; has no other effect. */
+  /** Name of the profile, shown in findings and events; it has no other effect. */
   readonly name: string
-  /** Context window in tokens; null if unknown. */
+  /** Size of the context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Largest `max_tokens`; null if unknown, and then it is not checked. */
+  /** Largest allowed `max_tokens`; null if unknown, and then `max_tokens` is not checked. */
   readonly maxOutput: number | null
-  /** A request must have `max_tokens`. */
+  /** True if every API request must have `max_tokens`. */
   readonly maxOutputRequired: boolean
   readonly roles: RoleRules
   readonly tools: ToolRules
   readonly thinking: ThinkingRules
   readonly cache: CacheRules
   readonly sizes: SizeRules
-  /** Edits that the provider can do itself (`context_management`). */
+  /** Context edits that the provider can do itself (`context_management`). */
   readonly contextEdits: ContextEditRules
-  /** Summaries written by the provider. */
+  /** Rules for summaries that the provider writes (`compaction`). */
   readonly compaction: CompactionRules
   readonly capabilities: ProviderCapabilities
-  /** What is refused unless a beta is enabled. */
+  /** Fields, blocks and context edits that are refused unless a beta is enabled. */
   readonly betas: readonly BetaRule[]
-  /** Dotted paths of request fields that are always refused (`temperature`, `output_config.format`). */
+  /** Dotted paths of API request fields that are always refused (`temperature`, `output_config.format`). */
   readonly refusedFields: readonly string[]
   readonly refusedBlocks: readonly RefusedBlock[]
 }
 
 interface RoleRules {
-  /** Role of the first message. A message with a compaction block may have either role. */
+  /** Allowed role of the first message. A message with a compaction block may have either role. */
   readonly first: 'user' | 'any'
-  /** Consecutive messages of one role are merged into one turn, or refused. */
+  /** Whether consecutive messages of one role are merged into one turn or refused. */
   readonly consecutive: 'merged' | 'refused'
   /** Whether the last message may be a prefilled assistant message. A paused turn is not a prefill. */
   readonly prefill: 'allowed' | 'refused'
-  /** Mid-conversation system messages: allowed in certain places, or refused. */
+  /** Whether mid-conversation system messages are allowed (only in certain places) or refused. */
   readonly system: 'placed' | 'refused'
-  /** Whether such a message may have `clear_at`. */
+  /** Whether a mid-conversation system message may have `clear_at`. */
   readonly turnScoped: boolean
-  /** Whether such a message may have `output_config`. */
+  /** Whether a mid-conversation system message may have `output_config`. */
   readonly messageEffort: boolean
 }
 
 interface ToolRules {
   /** Regular expression that every tool name must match. */
   readonly namePattern: string
-  /** Regular expression that the id of every call and result must match. */
+  /** Regular expression that the id of every tool call and tool result must match. */
   readonly idPattern: string
-  /** Tool results must come first in their message. */
+  /** True if tool results must come first in their message. */
   readonly resultsFirst: boolean
-  /** Messages with tool blocks need at least one declared tool. */
+  /** True if an API request with tool blocks in its messages must declare at least one tool. */
   readonly declaredWhenUsed: boolean
-  /** `tool_choice` of type `any` or `tool`. */
+  /** Whether `tool_choice` may force a tool call (type `any` or `tool`). */
   readonly forcedChoice: 'allowed' | 'refused'
 }
 
@@ -78,44 +78,44 @@ export type ThinkingMode = 'enabled' | 'adaptive' | 'between_tools' | 'disabled'
 
 export interface ThinkingRules {
   readonly modes: readonly ThinkingMode[]
-  /** The mode of a request without a `thinking` field. */
+  /** Thinking mode of an API request without a `thinking` field. */
   readonly whenAbsent: ThinkingMode
   readonly minimumBudget: number
-  /** With one of these betas the budget may exceed `max_tokens`. */
+  /** Betas that allow a thinking budget above `max_tokens`. */
   readonly budgetOverBetas: readonly string[]
-  /** Modes in which an unfinished assistant turn must begin with thinking. */
+  /** Thinking modes in which an unfinished assistant turn must begin with a thinking block. */
   readonly firstInModes: readonly ThinkingMode[]
-  /** Modes in which `tool_choice` may not force a call. */
+  /** Thinking modes in which `tool_choice` may not force a tool call. */
   readonly unforcedInModes: readonly ThinkingMode[]
-  /** Efforts at which `disabled` is accepted; null: at any. */
+  /** Efforts at which the thinking mode `disabled` is accepted; null if every effort is. */
   readonly disabledEfforts: readonly string[] | null
-  /** Whether an assistant turn may end in thinking: never, not at the end of the request, or anywhere. */
+  /** Whether an assistant turn may end with a thinking block: never, not at the end of the request, or anywhere. */
   readonly closing: 'never' | 'not-at-end' | 'allowed'
-  /** Every thinking block must have a signature. */
+  /** True if every thinking block must have a signature. */
   readonly signed: boolean
-  /** What the signature of thinking covers: nothing, the model, or the model and every byte before it. */
+  /** What the signature of a thinking block covers: nothing, the model, or the model and every byte before the block. */
   readonly binding: 'none' | 'model' | 'prefix'
-  /** The provider drops the thinking of finished turns, so it no longer fills the window. */
+  /** True if the provider drops the thinking of finished turns, so that it no longer fills the context window. */
   readonly stripsFinishedTurns: boolean
 }
 
 export interface CacheRules {
   readonly maxMarkers: number
-  /** Lifetimes of a marker, longest first: within a request they may only get shorter. */
+  /** Lifetimes that a cache marker can have, longest first. Within an API request they may only get shorter. */
   readonly ttls: readonly CacheTtl[]
-  /** The lifetime of a marker without `ttl`. */
+  /** Name of the lifetime of a cache marker without `ttl`. */
   readonly defaultTtl: string
-  /** Block types that cannot have a marker. Blank text never can. */
+  /** Block types that cannot have a cache marker. Blank text never can. */
   readonly unmarkable: readonly string[]
-  /** `cache_control` on the request itself, which marks the last possible block. */
+  /** True if `cache_control` is allowed on the API request itself, where it marks the last possible block. */
   readonly automatic: boolean
-  /** Allowed values of `scope` on a marker. */
+  /** Allowed values of `scope` on a cache marker. */
   readonly scopes: readonly string[]
-  /** Shortest prefix that is cached; null if unknown. */
+  /** Tokens of the shortest prefix that the provider caches; null if unknown. */
   readonly minimumTokens: number | null
-  /** Blocks a marker looks back for an older cache entry, its own included. */
+  /** Number of blocks that a cache marker looks back for an older cache entry, its own block included. */
   readonly lookBack: number
-  /** Consecutive tool calls count as one block, and so do consecutive results. */
+  /** True if the look-back counts consecutive tool calls as one block, and consecutive tool results too. */
   readonly collapsesToolRuns: boolean
 }
 
@@ -125,57 +125,57 @@ export interface CacheTtl {
 }
 
 export interface SizeRules {
-  /** UTF-8 bytes of the request's JSON. */
+  /** Maximum size of the API request's JSON, in UTF-8 bytes. */
   readonly bodyBytes: number
-  /** Tools whose loading is deferred. */
+  /** Maximum number of tools whose loading is deferred. */
   readonly deferredTools: number
   readonly messages: number
-  /** Images, plus one for each PDF document. */
+  /** Maximum number of images; each PDF document counts as one. */
   readonly images: number
-  /** Longest side of an image. */
+  /** Maximum length of an image's longer side, in pixels. */
   readonly imagePixels: number
-  /** Above this many images, each side is at most `manyImagePixels`. */
+  /** Number of images above which each side of an image may have at most `manyImagePixels`. */
   readonly manyImages: number
   readonly manyImagePixels: number
 }
 
-/** The provider's names for the edits; null for one it does not support. All null: `context_management` is refused. */
+/** The provider's names for context edits; null for an unsupported one. If all are null, it refuses `context_management`. */
 export interface ContextEditRules {
   readonly clearThinking: string | null
   readonly clearToolUses: string | null
   readonly compact: string | null
-  /** Smallest trigger of `compact`, in input tokens. */
+  /** Smallest allowed trigger of the `compact` edit, in input tokens. */
   readonly minimumCompactTrigger: number
 }
 
 interface CompactionRules {
-  /** `compaction` blocks in messages. A signed one must be first and alone; others may be in any assistant message. */
+  /** True if messages may contain `compaction` blocks: a signed one first and alone, others in any assistant message. */
   readonly blocks: boolean
-  /** `compaction` on a request, which asks for a summary. */
+  /** True if an API request may have the field `compaction`, which asks the provider for a summary. */
   readonly onDemand: boolean
-  /** The beta required for such a request and for every request with a signed block. */
+  /** Beta required for `compaction` on an API request and for every signed compaction block; null if none is. */
   readonly beta: string | null
   readonly maxInstructionCharacters: number
-  /** Dotted paths of fields that are not allowed with `compaction`. */
+  /** Dotted paths of fields that are not allowed on an API request with `compaction`. */
   readonly notWithRequest: readonly string[]
-  /** Dotted paths of fields that are not allowed with a signed block. */
+  /** Dotted paths of fields that are not allowed on an API request with a signed compaction block. */
   readonly notWithBlock: readonly string[]
 }
 
 interface ProviderCapabilities {
-  /** `cache_edits` blocks and `cache_reference`: undocumented, so off by default. */
+  /** Support for `cache_edits` blocks and `cache_reference`, which are undocumented and so off by default. */
   readonly cacheEdits: boolean
-  /** `diagnostics` on a request. */
+  /** Support for `diagnostics` on an API request, which asks the provider to explain a cache miss. */
   readonly cacheDiagnostics: boolean
-  /** `tool_addition` and `tool_removal` in a system message. */
+  /** Support for `tool_addition` and `tool_removal` in a system message. */
   readonly toolChanges: boolean
-  /** `max_tokens: 0`, which fills the cache without a reply. */
+  /** Support for `max_tokens: 0`, which fills the cache without a response. */
   readonly prewarm: boolean
 }
 
-/** Something that is refused unless one of `betas` is enabled. */
+/** A field, block or context edit that is refused unless one of `betas` is enabled. */
 export interface BetaRule {
-  /** A field of the request (a dotted path), a field of a message, a type of block, a type of context edit. */
+  /** What `name` names: a request field (a dotted path), a message field, a block type, or a type of context edit. */
   readonly where: 'field' | 'message-field' | 'block' | 'edit'
   readonly name: string
   readonly betas: readonly string[]
@@ -188,7 +188,7 @@ export interface RefusedBlock {
   readonly field?: string
 }
 
-// Every field of a profile with its strictest value and its check.
+// Every field of a provider profile with its strictest value and its check.
 
 const thinkingMode: FieldCheck<ThinkingMode> = choice('enabled', 'adaptive', 'between_tools', 'disabled')
 const messageRole: FieldCheck<RefusedBlock['role']> = choice('user', 'assistant', 'system')
@@ -199,7 +199,7 @@ const nameList = (...fallback: readonly string[]): FieldSpec<readonly string[]> 
 const modeList = (...fallback: readonly ThinkingMode[]): FieldSpec<readonly ThinkingMode[]> =>
   fieldSpec(fallback, uniqueList(thinkingMode))
 
-/** An object with these fields and no others; `optional` ones may be missing. */
+/** Accepts an object with these fields and no others; the fields in `optional` may be missing. */
 function objectWith<T>(
   fields: { readonly [key: string]: FieldCheck<unknown> },
   optional: readonly string[] = [],
@@ -336,8 +336,8 @@ const profileFields: FieldSpecs<ProviderProfile> = {
 export type ProfileOverrides = DeepPartial<ProviderProfile>
 
 /**
- * A profile with `overrides` in place of the strict values. A list replaces the strict list. Throws `bad-profile` for an
- * unknown or invalid field; `details.problems` names each one.
+ * Returns a provider profile with the strict values, except for `overrides`. A list replaces the whole strict list.
+ * Throws `bad-profile` for an unknown or invalid field; `details.problems` names each one.
  */
 export function createProfile(overrides: ProfileOverrides = {}): ProviderProfile {
   const { value, problems } = readFields(profileFields, overrides)
@@ -352,7 +352,7 @@ export function createProfile(overrides: ProfileOverrides = {}): ProviderProfile
   return profile
 }
 
-/** Rules between fields. */
+/** Returns the profile fields whose values contradict each other. */
 function findContradictions({ cache, thinking, sizes }: ProviderProfile): readonly FieldProblem[] {
   const { ttls, defaultTtl } = cache
   const names = ttls.map((ttl) => ttl.name)
@@ -387,7 +387,7 @@ function findContradictions({ cache, thinking, sizes }: ProviderProfile): readon
 }
 
 /**
- * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no window, no betas
- * and none of the features that only some providers have.
+ * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no context
+ * window, no betas, and none of the features that only some providers have.
  */
 export const strictProfile: ProviderProfile = createProfile()

@@ -1,4 +1,7 @@
-/** Switches in environment variables, and which mechanisms are on. The host passes the variables; nothing is read here. */
+/**
+ * Reads switches from environment variables, and determines which mechanisms of the engine are on. The host passes the
+ * variables; this file does not read the environment.
+ */
 import type { Policy, SwitchPolicy } from './policy.ts'
 
 export type SwitchName =
@@ -10,17 +13,20 @@ export type SwitchName =
   | 'FORCE_PROMPT_CACHING_5M'
   | 'DISABLE_PROMPT_CACHING'
 
-/** The second is the name other tools use; ours wins if both hold a percentage. */
+/**
+ * Variables that set the auto-compact threshold. Other tools use the second name; the first wins if both hold a
+ * percentage.
+ */
 type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
 
 export interface Switches {
-  /** The switches that are set. */
+  /** Names of the switches that are turned on. */
   readonly set: readonly SwitchName[]
-  /** Percentage of the effective window for the auto-compact threshold, or null. */
+  /** Auto-compact threshold as a percentage of the effective window; null if no variable sets it. */
   readonly autoCompactPercent: number | null
 }
 
-/** A variable with an invalid value: reported to the user once and ignored. */
+/** An environment variable with an invalid value. It is ignored, and reported to the user once. */
 interface SwitchNotice {
   readonly variable: SwitchName | PercentName
   readonly value: string
@@ -72,7 +78,7 @@ function normalizeValue(value: string | undefined): string {
   return (value ?? '').trim().toLowerCase()
 }
 
-/** 0 < n ≤ 100 in decimal notation, or null. */
+/** Parses a decimal percentage above 0 and up to 100; returns null for any other value. */
 function parsePercent(value: string | undefined): number | null {
   const digits = normalizeValue(value)
   const percent = /^(\d+\.?\d*|\.\d+)$/.test(digits) ? Number(digits) : Number.NaN
@@ -84,20 +90,25 @@ function createNotice(variable: SwitchName | PercentName, value: string, expecte
   return { variable, value, message }
 }
 
-// Which mechanisms are on, and for those that are off the switch or field that turned them off, so that errors can name it.
+// Which mechanisms of the engine are on. For one that is off, the result names the switch or policy field that turned
+// it off, so that error messages can name it.
 
 /**
- * `clear` is tier 1, provider-side clearing included. `notes` is taking notes; compacting with them is part of `auto`.
- * `reactive` is automatic too, so it is off whenever `auto` is.
+ * A mechanism of the engine. `clear` is tier 1: clearing tool results, also by the provider. `notes` is taking session
+ * notes; compacting with them is part of `auto`. `reactive` compaction is automatic too, so it is off whenever `auto`
+ * is.
  */
 type Mechanism = 'clear' | 'auto' | 'reactive' | 'manual' | 'notes' | 'caching'
 
-/** `because`: an environment variable or the path of a policy field. */
+/** Whether a mechanism is on. `because` is the environment variable or the path of the policy field that turned it off. */
 type MechanismState = { readonly on: true } | { readonly on: false; readonly because: string }
 
 type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
 
-/** The first cause in each list is reported: environment before settings, the broadest first. */
+/**
+ * Returns whether each mechanism is on. If several causes turn a mechanism off, the first one is reported: environment
+ * variables before settings, the broadest first.
+ */
 export function findMechanismStates(policy: Policy, switches: Switches): MechanismStates {
   const variable = (name: SwitchName): OffCause => [name, switches.set.includes(name)]
   const setting = (name: keyof SwitchPolicy): OffCause => [`switches.${name}`, !policy.switches[name]]

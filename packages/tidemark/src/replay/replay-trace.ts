@@ -1,7 +1,7 @@
 /**
- * Replays a trace through the engine, call by call, as its host sent it: append-only, with a cache marker at the end of
- * the system prompt and one at the end of the messages. Compares the engine's forecast of cache reads with what the
- * provider reported. Only the first call takes its cache read from the trace: other sessions left what it found.
+ * Replays a trace through the engine, call by call, as its host sent it: append-only, with a cache marker at the end
+ * of the system prompt and one at the end of the messages. Compares the engine's forecast of cache reads with the
+ * provider's usage. Only the first cache read is taken from the trace, because other sessions had filled that cache.
  */
 import {
   type AssembledRequest,
@@ -19,21 +19,21 @@ import { createTracePrefix, TraceConversation, toPrefixSections } from './trace-
 
 export interface TraceReplay {
   readonly lifetime: DetectedCacheTtl
-  /** Calls with usage. */
+  /** The replayed model calls; calls without usage are left out. */
   readonly calls: readonly ReplayedCall[]
 }
 
 export interface ReplayedCall {
   readonly at: number
   readonly sent: number
-  /** Tokens read from cache: by the engine's forecast, and by the provider's usage. */
+  /** Tokens read from the cache by the engine's forecast; `logged` has the figure of the provider's usage. */
   readonly foreseen: number
   readonly logged: number
-  /** The reason of the forecast; `given` for the first call. */
+  /** Reason of the forecast; `given` for the first call, whose cache read is taken from the trace. */
   readonly why: ForecastReason | 'given'
 }
 
-/** Calls without usage are left out. */
+/** Replays the model calls of a trace. Calls without usage are left out. */
 export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay {
   const lifetime = detectCacheTtl(trace, profile.cache)
   const sentCalls = trace.calls.filter((call) => countSentTokens(call) > 0)
@@ -74,17 +74,20 @@ export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay
   return { lifetime, calls }
 }
 
-/** Content sent for the first time cannot be in the cache, and no more can be read than is sent. */
+/**
+ * Limits a forecast of cache reads: content sent for the first time cannot be cached, and no more can be read than is
+ * sent.
+ */
 function boundForecast({ read }: CacheForecast, call: TraceCall): number {
   const { read: logged, written } = call.usage
   return Math.min(read, Math.max(0, logged + written - countNewTokens(call)))
 }
 
 /**
- * Whether the context was rewritten before a call without an event that records it. An append-only conversation cannot
- * shrink, so a smaller request means that something was removed or shortened. Exception: some providers drop the
- * thinking of finished turns at a new prompt and still read the rest from cache; that removes at most what the model
- * wrote in the finished turn.
+ * Returns true if the context was rewritten before a call without an event that records it. An append-only
+ * conversation cannot shrink, so a smaller request means that content was removed or shortened. Exception: some
+ * providers drop the thinking of finished turns at a new prompt and still read the rest from cache; that removes at
+ * most what the model wrote in the finished turn.
  */
 export function isContextRewritten(
   calls: readonly TraceCall[],
@@ -105,7 +108,7 @@ function beginsTurn({ added }: TraceCall): boolean {
   return added.length > 0 && added.every(({ kind }) => kind !== 'result')
 }
 
-/** Output tokens of the turn that ended before this call. */
+/** Returns the output tokens of the turn that ended before this call. */
 function countTurnOutput(calls: readonly TraceCall[], index: number): number {
   let output = 0
   for (const call of calls.slice(0, index).toReversed()) {
@@ -116,14 +119,17 @@ function countTurnOutput(calls: readonly TraceCall[], index: number): number {
 }
 
 export type DetectedCacheTtl = ProviderProfile['cache']['ttls'][number] & {
-  /** Pauses between the shortest and the longest TTL after which most of the prefix was still read, or was not. */
+  /**
+   * Number of pauses, longer than the shortest TTL and up to the longest, after which most of the prefix was still
+   * cached; `lost` counts the other such pauses.
+   */
   readonly survived: number
   readonly lost: number
 }
 
 /**
- * The TTL that the host used: a trace does not record it, but pauses longer than the shortest TTL and no longer than
- * the longest show it. The longest where more of these pauses were survived than lost, else the default. A majority
+ * Returns the cache TTL that the host used. A trace does not record it, but pauses longer than the shortest TTL and up
+ * to the longest show it: the longest TTL if the cache survived most of them, otherwise the default. A majority
  * decides, because the times are those of responses and not of requests, and a loss may have another cause.
  */
 export function detectCacheTtl(
@@ -145,12 +151,12 @@ export function detectCacheTtl(
   return { ...(survived > lost ? long : usual), survived, lost }
 }
 
-/** Cache reads as a share of all tokens sent. */
+/** Cache reads as a share of all tokens sent: as forecast, and as logged. */
 export interface HitRateComparison {
-  /** Null when nothing was sent. */
+  /** Share of cache reads in the engine's forecast; null if nothing was sent. */
   readonly foreseen: number | null
   readonly logged: number | null
-  /** `foreseen` less `logged`, in percentage points. */
+  /** Difference between `foreseen` and `logged` in percentage points; null if nothing was sent. */
   readonly points: number | null
 }
 

@@ -1,6 +1,6 @@
 /**
  * The conversation of a trace as the engine sees it: records of the right kinds and number, with placeholder texts.
- * The tokens of each placeholder come from the trace and are kept beside it.
+ * The token count of each placeholder comes from the trace and is stored beside it.
  */
 import {
   appendRecord,
@@ -23,19 +23,19 @@ export class TraceConversation {
   #session: SessionLog = emptySessionLog()
   #view: ContextView = emptyContextView()
   #flat: FlattenedContext = flatten(emptyContextView())
-  /** Ids of the tool calls of the newest response that have no result yet. */
+  /** Ids of the tool calls in the newest response that have no result yet. */
   #openCalls: string[] = []
   #recordCount = 0
   #blockCount = 0
-  /** Tokens by placeholder text or tool call id. */
+  /** Token counts by placeholder text or tool call id. */
   readonly #tokens: Map<string, number>
 
-  /** `prefixTokens`: tokens of the system prompt, by the text of its blocks. */
+  /** `prefixTokens` maps the text of each system prompt block to its token count. */
   constructor(prefixTokens: ReadonlyMap<string, number>) {
     this.#tokens = new Map(prefixTokens)
   }
 
-  /** Replaces everything sent so far by one message of `tokens`: the context was rewritten. */
+  /** Replaces the whole conversation by one message of `tokens` tokens, because the recorded context was rewritten. */
   restart(tokens: number): void {
     this.#session = emptySessionLog()
     this.#view = emptyContextView()
@@ -50,7 +50,7 @@ export class TraceConversation {
     this.#append('user', blocks)
   }
 
-  /** Appends the response to a call. It made one tool call for each result in `next`, the call after it. */
+  /** Appends the response to a model call. It gets one tool call for each tool result in `next`, the following model call. */
   answer({ outputTokens }: TraceCall, next: TraceCall | undefined): void {
     const results = next?.added.filter(({ kind }) => kind === 'result') ?? []
     const calls = results.map((): Block => {
@@ -65,14 +65,14 @@ export class TraceConversation {
     return this.#flat
   }
 
-  /** Tokens of a block; 0 for tool calls, which are part of the response's text. */
+  /** Returns the tokens of a block; 0 for a tool call, whose tokens are counted with the text of its response. */
   weigh(block: Block | JsonObject): number {
     const { text, tool_use_id: id } = block
     const name = typeof text === 'string' ? text : id
     return typeof name === 'string' ? (this.#tokens.get(name) ?? 0) : 0
   }
 
-  /** A result whose call is no longer in the context becomes text. */
+  /** Creates the block for an input. A tool result whose call is no longer in the context becomes text. */
   #createInput({ kind, tokens }: TraceInputBlock): Block {
     const id = kind === 'result' ? this.#openCalls.shift() : undefined
     if (id === undefined) return this.#createText(tokens)
@@ -113,8 +113,8 @@ export interface PrefixSection {
 }
 
 /**
- * The system prompt of a trace as two sections. `firstRead`: what the first call read from cache. Other sessions wrote
- * that, so it ends where the part shared with them (`static`) ends.
+ * Returns the system prompt of a trace as two sections. `firstRead` is the number of tokens that the first call read
+ * from the cache. Other sessions wrote them, so they end where the part shared with those sessions (`static`) ends.
  */
 export function toPrefixSections(baseTokens: number, firstRead: number): readonly PrefixSection[] {
   const shared = Math.min(firstRead, baseTokens)

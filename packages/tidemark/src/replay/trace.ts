@@ -1,6 +1,7 @@
 /**
- * A trace: a recorded session without its texts. It has the tokens added before and by each call, the times, and the
- * usage that the provider reported, as one JSON value with arrays in place of named fields, plain or gzipped.
+ * A trace: a recorded session without its texts. It has the tokens that each model call added, the times, and the
+ * usage that the provider reported. The file is one JSON value, plain or gzipped, with arrays in place of named
+ * fields.
  */
 import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
@@ -11,7 +12,7 @@ import { detectCompression } from '../logs/read-lines.ts'
 export interface Trace {
   readonly id: string
   readonly model: string
-  /** Tokens in front of the conversation: tools, system prompt, and what the host sends with the first prompt. */
+  /** Tokens before the conversation: tools, system prompt, and what the host sends with the first prompt. */
   readonly baseTokens: number
   readonly calls: readonly TraceCall[]
   /** Compactions and clearings that the session's log records. */
@@ -19,9 +20,9 @@ export interface Trace {
 }
 
 export interface TraceCall {
-  /** When the response began, in milliseconds since the first one. */
+  /** Time when the response began, in milliseconds since the first response. */
   readonly at: number
-  /** Input added since the previous response. */
+  /** Input blocks added since the previous response. */
   readonly added: readonly TraceInputBlock[]
   readonly outputTokens: number
   readonly usage: TraceUsage
@@ -32,9 +33,9 @@ export interface TraceInputBlock {
   readonly tokens: number
 }
 
-/** Prompt tokens as the provider reported them. */
+/** Prompt tokens of a model call, as the provider reported them. */
 export interface TraceUsage {
-  /** Uncached input: what follows the last cache marker. */
+  /** Uncached input tokens, which follow the last cache marker. */
   readonly input: number
   readonly read: number
   readonly written: number
@@ -46,10 +47,13 @@ export interface TraceEvent {
 }
 
 const TRACE_VERSION = 1
-/** By their number in the file. */
+/** Kinds of input blocks. A trace file stores a kind as its index in this list. */
 const KINDS = ['result', 'prompt', 'host'] as const
 
-/** Null for a value that is no trace of this version. Figures that are no counts are read as 0. */
+/**
+ * Returns the decoded trace, or null for a value that is not a trace of this version. Figures that are not counts are
+ * read as 0.
+ */
 export function decodeTrace(value: unknown): Trace | null {
   if (!isObject(value) || value.v !== TRACE_VERSION) return null
   const { id, model, base_tokens: base, steps, events } = value
@@ -82,24 +86,24 @@ function toMilliseconds(seconds: unknown): number {
   return Math.round(toCount(seconds) * 1000)
 }
 
-/** The log of the session records no compaction and no clearing. */
+/** Returns true if the session's log records no compaction and no clearing. */
 export function hasNoEvents({ events }: Trace): boolean {
   return events.length === 0
 }
 
-/** All prompt tokens of a call. */
+/** Returns all prompt tokens of a model call: uncached, read from the cache, and written to it. */
 export function countSentTokens({ usage: { input, read, written } }: TraceCall): number {
   return input + read + written
 }
 
-/** Tokens that a call sent for the first time. */
+/** Returns the tokens that a model call sent for the first time. */
 export function countNewTokens({ added }: TraceCall): number {
   return added.reduce((sum, { tokens }) => sum + tokens, 0)
 }
 
 export type ReadTraceResult = { readonly ok: true; readonly trace: Trace } | LogRefusal
 
-/** Refuses a file that cannot be read or is no trace; the message names the file. */
+/** Reads a trace file. Refuses a file that cannot be read or is not a trace; the message names the file. */
 export async function readTrace(path: string): Promise<ReadTraceResult> {
   let text: string
   try {
@@ -114,7 +118,7 @@ export async function readTrace(path: string): Promise<ReadTraceResult> {
     : { ok: true, trace }
 }
 
-/** Null for text that is no JSON. */
+/** Returns the parsed value, or null for text that is not JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import type { BlobStore, Clock, Deadlines, IdGenerator } from '@tidemark/core'
 
-/** A case of a conformance suite: a name and something that throws if it does not hold. Any test runner can run it. */
+/** A case of a conformance suite: a name, and a function that throws if the case fails. Any test runner can run it. */
 export interface ConformanceCase {
   readonly name: string
   run(): Promise<void>
 }
 
-/** Makes cases that each get a subject of their own, ended afterwards whatever happens. */
+/** Creates the cases of a suite. Each case gets its own subject, which is ended afterwards even if the case fails. */
 export function casesFor<Subject>(
   make: () => Subject | Promise<Subject>,
   end: (subject: Subject) => unknown,
@@ -26,11 +26,11 @@ export function casesFor<Subject>(
   }))
 }
 
-// What every clock does.
+// Conformance cases for every clock.
 
 export interface ClockSubject {
   readonly clock: Clock
-  /** Lets that much time pass. */
+  /** Lets this many milliseconds pass on the clock under test. */
   pass(ms: number): Promise<void>
 }
 
@@ -92,11 +92,11 @@ const checks: Readonly<Record<string, (subject: ClockSubject) => Promise<void>>>
   },
 }
 
-// What every implementation of bounded work does.
+// Conformance cases for every implementation of `Deadlines`, which limits how long asynchronous work may take.
 
 export interface DeadlinesSubject {
   readonly deadlines: Deadlines
-  /** Lets that much time pass. */
+  /** Lets this many milliseconds pass for the deadlines under test. */
   pass(ms: number): Promise<void>
 }
 
@@ -167,7 +167,7 @@ const checksDeadlinesCases: Readonly<Record<string, (subject: DeadlinesSubject) 
   },
 }
 
-// What every source of ids does.
+// Conformance cases for every id generator.
 
 export function idsCases(make: () => IdGenerator | Promise<IdGenerator>): readonly ConformanceCase[] {
   return casesFor(make, () => {}, checksIdsCases)
@@ -186,11 +186,11 @@ const checksIdsCases: Readonly<Record<string, (ids: IdGenerator) => void>> = {
   },
 }
 
-// What every blob store does.
+// Conformance cases for every blob store.
 
-/** A store that is empty at first. */
+/** A blob store under test, empty at first. */
 export interface BlobStoreSubject {
-  /** Each stands for a process of its own. */
+  /** Opens the blob store under test; each call stands for a separate process. */
   open(): Promise<BlobStore>
   end(): Promise<void>
 }
@@ -210,7 +210,7 @@ async function textOf(store: BlobStore, id: string): Promise<string | null> {
   return bytes === null ? null : Buffer.from(bytes).toString()
 }
 
-/** SHA-256 of nothing. */
+/** SHA-256 of zero bytes, in hexadecimal. */
 const NO_BYTES = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const NO_IDS = ['', '..', '../../etc/passwd', 'abc', 'G'.repeat(64), '0'.repeat(64), '0'.repeat(63)]
 

@@ -1,6 +1,6 @@
 /**
- * A file port in memory that keeps apart what was written and what was synced. When the machine goes down,
- * content not synced is lost or torn at any byte, and so are names whose directory was not synced.
+ * An in-memory file system that tracks what was written and what was synced. In a simulated crash, unsynced content is
+ * lost or torn at any byte, and names are lost if their directory was not synced.
  */
 
 import { basename, dirname } from 'node:path'
@@ -19,25 +19,25 @@ import {
 } from './crash-file.ts'
 
 export interface CrashFileSystem extends FileSystem {
-  /** How often each operation was begun. */
+  /** Number of times that each kind of operation was started. */
   readonly counts: Readonly<Record<OperationKind, number>>
-  /** Asked before every operation from now on; what it answers happens instead, or in part. */
+  /** Sets a function that is called before every operation and may return a fault for it; null removes the function. */
   interfere(interference: Interference | null): void
-  /** The machine goes down and comes up again with what the disk has. Files opened before are of no use. */
+  /** Simulates a crash and a restart. Only synced data and what `kept` selects survives; open files can no longer be used. */
   crash(kept?: SurvivingWrites): void
 }
 
-/** What happens to be on the disk though nobody synced it. Nothing, unless it says so. */
+/** Selects what survives a crash although it was not synced. By default, nothing does. */
 export interface SurvivingWrites {
-  /** How many of its bytes, from the first; true for all. */
+  /** Returns how many bytes of a write survive, counted from its first byte; true for all of them. */
   write?(write: UnsyncedWrite): number | boolean
   name?(change: NameChange): boolean
 }
 
 export interface CrashFileSystemOptions {
-  /** Directories that were there before; `/` always is. */
+  /** Directories that exist from the beginning; `/` always does. */
   readonly directories?: readonly string[]
-  /** Tells when a file was changed; the machine's time unless given. */
+  /** Returns the modification time for a changed file; the system clock by default. */
   readonly now?: () => number
 }
 
@@ -99,18 +99,18 @@ export function createCrashFileSystem({
   }
 }
 
-// The names of the forgetful port: what stands under which name now, and which of it the disk has.
+// File names of the in-memory file system: which file each name refers to now, and which names are on disk.
 
-/** A change of names that no sync of its directory has made durable. */
+/** A change of a file name that a crash may lose, because its directory has not been synced. */
 export interface NameChange {
   readonly kind: 'create' | 'link' | 'rename' | 'remove' | 'makeDirectory'
   readonly path: string
 }
 
 interface Change extends NameChange {
-  /** Null where nothing has the name any longer. */
+  /** The file that has the name after the change; null if the name was removed. */
   readonly node: FileNode | null
-  /** The name that a rename took away. */
+  /** The old name that a rename removed; null for other changes. */
   readonly from: string | null
 }
 

@@ -1,6 +1,6 @@
 import type { OpenFile, OpenMode } from '../storage/file-system.ts'
 
-/** Counts the operations of a file port in memory, and lets a test make any of them fail or fall short. */
+/** Kinds of operations of the in-memory file system. A test can count them and make any of them fail or write fewer bytes. */
 export type OperationKind =
   | 'open'
   | 'read'
@@ -18,13 +18,13 @@ export type OperationKind =
 export interface FileOperation {
   readonly kind: OperationKind
   readonly path: string
-  /** 1 for the first of all. */
+  /** Number of this operation among all operations, from 1. */
   readonly number: number
-  /** Of an append: how many it was given. */
+  /** Number of bytes that an append was given; 0 for other operations. */
   readonly bytes: number
 }
 
-/** What happens instead. An append takes `takes` bytes, then throws the error if there is one. */
+/** A fault that a test injects into an operation. An append writes `takes` bytes and then throws `error`, if there is one. */
 export interface Fault {
   readonly error?: Error
   readonly takes?: number
@@ -47,7 +47,7 @@ export class Operations {
     list: 0,
     touch: 0,
   }
-  /** Which run of the machine this is. */
+  /** Number of simulated restarts. Files that were opened before the last restart can no longer be used. */
   boot = 0
   #number = 0
   #interference: Interference | null = null
@@ -61,7 +61,7 @@ export class Operations {
     this.#interference = null
   }
 
-  /** Throws where the operation shall do nothing but fail. */
+  /** Counts an operation and throws the error that the test injects, if there is one. */
   begin(kind: OperationKind, path: string): void {
     const fault = this.ask(kind, path)
     if (fault?.error !== undefined) throw fault.error
@@ -74,12 +74,12 @@ export class Operations {
   }
 }
 
-/** An error as the system throws it. */
+/** Creates an error with a `code`, as the operating system would throw it. */
 export function systemError(code: string, path: string): Error {
   return Object.assign(new Error(`${code}: ${path}`), { code, path })
 }
 
-// A file of the forgetful port: what it holds now, and what of it the disk has.
+// A file of the in-memory file system: its current content, and the content that a crash leaves on disk.
 
 export interface FileNode {
   readonly kind: 'file' | 'directory'
@@ -95,7 +95,7 @@ interface Write {
   readonly bytes: Uint8Array
 }
 
-/** A write that no sync has made durable. */
+/** A write that has not been synced, so a crash may lose it. */
 export interface UnsyncedWrite {
   readonly path: string
   readonly offset: number
@@ -144,7 +144,7 @@ export function openNode(node: FileNode, { path, purpose, operations, now }: Ope
       check(true)
       const fault = operations.ask('sync', path)
       if (fault?.error === undefined) keepUnsynced(node, () => true)
-      // As on real systems: after a failure the pages count as clean, and no later sync writes them.
+      // Real systems count the pages as clean after a failed sync, so no later sync writes them.
       node.unsynced = []
       if (fault?.error !== undefined) throw fault.error
     },
@@ -163,7 +163,7 @@ export function factsOf(node: FileNode): Awaited<ReturnType<OpenFile['facts']>> 
   return { kind, identity, modifiedMs, sizeBytes: content.length }
 }
 
-/** After a crash the file holds what the disk has, and of the rest what `keep` says. */
+/** Reduces a file to what a crash leaves: the synced content, and as much of each unsynced write as `keep` returns. */
 export function forget(node: FileNode, keep: (write: Write) => number | boolean): void {
   keepUnsynced(node, keep)
   node.unsynced = []
@@ -185,7 +185,7 @@ function keepUnsynced(node: FileNode, keep: (write: Write) => number | boolean):
   }
 }
 
-/** A gap before the offset, left by a write that was lost, reads as NUL bytes. */
+/** Writes bytes at an offset. A gap before the offset, left by a lost write, reads as NUL bytes. */
 function put(content: Uint8Array, { offset, bytes }: Write): Uint8Array {
   const grown = new Uint8Array(Math.max(content.length, offset + bytes.length))
   grown.set(content)

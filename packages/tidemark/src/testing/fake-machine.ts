@@ -1,11 +1,11 @@
-/** A machine whose processes start and end on command, for code that asks whether the owner of a lock still runs. */
+/** A fake machine whose processes start and end on command, for code that checks whether the owner of a lock still runs. */
 import type { Processes, ProcessIdentity } from '../platform/processes.ts'
 
 export interface FakeMachine {
-  /** Starts a process. It sees the other processes of this machine. */
+  /** Starts a process and returns its view of the processes on this machine. */
   start(): Processes
   end(process: Processes): void
-  /** Ends them all. */
+  /** Ends all processes, as a restart of the machine would. */
   restart(): void
 }
 

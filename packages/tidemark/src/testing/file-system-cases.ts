@@ -1,4 +1,4 @@
-/** What every file port does. */
+/** Conformance cases for every implementation of the `FileSystem` port. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../storage/file-system.ts'
@@ -6,7 +6,7 @@ import { type ConformanceCase, casesFor } from './conformance.ts'
 
 export interface FilePortSubject {
   readonly files: FileSystem
-  /** A directory that is there and empty. */
+  /** Path of an existing, empty directory. */
   readonly root: string
   end(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** The entry `tidemark/testing`: fakes, generated sessions and conformance cases for your own ports and agents. */
+/** The entry point `tidemark/testing`: fakes, generated sessions and conformance cases to test your own ports and agents. */
 
 export {
   createCountingIds,

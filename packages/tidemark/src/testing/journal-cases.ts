@@ -1,4 +1,4 @@
-/** What every journal does, whatever it writes to. */
+/** Conformance cases for every journal, whatever storage it writes to. */
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core'
 import { readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
@@ -180,7 +180,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
   },
 }
 
-// What every journal does for those who know the beginning of a session and want the rest.
+// Conformance cases for reading a session from a known position to the end.
 
 export const readingOnChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'reading on gives what stands behind a position, and the state of the whole'({ open }) {

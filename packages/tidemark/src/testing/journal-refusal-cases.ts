@@ -1,4 +1,4 @@
-/** What every journal refuses: ids that are none, records that would not come back, a second writer. */
+/** Conformance cases for what every journal refuses: invalid session ids, records that JSON would change, a second writer. */
 import assert from 'node:assert/strict'
 import type { Journal } from '@tidemark/core'
 import { readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
@@ -136,13 +136,13 @@ export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) =>
   },
 }
 
-// What a journal's suite is run on, and how its cases look at it.
+// The subject of a journal's conformance suite, and how the cases read it.
 
-/** A store of sessions that is empty at first. */
+/** A store of sessions under test, empty at first. */
 export interface JournalSubject {
-  /** A journal on the store; each stands for a process of its own. */
+  /** Opens a journal on the store; each call stands for a separate process. */
   open(): Promise<Journal>
-  /** False for a store that does without locks: several writers, told apart by positions alone. */
+  /** False for a store without locks, where several writers are told apart by positions alone. */
   readonly locks: boolean
   end(): Promise<void>
 }

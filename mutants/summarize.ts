@@ -82,8 +82,8 @@ export const mutants: readonly Mutant[] = [
     name: 'secrets-pass-the-gate',
     law: 'takes secrets out of the summary',
     file: 'packages/core/src/summary/check-summary.ts',
-    find: 'neutralizeVoice(facts.clean(summary), listQuotedLines(facts))',
-    replace: 'neutralizeVoice(summary, listQuotedLines(facts))',
+    find: 'markOrdersAndQuestions(facts.clean(summary), listQuotedLines(facts))',
+    replace: 'markOrdersAndQuestions(summary, listQuotedLines(facts))',
     tests: ['packages/core/src/summary/check-summary.test'],
   },
   {

@@ -7,9 +7,9 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import {
-  type EstimatedTurn,
   type EstimatorError,
-  measureError,
+  measurePredictionError,
+  type PredictedGrowth,
 } from '../packages/tidemark/src/inspect/estimator-error.ts'
 import { constantsFile } from './estimator/constants-file.ts'
 import { fitConstants } from './estimator/fitted.ts'
@@ -37,11 +37,14 @@ await runScript('fit-estimator', async () => {
   return 0
 })
 
-function report(sessions: readonly RecordedSession[], turns: readonly (readonly EstimatedTurn[])[]): string {
+function report(
+  sessions: readonly RecordedSession[],
+  turns: readonly (readonly PredictedGrowth[])[],
+): string {
   const rows = sessions.map(({ name, model }, index) =>
-    rowFor(name, entryOf(model)?.id ?? model, measureError(turns[index] ?? [])),
+    rowFor(name, entryOf(model)?.id ?? model, measurePredictionError(turns[index] ?? [])),
   )
-  const pooled = rowFor('all', '', measureError(turns.flat()))
+  const pooled = rowFor('all', '', measurePredictionError(turns.flat()))
   return table(['session', 'model', 'turns', 'excluded', 'median', 'bias'], [...rows, pooled])
 }
 

@@ -6,7 +6,13 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type ApiMessage, isCompactBoundary, isKnownRecord, type KnownRecord, validate } from '@tidemark/core'
+import {
+  type ApiMessage,
+  isCompactBoundary,
+  isKnownRecord,
+  type KnownRecord,
+  validateRequest,
+} from '@tidemark/core'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import { compactLog, type LogContents, readLog } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'
@@ -31,7 +37,10 @@ async function opened(
 function findingsIn(messages: readonly ApiMessage[], model: string): readonly unknown[] {
   const looked = lookUpModel(modelCatalogue, model)
   if (!looked.found) return [`the catalogue has no ${model}`]
-  return validate({ model, max_tokens: 1_000, messages: [...messages] }, createProviderProfile(looked.model))
+  return validateRequest(
+    { model, max_tokens: 1_000, messages: [...messages] },
+    createProviderProfile(looked.model),
+  )
 }
 
 describe.skipIf(files.length === 0)(`compacting recorded sessions where they were compacted${note}`, () => {

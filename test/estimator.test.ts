@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { measureError } from '../packages/tidemark/src/inspect/estimator-error.ts'
+import { measurePredictionError } from '../packages/tidemark/src/inspect/estimator-error.ts'
 import { entryOf, FAMILY, leftOutTurns } from '../scripts/estimator/leave-out.ts'
 import { readSessions } from '../scripts/estimator/sessions.ts'
 
@@ -17,8 +17,8 @@ const note = isThere ? '' : ' (skipped: no recorded sessions here)'
 describe.skipIf(!isThere)(`estimates of sessions that the constants have not seen${note}`, () => {
   const sessions = isThere ? readSessions(folder, (model) => entryOf(model)?.tokenizer === FAMILY) : []
   const turns = leftOutTurns(sessions)
-  const each = turns.map(measureError)
-  const pooled = measureError(turns.flat())
+  const each = turns.map(measurePredictionError)
+  const pooled = measurePredictionError(turns.flat())
   const share = (passes: readonly boolean[]): number => passes.filter(Boolean).length / passes.length
 
   it('are out by 45 tokens a turn or less, and by 2% in sum', () => {

@@ -17,7 +17,7 @@ import {
   emptySessionLog,
   isKnownRecord,
   isRewriteBoundary,
-  readMeter,
+  measureContextTokens,
   type SessionRecord,
   SYNTHETIC_MODEL,
   startCalibration,
@@ -186,7 +186,7 @@ const estimator = createEstimator(createFixedWeights(estimate))
 const calibration = startCalibration(estimator.weights.start)
 
 function measure(view: ContextView) {
-  return readMeter(updateMeter(createMeter(estimator), view), {
+  return measureContextTokens(updateMeter(createMeter(estimator), view), {
     calibration,
     policy: estimate,
     stripsThinking: false,
@@ -215,7 +215,7 @@ describe.skipIf(known.length === 0)(`law 11 at recorded compactions and clearing
       if (waiting === null) continue
       // A boundary counts from its summary on; from there, until a response has measured the new view, all is estimated.
       const view = buildContextView(session)
-      if (view.acts.at(-1)?.uuid !== waiting.uuid) continue
+      if (view.rewrites.at(-1)?.uuid !== waiting.uuid) continue
       expect(measure(view)).toEqual(estimated(view))
       held.add(waiting.uuid)
     }

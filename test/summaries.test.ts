@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { repairSummary } from '../packages/core/src/summary/check-summary.ts'
 import { buildLedger } from '../packages/core/src/summary/ledger.ts'
-import { extractFacts } from '../packages/core/src/summary/session-facts.ts'
+import { extractSessionFacts } from '../packages/core/src/summary/session-facts.ts'
 import { gateRules } from '../packages/core/test/summarize/summary-rules.ts'
 import { type RecordedHistory, readHistories } from '../scripts/recorded/history.ts'
 import { artificialPlaces, foundIn, wantedAfter } from '../scripts/recorded/recall.ts'
@@ -40,7 +40,7 @@ describe.skipIf(points.length === 0)(`at each compaction of recorded sessions${n
       const written = history.records.slice(place).find((record) => record.isCompactSummary === true)
       const summary = written?.type === 'user' ? String(written.message.content) : ''
       const before = history.records.slice(0, place)
-      const { text } = repairSummary(summary, extractFacts(before), gateRules)
+      const { text } = repairSummary(summary, extractSessionFacts(before), gateRules)
       const { editedFiles, userMessages, openErrors } = sessionFacts(before)
       const named = editedFiles.map(([path = '']) => [path.split('/').slice(-2).join('/')])
       const facts = [named, userMessages, openErrors]

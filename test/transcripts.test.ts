@@ -11,7 +11,7 @@ import {
   createProfile,
   decodeRecord,
   emptySessionLog,
-  flatten,
+  flattenContext,
   isCompactBoundary,
   isMicrocompactBoundary,
   isToolResult,
@@ -22,7 +22,7 @@ import {
   type SessionRecord,
   toApiMessages,
   toBlocks,
-  validate,
+  validateRequest,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 
@@ -81,7 +81,7 @@ function resultsEverShown(records: readonly SessionRecord[]): ReadonlySet<string
     const next = records[index + 1]
     session = appendRecord(session, record)
     if (next !== undefined && !isCompactBoundary(next)) continue
-    for (const message of toApiMessages(flatten(buildContextView(session)))) {
+    for (const message of toApiMessages(flattenContext(buildContextView(session)))) {
       for (const block of toBlocks(message.content)) if (isToolResult(block)) shown.add(block.tool_use_id)
     }
   }
@@ -105,9 +105,9 @@ describe.skipIf(files.length === 0)(
         session = appendRecord(session, record)
         const next = records[index + 1]
         if (next !== undefined && !isCompactBoundary(next) && !isMicrocompactBoundary(next)) continue
-        const messages = toApiMessages(flatten(buildContextView(session)))
+        const messages = toApiMessages(flattenContext(buildContextView(session)))
         expect(
-          validate({ model: 'any', max_tokens: 1, messages, tools: toolsIn(messages) }, profile),
+          validateRequest({ model: 'any', max_tokens: 1, messages, tools: toolsIn(messages) }, profile),
         ).toEqual([])
       }
     })
@@ -128,7 +128,7 @@ describe.skipIf(files.length === 0)(
       const { records } = recordsIn(name)
       const view = buildContextView(foldOf(records))
       const logged = records.filter((record) => isCompactBoundary(record) || isMicrocompactBoundary(record))
-      expect(view.acts.map((act) => act.uuid)).toEqual(logged.map((record) => record.uuid))
+      expect(view.rewrites.map((act) => act.uuid)).toEqual(logged.map((record) => record.uuid))
       const last = records.findLast(isCompactBoundary)
       if (last !== undefined) expect(view.entries.at(0)?.record.uuid).toBe(last.uuid)
     })

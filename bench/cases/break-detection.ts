@@ -6,10 +6,10 @@ import {
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   updateContextView,
 } from '@tidemark/core'
-import { forecastSentRequest, learnFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
+import { forecastLoggedRead, updateFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../packages/core/src/cache/cache-model.ts'
 import {
   type BreakRules,
@@ -43,7 +43,7 @@ function requestsFrom(length: number): readonly SentRequest[] {
   for (let index = 0; requests.length < CALLS; index += 1) {
     session = appendRecord(session, loopRecord(index))
     view = updateContextView(view, session)
-    flat = flatten(view, flat)
+    flat = flattenContext(view, flat)
     if (index >= length && index % 2 === 0) requests.push(requestOf(flat, requests.length))
   }
   return requests
@@ -79,11 +79,11 @@ function watched({ watch, model }: Known, sent: SentRequest, call: number): Know
     cache_read_input_tokens: call * 1_000,
     cache_creation_input_tokens: 1_000,
   }
-  const forecast = forecastSentRequest(model, sent, RULES.profile)
+  const forecast = forecastLoggedRead(model, sent, RULES.profile)
   const recorded = recordSentRequest(watch, sent, forecast, RULES.policy)
   const { monitor: next, outcome } = checkCacheRead(recorded, { source: SOURCE, usage }, RULES)
   if (outcome.kind === 'broke') throw new Error(`a false alarm: ${outcome.event.sentence}`)
-  return { watch: next, model: learnFromResponse(model, forecast, usage) }
+  return { watch: next, model: updateFromResponse(model, forecast, usage) }
 }
 
 /** The first call of a session looks at all it sends; it is made beforehand. */

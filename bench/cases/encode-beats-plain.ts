@@ -4,8 +4,8 @@ import {
   encodeRequest,
   extendRequest,
   type IncrementalRequest,
-  joinBodyText,
-  joinRequestText,
+  joinEncodedRequest,
+  joinIncrementalRequest,
 } from '@tidemark/wire'
 import type { BenchCase } from '../harness/bench-case.ts'
 import { requestsBehind } from '../harness/tool-loop.ts'
@@ -19,7 +19,7 @@ function lastBody(encode: (last: AssembledRequest, before: IncrementalRequest) =
     const [first, last] = next()
     if (first === undefined || last === undefined) throw new Error('no requests')
     const before = extendRequest(first)
-    if (joinRequestText(before) !== plain(first)) throw new Error('not the same bytes')
+    if (joinIncrementalRequest(before) !== plain(first)) throw new Error('not the same bytes')
     return { before, last }
   })
   return () => {
@@ -30,11 +30,11 @@ function lastBody(encode: (last: AssembledRequest, before: IncrementalRequest) =
 }
 
 function grown(last: AssembledRequest, previous: IncrementalRequest): string {
-  return joinRequestText(extendRequest(last, { previous }))
+  return joinIncrementalRequest(extendRequest(last, { previous }))
 }
 
 function plain(last: AssembledRequest): string {
-  return joinBodyText(encodeRequest(toPayload(last), { raw: { messages: listRawTexts(last) } }))
+  return joinEncodedRequest(encodeRequest(toPayload(last), { raw: { messages: listRawTexts(last) } }))
 }
 
 export const benchCase: BenchCase = {

@@ -19,8 +19,8 @@ import {
   createToolResultIndex,
   type ToolResultIndex,
 } from '../../packages/core/src/clearing/tool-result-index.ts'
-import { updateIndex } from '../../packages/core/src/clearing/update-index.ts'
-import { type ContextPlan, makePlan } from '../../packages/core/src/planner/plan.ts'
+import { updateToolResultIndex } from '../../packages/core/src/clearing/update-index.ts'
+import { type ContextPlan, makeContextPlan } from '../../packages/core/src/planner/plan.ts'
 import { EMPTY_PLAN_TRACKING } from '../../packages/core/src/planner/plan-input.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../../packages/core/src/tokens/context-meter.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
@@ -69,7 +69,7 @@ interface Kept {
 }
 
 function planned({ register, meter }: Kept): ContextPlan {
-  return makePlan({
+  return makeContextPlan({
     register,
     meter,
     pins: [],
@@ -106,13 +106,13 @@ function turnsFrom(length: number): () => ContextPlan | null {
   }
   if (before === null) throw new Error('no view')
   const start = {
-    register: updateIndex(createToolResultIndex(RULES), before),
+    register: updateToolResultIndex(createToolResultIndex(RULES), before),
     meter: updateMeter(createMeter(ESTIMATOR), before),
   }
   return () => {
     let [kept, last]: [Kept, ContextPlan | null] = [start, null]
     for (const each of views) {
-      kept = { register: updateIndex(kept.register, each), meter: updateMeter(kept.meter, each) }
+      kept = { register: updateToolResultIndex(kept.register, each), meter: updateMeter(kept.meter, each) }
       last = planned(kept)
       if (last.act !== 'wait')
         throw new Error(`expected to wait: ${last.trace.map(({ why }) => why).join('; ')}`)

@@ -7,7 +7,7 @@ import {
   emptySessionLog,
   type Finding,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   type SessionLog,
   type SessionRecord,
   startValidation,
@@ -40,7 +40,7 @@ const ROUNDS = 15
 function turn(state: State, record: SessionRecord): State {
   const session = appendRecord(state.session, record)
   const view = updateContextView(state.view, session)
-  const flat = flatten(view, state.flat)
+  const flat = flattenContext(view, state.flat)
   const checked = updateValidation(state.checked, flat)
   const findings = validateContext(checked, flat, REQUEST)
   if (findings.length > 0) throw new Error(`an invalid request: ${JSON.stringify(findings[0])}`)

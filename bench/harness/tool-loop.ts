@@ -5,20 +5,20 @@ import {
   assembleRequest,
   buildRequestPrefix,
   type ContextView,
+  createPrefixSnapshot,
   createProfile,
-  createSnapshot,
   DEFAULT_POLICY,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   type SessionLog,
   type SessionRecord,
   updateContextView,
 } from '@tidemark/core'
 
 const profile = createProfile()
-const epoch = createSnapshot(
+const epoch = createPrefixSnapshot(
   {
     sections: [{ name: 'rules', part: 'static', text: 'You help.' }],
     tools: ['Bash', 'Edit', 'Read'].map((name) => ({ name, input_schema: { type: 'object' } })),
@@ -40,7 +40,11 @@ interface Told {
  * goes its own way from there: its messages are others, of which nothing can be known yet.
  */
 export function requestsBehind(length: number, count: number): () => readonly AssembledRequest[] {
-  let told: Told = { session: emptySessionLog(), view: emptyContextView(), flat: flatten(emptyContextView()) }
+  let told: Told = {
+    session: emptySessionLog(),
+    view: emptyContextView(),
+    flat: flattenContext(emptyContextView()),
+  }
   for (let index = 0; index <= length; index += 1) told = after(told, loopRecord(index))
   return () => {
     const requests: AssembledRequest[] = []
@@ -56,7 +60,7 @@ export function requestsBehind(length: number, count: number): () => readonly As
 function after({ session, view, flat }: Told, record: SessionRecord): Told {
   const grown = appendRecord(session, record)
   const seen = updateContextView(view, grown)
-  return { session: grown, view: seen, flat: flatten(seen, flat) }
+  return { session: grown, view: seen, flat: flattenContext(seen, flat) }
 }
 
 function requestOf(flat: FlattenedContext, previous?: AssembledRequest): AssembledRequest {

@@ -1,5 +1,12 @@
 /** What a request leaves of the conversation, whether a provider would take it, and whether it keeps the cache. */
-import { type ApiMessage, type Block, createProfile, type Finding, toBlocks, validate } from '@tidemark/core'
+import {
+  type ApiMessage,
+  type Block,
+  createProfile,
+  type Finding,
+  toBlocks,
+  validateRequest,
+} from '@tidemark/core'
 import { isResultText, TOOLS } from './story.ts'
 
 export interface Left {
@@ -17,7 +24,7 @@ const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 
 export function leftOf(messages: readonly ApiMessage[]): Left {
   const blocks = messages.flatMap(({ content }) => toBlocks(content))
-  const [found] = validate({ model: 'model-a', max_tokens: 1_000, tools, messages }, profile)
+  const [found] = validateRequest({ model: 'model-a', max_tokens: 1_000, tools, messages }, profile)
   return {
     characters: prefixOf(messages).reduce((sum, text) => sum + text.length, 0),
     messages: messages.length,

@@ -1,6 +1,6 @@
 /** A host for Tidemark's engine without disk, network or clock, so that what is timed is the engine's own work. */
 import {
-  type CompactionHost,
+  type CompactionServices,
   createEstimator,
   createFixedWeights,
   createIndexRules,
@@ -9,8 +9,8 @@ import {
   type IdGenerator,
   type Journal,
   NO_RETRIEVAL,
+  orderPromptSections,
   type Policy,
-  placeSections,
   type SessionRecord,
   scalePolicy,
   type TurnHost,
@@ -18,7 +18,7 @@ import {
 import { TOOLS } from './story.ts'
 
 export interface RoomyHost extends TurnHost {
-  readonly compaction: CompactionHost
+  readonly compaction: CompactionServices
   /** It is now the moment at which the session has so many records: a step of the story takes ten seconds. */
   readonly timeAt: (position: number) => void
 }
@@ -62,7 +62,7 @@ export function hostFor(window: number, journal: Journal, inForce: Policy = poli
     source: 'sdk',
     isInteractive: false,
     pricesOf: () => ({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
-    sections: placeSections('You mend programs.'),
+    sections: orderPromptSections('You mend programs.'),
     modelSettings: () => ({ tools, model: 'model-a', parameters: { max_tokens: 8_192 } }),
     runTool: () => {
       throw new Error('no tool is run in this bench')

@@ -1,12 +1,12 @@
 /** One turn of Tidemark's engine as it happens for every request: answer and result into the log, room, request. */
 import {
   type AssistantMessage,
-  appendBodies,
-  finishCall,
+  appendUnlinkedRecords,
+  finishModelCall,
   measureContext,
   openSession,
-  type PendingCall,
-  readyRequest,
+  type PendingModelCall,
+  prepareNextRequest,
   type SessionState,
   type TurnContext,
   toPayload,
@@ -22,14 +22,14 @@ export interface Standing {
 }
 
 interface Answer {
-  readonly opened: PendingCall
+  readonly opened: PendingModelCall
   readonly step: Step
   readonly message: AssistantMessage
 }
 
 export async function startSession(host: RoomyHost, prompt: string): Promise<Standing> {
   const run: TurnContext = { state: await openSession(journalOver([]), 'bench'), host, signal: undefined }
-  await drain(appendBodies(run, [{ type: 'user', message: { role: 'user', content: prompt } }]))
+  await drain(appendUnlinkedRecords(run, [{ type: 'user', message: { role: 'user', content: prompt } }]))
   return { state: run.state, answer: null }
 }
 
@@ -43,7 +43,7 @@ export async function takeTurn(
   host.timeAt(state.position)
   if (answer !== null) await say(run, answer)
   await prepare?.(run)
-  const ready = await drain(readyRequest(run, answer === null ? 'prompt' : 'call'))
+  const ready = await drain(prepareNextRequest(run, answer === null ? 'prompt' : 'call'))
   if ('ok' in ready) throw new Error(`no request: ${JSON.stringify(ready)}`)
   return { state: run.state, opened: ready }
 }
@@ -52,7 +52,7 @@ export type Prepare = (run: TurnContext) => Promise<void>
 
 export interface Sent {
   readonly state: SessionState
-  readonly opened: PendingCall
+  readonly opened: PendingModelCall
 }
 
 async function say(run: TurnContext, { opened, step, message }: Answer): Promise<void> {
@@ -64,9 +64,9 @@ async function say(run: TurnContext, { opened, step, message }: Answer): Promise
     type: 'assistant' as const,
     message: { ...message, content: [block] },
   }))
-  await drain(finishCall(run, opened, { message, bodies, isInConversation: true }))
+  await drain(finishModelCall(run, opened, { message, bodies, isInConversation: true }))
   const content = [{ type: 'tool_result', tool_use_id: step.id, content: step.result }]
-  await drain(appendBodies(run, [{ type: 'user', message: { role: 'user', content } }]))
+  await drain(appendUnlinkedRecords(run, [{ type: 'user', message: { role: 'user', content } }]))
 }
 
 /** The answer to what was sent, with the usage that a provider would report. */

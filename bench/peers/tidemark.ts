@@ -5,7 +5,7 @@ import {
   measureContext,
   openSession,
   proposeClearing,
-  readScale,
+  readCalibrationScale,
   type SessionRecord,
   type TurnContext,
   toPayload,
@@ -115,7 +115,7 @@ const clearAll: Prepare = async (run) => {
     ...rest,
     policy: keepingThree(run),
     prices: { rates, write },
-    scale: readScale(calibration),
+    scale: readCalibrationScale(calibration),
     context: measureContext(state, run.host, room),
     target: 0,
   })

@@ -6,7 +6,7 @@ import {
   countCharacters,
   splitBlock,
 } from '../../packages/core/src/tokens/estimator.ts'
-import { type ApiCall, reminderTokens } from '../../packages/tidemark/src/inspect/estimator-error.ts'
+import { listReminderTokens, type MeasuredCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import type { RecordedSession } from './sessions.ts'
 
 /** Columns behind the counts of characters and runs. */
@@ -40,7 +40,7 @@ export interface RowOptions {
 
 /** One row for each call whose growth is all additions that the log shows. */
 export function rowsOf(session: RecordedSession, options: RowOptions): readonly Row[] {
-  const reminders = reminderTokens(session.calls, { ...options.reminder, tokens: 1 })
+  const reminders = listReminderTokens(session.calls, { ...options.reminder, tokens: 1 })
   return session.calls.flatMap((call, index) => {
     const before = session.calls[index - 1]
     if (before === undefined || !isPlain(call, options)) return []
@@ -49,7 +49,7 @@ export function rowsOf(session: RecordedSession, options: RowOptions): readonly 
   })
 }
 
-function isPlain(call: ApiCall, { stripsThinking }: RowOptions): boolean {
+function isPlain(call: MeasuredCall, { stripsThinking }: RowOptions): boolean {
   return call.broken === null && !(call.endsTurn && stripsThinking(call.model)) && !hasMedia(call.heard)
 }
 
@@ -57,7 +57,7 @@ function hasMedia(blocks: readonly Block[]): boolean {
   return blocks.some((block) => splitBlock(block, 'fields').nestedBlocks.length > 0 || block.type === 'image')
 }
 
-function featuresOf(call: ApiCall, reminder: number): Float64Array {
+function featuresOf(call: MeasuredCall, reminder: number): Float64Array {
   const features = new Float64Array(WIDTH)
   const add = (name: (typeof EXTRA)[number], amount: number): void => {
     features[column(name)] = (features[column(name)] ?? 0) + amount

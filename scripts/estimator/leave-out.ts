@@ -2,12 +2,12 @@
 
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
 import { createEstimator } from '../../packages/core/src/tokens/estimator.ts'
-import { type EstimatedTurn, predictTurns } from '../../packages/tidemark/src/inspect/estimator-error.ts'
+import { type PredictedGrowth, predictGrowth } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import type { FittedConstants } from '../../packages/wire/src/catalogue/estimator-constants.ts'
 import {
   CLAUDE_CODE_REMINDER,
-  weightsFromConstants,
+  createFittedWeights,
 } from '../../packages/wire/src/catalogue/estimator-weights.ts'
 import type { ModelEntry } from '../../packages/wire/src/catalogue/model-entry.ts'
 import { type Row, rowsOf } from './features.ts'
@@ -26,17 +26,17 @@ export function rowsOfEach(sessions: readonly RecordedSession[]): readonly (read
   return sessions.map((session) => rowsOf(session, { stripsThinking, reminder: CLAUDE_CODE_REMINDER }))
 }
 
-export function leftOutTurns(sessions: readonly RecordedSession[]): readonly (readonly EstimatedTurn[])[] {
+export function leftOutTurns(sessions: readonly RecordedSession[]): readonly (readonly PredictedGrowth[])[] {
   const rows = rowsOfEach(sessions)
   return sessions.map((session, index) =>
     turnsWith(fitConstants(rows.filter((_, other) => other !== index).flat()), session),
   )
 }
 
-function turnsWith(fitted: FittedConstants, { calls }: RecordedSession): readonly EstimatedTurn[] {
+function turnsWith(fitted: FittedConstants, { calls }: RecordedSession): readonly PredictedGrowth[] {
   const policy = DEFAULT_POLICY.estimate
-  const estimator = createEstimator(weightsFromConstants(fitted, policy))
-  return predictTurns(calls, {
+  const estimator = createEstimator(createFittedWeights(fitted, policy))
+  return predictGrowth(calls, {
     policy,
     forModel: (model) => ({ estimator, stripsThinking: stripsThinking(model) }),
     reminder: { ...CLAUDE_CODE_REMINDER, tokens: fitted.reminder },

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createLogLineReader } from '../../packages/core/src/log/log-reader.ts'
 import type { SessionRecord } from '../../packages/core/src/log/record.ts'
-import { type ApiCall, listApiCalls } from '../../packages/tidemark/src/inspect/estimator-error.ts'
+import { listMeasuredCalls, type MeasuredCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { isClaudeCodeRestart } from '../../packages/wire/src/readers/record-reader.ts'
 
 export interface RecordedSession {
   /** The first letters of the session's id: all that is ever told about it. */
   readonly name: string
   readonly model: string
-  readonly calls: readonly ApiCall[]
+  readonly calls: readonly MeasuredCall[]
 }
 
 /** Sessions whose calls all went to models that `isWanted`, in order of name. */
@@ -21,7 +21,7 @@ export function readSessions(
 ): readonly RecordedSession[] {
   const files = readdirSync(folder).filter((file) => /\.jsonl(\.gz)?$/.test(file))
   return files.toSorted().flatMap((file) => {
-    const calls = listApiCalls(recordsIn(join(folder, file)), isClaudeCodeRestart)
+    const calls = listMeasuredCalls(recordsIn(join(folder, file)), isClaudeCodeRestart)
     const model = calls[0]?.model
     if (model === undefined || !calls.every((call) => isWanted(call.model))) return []
     return [{ name: nameOf(file), model, calls }]

@@ -20,20 +20,20 @@ import {
   findRates,
   type KnownRecord,
   type ModelPrices,
-  makePlan,
+  makeContextPlan,
+  measureContextTokens,
   NO_RETRIEVAL,
   type Policy,
   type ProviderProfile,
   priceTokens,
-  readMeter,
   type SessionLog,
   type SessionRecord,
   scalePolicy,
   startCalibration,
   type ToolResultIndex,
   updateContextView,
-  updateIndex,
   updateMeter,
+  updateToolResultIndex,
 } from '@tidemark/core'
 import { unmeasured } from './linear.ts'
 
@@ -109,7 +109,7 @@ class LedSession {
     const follows = { ...record, parentUuid: this.#last } as SessionRecord
     this.#session = appendRecord(this.#session, follows)
     this.#view = updateContextView(this.#view, this.#session)
-    this.#register = updateIndex(this.#register, this.#view)
+    this.#register = updateToolResultIndex(this.#register, this.#view)
     this.#meter = updateMeter(this.#meter, this.#view)
     this.#last = record.uuid
     if (record.uuid.startsWith(OWN)) return
@@ -120,7 +120,7 @@ class LedSession {
   /** Before a response: what the plan says is done, then the request is priced. */
   call(now: number): void {
     this.#edge ??= findFirstClearable(this.#register, [])
-    const planned = makePlan(this.#context(now))
+    const planned = makeContextPlan(this.#context(now))
     if (planned.act === 'clear') this.#clear(planned)
     if (planned.act === 'compact') this.#compact(planned, now)
     const context = this.#size()
@@ -154,7 +154,7 @@ class LedSession {
 
   #size(): number {
     const { policy, profile } = this.#rules
-    return readMeter(this.#meter, {
+    return measureContextTokens(this.#meter, {
       calibration: startCalibration(this.#rules.weights.start),
       policy: policy.estimate,
       stripsThinking: profile.thinking.stripsFinishedTurns,
@@ -163,7 +163,7 @@ class LedSession {
     }).expected
   }
 
-  #context(now: number): Parameters<typeof makePlan>[0] {
+  #context(now: number): Parameters<typeof makeContextPlan>[0] {
     const { policy, profile, prices, weights } = this.#rules
     return {
       register: this.#register,

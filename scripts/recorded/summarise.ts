@@ -4,7 +4,7 @@ import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
 import { computeBudgets } from '../../packages/core/src/policy/limits.ts'
 import { buildLedger } from '../../packages/core/src/summary/ledger.ts'
 import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
-import { extractFacts } from '../../packages/core/src/summary/session-facts.ts'
+import { extractSessionFacts } from '../../packages/core/src/summary/session-facts.ts'
 import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import { estimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
@@ -34,7 +34,7 @@ export function summarise(history: readonly KnownRecord[], estimate: Estimator):
     files: ledger.files,
     estimate,
   }
-  const summary = writeLocalSummary(extractFacts(history), rules)
+  const summary = writeLocalSummary(extractSessionFacts(history), rules)
   const names = buildLedger(history, { tokens: ledger.names, estimate })
   const text = `${summary.text}\n\n${names.text}`
   return { text, tokens: estimate.text(text), milliseconds: performance.now() - started }

@@ -15,8 +15,6 @@ import {
   EMPTY_CACHE_MODEL,
   forecastCacheRead,
   type JsonObject,
-  learnFromFork,
-  learnFromResponse,
   listRawTexts,
   type ModelPrices,
   type MonitoredRequest,
@@ -28,6 +26,8 @@ import {
   toPayload,
   toSentRequest,
   type Usage,
+  updateFromFork,
+  updateFromResponse,
 } from '@tidemark/core'
 import {
   type Coder,
@@ -42,7 +42,7 @@ import {
 import {
   createProviderProfile,
   encodeRequest,
-  joinBodyText,
+  joinEncodedRequest,
   lookUpModel,
   modelCatalogue,
   toRequestHeaders,
@@ -168,7 +168,7 @@ export class CacheTalk {
     const answer = { source, usage: body.usage, word: readMissReport(body.diagnostics) }
     const { monitor: watch, outcome } = checkCacheRead(this.watch, answer, rules)
     this.watch = watch
-    this.lineage = (isFork ? learnFromFork : learnFromResponse)(this.lineage, forecast, body.usage)
+    this.lineage = (isFork ? updateFromFork : updateFromResponse)(this.lineage, forecast, body.usage)
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
     return { request, forecast, usage: body.usage, record, outcome, content: body.content }
   }
@@ -184,7 +184,7 @@ export class CacheTalk {
     const response = await this.simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',
       headers: toRequestHeaders({ version: '2026-10-21', betas: encoded.betas, credentials }),
-      body: joinBodyText(encoded),
+      body: joinEncodedRequest(encoded),
     })
     const text = await response.text()
     if (response.status !== 200) throw new Error(text)

@@ -3,11 +3,11 @@ import {
   type AssembledRequest,
   announceRewrite,
   type Block,
-  captureCacheSafeParams,
+  captureForkParent,
   countContextTokens,
-  createFork,
+  createForkRequest,
   type ForkOutcome,
-  messagesAfterRequest,
+  listMessagesAfterRequest,
   toPayload,
   type Usage,
 } from '@tidemark/core'
@@ -48,8 +48,8 @@ function lastOf(talk: CacheTalk): Seen {
 /** What was said since goes with it, and a question. */
 function forkOf(talk: CacheTalk, ttl: string = talk.ttl): AssembledRequest {
   const { request } = lastOf(talk)
-  const since = messagesAfterRequest(request, talk.told.flat) ?? []
-  const made = createFork(captureCacheSafeParams(request, talk.profile), [...since, QUESTION], { ttl })
+  const since = listMessagesAfterRequest(request, talk.told.flat) ?? []
+  const made = createForkRequest(captureForkParent(request, talk.profile), [...since, QUESTION], { ttl })
   if (!made.ok) throw new Error(made.message)
   return made.request
 }
@@ -189,8 +189,8 @@ describe('a fork', () => {
 
   it('with a max-output override is refused, with the reason', async () => {
     const talk = await parent()
-    const params = captureCacheSafeParams(lastOf(talk).request, talk.profile)
-    const refused: ForkOutcome = createFork(params, [QUESTION], {
+    const params = captureForkParent(lastOf(talk).request, talk.profile)
+    const refused: ForkOutcome = createForkRequest(params, [QUESTION], {
       ttl: '5m',
       overrides: { max_tokens: 20_000 },
     })

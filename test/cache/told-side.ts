@@ -6,25 +6,25 @@ import {
   assembleRequest,
   type Block,
   buildRequestPrefix,
-  type ClearableMarker,
   type CurrentPrefix,
   createPolicy,
-  createSnapshot,
+  createPrefixSnapshot,
   createSnapshotRecord,
   type DesiredPrefix,
   diffPrefix,
   emptyAnnouncedPrefix,
+  type FirstClearableMarker,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   isToolResult,
   type JsonObject,
   listTracedMessages,
   mustDelayUpdate,
-  NO_CLEARABLE_MARKER,
+  NO_FIRST_CLEARABLE,
+  orderPromptSections,
   type PrefixChange,
   type PrefixSnapshot,
   type ProviderProfile,
-  placeSections,
   type RecordBody,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   section,
@@ -32,7 +32,7 @@ import {
   toBlocks,
   type Usage,
   updateAnnouncedPrefix,
-  updateClearableMarker,
+  updateFirstClearable,
 } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 
@@ -63,7 +63,7 @@ export class ToldSide {
   changes: readonly PrefixChange[] = []
   #told: AnnouncedPrefix = emptyAnnouncedPrefix()
   #flat: FlattenedContext | undefined
-  #edge: ClearableMarker = NO_CLEARABLE_MARKER
+  #edge: FirstClearableMarker = NO_FIRST_CLEARABLE
   #sent: AssembledRequest | undefined
   #answeredAt = -1
 
@@ -75,7 +75,7 @@ export class ToldSide {
 
   get flat(): FlattenedContext {
     this.#advance()
-    return this.#flat ?? flatten(this.builder.view)
+    return this.#flat ?? flattenContext(this.builder.view)
   }
 
   /** The request that would go out now, with what `ask` changes of it. */
@@ -85,7 +85,7 @@ export class ToldSide {
     const flat = this.flat
     const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
-    this.#edge = updateClearableMarker(this.#edge, {
+    this.#edge = updateFirstClearable(this.#edge, {
       firstClearable: this.clearable[0] ?? null,
       rewrittenAt,
       isAnswered,
@@ -155,7 +155,7 @@ export class ToldSide {
   #advance(): void {
     const { session, view } = this.builder
     this.#told = updateAnnouncedPrefix(this.#told, session, view)
-    this.#flat = flatten(view, this.#flat)
+    this.#flat = flattenContext(view, this.#flat)
   }
 
   /** The epoch that stands, once all that is new about the prefix has been told. */
@@ -163,7 +163,7 @@ export class ToldSide {
     this.#advance()
     const { profile } = this.#options
     if (this.#told.current === null)
-      this.#append([createSnapshotRecord(createSnapshot(this.present, profile))])
+      this.#append([createSnapshotRecord(createPrefixSnapshot(this.present, profile))])
     const changes: PrefixChange[] = []
     for (;;) {
       const { current: standing } = this.#told
@@ -192,7 +192,7 @@ export class ToldSide {
   }
 }
 
-const SECTIONS: DesiredPrefix['sections'] = placeSections({
+const SECTIONS: DesiredPrefix['sections'] = orderPromptSections({
   attribution: 'x-billing: cache',
   identity: 'You are a coder.',
   sections: [

@@ -17,7 +17,7 @@ import {
   volatileSection,
 } from '@tidemark/core'
 import { createSummarizer, type Script } from '@tidemark/simulator'
-import { ADVERSARIES, createModelTable, type SimulatedModel } from '@tidemark/simulator/internal'
+import { BAD_SUMMARIZERS, createModelTable, type SimulatedModel } from '@tidemark/simulator/internal'
 import { diskSources, type ModelChoice, type TidemarkOptions } from 'tidemark'
 
 export const START = Date.UTC(2026, 10, 20, 9, 0, 0)
@@ -119,9 +119,9 @@ export function simulateLocalModel(id: string): readonly SimulatedModel[] {
 export const SUMMARISERS = {
   good: createSummarizer(),
   forgetful: createSummarizer({ forget: ['src/', 'Please'], omit: [7], tags: 'unclosed' }),
-  empty: ADVERSARIES.empty,
-  injection: ADVERSARIES.injection,
-  'cut-off': ADVERSARIES['cut-off'],
+  empty: BAD_SUMMARIZERS.empty,
+  injection: BAD_SUMMARIZERS.injection,
+  'cut-off': BAD_SUMMARIZERS['cut-off'],
 } satisfies Readonly<Record<string, Script>>
 
 /** Files that stand for the user's project: the ones that the scripted model reads and edits. */

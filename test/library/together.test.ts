@@ -1,5 +1,5 @@
 /** Many hands on one session: messages that arrive at any moment, a summary in the making, a second process. */
-import { createProfile, isText, isToolResult, toBlocks, validate } from '@tidemark/core'
+import { createProfile, isText, isToolResult, toBlocks, validateRequest } from '@tidemark/core'
 import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -148,7 +148,7 @@ describe('a hundred appends at once', () => {
     const said = session.messages().flatMap(({ content }) => [...toBlocks(content)])
     expect(said.map(({ text }) => text)).toEqual(texts)
     const payload = { model: 'm', max_tokens: 1, messages: session.messages() }
-    expect(validate(payload, createProfile({ name: 'any' }))).toEqual([])
+    expect(validateRequest(payload, createProfile({ name: 'any' }))).toEqual([])
   })
 })
 

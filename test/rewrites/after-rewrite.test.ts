@@ -1,6 +1,6 @@
 /** What a rewrite leaves unchanged, what it makes the host forget, and what it never writes. */
 import { type CommittedRewrite, isKnownRecord, openSession } from '@tidemark/core'
-import { createCountingIds, createFakeClock, readAll } from '@tidemark/core/testing'
+import { createCountingIds, createFakeClock, readAllRecords } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
@@ -71,7 +71,7 @@ describe('what the engine wrote itself', () => {
     const summary = [...session.records].find(
       (record) => isKnownRecord(record) && record.isCompactSummary === true,
     )
-    expect(view.acts.map(({ uuid }) => uuid)).not.toContain(summary?.uuid)
+    expect(view.rewrites.map(({ uuid }) => uuid)).not.toContain(summary?.uuid)
     expect(await undoSession(host, { id: summary?.uuid ?? '' })).toMatchObject({
       ok: false,
       reason: 'not-standing',
@@ -94,7 +94,7 @@ describe('a summary in the log', () => {
     await promptSession(host, `Prompt 1: the key is ${secret}, use it.`)
     for (let number = 2; number <= 4; number += 1) await promptSession(host, `Prompt ${number}: read on.`)
     expect(await compactSession(host)).toMatchObject({ ok: true })
-    const { records } = await readAll(host.journal, SESSION)
+    const { records } = await readAllRecords(host.journal, SESSION)
     const written = records.filter((record) => isKnownRecord(record) && record.isCompactSummary === true)
     expect(written).toHaveLength(1)
     expect(JSON.stringify(written)).not.toContain(secret)

@@ -1,13 +1,13 @@
 /** Two writers on one session that do not know of each other; each may hold a prepared compaction. */
 import {
-  type CommitResult,
   type CompactionDraft,
+  type CompactionResult,
   commitCompaction,
   planCompaction,
   prepareCompaction,
   type TurnContext,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock, readAll, runToEnd } from '@tidemark/core/testing'
+import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import type { MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
@@ -55,12 +55,12 @@ export async function prepareDraft(host: RewriteHost): Promise<PreparedDraft> {
   return { run, draft }
 }
 
-export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<CommitResult> {
+export function commitDraft(host: RewriteHost, { run, draft }: PreparedDraft): Promise<CompactionResult> {
   return runToEnd(commitCompaction(run, host.compaction, draft))
 }
 
 export async function readLog({ journal }: RewriteHost): Promise<string> {
-  return JSON.stringify((await readAll(journal, SESSION)).records)
+  return JSON.stringify((await readAllRecords(journal, SESSION)).records)
 }
 
 export type WriterStep = 'say' | 'prompt' | 'compact' | 'clear' | 'undo' | 'prepare' | 'commit'

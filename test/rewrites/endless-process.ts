@@ -28,5 +28,5 @@ print('ready')
 for (let number = 0; ; number += 1) {
   await ACTS[number % ACTS.length]?.()
   const { position, view } = await openSession(journal, SESSION)
-  print(`done ${position} ${view.acts.length}`)
+  print(`done ${position} ${view.rewrites.length}`)
 }

@@ -6,10 +6,10 @@ import {
   createProfile,
   DEFAULT_POLICY,
 } from '@tidemark/core'
-import { Choices, generateSession, runs } from '@tidemark/core/testing'
+import { GeneratorChoices, generateSession, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { buildDirectInput, stripInput } from '../../packages/core/src/summary/summary-input.ts'
+import { buildSummaryRequest, stripInput } from '../../packages/core/src/summary/summary-input.ts'
 
 const estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 const summariser = { model: 'model-a', profile: createProfile({}), window: 100_000, outputTokens: 1_000 }
@@ -19,7 +19,7 @@ const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 20
 const MOST_PER_RECORD = 12
 
 function sentTokens(entries: readonly ContextEntry[], asText: boolean): number {
-  const { messages } = buildDirectInput({ entries, prompt: 'Go.', summariser, tools: [], asText }).payload
+  const { messages } = buildSummaryRequest({ entries, prompt: 'Go.', summariser, tools: [], asText }).payload
   return messages.reduce((sum, { content }) => sum + estimator.content(content), 0)
 }
 
@@ -29,12 +29,12 @@ describe('what a summariser is sent', () => {
     (asText) => {
       fc.assert(
         fc.property(numbers, (choices) => {
-          const { builder } = generateSession(new Choices(choices))
+          const { builder } = generateSession(new GeneratorChoices(choices))
           const shown = stripInput(builder.view.entries.toArray(), { asText: false })
           const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
           expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
         }),
-        { numRuns: runs(100, 30) },
+        { numRuns: scaleRuns(100, 30) },
       )
     },
   )

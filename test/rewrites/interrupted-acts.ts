@@ -1,6 +1,6 @@
 /** Interrupts an act at each file operation in turn, by an ended process or a crashed machine. */
 import type { SessionRecord } from '@tidemark/core'
-import { readAll } from '@tidemark/core/testing'
+import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { expect } from 'vitest'
@@ -112,7 +112,7 @@ async function interruptAct({ one, started, operations, mostBytes, ending }: Int
   if (ending !== null) files.crash(ending)
   machine.restart()
   const journal = openJournal(files, machine)
-  const { records, damage } = await readAll(journal, SESSION)
+  const { records, damage } = await readAllRecords(journal, SESSION)
   return { host: { ...host, journal }, records, damage: damage.length, operations: taken, isTold }
 }
 
@@ -141,7 +141,7 @@ async function readState(
   started: StartedSession,
 ): Promise<SeenState> {
   const { journal } = host
-  if ((await readAll(journal, SESSION)).records.length === 0) await replay(journal, started)
+  if ((await readAllRecords(journal, SESSION)).records.length === 0) await replay(journal, started)
   const { body, findings } = await nextBody(host)
   expect(findings).toEqual([])
   return { records, body }

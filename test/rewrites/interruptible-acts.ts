@@ -1,13 +1,13 @@
 /** Acts that a crash may interrupt, and the sessions they start from. */
 import {
-  appendBodies,
+  appendUnlinkedRecords,
   isKnownRecord,
   type Journal,
   type NewRecord,
   openSession,
   type SessionRecord,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock, readAll, runToEnd } from '@tidemark/core/testing'
+import { createCountingIds, createFakeClock, readAllRecords, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal } from 'tidemark/testing'
 import {
   clearSession,
@@ -32,7 +32,7 @@ export interface InterruptibleAct {
 /** Appends a user message without running a turn. */
 export async function appendUserMessage(host: RewriteHost, text: string): Promise<void> {
   const halt = await runToEnd(
-    appendBodies(await openRun(host), [{ type: 'user', message: { role: 'user', content: text } }]),
+    appendUnlinkedRecords(await openRun(host), [{ type: 'user', message: { role: 'user', content: text } }]),
   )
   if (halt !== null) throw new Error(`it was not said: ${halt.reason}`)
 }
@@ -134,7 +134,7 @@ export async function createStartedSession({ prepare, options }: InterruptibleAc
     ids: createCountingIds(),
   })
   await prepare(host)
-  const { records } = await readAll(host.journal, SESSION)
+  const { records } = await readAllRecords(host.journal, SESSION)
   return { batches: toBatches(records), records, at: clock.now() }
 }
 

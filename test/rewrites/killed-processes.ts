@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { openSession } from '@tidemark/core'
-import { createFakeClock, readAll } from '@tidemark/core/testing'
+import { createFakeClock, readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { expect } from 'vitest'
 import { startChild } from '../../packages/tidemark/test/child-process.ts'
@@ -85,7 +85,7 @@ async function checkHome(
 ): Promise<Pick<KillResult, 'isAfter' | 'damaged'>> {
   const journal = createFileJournal({ home })
   const host = createActHost(one, started, journal)
-  const { records, damage } = await readAll(journal, SESSION)
+  const { records, damage } = await readAllRecords(journal, SESSION)
   const { body, findings } = await nextBody(host)
   const isAfter = records.length > started.records.length
   expect(findings).toEqual([])
@@ -139,7 +139,7 @@ export async function killAtRandom(kills: number): Promise<RandomKills> {
   try {
     await startSession(home)
     for (let number = 0; number < kills; number += 1) damaged += (await killOne(home)) ? 1 : 0
-    const { records } = await readAll(createFileJournal({ home }), SESSION)
+    const { records } = await readAllRecords(createFileJournal({ home }), SESSION)
     return { kills, records: records.length, damaged }
   } finally {
     await rm(home, { recursive: true, force: true })
@@ -162,7 +162,7 @@ async function killOne(home: string): Promise<boolean> {
   expect(await child.ended).toBe('SIGKILL')
   const done = child.said.filter((line) => line.startsWith('done')).map((line) => Number(line.split(' ')[1]))
   const journal = createFileJournal({ home })
-  const { position, damage } = await readAll(journal, SESSION)
+  const { position, damage } = await readAllRecords(journal, SESSION)
   expect(position).toBeGreaterThanOrEqual(Math.max(0, ...done))
   await expectGoesOnRandomKills(createRewriteHost({ journal, clock: createFakeClock() }))
   await journal.close()

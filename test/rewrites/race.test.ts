@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSession } from '@tidemark/core'
-import { readAll } from '@tidemark/core/testing'
+import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Child, startChild } from '../../packages/tidemark/test/child-process.ts'
@@ -49,7 +49,7 @@ describe('two processes on one session', () => {
     expect(await all('prepare')).toEqual(['prepare: ok', 'prepare: ok'])
     expect((await all('commit')).toSorted()).toEqual(['commit: ok', 'commit: superseded'])
     const { view } = await openSession(host.journal, SESSION)
-    expect(view.acts.map(({ kind }) => kind)).toEqual(['compact'])
+    expect(view.rewrites.map(({ kind }) => kind)).toEqual(['compact'])
     expect((await nextBody(host)).findings).toEqual([])
   })
 
@@ -57,7 +57,7 @@ describe('two processes on one session', () => {
     const rounds = 9
     const ends = await all(`work ${rounds}`)
     const compactions = ends.map((end) => Number(end.split(' ')[2]))
-    const { records, damage } = await readAll(host.journal, SESSION)
+    const { records, damage } = await readAllRecords(host.journal, SESSION)
     const said = records.flatMap((record) => /(wren|lark) says number \d+\./.exec(textOf(record))?.[0] ?? [])
     for (const name of ['wren', 'lark'])
       expect(said.filter((text) => text.startsWith(name))).toEqual(
@@ -65,7 +65,7 @@ describe('two processes on one session', () => {
       )
     const { view } = await openSession(host.journal, SESSION)
     const { body, findings } = await nextBody(host)
-    expect([damage, findings, view.acts.length]).toEqual([
+    expect([damage, findings, view.rewrites.length]).toEqual([
       [],
       [],
       compactions.reduce((sum, count) => sum + count, 0),

@@ -1,7 +1,7 @@
 /** Acts on a session: a prompt, a compaction, a clearing, an undo, a pin; and the request it would send next. */
 import {
-  type CommitResult,
-  type CompactionRequest,
+  type CompactionOptions,
+  type CompactionResult,
   compact,
   listRawTexts,
   openSession,
@@ -11,17 +11,17 @@ import {
   type SessionState,
   type TurnContext,
   toPayload,
-  type UndoRequest,
   type UndoResult,
+  type UndoRewriteOptions,
   undoRewrite,
 } from '@tidemark/core'
 import { type FakeClock, runToEnd } from '@tidemark/core/testing'
-import { encodeRequest, joinBodyText } from '@tidemark/wire'
+import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
 import { buildNextRequest } from '../../packages/core/src/engine/next-request.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'
 
 export const HOUR_MS = 3_600_000
-export const MANUAL: CompactionRequest = { trigger: 'manual', cause: 'person' }
+export const MANUAL: CompactionOptions = { trigger: 'manual', cause: 'person' }
 
 export async function openRun(host: RewriteHost): Promise<TurnContext> {
   return { state: await openSession(host.journal, SESSION), host, signal: undefined }
@@ -35,12 +35,12 @@ export async function promptSession(host: RewriteHost, prompt: string): Promise<
 
 export async function compactSession(
   host: RewriteHost,
-  asked: CompactionRequest = MANUAL,
-): Promise<CommitResult> {
+  asked: CompactionOptions = MANUAL,
+): Promise<CompactionResult> {
   return runToEnd(compact(await openRun(host), host.compaction, asked))
 }
 
-export async function undoSession(host: RewriteHost, asked: UndoRequest = {}): Promise<UndoResult> {
+export async function undoSession(host: RewriteHost, asked: UndoRewriteOptions = {}): Promise<UndoResult> {
   return runToEnd(undoRewrite(await openRun(host), host.compaction, asked))
 }
 
@@ -48,9 +48,9 @@ export async function undoSession(host: RewriteHost, asked: UndoRequest = {}): P
 export async function clearSession(host: RewriteHost): Promise<void> {
   await (host.clock as FakeClock).advance(2 * HOUR_MS)
   const run = await openRun(host)
-  const before = run.state.view.acts.length
+  const before = run.state.view.rewrites.length
   const halt = await runToEnd(reduceContext(run, 'prompt'))
-  if (halt !== null || run.state.view.acts.length !== before + 1)
+  if (halt !== null || run.state.view.rewrites.length !== before + 1)
     throw new Error(`nothing was cleared: ${JSON.stringify(halt)}`)
 }
 
@@ -74,7 +74,7 @@ export function buildBody(
   if (standing === null) throw new Error('no request was ever sent')
   const { request, findings } = buildNextRequest(state, standing, host)
   return {
-    body: joinBodyText(encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })),
+    body: joinEncodedRequest(encodeRequest(toPayload(request), { raw: { messages: listRawTexts(request) } })),
     findings,
   }
 }

@@ -1,6 +1,6 @@
 /** Rewrites of every kind one after the other, with turns between them and state that changes. */
 import {
-  type CompactionRequest,
+  type CompactionOptions,
   compact,
   openSession,
   runSingleTurn,
@@ -112,7 +112,7 @@ export class RewriteChain {
 
   async #compact(form: Exclude<Rewrite, 'clear'>): Promise<SessionState> {
     const run: TurnContext = await openRun(this.host)
-    const asked: CompactionRequest =
+    const asked: CompactionOptions =
       form === 'full'
         ? MANUAL
         : { ...MANUAL, form, pivot: await findPrompt(this.host, `Prompt ${this.#prompts}:`) }

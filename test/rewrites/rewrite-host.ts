@@ -4,7 +4,7 @@ import {
   type BackgroundAgent,
   type Block,
   type Clock,
-  type CompactionHost,
+  type CompactionServices,
   type ContextSource,
   createPolicy,
   createProfile,
@@ -15,17 +15,22 @@ import {
   isToolResult,
   type Journal,
   type Model,
+  orderPromptSections,
   type Policy,
-  placeSections,
   planSource,
+  type SummaryWriter,
   section,
   type Todo,
   type TurnHost,
   toBlocks,
   todosSource,
-  type WriteSummary,
 } from '@tidemark/core'
-import { createFakeClock, createFakeModel, createTestHost, createTestRoom } from '@tidemark/core/testing'
+import {
+  createFakeClock,
+  createFakeModel,
+  createTestCompaction,
+  createTestHost,
+} from '@tidemark/core/testing'
 import { createDeadlines, systemIds } from 'tidemark/internal'
 import { listSectionTitles } from '../../packages/core/src/summary/summary-prompt.ts'
 
@@ -58,22 +63,22 @@ export interface RewriteHostOptions {
   readonly ids?: IdGenerator
   readonly deadlines?: Deadlines
   readonly policy?: DeepPartial<Policy>
-  readonly writeSummary?: WriteSummary
-  readonly hooks?: CompactionHost['hooks']
-  readonly cleanups?: CompactionHost['cleanups']
+  readonly writeSummary?: SummaryWriter
+  readonly hooks?: CompactionServices['hooks']
+  readonly cleanups?: CompactionServices['cleanups']
   readonly carriers?: (state: OutsideState) => readonly ContextSource[]
   readonly model?: (plain: Model) => Model
   /** Text of a computed section of the system prompt. */
   readonly rules?: () => string | Promise<string>
 }
 
-export type RewriteHost = TurnHost & { readonly compaction: CompactionHost }
+export type RewriteHost = TurnHost & { readonly compaction: CompactionServices }
 
 export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
   const { journal, clock = createFakeClock(), ids = systemIds, state = createOutsideState() } = options
   const policy = createPolicy({ clear: { idle: { keep: 1, minimumFreedTokens: 500 } }, ...options.policy })
   const plain = createReadingModel(ids)
-  const room = createTestRoom(
+  const room = createTestCompaction(
     { policy, ...WINDOW },
     {
       deadlines: options.deadlines ?? createDeadlines(clock),
@@ -91,7 +96,9 @@ export function createRewriteHost(options: RewriteHostOptions): RewriteHost {
     ids,
     policy,
     profile: createProfile(WINDOW),
-    sections: placeSections({ sections: [section('rules', options.rules ?? (() => 'Work with care.'))] }),
+    sections: orderPromptSections({
+      sections: [section('rules', options.rules ?? (() => 'Work with care.'))],
+    }),
     modelSettings: () => ({ tools: TOOLS, model: 'model-a', parameters: { max_tokens: 1_000 } }),
     runTool: ({ input }) => ({ content: fileText(String((input as { file_path?: unknown }).file_path)) }),
   })
@@ -111,7 +118,7 @@ export function createCarriers(state: OutsideState): readonly ContextSource[] {
 }
 
 /** Names the number of records, so that summaries of different spans differ. */
-export const writeFixedSummary: WriteSummary = async ({ span }) =>
+export const writeFixedSummary: SummaryWriter = async ({ span }) =>
   `Summary:\n1. Primary Request and Intent: files are read one by one; ${span.summarised.length} records so far.`
 
 /** About 1,300 tokens, different for every file. */

@@ -1,6 +1,6 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
-import { appendBodies, refreshSession } from '@tidemark/core'
-import { runs, runToEnd } from '@tidemark/core/testing'
+import { appendUnlinkedRecords, refreshSession } from '@tidemark/core'
+import { runToEnd, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
@@ -104,13 +104,17 @@ describe('a commit after somebody else has written', () => {
     const ready = await prepareDraft(one)
     const call = { type: 'tool_use', id: 'toolu_open', name: 'Read', input: { file_path: '/src/open.ts' } }
     const message = { id: 'open', role: 'assistant' as const, model: 'model-a', content: [call] }
-    expect(await runToEnd(appendBodies(await openRun(other), [{ type: 'assistant', message }]))).toBe(null)
+    expect(
+      await runToEnd(appendUnlinkedRecords(await openRun(other), [{ type: 'assistant', message }])),
+    ).toBe(null)
     const log = await readLog(one)
     expect(await commitDraft(one, ready)).toMatchObject({ ok: false, reason: 'pending-call' })
     expect(await readLog(one)).toBe(log)
     const result = { type: 'tool_result', tool_use_id: 'toolu_open', content: 'there' }
     await runToEnd(
-      appendBodies(await openRun(other), [{ type: 'user', message: { role: 'user', content: [result] } }]),
+      appendUnlinkedRecords(await openRun(other), [
+        { type: 'user', message: { role: 'user', content: [result] } },
+      ]),
     )
     await refreshSession(ready.run)
     expect(await commitDraft(one, ready)).toMatchObject({ ok: true })
@@ -142,7 +146,7 @@ describe('any order of acts by two writers who do not know of each other', () =>
         for (const one of steps) await struggle.take(one)
         await struggle.check()
       }),
-      { numRuns: runs(40, 20), examples: REQUIRED_SEQUENCES },
+      { numRuns: scaleRuns(40, 20), examples: REQUIRED_SEQUENCES },
     )
     for (const what of ['commit ok', 'commit superseded', 'undo ok', 'clear ok'])
       expect(outcomeCounts[what], what).toBeGreaterThan(0)

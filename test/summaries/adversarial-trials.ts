@@ -2,9 +2,9 @@
 import { countMaximumCalls, DEFAULT_POLICY, type RefusedRewrite } from '@tidemark/core'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import {
-  ADVERSARIES,
-  ADVERSARY_NAMES,
-  type AdversaryName,
+  BAD_SUMMARIZER_NAMES,
+  BAD_SUMMARIZERS,
+  type BadSummarizerName,
   INJECTED_INSTRUCTIONS,
 } from '@tidemark/simulator/internal'
 import { expect } from 'vitest'
@@ -23,7 +23,7 @@ export type Trigger = (typeof TRIGGERS)[number]
 export const WINDOWS = [8_000, 16_000, 32_000, 200_000, 1_000_000] as const
 
 export interface Trial {
-  readonly adversary: AdversaryName
+  readonly adversary: BadSummarizerName
   readonly trigger: Trigger
   readonly window: number
   /** `never`: there is no local summary, so a failed summary is a failed compaction. */
@@ -34,7 +34,7 @@ export function trials(
   windowsOf: (adversary: number, trigger: number) => readonly number[],
   local: Trial['local'],
 ): readonly Trial[] {
-  return ADVERSARY_NAMES.flatMap((adversary, place) =>
+  return BAD_SUMMARIZER_NAMES.flatMap((adversary, place) =>
     TRIGGERS.flatMap((trigger, way) =>
       windowsOf(place, way).map((window) => ({ adversary, trigger, window, local })),
     ),
@@ -89,7 +89,7 @@ export async function runTrial(trial: Trial): Promise<TrialResult> {
 /** A session with one answered prompt, filled to just below where this trigger compacts. */
 export async function startTrial({ adversary, trigger, window, local }: Trial): Promise<TestSession> {
   const stage = await openTestSession({
-    script: withSummaries(answers, ADVERSARIES[adversary]),
+    script: withSummaries(answers, BAD_SUMMARIZERS[adversary]),
     window,
     ...(trigger === 'reactive' ? { realWindow: Math.floor(window * 0.45) } : {}),
     policy: { compact: { chain: { local } } },

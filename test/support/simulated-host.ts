@@ -1,15 +1,15 @@
 /** A host of the engine whose model is the simulator's coder: fake time, real codec, catalogue prices. */
 import {
-  type CompactionHost,
+  type CompactionServices,
   createEstimator,
   createPolicy,
+  type FindModelPrices,
   isToolResult,
   type Journal,
   type JsonObject,
+  orderPromptSections,
   type Policy,
-  type PriceList,
   type ProviderProfile,
-  placeSections,
   type SessionState,
   type Switches,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
@@ -18,7 +18,7 @@ import {
   toBlocks,
   volatileSection,
 } from '@tidemark/core'
-import { createTestHost, createTestRoom, type FakeClock } from '@tidemark/core/testing'
+import { createTestCompaction, createTestHost, type FakeClock } from '@tidemark/core/testing'
 import {
   type Coder,
   type CoderOptions,
@@ -129,10 +129,10 @@ function roomFor(
   { window, switches }: SimulatedHostOptions,
   policy: Policy,
   entry: ModelEntry,
-): { readonly compaction?: CompactionHost } {
+): { readonly compaction?: CompactionServices } {
   if (window === undefined) return {}
   const estimator = createEstimator(estimatorWeights(entry.tokenizer ?? 'claude-from-4.7', policy.estimate))
-  const room = createTestRoom(
+  const room = createTestCompaction(
     {
       policy,
       estimator,
@@ -154,21 +154,21 @@ export function findModel(model: string): ModelEntry {
   return found.model
 }
 
-export const cataloguePrices: PriceList = (model, at) => {
+export const cataloguePrices: FindModelPrices = (model, at) => {
   const found = lookUpModel(modelCatalogue, model)
   return found.found ? pricesAtDate(found.model, at) : null
 }
 
 const RULES = section('rules', () => 'Keep to the rules of the house. '.repeat(300))
 
-const STILL_SECTIONS: TurnHost['sections'] = placeSections({
+const STILL_SECTIONS: TurnHost['sections'] = orderPromptSections({
   attribution: 'x-billing: clearing',
   identity: 'You are a coder.',
   sections: [RULES],
 })
 
 function volatileSections(world: World, clock: { now(): number }): TurnHost['sections'] {
-  return placeSections({
+  return orderPromptSections({
     attribution: 'x-billing: first-turn',
     identity: 'You are a coder.',
     sections: [

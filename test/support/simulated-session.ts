@@ -3,7 +3,7 @@ import {
   type AssembledRequest,
   type CacheBreak,
   type CacheForecast,
-  type CompactionHost,
+  type CompactionServices,
   type CostTotals,
   compact,
   countContextTokens,
@@ -26,7 +26,7 @@ import {
 } from '@tidemark/core'
 import { createFakeClock, createFakeJournal, type FakeClock, runToEnd } from '@tidemark/core/testing'
 import type { RequestRecord, Simulator } from '@tidemark/simulator'
-import { encodeRequest, joinBodyText, toRequestHeaders } from '@tidemark/wire'
+import { encodeRequest, joinEncodedRequest, toRequestHeaders } from '@tidemark/wire'
 import { createSimulatedHost, type SimulatedHostOptions, type World } from './simulated-host.ts'
 
 export type ClearEvent = Extract<RewriteEvent, { readonly type: 'microcompact' }>
@@ -161,7 +161,7 @@ export class SimulatedSession {
   }
 
   async #act(
-    act: (run: TurnContext, room: CompactionHost) => AsyncGenerator<TurnEvent, { readonly ok: boolean }>,
+    act: (run: TurnContext, room: CompactionServices) => AsyncGenerator<TurnEvent, { readonly ok: boolean }>,
   ): Promise<void> {
     const { state, host } = this
     if (state === null || host.compaction === undefined) throw new Error('there is nothing to act on')
@@ -174,7 +174,7 @@ export class SimulatedSession {
   /** The body of the request that a prompt would lead to. It is not sent, though what comes before it is done. */
   async nextBody(prompt: string, host: TurnHost = this.host): Promise<string> {
     for await (const event of runSingleTurn(await this.open(), { prompt }, host))
-      if (event.type === 'request-sent') return joinBodyText(encode(event.request))
+      if (event.type === 'request-sent') return joinEncodedRequest(encode(event.request))
     throw new Error('a turn sends a request')
   }
 
@@ -236,7 +236,7 @@ export class SimulatedSession {
         betas: body.betas,
         credentials: { style: 'key', secret: 'any' },
       }),
-      body: joinBodyText(body),
+      body: joinEncodedRequest(body),
     })
     const text = await response.text()
     this.requests.pop()

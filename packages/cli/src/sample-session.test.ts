@@ -1,17 +1,17 @@
 import {
   buildContextView,
   buildSessionLog,
-  flatten,
+  flattenContext,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
   listRepairs,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { reportSample } from './commands/start.ts'
-import { readSample } from './sample-session.ts'
+import { reportSampleSession } from './commands/start.ts'
+import { readSampleSession } from './sample-session.ts'
 
-const sample = readSample()
+const sample = readSampleSession()
 const session = buildSessionLog(sample.records)
 const view = buildContextView(session)
 
@@ -20,7 +20,7 @@ describe('the sample session', () => {
     expect(sample.damage).toEqual([])
     expect([...session.damage, ...view.damage]).toEqual([])
     expect(session.branch.length).toBe(sample.records.length)
-    expect(listRepairs(flatten(view))).toEqual([])
+    expect(listRepairs(flattenContext(view))).toEqual([])
   })
 
   it('has a record of every known kind, one compaction and one clearing', () => {
@@ -32,7 +32,7 @@ describe('the sample session', () => {
 })
 
 it('the context shows what was kept and what was cleared', () => {
-  const forms = reportSample(sample).view.map(({ who, form }) => `${who} ${form}`)
+  const forms = reportSampleSession(sample).view.map(({ who, form }) => `${who} ${form}`)
   expect(forms.slice(0, 8)).toEqual([
     'boundary verbatim',
     'summary verbatim',
@@ -46,7 +46,7 @@ it('the context shows what was kept and what was cleared', () => {
 })
 
 it('the request takes its prefix from the epoch', () => {
-  const { request } = reportSample(sample)
+  const { request } = reportSampleSession(sample)
   expect([request.model, request.max_tokens, request.tools?.length, request.messages.length]).toEqual([
     'claude-sonnet-5-5',
     16_000,

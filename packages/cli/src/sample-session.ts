@@ -5,7 +5,7 @@ import {
   type ContextView,
   createLogLineReader,
   type Damage,
-  flatten,
+  flattenContext,
   isKnownRecord,
   type Payload,
   type PrefixSnapshot,
@@ -24,7 +24,7 @@ export interface SampleLog {
   readonly damage: readonly Damage[]
 }
 
-export function readSample(): SampleLog {
+export function readSampleSession(): SampleLog {
   const lines = readFileSync(SAMPLE_URL, 'utf8').split('\n')
   const reader = createLogLineReader()
   const rest = lines.pop()
@@ -34,9 +34,9 @@ export function readSample(): SampleLog {
 }
 
 /** Builds the next request of a session from its newest prefix snapshot and the messages of its context. */
-export function buildNextRequest(session: SessionLog, view: ContextView): Payload {
+export function buildSampleRequest(session: SessionLog, view: ContextView): Payload {
   const epoch = findNewestSnapshot(session)
-  const messages = toApiMessages(flatten(view))
+  const messages = toApiMessages(flattenContext(view))
   if (epoch === null) return { model: 'unknown', messages }
   const { sections, tools, model, parameters } = epoch
   const system = sections.map(({ text }) => ({ type: 'text', text }))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { chooseColumns, createProgressLine, type Terminal, wantsColors } from './terminal.ts'
+import { chooseTerminalWidth, createProgressLine, type Terminal, wantsColors } from './terminal.ts'
 
 it.each([
   ['a terminal', {}, true, true],
@@ -24,7 +24,7 @@ it.each([
   ['80 where COLUMNS is no width', undefined, 'wide', 80],
   ['80 where COLUMNS is 0', undefined, '0', 80],
 ])('as wide as %s', (_what, screen, variable, expected) => {
-  expect(chooseColumns(screen, variable)).toBe(expected)
+  expect(chooseTerminalWidth(screen, variable)).toBe(expected)
 })
 
 function followed(isErrorTty: boolean) {

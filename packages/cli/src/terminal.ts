@@ -28,7 +28,7 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
     warn: (text) => void from.stderr.write(text),
     env: from.env,
     isTty: from.stdout.isTTY === true,
-    columns: chooseColumns(from.stdout.columns, from.env.COLUMNS),
+    columns: chooseTerminalWidth(from.stdout.columns, from.env.COLUMNS),
     isErrorTty: from.stderr.isTTY === true,
     isInputTty: from.stdin.isTTY === true,
     ...(interrupted === undefined ? {} : { interrupted }),
@@ -37,7 +37,7 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
 }
 
 /** Returns the width to use. `variable`: the value of `COLUMNS`, which sets the width of output to a pipe or file. */
-export function chooseColumns(screen: number | undefined, variable: string | undefined): number {
+export function chooseTerminalWidth(screen: number | undefined, variable: string | undefined): number {
   if (screen !== undefined && screen > 0) return screen
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
 }

@@ -19,10 +19,10 @@ export {
   type CacheForecast,
   type ForecastReason,
   forecastCacheRead,
-  forecastSentRequest,
-  learnFromFork,
-  learnFromResponse,
+  forecastLoggedRead,
   restoreCacheModel,
+  updateFromFork,
+  updateFromResponse,
 } from './cache/cache-forecast.ts'
 export { type CacheModel, cacheExpiry, EMPTY_CACHE_MODEL } from './cache/cache-model.ts'
 export {
@@ -35,22 +35,22 @@ export {
   recordSentRequest,
 } from './cache/cache-monitor.ts'
 export {
-  addCall,
+  type CacheLapseCounts,
   type CacheTemperature,
   type CacheTemperatureInput,
-  type CallRuns,
   COLD_CACHE,
+  countCallGap,
   estimateRemainingCalls,
   type FirstRewrittenPart,
   measureCacheTemperature,
-  NO_CALL_RUNS,
+  NO_CACHE_LAPSES,
 } from './cache/cache-temperature.ts'
 export {
   type CacheCheckResult,
   checkCacheRead,
-  countTokensLost,
+  countLostCacheTokens,
   isCacheBreak,
-  priceTokensLost,
+  priceLostCacheTokens,
   toCallRates,
 } from './cache/detect-break.ts'
 export type { RedactText } from './cache/request-diff.ts'
@@ -101,11 +101,11 @@ export {
   type IndexRulesOptions,
   type ToolResultIndex,
 } from './clearing/tool-result-index.ts'
-export { updateIndex } from './clearing/update-index.ts'
-export { type CommitResult, commitCompaction } from './compaction/commit.ts'
+export { updateToolResultIndex } from './clearing/update-index.ts'
+export { type CompactionResult, commitCompaction } from './compaction/commit.ts'
 export { compact } from './compaction/compact.ts'
 export type { CompactionDraft } from './compaction/draft.ts'
-export { type CompactionPlan, type CompactionRequest, planCompaction } from './compaction/plan-compaction.ts'
+export { type CompactionOptions, type CompactionPlan, planCompaction } from './compaction/plan-compaction.ts'
 export { prepareCompaction } from './compaction/prepare-draft.ts'
 export {
   buildContextView,
@@ -122,7 +122,7 @@ export { isTurnEnd, isVisibleToModel, toMessageParts } from './context/entry.ts'
 export {
   createMissingResultsRecord,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   listRepairs,
   listTracedMessages,
   listUnansweredCalls,
@@ -144,8 +144,8 @@ export {
   type ModelPrices,
   type PriceTier,
   priceTokens,
-  priceUncached,
   priceUsage,
+  priceUsageUncached,
   type TokenRates,
   ZERO_COST,
 } from './cost/prices.ts'
@@ -155,8 +155,8 @@ export {
   COMPACTION_SOURCE,
   type CostTotals,
   emptySessionCost,
+  type FindModelPrices,
   type PricedCall,
-  type PriceList,
   priceCall,
   readLoggedCall,
   type SessionCost,
@@ -164,7 +164,7 @@ export {
   updateSessionCost,
   ZERO_TOKENS,
 } from './cost/session-cost.ts'
-export { finishCall, type PendingCall, withCosts } from './engine/call-model.ts'
+export { finishModelCall, type PendingModelCall, withCosts } from './engine/call-model.ts'
 export type {
   CommittedCompaction,
   CompletedTurn,
@@ -179,22 +179,22 @@ export type {
 } from './engine/events.ts'
 export type {
   CheckedSummary,
-  Cleanup,
   CleanupFailure,
   CommittedRewrite,
   CompactHooks,
   CompactingHost,
-  CompactionHost,
+  CompactionServices,
   Hook,
   HookContextOutput,
   HostSummaryInput,
   ModelSettings,
   RawSummary,
-  RunTool,
+  RewriteCleanup,
   SeparateSummaryModel,
+  SummaryWriter,
   ToolResultContent,
+  ToolRunner,
   TurnHost,
-  WriteSummary,
 } from './engine/host.ts'
 export {
   countPrefixTokens,
@@ -206,8 +206,8 @@ export {
 export type {
   AppendOutcome,
   BlobStore,
-  BoundedResult,
   Clock,
+  DeadlineResult,
   Deadlines,
   IdGenerator,
   Journal,
@@ -232,12 +232,12 @@ export {
   type ReplyEvent,
   type ReplyFailed,
   type ReplyUpdated,
-  type TokenGap,
+  type TokenExcess,
   toReply,
 } from './engine/reply.ts'
 export { type ContextState, openSession, readNewRecords, type SessionState } from './engine/session-state.ts'
 export {
-  appendBodies,
+  appendUnlinkedRecords,
   refreshSession,
   type TurnContext,
   type UnlinkedRecord,
@@ -248,7 +248,7 @@ export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
 export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'
 export type { HistorySource } from './history/search.ts'
-export { type BlobReader, restoreRecord, type SpillInput, spillResult } from './history/spill.ts'
+export { type BlobReader, restoreUserRecord, type SpillInput, spillResult } from './history/spill.ts'
 export type { Damage, DamageKind } from './log/batch.ts'
 export {
   type Block,
@@ -358,15 +358,15 @@ export {
   type ToolKind,
   type ToolRun,
 } from './log/tool-calls.ts'
-export { type ContextPlan, makePlan } from './planner/plan.ts'
+export { type ContextPlan, makeContextPlan } from './planner/plan.ts'
 export {
   EMPTY_PLAN_TRACKING,
   type ExpectedResult,
+  estimateTypicalResult,
   findOptimalTrigger,
   type OptimalTrigger,
   type PlanContext,
   type TurnMoment,
-  typicalResult,
 } from './planner/plan-input.ts'
 export { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from './policy/create-policy.ts'
 export {
@@ -398,9 +398,9 @@ export {
 } from './policy/switches.ts'
 export {
   type AnnouncedPrefix,
+  applyParameterChanges,
   type CurrentPrefix,
   emptyAnnouncedPrefix,
-  mergeParameters,
   updateAnnouncedPrefix,
 } from './request/announced-prefix.ts'
 export type { MessageList } from './request/block-index.ts'
@@ -417,41 +417,41 @@ export {
   toRequestFields,
 } from './request/build-request.ts'
 export {
-  type ClearableMarker,
+  type FirstClearableMarker,
   type MarkerKind,
   type MarkerPlace,
-  NO_CLEARABLE_MARKER,
+  NO_FIRST_CLEARABLE,
   type PlannedMarker,
-  updateClearableMarker,
+  updateFirstClearable,
 } from './request/cache-markers.ts'
 export {
-  addGap,
+  addCallGap,
   type ChooseTtlInput,
   chooseRequestTtl,
   chooseTtl,
+  computeLongTtlSavings,
   type GapTally,
-  longTtlSavings,
   NO_GAPS,
   readGapsFromLog,
   type TtlEntitlement,
 } from './request/cache-ttl.ts'
 export {
-  type CacheSafeParams,
-  cacheReadShare,
-  captureCacheSafeParams,
-  createFork,
+  captureForkParent,
+  computeCacheReadShare,
+  createForkRequest,
   type ForkOutcome,
-  messagesAfterRequest,
+  type ForkParent,
+  listMessagesAfterRequest,
 } from './request/fork.ts'
 export {
   buildRequestPrefix,
-  createSnapshot,
+  createPrefixSnapshot,
   type DesiredPrefix,
   hasBoundThinking,
   orderTools,
   type ReplaceSnapshotResult,
   type RequestPrefix,
-  replaceSnapshot,
+  replacePrefixSnapshot,
 } from './request/prefix.ts'
 export {
   createSnapshotRecord,
@@ -464,7 +464,7 @@ export {
 } from './request/prefix-updates.ts'
 export {
   type MediaDropProposal,
-  measureOtherBytes,
+  measureNonMessageBytes,
   NO_MEDIA,
   proposeMediaDrop,
   type RequestSize,
@@ -476,8 +476,8 @@ export {
   type CallerPrompt,
   listPresentSections,
   listSectionsToCompute,
+  orderPromptSections,
   type PlacedSection,
-  placeSections,
   type Section,
   SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
   type SystemPrompt,
@@ -507,8 +507,8 @@ export {
   type AttachmentOrder,
   arrangeAttachments,
   collectSources,
-  type DroppedSources,
-  dropOptionalSources,
+  type DroppedAttachments,
+  dropOptionalAttachments,
   findPreviousAttachments,
   type PreviousAttachments,
 } from './sources/collect.ts'
@@ -540,60 +540,60 @@ export {
 } from './sources/file-source.ts'
 export {
   type AnnouncedItem,
-  collectUpdates,
+  collectSourceUpdates,
   type DeltaSourceOptions,
   deltaSource,
   type SourceUpdates,
 } from './sources/updates.ts'
 export {
   type AcceptanceRules,
-  acceptBlock,
+  acceptCompactionBlock,
   acceptSummary,
   parseSummary,
   type SummaryAnswer,
   type SummaryRefusalReason,
 } from './summary/accept-summary.ts'
 export type {
-  Attempt,
+  AcceptedSummary,
   AttemptDeadlines,
   AttemptFailure,
   AttemptResult,
   AttemptStep,
-  AttemptsEnd,
   AttemptsFailure,
   AttemptsInput,
-  AttemptsSummary,
+  AttemptsOutcome,
   BlockAttempt,
   DirectAttempt,
   FallbackReason,
   ForkAttempt,
   LocalAttempt,
-  SummaryAttempts,
+  SummaryAttempt,
+  SummaryAttemptState,
 } from './summary/attempt.ts'
-export { splitRounds } from './summary/attempt-requests.ts'
+export { splitIntoParts } from './summary/attempt-requests.ts'
 export {
   countMaximumCalls,
-  isDone,
-  nextAttempt,
-  recordResult,
-  rejectTooLarge,
+  findNextAttempt,
+  isAttemptsOutcome,
+  recordAttemptResult,
+  rejectLargeSummary,
   startAttempts,
 } from './summary/attempts.ts'
 export { type RepairRules, repairSummary } from './summary/check-summary.ts'
 export { buildLedger } from './summary/ledger.ts'
 export { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from './summary/local-summary.ts'
 export { createReceipt, type Receipt } from './summary/receipt.ts'
-export { REDACTED, redact, redactAll } from './summary/redact.ts'
+export { REDACTED, redact, redactStrings } from './summary/redact.ts'
 export {
   type CompactionSpan,
-  chooseSpan,
+  chooseCompactionSpan,
   createKeptMetadata,
   listKeptUuids,
   type SpanOptions,
   type SpanRefusalReason,
 } from './summary/select-span.ts'
 export {
-  extractFacts,
+  extractSessionFacts,
   type FailedCall,
   type FailingCommand,
   type RecordText,
@@ -603,12 +603,12 @@ export {
   type UserPromptLimits,
 } from './summary/session-facts.ts'
 export {
-  buildDirectInput,
+  buildSummaryRequest,
   chooseAnswerSettings,
-  type DirectCallInput,
   type DirectInputOptions,
-  dropHead,
+  dropOldestRounds,
   type SummaryModel,
+  type SummaryRequest,
   TRUNCATION_MARKER,
 } from './summary/summary-input.ts'
 export {
@@ -636,8 +636,8 @@ export {
 export {
   type ContextMeter,
   createMeter,
+  measureContextTokens,
   measureGrowthPerCall,
-  readMeter,
   updateMeter,
 } from './tokens/context-meter.ts'
 export {
@@ -653,6 +653,7 @@ export {
   type TextWeights,
 } from './tokens/estimator.ts'
 export {
+  addGrowthObservation,
   type BilledPart,
   type Calibration,
   type ContextTokens,
@@ -666,23 +667,22 @@ export {
   listIterations,
   PRICE_CLASSES,
   type PriceClass,
-  readScale,
+  readCalibrationScale,
   startCalibration,
   type TokenEstimate,
   type TokensByClass,
-  toCount,
-  withObservation,
+  toTokenCount,
 } from './tokens/usage.ts'
 export { pinRecord } from './turn/pin.ts'
 export { reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
-export { readyRequest, recordResponse, runSingleTurn, type TurnOptions, takeTurn } from './turn/turn.ts'
-export { type UndoRequest, type UndoResult, undoRewrite } from './turn/undo.ts'
+export { prepareNextRequest, recordResponse, runSingleTurn, type TurnOptions, takeTurn } from './turn/turn.ts'
+export { type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
 export type { Finding, FindingCode } from './validate/finding.ts'
 export {
   startValidation,
   updateValidation,
   type ValidationState,
-  validate,
   validateContext,
+  validateRequest,
 } from './validate/validate.ts'

@@ -1,7 +1,7 @@
 /** Generates random content blocks of every kind that a conversation may contain, including unknown kinds. */
 import type { Block } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
-import type { Choices } from './choices.ts'
+import type { GeneratorChoices } from './choices.ts'
 
 const WORDS = [
   'login',
@@ -17,7 +17,7 @@ const WORDS = [
   'src/auth.ts',
 ] as const
 
-export function textFrom(choices: Choices): string {
+export function generateText(choices: GeneratorChoices): string {
   const count = 1 + choices.below(5)
   return (
     Array.from({ length: count }, () => choices.pick(WORDS))
@@ -26,46 +26,46 @@ export function textFrom(choices: Choices): string {
   )
 }
 
-export function userBlocks(choices: Choices): readonly Block[] {
-  const blocks: Block[] = [{ type: 'text', text: textFrom(choices) }]
+export function generateUserBlocks(choices: GeneratorChoices): readonly Block[] {
+  const blocks: Block[] = [{ type: 'text', text: generateText(choices) }]
   if (choices.oneIn(4))
     blocks.push({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } })
   if (choices.oneIn(6))
     blocks.push({
       type: 'document',
-      source: { type: 'text', media_type: 'text/plain', data: textFrom(choices) },
+      source: { type: 'text', media_type: 'text/plain', data: generateText(choices) },
     })
   if (choices.oneIn(6)) blocks.push({ type: 'hologram', frames: [1, 2], nested: { deep: null } })
   return blocks
 }
 
-export function thinkingBlock(choices: Choices): Block {
+export function generateThinkingBlock(choices: GeneratorChoices): Block {
   if (choices.oneIn(4)) return { type: 'redacted_thinking', data: 'b3BhcXVl' }
   return {
     type: 'thinking',
-    thinking: choices.oneIn(3) ? '' : textFrom(choices),
+    thinking: choices.oneIn(3) ? '' : generateText(choices),
     signature: `sig-${choices.below(1000)}`,
   }
 }
 
-export function toolInput(choices: Choices): JsonObject {
-  if (choices.oneIn(3)) return { command: textFrom(choices), nested: { list: [1, 2.5, null, true] } }
-  return { file_path: `/src/${choices.below(5)}.ts`, content: textFrom(choices) }
+export function generateToolInput(choices: GeneratorChoices): JsonObject {
+  if (choices.oneIn(3)) return { command: generateText(choices), nested: { list: [1, 2.5, null, true] } }
+  return { file_path: `/src/${choices.below(5)}.ts`, content: generateText(choices) }
 }
 
-export function serverPair(id: string, choices: Choices): readonly [Block, Block] {
+export function generateServerToolPair(id: string, choices: GeneratorChoices): readonly [Block, Block] {
   return [
-    { type: 'server_tool_use', id, name: 'web_search', input: { query: textFrom(choices) } },
+    { type: 'server_tool_use', id, name: 'web_search', input: { query: generateText(choices) } },
     { type: 'web_search_tool_result', tool_use_id: id, content: [] },
   ]
 }
 
-export function resultContent(choices: Choices): string | readonly Block[] {
+export function generateResultContent(choices: GeneratorChoices): string | readonly Block[] {
   if (choices.oneIn(9)) return [{ type: 'text', text: ' ' }]
   if (choices.oneIn(3))
     return [
-      { type: 'text', text: textFrom(choices) },
+      { type: 'text', text: generateText(choices) },
       { type: 'image', source: { type: 'url', url: 'https://example.test/a.png' } },
     ]
-  return textFrom(choices)
+  return generateText(choices)
 }

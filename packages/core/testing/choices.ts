@@ -4,7 +4,7 @@
  * A list of numbers that a generator reads instead of random numbers. A property-testing library can shrink the list,
  * and the same list always gives the same session.
  */
-export class Choices {
+export class GeneratorChoices {
   readonly #numbers: readonly number[]
   #at = 0
 
@@ -34,13 +34,13 @@ export class Choices {
 }
 
 /** Creates `length` choices from a seed, for tests without a property-testing library. */
-export function choicesFrom(seed: number, length: number): Choices {
+export function createChoices(seed: number, length: number): GeneratorChoices {
   let state = (seed ^ 0x9e3779b9) >>> 0
   const numbers = Array.from({ length }, () => {
     state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) >>> 0
     return state ^ (state >>> 13)
   })
-  return new Choices(numbers)
+  return new GeneratorChoices(numbers)
 }
 
 let share = 1
@@ -51,6 +51,6 @@ export function setRunShare(next: number): void {
 }
 
 /** Returns the number of runs of a property: `full` in `npm run test:full`, otherwise a share, at least `least`. */
-export function runs(full: number, least = 10): number {
+export function scaleRuns(full: number, least = 10): number {
   return Math.min(full, Math.max(least, Math.ceil(full * share)))
 }

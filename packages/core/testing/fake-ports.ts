@@ -136,7 +136,7 @@ function hashText(bytes: Uint8Array): string {
 }
 
 /** Reads all records of a session after position `from`, and the state of its log. */
-export async function readAll(
+export async function readAllRecords(
   journal: Journal,
   session: string,
   from?: number,

@@ -1,6 +1,6 @@
 /** The entry point `@tidemark/core/testing`: builders, generators and fakes for the tests of all packages. */
 
-export { Choices, choicesFrom, runs, setRunShare } from './choices.ts'
+export { createChoices, GeneratorChoices, scaleRuns, setRunShare } from './choices.ts'
 export { createFakeModel, type FakeModel, type FakeReply } from './fake-model.ts'
 export {
   createCountingIds,
@@ -9,11 +9,11 @@ export {
   createFakeJournal,
   type FakeClock,
   type FakeStore,
-  readAll,
+  readAllRecords,
   sampleRecord,
   sampleRecords,
 } from './fake-ports.ts'
-export { type ExtraFields, SessionBuilder } from './session-builder.ts'
+export { type ExtraRecordFields, SessionBuilder } from './session-builder.ts'
 export {
   clearSession,
   compactSession,
@@ -21,4 +21,4 @@ export {
   type GeneratedSession,
   generateSession,
 } from './session-generator.ts'
-export { createTestHost, createTestRoom, runToEnd, type TestRoomOptions } from './test-host.ts'
+export { createTestCompaction, createTestHost, runToEnd, type TestCompactionOptions } from './test-host.ts'

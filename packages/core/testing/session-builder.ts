@@ -18,7 +18,7 @@ import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/sessi
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 
 /** Record fields to set besides the content, such as a different parent, flags, or fields that other programs write. */
-export type ExtraFields = Partial<Omit<UserRecord, 'message' | 'type'>> & {
+export type ExtraRecordFields = Partial<Omit<UserRecord, 'message' | 'type'>> & {
   readonly [field: string]: unknown
 }
 
@@ -46,11 +46,11 @@ export class SessionBuilder {
     return waiting ?? this.session.records.at(this.session.newestRecord)?.uuid ?? null
   }
 
-  user(content: MessageContent, extra: ExtraFields = {}): UserRecord {
+  user(content: MessageContent, extra: ExtraRecordFields = {}): UserRecord {
     return this.#add<UserRecord>({ type: 'user', message: { role: 'user', content }, ...extra })
   }
 
-  system(content: MessageContent, extra: ExtraFields = {}): UserRecord {
+  system(content: MessageContent, extra: ExtraRecordFields = {}): UserRecord {
     return this.#add<UserRecord>({
       type: 'user',
       isMeta: true,
@@ -62,13 +62,13 @@ export class SessionBuilder {
   assistant(
     id: string,
     content: MessageContent,
-    extra: ExtraFields & Partial<AssistantRecord> = {},
+    extra: ExtraRecordFields & Partial<AssistantRecord> = {},
   ): AssistantRecord {
     const message = { id, role: 'assistant' as const, model: 'model-a', content }
     return this.#add<AssistantRecord>({ type: 'assistant', message, ...extra })
   }
 
-  result(id: string, content: string | readonly Block[], extra: ExtraFields = {}): UserRecord {
+  result(id: string, content: string | readonly Block[], extra: ExtraRecordFields = {}): UserRecord {
     return this.user([{ type: 'tool_result', tool_use_id: id, content }], extra)
   }
 
@@ -93,12 +93,15 @@ export class SessionBuilder {
     return this.assistant(this.id('msg'), [{ type: 'text', text }])
   }
 
-  attachment(attachment: AttachmentRecord['attachment'], extra: ExtraFields = {}): AttachmentRecord {
+  attachment(attachment: AttachmentRecord['attachment'], extra: ExtraRecordFields = {}): AttachmentRecord {
     return this.#add<AttachmentRecord>({ type: 'attachment', attachment, ...extra })
   }
 
   /** Adds a system record, such as a boundary, a pin or a prefix snapshot. */
-  notice(subtype: string, extra: Partial<Omit<SystemRecord, LinkField>> & ExtraFields = {}): SystemRecord {
+  notice(
+    subtype: string,
+    extra: Partial<Omit<SystemRecord, LinkField>> & ExtraRecordFields = {},
+  ): SystemRecord {
     return this.#add<SystemRecord>({ type: 'system', subtype, ...extra })
   }
 

@@ -1,6 +1,6 @@
 import {
   type AssistantRecord,
-  flatten,
+  flattenContext,
   isServerToolUse,
   isThinking,
   isToolUse,
@@ -10,13 +10,13 @@ import {
   toBlocks,
   type UserRecord,
 } from '@tidemark/core'
-import { choicesFrom, generateSession } from '@tidemark/core/testing'
+import { createChoices, generateSession } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 
 /** What a session holds, by name. */
 function featuresOf(seed: number): readonly string[] {
-  const { records, builder } = generateSession(choicesFrom(seed, 200))
-  const repairs = listRepairs(flatten(builder.view)).map((repair) => `repair ${repair.kind}`)
+  const { records, builder } = generateSession(createChoices(seed, 200))
+  const repairs = listRepairs(flattenContext(builder.view)).map((repair) => `repair ${repair.kind}`)
   const rewound = builder.session.branch.length < records.filter((record) => record.uuid !== undefined).length
   return [...records.flatMap(inRecord), ...repairs, ...(rewound ? ['off the branch'] : [])]
 }
@@ -100,6 +100,8 @@ describe('generated sessions', () => {
   })
 
   it('are the same for the same choices', () => {
-    expect(generateSession(choicesFrom(7, 150)).records).toEqual(generateSession(choicesFrom(7, 150)).records)
+    expect(generateSession(createChoices(7, 150)).records).toEqual(
+      generateSession(createChoices(7, 150)).records,
+    )
   })
 })

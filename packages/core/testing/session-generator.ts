@@ -7,14 +7,14 @@ import { findCutPoints } from '../src/context/cut-points.ts'
 import { isToolResult, isToolUse, toBlocks } from '../src/log/block.ts'
 import { isPrompt, type KnownRecord, type SessionRecord } from '../src/log/record.ts'
 import {
-  resultContent,
-  serverPair,
-  textFrom,
-  thinkingBlock,
-  toolInput,
-  userBlocks,
+  generateResultContent,
+  generateServerToolPair,
+  generateText,
+  generateThinkingBlock,
+  generateToolInput,
+  generateUserBlocks,
 } from './block-generator.ts'
-import { Choices } from './choices.ts'
+import { GeneratorChoices } from './choices.ts'
 import { SessionBuilder } from './session-builder.ts'
 
 export interface GeneratedSession {
@@ -27,10 +27,10 @@ export interface GeneratedSession {
  * every tool call has a result.
  */
 export function generateSession(
-  numbers: Choices | readonly number[],
+  numbers: GeneratorChoices | readonly number[],
   options: { readonly settled?: boolean } = {},
 ): GeneratedSession {
-  const choices = numbers instanceof Choices ? numbers : new Choices(numbers)
+  const choices = numbers instanceof GeneratorChoices ? numbers : new GeneratorChoices(numbers)
   const builder = new SessionBuilder('generated')
   if (!choices.oneIn(20)) prompt(builder, choices)
   continueSession(builder, choices, options)
@@ -40,13 +40,13 @@ export function generateSession(
 /** Continues the builder's session until the choices are used up. */
 export function continueSession(
   builder: SessionBuilder,
-  choices: Choices,
+  choices: GeneratorChoices,
   options: { readonly settled?: boolean } = {},
 ): void {
   while (!choices.isSpent) STEPS[choices.below(STEPS.length)]?.(builder, choices, options.settled === true)
 }
 
-type Step = (builder: SessionBuilder, choices: Choices, settled: boolean) => void
+type Step = (builder: SessionBuilder, choices: GeneratorChoices, settled: boolean) => void
 
 const STEPS: readonly Step[] = [
   prompt,
@@ -66,12 +66,12 @@ const STEPS: readonly Step[] = [
   lateAnswer,
 ]
 
-function prompt(builder: SessionBuilder, choices: Choices): void {
-  builder.user(choices.oneIn(2) ? textFrom(choices) : userBlocks(choices))
+function prompt(builder: SessionBuilder, choices: GeneratorChoices): void {
+  builder.user(choices.oneIn(2) ? generateText(choices) : generateUserBlocks(choices))
 }
 
 /** Adds a response and the results of its tool calls, as one record or as one record per block. */
-function respond(builder: SessionBuilder, choices: Choices, settled: boolean): void {
+function respond(builder: SessionBuilder, choices: GeneratorChoices, settled: boolean): void {
   const response = builder.id('msg')
   const apart = choices.oneIn(2)
   const opening = openingBlocks(builder, choices)
@@ -80,7 +80,7 @@ function respond(builder: SessionBuilder, choices: Choices, settled: boolean): v
     type: 'tool_use',
     id,
     name: choices.pick(['Read', 'Bash', 'Edit']),
-    input: toolInput(choices),
+    input: generateToolInput(choices),
   }))
   if (!apart) builder.assistant(response, [...opening, ...uses])
   else for (const block of opening) builder.assistant(response, [block])
@@ -89,32 +89,35 @@ function respond(builder: SessionBuilder, choices: Choices, settled: boolean): v
     if (!settled && choices.oneIn(8)) continue
     builder.result(
       use.id,
-      resultContent(choices),
+      generateResultContent(choices),
       own !== null && choices.oneIn(2) ? { parentUuid: own.uuid } : {},
     )
-    if (choices.oneIn(8)) builder.attachment({ type: 'hook_context', content: textFrom(choices) })
+    if (choices.oneIn(8)) builder.attachment({ type: 'hook_context', content: generateText(choices) })
   }
 }
 
-function openingBlocks(builder: SessionBuilder, choices: Choices) {
-  const thinking = choices.oneIn(2) ? [thinkingBlock(choices)] : []
-  const pair = choices.oneIn(5) ? serverPair(builder.id('srv'), choices) : []
+function openingBlocks(builder: SessionBuilder, choices: GeneratorChoices) {
+  const thinking = choices.oneIn(2) ? [generateThinkingBlock(choices)] : []
+  const pair = choices.oneIn(5) ? generateServerToolPair(builder.id('srv'), choices) : []
   // Sometimes the server tool call has no result yet.
   const server = pair.length > 0 && choices.oneIn(5) ? pair.slice(0, 1) : pair
   const strange = choices.oneIn(8) ? [{ type: 'hologram', frames: [1], more: { a: 1 } }] : []
-  return [...thinking, ...server, ...strange, { type: 'text', text: textFrom(choices) }]
+  return [...thinking, ...server, ...strange, { type: 'text', text: generateText(choices) }]
 }
 
-function attach(builder: SessionBuilder, choices: Choices): void {
+function attach(builder: SessionBuilder, choices: GeneratorChoices): void {
   const kind = choices.pick(['todo', 'file', 'nested_memory', 'something_new'])
   const hidden = choices.oneIn(6) ? { isScreenOnly: true } : {}
-  builder.attachment({ type: kind, path: `/src/${choices.below(3)}.md`, content: textFrom(choices) }, hidden)
+  builder.attachment(
+    { type: kind, path: `/src/${choices.below(3)}.md`, content: generateText(choices) },
+    hidden,
+  )
 }
 
-function remark(builder: SessionBuilder, choices: Choices): void {
+function remark(builder: SessionBuilder, choices: GeneratorChoices): void {
   const kind = choices.below(5)
-  if (kind === 0) builder.user(textFrom(choices), { isMeta: true })
-  else if (kind === 4) builder.system(textFrom(choices))
+  if (kind === 0) builder.user(generateText(choices), { isMeta: true })
+  else if (kind === 4) builder.system(generateText(choices))
   else if (kind === 1) builder.notice('turn_duration', { content: 'took a while' })
   else if (kind === 2)
     builder.foreign({
@@ -132,14 +135,14 @@ function remark(builder: SessionBuilder, choices: Choices): void {
 }
 
 /** Rewinds to an earlier prompt and replaces it. */
-function rewind(builder: SessionBuilder, choices: Choices): void {
+function rewind(builder: SessionBuilder, choices: GeneratorChoices): void {
   const prompts = builder.records.filter(isPrompt)
   const target = prompts[choices.below(prompts.length)]
-  if (target !== undefined) builder.user(textFrom(choices), { parentUuid: target.parentUuid })
+  if (target !== undefined) builder.user(generateText(choices), { parentUuid: target.parentUuid })
 }
 
 /** Adds a full, `from` or `up_to` compaction. The kept records begin or end at a legal cut point. */
-export function compactSession(builder: SessionBuilder, choices: Choices): void {
+export function compactSession(builder: SessionBuilder, choices: GeneratorChoices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
   const cuts = findCutPoints(shown)
   const cut = cuts[choices.below(cuts.length)] ?? 0
@@ -164,7 +167,7 @@ export function compactSession(builder: SessionBuilder, choices: Choices): void 
           : {}),
       },
     })
-    builder.user(`Summary: ${textFrom(choices)}`, {
+    builder.user(`Summary: ${generateText(choices)}`, {
       uuid: summary,
       parentUuid: boundary,
       isCompactSummary: true,
@@ -172,7 +175,7 @@ export function compactSession(builder: SessionBuilder, choices: Choices): void 
     })
     if (last !== null)
       builder.attachment(
-        { type: 'todo', content: textFrom(choices), context: 'post-compact' },
+        { type: 'todo', content: generateText(choices), context: 'post-compact' },
         { uuid: last },
       )
   })
@@ -189,7 +192,7 @@ function findUnanswered(shown: readonly KnownRecord[]): readonly KnownRecord[] {
   return shown.slice(last + 1).filter(isPrompt)
 }
 
-export function clearSession(builder: SessionBuilder, choices: Choices): void {
+export function clearSession(builder: SessionBuilder, choices: GeneratorChoices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
   const results = shown.flatMap((record) =>
     record.type === 'user' ? toBlocks(record.message.content).filter(isToolResult) : [],
@@ -219,24 +222,24 @@ export function clearSession(builder: SessionBuilder, choices: Choices): void {
 }
 
 /** Undoes the newest rewrite or, sometimes, one that must not be undone, which reading the log must tolerate. */
-function undo(builder: SessionBuilder, choices: Choices): void {
-  const { acts } = builder.view
-  const act = choices.oneIn(5) ? acts[0] : acts.at(-1)
+function undo(builder: SessionBuilder, choices: GeneratorChoices): void {
+  const { rewrites } = builder.view
+  const act = choices.oneIn(5) ? rewrites[0] : rewrites.at(-1)
   if (act !== undefined)
     builder.notice(act.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: act.uuid })
 }
 
-function keepBooks(builder: SessionBuilder, choices: Choices): void {
+function keepBooks(builder: SessionBuilder, choices: GeneratorChoices): void {
   const target = builder.tip ?? ''
   const kind = choices.below(3)
   if (kind === 0) builder.notice('pin', { pin: { target, pinned: !choices.oneIn(3) } })
   else if (kind === 1)
     builder.notice('epoch', { epoch: { sections: [], tools: [], model: 'model-a', parameters: {} } })
-  else builder.notice('delta', { delta: { sections: { environment: textFrom(choices) } } })
+  else builder.notice('delta', { delta: { sections: { environment: generateText(choices) } } })
 }
 
 /** Adds records of other conversations, records of unknown kinds, or copies of existing records. */
-function others(builder: SessionBuilder, choices: Choices): void {
+function others(builder: SessionBuilder, choices: GeneratorChoices): void {
   const kind = choices.below(4)
   if (kind === 0) builder.user('to the subagent', { isSidechain: true })
   else if (kind === 1) builder.foreign({ type: 'file-history-snapshot' })
@@ -246,7 +249,7 @@ function others(builder: SessionBuilder, choices: Choices): void {
 }
 
 /** Adds a result for a tool call that already has one, or that is no longer on the branch. */
-function lateAnswer(builder: SessionBuilder, choices: Choices): void {
+function lateAnswer(builder: SessionBuilder, choices: GeneratorChoices): void {
   const calls = builder.records.flatMap((record) =>
     record.type === 'assistant'
       ? toBlocks((record as KnownRecord & { type: 'assistant' }).message.content).filter(isToolUse)
@@ -256,5 +259,5 @@ function lateAnswer(builder: SessionBuilder, choices: Choices): void {
   if (call === undefined) return
   // Sometimes the id of a tool call is used twice.
   if (choices.oneIn(6)) builder.assistant(builder.id('msg'), [call])
-  builder.result(call.id, textFrom(choices))
+  builder.result(call.id, generateText(choices))
 }

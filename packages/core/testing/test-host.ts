@@ -1,14 +1,14 @@
 /** The host for tests of the engine: fake ports and default values, each of which a test can replace. */
 import { NO_RETRIEVAL } from '../src/clearing/select-results.ts'
 import { createIndexRules } from '../src/clearing/tool-result-index.ts'
-import type { CompactionHost, TurnHost } from '../src/engine/host.ts'
+import type { CompactionServices, TurnHost } from '../src/engine/host.ts'
 import type { Deadlines } from '../src/engine/ports.ts'
 import { createPolicy } from '../src/policy/create-policy.ts'
 import { scalePolicy } from '../src/policy/limits.ts'
 import type { Policy } from '../src/policy/policy.ts'
 import { createProfile } from '../src/policy/provider-profile.ts'
 import type { Switches } from '../src/policy/switches.ts'
-import { placeSections } from '../src/request/system-prompt.ts'
+import { orderPromptSections } from '../src/request/system-prompt.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../src/tokens/estimator.ts'
 import { createFakeModel } from './fake-model.ts'
 import { createCountingIds, createFakeClock, createFakeJournal } from './fake-ports.ts'
@@ -25,7 +25,7 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
     source: 'sdk',
     isInteractive: false,
     pricesOf: () => null,
-    sections: placeSections('You help.'),
+    sections: orderPromptSections('You help.'),
     modelSettings: () => ({
       tools: [{ name: 'Read', input_schema: { type: 'object' } }],
       model: 'model-a',
@@ -36,7 +36,7 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
   }
 }
 
-export interface TestRoomOptions {
+export interface TestCompactionOptions {
   readonly policy?: Policy
   readonly switches?: Switches
   /** Context window in tokens; null if unknown. Default: 200,000. */
@@ -47,10 +47,10 @@ export interface TestRoomOptions {
 }
 
 /** Creates the services for clearing and compaction. The model writes summaries unless `changes` replaces it. */
-export function createTestRoom(
-  options: TestRoomOptions = {},
-  changes: Partial<CompactionHost> = {},
-): CompactionHost {
+export function createTestCompaction(
+  options: TestCompactionOptions = {},
+  changes: Partial<CompactionServices> = {},
+): CompactionServices {
   const { policy = createPolicy({}), switches, window = 200_000 } = options
   const { maxOutput = Math.min(64_000, Math.floor((window ?? 0) / 4)) } = options
   const { estimator = createEstimator(createFixedWeights(policy.estimate)) } = options

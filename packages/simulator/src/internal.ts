@@ -5,9 +5,9 @@
 
 export { createModelTable, type SimulatedModel } from './protocol/models.ts'
 export {
-  ADVERSARIES,
-  ADVERSARY_NAMES,
-  type AdversaryName,
+  BAD_SUMMARIZER_NAMES,
+  BAD_SUMMARIZERS,
+  type BadSummarizerName,
   INJECTED_INSTRUCTIONS,
 } from './scripts/adversarial-models.ts'
 export { createFillerText } from './scripts/filler-text.ts'

@@ -2,7 +2,7 @@
  * The simulator accepts exactly the requests that the engine's own `validate` accepts. The two are written
  * independently from the same facts, so a disagreement means that one of them is wrong.
  */
-import { type Payload, validate } from '@tidemark/core'
+import { type Payload, validateRequest } from '@tidemark/core'
 import { createSimulator } from '@tidemark/simulator'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import fc from 'fast-check'
@@ -23,7 +23,7 @@ function findingsOf({ body, betas, version }: GeneratedRequest): readonly string
   const found = lookUpModel(modelCatalogue, String(body.model))
   if (!found.found) throw new Error(`no model ${String(body.model)}`)
   const profile = createProviderProfile(found.model, { anthropicVersion: version })
-  return validate({ ...body, betas } as unknown as Payload, profile).map(
+  return validateRequest({ ...body, betas } as unknown as Payload, profile).map(
     ({ code, path }) => `${code} at ${path}`,
   )
 }

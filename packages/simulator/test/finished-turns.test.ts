@@ -2,8 +2,8 @@
  * Two places decide when a turn is finished and its thinking removed: the engine, which has to predict it, and the
  * simulator, which does it. The two are written independently, from the same facts.
  */
-import { endsTurn, flatten, listTracedMessages } from '@tidemark/core'
-import { Choices, generateSession } from '@tidemark/core/testing'
+import { endsTurn, flattenContext, listTracedMessages } from '@tidemark/core'
+import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dropFinishedThinking } from '../src/context/context-edits.ts'
@@ -38,13 +38,15 @@ describe('a finished turn', () => {
     const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
     fc.assert(
       fc.property(numbers, fc.nat(3), (choices, every) => {
-        const { builder } = generateSession(new Choices(choices))
-        const messages = listTracedMessages(flatten(builder.view)).map(({ message }, at): MessageParam => {
-          const { role, content } = message
-          if (role !== 'assistant' || typeof content === 'string' || at % 4 === every)
-            return { role, content }
-          return { role, content: [THOUGHT, ...content] }
-        })
+        const { builder } = generateSession(new GeneratorChoices(choices))
+        const messages = listTracedMessages(flattenContext(builder.view)).map(
+          ({ message }, at): MessageParam => {
+            const { role, content } = message
+            if (role !== 'assistant' || typeof content === 'string' || at % 4 === every)
+              return { role, content }
+            return { role, content: [THOUGHT, ...content] }
+          },
+        )
         const left = leftThinking(messages)
         expect(left).toEqual(expectedThinking(messages))
         const all = toRequestBlocks(messages).filter(({ block }) => isThinkingBlock(block)).length

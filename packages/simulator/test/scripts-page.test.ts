@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { readScheduledFault } from '../src/faults/fault-schedule.ts'
 import { parseFault } from '../src/faults/parse-fault.ts'
 import type { MessageParam } from '../src/protocol/api.ts'
-import { listReader, readValue } from '../src/protocol/json-fields.ts'
+import { listReader, readDocument } from '../src/protocol/json-fields.ts'
 import * as adversarial from '../src/scripts/adversarial-models.ts'
 import * as coding from '../src/scripts/coder.ts'
 import { findNamedScript } from '../src/scripts/named-scripts.ts'
@@ -116,7 +116,7 @@ describe('examples', () => {
 
   it('the scheduled faults can be read', () => {
     const [source = ''] = blocks('json')
-    expect(readValue(listReader(readScheduledFault), JSON.parse(source))).toEqual({
+    expect(readDocument(listReader(readScheduledFault), JSON.parse(source))).toEqual({
       ok: true,
       value: [
         { fault: { type: 'status', status: 529 } },
@@ -144,7 +144,9 @@ describe('tables', () => {
     const all = [...page.slice(page.indexOf('### Adversaries')).matchAll(/^\| `([\w-]+)` \|/gm)].map(
       ([, name]) => name,
     )
-    expect(all.slice(0, adversarial.ADVERSARY_NAMES.length)).toEqual([...adversarial.ADVERSARY_NAMES])
+    expect(all.slice(0, adversarial.BAD_SUMMARIZER_NAMES.length)).toEqual([
+      ...adversarial.BAD_SUMMARIZER_NAMES,
+    ])
   })
 
   it('the names of scripts, with their options', () => {

@@ -2,7 +2,7 @@
 import { createManualClock, createSimulator, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import type { Block, MessageParam } from '../src/protocol/api.ts'
-import { ADVERSARIES, ADVERSARY_NAMES } from '../src/scripts/adversarial-models.ts'
+import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS } from '../src/scripts/adversarial-models.ts'
 import { createCoder } from '../src/scripts/coder.ts'
 import { echo, listToolCalls } from '../src/scripts/script.ts'
 import { withSummaries } from '../src/scripts/summarizer.ts'
@@ -84,12 +84,12 @@ describe('the coder behind the simulator', () => {
 })
 
 describe('adversaries behind the simulator', () => {
-  it.each(ADVERSARY_NAMES.filter((name) => name !== 'hang'))(
+  it.each(BAD_SUMMARIZER_NAMES.filter((name) => name !== 'hang'))(
     '%s comes through as a response',
     async (name) => {
-      const simulator = createSimulator({ script: withSummaries(echo, ADVERSARIES[name]) })
+      const simulator = createSimulator({ script: withSummaries(echo, BAD_SUMMARIZERS[name]) })
       const { status, body } = await send(simulator, [{ role: 'user', content: ASK }])
-      const expected = await ADVERSARIES[name](
+      const expected = await BAD_SUMMARIZERS[name](
         {
           kind: 'message',
           instructions: null,
@@ -112,7 +112,7 @@ describe('adversaries behind the simulator', () => {
   )
 
   it('hangs until the client gives up', async () => {
-    const simulator = createSimulator({ script: ADVERSARIES.hang, clock: createManualClock() })
+    const simulator = createSimulator({ script: BAD_SUMMARIZERS.hang, clock: createManualClock() })
     const giveUp = new AbortController()
     const response = simulator.fetch('http://simulator/v1/messages', {
       method: 'POST',

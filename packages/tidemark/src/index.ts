@@ -8,10 +8,10 @@
 export type {
   BlobStore,
   Block as ContentBlock,
-  CommitResult as CompactionOutcome,
   CompactHooks,
   CompactionDraft,
   CompactionPlan,
+  CompactionResult as CompactionOutcome,
   ContextSource,
   CostTotals,
   HistoryAnswer,

@@ -3,17 +3,22 @@
  * not published (it exists only under the `tidemark-source` condition) and may change at any time.
  */
 
-export { redactAll } from '@tidemark/core'
-export type { CompactionPreview, CompactLogRefusal, Portion, WrittenLog } from './compact/compact-report.ts'
+export { redactStrings } from '@tidemark/core'
+export type {
+  CompactionPreview,
+  CompactLogRefusal,
+  RecordsSize,
+  WrittenLog,
+} from './compact/compact-report.ts'
 export { explainBadOutput, writeSession } from './compact/write-log.ts'
 export {
   chooseSession,
-  filterSince,
+  filterSessionsSince,
   parseRowNumber,
-  parseSince,
+  parseSinceTime,
   SORT_KEYS,
   type SortKey,
-  shortenIds,
+  shortenSessionIds,
   sortSessions,
 } from './inspect/choose-session.ts'
 export {
@@ -37,7 +42,7 @@ export type {
   LoggedCompaction,
 } from './inspect/report.ts'
 export { exportLogToFile } from './logs/export-log.ts'
-export { defaultLogLocations, findDefaultLogs } from './logs/find-logs.ts'
+export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
 export type { SessionInfo } from './logs/own-sessions.ts'
 export { createAnthropicModel } from './models/anthropic-http.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'

@@ -8,7 +8,7 @@ import { isRewriteBoundary } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
-import { type LoggedCall, listCalls, responseKey } from '../src/inspect/calls.ts'
+import { type LoggedCall, listConversationCalls, toResponseKey } from '../src/inspect/calls.ts'
 import type { LoggedCacheBreak } from '../src/inspect/report.ts'
 import { readLog } from '../src/logs/read-session.ts'
 
@@ -26,12 +26,12 @@ async function found(name: string): Promise<Found> {
   const log = await readLog(fileURLToPath(new URL(name, folder)))
   if (!log.ok) throw new Error(log.message)
   const records = log.records.map(({ record }) => record)
-  const calls = listCalls(records, { elsewhere: new Set() })
+  const calls = listConversationCalls(records, { elsewhere: new Set() })
   const behindActs = new Set<number>()
   let isBehind = false
   for (const { record, line } of log.records) {
     if (isRewriteBoundary(record)) isBehind = true
-    if (responseKey(record) === null || !isBehind) continue
+    if (toResponseKey(record) === null || !isBehind) continue
     behindActs.add(line)
     isBehind = false
   }

@@ -2,7 +2,7 @@
 import type { Block, SessionRecord, Usage } from '@tidemark/core'
 import { type LogRecord, modelCatalogue } from '@tidemark/wire'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
-import { listCalls } from '../src/inspect/calls.ts'
+import { listConversationCalls } from '../src/inspect/calls.ts'
 import type { CacheReport } from '../src/inspect/report.ts'
 import type { LogContents } from '../src/logs/read-session.ts'
 
@@ -103,12 +103,12 @@ interface Others {
 
 export function reportBreaks({ records }: LogBuilder, others: Others = {}): CacheReport {
   const { agents = [], elsewhere = new Set(), meta } = others
-  const own = listCalls(
+  const own = listConversationCalls(
     records.map(({ record }) => record),
     { elsewhere },
   )
   const theirs = agents.flatMap(({ agent, records: said }) =>
-    listCalls(
+    listConversationCalls(
       said.map(({ record }) => record),
       { elsewhere, agent },
     ),

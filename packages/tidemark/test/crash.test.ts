@@ -1,6 +1,6 @@
 /** Crashes of the process or the machine at any moment, on a file system that keeps what was synced and a random part of the rest. */
 import type { Journal, NewRecord, SessionRecord } from '@tidemark/core'
-import { readAll } from '@tidemark/core/testing'
+import { readAllRecords } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readFileAtomic } from '../src/storage/atomic-file.ts'
@@ -68,7 +68,7 @@ function marksOf(records: readonly SessionRecord[]): readonly string[] {
 }
 
 async function live(journal: Journal, { groups }: Life, history: History): Promise<void> {
-  let { position } = await readAll(journal, 's')
+  let { position } = await readAllRecords(journal, 's')
   for (const sizes of groups) {
     const appends = sizes.map(async (units) => {
       const batch = nextBatch(history, units)
@@ -126,7 +126,7 @@ async function recordLines(files: CrashFileSystem): Promise<number> {
 const seen: Record<string, number> = {}
 
 async function checkLog(world: World, history: History): Promise<void> {
-  const { records, damage } = await readAll(journalOf(world), 's')
+  const { records, damage } = await readAllRecords(journalOf(world), 's')
   const marks = marksOf(records)
   expect(marks).toEqual(wholeBatches(history, marks))
   expect(history.acknowledged.flat().filter((mark) => !marks.includes(mark))).toEqual([])
@@ -138,10 +138,10 @@ async function checkLog(world: World, history: History): Promise<void> {
 
 async function checkGoesOn(world: World, history: History): Promise<void> {
   const journal = journalOf(world)
-  const { position, records: before } = await readAll(journal, 's')
+  const { position, records: before } = await readAllRecords(journal, 's')
   const appended = await journal.append('s', position, nextBatch(history, 3))
   if (!appended.ok) throw new Error(`the append was refused: ${appended.reason}`)
-  const { records } = await readAll(journal, 's')
+  const { records } = await readAllRecords(journal, 's')
   expect(records).toEqual([...before, ...appended.records])
 }
 

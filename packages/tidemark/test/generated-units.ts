@@ -4,19 +4,19 @@ import {
   createProfile,
   emptyContextView,
   emptySessionLog,
-  flatten,
+  flattenContext,
   type NewRecord,
   type SessionRecord,
   toApiMessages,
   updateContextView,
-  validate,
+  validateRequest,
 } from '@tidemark/core'
-import { choicesFrom, generateSession } from '@tidemark/core/testing'
+import { createChoices, generateSession } from '@tidemark/core/testing'
 
 /** Lists of records, each to be appended as one batch, without positions. */
 export function generateUnits(seed: number, choices: number): readonly NewRecord[][] {
   const units: NewRecord[][] = []
-  for (const { seq: _seq, batch, ...record } of generateSession(choicesFrom(seed, choices)).records) {
+  for (const { seq: _seq, batch, ...record } of generateSession(createChoices(seed, choices)).records) {
     if (batch === undefined || batch.index === 0) units.push([])
     units.at(-1)?.push(record)
   }
@@ -42,8 +42,8 @@ export function findRequestProblems(records: readonly SessionRecord[]): readonly
     session = appendRecord(session, record)
     view = updateContextView(view, session)
   }
-  const messages = toApiMessages(flatten(view))
+  const messages = toApiMessages(flattenContext(view))
   return messages.length === 0
     ? []
-    : validate({ model: 'model-a', max_tokens: 100, tools, messages }, profile)
+    : validateRequest({ model: 'model-a', max_tokens: 100, tools, messages }, profile)
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { NewRecord } from '@tidemark/core'
-import { readAll, sampleRecord } from '@tidemark/core/testing'
+import { readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import { expect } from 'vitest'
 import { createFileJournal } from '../src/storage/file-journal.ts'
 import { type Child, startChild } from './child-process.ts'
@@ -89,7 +89,10 @@ async function checkRemains(
   expect(child.said.filter((line) => line.startsWith('refused'))).toEqual([])
   for (const end of said('tried')) scene.ends.add(end)
   scene.safe = Math.max(scene.safe, ...said('acknowledged'))
-  const { records, position, damage } = await readAll(createFileJournal({ home: scene.home }), scene.session)
+  const { records, position, damage } = await readAllRecords(
+    createFileJournal({ home: scene.home }),
+    scene.session,
+  )
   expect(position).toBeGreaterThanOrEqual(scene.safe)
   expect(scene.ends).toContain(position)
   expect(withoutStamps(records)).toEqual(scene.units.flat().slice(0, position))
@@ -100,7 +103,7 @@ async function checkRemains(
 /** The lock of the last killed process is taken over, and the session can be appended to. */
 async function expectGoesOn({ home, session }: Scene): Promise<void> {
   const journal = createFileJournal({ home })
-  const { position } = await readAll(journal, session)
+  const { position } = await readAllRecords(journal, session)
   expect(await journal.append(session, position, [sampleRecord('last')])).toMatchObject({ ok: true })
   await journal.close()
 }

@@ -8,23 +8,32 @@ export {
   type RequestHeaderFields,
   toRequestHeaders,
 } from './anthropic/headers.ts'
-export { extendRequest, type IncrementalRequest, joinRequestText } from './anthropic/incremental-request.ts'
-export { encodeReplyFrames, replyToEvents, splitEvery, toSseFrames } from './anthropic/reply-frames.ts'
+export {
+  extendRequest,
+  type IncrementalRequest,
+  joinIncrementalRequest,
+} from './anthropic/incremental-request.ts'
+export {
+  createTextSplitter,
+  encodeReplyFrames,
+  replyToEvents,
+  toSseFrames,
+} from './anthropic/reply-frames.ts'
 export {
   type EncodedRequest,
   type EncodeRequestOptions,
-  type ExactTexts,
+  type ExactJsonTexts,
   encodeRequest,
-  joinBodyText,
+  joinEncodedRequest,
 } from './anthropic/request.ts'
 export { decodeResponse, encodeResponse } from './anthropic/response.ts'
 export {
-  finishBytes,
+  decodeReplyBytes,
+  decodeReplyFrame,
   finishReply,
+  finishReplyBytes,
   initialByteStreamState,
   initialStreamState,
-  stepBytes,
-  stepFrame,
 } from './anthropic/stream.ts'
 export {
   type Catalogue,
@@ -34,12 +43,12 @@ export {
   modelCatalogue,
 } from './catalogue/catalogue.ts'
 export { withModels } from './catalogue/custom-models.ts'
-export { FITTED_FROM, type FittedConstants } from './catalogue/estimator-constants.ts'
+export { FITTING_DATA, type FittedConstants } from './catalogue/estimator-constants.ts'
 export {
   CLAUDE_CODE_REMINDER,
+  createFittedWeights,
   estimatorWeights,
   type ReminderRule,
-  weightsFromConstants,
 } from './catalogue/estimator-weights.ts'
 export {
   type CacheFacts,
@@ -54,7 +63,7 @@ export {
   type UncertainField,
 } from './catalogue/model-entry.ts'
 export { failureFromException } from './failure/classify-failure.ts'
-export { findOverflow, findSilentOverflow } from './failure/overflow.ts'
+export { findPromptOverflow, findSilentOverflow } from './failure/overflow.ts'
 export {
   decodeSse,
   decodeSseText,
@@ -68,15 +77,15 @@ export {
 } from './http/sse.ts'
 export { omitUndefined } from './optional-fields.ts'
 export { type AnthropicVersion, createProviderProfile } from './profiles/provider-profile.ts'
-export { createLogReader, detectFormat, detectLineFormat } from './readers/log-format.ts'
+export { createLogReader, detectLineFormat, detectLogFormat } from './readers/log-format.ts'
 export {
   createDamageCollector,
   type DamageCollector,
-  type LogEnd,
+  type LogEndResult,
   type LogFormat,
   type LogMeta,
   type LogReader,
   type LogRecord,
-  mergeInLineOrder,
+  mergeDamage,
 } from './readers/log-reader.ts'
-export { claudeCodeReminder, isClaudeCodeRestart } from './readers/record-reader.ts'
+export { findReminderRule, isClaudeCodeRestart } from './readers/record-reader.ts'

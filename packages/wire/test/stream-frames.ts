@@ -1,6 +1,6 @@
 /** Short ways to write the frames of a stream, and to decode them. */
 import type { ReplyEvent } from '@tidemark/core'
-import { finishReply, initialStreamState, stepFrame } from '../src/anthropic/stream.ts'
+import { decodeReplyFrame, finishReply, initialStreamState } from '../src/anthropic/stream.ts'
 import type { SseFrame } from '../src/http/sse.ts'
 
 export function frame(data: object): SseFrame {
@@ -11,7 +11,7 @@ export function decode(frames: readonly SseFrame[]): readonly ReplyEvent[] {
   let state = initialStreamState
   const events: ReplyEvent[] = []
   for (const each of frames) {
-    const [next, news] = stepFrame(state, each)
+    const [next, news] = decodeReplyFrame(state, each)
     state = next
     events.push(...news)
   }

@@ -28,10 +28,10 @@ import {
 } from 'tidemark/logs'
 import {
   type CompactTarget,
-  fallbackNote,
-  formatProgress,
+  describeSummaryFallback,
+  formatCompactProgress,
+  renderCompactFooter,
   renderCompactPage,
-  renderFooter,
   renderUndoPage,
 } from '../pages/compact-page.ts'
 import { formatBytes, formatCount } from '../render/figures.ts'
@@ -42,7 +42,7 @@ import { askYesNo, createProgressLine, type Terminal, toSignalOption } from '../
 import { type CompactCommandOptions, findOptionConflict } from './compact-options.ts'
 import { EXIT_CODES, printError } from './exit-codes.ts'
 
-export async function compact(
+export async function runCompactCommand(
   path: string,
   choices: CompactCommandOptions,
   terminal: Terminal,
@@ -166,11 +166,11 @@ async function compactSession(work: CompactWork): Promise<number> {
   if (code !== EXIT_CODES.done) return code
   const screen = createScreen(terminal)
   if (choices.json === true) {
-    if (report.fallbackReason !== null) terminal.warn(`tidemark: ${fallbackNote(report)}\n`)
+    if (report.fallbackReason !== null) terminal.warn(`tidemark: ${describeSummaryFallback(report)}\n`)
     terminal.write(`${JSON.stringify(toCompactJson(report, mode))}\n`)
   } else {
     if (!isShown) terminal.write(renderCompactPage(report, screen, choices))
-    terminal.write(renderFooter(report, mode, screen))
+    terminal.write(renderCompactFooter(report, mode, screen))
   }
   return EXIT_CODES.done
 }
@@ -239,7 +239,7 @@ async function runWithProgress<End>(
 ): Promise<End | { readonly code: number }> {
   const line = createProgressLine(terminal, () => performance.now())
   const journal = mode.kind === 'in-place' ? createSingleLogJournal(log.path) : null
-  const beat = setInterval(() => line.show(formatProgress(null)), 250)
+  const beat = setInterval(() => line.show(formatCompactProgress(null)), 250)
   try {
     return await act({
       ...(choices.model === undefined ? {} : { model: choices.model }),
@@ -247,7 +247,7 @@ async function runWithProgress<End>(
       ...(journal === null ? {} : { journal }),
       ...(mode.kind === 'dry' ? {} : { transcript: mode.path }),
       ...toSignalOption(terminal),
-      onEvent: (event) => line.show(formatProgress(event)),
+      onEvent: (event) => line.show(formatCompactProgress(event)),
     })
   } catch (error) {
     if (error instanceof TidemarkError && (error.code === 'bad-option' || error.code === 'bad-policy'))

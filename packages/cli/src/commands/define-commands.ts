@@ -1,14 +1,14 @@
 /** Defines all commands with their arguments, options and help. Commands with large dependencies load on demand. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { parseSince, SORT_KEYS } from 'tidemark/internal'
+import { parseSinceTime, SORT_KEYS } from 'tidemark/internal'
 import type { Terminal } from '../terminal.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
 import { type ExportCommandOptions, exportSession } from './export.ts'
-import { type InspectCommandOptions, inspect } from './inspect.ts'
-import { type RepairCommandOptions, repair } from './repair.ts'
-import { deleteSessions, findSessions, printSessionList } from './sessions.ts'
+import { type InspectCommandOptions, runInspectCommand } from './inspect.ts'
+import { type RepairCommandOptions, runRepairCommand } from './repair.ts'
+import { deleteSessions, printSessionList, printSessionMatches } from './sessions.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
-import { start } from './start.ts'
+import { runStartCommand } from './start.ts'
 
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
 export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
@@ -48,7 +48,7 @@ const addInspect: AddCommand = (program, terminal, outcome) => {
     )
     .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
     .action(async (paths: readonly string[], choices: InspectCommandOptions) => {
-      outcome.code = await inspect(paths, choices, terminal)
+      outcome.code = await runInspectCommand(paths, choices, terminal)
     })
 }
 
@@ -88,8 +88,8 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
       'print one JSON value: { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, … }',
     )
     .action(async (file: string, choices: CompactCommandOptions) => {
-      const { compact } = await import('./compact.ts')
-      outcome.code = await compact(file, choices, terminal)
+      const { runCompactCommand } = await import('./compact.ts')
+      outcome.code = await runCompactCommand(file, choices, terminal)
     })
 }
 
@@ -108,7 +108,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     .argument('<text>', 'the text to find, in upper or lower case')
     .option('--json', 'print one JSON value: { home, matches }')
     .action(async (text: string, choices: { readonly json?: boolean }) => {
-      outcome.code = await findSessions(text, choices, terminal)
+      outcome.code = await printSessionMatches(text, choices, terminal)
     })
   sessions
     .command('delete')
@@ -128,7 +128,7 @@ const addRepair: AddCommand = (program, terminal, outcome) => {
     .requiredOption('-o, --output <file>', 'the copy; an existing file is never overwritten')
     .option('--json', 'print one JSON value: what was left out, repaired and completed')
     .action(async (file: string, choices: RepairCommandOptions) => {
-      outcome.code = await repair(file, choices, terminal)
+      outcome.code = await runRepairCommand(file, choices, terminal)
     })
 }
 
@@ -162,8 +162,8 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
     .option('--allow-remote', 'with --host: allow other machines to connect, without a key')
     .option('--json', 'print one line { "url": … } once it listens, and nothing else')
     .action(async (choices: SimulateCommandOptions) => {
-      const { simulate } = await import('./simulate.ts')
-      outcome.code = await simulate(choices, terminal)
+      const { runSimulateCommand } = await import('./simulate.ts')
+      outcome.code = await runSimulateCommand(choices, terminal)
     })
 }
 
@@ -172,7 +172,7 @@ const addStart: AddCommand = (program, terminal) => {
     .command('start')
     .description('show a sample session three ways: its log, the context of the model, and the request')
     .option('--json', 'print one JSON value: { session, view, request, findings }')
-    .action((options: { readonly json?: boolean }) => start(options, terminal))
+    .action((options: { readonly json?: boolean }) => runStartCommand(options, terminal))
 }
 
 const addTour: AddCommand = (program, terminal, outcome) => {
@@ -181,8 +181,8 @@ const addTour: AddCommand = (program, terminal, outcome) => {
     .description('see it work: clearing, compaction, undo and cost of a sample session on a simulated model')
     .option('--json', 'print one JSON value: { steps }')
     .action(async (options: { readonly json?: boolean }) => {
-      const { tour } = await import('./tour.ts')
-      outcome.code = await tour(options, terminal)
+      const { runTourCommand } = await import('./tour.ts')
+      outcome.code = await runTourCommand(options, terminal)
     })
 }
 
@@ -205,7 +205,7 @@ function parsePort(text: string): number {
 }
 
 function parseMoment(text: string): number {
-  const found = parseSince(text, Date.now())
+  const found = parseSinceTime(text, Date.now())
   if (found === null)
     throw new InvalidArgumentError('Expected a span such as 7d or 12h, or a day such as 2026-11-01.')
   return found

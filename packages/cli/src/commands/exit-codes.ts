@@ -16,7 +16,10 @@ export function printError(message: string, terminal: Terminal): number {
 }
 
 /** Prints a line for each log that could not be read. Returns the exit code; the other logs are still shown. */
-export function printUnreadable(unreadable: readonly { readonly why: string }[], terminal: Terminal): number {
+export function printUnreadableLogs(
+  unreadable: readonly { readonly why: string }[],
+  terminal: Terminal,
+): number {
   for (const { why } of unreadable) printError(why, terminal)
   return unreadable.length > 0 ? EXIT_CODES.failed : EXIT_CODES.done
 }

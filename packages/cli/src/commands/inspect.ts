@@ -4,13 +4,13 @@ import { performance } from 'node:perf_hooks'
 import { TidemarkError } from '@tidemark/core'
 import {
   chooseSession,
-  defaultLogLocations,
-  filterSince,
+  filterSessionsSince,
   findDefaultLogs,
   findNamedLogs,
+  listDefaultLogFolders,
   type NamedLog,
   parseRowNumber,
-  redactAll,
+  redactStrings,
   type SortKey,
   sortSessions,
   sumSessions,
@@ -23,7 +23,7 @@ import { formatBytes } from '../render/figures.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { createProgressLine, type Terminal, toSignalOption } from '../terminal.ts'
-import { printUnreadable } from './exit-codes.ts'
+import { printUnreadableLogs } from './exit-codes.ts'
 
 export interface InspectCommandOptions {
   /** Number of sessions in the table; 0 for all. */
@@ -39,7 +39,7 @@ export interface InspectCommandOptions {
 /** Default number of rows in the table. */
 const DEFAULT_ROWS = 20
 
-export async function inspect(
+export async function runInspectCommand(
   paths: readonly string[],
   choices: InspectCommandOptions,
   terminal: Terminal,
@@ -50,7 +50,7 @@ export async function inspect(
       : await findNamedSessions(paths, choices, terminal)
   const inspection = await inspectLogs(found.logs, terminal)
   const unreadable = [...found.unreadable, ...inspection.unreadable]
-  const code = printUnreadable(unreadable, terminal)
+  const code = printUnreadableLogs(unreadable, terminal)
   const sessions = selectSessions(inspection.sessions, choices)
   const showing: PageContext = { terminal, unread: found.unread, sinceDay: firstDay(choices, terminal) }
   if (choices.session !== undefined) {
@@ -89,7 +89,7 @@ async function findNamedSessions(
 
 /** Finds logs in the default folders of Claude Code, Codex and Tidemark; without `--since` only the newest. */
 async function findNewestSessions(choices: InspectCommandOptions, terminal: Terminal): Promise<FoundLogs> {
-  const places = defaultLogLocations(terminal.env)
+  const places = listDefaultLogFolders(terminal.env)
   const { logs, problems } = await findDefaultLogs(toSignalOption(terminal), places)
   const named = filterModifiedSince(
     logs.map((log) => ({ ...log, file: log.path })),
@@ -149,7 +149,7 @@ function selectSessions(
   sessions: readonly SessionReport[],
   choices: InspectCommandOptions,
 ): readonly SessionReport[] {
-  const kept = choices.since === undefined ? sessions : filterSince(sessions, choices.since)
+  const kept = choices.since === undefined ? sessions : filterSessionsSince(sessions, choices.since)
   return choices.sort === undefined ? kept : sortSessions(kept, choices.sort)
 }
 
@@ -174,7 +174,7 @@ interface JsonContext extends PageContext {
 function writeJson(listed: readonly SessionReport[], context: JsonContext): void {
   const { sessions, unreadable, unread, terminal, sinceDay } = context
   const value = { sessions: listed, totals: sumSessions(sessions, sinceDay), unreadable, notRead: unread }
-  terminal.write(`${JSON.stringify(redactAll(value))}\n`)
+  terminal.write(`${JSON.stringify(redactStrings(value))}\n`)
 }
 
 function writePage(
@@ -197,7 +197,8 @@ function noSessionError(
   choices: InspectCommandOptions,
   terminal: Terminal,
 ): TidemarkError {
-  const searched = paths.length === 0 ? defaultLogLocations(terminal.env).map(({ folder }) => folder) : paths
+  const searched =
+    paths.length === 0 ? listDefaultLogFolders(terminal.env).map(({ folder }) => folder) : paths
   const where = searched.map((path) => formatPath(path)).join(', ')
   const when = choices.since === undefined ? '' : ' used since then'
   return new TidemarkError(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Terminal } from '../terminal.ts'
-import { main, toOutputExit } from './main.ts'
+import { main, toOutputErrorExit } from './main.ts'
 
 async function run(args: readonly string[], given: Partial<Terminal> = {}) {
   let out = ''
@@ -179,11 +179,11 @@ describe('a failure', () => {
 const failed = (code: string, message: string) => Object.assign(new Error(message), { code })
 
 it('a reader that has seen enough is no fault', () => {
-  expect(toOutputExit(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
+  expect(toOutputErrorExit(failed('EPIPE', 'broken pipe'))).toEqual({ code: undefined, line: '' })
 })
 
 it('any other fault of standard output is one line', () => {
-  expect(toOutputExit(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
+  expect(toOutputErrorExit(failed('ENOSPC', 'ENOSPC: no space left on device, write'))).toEqual({
     code: 1,
     line: 'tidemark: the output could not be written: ENOSPC: no space left on device, write\n',
   })

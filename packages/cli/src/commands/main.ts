@@ -105,7 +105,7 @@ function toSingleLine(text: string): string {
 /** Runs the command line as a process. Called by `bin/tidemark.mjs`. */
 export async function run(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    const { code, line } = toOutputExit(error)
+    const { code, line } = toOutputErrorExit(error)
     process.stderr.write(line)
     process.exit(code)
   })
@@ -119,7 +119,7 @@ export async function run(): Promise<void> {
 }
 
 /** Returns how to exit after a write error. A closed pipe (`tidemark start | head`) is no failure, a full disk is. */
-export function toOutputExit(error: NodeJS.ErrnoException): {
+export function toOutputErrorExit(error: NodeJS.ErrnoException): {
   readonly code: number | undefined
   readonly line: string
 } {

@@ -1,6 +1,6 @@
 /** `tidemark repair`: writes a clean copy of a damaged session. */
 
-import { redactAll } from 'tidemark/internal'
+import { redactStrings } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
 import { formatCount } from '../render/figures.ts'
 import { createScreen } from '../render/screen.ts'
@@ -13,7 +13,7 @@ export interface RepairCommandOptions {
   readonly json?: boolean
 }
 
-export async function repair(
+export async function runRepairCommand(
   file: string,
   choices: RepairCommandOptions,
   terminal: Terminal,
@@ -22,7 +22,9 @@ export async function repair(
   if (!outcome.ok) return printError(outcome.message, terminal)
   const { ok, ...result } = outcome
   terminal.write(
-    choices.json === true ? `${JSON.stringify(redactAll(result))}\n` : `${formatRepair(outcome, terminal)}\n`,
+    choices.json === true
+      ? `${JSON.stringify(redactStrings(result))}\n`
+      : `${formatRepair(outcome, terminal)}\n`,
   )
   return EXIT_CODES.done
 }

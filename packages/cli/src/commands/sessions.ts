@@ -1,13 +1,13 @@
 /** `tidemark sessions`: lists, searches and deletes Tidemark's own sessions. */
 
-import { isSessionId, redactAll, type SessionInfo, tidemarkHome } from 'tidemark/internal'
+import { isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
 import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
 import { formatBytes, formatCount, formatInteger } from '../render/figures.ts'
 import { renderTable, type TableColumn } from '../render/layout.ts'
 import { createScreen, type Screen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { askYesNo, type Terminal } from '../terminal.ts'
-import { EXIT_CODES, printError, printUnreadable } from './exit-codes.ts'
+import { EXIT_CODES, printError, printUnreadableLogs } from './exit-codes.ts'
 
 interface ListCommandOptions {
   readonly json?: boolean
@@ -16,9 +16,9 @@ interface ListCommandOptions {
 export async function printSessionList(choices: ListCommandOptions, terminal: Terminal): Promise<number> {
   const home = tidemarkHome(terminal.env)
   const listing = await listSessions(home, terminal.interrupted)
-  const code = printUnreadable(listing.unreadable, terminal)
+  const code = printUnreadableLogs(listing.unreadable, terminal)
   if (choices.json === true)
-    terminal.write(`${JSON.stringify(redactAll({ home, sessions: listing.found }))}\n`)
+    terminal.write(`${JSON.stringify(redactStrings({ home, sessions: listing.found }))}\n`)
   else if (listing.found.length === 0) terminal.warn(`No sessions in ${formatPath(home)}.\n`)
   else terminal.write(`${renderSessionTable(listing.found, createScreen(terminal)).join('\n')}\n`)
   return code
@@ -47,16 +47,16 @@ function renderSessionTable(sessions: readonly SessionInfo[], screen: Screen): r
   return renderTable(sessions, columns, screen)
 }
 
-export async function findSessions(
+export async function printSessionMatches(
   text: string,
   choices: ListCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
   const home = tidemarkHome(terminal.env)
   const listing = await searchSessions(home, text, terminal.interrupted)
-  const code = printUnreadable(listing.unreadable, terminal)
+  const code = printUnreadableLogs(listing.unreadable, terminal)
   if (choices.json === true)
-    terminal.write(`${JSON.stringify(redactAll({ home, matches: listing.found }))}\n`)
+    terminal.write(`${JSON.stringify(redactStrings({ home, matches: listing.found }))}\n`)
   else if (listing.found.length === 0)
     terminal.warn(`No session in ${formatPath(home)} contains that text.\n`)
   else terminal.write(`${renderMatchTable(listing.found, createScreen(terminal)).join('\n')}\n`)

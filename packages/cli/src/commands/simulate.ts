@@ -17,7 +17,10 @@ export interface SimulateCommandOptions {
 /** Delay before the first byte of a response, so that requests sent together overlap as with a real provider. */
 const FIRST_BYTE_MS = 5
 
-export async function simulate(choices: SimulateCommandOptions, terminal: Terminal): Promise<number> {
+export async function runSimulateCommand(
+  choices: SimulateCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
   const { port, host, allowRemote, window, seed, cachedClearing } = choices
   const loaded = await loadScenario(choices.script ?? 'echo')
   if (!loaded.ok) {

@@ -16,15 +16,15 @@ import {
   type Payload,
   strictProfile,
   toBlocks,
-  validate,
+  validateRequest,
 } from '@tidemark/core'
 import type { Colors } from 'picocolors/types.js'
 import { toPreview, wrapText } from '../render/text.ts'
-import { buildNextRequest, readSample, type SampleLog } from '../sample-session.ts'
+import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
 import { createColors, type Terminal } from '../terminal.ts'
 
-export function start(options: { readonly json?: boolean }, terminal: Terminal): void {
-  const report = reportSample(readSample())
+export function runStartCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
+  const report = reportSampleSession(readSampleSession())
   if (options.json === true) terminal.write(`${JSON.stringify(report, null, 2)}\n`)
   else terminal.write(renderSample(report, { colors: createColors(terminal), columns: terminal.columns }))
 }
@@ -43,17 +43,17 @@ interface SamplePage {
   readonly columns: number
 }
 
-export function reportSample({ records, damage }: SampleLog): SampleReport {
+export function reportSampleSession({ records, damage }: SampleLog): SampleReport {
   const session = buildSessionLog(records)
   const view = buildContextView(session)
   const entries: readonly ContextEntry[] = [...view.entries]
   const compactedAt = entries.findLast(({ record }) => isCompactBoundary(record))?.index ?? 0
-  const request = buildNextRequest(session, view)
+  const request = buildSampleRequest(session, view)
   return {
     session: { id: records[0]?.sessionId ?? '', records: records.length, damage: damage.length },
     view: entries.map((entry) => ({ uuid: entry.record.uuid, ...toEntryLine(entry, compactedAt) })),
     request,
-    findings: validate(request, strictProfile),
+    findings: validateRequest(request, strictProfile),
   }
 }
 

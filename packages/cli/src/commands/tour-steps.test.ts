@@ -2,7 +2,7 @@ import picocolors from 'picocolors'
 import type { SessionEvent } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
-import { headingStep, renderStep, rewriteStep, textStep, toTourStep } from './tour-steps.ts'
+import { headingStep, renderTourStep, rewriteStep, textStep, toTourStep } from './tour-steps.ts'
 
 const screen: Screen = {
   columns: 60,
@@ -31,7 +31,7 @@ describe('a step of the tour', () => {
       `  * The session goes on, with a simulated model and a\n    context window of 40,000 tokens\n`,
     ],
   ])('%s is wrapped where the screen ends', (_, step, shown) => {
-    expect(renderStep(step, screen)).toBe(shown)
+    expect(renderTourStep(step, screen)).toBe(shown)
   })
 
   it.each([

@@ -116,9 +116,9 @@ interface CallTotals {
   readonly cost: number
 }
 
-export const NO_CALLS: CallTotals = { count: 0, prompt: 0, read: 0, last: 0, cost: 0 }
+export const NO_MODEL_CALLS: CallTotals = { count: 0, prompt: 0, read: 0, last: 0, cost: 0 }
 
-export function addCall(calls: CallTotals, event: SessionEvent): CallTotals {
+export function addModelCall(calls: CallTotals, event: SessionEvent): CallTotals {
   if (event.type !== 'priced') return calls
   const { tokens, money } = event.call
   const prompt = tokens.input + tokens.cacheRead + tokens.write5m + tokens.write1h
@@ -139,7 +139,7 @@ export function toCallsStep({ count, prompt, read, last, cost }: CallTotals): re
 }
 
 /** Renders a step: headings in bold, rewrites marked with `*`, long lines wrapped. */
-export function renderStep({ kind, text }: TourStep, screen: Screen): string {
+export function renderTourStep({ kind, text }: TourStep, screen: Screen): string {
   const { colors } = screen
   if (kind === 'scene') return `\n${wrapText(text, screen.columns).map(colors.bold).join('\n')}\n`
   const lines = wrapText(text, screen.columns, kind === 'act' ? '  * ' : '  ')

@@ -21,12 +21,12 @@ import { toPreview, wrapText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
-import { inspect } from './inspect.ts'
+import { runInspectCommand } from './inspect.ts'
 import {
-  addCall,
+  addModelCall,
   headingStep,
-  NO_CALLS,
-  renderStep,
+  NO_MODEL_CALLS,
+  renderTourStep,
   rewriteStep,
   type TourStep,
   textStep,
@@ -39,7 +39,10 @@ const INTRODUCTION =
 const NEXT_STEPS =
   'This ran on a simulator: nothing was charged, and nothing left this machine. Next: tidemark inspect shows your own sessions, tidemark compact FILE compacts one, docs/library.md explains how to use Tidemark in your agent.'
 
-export async function tour(options: { readonly json?: boolean }, terminal: Terminal): Promise<number> {
+export async function runTourCommand(
+  options: { readonly json?: boolean },
+  terminal: Terminal,
+): Promise<number> {
   if (options.json === true) {
     const steps: TourStep[] = []
     for await (const step of playTour()) steps.push(step)
@@ -49,11 +52,11 @@ export async function tour(options: { readonly json?: boolean }, terminal: Termi
   const screen = createScreen(terminal)
   terminal.write(`${wrapText(INTRODUCTION, screen.columns).join('\n')}\n`)
   terminal.write(
-    `${renderStep(headingStep('1. A recorded session, as tidemark inspect shows it'), screen)}\n`,
+    `${renderTourStep(headingStep('1. A recorded session, as tidemark inspect shows it'), screen)}\n`,
   )
-  const code = await inspect([SAMPLE_PATH], {}, terminal)
+  const code = await runInspectCommand([SAMPLE_PATH], {}, terminal)
   for await (const step of playTour()) {
-    terminal.write(renderStep(step, screen))
+    terminal.write(renderTourStep(step, screen))
     if (terminal.interrupted?.aborted === true) break
   }
   terminal.write(`\n${wrapText(NEXT_STEPS, screen.columns).join('\n')}\n`)
@@ -97,14 +100,14 @@ async function* runPrompts(stage: TourSession, session: Session): AsyncGenerator
 
 async function* runTurn(session: Session): AsyncGenerator<TourStep, void> {
   const run = session.run(PROMPT)
-  let calls = NO_CALLS
+  let calls = NO_MODEL_CALLS
   for await (const event of run) {
-    calls = addCall(calls, event)
+    calls = addModelCall(calls, event)
     const step = toTourStep(event)
     if (step === null) continue
     yield* toCallsStep(calls)
     yield step
-    calls = NO_CALLS
+    calls = NO_MODEL_CALLS
   }
   yield* toCallsStep(calls)
   const outcome = await run.outcome

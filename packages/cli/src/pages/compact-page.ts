@@ -1,11 +1,11 @@
 /** Renders the page of a compaction: plan, draft of the summary, receipt, and where the result was written. */
 import type { TurnEvent } from '@tidemark/core'
-import type { CompactionPreview, Portion } from 'tidemark/internal'
+import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
 import type { CompactionReport, UndoReport } from 'tidemark/logs'
 import { formatCount, formatDollars, formatInteger, formatLimit, formatTokens } from '../render/figures.ts'
 import { renderHeading, stackBlocks } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { alignLeft, alignRight, cutEnd, formatPath, sanitizeText, wrapText } from '../render/text.ts'
+import { alignLeft, alignRight, cutTextEnd, formatPath, sanitizeText, wrapText } from '../render/text.ts'
 
 export function renderCompactPage(
   preview: CompactionPreview,
@@ -25,7 +25,7 @@ export type CompactTarget =
   | { readonly kind: 'in-place' | 'copy'; readonly path: string }
   | { readonly kind: 'dry'; readonly why: string | null }
 
-export function renderFooter({ id }: CompactionReport, mode: CompactTarget, screen: Screen): string {
+export function renderCompactFooter({ id }: CompactionReport, mode: CompactTarget, screen: Screen): string {
   const text =
     mode.kind === 'dry'
       ? dryRunNote(mode.why)
@@ -90,7 +90,12 @@ function describeCut({ movedFrom, at, recordsAfter, plan }: CompactionPreview): 
 
 const PLAN_NAME_WIDTH = 14
 
-function renderPlanRow(name: string, { records, tokens }: Portion, aside: string, screen: Screen): string {
+function renderPlanRow(
+  name: string,
+  { records, tokens }: RecordsSize,
+  aside: string,
+  screen: Screen,
+): string {
   const figures = alignRight(formatInteger(records), 8) + alignRight(formatTokens(tokens), 9)
   return `  ${alignLeft(name, PLAN_NAME_WIDTH)}${figures}  ${records === 0 ? '' : screen.colors.dim(aside)}`.trimEnd()
 }
@@ -152,12 +157,12 @@ function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean
       : []),
     ...(preview.fallbackReason === null
       ? []
-      : wrapText(fallbackNote(preview), screen.columns, '  ').map(screen.colors.yellow)),
+      : wrapText(describeSummaryFallback(preview), screen.columns, '  ').map(screen.colors.yellow)),
   ]
 }
 
 /** Explains why the summary was not written by the requested model. */
-export function fallbackNote({ trace, fallbackReason }: CompactionPreview): string {
+export function describeSummaryFallback({ trace, fallbackReason }: CompactionPreview): string {
   const last = trace.findLast(
     ({ tier, outcome }) => tier === 'summary' && outcome !== 'accepted' && outcome !== 'skipped',
   )
@@ -213,9 +218,9 @@ function renderLosses(
   if (amount === 0) return []
   const named = texts
     .slice(0, MAX_LOSSES)
-    .map(({ text }) => cutEnd(sanitizeText(text), 40, screen.symbols.more))
+    .map(({ text }) => cutTextEnd(sanitizeText(text), 40, screen.symbols.more))
   const rest = amount > named.length ? ` ${screen.symbols.more}` : ''
-  const listed = cutEnd(
+  const listed = cutTextEnd(
     `${named.join(', ')}${rest}`,
     screen.columns - LOSS_NAME_WIDTH - 4,
     screen.symbols.more,
@@ -235,7 +240,7 @@ export function renderUndoPage(
 }
 
 /** Describes the progress of a compaction. `null`: there was no event since the last call. */
-export function formatProgress(event: TurnEvent | null): string {
+export function formatCompactProgress(event: TurnEvent | null): string {
   if (event?.type === 'summary-progress')
     return `compacting: ${formatInteger(event.characters)} characters of the summary`
   return event?.type === 'phase' && event.phase !== 'done' ? event.phase : 'compacting'

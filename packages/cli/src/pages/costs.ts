@@ -18,7 +18,7 @@ import {
 } from '../render/figures.ts'
 import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
-import { alignLeft, alignRight, cutEnd, sanitizeText, textWidth, wrapText } from '../render/text.ts'
+import { alignLeft, alignRight, cutTextEnd, sanitizeText, textWidth, wrapText } from '../render/text.ts'
 
 const COST_CLASS_NAMES: readonly (readonly [keyof CostReport['byClass'], string])[] = [
   ['cacheRead', 'cache reads'],
@@ -183,7 +183,7 @@ function renderBreak(found: LoggedCacheBreak, screen: Screen): readonly string[]
   const figures = `  ${alignLeft(when, TIME_WIDTH)}${alignRight(formatTokens(tokensRewritten), FIGURE_WIDTH)}  ${alignRight(paid, FIGURE_WIDTH)}  `
   const beside = source === undefined ? '' : ` (${sanitizeText(source)})`
   const who = agent === undefined ? beside : ` (agent ${sanitizeText(agent)})`
-  const why = cutEnd(`${formatCause(cause)}${who}`, columns - textWidth(figures), symbols.more)
+  const why = cutTextEnd(`${formatCause(cause)}${who}`, columns - textWidth(figures), symbols.more)
   return [
     `${figures}${colors.bold(why)}`,
     ...wrapText(sanitizeText(evidence), columns, '      ').map(colors.dim),

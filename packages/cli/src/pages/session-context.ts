@@ -16,8 +16,8 @@ import type { Screen } from '../render/screen.ts'
 import {
   alignLeft,
   alignRight,
-  cutEnd,
-  cutStart,
+  cutTextEnd,
+  cutTextStart,
   formatProjectPath,
   sanitizeText,
   textWidth,
@@ -260,8 +260,8 @@ function renderRewrite(
 ): string {
   const { symbols, colors, columns, time } = screen
   const place = `after call ${formatInteger(afterCall)}${at === null ? '' : `, ${time.full(at)}`}`
-  const where = cutEnd(place, columns - KIND_WIDTH - SIZES_WIDTH - 6, symbols.more)
-  const what = alignLeft(cutEnd(how, KIND_WIDTH, symbols.more), KIND_WIDTH)
+  const where = cutTextEnd(place, columns - KIND_WIDTH - SIZES_WIDTH - 6, symbols.more)
+  const what = alignLeft(cutTextEnd(how, KIND_WIDTH, symbols.more), KIND_WIDTH)
   return `  ${colors.yellow(mark)} ${what}${alignRight(sizes, SIZES_WIDTH)}  ${colors.dim(where)}`
 }
 
@@ -307,7 +307,7 @@ export function renderTokenClasses({ tokensByClass }: SessionReport, screen: Scr
 
 const MAX_TOOLS = 8
 
-export function renderTools({ byTool }: SessionReport, screen: Screen): readonly string[] {
+export function renderToolUsage({ byTool }: SessionReport, screen: Screen): readonly string[] {
   if (byTool.length === 0) return []
   const shownTools = byTool.slice(0, MAX_TOOLS)
   const most = Math.max(
@@ -319,7 +319,7 @@ export function renderTools({ byTool }: SessionReport, screen: Screen): readonly
   const columns = alignRight('calls', 9) + alignRight('requests', 9) + alignRight('results', 9)
   const rows = shownTools.map(({ tool, calls, requestTokens, resultTokens }) => {
     const drawn = alignLeft(renderBar((requestTokens + resultTokens) / most, width, screen.symbols), width)
-    const name = alignLeft(cutEnd(sanitizeText(tool), NAME_WIDTH - 1, screen.symbols.more), NAME_WIDTH)
+    const name = alignLeft(cutTextEnd(sanitizeText(tool), NAME_WIDTH - 1, screen.symbols.more), NAME_WIDTH)
     const figures =
       alignRight(formatInteger(calls), 9) +
       alignRight(formatTokens(requestTokens), 9) +
@@ -340,7 +340,7 @@ export function renderLargestItems(report: SessionReport, screen: Screen): reado
   if (items.length === 0) return []
   const rows = items.map((item) => {
     const name = alignLeft(
-      cutEnd(sanitizeText(itemName(item)), NAME_WIDTH - 1, screen.symbols.more),
+      cutTextEnd(sanitizeText(itemName(item)), NAME_WIDTH - 1, screen.symbols.more),
       NAME_WIDTH,
     )
     const room = screen.columns - 10 - NAME_WIDTH
@@ -357,8 +357,8 @@ function itemName({ kind, tool }: LargeBlock): string {
 function itemText({ what }: LargeBlock, project: string | null, room: number, { symbols }: Screen): string {
   const isPath = /^[~./\\]|^[A-Za-z]:\\/.test(what) && !what.includes(' ')
   return isPath
-    ? cutStart(formatProjectPath(what, project), room, symbols.more)
-    : cutEnd(sanitizeText(what), room, symbols.more)
+    ? cutTextStart(formatProjectPath(what, project), room, symbols.more)
+    : cutTextEnd(sanitizeText(what), room, symbols.more)
 }
 
 const MAX_READS = 6
@@ -370,7 +370,7 @@ export function renderRepeatedReads(
   if (duplicateReads.length === 0) return []
   const wasted = duplicateReads.reduce((sum, read) => sum + read.tokens, 0)
   const rows = duplicateReads.slice(0, MAX_READS).map((read) => {
-    const path = cutStart(formatProjectPath(read.path, project), screen.columns - 18, screen.symbols.more)
+    const path = cutTextStart(formatProjectPath(read.path, project), screen.columns - 18, screen.symbols.more)
     return `${alignRight(formatTokens(read.tokens), 8)}  ${alignLeft(`${formatInteger(read.count)}${screen.symbols.times}`, 6)}${screen.colors.dim(path)}`
   })
   return [

@@ -17,8 +17,8 @@ import type { Screen } from '../render/screen.ts'
 import {
   alignLeft,
   alignRight,
-  cutEnd,
-  cutStart,
+  cutTextEnd,
+  cutTextStart,
   formatPath,
   projectName,
   sanitizeText,
@@ -32,7 +32,7 @@ import {
   renderRepeatedReads,
   renderRewrites,
   renderTokenClasses,
-  renderTools,
+  renderToolUsage,
 } from './session-context.ts'
 
 /** Renders the page of one session. `sinceDay`: the day of `--since`; the page still covers the whole session. */
@@ -53,7 +53,7 @@ export function renderSessionPage(
       ? renderKeyFigures(report, screen)
       : [`No model response in this session: ${formatCount(report.records, 'record')} read.`],
     renderContextCurve(report, screen),
-    placeSideBySide(of(renderTokenClasses), of(renderTools))(screen),
+    placeSideBySide(of(renderTokenClasses), of(renderToolUsage))(screen),
     placeSideBySide(of(renderLargestItems), of(renderRepeatedReads))(screen),
     placeSideBySide(of(renderCosts), of(renderRewrites))(screen),
     renderCacheBreaks(report, screen),
@@ -68,7 +68,7 @@ export function renderSessionPage(
 function renderHeader(report: SessionReport, screen: Screen): readonly string[] {
   const { columns, colors, symbols } = screen
   const { format } = report
-  const file = cutStart(formatPath(basename(report.file)), columns - format.length - 2, symbols.more)
+  const file = cutTextStart(formatPath(basename(report.file)), columns - format.length - 2, symbols.more)
   const facts = [
     report.project === null ? '' : sanitizeText(projectName(report.project)),
     report.models.map(sanitizeText).join(', '),
@@ -105,7 +105,7 @@ function wrapFacts(facts: readonly string[], { columns, symbols }: Screen): read
   for (const fact of facts) {
     const last = lines.at(-1)
     const joined = last === undefined ? fact : `${last}${between}${fact}`
-    if (last === undefined || textWidth(joined) > columns) lines.push(cutEnd(fact, columns, symbols.more))
+    if (last === undefined || textWidth(joined) > columns) lines.push(cutTextEnd(fact, columns, symbols.more))
     else lines[lines.length - 1] = joined
   }
   return lines
@@ -116,7 +116,7 @@ function renderFirstPrompt(
   { columns, symbols, colors }: Screen,
 ): readonly string[] {
   if (firstPrompt === null) return []
-  return [colors.italic(`"${cutEnd(sanitizeText(firstPrompt), columns - 2, symbols.more)}"`)]
+  return [colors.italic(`"${cutTextEnd(sanitizeText(firstPrompt), columns - 2, symbols.more)}"`)]
 }
 
 interface KeyFigure {
@@ -197,7 +197,7 @@ function renderAgents(report: SessionReport, screen: Screen): readonly string[] 
     .slice(0, MAX_AGENTS)
   const rows = dearest.map((agent) => {
     const room = Math.min(40, screen.columns - 26)
-    const name = alignLeft(cutEnd(sanitizeText(agent.id), room, screen.symbols.more), room)
+    const name = alignLeft(cutTextEnd(sanitizeText(agent.id), room, screen.symbols.more), room)
     return `  ${name}${alignRight(formatCount(agent.apiCalls, 'call'), 12)}${alignRight(formatCost(agent.costUsd, 0), 10)}`
   })
   return [

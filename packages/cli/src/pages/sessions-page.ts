@@ -1,6 +1,6 @@
 /** Renders the page of several sessions: a table, and totals by day, model and project. */
 import { basename } from 'node:path'
-import { type SpendingTotal, shortenIds, sumSessions } from 'tidemark/internal'
+import { type SpendingTotal, shortenSessionIds, sumSessions } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 import { formatCost, formatCount, formatInteger, formatPercent, formatTokens } from '../render/figures.ts'
 import {
@@ -80,7 +80,7 @@ interface NumberedSession {
 }
 
 function numberSessions(reports: readonly SessionReport[]): readonly NumberedSession[] {
-  const ids = shortenIds(reports)
+  const ids = shortenSessionIds(reports)
   return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 

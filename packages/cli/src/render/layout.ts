@@ -1,6 +1,6 @@
 /** Lays out a page: blocks of lines below or beside each other, headings, bars and tables. */
-import type { Screen, Symbols } from './screen.ts'
-import { alignLeft, alignRight, cutEnd, cutStart, textWidth } from './text.ts'
+import type { Screen, ScreenSymbols } from './screen.ts'
+import { alignLeft, alignRight, cutTextEnd, cutTextStart, textWidth } from './text.ts'
 
 /** Renders a block of lines at the width of the screen; empty if there is nothing to show. */
 export type BlockRenderer = (screen: Screen) => readonly string[]
@@ -46,7 +46,7 @@ export function renderHeading(title: string, aside: string, { columns, colors }:
 }
 
 /** Renders a bar that fills `share` of `width`. Any share above 0 is visible. */
-export function renderBar(share: number, width: number, { bars }: Symbols): string {
+export function renderBar(share: number, width: number, { bars }: ScreenSymbols): string {
   if (!(share > 0) || width < 1) return ''
   const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))
   const rest = parts % bars.length
@@ -77,7 +77,7 @@ export function renderTable<Row>(
   const rowText = (texts: readonly string[]): string => {
     const parts = columns.map((column, index) => {
       const width = widths[index] ?? 0
-      const cut = column.cutAt === 'start' ? cutStart : cutEnd
+      const cut = column.cutAt === 'start' ? cutTextStart : cutTextEnd
       const cell = alignText(cut(texts[index] ?? '', width, screen.symbols.more), column, width)
       return column.color === undefined ? cell : column.color(cell)
     })

@@ -5,7 +5,7 @@ import { createColors, type Terminal } from '../terminal.ts'
 export interface Screen {
   readonly columns: number
   readonly colors: Colors
-  readonly symbols: Symbols
+  readonly symbols: ScreenSymbols
   readonly time: TimeFormat
 }
 
@@ -23,7 +23,7 @@ export function createScreen(terminal: Terminal): Screen {
 }
 
 /** Characters for lines, bars and marks: Unicode, or ASCII if the terminal may not support Unicode. */
-export interface Symbols {
+export interface ScreenSymbols {
   /** Cells filled from the bottom, in steps of an eighth. */
   readonly columns: readonly string[]
   /** Cells filled from the left, in steps of a half. */
@@ -45,7 +45,7 @@ export interface Symbols {
   readonly more: string
 }
 
-const UNICODE: Symbols = {
+const UNICODE: ScreenSymbols = {
   columns: ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
   bars: ['╸', '━'],
   axis: '┤',
@@ -63,7 +63,7 @@ const UNICODE: Symbols = {
   more: '…',
 }
 
-const ASCII: Symbols = {
+const ASCII: ScreenSymbols = {
   columns: ['.', '.', '.', ':', ':', ':', '#', '#'],
   bars: ['-', '='],
   axis: '|',
@@ -81,7 +81,7 @@ const ASCII: Symbols = {
   more: '...',
 }
 
-export function chooseSymbols(env: Readonly<Record<string, string | undefined>>): Symbols {
+export function chooseSymbols(env: Readonly<Record<string, string | undefined>>): ScreenSymbols {
   return supportsUnicode(env) ? UNICODE : ASCII
 }
 

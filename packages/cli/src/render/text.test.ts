@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { alignLeft, alignRight, cutEnd, cutStart, textWidth, toPreview, wrapText } from './text.ts'
+import { alignLeft, alignRight, cutTextEnd, cutTextStart, textWidth, toPreview, wrapText } from './text.ts'
 
 describe('the width of a text', () => {
   it.each([
@@ -32,7 +32,7 @@ describe('cut', () => {
     ['ab', 1, '…'],
     ['ab', 0, ''],
   ])('%j at its end to %d', (text, width, expected) => {
-    expect(cutEnd(text, width)).toBe(expected)
+    expect(cutTextEnd(text, width)).toBe(expected)
   })
 
   it.each([
@@ -40,14 +40,15 @@ describe('cut', () => {
     ['route.ts', 11, 'route.ts'],
     ['資料/日本語.md', 9, '…本語.md'],
   ])('%j at its start to %d', (text, width, expected) => {
-    expect(cutStart(text, width)).toBe(expected)
+    expect(cutTextStart(text, width)).toBe(expected)
   })
 
   it('never takes more room than it is given', () => {
     const text = fc.string({ unit: 'grapheme' })
     fc.assert(
       fc.property(text, fc.nat({ max: 30 }), (given, width) => {
-        for (const cut of [cutEnd, cutStart]) expect(textWidth(cut(given, width))).toBeLessThanOrEqual(width)
+        for (const cut of [cutTextEnd, cutTextStart])
+          expect(textWidth(cut(given, width))).toBeLessThanOrEqual(width)
       }),
     )
   })

@@ -51,13 +51,13 @@ function graphemeWidth(grapheme: string): number {
 }
 
 /** Cuts a text without colour codes to `width` and ends it with `more`. */
-export function cutEnd(text: string, width: number, more = '…'): string {
+export function cutTextEnd(text: string, width: number, more = '…'): string {
   if (textWidth(text) <= width) return text
   return takeWidth(splitGraphemes(text), width - textWidth(more)).join('') + fitEllipsis(more, width)
 }
 
 /** Cuts the beginning of a text without colour codes, for paths, whose end matters most. */
-export function cutStart(text: string, width: number, more = '…'): string {
+export function cutTextStart(text: string, width: number, more = '…'): string {
   if (textWidth(text) <= width) return text
   const end = takeWidth(splitGraphemes(text).reverse(), width - textWidth(more)).reverse()
   return fitEllipsis(more, width) + end.join('')
@@ -97,7 +97,7 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
     const last = lines.at(-1)
     const joined = last === undefined ? word : `${last} ${word}`
     if (last !== undefined && textWidth(joined) <= room) lines[lines.length - 1] = joined
-    else lines.push(cutEnd(word, room))
+    else lines.push(cutTextEnd(word, room))
   }
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }

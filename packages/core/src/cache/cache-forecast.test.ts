@@ -1,14 +1,14 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { POLICY, PRESENT, PROFILE } from '../../test/prompt/conversation.ts'
-import { flatten } from '../context/flatten.ts'
+import { flattenContext } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
-import { buildRequestPrefix, createSnapshot } from '../request/prefix.ts'
+import { buildRequestPrefix, createPrefixSnapshot } from '../request/prefix.ts'
 import { restoreCacheModel } from './cache-forecast.ts'
 import { type CacheModel, cacheExpiry, EMPTY_CACHE_MODEL } from './cache-model.ts'
 
 const MINUTE = 60_000
-const epoch = createSnapshot(PRESENT, PROFILE)
+const epoch = createPrefixSnapshot(PRESENT, PROFILE)
 const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const BOUNDARY = { compactMetadata: { trigger: 'auto' as const, preTokens: 1 } }
 
@@ -22,7 +22,7 @@ function answer(builder: SessionBuilder, id: string, minutes: number, content: r
 
 function recalled(builder: SessionBuilder): CacheModel {
   const { markers } = POLICY.cache
-  const flat = flatten(builder.view)
+  const flat = flattenContext(builder.view)
   return restoreCacheModel({ front, flat, profile: PROFILE, markers, ttl: '5m', clears: true }, builder.view)
 }
 

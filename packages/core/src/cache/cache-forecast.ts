@@ -7,7 +7,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { AssistantRecord, Usage } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { findMessageIndex } from '../request/block-index.ts'
+import { findMessageOfRecord } from '../request/block-index.ts'
 import {
   type AssembledRequest,
   type AssembleRequestInput,
@@ -18,17 +18,17 @@ import { findMeasuredResponse } from '../tokens/context-meter.ts'
 import { countContextTokens } from '../tokens/usage.ts'
 import { toCacheFigures } from './cache-break.ts'
 import {
-  addRequest,
-  type BlockWeigher,
+  addRequestChain,
   type CachedPrefix,
   type CacheModel,
+  canReachPrefix,
   countSharedRequestBlocks,
   EMPTY_CACHE_MODEL,
+  type EstimateBlock,
   estimatePrefixSize,
   findFirstStrippedThinking,
   findPrefixSize,
   isPrefixLive,
-  isWithinReach,
   type PrefixSize,
   prefixExpiry,
   type RequestChain,
@@ -38,8 +38,8 @@ import {
   hasSameCacheKey,
   type MarkedPrefix,
   type SentRequest,
-  toCacheableFromSent,
   toCacheableRequest,
+  toCacheableSentRequest,
 } from './sent-request.ts'
 
 interface ForecastOptions {
@@ -47,7 +47,7 @@ interface ForecastOptions {
   readonly now: number
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
   /** Estimates the tokens of blocks in prefixes whose size usage has not shown. */
-  readonly weigh?: BlockWeigher
+  readonly weigh?: EstimateBlock
 }
 
 /** Why a forecast expects this number of tokens. `warm`: all that the previous API request cached is read. */
@@ -95,12 +95,12 @@ export function forecastCacheRead(
 }
 
 /** Forecasts the cache read of an API request that is known only in part, as from a log. */
-export function forecastSentRequest(
+export function forecastLoggedRead(
   model: CacheModel,
   sent: SentRequest,
   profile: ForecastOptions['profile'],
 ): CacheForecast {
-  const request = toCacheableFromSent(sent, profile.cache, model.chains[0]?.blockIndex)
+  const request = toCacheableSentRequest(sent, profile.cache, model.chains[0]?.blockIndex)
   return forecastRequest(model, request, { now: sent.at, profile, knowsMarkers: false })
 }
 
@@ -114,7 +114,8 @@ function forecastRequest(
   const asked = buildForecastBasis(model, request, options)
   const hit =
     asked.prefixes.findLast(
-      (prefix) => isPrefixLive(prefix, options.now) && isWithinReach(request, prefix.blocks, options.profile),
+      (prefix) =>
+        isPrefixLive(prefix, options.now) && canReachPrefix(request, prefix.blocks, options.profile),
     ) ?? null
   const known = hit === null ? 0 : findPrefixSize(asked.sizes, hit.blocks)
   const isCertain = known !== null && hit?.isDoubtful !== true
@@ -216,7 +217,7 @@ interface CacheUse {
  * Returns the cache model after the response to a forecast API request has begun. `isEdited`: the provider edited the
  * request by itself, so older sizes of message prefixes are dropped.
  */
-export function learnFromResponse(
+export function updateFromResponse(
   model: CacheModel,
   forecast: CacheForecast,
   usage: Usage,
@@ -232,14 +233,14 @@ export function learnFromResponse(
         sizes: AppendList.of([...basis.sizes].filter(isInFront)),
       }
     : basis
-  return addRequest(model, learnChain({ ...forecast, basis: kept }, toCacheUse(usage)), basis.follows)
+  return addRequestChain(model, learnChain({ ...forecast, basis: kept }, toCacheUse(usage)), basis.follows)
 }
 
 /**
  * Returns the cache model after a cache-sharing fork call, which reads the parent's last cached prefix or writes it
  * again if it was gone. The parent's chain stays the newest, with its sizes unchanged.
  */
-export function learnFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
+export function updateFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
   const [newest, ...older] = model.chains
   const { request, now } = forecast.basis
   const use = toCacheUse(usage)
@@ -253,7 +254,7 @@ export function learnFromFork(model: CacheModel, forecast: CacheForecast, usage:
   const prefixes = [...learnt.prefixes.filter(({ blocks }) => blocks <= shared), ...usedSince]
   const parent = { ...newest, prefixes: keepLongestLived(prefixes) }
   if (shared >= end) return { chains: [parent, ...older] }
-  return { chains: [parent, ...addRequest({ chains: older }, learnt, false).chains] }
+  return { chains: [parent, ...addRequestChain({ chains: older }, learnt, false).chains] }
 }
 
 function learnChain(forecast: CacheForecast, use: CacheUse): RequestChain {
@@ -358,14 +359,14 @@ function createPrefix(
 /** Restores the cache model from the log. `question`: the input of the API request that would be sent now. */
 export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {
   const newest = findNewestMeasuredResponse(view)
-  const index = newest === null ? null : findMessageIndex(question.flat, newest.record.uuid)
+  const index = newest === null ? null : findMessageOfRecord(question.flat, newest.record.uuid)
   const usage = newest?.record.message.usage
   if (newest === null || index === null || usage === undefined) return EMPTY_CACHE_MODEL
   const request = assembleRequest({ ...question, flat: takeFirstMessages(question.flat, index) })
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
     ? EMPTY_CACHE_MODEL
-    : learnFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
+    : updateFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
 }
 
 interface MeasuredResponse {

@@ -4,16 +4,16 @@ import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT, tailOf } from '../../
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
-  addRequest,
+  addRequestChain,
   type CachedPrefix,
   cacheExpiry,
+  canReachPrefix,
   countReadableTokens,
   EMPTY_CACHE_MODEL,
-  findLastPrefix,
-  isWithinReach,
+  findLastCachedPrefix,
   type RequestChain,
 } from './cache-model.ts'
-import { type SentRequest, toCacheableFromSent } from './sent-request.ts'
+import { type SentRequest, toCacheableSentRequest } from './sent-request.ts'
 
 const text: Block = { type: 'text', text: 'x' }
 const call: Block = { type: 'tool_use', id: 'c', name: 'n', input: {} }
@@ -52,19 +52,19 @@ describe('a marker', () => {
     },
   ])('finds a prefix $name: $is', ({ blocks, collapsed, is }) => {
     const cache = { ...RULES.profile.cache, collapsesToolRuns: collapsed }
-    const request = toCacheableFromSent(marked(blocks), cache)
-    expect(isWithinReach(request, 1, { ...RULES.profile, cache })).toBe(is)
+    const request = toCacheableSentRequest(marked(blocks), cache)
+    expect(canReachPrefix(request, 1, { ...RULES.profile, cache })).toBe(is)
   })
 
   it('does not look forward', () => {
-    const request = toCacheableFromSent(marked([text, text]), RULES.profile.cache)
-    expect(isWithinReach(request, 3, RULES.profile)).toBe(false)
+    const request = toCacheableSentRequest(marked([text, text]), RULES.profile.cache)
+    expect(canReachPrefix(request, 3, RULES.profile)).toBe(false)
   })
 })
 
 describe('prefixes', () => {
   const talk = longTalk()
-  const request = toCacheableFromSent(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile.cache)
+  const request = toCacheableSentRequest(requestOf(rounded(talk, 2, TEXT), 100_000), RULES.profile.cache)
   const front = request.front.length
   const prefix = (inMessages: number, usedAt: number): CachedPrefix => ({
     blocks: front + inMessages,
@@ -76,7 +76,7 @@ describe('prefixes', () => {
     usedAt,
   })
   const chain = (prefixes: readonly CachedPrefix[]): RequestChain => ({
-    ...toCacheableFromSent(requestOf(talk, 0), RULES.profile.cache),
+    ...toCacheableSentRequest(requestOf(talk, 0), RULES.profile.cache),
     prefixes,
     sizes: AppendList.of(prefixes.map(({ blocks }) => ({ blocks, tokens: (blocks - front) * 100 }))),
   })
@@ -99,15 +99,15 @@ describe('prefixes', () => {
 
   it('that live longest are kept, and never more than so many', () => {
     const many = Array.from({ length: 300 }, (_, index) => prefix(index, index))
-    const [kept] = addRequest(EMPTY_CACHE_MODEL, chain(many), false).chains
+    const [kept] = addRequestChain(EMPTY_CACHE_MODEL, chain(many), false).chains
     expect([kept?.prefixes.length, kept?.prefixes[0]?.usedAt]).toEqual([256, 44])
   })
 
   it('end with the one that the newest request left', () => {
     const last = chain([]).markedPrefixes.at(-1)?.blocks ?? 0
     const full = chain([prefix(2, 0), prefix(last - front, 7)])
-    expect(findLastPrefix(full)).toEqual({ ...prefix(last - front, 7), tokens: (last - front) * 100 })
-    expect(findLastPrefix(chain([prefix(2, 0)]))).toBeNull()
-    expect(cacheExpiry(addRequest(EMPTY_CACHE_MODEL, full, false))).toBe(300_007)
+    expect(findLastCachedPrefix(full)).toEqual({ ...prefix(last - front, 7), tokens: (last - front) * 100 })
+    expect(findLastCachedPrefix(chain([prefix(2, 0)]))).toBeNull()
+    expect(cacheExpiry(addRequestChain(EMPTY_CACHE_MODEL, full, false))).toBe(300_007)
   })
 })

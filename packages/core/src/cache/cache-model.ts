@@ -10,14 +10,14 @@ import type { AppendList } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   type BlockIndex,
-  blocksOfMessage,
+  countMessages,
   countSharedMessageBlocks,
+  countTotalsOfBlocks,
   findMessageOfBlock,
   isSameJson,
   messageAt,
-  messageCount,
-  totalsAfterBlocks,
-  totalsBeforeMessage,
+  readTotalsBeforeMessage,
+  toMessageBlocks,
 } from '../request/block-index.ts'
 import type { CacheLevel } from '../request/prefix.ts'
 import { splitBlock } from '../tokens/estimator.ts'
@@ -69,7 +69,7 @@ const MAX_CHAINS = 8
 const MAX_PREFIXES = 256
 
 /** Adds a chain as the newest one. `follows`: the chain extends the present newest chain and replaces it. */
-export function addRequest({ chains }: CacheModel, chain: RequestChain, follows: boolean): CacheModel {
+export function addRequestChain({ chains }: CacheModel, chain: RequestChain, follows: boolean): CacheModel {
   const prefixes = limitPrefixes(chain.prefixes)
   return { chains: [{ ...chain, prefixes }, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
 }
@@ -101,7 +101,7 @@ export function isPrefixLive(prefix: CachedPrefix, now: number): boolean {
 /**
  * Returns the cached prefix that ends at the last marker of the chain's newest API request; null if it was not cached.
  */
-export function findLastPrefix({ markedPrefixes, prefixes, sizes }: RequestChain): CachedPrefix | null {
+export function findLastCachedPrefix({ markedPrefixes, prefixes, sizes }: RequestChain): CachedPrefix | null {
   const blocks = markedPrefixes.at(-1)?.blocks
   const last = prefixes.findLast((prefix) => prefix.blocks === blocks)
   return last === undefined ? null : { ...last, tokens: findPrefixSize(sizes, last.blocks) ?? last.tokens }
@@ -121,16 +121,16 @@ function findLookBackPosition(
   const inMessages = blocks - front.length
   if (inMessages <= 0) return blocks
   const stripped = strips
-    ? totalsAfterBlocks(blockIndex, Math.min(inMessages, blockIndex.end.blocksBeforePrompt)).thinkingBlocks
+    ? countTotalsOfBlocks(blockIndex, Math.min(inMessages, blockIndex.end.blocksBeforePrompt)).thinkingBlocks
     : 0
-  return front.length + totalsAfterBlocks(blockIndex, inMessages).positions - stripped
+  return front.length + countTotalsOfBlocks(blockIndex, inMessages).positions - stripped
 }
 
 /**
  * Checks whether a cache marker of the API request is at or after the end of a prefix with `blocks` blocks, and close
  * enough for the provider to look back to it.
  */
-export function isWithinReach(
+export function canReachPrefix(
   request: CacheableRequest,
   blocks: number,
   { cache, thinking }: ReadRules,
@@ -161,13 +161,13 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
   if (from === to) return null
   for (
     let index = findMessageOfBlock(further, from + 1);
-    index < messageCount(further.messages);
+    index < countMessages(further.messages);
     index += 1
   ) {
-    const start = totalsBeforeMessage(further, index).blocks
+    const start = readTotalsBeforeMessage(further, index).blocks
     if (start >= to) return null
     const message = messageAt(further.messages, index)
-    const blocks = message === undefined ? [] : blocksOfMessage(message)
+    const blocks = message === undefined ? [] : toMessageBlocks(message)
     const found = blocks.findIndex((block, at) => start + at >= from && isThinking(block))
     if (found !== -1) return start + found < to ? start + found : null
   }
@@ -183,12 +183,12 @@ type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
  * Returns the tokens that the chain's newest API request cached, minus the thinking that the provider strips when the
  * turn ends.
  */
-export function expectFullRead(
+export function countExpectedRead(
   chain: RequestChain,
   { blockIndex }: CacheableRequest,
   profile: ReadRules,
 ): number {
-  const left = findLastPrefix(chain)
+  const left = findLastCachedPrefix(chain)
   if (left === null) return 0
   const isTurnOver = blockIndex.end.blocksBeforePrompt > chain.blockIndex.end.blocksBeforePrompt
   const stripped =
@@ -212,11 +212,11 @@ function estimateThinkingTokens(counted: BlockIndex): number {
   const { messages, end } = counted
   for (
     let index = findMessageOfBlock(counted, end.blocksBeforePrompt + 1);
-    index < messageCount(messages);
+    index < countMessages(messages);
     index += 1
   ) {
     const message = messageAt(messages, index)
-    for (const block of message === undefined ? [] : blocksOfMessage(message).filter(isThinking)) {
+    for (const block of message === undefined ? [] : toMessageBlocks(message).filter(isThinking)) {
       const { texts, signatureLength } = splitBlock(block, 'json')
       const characters = texts.reduce((sum, text) => sum + text.length, 0)
       tokens += Math.max(characters / CHARACTERS_PER_TOKEN, signatureLength / CIPHER_CHARACTERS_PER_TOKEN)
@@ -253,7 +253,7 @@ export function canReachLastPrefix(
   request: CacheableRequest,
   profile: ReadRules,
 ): boolean {
-  const left = findLastPrefix(chain)
+  const left = findLastCachedPrefix(chain)
   return left === null || left.level !== 'messages' || canFindPrefix(left, chain, request, profile)
 }
 
@@ -268,7 +268,7 @@ function canFindPrefix(
   profile: ReadRules,
 ): boolean {
   const shift = prefix.level === 'messages' ? request.front.length - chain.front.length : 0
-  return isWithinReach(request, prefix.blocks + shift, profile)
+  return canReachPrefix(request, prefix.blocks + shift, profile)
 }
 
 export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: RequestChain): number {
@@ -278,10 +278,10 @@ export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: R
 // Prefix sizes come from usage; unknown ones are interpolated between known sizes by the weight of the blocks.
 
 /** Estimates the tokens of one block. */
-export type BlockWeigher = (block: Block | JsonObject) => number
+export type EstimateBlock = (block: Block | JsonObject) => number
 
 const BYTES_PER_TOKEN = 4
-const weighBytes: BlockWeigher = (block) => (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
+const weighBytes: EstimateBlock = (block) => (countJsonBytes(block) ?? 0) / BYTES_PER_TOKEN
 
 export function findPrefixSize(sizes: AppendList<PrefixSize>, blocks: number): number | null {
   for (let index = sizes.length - 1; index >= 0; index -= 1) {
@@ -295,7 +295,7 @@ export function estimatePrefixSize(
   request: CacheableRequest,
   sizes: AppendList<PrefixSize>,
   blocks: number,
-  weigh: BlockWeigher = weighBytes,
+  weigh: EstimateBlock = weighBytes,
 ): { readonly tokens: number; readonly isKnown: boolean } {
   const known = findPrefixSize(sizes, blocks)
   if (known !== null) return { tokens: known, isKnown: true }
@@ -317,7 +317,7 @@ function weighBetween(
   { front, blockIndex }: CacheableRequest,
   from: number,
   to: number,
-  weigh: BlockWeigher,
+  weigh: EstimateBlock,
 ): number {
   let weight = front.slice(from, to).reduce((sum, block) => sum + weigh(block), 0)
   const end = Math.min(to - front.length, blockIndex.end.blocks)
@@ -327,7 +327,7 @@ function weighBetween(
     const block =
       message === undefined
         ? undefined
-        : blocksOfMessage(message)[at - totalsBeforeMessage(blockIndex, index).blocks]
+        : toMessageBlocks(message)[at - readTotalsBeforeMessage(blockIndex, index).blocks]
     weight += block === undefined ? 0 : weigh(block)
   }
   return weight

@@ -11,7 +11,7 @@ import {
   told,
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
-import { findParentKey, matchesPattern, toMonitorKey } from './cache-monitor.ts'
+import { findForkParent, matchesPattern, toMonitorKey } from './cache-monitor.ts'
 
 const MAIN = 'repl_main_thread'
 const talk = longTalk()
@@ -209,10 +209,10 @@ describe('watchKey', () => {
 describe('parentKey', () => {
   it('is the source whose cache is read', () => {
     expect([
-      findParentKey('compact', undefined),
-      findParentKey('compact', 'agent:a'),
-      findParentKey('session_memory', 'sdk'),
-      findParentKey('agent:a', undefined),
+      findForkParent('compact', undefined),
+      findForkParent('compact', 'agent:a'),
+      findForkParent('session_memory', 'sdk'),
+      findForkParent('agent:a', undefined),
     ]).toEqual(['repl_main_thread', 'agent:a', 'repl_main_thread', null])
   })
 })

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Conversation, POLICY, PROFILE } from '../../test/prompt/conversation.ts'
-import { flatten } from '../context/flatten.ts'
+import { flattenContext } from '../context/flatten.ts'
 import {
-  addCall,
+  type CacheLapseCounts,
   type CacheTemperature,
-  type CallRuns,
+  countCallGap,
   estimateRemainingCalls,
   measureCacheTemperature,
-  NO_CALL_RUNS,
+  NO_CACHE_LAPSES,
 } from './cache-temperature.ts'
 
 const CONTEXT = 1_000_000
@@ -18,7 +18,7 @@ function temperatureOf(conversation: Conversation, ttl: string | null = '5m'): C
   return measureCacheTemperature({
     cacheModel: lineage,
     sent: previous ?? null,
-    flat: flatten(builder.view),
+    flat: flattenContext(builder.view),
     profile: PROFILE,
     policy: POLICY.clear,
     ttl,
@@ -105,8 +105,8 @@ describe('the temperature of the cache', () => {
 
 const TTL = 300_000
 
-function after(gaps: readonly (number | null)[]): CallRuns {
-  return gaps.reduce<CallRuns>((runs, gap) => addCall(runs, gap, TTL), NO_CALL_RUNS)
+function after(gaps: readonly (number | null)[]): CacheLapseCounts {
+  return gaps.reduce<CacheLapseCounts>((runs, gap) => countCallGap(runs, gap, TTL), NO_CACHE_LAPSES)
 }
 
 describe('calls before the cache goes cold', () => {

@@ -2,17 +2,17 @@
 
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
-import { totalsBeforeMessage } from '../request/block-index.ts'
+import { readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { findResultPlace, type MarkerKind, type MessagesWithCalls } from '../request/cache-markers.ts'
-import { cacheLifetimes } from '../request/cache-ttl.ts'
+import { findCacheLifetimes } from '../request/cache-ttl.ts'
 import {
   type CachedPrefix,
   type CacheModel,
   cacheExpiry,
+  canReachPrefix,
   findPrefixSize,
   isPrefixLive,
-  isWithinReach,
 } from './cache-model.ts'
 import { toCacheableRequest } from './sent-request.ts'
 
@@ -39,7 +39,7 @@ export function measureCacheTemperature(question: CacheTemperatureInput): CacheT
   const expiresAt = ttl === null ? null : cacheExpiry(cacheModel)
   const seconds =
     profile.cache.ttls.find(({ name }) => name === ttl)?.seconds ??
-    cacheLifetimes(profile.cache).short.seconds
+    findCacheLifetimes(profile.cache).short.seconds
   return {
     isWarm: expiresAt !== null && now < expiresAt,
     expiresAt,
@@ -50,7 +50,7 @@ export function measureCacheTemperature(question: CacheTemperatureInput): CacheT
 }
 
 function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: number): number {
-  const { short } = cacheLifetimes(profile.cache)
+  const { short } = findCacheLifetimes(profile.cache)
   return seconds > short.seconds ? policy.expectedCallsOneHour : policy.expectedCallsFiveMinutes
 }
 
@@ -89,10 +89,10 @@ function findReadablePrefix(
   const staying = sent.markers.filter(({ kind }) => !MOVING_MARKERS.has(kind))
   const request = toCacheableRequest({ ...sent, markers: staying }, profile.cache)
   const inside = part === 'call' ? 0 : (place?.block ?? 0)
-  const before = request.front.length + totalsBeforeMessage(sent.blockIndex, index).blocks + inside
+  const before = request.front.length + readTotalsBeforeMessage(sent.blockIndex, index).blocks + inside
   const prefix = cacheModel.chains[0]?.prefixes.findLast(
     (each) =>
-      each.blocks <= before && isPrefixLive(each, now) && isWithinReach(request, each.blocks, profile),
+      each.blocks <= before && isPrefixLive(each, now) && canReachPrefix(request, each.blocks, profile),
   )
   return { prefix }
 }
@@ -134,16 +134,20 @@ export const COLD_CACHE: CacheTemperature = {
 
 // Calls before the cache goes cold: the policy's figure at first, then increasingly the session's own average.
 
-export interface CallRuns {
+export interface CacheLapseCounts {
   readonly calls: number
   /** Number of gaps between calls that were longer than the cache lifetime. */
   readonly lapses: number
 }
 
-export const NO_CALL_RUNS: CallRuns = { calls: 0, lapses: 0 }
+export const NO_CACHE_LAPSES: CacheLapseCounts = { calls: 0, lapses: 0 }
 
 /** Counts one more model call. `gapMs`: time since the previous call; null for the first one. */
-export function addCall({ calls, lapses }: CallRuns, gapMs: number | null, ttlMs: number): CallRuns {
+export function countCallGap(
+  { calls, lapses }: CacheLapseCounts,
+  gapMs: number | null,
+  ttlMs: number,
+): CacheLapseCounts {
   return { calls: calls + 1, lapses: lapses + (gapMs !== null && gapMs >= ttlMs ? 1 : 0) }
 }
 
@@ -151,6 +155,6 @@ export function addCall({ calls, lapses }: CallRuns, gapMs: number | null, ttlMs
  * Estimates how many calls are made before the cache goes cold: the average length of all observed runs of calls, with
  * the policy's figure counted as one run.
  */
-export function estimateRemainingCalls({ calls, lapses }: CallRuns, byPolicy: number): number {
+export function estimateRemainingCalls({ calls, lapses }: CacheLapseCounts, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)
 }

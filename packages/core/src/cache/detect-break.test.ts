@@ -4,9 +4,9 @@ import { RULES } from '../../test/breaks/rules.ts'
 import { FIVE_MINUTES, longTalk, requestOf, rounded, TEXT } from '../../test/breaks/talk.ts'
 import { createWatcher, type Sent, type Watcher } from '../../test/breaks/watcher.ts'
 import type { Usage } from '../log/record.ts'
-import { messageCount } from '../request/block-index.ts'
+import { countMessages } from '../request/block-index.ts'
 import type { CacheBreak } from './cache-break.ts'
-import { countTokensLost, isCacheBreak, priceTokensLost, toCallRates } from './detect-break.ts'
+import { countLostCacheTokens, isCacheBreak, priceLostCacheTokens, toCallRates } from './detect-break.ts'
 import type { SentRequest } from './sent-request.ts'
 
 /** What the first request leaves in the cache. */
@@ -176,7 +176,7 @@ describe('several things at once', () => {
     watcher.send(requestOf(talk, 0))
     watcher.send(requestOf(next, 1_000))
     watcher.cache.evict()
-    const behind = messageCount(talk.flat) + 1
+    const behind = countMessages(talk.flat) + 1
     const event = eventIn(watcher.send(rewritten(requestOf(rounded(next, 2, TEXT), 2_000), behind)))
     const change = { kind: 'message-changed', index: behind, origin: 'r22', by: 'unknown', characters: 0 }
     expect([event.reason, event.also]).toEqual([{ kind: 'evicted' }, [change]])
@@ -186,7 +186,7 @@ describe('several things at once', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))
     watcher.send(requestOf(next, 1_000))
-    const behind = messageCount(talk.flat) + 1
+    const behind = countMessages(talk.flat) + 1
     const event = eventIn(watcher.send(rewritten(requestOf(rounded(next, 2, TEXT), 2_000), behind)))
     expect([event.reason.kind, event.read, event.tokensLost]).toEqual(['message-changed', CACHED, 2_228])
   })
@@ -225,7 +225,7 @@ describe('tokensLost', () => {
       { expected: 50_000, tokens: billed(10_000, 30_000, { input: 5_000 }) },
       { expected: 50_000, tokens: billed(60_000, 1_000) },
     ]
-    expect(readings.map(countTokensLost)).toEqual([40_000, 35_000, 0])
+    expect(readings.map(countLostCacheTokens)).toEqual([40_000, 35_000, 0])
   })
 })
 
@@ -249,7 +249,7 @@ describe('moneyLost', () => {
     },
     { name: 'nothing', lost: 0, tokens: billed(0, 0), dollars: 0 },
   ])('of $name', ({ lost, tokens, dollars }) => {
-    expect(priceTokensLost(lost, tokens, rates)).toBeCloseTo(dollars, 12)
+    expect(priceLostCacheTokens(lost, tokens, rates)).toBeCloseTo(dollars, 12)
   })
 
   it.each([
@@ -257,14 +257,13 @@ describe('moneyLost', () => {
     { name: 'no price of a read', rates: { ...rates, cacheRead: null } },
     { name: 'no price of what was written', rates: { ...rates, write5m: null } },
   ])('is not known with $name', ({ rates: given }) => {
-    expect(priceTokensLost(10_000, billed(0, 20_000), given)).toBeNull()
+    expect(priceLostCacheTokens(10_000, billed(0, 20_000), given)).toBeNull()
   })
 
   it('needs no price of what was not used', () => {
-    expect(priceTokensLost(10_000, billed(0, 20_000), { ...rates, write1h: null, input: null })).toBeCloseTo(
-      0.023,
-      12,
-    )
+    expect(
+      priceLostCacheTokens(10_000, billed(0, 20_000), { ...rates, write1h: null, input: null }),
+    ).toBeCloseTo(0.023, 12)
   })
 })
 

@@ -6,7 +6,7 @@
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
 import type { BreaksPolicy } from '../policy/policy.ts'
-import { type BlockPosition, firstDifference, totalsBeforeMessage } from '../request/block-index.ts'
+import { type BlockPosition, findFirstDifference, readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { TokensByClass } from '../tokens/usage.ts'
 import {
   type CacheBreak,
@@ -20,7 +20,12 @@ import {
   type RequestDifference,
   toCacheFigures,
 } from './cache-break.ts'
-import { countMessageBlocks, countReadableTokens, expectFullRead, findLastPrefix } from './cache-model.ts'
+import {
+  countExpectedRead,
+  countMessageBlocks,
+  countReadableTokens,
+  findLastCachedPrefix,
+} from './cache-model.ts'
 import {
   type AnsweredRequest,
   type BreakRules,
@@ -28,7 +33,7 @@ import {
   type CacheCheckOutcome,
   type CacheMonitor,
   EMPTY_SOURCE_STATE,
-  findParentKey,
+  findForkParent,
   type PendingRequest,
   toMonitorKey,
   withSourceState,
@@ -36,10 +41,10 @@ import {
 import {
   describeBreak,
   describeOwnRewrite,
-  explainMiss,
-  findExpiry,
+  explainCacheMiss,
+  findExpiredCause,
   findReasonZone,
-  listEvidence,
+  formatBreakEvidence,
 } from './explain-break.ts'
 import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 
@@ -63,7 +68,7 @@ export function checkCacheRead(
   const { blockIndex } = forecast.basis.request
   const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex }
   // Later API requests are never compared with a fork.
-  const last = findParentKey(sent.source, sent.forkOf) === null ? answered : own.last
+  const last = findForkParent(sent.source, sent.forkOf) === null ? answered : own.last
   return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome }
 }
 
@@ -125,13 +130,13 @@ function expectRead(
   if (chain === null) return { tokens: 0, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
   const { request } = forecast.basis
-  const whole = expectFullRead(chain, request, profile)
-  const left = findLastPrefix(chain)
-  const position = firstDifference(against.sent.messages, sent.messages)
+  const whole = countExpectedRead(chain, request, profile)
+  const left = findLastCachedPrefix(chain)
+  const position = findFirstDifference(against.sent.messages, sent.messages)
   const shared =
     position === null
       ? null
-      : totalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
+      : readTotalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
   if (position === null || shared === null || left === null || countMessageBlocks(left, chain) <= shared) {
     // If the messages do not show an announced clearing, the provider does it, at an unknown position.
     return { tokens: isClearing ? 0 : whole, position: null, change: null, floor: 0 }
@@ -179,18 +184,18 @@ function toReadOutcome({ expected, tokens }: CacheReading): CacheCheckOutcome {
 /** Treats the loss as the price of an announced clearing or deletion instead of a cache break. */
 function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: CacheReading): CacheCheckOutcome {
   const { pending, rates, rules } = input
-  const left = pending.chain === null ? null : findLastPrefix(pending.chain)
+  const left = pending.chain === null ? null : findLastCachedPrefix(pending.chain)
   // Only cached tokens that the rewrite left in the API request can have been processed again.
   const kept =
     act.kind === 'cache-edits' ? reading.expected : Math.max(0, (left?.tokens ?? 0) - (act.freedTokens ?? 0))
-  if (findExpiry(pending) !== null) {
+  if (findExpiredCause(pending) !== null) {
     // The cache had expired before the rewrite, so the loss is not the rewrite's price.
     const lapsed = { ...reading, expected: kept }
     return isCacheBreak(lapsed, rules.policy) ? reportBreak(input, lapsed, false) : toReadOutcome(lapsed)
   }
-  const tokensRewritten = countTokensLost({ expected: kept, tokens: reading.tokens })
+  const tokensRewritten = countLostCacheTokens({ expected: kept, tokens: reading.tokens })
   if (tokensRewritten === 0) return toReadOutcome(reading)
-  const moneySpent = priceTokensLost(tokensRewritten, reading.tokens, rates)
+  const moneySpent = priceLostCacheTokens(tokensRewritten, reading.tokens, rates)
   const own = toOwnRewrite(act, moneySpent, rates)
   const sentence = describeOwnRewrite(own, { tokens: tokensRewritten, dollars: moneySpent })
   const { at, source } = pending.sent
@@ -207,13 +212,13 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
   const all = listDifferences(pending, against, expectation.change)
   const differences = blamesMessages ? all : all.filter(({ kind }) => !kind.startsWith('message-'))
   const provider = answer.word ?? null
-  const explanation = explainMiss({ ...input, differences, read, word: provider })
+  const explanation = explainCacheMiss({ ...input, differences, read, word: provider })
   const { reason } = explanation
-  const lost = countTokensLost(reading)
-  const dollars = priceTokensLost(lost, tokens, rates)
+  const lost = countLostCacheTokens(reading)
+  const dollars = priceLostCacheTokens(lost, tokens, rates)
   const act = findResponsibleRewrite(pending.announced, reason)
   const ours = act === null ? null : toOwnRewrite(act, dollars, rates)
-  const usedAt = pending.chain === null ? null : findLastPrefix(pending.chain)?.usedAt
+  const usedAt = pending.chain === null ? null : findLastCachedPrefix(pending.chain)?.usedAt
   const gapMs = at - (usedAt ?? against.sent.at)
   const event: CacheBreak = {
     at,
@@ -224,7 +229,7 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
     read,
     tokensLost: lost,
     moneyLost: dollars,
-    evidence: listEvidence(explanation, { expected, read, gapMs }, provider),
+    evidence: formatBreakEvidence(explanation, { expected, read, gapMs }, provider),
     provider,
     ours,
     sentence: describeBreak(reason, { tokens: lost, dollars }, ours),
@@ -242,7 +247,7 @@ function listDifferences(
   against: AnsweredRequest,
   change: MessageDifference | null,
 ): readonly RequestDifference[] {
-  const isFork = findParentKey(sent.source, sent.forkOf) !== null
+  const isFork = findForkParent(sent.source, sent.forkOf) !== null
   const found = diffRequests(against.sent, sent, [against.blockIndex, forecast.basis.request.blockIndex])
   const own = found.filter(({ kind }) => !isFork || kind !== 'marker-ttl-changed')
   return change === null ? own : [...own, change]
@@ -293,7 +298,7 @@ export interface CacheReading {
  * Counts the tokens that had to be processed again: expected but not read, and at most the uncached tokens that were
  * billed. Tokens that were neither read nor billed are no longer in the API request.
  */
-export function countTokensLost({ expected, tokens }: CacheReading): number {
+export function countLostCacheTokens({ expected, tokens }: CacheReading): number {
   return Math.max(0, Math.min(expected - tokens.cacheRead, countUncachedTokens(tokens)))
 }
 
@@ -302,7 +307,7 @@ export function isCacheBreak(
   reading: CacheReading,
   { percent, tokens }: Pick<BreaksPolicy, 'percent' | 'tokens'>,
 ): boolean {
-  const lost = countTokensLost(reading)
+  const lost = countLostCacheTokens(reading)
   return lost > tokens && lost * 100 > reading.expected * percent
 }
 
@@ -320,7 +325,7 @@ export function toCallRates(
 }
 
 /** Returns the dollars that the lost tokens cost above the cache-read price; null if a needed price is unknown. */
-export function priceTokensLost(
+export function priceLostCacheTokens(
   lost: number,
   tokens: TokensByClass,
   rates: TokenRates | null,

@@ -16,7 +16,7 @@ import {
   type ProviderZone,
   type RequestDifference,
 } from './cache-break.ts'
-import { canReachLastPrefix, findLastPrefix } from './cache-model.ts'
+import { canReachLastPrefix, findLastCachedPrefix } from './cache-model.ts'
 import type { BreakRules, PendingRequest } from './cache-monitor.ts'
 import type { MessageEditor } from './sent-request.ts'
 
@@ -36,7 +36,7 @@ interface MissExplanation {
   readonly also: readonly RequestDifference[]
 }
 
-export function explainMiss(miss: CacheMiss): MissExplanation {
+export function explainCacheMiss(miss: CacheMiss): MissExplanation {
   const { differences, word, rules } = miss
   const able = differences.filter((difference) => canExplain(difference, miss))
   const named = able.find((difference) => findReasonZone(difference) === word?.zone)
@@ -58,13 +58,13 @@ function canExplain(
   if (difference.kind.startsWith('message-')) return read >= expectation.floor - rules.policy.tokens
   if (difference.kind !== 'markers-removed' || difference.zone !== 'prefix' || pending.chain === null)
     return true
-  const isInMessages = findLastPrefix(pending.chain)?.level === 'messages'
+  const isInMessages = findLastCachedPrefix(pending.chain)?.level === 'messages'
   return !isInMessages || !canReachLastPrefix(pending.chain, pending.forecast.basis.request, rules.profile)
 }
 
 function findCircumstance({ pending, rules, word }: CacheMiss): ExternalCause {
   const { chain, forecast } = pending
-  const lapse = findExpiry(pending)
+  const lapse = findExpiredCause(pending)
   if (lapse !== null) return lapse
   if (chain !== null && !canReachLastPrefix(chain, forecast.basis.request, rules.profile))
     return { kind: 'look-back-outrun', lookBack: rules.profile.cache.lookBack }
@@ -73,8 +73,8 @@ function findCircumstance({ pending, rules, word }: CacheMiss): ExternalCause {
 }
 
 /** Returns the pause that let the last cached prefix expire; null if it had not expired. */
-export function findExpiry({ sent, chain }: PendingRequest): ExternalCause | null {
-  const left = chain === null ? null : findLastPrefix(chain)
+export function findExpiredCause({ sent, chain }: PendingRequest): ExternalCause | null {
+  const left = chain === null ? null : findLastCachedPrefix(chain)
   if (left === null) return null
   const gapMs = sent.at - left.usedAt
   return gapMs < left.seconds * 1000 ? null : { kind: 'expired', ttl: left.ttl, gapMs }
@@ -87,7 +87,7 @@ function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: stri
 }
 
 /** Formats the facts behind a reason: figures first, then other changes and the provider's report. */
-export function listEvidence(
+export function formatBreakEvidence(
   { reason, also }: MissExplanation,
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
   word: ProviderMissReport | null,

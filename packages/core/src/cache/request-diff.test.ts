@@ -3,7 +3,7 @@ import { longTalk, requestOf } from '../../test/breaks/talk.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { type BlockIndex, firstDifference, indexBlocks } from '../request/block-index.ts'
+import { type BlockIndex, findFirstDifference, indexBlocks } from '../request/block-index.ts'
 import type { MessageDifference } from './cache-break.ts'
 import { diffMessageTraits, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 import type { SentRequest } from './sent-request.ts'
@@ -70,7 +70,7 @@ function request(...messages: readonly string[]): SentRequest {
 }
 
 function change(before: SentRequest, after: SentRequest): MessageDifference | null {
-  const position = firstDifference(before.messages, after.messages)
+  const position = findFirstDifference(before.messages, after.messages)
   if (position === null) throw new Error('nothing changed')
   return findMessageDifference(before, after, position)
 }

@@ -5,11 +5,11 @@ import { CLEARED_RESULT_TEXT } from '../log/record.ts'
 import {
   type BlockIndex,
   type BlockPosition,
-  blocksOfMessage,
+  countMessages,
   isSameJson,
   type MessageList,
   messageAt,
-  messageCount,
+  toMessageBlocks,
 } from '../request/block-index.ts'
 import type { MessageDifference, RequestDifference } from './cache-break.ts'
 import { describeCause } from './explain-break.ts'
@@ -211,9 +211,9 @@ export function diffMessageTraits(before: BlockIndex, after: BlockIndex): readon
 function findFirstImage(
   messages: MessageList,
 ): { readonly index: number; readonly origin: string | null } | null {
-  for (let index = 0; index < messageCount(messages); index += 1) {
+  for (let index = 0; index < countMessages(messages); index += 1) {
     const message = messageAt(messages, index)
-    const block = message === undefined ? -1 : blocksOfMessage(message).findIndex(hasImage)
+    const block = message === undefined ? -1 : toMessageBlocks(message).findIndex(hasImage)
     if (block !== -1) return { index, origin: message?.origins[block] ?? null }
   }
   return null
@@ -270,10 +270,10 @@ function listBlocksFrom(
   { message: first, block: from }: BlockPosition,
 ): readonly IdentifiedBlock[] {
   const found: IdentifiedBlock[] = []
-  for (let index = first; index < messageCount(messages); index += 1) {
+  for (let index = first; index < countMessages(messages); index += 1) {
     const message = messageAt(messages, index)
     if (message === undefined) break
-    for (let block = index === first ? from : 0; block < blocksOfMessage(message).length; block += 1) {
+    for (let block = index === first ? from : 0; block < toMessageBlocks(message).length; block += 1) {
       const origin = message.origins[block] ?? ''
       found.push(origin === '' ? { id: toBlockText(message, block), origin: null } : { id: origin, origin })
     }
@@ -300,7 +300,7 @@ function findMessageEditor(
 function countCharactersFrom(messages: MessageList, { message, block }: BlockPosition): number {
   const found = messageAt(messages, message)
   if (found === undefined) return 0
-  return blocksOfMessage(found).reduce(
+  return toMessageBlocks(found).reduce(
     (sum, _, at) => sum + (at < block ? 0 : toBlockText(found, at).length),
     0,
   )

@@ -11,12 +11,12 @@ import type { CacheRules } from '../policy/provider-profile.ts'
 import {
   type BlockIndex,
   type BlockPosition,
-  blocksOfMessage,
+  countTotalsThroughBlock,
   indexBlocks,
   type MessageList,
   type MessageTraits,
   messageAt,
-  totalsThroughBlock,
+  toMessageBlocks,
 } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PlannedMarker } from '../request/cache-markers.ts'
@@ -25,7 +25,7 @@ import {
   findCacheLevel,
   isLoadedUpfront,
   type RequestPrefix,
-  toolName,
+  readToolOrTypeName,
 } from '../request/prefix.ts'
 
 export interface SentRequest {
@@ -119,7 +119,9 @@ function listPrefixPieces({ tools, system, current }: RequestPrefix): Pick<SentR
   const texts = new Map(current.epoch.sections.map(({ name, text }) => [name, text]))
   const names = system.flatMap(({ sections }) => sections)
   return {
-    tools: tools.map((tool): SentPrefixPiece => ({ name: toolName(tool), text: JSON.stringify(tool) })),
+    tools: tools.map(
+      (tool): SentPrefixPiece => ({ name: readToolOrTypeName(tool), text: JSON.stringify(tool) }),
+    ),
     system: names.map((name): SentPrefixPiece => ({ name, text: texts.get(name) ?? '' })),
   }
 }
@@ -166,11 +168,11 @@ export function toSentMarker({ place, control }: PlannedMarker, cache: SendConte
 /** Returns the JSON text of a block as it was sent; empty if there is no such block. */
 export function findBlockText(messages: MessageList, { message, block }: BlockPosition): string {
   const found = messageAt(messages, message)
-  return found === undefined || block >= blocksOfMessage(found).length ? '' : toBlockText(found, block)
+  return found === undefined || block >= toMessageBlocks(found).length ? '' : toBlockText(found, block)
 }
 
 export function toBlockText(message: TracedMessage, index: number): string {
-  return message.raw?.get(index) ?? JSON.stringify(blocksOfMessage(message)[index] ?? null)
+  return message.raw?.get(index) ?? JSON.stringify(toMessageBlocks(message)[index] ?? null)
 }
 
 // An API request as the provider's cache sees it.
@@ -215,7 +217,7 @@ export function toCacheableRequest(request: AssembledRequest, cache: CacheRules)
  * Converts an API request that is known only as it was sent, for example from a log. `from`: an earlier block index to
  * extend.
  */
-export function toCacheableFromSent(
+export function toCacheableSentRequest(
   sent: SentRequest,
   cache: CacheRules,
   from?: BlockIndex,
@@ -256,7 +258,7 @@ function buildCacheableRequest({
   const countBlocksThrough = ({ zone, index, block = 0 }: SentMarker): number => {
     if (zone === 'tools') return countToolBlocks(index)
     if (zone === 'system') return tools.length + index + 1
-    return front.length + totalsThroughBlock(blockIndex, index, block).blocks
+    return front.length + countTotalsThroughBlock(blockIndex, index, block).blocks
   }
   return {
     front,

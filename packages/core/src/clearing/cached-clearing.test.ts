@@ -4,23 +4,23 @@ import {
   countDeletedTokens,
   createDeletionMessage,
   createDropNotice,
-  proposeCached,
+  proposeCachedClearing,
 } from './cached-clearing.ts'
-import { proposeBudget } from './propose-clearing.ts'
+import { proposeBudgetClearing } from './propose-clearing.ts'
 
 describe('cached', () => {
   it('fires at 12 results, deletes the oldest and keeps the 5 newest', () => {
     const situation = new Situation()
     const all = [...situation.reads(11, 1_000)]
     situation.say()
-    expect(proposeCached(situation.question({ cache: warm() }))).toEqual({
+    expect(proposeCachedClearing(situation.question({ cache: warm() }))).toEqual({
       proposal: null,
       why: '11 results stand in the cached prefix; deletion begins at 12',
     })
     all.push(...situation.reads(1, 1_000))
     situation.say()
     const anchor = situation.register.lastUserUuid
-    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
     expect(proposal).toMatchObject({
       way: 'cached',
       freedTokens: 7_000,
@@ -36,22 +36,22 @@ describe('cached', () => {
     const situation = new Situation()
     const ids = situation.reads(12, 5)
     situation.say()
-    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
     expect(proposal?.metadata.compactedToolIds).toEqual(ids.slice(0, 7))
     situation.clear(proposal?.metadata ?? never())
     situation.reads(6, 5)
     situation.say()
-    expect(proposeCached(situation.question({ cache: warm() })).proposal).toBeNull()
+    expect(proposeCachedClearing(situation.question({ cache: warm() })).proposal).toBeNull()
     const pins = situation.register.results.toArray().map(({ uuid }) => uuid)
     situation.reads(11, 1_000)
     situation.say()
-    expect(proposeCached(situation.question({ cache: warm(), pins }))).toEqual({
+    expect(proposeCachedClearing(situation.question({ cache: warm(), pins }))).toEqual({
       proposal: null,
       why: '22 results stand in the cached prefix, but only 6 of them are neither pinned nor new',
     })
     situation.reads(1, 1_000)
     situation.say()
-    const again = proposeCached(situation.question({ cache: warm(), pins })).proposal
+    const again = proposeCachedClearing(situation.question({ cache: warm(), pins })).proposal
     expect(again?.metadata.compactedToolIds).toHaveLength(7)
   })
 
@@ -60,7 +60,7 @@ describe('cached', () => {
     situation.reads(12, 1_000)
     situation.say()
     const before = JSON.stringify(situation.builder.view.entries.toArray())
-    const first = proposeCached(situation.question({ cache: warm() })).proposal
+    const first = proposeCachedClearing(situation.question({ cache: warm() })).proposal
     if (first === null) throw new Error('nothing to delete')
     situation.clear(first.metadata)
     // The messages stay as they are.
@@ -89,7 +89,7 @@ describe('cached', () => {
     })
     situation.reads(7, 1_000)
     situation.say()
-    const second = proposeCached(situation.question({ cache: warm() })).proposal
+    const second = proposeCachedClearing(situation.question({ cache: warm() })).proposal
     if (second === null) throw new Error('nothing to delete')
     expect(
       second.metadata.compactedToolIds.filter((id) => first.metadata.compactedToolIds.includes(id)),
@@ -103,9 +103,9 @@ describe('cached', () => {
     const situation = new Situation()
     const all = situation.reads(12, 10_000)
     situation.say()
-    const { proposal } = proposeCached(situation.question({ cache: warm() }))
+    const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
     situation.clear(proposal?.metadata ?? never())
-    expect(proposeBudget(situation.question()).proposal).toBeNull()
+    expect(proposeBudgetClearing(situation.question()).proposal).toBeNull()
     expect(createDropNotice(situation.register, true)).toBeNull()
     const dropped = createDropNotice(situation.register, false)
     expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
@@ -118,7 +118,9 @@ describe('cached', () => {
       0,
     ])
     expect(createDropNotice(register, false)).toBeNull()
-    expect(proposeBudget(situation.question()).proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 8))
+    expect(proposeBudgetClearing(situation.question()).proposal?.metadata.compactedToolIds).toEqual(
+      all.slice(0, 8),
+    )
   })
 
   it('is gone with a compaction', () => {
@@ -126,7 +128,9 @@ describe('cached', () => {
     const { builder } = situation
     situation.reads(12, 1_000)
     situation.say()
-    situation.clear(proposeCached(situation.question({ cache: warm() })).proposal?.metadata ?? never())
+    situation.clear(
+      proposeCachedClearing(situation.question({ cache: warm() })).proposal?.metadata ?? never(),
+    )
     builder.batch(() => {
       const boundary = builder.notice('compact_boundary', {
         parentUuid: null,

@@ -6,14 +6,19 @@
 import { formatCount } from '../cache/cache-break.ts'
 import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
 import { type ClearInput, type ClearOutcome, pluralize } from './clear-plan.ts'
-import { type ClearProposal, findCandidates, findReleased, toSelection } from './select-results.ts'
-import { findResult, type ToolResultIndex } from './tool-result-index.ts'
+import {
+  type ClearProposal,
+  findClearCandidates,
+  findClearedContent,
+  toClearSelection,
+} from './select-results.ts'
+import { findToolResult, type ToolResultIndex } from './tool-result-index.ts'
 
 /**
  * Proposes to delete old tool results from the provider's warm cache. Nothing is written to the cache again, so the
  * deletion costs nothing.
  */
-export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, pins, scale, context } = question
   const { fireAt, keep } = policy.clear.cached
   const { lastUserUuid } = register
@@ -21,7 +26,10 @@ export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal>
   if (register.clearable.count < fireAt || lastUserUuid === null) {
     return { proposal: null, why: `${because}; deletion begins at ${formatCount(fireAt)}` }
   }
-  const { results } = toSelection(register, findCandidates({ register, pins, keep, placeholder: null }))
+  const { results } = toClearSelection(
+    register,
+    findClearCandidates({ register, pins, keep, placeholder: null }),
+  )
   // Only deletable results count; otherwise results that must stay would trigger a deletion with every call.
   if (results.length + keep < fireAt) {
     const why = `${because}, but only ${formatCount(results.length)} of them are neither pinned nor new`
@@ -47,13 +55,13 @@ export function proposeCached(question: ClearInput): ClearOutcome<ClearProposal>
     breakEvenCalls: 0,
     why,
     firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
-    released: findReleased(register, { results, inputs: [] }, []),
+    released: findClearedContent(register, { results, inputs: [] }, []),
   }
   return { proposal, why }
 }
 
 function countTokens(register: ToolResultIndex, ids: readonly string[]): number {
-  return ids.reduce((sum, id) => sum + (findResult(register, id)?.tokens ?? 0), 0)
+  return ids.reduce((sum, id) => sum + (findToolResult(register, id)?.tokens ?? 0), 0)
 }
 
 /**

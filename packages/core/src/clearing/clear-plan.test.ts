@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, Situation } from '../../test/clear/situation.ts'
 import { createProfile } from '../policy/provider-profile.ts'
-import { canPayOff, findBoundThinking, priceRewrite } from './clear-plan.ts'
+import { canPayOff, findInvalidatedThinking, priceRewrite } from './clear-plan.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
 
@@ -66,7 +66,7 @@ describe('thinking bound to what is cleared', () => {
   it('is that of all responses behind, oldest first', () => {
     const { register } = thinking()
     const behind = (changed: number) =>
-      findBoundThinking({ register, profile: BINDING, thinkingMode: null }, changed)
+      findInvalidatedThinking({ register, profile: BINDING, thinkingMode: null }, changed)
     const all = [...register.thinkingResponses]
     expect(behind(0)).toEqual({ ok: true, responses: all.slice(1), tokens: 4 })
     expect(behind(3)).toEqual({ ok: true, responses: all.slice(4), tokens: 1 })
@@ -75,7 +75,7 @@ describe('thinking bound to what is cleared', () => {
 
   it('is none where nothing is bound', () => {
     const { register } = thinking()
-    expect(findBoundThinking({ register, profile: PLAIN, thinkingMode: null }, 0)).toMatchObject({
+    expect(findInvalidatedThinking({ register, profile: PLAIN, thinkingMode: null }, 0)).toMatchObject({
       responses: [],
     })
   })
@@ -83,7 +83,7 @@ describe('thinking bound to what is cleared', () => {
   it('cannot go where the turn under way must begin with it', () => {
     const { register } = thinking()
     const behind = (mode: 'enabled' | 'adaptive', changed: number) =>
-      findBoundThinking({ register, profile: LEADING, thinkingMode: mode }, changed).ok
+      findInvalidatedThinking({ register, profile: LEADING, thinkingMode: mode }, changed).ok
     expect([behind('enabled', 0), behind('adaptive', 0), behind('enabled', 3)]).toEqual([false, true, true])
   })
 })

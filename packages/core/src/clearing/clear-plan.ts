@@ -12,16 +12,16 @@ import type { ScaledPolicy } from '../policy/limits.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import {
-  type Candidate,
+  type ClearCandidate,
   type ClearProposal,
   type ClearSelection,
   countFreedTokens,
+  findClearedContent,
   findFirstChange,
-  findReleased,
   findStaleMemories,
   type RetrievalPaths,
   retrievalHint,
-  toSelection,
+  toClearSelection,
 } from './select-results.ts'
 import type { MemoryFile, ToolResultIndex } from './tool-result-index.ts'
 
@@ -60,7 +60,7 @@ export interface ClearOutcome<P> {
 /** The tool results that a clearing mode selected, and why. */
 export interface ModeSelection {
   readonly way: ClearMode
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly ClearCandidate[]
   /** Minimum number of tokens that a clearing must free to be worth a rewrite. */
   readonly minimum: number
   /** True if the clearing happens whatever it costs. */
@@ -77,10 +77,10 @@ export function mustClear({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
 }
 
-export function buildProposal(question: ClearInput, choice: ModeSelection): ClearOutcome<ClearProposal> {
+export function buildClearProposal(question: ClearInput, choice: ModeSelection): ClearOutcome<ClearProposal> {
   const { register, scale, policy, pins } = question
   const { way, candidates, because } = choice
-  const chosen = toSelection(register, candidates)
+  const chosen = toClearSelection(register, candidates)
   const freed = Math.round(scale * countFreedTokens(candidates))
   if (chosen.results.length + chosen.inputs.length === 0 || freed < choice.minimum) {
     return decline(
@@ -88,7 +88,7 @@ export function buildProposal(question: ClearInput, choice: ModeSelection): Clea
     )
   }
   const first = findFirstChange(chosen)
-  const bound = findBoundThinking(question, first.response)
+  const bound = findInvalidatedThinking(question, first.response)
   if (!bound.ok) return decline(`${because}, but ${bound.why}`)
   const removes = policy.clear.boundThinking === 'remove'
   const thinking = removes ? bound.responses : []
@@ -108,7 +108,7 @@ export function buildProposal(question: ClearInput, choice: ModeSelection): Clea
     breakEvenCalls: price.breakEvenCalls,
     why,
     firstChange: first.change,
-    released: findReleased(register, chosen, memories),
+    released: findClearedContent(register, chosen, memories),
   }
   return { proposal, why }
 }
@@ -264,7 +264,7 @@ const MUST_KEEP_THINKING =
  * Finds the responses whose thinking a clearing invalidates, oldest first, with its estimated tokens. `changed`: index
  * of the response whose tool call or result changes first.
  */
-export function findBoundThinking(question: BoundInput, changed: number): BoundResult {
+export function findInvalidatedThinking(question: BoundInput, changed: number): BoundResult {
   const { register, profile } = question
   if (profile.thinking.binding !== 'prefix') return NOT_BOUND
   const first = register.responses.at(changed + 1)

@@ -12,8 +12,8 @@ import {
   explainNotIdle,
   isAboveWarningLine,
   type ProposeClearingInput,
-  proposeBudget,
-  proposeIdle,
+  proposeBudgetClearing,
+  proposeIdleClearing,
 } from './propose-clearing.ts'
 
 const EDITS = { clearThinking: 'a', clearToolUses: 'b' }
@@ -100,7 +100,7 @@ describe('idle', () => {
     const all = situation.reads(9, 2_000)
     situation.say()
     const question = situation.question({ idleMs: 61 * MINUTE, context: { expected: 20, high: 20 } })
-    const { proposal } = proposeIdle(question)
+    const { proposal } = proposeIdleClearing(question)
     expect(proposal?.metadata).toMatchObject({
       way: 'idle',
       trigger: 'auto',
@@ -120,7 +120,7 @@ describe('idle', () => {
     situation.reads(2, tokens)
     situation.reads(5, 10)
     situation.say()
-    const { proposal } = proposeIdle(situation.question({ idleMs: 61 * MINUTE }))
+    const { proposal } = proposeIdleClearing(situation.question({ idleMs: 61 * MINUTE }))
     expect(proposal?.freedTokens ?? null).toBe(freed)
   })
 })
@@ -128,7 +128,7 @@ describe('idle', () => {
 const STUB = 8
 
 function cleared(question: ProposeClearingInput): readonly string[] | null {
-  return proposeBudget(question).proposal?.metadata.compactedToolIds ?? null
+  return proposeBudgetClearing(question).proposal?.metadata.compactedToolIds ?? null
 }
 
 describe('budget', () => {
@@ -136,7 +136,7 @@ describe('budget', () => {
     const situation = new Situation()
     const all = situation.reads(10, 10_000)
     situation.say()
-    const { proposal } = proposeBudget(situation.question())
+    const { proposal } = proposeBudgetClearing(situation.question())
     expect(proposal).toMatchObject({
       way: 'budget',
       freedTokens: 6 * (10_000 - STUB),
@@ -177,7 +177,7 @@ describe('budget', () => {
     short.reads(1, 20_000 + STUB - 1)
     short.reads(4, 10_000)
     short.say()
-    expect(proposeBudget(short.question())).toEqual({
+    expect(proposeBudgetClearing(short.question())).toEqual({
       proposal: null,
       why: '150,000 of 167,000 tokens are in use, above the warning line, but clearing would free 19,999 tokens of the 20,000 that a rewrite must be worth',
     })
@@ -189,7 +189,7 @@ describe('budget', () => {
     situation.say()
     const cache = warm({ tokensBehind: () => 1_000_000 })
     const question = situation.question({ target: 50_000, cache, context: { expected: 9, high: 9 } })
-    const { proposal } = proposeBudget(question)
+    const { proposal } = proposeBudgetClearing(question)
     expect(proposal?.metadata).toMatchObject({ trigger: 'manual', compactedToolIds: all.slice(0, 3) })
   })
 
@@ -237,7 +237,7 @@ describe('budget', () => {
     const small = situation.call('Edit', { file_path: '/b', old_string: 'x', new_string: 'y' }, text(40_000))
     situation.reads(3, 10_000)
     situation.say()
-    const { proposal } = proposeBudget(situation.question())
+    const { proposal } = proposeBudgetClearing(situation.question())
     expect(proposal?.metadata.clearedInputs).toEqual([{ toolUseId: big, field: 'content' }])
     expect(proposal?.metadata.compactedToolIds).toEqual([small])
     expect(proposal?.firstChange).toEqual({ toolUseId: big, part: 'call' })
@@ -246,20 +246,20 @@ describe('budget', () => {
     off.call('Write', { file_path: '/a', content: text(90_000) }, 'ok')
     off.reads(3, 10_000)
     off.say()
-    expect(proposeBudget(off.question()).proposal).toBeNull()
+    expect(proposeBudgetClearing(off.question()).proposal).toBeNull()
   })
 
   it('waits until 20,000 more have come, unless need overrides it', () => {
     const situation = new Situation()
     situation.reads(6, 30_000)
     situation.say()
-    const first = proposeBudget(situation.question()).proposal
+    const first = proposeBudgetClearing(situation.question()).proposal
     if (first === null) throw new Error('nothing to clear')
     situation.clear(first.metadata)
     situation.reads(1, 100)
     situation.say()
     // The oldest of the three that were kept is no longer among the newest.
-    expect(proposeBudget(situation.question()).why).toBe(
+    expect(proposeBudgetClearing(situation.question()).why).toBe(
       '150,000 of 167,000 tokens are in use, above the warning line, but only 100 tokens were added since the last clearing',
     )
     expect(cleared(situation.question({ context: { expected: 167_000, high: 167_000 } }))).toHaveLength(1)
@@ -276,7 +276,7 @@ describe('budget', () => {
     situation.reads(2, 10_000)
     situation.say()
     const retrieval = { historyTool: 'history', transcript: '/t.jsonl' }
-    const { proposal } = proposeBudget(situation.question({ retrieval }))
+    const { proposal } = proposeBudgetClearing(situation.question({ retrieval }))
     expect(proposal?.metadata.notes).toEqual({
       [read]: `To read it, call history with {"id":"${read}"}.`,
       [part]: `To read it, call history with {"id":"${part}"}.`,
@@ -313,7 +313,7 @@ describe('budget', () => {
     situation.call('Write', { file_path: '/b/CLAUDE.md', content: 'new' }, 'ok')
     situation.reads(3, 10_000)
     situation.say()
-    const { proposal } = proposeBudget(situation.question())
+    const { proposal } = proposeBudgetClearing(situation.question())
     expect(proposal?.metadata.clearedAttachmentUUIDs).toEqual([older, over])
     expect(proposal?.released.filePaths.slice(-2)).toEqual(['/a/CLAUDE.md', '/b/CLAUDE.md'])
   })
@@ -333,7 +333,7 @@ describe('budget', () => {
     const all = situation.reads(10, 1_000)
     situation.say()
     const scaled = scalePolicy(POLICY, { window: 16_000, maxOutput: 4_000 })
-    const { proposal } = proposeBudget(situation.question({ scaled }))
+    const { proposal } = proposeBudgetClearing(situation.question({ scaled }))
     expect(scaled.budgets.clear).toMatchObject({ target: 2_400, minimumFreed: 2_400 })
     expect(proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 7))
   })
@@ -344,13 +344,13 @@ describe('budget', () => {
     situation.reads(3, 10_000, { thinks: true })
     situation.say()
     const thinkingResponses = [...situation.register.thinkingResponses]
-    const { proposal } = proposeBudget(situation.question({ profile: BINDING }))
+    const { proposal } = proposeBudgetClearing(situation.question({ profile: BINDING }))
     expect(proposal?.metadata.clearedThinking).toEqual(thinkingResponses.slice(1))
     const left = new Situation({ clear: { boundThinking: 'provider' } })
     left.reads(2, 30_000, { thinks: true })
     left.reads(3, 10_000, { thinks: true })
     left.say()
-    const provider = proposeBudget(left.question({ profile: BINDING })).proposal?.metadata
+    const provider = proposeBudgetClearing(left.question({ profile: BINDING })).proposal?.metadata
     expect([provider?.clearedThinking, provider?.compactedToolIds.length]).toEqual([undefined, 2])
   })
 })
@@ -383,10 +383,12 @@ describe('price gate of a clearing', () => {
 
   it('is told in words and figures', () => {
     const cache = warm({ tokensBehind: () => 10 * freed })
-    expect(proposeBudget(situation.question({ cache })).why).toBe(
+    expect(proposeBudgetClearing(situation.question({ cache })).why).toBe(
       '150,000 of 167,000 tokens are in use, above the warning line, but the 539,568 tokens behind would be written to the cache again, which pays only after 104 calls and some 27 are expected',
     )
-    const { proposal } = proposeBudget(situation.question({ cache: warm({ tokensBehind: () => 2 * freed }) }))
+    const { proposal } = proposeBudgetClearing(
+      situation.question({ cache: warm({ tokensBehind: () => 2 * freed }) }),
+    )
     expect(proposal).toMatchObject({ rewrittenTokens: freed, breakEvenCalls: 11.5 })
     expect(proposal?.cost).toBeCloseTo((freed * 11.5) / 1_000_000)
     expect(proposal?.why).toBe(

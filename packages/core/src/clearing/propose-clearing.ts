@@ -6,15 +6,21 @@
 import { formatCount } from '../cache/cache-break.ts'
 import type { ClearMode } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
-import { proposeCached } from './cached-clearing.ts'
-import { buildProposal, type ClearInput, type ClearOutcome, formatMinutes, mustClear } from './clear-plan.ts'
+import { proposeCachedClearing } from './cached-clearing.ts'
+import {
+  buildClearProposal,
+  type ClearInput,
+  type ClearOutcome,
+  formatMinutes,
+  mustClear,
+} from './clear-plan.ts'
 import { type ProviderEditPlan, planProviderEdits } from './provider-clearing.ts'
 import {
-  type Candidate,
+  type ClearCandidate,
   type ClearProposal,
   countCandidateTokens,
-  createPlaceholder,
-  findCandidates,
+  createResultPlaceholder,
+  findClearCandidates,
   orderCandidates,
   SAMPLE_CALL_ID,
 } from './select-results.ts'
@@ -41,7 +47,11 @@ export interface ClearingDecision {
   readonly why: string
 }
 
-const PROPOSE_BY_MODE = { idle: proposeIdle, budget: proposeBudget, cached: proposeCached }
+const PROPOSE_BY_MODE = {
+  idle: proposeIdleClearing,
+  budget: proposeBudgetClearing,
+  cached: proposeCachedClearing,
+}
 
 export function proposeClearing(question: ProposeClearingInput): ClearingDecision {
   const { way, why } = chooseClearMode(question)
@@ -112,7 +122,7 @@ export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | 
   return cache.isWarm ? 'the cache is still warm' : null
 }
 
-export function proposeIdle(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeIdleClearing(question: ClearInput): ClearOutcome<ClearProposal> {
   const { register, policy, scaled, scale } = question
   const minimum = scaled.budgets.clear.idleMinimumFreed
   const because = `the newest response is ${formatMinutes(question.idleMs ?? 0)} old and the cache has expired`
@@ -120,11 +130,16 @@ export function proposeIdle(question: ClearInput): ClearOutcome<ClearProposal> {
     return { proposal: null, why: `${because}, but too little is there to clear` }
   }
   const candidates = findOldResults(question, policy.clear.idle.keep)
-  return buildProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
+  return buildClearProposal(question, { way: 'idle', candidates, minimum, isNeeded: true, because })
 }
 
-function findOldResults({ register, pins, retrieval }: ClearInput, keep: number): readonly Candidate[] {
-  return findCandidates({ register, pins, keep, placeholder: createPlaceholder(SAMPLE_CALL_ID, retrieval) })
+function findOldResults({ register, pins, retrieval }: ClearInput, keep: number): readonly ClearCandidate[] {
+  return findClearCandidates({
+    register,
+    pins,
+    keep,
+    placeholder: createResultPlaceholder(SAMPLE_CALL_ID, retrieval),
+  })
 }
 
 // Budget mode: usage is above the warning threshold. Superseded tool results are cleared first, then the oldest.
@@ -135,7 +150,7 @@ export function isAboveWarningLine({ scaled, context, target }: ClearInput): boo
   return target !== undefined || (scaled.known && context.high >= scaled.lines.warning)
 }
 
-export function proposeBudget(question: ClearInput): ClearOutcome<ClearProposal> {
+export function proposeBudgetClearing(question: ClearInput): ClearOutcome<ClearProposal> {
   const { policy, context, scaled, target } = question
   const line = scaled.known ? ` of ${formatCount(scaled.lines.limit)}` : ''
   const because =
@@ -148,7 +163,7 @@ export function proposeBudget(question: ClearInput): ClearOutcome<ClearProposal>
     findOldResults(question, policy.clear.budget.keep),
     policy.clear.supersededFirst,
   )
-  return buildProposal(question, {
+  return buildClearProposal(question, {
     way: 'budget',
     candidates: takeUntilTarget(candidates, question),
     minimum: scaled.budgets.clear.minimumFreed,
@@ -174,11 +189,14 @@ function explainTooLittle(question: ClearInput): string | null {
 }
 
 /** Takes candidates in order until the remaining clearable tokens are within the target. */
-function takeUntilTarget(candidates: readonly Candidate[], question: ClearInput): readonly Candidate[] {
+function takeUntilTarget(
+  candidates: readonly ClearCandidate[],
+  question: ClearInput,
+): readonly ClearCandidate[] {
   const { register, scale, scaled } = question
   const target = (question.target ?? scaled.budgets.clear.target) / scale
   let left = register.clearable.tokens
-  const chosen: Candidate[] = []
+  const chosen: ClearCandidate[] = []
   for (const candidate of candidates) {
     if (left <= target) break
     chosen.push(candidate)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
 import { createProfile } from '../policy/provider-profile.ts'
-import { validate } from '../validate/validate.ts'
+import { validateRequest } from '../validate/validate.ts'
 import {
   findAppliedClearing,
   type ProviderEditPlan,
@@ -156,7 +156,7 @@ describe('native', () => {
       context_management: { edits: spelled },
       messages: [{ role: 'user' as const, content: 'hi' }],
     }
-    expect(validate(request, NATIVE)).toEqual([])
+    expect(validateRequest(request, NATIVE)).toEqual([])
   })
 
   it('reads what was applied, whatever else stands there', () => {

@@ -7,7 +7,7 @@
 import { formatCount } from '../cache/cache-break.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { ContextEditRules } from '../policy/provider-profile.ts'
-import { toCount } from '../tokens/usage.ts'
+import { toTokenCount } from '../tokens/usage.ts'
 import {
   type ClearInput,
   canPayOff,
@@ -16,8 +16,8 @@ import {
   priceRewrite,
   type RewritePrice,
 } from './clear-plan.ts'
-import { type ClearProposal, findReleased } from './select-results.ts'
-import { findResult, type ToolCall, type ToolResultIndex } from './tool-result-index.ts'
+import { type ClearProposal, findClearedContent } from './select-results.ts'
+import { findToolResult, type ToolCall, type ToolResultIndex } from './tool-result-index.ts'
 
 export interface ProviderEditsInput extends ClearInput {
   /** Names of the tools that the API request declares. */
@@ -159,7 +159,7 @@ function findProtectedCut({ register, pins }: ClearInput): number {
   if (pins.length === 0) return register.firstOpenCall
   const pinned = new Set(pins)
   const isPinned = ({ id, uuid }: ToolCall): boolean =>
-    pinned.has(uuid) || pinned.has(findResult(register, id)?.uuid ?? '')
+    pinned.has(uuid) || pinned.has(findToolResult(register, id)?.uuid ?? '')
   const first = register.calls
     .toArray(0, register.firstOpenCall)
     .findIndex((call) => call.isClearable && isPinned(call))
@@ -170,7 +170,7 @@ function findProtectedCut({ register, pins }: ClearInput): number {
 function keepReferred(register: ToolResultIndex, cut: number): number {
   let [first, place] = [cut, register.calls.length - 1]
   while (place >= first) {
-    const base = findResult(register, register.calls.at(place)?.id ?? '')?.refersTo
+    const base = findToolResult(register, register.calls.at(place)?.id ?? '')?.refersTo
     first = Math.min(first, base == null ? first : (register.callPlaces.get(base) ?? first))
     place -= 1
   }
@@ -178,7 +178,7 @@ function keepReferred(register: ToolResultIndex, cut: number): number {
 }
 
 function countTokens(register: ToolResultIndex, call: ToolCall | undefined): number {
-  return call === undefined ? 0 : (findResult(register, call.id)?.tokens ?? 0)
+  return call === undefined ? 0 : (findToolResult(register, call.id)?.tokens ?? 0)
 }
 
 // Clearings that the provider reports in its response, and the proposal that records them in the log.
@@ -205,9 +205,9 @@ export function readAppliedEdits(management: unknown, names: ContextEditRules): 
   const known = edits.filter(({ type }) => type === names.clearToolUses || type === names.clearThinking)
   return known.reduce<AppliedEdits>(
     (sum, edit) => ({
-      results: sum.results + toCount(edit.cleared_tool_uses),
-      thinkingTurns: sum.thinkingTurns + toCount(edit.cleared_thinking_turns),
-      tokens: sum.tokens + toCount(edit.cleared_input_tokens),
+      results: sum.results + toTokenCount(edit.cleared_tool_uses),
+      thinkingTurns: sum.thinkingTurns + toTokenCount(edit.cleared_thinking_turns),
+      tokens: sum.tokens + toTokenCount(edit.cleared_input_tokens),
     }),
     NO_APPLIED_EDITS,
   )
@@ -236,7 +236,7 @@ export function findAppliedClearing(
       ? ''
       : `, with ${formatCount(price.freedTokens)} expected and ${formatCount(price.rewrittenTokens)} to be written again`
   const freed = Math.max(0, applied.tokens - (register.native?.tokens ?? 0))
-  const results = ids.flatMap((id) => findResult(register, id) ?? [])
+  const results = ids.flatMap((id) => findToolResult(register, id) ?? [])
   return {
     way: 'native',
     metadata: {
@@ -254,7 +254,7 @@ export function findAppliedClearing(
     breakEvenCalls: price?.breakEvenCalls ?? null,
     why: `the provider cleared ${pluralize(ids.length, 'old result')} by itself, ${formatCount(freed)} tokens more than before${foreseen}`,
     firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
-    released: findReleased(register, { results, inputs: [] }, []),
+    released: findClearedContent(register, { results, inputs: [] }, []),
   }
 }
 

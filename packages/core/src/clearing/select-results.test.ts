@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createPlaceholder, NO_RETRIEVAL, retrievalHint } from './select-results.ts'
+import { createResultPlaceholder, NO_RETRIEVAL, retrievalHint } from './select-results.ts'
 
 describe('what stands where a result was', () => {
   const all = { historyTool: 'history', transcript: '/t.jsonl' }
@@ -13,8 +13,8 @@ describe('what stands where a result was', () => {
   })
 
   it('begins with the line that says so', () => {
-    expect(createPlaceholder('c', NO_RETRIEVAL).content).toBe('[Old tool result content cleared]')
-    expect(createPlaceholder('c', all).content).toBe(
+    expect(createResultPlaceholder('c', NO_RETRIEVAL).content).toBe('[Old tool result content cleared]')
+    expect(createResultPlaceholder('c', all).content).toBe(
       '[Old tool result content cleared]\nTo read it, call history with {"id":"c"}.',
     )
   })

@@ -13,7 +13,7 @@ import {
 } from '../log/record.ts'
 import {
   countShownTokens,
-  findResult,
+  findToolResult,
   type MemoryFile,
   type SupersedeReason,
   type ToolResult,
@@ -47,7 +47,7 @@ export interface ReleasedContent {
   readonly filePaths: readonly string[]
 }
 
-export interface Candidate {
+export interface ClearCandidate {
   readonly result: ToolResult
   /** Estimated tokens that clearing the tool result frees; 0 if the result itself stays. */
   readonly frees: number
@@ -72,15 +72,22 @@ export interface CandidateInput {
 }
 
 /** Returns the tool results that can be cleared, oldest first. */
-export function findCandidates({ register, pins, keep, placeholder }: CandidateInput): readonly Candidate[] {
+export function findClearCandidates({
+  register,
+  pins,
+  keep,
+  placeholder,
+}: CandidateInput): readonly ClearCandidate[] {
   const pinned = new Set(pins)
   const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
   const old = listClearable(register).slice(0, -keep || undefined)
   const free = new Map(old.filter((result) => canClear(register, result, pinned)).map((r) => [r.call.id, r]))
-  return [...free.values()].flatMap((result): readonly Candidate[] => {
+  return [...free.values()].flatMap((result): readonly ClearCandidate[] => {
     const { id, inputs } = result.call
     const pointing = register.referringCalls.get(id) ?? []
-    const dependents = pointing.filter((dependent) => findResult(register, dependent)?.isCleared === false)
+    const dependents = pointing.filter(
+      (dependent) => findToolResult(register, dependent)?.isCleared === false,
+    )
     if (dependents.some((dependent) => !free.has(dependent))) return []
     const isWorth = !result.isCleared && result.tokens >= MIN_PLACEHOLDERS * placeholderTokens
     const frees = isWorth ? result.tokens - placeholderTokens : 0
@@ -120,16 +127,16 @@ function canClear(register: ToolResultIndex, result: ToolResult, pinned: Readonl
 }
 
 /** Counts the estimated tokens of content that clearing a candidate removes, ignoring its placeholder. */
-export function countCandidateTokens({ result, frees }: Candidate): number {
+export function countCandidateTokens({ result, frees }: ClearCandidate): number {
   const inputs = result.call.inputs.reduce((sum, { tokens }) => sum + tokens, 0)
   return (frees > 0 ? result.tokens : 0) + inputs
 }
 
 /** Orders candidates: superseded results first if asked for, otherwise unchanged (oldest first). */
 export function orderCandidates(
-  candidates: readonly Candidate[],
+  candidates: readonly ClearCandidate[],
   isSupersededFirst: boolean,
-): readonly Candidate[] {
+): readonly ClearCandidate[] {
   if (!isSupersededFirst) return candidates
   const superseded = candidates.filter((candidate) => candidate.superseded !== null)
   return [...superseded, ...candidates.filter((candidate) => candidate.superseded === null)]
@@ -144,7 +151,7 @@ export function orderCandidates(
 export function findFirstClearable(
   register: ToolResultIndex,
   pins: readonly string[],
-  placeholder: ToolResultBlock = createPlaceholder(SAMPLE_CALL_ID, NO_RETRIEVAL),
+  placeholder: ToolResultBlock = createResultPlaceholder(SAMPLE_CALL_ID, NO_RETRIEVAL),
 ): string | null {
   const { results, firstClearableResult, rules } = register
   const least = MIN_PLACEHOLDERS * rules.estimator.block(placeholder)
@@ -180,10 +187,13 @@ export interface ClearSelection {
  * Returns everything that clearing the candidates removes. Results that refer to a cleared result are cleared with it,
  * however small they are.
  */
-export function toSelection(register: ToolResultIndex, candidates: readonly Candidate[]): ClearSelection {
+export function toClearSelection(
+  register: ToolResultIndex,
+  candidates: readonly ClearCandidate[],
+): ClearSelection {
   const own = candidates.filter(({ frees }) => frees > 0)
   const ids = new Set([...own.map(({ result }) => result.call.id), ...own.flatMap((one) => one.dependents)])
-  const results = [...ids].flatMap((id) => findResult(register, id) ?? [])
+  const results = [...ids].flatMap((id) => findToolResult(register, id) ?? [])
   const inputs = candidates.flatMap(({ result }) =>
     result.call.inputs.map(({ field }) => ({ toolUseId: result.call.id, field, result })),
   )
@@ -198,7 +208,7 @@ function comparePlaces(one: ToolResult, other: ToolResult): number {
 }
 
 /** Sums the estimated tokens that clearing the candidates frees. */
-export function countFreedTokens(candidates: readonly Candidate[]): number {
+export function countFreedTokens(candidates: readonly ClearCandidate[]): number {
   return candidates.reduce((sum, { frees, freesInputs }) => sum + frees + freesInputs, 0)
 }
 
@@ -224,7 +234,7 @@ export function findFirstChange({ results, inputs }: ClearSelection): {
  * Finds the tool results and files that the clearing removes from the context. A file stays known while a complete read
  * or a whole write of it is shown.
  */
-export function findReleased(
+export function findClearedContent(
   register: ToolResultIndex,
   chosen: ClearSelection,
   memories: readonly MemoryFile[],
@@ -300,7 +310,7 @@ export function retrievalHint(id: string, paths: RetrievalPaths): string | null 
 }
 
 /** Creates the placeholder that replaces a cleared tool result. */
-export function createPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
+export function createResultPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
   const note = retrievalHint(toolUseId, paths)
   const content = note === null ? CLEARED_RESULT_TEXT : `${CLEARED_RESULT_TEXT}\n${note}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }

@@ -73,7 +73,7 @@ export interface ResultTally {
   readonly tokens: number
 }
 
-export const NO_RESULTS: ResultTally = { count: 0, tokens: 0 }
+export const EMPTY_RESULT_TALLY: ResultTally = { count: 0, tokens: 0 }
 
 export function createToolResultIndex(rules: IndexRules): ToolResultIndex {
   return {
@@ -94,8 +94,8 @@ export function createToolResultIndex(rules: IndexRules): ToolResultIndex {
     native: null,
     thinkingResponses: AppendList.of(),
     clearedThinkingCount: null,
-    clearable: NO_RESULTS,
-    clearableSinceLast: NO_RESULTS,
+    clearable: EMPTY_RESULT_TALLY,
+    clearableSinceLast: EMPTY_RESULT_TALLY,
     openResponses: [],
     firstOpenCall: 0,
     hasUserEntry: false,
@@ -106,7 +106,10 @@ export function createToolResultIndex(rules: IndexRules): ToolResultIndex {
 }
 
 /** Returns the result of the tool call with this id; undefined if there is none. */
-export function findResult({ results, resultPlaces }: ToolResultIndex, id: string): ToolResult | undefined {
+export function findToolResult(
+  { results, resultPlaces }: ToolResultIndex,
+  id: string,
+): ToolResult | undefined {
   const place = resultPlaces.get(id)
   return place === undefined ? undefined : results.at(place)
 }

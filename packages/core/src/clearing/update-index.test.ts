@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, text } from '../../test/clear/situation.ts'
-import { proposeBudget } from './propose-clearing.ts'
-import { createPlaceholder, findCandidates, findFirstClearable, NO_RETRIEVAL } from './select-results.ts'
+import { proposeBudgetClearing } from './propose-clearing.ts'
+import {
+  createResultPlaceholder,
+  findClearCandidates,
+  findFirstClearable,
+  NO_RETRIEVAL,
+} from './select-results.ts'
 import { createToolResultIndex } from './tool-result-index.ts'
-import { updateIndex } from './update-index.ts'
+import { updateToolResultIndex } from './update-index.ts'
 
 describe('the register', () => {
   it('holds what a clearing must know of each call and result', () => {
@@ -43,7 +48,7 @@ describe('the register', () => {
     situation.reads(3, 100)
     const one = situation.register
     const [id] = situation.reads(1, 100)
-    const two = updateIndex(one, situation.builder.view)
+    const two = updateToolResultIndex(one, situation.builder.view)
     expect(two.results.at(0)).toBe(one.results.at(0))
     expect(two.results.length).toBe(4)
     situation.say()
@@ -54,7 +59,7 @@ describe('the register', () => {
       compactedToolIds: [id ?? ''],
       clearedAttachmentUUIDs: [],
     })
-    const three = updateIndex(two, situation.builder.view)
+    const three = updateToolResultIndex(two, situation.builder.view)
     expect(three).toEqual(situation.register)
     expect([three.clearable, three.clearableSinceLast]).toEqual([
       { count: 3, tokens: 300 },
@@ -84,8 +89,9 @@ describe('the register', () => {
       builder.assistant('m', [{ type: 'tool_use', id, name: 'Read', input: { file_path: id } }])
       builder.result(id, text(100))
     }
-    const placeholder = createPlaceholder('c', NO_RETRIEVAL)
-    const free = () => findCandidates({ register: situation.register, pins: [], keep: 0, placeholder }).length
+    const placeholder = createResultPlaceholder('c', NO_RETRIEVAL)
+    const free = () =>
+      findClearCandidates({ register: situation.register, pins: [], keep: 0, placeholder }).length
     expect([situation.register.results.length, situation.register.responses.length, free()]).toEqual([
       2, 1, 0,
     ])
@@ -104,9 +110,9 @@ describe('the register', () => {
     situation.say()
     const { register } = situation
     expect(register.supersession.superseded.get(older)).toBeUndefined()
-    expect(proposeBudget(situation.question()).proposal?.metadata.notes).toBeUndefined()
+    expect(proposeBudgetClearing(situation.question()).proposal?.metadata.notes).toBeUndefined()
     const retrieval = { historyTool: 'history', transcript: null }
-    expect(proposeBudget(situation.question({ retrieval })).proposal?.metadata.notes).toMatchObject({
+    expect(proposeBudgetClearing(situation.question({ retrieval })).proposal?.metadata.notes).toMatchObject({
       big: 'To read it, call history with {"id":"big"}.',
     })
   })

@@ -26,13 +26,13 @@ import {
   type UserRecord,
 } from '../log/record.ts'
 import { describeToolCall, findLargeInputs } from '../log/tool-calls.ts'
-import { toCount } from '../tokens/usage.ts'
+import { toTokenCount } from '../tokens/usage.ts'
 import {
   type AnsweredCall,
   countShownTokens,
   createToolResultIndex,
-  findResult,
-  NO_RESULTS,
+  EMPTY_RESULT_TALLY,
+  findToolResult,
   type ResultTally,
   type SupersedeReason,
   type Supersession,
@@ -42,7 +42,7 @@ import {
 } from './tool-result-index.ts'
 
 /** Returns the index of a context, given the index of an earlier state of that context. */
-export function updateIndex(
+export function updateToolResultIndex(
   register: ToolResultIndex,
   { entries }: Pick<ContextView, 'entries'>,
 ): ToolResultIndex {
@@ -297,7 +297,7 @@ function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResult
   if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata } = record
-  const cleared = { ...register, clearableSinceLast: NO_RESULTS }
+  const cleared = { ...register, clearableSinceLast: EMPTY_RESULT_TALLY }
   return isClearedByProvider(microcompactMetadata)
     ? withRemoved(cleared, record.uuid, microcompactMetadata)
     : cleared
@@ -344,7 +344,7 @@ function withProviderCut(
     ...register,
     native: {
       cut: Math.max(last + 1, native?.cut ?? 0),
-      tokens: (native?.tokens ?? 0) + toCount(metadata.tokensSaved),
+      tokens: (native?.tokens ?? 0) + toTokenCount(metadata.tokensSaved),
     },
     clearedThinkingCount: lost === -1 ? register.clearedThinkingCount : lost + 1,
   }
@@ -371,10 +371,10 @@ function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
 
 function tallyResults(register: ToolResultIndex, ids: readonly string[]): ResultTally {
   return ids.reduce((sum, id) => {
-    const result = findResult(register, id)
+    const result = findToolResult(register, id)
     const tokens = result?.call.isClearable === true ? countShownTokens(result) : 0
     return tokens === 0 ? sum : addTally(sum, { count: 1, tokens })
-  }, NO_RESULTS)
+  }, EMPTY_RESULT_TALLY)
 }
 
 function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): ResultTally {

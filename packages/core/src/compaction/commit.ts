@@ -5,7 +5,7 @@
 
 import { isFileShown } from '../clearing/select-results.ts'
 import { createToolResultIndex, type IndexRules } from '../clearing/tool-result-index.ts'
-import { updateIndex } from '../clearing/update-index.ts'
+import { updateToolResultIndex } from '../clearing/update-index.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import {
@@ -14,10 +14,10 @@ import {
   emitDonePhase,
   type RefusedRewrite,
   refuseRewrite,
-  SUPERSEDED_MESSAGE,
+  STALE_DRAFT_MESSAGE,
   type TurnEvent,
 } from '../engine/events.ts'
-import { type CommittedRewrite, type CompactionHost, runCleanups, type TurnHost } from '../engine/host.ts'
+import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
 import { measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequest } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
@@ -25,8 +25,8 @@ import {
   CLOSED_BREAKER,
   type CompactionSpacing,
   type ContextState,
-  measureSpacing,
-  resetTracking,
+  measureCompactionSpacing,
+  resetCompactionTracking,
   type SessionState,
 } from '../engine/session-state.ts'
 import {
@@ -39,9 +39,11 @@ import {
 import { redact } from '../summary/redact.ts'
 import type { Finding } from '../validate/finding.ts'
 import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
-import { type CompactionDraft, createDraftReceipt, createDraftRecords, entriesAddedSince } from './draft.ts'
+import { type CompactionDraft, createDraftReceipt, createDraftRecords, findAddedEntries } from './draft.ts'
 
-export type CommitResult = { readonly ok: true; readonly compaction: CommittedCompaction } | RefusedRewrite
+export type CompactionResult =
+  | { readonly ok: true; readonly compaction: CommittedCompaction }
+  | RefusedRewrite
 
 /** Number of attempts before a commit is given up because other writers keep appending. */
 const MAX_TRIES = 8
@@ -49,18 +51,18 @@ const MAX_TRIES = 8
 /** Commits a draft that was prepared earlier, and emits the phase `done`. */
 export function commitCompaction(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   draft: CompactionDraft,
-): AsyncGenerator<TurnEvent, CommitResult> {
+): AsyncGenerator<TurnEvent, CompactionResult> {
   return emitDonePhase(commitDraft(turn, compaction, draft))
 }
 
 /** Commits a draft without emitting the phase `done`, which is left to the caller. */
 export async function* commitDraft(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   draft: CompactionDraft,
-): AsyncGenerator<TurnEvent, CommitResult> {
+): AsyncGenerator<TurnEvent, CompactionResult> {
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     if (turn.signal?.aborted === true) return ABORTED_REWRITE
     const valid = validateDraft(turn, compaction, draft)
@@ -69,8 +71,8 @@ export async function* commitDraft(
     const failure = yield* appendLinkedRecords(turn, valid.records)
     if (failure === null) {
       const known = withContextState(before, compaction).context
-      const link = measureSpacing(known.tracking, turn.host.policy.turn.auto)
-      const tracking = resetTracking(known.tracking, turn.host.ids.next('turn'))
+      const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
+      const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
       const result = describeCompaction(valid, link)
       turn.state = stateAfterCompaction(turn.state, compaction, { ...known, tracking }, valid)
       yield { type: 'compact', compaction: result }
@@ -81,7 +83,7 @@ export async function* commitDraft(
     }
     if (failure.reason === 'locked')
       return refuseRewrite('locked', 'Another writer holds the session; nothing was changed.')
-    if (failure.reason !== 'conflict') return refuseRewrite('superseded', SUPERSEDED_MESSAGE)
+    if (failure.reason !== 'conflict') return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
     await refreshSession(turn)
   }
   return refuseRewrite(
@@ -100,7 +102,7 @@ interface ValidDraft {
 /** Validates the draft against the current session, which may have grown since the draft was prepared. */
 function validateDraft(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   given: CompactionDraft,
 ): ValidDraft | RefusedRewrite {
   const draft = applyEdit(given)
@@ -115,7 +117,7 @@ function validateDraft(
   )
   if (isNewlyPinned) return refuseRewrite('superseded', PINNED_MESSAGE)
   const records = createDraftRecords(turn, compaction, draft)
-  if (records === null) return refuseRewrite('superseded', SUPERSEDED_MESSAGE)
+  if (records === null) return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
   const next = previewAppend(state, records)
   const after = measureContext(next, host, compaction).expected
   if (after >= measureContext(state, host, compaction).expected)
@@ -126,7 +128,7 @@ function validateDraft(
   const problem = findNewProblem(next, turn)
   if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
   // The prepared receipt is still right unless the summary was edited or entries were appended.
-  const isAsPrepared = draft === given && entriesAddedSince(plan, state.view)?.length === 0
+  const isAsPrepared = draft === given && findAddedEntries(plan, state.view)?.length === 0
   const receipt = isAsPrepared
     ? given.receipt
     : createDraftReceipt(compaction, draft, { before: state, after: next })
@@ -213,7 +215,7 @@ function describeCompaction(
  */
 function stateAfterCompaction(
   state: SessionState,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   known: ContextState,
   { draft, after }: ValidDraft,
 ): SessionState {
@@ -237,8 +239,8 @@ export function findReleasedContent(
   after: ContextView['entries'],
   rules: IndexRules,
 ): Pick<CommittedRewrite, 'toolUseIds' | 'filePaths'> {
-  const had = updateIndex(createToolResultIndex(rules), { entries: before })
-  const has = updateIndex(createToolResultIndex(rules), { entries: after })
+  const had = updateToolResultIndex(createToolResultIndex(rules), { entries: before })
+  const has = updateToolResultIndex(createToolResultIndex(rules), { entries: after })
   const shown = new Set(
     [...has.results].flatMap((result) => (isFileShown(has, result) ? (result.call.path ?? []) : [])),
   )

@@ -1,19 +1,19 @@
 /** Runs a whole compaction: plan, prepare, commit. Reports failures of automatic compactions to the breaker. */
 import { emitDonePhase, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
-import type { CompactionHost } from '../engine/host.ts'
+import type { CompactionServices } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
-import { applyAttempt, type CompactionAttemptEnd, isBreakerOpen } from '../engine/session-state.ts'
+import { applyCompactionAttempt, type CompactionAttemptEnd, isBreakerOpen } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { type CommitResult, commitDraft } from './commit.ts'
-import { type CompactionRequest, planCompaction } from './plan-compaction.ts'
+import { type CompactionResult, commitDraft } from './commit.ts'
+import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
 import { prepareDraft } from './prepare-draft.ts'
 
 /** Compacts the context. The conversation stays unchanged unless the compaction succeeds. */
 export async function* compact(
   turn: TurnContext,
-  compaction: CompactionHost,
-  request: CompactionRequest,
-): AsyncGenerator<TurnEvent, CommitResult> {
+  compaction: CompactionServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, CompactionResult> {
   const end = yield* emitDonePhase(runSteps(turn, compaction, request))
   if (end.ok) return end
   const { trigger, cause } = request
@@ -24,9 +24,9 @@ export async function* compact(
 
 async function* runSteps(
   turn: TurnContext,
-  compaction: CompactionHost,
-  request: CompactionRequest,
-): AsyncGenerator<TurnEvent, CommitResult> {
+  compaction: CompactionServices,
+  request: CompactionOptions,
+): AsyncGenerator<TurnEvent, CompactionResult> {
   const plan = planCompaction(turn.state, request, { host: turn.host, compaction: compaction })
   if (!plan.ok) return plan
   const draft = yield* prepareDraft(turn, compaction, plan)
@@ -39,7 +39,7 @@ const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pe
 
 function* recordFailure(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   end: RefusedRewrite,
 ): Generator<TurnEvent, void> {
   const { reason } = end
@@ -50,7 +50,7 @@ function* recordFailure(
         ? { kind: 'nothing-to-do' }
         : { kind: 'failed', reason }
   const known = withContextState(turn.state, compaction)
-  const breaker = applyAttempt(known.context.breaker, attempt, known.session.records.length - 1)
+  const breaker = applyCompactionAttempt(known.context.breaker, attempt, known.session.records.length - 1)
   turn.state = { ...known, context: { ...known.context, breaker } }
   const { auto } = turn.host.policy.turn
   if (isBreakerOpen(breaker, auto) && !isBreakerOpen(known.context.breaker, auto))

@@ -6,10 +6,10 @@
 import type { ContextView } from '../context/context-view.ts'
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/entry.ts'
 import { type ContextPart, type RefusedRewrite, refuseRewrite, type SummaryUsage } from '../engine/events.ts'
-import type { CheckedSummary, CompactionHost } from '../engine/host.ts'
+import type { CheckedSummary, CompactionServices } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { findLastUuid, type TurnContext } from '../engine/session-writer.ts'
+import { findLastRecordUuid, type TurnContext } from '../engine/session-writer.ts'
 import type {
   AssistantRecord,
   Attachment,
@@ -62,11 +62,11 @@ export interface UnmeasuredDraft {
 /** Creates the records that committing the draft would append now; null if the draft is stale (`entriesAddedSince`). */
 export function createDraftRecords(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   draft: UnmeasuredDraft,
 ): readonly NewRecord[] | null {
   const { host, state } = turn
-  const late = entriesAddedSince(draft.plan, state.view)
+  const late = findAddedEntries(draft.plan, state.view)
   if (late === null) return null
   const { span } = draft.plan
   const { outdated, summary } = draft
@@ -93,22 +93,24 @@ export function createDraftRecords(
     ids: host.ids,
     timestamp: new Date(host.clock.now()).toISOString(),
     sessionId: state.id,
-    tip: findLastUuid(state),
+    tip: findLastRecordUuid(state),
   })
 }
 
 /** The context at the moment when a compaction was planned. */
-type PlannedView = Pick<ContextView, 'entries' | 'acts'>
+type PlannedView = Pick<ContextView, 'entries' | 'rewrites'>
 
 /**
  * Returns the entries appended after the draft was planned, or null if the context was rewritten meanwhile (by another
  * rewrite, an undo or a rewind). The draft is then stale, and committing it would restore the old context.
  */
-export function entriesAddedSince(
+export function findAddedEntries(
   seen: PlannedView,
-  { entries, acts }: ContextView,
+  { entries, rewrites }: ContextView,
 ): readonly ContextEntry[] | null {
-  return acts === seen.acts && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null
+  return rewrites === seen.rewrites && entries.extends(seen.entries)
+    ? entries.toArray(seen.entries.length)
+    : null
 }
 
 /** The content that a compaction keeps after the summary, and the changes it makes before that content. */
@@ -154,7 +156,7 @@ function toMetadata({ plan, summary, durationMs }: UnmeasuredDraft): CompactionR
 }
 
 function createSummaryBody(
-  { retrieval, isAutonomous = false }: CompactionHost,
+  { retrieval, isAutonomous = false }: CompactionServices,
   { plan, summary }: UnmeasuredDraft,
 ): SummaryBody {
   if (summary.block !== null) return createBlockBody(summary.block, plan)
@@ -284,7 +286,7 @@ export function createCompactionRecords(
  * since the draft was planned.
  */
 export function createDraftReceipt(
-  { scaled, estimator }: CompactionHost,
+  { scaled, estimator }: CompactionServices,
   { plan, sourcesBefore, sourcesAfter, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Receipt {
@@ -314,9 +316,9 @@ const MAX_PARTS = 5
 /**
  * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
  */
-export function irreducibleContext(
+export function refuseIrreducible(
   { draft, after, state }: MeasuredDraft,
-  { estimator }: CompactionHost,
+  { estimator }: CompactionServices,
   limit: number,
 ): RefusedRewrite {
   const unanswered = new Set(draft.plan.span.unanswered.map(({ record }) => record.uuid))

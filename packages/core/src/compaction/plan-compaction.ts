@@ -5,25 +5,25 @@
 import type { ContextRewrite } from '../context/context-view.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
-import type { CompactionHost, TurnHost } from '../engine/host.ts'
+import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
 import {
   type ExpectedResult,
+  estimateTypicalResult,
   findOptimalTrigger,
   type OptimalTrigger,
   type PlanContext,
-  typicalResult,
 } from '../planner/plan-input.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
-import { type CompactionSpan, chooseSpan } from '../summary/select-span.ts'
+import { type CompactionSpan, chooseCompactionSpan } from '../summary/select-span.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
-import { type ContextTokens, readScale } from '../tokens/usage.ts'
+import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 
-export interface CompactionRequest {
+export interface CompactionOptions {
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly form?: CompactionForm
@@ -44,11 +44,11 @@ export interface CompactionRequest {
 
 export interface CompactionPlan {
   readonly ok: true
-  readonly request: CompactionRequest
+  readonly request: CompactionOptions
   readonly span: CompactionSpan
-  /** The context when the compaction was planned (`entries`), and the rewrites in force then (`acts`). */
+  /** The context when the compaction was planned (`entries`), and the rewrites in force then (`rewrites`). */
   readonly entries: AppendList<ContextEntry>
-  readonly acts: readonly ContextRewrite[]
+  readonly rewrites: readonly ContextRewrite[]
   /** uuids of the records that were pinned when the compaction was planned. */
   readonly pins: PinnedUuids
   /** Sentences for the user, for example that the cut was moved or that pins exceed their budget. */
@@ -69,12 +69,12 @@ export interface CompactionPlan {
 
 interface PlanHosts {
   readonly host: TurnHost
-  readonly compaction: CompactionHost
+  readonly compaction: CompactionServices
 }
 
 export function planCompaction(
   state: SessionState,
-  request: CompactionRequest,
+  request: CompactionOptions,
   { host, compaction }: PlanHosts,
 ): CompactionPlan | RefusedRewrite {
   const { policy, profile, switches = NO_SWITCHES, clock } = host
@@ -84,7 +84,7 @@ export function planCompaction(
   if (!mechanism.on)
     return refuseRewrite('off', `Compaction is switched off by ${mechanism.because}. Unset it to compact.`)
   const { form = 'full', pivot } = request
-  const choice = chooseSpan(state.view, {
+  const choice = chooseCompactionSpan(state.view, {
     form,
     ...(pivot === undefined ? {} : { pivot }),
     pins: {
@@ -106,7 +106,7 @@ export function planCompaction(
     request: { ...request, isForced: request.isForced === true || isBlocked },
     span,
     entries: state.view.entries,
-    acts: state.view.acts,
+    rewrites: state.view.rewrites,
     pins: state.pins,
     notes: listNotes(span, policy.compact.pinTokens),
     before,
@@ -130,8 +130,8 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
 function estimateCost(
   state: SessionState,
   host: TurnHost,
-  compaction: CompactionHost,
-  planned: { readonly span: CompactionSpan; readonly request: CompactionRequest; readonly tokens: number },
+  compaction: CompactionServices,
+  planned: { readonly span: CompactionSpan; readonly request: CompactionOptions; readonly tokens: number },
 ): OptimalTrigger | null {
   const { context } = gatherPlanContext(state, host, compaction, 'call')
   const { rates, cache, write, meter } = context
@@ -164,17 +164,18 @@ const SUMMARY_SIZE = { share: 0.15, max: 3_000 }
  */
 function estimateResult(
   context: PlanContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   span: CompactionSpan,
 ): ExpectedResult {
   const { sources: carriers = [], scaled, estimator } = compaction
   const last = context.expectedResult
   const sizeOf = (entries: readonly ContextEntry[]): number =>
-    readScale(context.calibration) * entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
+    readCalibrationScale(context.calibration) *
+    entries.reduce((sum, entry) => sum + estimator.entry(entry), 0)
   const summary = Math.min(last?.summary ?? SUMMARY_SIZE.max, SUMMARY_SIZE.share * sizeOf(span.summarised))
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
-  const typical = typicalResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
+  const typical = estimateTypicalResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
   const sources = carriers.length === 0 ? 0 : (last ?? typical).reattached
   const before = span.form === 'from' ? kept : 0
   const after = others + (span.form === 'from' ? 0 : kept) + sources

@@ -10,20 +10,20 @@ import {
   NO_SUMMARY_USAGE,
   type RefusedRewrite,
   refuseRewrite,
-  SUPERSEDED_MESSAGE,
+  STALE_DRAFT_MESSAGE,
   type TurnEvent,
 } from '../engine/events.ts'
-import { type CompactionHost, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
+import { type CompactionServices, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
-import { isAborted, previewAppend, type TurnContext } from '../engine/session-writer.ts'
-import { boundSources, readPresentPrefix } from '../engine/update-prefix.ts'
+import { isTurnAborted, previewAppend, type TurnContext } from '../engine/session-writer.ts'
+import { limitSourceTime, readHostPrefix } from '../engine/update-prefix.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
-import { replaceSnapshot } from '../request/prefix.ts'
+import { replacePrefixSnapshot } from '../request/prefix.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
 import {
   arrangeAttachments,
   collectSources,
-  dropOptionalSources,
+  dropOptionalAttachments,
   findPreviousAttachments,
 } from '../sources/collect.ts'
 import type { SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
@@ -34,9 +34,9 @@ import {
   createDraftReceipt,
   createDraftRecords,
   findLostThinking,
-  irreducibleContext,
   type KeptContext,
   type MeasuredDraft,
+  refuseIrreducible,
   type UnmeasuredDraft,
 } from './draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
@@ -53,7 +53,7 @@ type DraftResult = CompactionDraft | RefusedRewrite
 /** Prepares a draft to be reviewed and committed later, and emits the phase `done`. */
 export function prepareCompaction(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   return emitDonePhase(prepareDraft(turn, compaction, plan))
@@ -62,7 +62,7 @@ export function prepareCompaction(
 /** Prepares a draft without emitting the phase `done`, for a caller that commits the draft at once. */
 export async function* prepareDraft(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let usage = NO_SUMMARY_USAGE
@@ -81,7 +81,7 @@ export async function* prepareDraft(
 
 async function* runDraftSteps(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   plan: CompactionPlan,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const started = turn.host.clock.now()
@@ -91,11 +91,11 @@ async function* runDraftSteps(
   const task = { plan, instructions: hooked.instructions }
   const written = yield* writeSummary(turn, compaction, task)
   if (!written.ok) return written
-  if (isAborted(turn)) return ABORTED_REWRITE
+  if (isTurnAborted(turn)) return ABORTED_REWRITE
   const sources = yield* reattachSources(turn, compaction, plan)
-  if (sources === null || isAborted(turn)) return ABORTED_REWRITE
+  if (sources === null || isTurnAborted(turn)) return ABORTED_REWRITE
   const hooks = yield* runSessionStartHooks(turn, compaction)
-  if (isAborted(turn)) return ABORTED_REWRITE
+  if (isTurnAborted(turn)) return ABORTED_REWRITE
   const draft = yield* shrinkToFit(turn, compaction, { task, written, sources, hooks })
   if (!draft.ok) return draft
   yield* emitRestored(sources, draft)
@@ -112,7 +112,7 @@ type PreCompactResult = { readonly ok: true; readonly instructions: string | nul
 /** Returns the instructions for the summary: the user's, the policy's, then those of hooks. */
 async function* runPreCompactHooks(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   { request }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, PreCompactResult> {
   const hooks = compaction.hooks?.preCompact ?? []
@@ -135,7 +135,7 @@ async function* runPreCompactHooks(
       if (block !== undefined) yield { type: 'veto-overruled', hook: end.name, reason: block }
     }
   }
-  if (isAborted(turn)) return ABORTED_REWRITE
+  if (isTurnAborted(turn)) return ABORTED_REWRITE
   const { instructions, instructionCharacters } = turn.host.policy.compact
   const sources = { person: request.instructions, policy: instructions, hooks: added }
   return { ok: true, instructions: composeInstructions(sources, instructionCharacters).text }
@@ -143,7 +143,7 @@ async function* runPreCompactHooks(
 
 async function* runSessionStartHooks(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
 ): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
   const hooks = compaction.hooks?.sessionStart ?? []
   if (hooks.length === 0) return []
@@ -154,7 +154,7 @@ async function* runSessionStartHooks(
 /** PostCompact hooks receive the finished summary and may add context, as long as the draft still fits. */
 async function* runPostCompactHooks(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   draft: CompactionDraft,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   const hooks = compaction.hooks?.postCompact ?? []
@@ -162,7 +162,7 @@ async function* runPostCompactHooks(
   const input = { trigger: plan.request.trigger, sessionId: turn.state.id, summary: summary.text, receipt }
   if (hooks.length > 0) yield { type: 'phase', phase: 'running PostCompact hooks' }
   const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, compaction, hooks, input)
-  if (isAborted(turn)) return ABORTED_REWRITE
+  if (isTurnAborted(turn)) return ABORTED_REWRITE
   if (added.length === 0) return draft
   const { outcome } = fitDraft(turn, compaction, { ...draft, hookContext: [...draft.hookContext, ...added] })
   return outcome.ok || outcome.reason === 'superseded' ? outcome : draft
@@ -170,7 +170,7 @@ async function* runPostCompactHooks(
 
 async function* collectHookContext<Input>(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   hooks: readonly Hook<Input, HookContextOutput>[],
   input: Input,
 ): AsyncGenerator<TurnEvent, readonly SourceAttachment[]> {
@@ -190,7 +190,7 @@ async function* collectHookContext<Input>(
   })
 }
 
-function hookLimits({ host, signal }: TurnContext, { deadlines }: CompactionHost) {
+function hookLimits({ host, signal }: TurnContext, { deadlines }: CompactionServices) {
   return { deadlines, timeoutSeconds: host.policy.turn.hooks.timeoutSeconds, signal }
 }
 
@@ -205,20 +205,20 @@ interface ReattachedSources {
 /** Reads the context sources again and renders their attachments. Returns null if aborted. */
 async function* reattachSources(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   { span }: CompactionPlan,
 ): AsyncGenerator<TurnEvent, ReattachedSources | null> {
   if (compaction.sources === undefined || compaction.sources.length === 0)
     return { carried: [], superseded: [], skipped: [] }
   yield { type: 'phase', phase: 'bringing back context' }
-  const { failed, ...sources } = await collectSources(boundSources(compaction, turn.signal), {
+  const { failed, ...sources } = await collectSources(limitSourceTime(compaction, turn.signal), {
     session: turn.state.session,
     kept: [...span.kept, ...span.pinned, ...span.unanswered],
     policy: turn.host.policy,
     budgets: compaction.scaled.budgets,
     measure: compaction.estimator.text,
   })
-  if (isAborted(turn)) return null
+  if (isTurnAborted(turn)) return null
   for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
   return sources
 }
@@ -245,7 +245,7 @@ interface DraftInput {
 /** Drops optional sources, then asks for smaller summaries, as long as the draft is over its target. */
 async function* shrinkToFit(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   input: DraftInput,
 ): AsyncGenerator<TurnEvent, DraftResult> {
   let { written } = input
@@ -259,7 +259,7 @@ async function* shrinkToFit(
       largestSummary: last.largestSummary,
     })
     if (next === null) break
-    if (!next.ok || isAborted(turn)) return ABORTED_REWRITE
+    if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
     written = next
     last = fitDraft(turn, compaction, await createDraft(turn, compaction, { ...input, written }))
     if (last.over < best.over) best = last
@@ -269,7 +269,7 @@ async function* shrinkToFit(
 
 async function createDraft(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   input: DraftInput,
 ): Promise<UnmeasuredDraft> {
   const { plan } = input.task
@@ -307,14 +307,14 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
   const records = [...span.kept, ...span.pinned]
     .map(({ record }) => record)
     .filter((record) => record.type !== 'assistant' || !lost.has(record.message.id))
-  const present = await readPresentPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
+  const present = await readHostPrefix({ ...turn, state: { ...turn.state, sectionTexts: new Map() } })
   if ('ok' in present) return null
   const { ttl } = current.epoch
-  const next = replaceSnapshot(current.epoch, ttl === undefined ? present : { ...present, ttl }, {
+  const next = replacePrefixSnapshot(current.epoch, ttl === undefined ? present : { ...present, ttl }, {
     records,
     profile,
   })
-  return next.turns ? next.epoch : null
+  return next.isReplaced ? next.epoch : null
 }
 
 interface FitResult {
@@ -326,10 +326,10 @@ interface FitResult {
 }
 
 /** Measures the draft on a preview of the session, and drops optional sources while it is over its target. */
-function fitDraft(turn: TurnContext, compaction: CompactionHost, whole: UnmeasuredDraft): FitResult {
+function fitDraft(turn: TurnContext, compaction: CompactionServices, whole: UnmeasuredDraft): FitResult {
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null)
-    return { outcome: refuseRewrite('superseded', SUPERSEDED_MESSAGE), over: 0, largestSummary: 0 }
+    return { outcome: refuseRewrite('superseded', STALE_DRAFT_MESSAGE), over: 0, largestSummary: 0 }
   const fitted = dropSources(turn, compaction, measured)
   const { draft: drafted, after, state } = fitted
   const { plan, summary } = drafted
@@ -345,7 +345,7 @@ function fitDraft(turn: TurnContext, compaction: CompactionHost, whole: Unmeasur
   const limit =
     target === undefined ? (plan.span.form === 'full' ? plan.autoCompactTokens : null) : target + 1
   if (limit !== null && after.high >= limit)
-    return { outcome: irreducibleContext(fitted, compaction, limit), over, largestSummary }
+    return { outcome: refuseIrreducible(fitted, compaction, limit), over, largestSummary }
   const receipt = createDraftReceipt(compaction, drafted, { before: turn.state, after: state })
   const draft: CompactionDraft = {
     ...drafted,
@@ -360,7 +360,7 @@ function fitDraft(turn: TurnContext, compaction: CompactionHost, whole: Unmeasur
 
 function measureDraft(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   drafted: UnmeasuredDraft,
 ): MeasuredDraft | null {
   const records = createDraftRecords(turn, compaction, drafted)
@@ -378,7 +378,7 @@ function countExcessTokens({ target, before }: CompactionPlan, after: ContextTok
 /** Maximum rounds of dropping sources; more than one may be needed, since sizes of single sources are estimates. */
 const MAX_ROUNDS = 3
 
-function dropSources(turn: TurnContext, compaction: CompactionHost, whole: MeasuredDraft): MeasuredDraft {
+function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
   const { plan, sourcesBefore, sourcesAfter, allSources } = whole.draft
   const candidates = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
   let best = whole
@@ -387,7 +387,7 @@ function dropSources(turn: TurnContext, compaction: CompactionHost, whole: Measu
     const over = countExcessTokens(plan, best.after)
     if (over === 0) break
     wanted += over
-    const { kept } = dropOptionalSources(candidates, wanted, turn.host.policy.compact.target)
+    const { kept } = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)
     const keep = (list: readonly SourceAttachment[]) => list.filter((one) => kept.includes(one))
     const shorter: UnmeasuredDraft = {
       ...whole.draft,

@@ -8,17 +8,17 @@ import type { TracedMessage } from '../context/flatten.ts'
 import { listTracedMessages } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
-import type { CompactionHost, TurnHost } from '../engine/host.ts'
-import type { BoundedResult, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
+import type { CompactionServices, TurnHost } from '../engine/host.ts'
+import type { DeadlineResult, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
 import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
 import {
   buildForkRequest,
-  describeForkRead,
+  describeForkCacheRead,
   runSideCall,
   type SideCall,
-  toPlainRequest,
+  toUncachedRequest,
 } from '../engine/side-call.ts'
 import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
@@ -29,24 +29,24 @@ import type { AssembledRequest } from '../request/build-request.ts'
 import {
   comparePlaces,
   findLastMarkableBlock,
-  findLastResponse,
+  findLastResponseIndex,
   type PlannedMarker,
 } from '../request/cache-markers.ts'
 import type {
-  Attempt,
   AttemptDeadlines,
   AttemptResult,
   BlockAttempt,
   LocalAttempt,
+  SummaryAttempt,
 } from '../summary/attempt.ts'
 
 const COMPACT_SOURCE = 'compact'
 
 /** Runs one attempt to write the summary with a model; emits progress and keep-alive events meanwhile. */
-export async function* runAttempt(
+export async function* runSummaryAttempt(
   turn: TurnContext,
-  compaction: CompactionHost,
-  attempt: Exclude<Attempt, LocalAttempt>,
+  compaction: CompactionServices,
+  attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): AsyncGenerator<TurnEvent, AttemptResult> {
   const call = createAttemptCall(turn, attempt)
   if ('kind' in call) return call
@@ -65,7 +65,7 @@ export async function* runAttempt(
     if (step.done === true) {
       const { answer } = step.value
       if (attempt.kind === 'fork' && answer.ok)
-        yield { type: 'fork', fork: describeForkRead(COMPACT_SOURCE, answer.reply, step.value) }
+        yield { type: 'fork', fork: describeForkCacheRead(COMPACT_SOURCE, answer.reply, step.value) }
       return toAttemptResult(answer)
     }
     const { value } = step
@@ -83,8 +83,8 @@ export async function* runAttempt(
  */
 function createSideTurn(
   turn: TurnContext,
-  compaction: CompactionHost,
-  attempt: Exclude<Attempt, LocalAttempt>,
+  compaction: CompactionServices,
+  attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): TurnContext {
   const { host } = turn
   const { deadlines } = compaction
@@ -111,7 +111,7 @@ type UnavailableAttempt = Extract<AttemptResult, { readonly kind: 'unavailable' 
 
 function createAttemptCall(
   { state, host }: TurnContext,
-  attempt: Exclude<Attempt, LocalAttempt>,
+  attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): SideCall | UnavailableAttempt {
   const source = COMPACT_SOURCE
   switch (attempt.kind) {
@@ -129,7 +129,7 @@ function createAttemptCall(
       return request === null ? unavailableAttempt('There is no request to ask it on.') : { request, source }
     }
     case 'direct':
-      return { request: toPlainRequest(state, attempt.payload as Payload, attempt.raw), source }
+      return { request: toUncachedRequest(state, attempt.payload as Payload, attempt.raw), source }
   }
 }
 
@@ -197,7 +197,7 @@ function chooseMarkers(
 ): readonly PlannedMarker[] {
   const left = markers.filter(({ place }) => place.zone !== 'messages' || place.index <= end)
   const last = markers.at(-1)
-  const response = cache === null ? null : findLastResponse(list)
+  const response = cache === null ? null : findLastResponseIndex(list)
   if (cache === null || last === undefined || response === null || left.length === markers.length) return left
   const place = findLastMarkableBlock(list, cache, { index: response, block: 0 })
   if (place === null || left.some((marker) => comparePlaces(marker.place, place) === 0)) return left
@@ -262,7 +262,7 @@ type NextEvent = IteratorResult<ReplyEvent>
 async function readReply(
   stream: AsyncIterable<ReplyEvent>,
   push: (event: ReplyEvent) => boolean,
-  wait: (next: Promise<NextEvent>) => Promise<BoundedResult<NextEvent>>,
+  wait: (next: Promise<NextEvent>) => Promise<DeadlineResult<NextEvent>>,
 ): Promise<ReplyFailed | null> {
   const events = stream[Symbol.asyncIterator]()
   try {

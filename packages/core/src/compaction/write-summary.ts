@@ -3,24 +3,35 @@
  */
 
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import type { CheckedSummary, CompactionHost, RawSummary, WriteSummary } from '../engine/host.ts'
+import type { CheckedSummary, CompactionServices, RawSummary, SummaryWriter } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
-import { isAborted, type TurnContext } from '../engine/session-writer.ts'
+import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { recordAt } from '../log/session.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
-import type { AttemptResult, AttemptsEnd, AttemptsInput, SummaryAttempts } from '../summary/attempt.ts'
-import { isDone, nextAttempt, recordResult, rejectTooLarge, startAttempts } from '../summary/attempts.ts'
+import type {
+  AttemptResult,
+  AttemptsInput,
+  AttemptsOutcome,
+  SummaryAttemptState,
+} from '../summary/attempt.ts'
+import {
+  findNextAttempt,
+  isAttemptsOutcome,
+  recordAttemptResult,
+  rejectLargeSummary,
+  startAttempts,
+} from '../summary/attempts.ts'
 import { repairSummary } from '../summary/check-summary.ts'
 import { buildLedger } from '../summary/ledger.ts'
 import { prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
-import { extractFacts, type SessionFacts } from '../summary/session-facts.ts'
+import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
-import { emitKeepAlive, isCacheWarm, runAttempt } from './run-attempt.ts'
+import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-attempt.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan
@@ -33,13 +44,13 @@ export interface WriteSummaryResult {
   readonly ok: true
   readonly summary: RawSummary
   /** State of the summary attempts; null if the host wrote the summary. */
-  readonly attempts: SummaryAttempts | null
+  readonly attempts: SummaryAttemptState | null
 }
 
 /** Writes the summary: by the host's own function if it has one, otherwise by the attempts that policy allows. */
 export async function* writeSummary(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   task: WriteSummaryInput,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   if (compaction.writeSummary === undefined)
@@ -59,7 +70,7 @@ export async function* writeSummary(
 /** Makes the next attempt after a summary that was too large; returns null if no attempt is left or succeeds. */
 export async function* writeSmallerSummary(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   task: WriteSummaryInput,
   {
     last: { attempts },
@@ -68,15 +79,15 @@ export async function* writeSmallerSummary(
   }: { readonly last: WriteSummaryResult; readonly why: string; readonly largestSummary: number },
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite | null> {
   if (attempts === null) return null
-  const next = yield* runAttempts(turn, compaction, task, rejectTooLarge(attempts, why, largestSummary))
+  const next = yield* runAttempts(turn, compaction, task, rejectLargeSummary(attempts, why, largestSummary))
   return next.ok || next.reason === 'aborted' ? next : null
 }
 
 async function writeByHost(
   turn: TurnContext,
-  { deadlines }: CompactionHost,
+  { deadlines }: CompactionServices,
   { plan, instructions }: WriteSummaryInput,
-  write: WriteSummary,
+  write: SummaryWriter,
 ): Promise<RawSummary | RefusedRewrite> {
   const input = { sessionId: turn.state.id, span: plan.span, instructions }
   const ms = turn.host.policy.compact.waiting.attemptSeconds * 1000
@@ -102,7 +113,7 @@ async function writeByHost(
 /** Collects what the summary attempts need to know about the session. */
 export function createAttemptsInput(
   { state, host }: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   task: WriteSummaryInput,
 ): AttemptsInput {
   const { estimator, scaled, summaryModel } = compaction
@@ -136,25 +147,25 @@ export function createAttemptsInput(
 
 async function* runAttempts(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   task: WriteSummaryInput,
-  first: SummaryAttempts,
+  first: SummaryAttemptState,
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   const { plan } = task
   for (let chain = first; ; ) {
-    const next = nextAttempt(chain)
-    if (isDone(next)) {
+    const next = findNextAttempt(chain)
+    if (isAttemptsOutcome(next)) {
       const summary = toRawSummary(compaction, plan, next)
       return summary.ok ? { ok: true, summary, attempts: chain } : summary
     }
     let result: AttemptResult
-    if (isAborted(turn)) result = { kind: 'aborted' }
+    if (isTurnAborted(turn)) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
       // A local summary uses the whole history before the cut, so repeated compactions lose no facts.
       const facts = readFacts(turn.state, plan)
       result = { kind: 'text', text: writeLocally(facts, compaction, plan, next.maximumTokens) }
-    } else result = yield* runAttempt(turn, compaction, next)
-    chain = recordResult(chain, result)
+    } else result = yield* runSummaryAttempt(turn, compaction, next)
+    chain = recordAttemptResult(chain, result)
   }
 }
 
@@ -162,9 +173,9 @@ async function* runAttempts(
 const COVER_TOKENS = 6_000
 
 function toRawSummary(
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   plan: CompactionPlan,
-  done: AttemptsEnd,
+  done: AttemptsOutcome,
 ): RawSummary | RefusedRewrite {
   if (!done.ok) {
     if (done.aborted) return ABORTED_REWRITE
@@ -180,7 +191,10 @@ function toRawSummary(
   const cover =
     covered.length === 0
       ? null
-      : { text: writeLocally(extractFacts(covered), compaction, plan, COVER_TOKENS), records: covered.length }
+      : {
+          text: writeLocally(extractSessionFacts(covered), compaction, plan, COVER_TOKENS),
+          records: covered.length,
+        }
   return {
     ok: true,
     text: prependLocalSummary(done.summary, cover),
@@ -194,7 +208,7 @@ function toRawSummary(
 
 function writeLocally(
   facts: SessionFacts,
-  { scaled, estimator }: CompactionHost,
+  { scaled, estimator }: CompactionServices,
   { span }: CompactionPlan,
   tokens: number,
 ): string {
@@ -206,7 +220,7 @@ function writeLocally(
 /** Checks and repairs a summary so that it contains the facts of the log and no secrets. */
 export function checkSummary(
   { state, host }: TurnContext,
-  { scaled, estimator }: CompactionHost,
+  { scaled, estimator }: CompactionServices,
   plan: CompactionPlan,
   written: RawSummary,
 ): CheckedSummary {
@@ -242,7 +256,7 @@ const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
  * need them.
  */
 function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
-  const facts = factsBySpan.get(plan.span) ?? extractFacts(listSummarizedRecords(state, plan))
+  const facts = factsBySpan.get(plan.span) ?? extractSessionFacts(listSummarizedRecords(state, plan))
   factsBySpan.set(plan.span, facts)
   return facts
 }

@@ -123,14 +123,15 @@ describe('the view', () => {
       clearedAttachmentUUIDs: [],
     }
     builder.notice('microcompact_boundary', { microcompactMetadata: { ...metadata, way: 'cached' } })
-    expect([builder.view.acts, builder.view.entries.toArray().some((entry) => entry.cleared)]).toEqual([
+    expect([builder.view.rewrites, builder.view.entries.toArray().some((entry) => entry.cleared)]).toEqual([
       [],
       false,
     ])
     builder.notice('microcompact_boundary', { microcompactMetadata: { ...metadata, way: 'idle' } })
-    expect([builder.view.acts.length, builder.view.entries.toArray().some((entry) => entry.cleared)]).toEqual(
-      [1, true],
-    )
+    expect([
+      builder.view.rewrites.length,
+      builder.view.entries.toArray().some((entry) => entry.cleared),
+    ]).toEqual([1, true])
   })
 
   it('is as before where a boundary never gets its summary, and says so at the next one', () => {

@@ -42,7 +42,7 @@ export interface ContextView {
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
   /** Compactions and clearings in effect, oldest first. Only the last one can be undone. */
-  readonly acts: readonly ContextRewrite[]
+  readonly rewrites: readonly ContextRewrite[]
   readonly undoneRewrites: readonly ContextRewrite[]
   /** A compaction whose summary record has not been read yet; the context stays unchanged until the summary is read. */
   readonly pendingCompaction: ContextRewrite | null
@@ -66,7 +66,7 @@ export function emptyContextView(): ContextView {
   return {
     branch: AppendList.of(),
     entries: AppendList.of(),
-    acts: [],
+    rewrites: [],
     undoneRewrites: [],
     pendingCompaction: null,
     waitingForAnchor: [],
@@ -121,7 +121,7 @@ function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
       : view.waitingForAnchor.filter((kept) => kept.anchor !== uuid)
   let next: ContextView = { ...view, entries: view.entries.push(entry), waitingForAnchor: anchored }
   for (const item of following.flatMap((kept) => kept.entries)) next = pushEntry(next, item)
-  return isLastOwnRecord(view.acts.at(-1), entry.record) ? withUnanchoredEntries(next) : next
+  return isLastOwnRecord(view.rewrites.at(-1), entry.record) ? withUnanchoredEntries(next) : next
 }
 
 /**
@@ -165,7 +165,7 @@ function applyCompaction(
   let next: ContextView = {
     ...view,
     entries: AppendList.of(),
-    acts: [...view.acts, { ...pending, summaryUuid: summary.uuid }],
+    rewrites: [...view.rewrites, { ...pending, summaryUuid: summary.uuid }],
     pendingCompaction: null,
     waitingForAnchor: kept.anchored,
     rewrittenAt: at.index,
@@ -180,7 +180,7 @@ function applyCompaction(
 function applyClearing(view: ContextView, record: MicrocompactBoundary, at: RecordPosition): ContextView {
   const act = createRewrite('clear', record, at.position, view.entries)
   const entries = applyClearingToEntries(view.entries, record.microcompactMetadata)
-  const next = { ...view, entries, acts: [...view.acts, act], rewrittenAt: at.index }
+  const next = { ...view, entries, rewrites: [...view.rewrites, act], rewrittenAt: at.index }
   return pushEntry(next, { record, index: at.index })
 }
 
@@ -198,14 +198,14 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
  * records that the compaction or clearing itself wrote.
  */
 function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
-  const act = view.acts.at(-1)
+  const act = view.rewrites.at(-1)
   if (act === undefined || act.uuid !== record.of)
     return withDamage(view, 'bad-undo', record.of ?? record.uuid)
   const gone = [...view.undoneRewrites, act]
   let next: ContextView = {
     ...view,
     entries: act.replacedEntries,
-    acts: view.acts.slice(0, -1),
+    rewrites: view.rewrites.slice(0, -1),
     undoneRewrites: gone,
     waitingForAnchor: [],
     rewrittenAt: at.index,
@@ -326,14 +326,14 @@ export type UndoTarget =
 
 /** Finds the compaction or clearing to undo. Only the newest can be undone; without an `id` the newest is chosen. */
 export function findUndoTarget(view: ContextView, id?: string): UndoTarget {
-  const newest = view.acts.at(-1)
+  const newest = view.rewrites.at(-1)
   if (newest === undefined) {
     return { ok: false, reason: 'nothing-to-undo', message: 'There is no compaction or clearing to undo.' }
   }
   if (id === undefined || id === newest.uuid) {
     return { ok: true, act: newest, subtype: newest.kind === 'compact' ? 'compact_undone' : 'clear_undone' }
   }
-  if (!view.acts.some((act) => act.uuid === id)) {
+  if (!view.rewrites.some((act) => act.uuid === id)) {
     const message = `${id} is not a standing compaction or clearing of this conversation.`
     return { ok: false, reason: 'not-standing', message }
   }

@@ -1,4 +1,4 @@
-import { Choices, generateSession, SessionBuilder } from '@tidemark/core/testing'
+import { GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
@@ -48,7 +48,7 @@ describe('legal cuts', () => {
   it('hold on generated sessions', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200 }), (numbers) => {
-        const records = recordsOf(generateSession(new Choices(numbers)).builder)
+        const records = recordsOf(generateSession(new GeneratorChoices(numbers)).builder)
         expect(groupIntoRounds(records).flat()).toEqual(records)
         for (const cut of findCutPoints(records)) expect(tiesAcross(records, cut)).toEqual([])
       }),

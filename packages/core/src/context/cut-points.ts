@@ -7,7 +7,7 @@ import { isServerToolResult, isServerToolUse, isToolResult, isToolUse, toBlocks 
 import { AppendList } from '../log/persistent-collections.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { ContextEntry } from './entry.ts'
-import { flatten, listWaitingCallIds } from './flatten.ts'
+import { flattenContext, listWaitingCallIds } from './flatten.ts'
 
 /**
  * Returns every position i where `records` may be cut before record i. The positions include 0, and also the end unless
@@ -57,7 +57,7 @@ export function groupEntriesIntoRounds(
 
 function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {
   return listWaitingCallIds(
-    flatten({ entries: AppendList.of(records.map((record, index) => ({ record, index }))) }),
+    flattenContext({ entries: AppendList.of(records.map((record, index) => ({ record, index }))) }),
   )
 }
 

@@ -1,7 +1,13 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import { FIRST_PROMPT_TEXT, flatten, listRepairs, listTracedMessages, toApiMessages } from './flatten.ts'
+import {
+  flattenContext,
+  listRepairs,
+  listTracedMessages,
+  MISSING_PROMPT_TEXT,
+  toApiMessages,
+} from './flatten.ts'
 import { createInterruptedResult } from './tool-pairing.ts'
 
 const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
@@ -145,9 +151,9 @@ const cases: readonly Case[] = [
   {
     name: 'words that happen to be ours are the person’s all the same',
     tell: (builder) => {
-      builder.user(FIRST_PROMPT_TEXT)
+      builder.user(MISSING_PROMPT_TEXT)
     },
-    messages: [{ role: 'user', content: FIRST_PROMPT_TEXT }],
+    messages: [{ role: 'user', content: MISSING_PROMPT_TEXT }],
   },
   {
     name: 'what is for the screen does not reach the model; what is hidden from the screen does',
@@ -223,7 +229,7 @@ const cases: readonly Case[] = [
       builder.assistant('m1', 'as I said')
     },
     messages: [
-      { role: 'user', content: [text(FIRST_PROMPT_TEXT)] },
+      { role: 'user', content: [text(MISSING_PROMPT_TEXT)] },
       { role: 'assistant', content: 'as I said' },
     ],
     repairs: ['no-first-prompt'],
@@ -260,7 +266,7 @@ describe('flatten', () => {
   it.each(cases)('$name', ({ tell, messages, repairs = [] }) => {
     const builder = new SessionBuilder()
     tell(builder)
-    const flat = flatten(builder.view)
+    const flat = flattenContext(builder.view)
     expect(toApiMessages(flat)).toEqual(messages)
     expect(listRepairs(flat).map((repair) => repair.kind)).toEqual(repairs)
   })
@@ -273,7 +279,7 @@ describe('flatten', () => {
     ]
     builder.assistant('m1', [{ ...call('c1'), input: { b: 1, 1: 2 } }], { uuid: 'a1', rawBlocks })
     builder.result('c1', 'c1', { uuid: 'r1' })
-    const flat = listTracedMessages(flatten(builder.view))
+    const flat = listTracedMessages(flattenContext(builder.view))
     expect(flat.map((message) => message.origins)).toEqual([['p1'], ['a1'], ['r1']])
     expect(flat.map((message) => message.raw)).toEqual([
       undefined,
@@ -297,9 +303,9 @@ describe('server tools', () => {
       { role: 'assistant', content: [search, call('c1')] },
       { role: 'user', content: [result('c1')] },
     ]
-    expect(toApiMessages(flatten(builder.view))).toEqual(waiting)
+    expect(toApiMessages(flattenContext(builder.view))).toEqual(waiting)
     builder.assistant('m2', [found, text('here')])
-    expect(toApiMessages(flatten(builder.view))).toEqual([
+    expect(toApiMessages(flattenContext(builder.view))).toEqual([
       ...waiting,
       { role: 'assistant', content: [found, text('here')] },
     ])
@@ -311,7 +317,7 @@ describe('server tools', () => {
     builder.assistant('m1', [search, text('searching')])
     builder.user('never mind')
     builder.assistant('m2', [{ ...found, tool_use_id: 'other' }, text('fine')])
-    const flat = flatten(builder.view)
+    const flat = flattenContext(builder.view)
     expect(toApiMessages(flat).map((message) => message.content)).toEqual([
       'go',
       [text('searching')],
@@ -340,7 +346,10 @@ describe('clearings', () => {
         clearedThinking: ['m1'],
       },
     })
-    expect(toApiMessages(flatten(builder.view)).map((message) => message.role)).toEqual(['user', 'assistant'])
+    expect(toApiMessages(flattenContext(builder.view)).map((message) => message.role)).toEqual([
+      'user',
+      'assistant',
+    ])
   })
 
   it('leave a stub that says where the text is, and touch nothing else', () => {
@@ -362,7 +371,7 @@ describe('clearings', () => {
       },
     })
     builder.result('c1', 'not cleared: it came later')
-    expect(toApiMessages(flatten(builder.view)).slice(1)).toEqual([
+    expect(toApiMessages(flattenContext(builder.view)).slice(1)).toEqual([
       {
         role: 'assistant',
         content: [{ ...call('c1'), input: { path: '/a', content: '[Old tool input cleared]' } }, call('c2')],

@@ -31,7 +31,7 @@ import {
   type MessageRepair,
   pairToolCalls,
   type UnansweredCall,
-  withParts,
+  withDraftParts,
 } from './tool-pairing.ts'
 
 /** A message of an API request, with the records that its blocks come from. */
@@ -59,9 +59,9 @@ export interface FlattenedContext {
   readonly waitingServer: readonly UnansweredCall[]
 }
 
-export const FIRST_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
+export const MISSING_PROMPT_TEXT = '[The beginning of this conversation is not in its log.]'
 
-const FIRST_PROMPT: Block = { type: 'text', text: FIRST_PROMPT_TEXT }
+const FIRST_PROMPT: Block = { type: 'text', text: MISSING_PROMPT_TEXT }
 
 const EMPTY_CONTEXT: FlattenedContext = {
   entries: AppendList.of(),
@@ -76,7 +76,7 @@ const EMPTY_CONTEXT: FlattenedContext = {
 }
 
 /** Flattens the context into messages. With `from`, the result for an earlier state, only new entries are processed. */
-export function flatten(
+export function flattenContext(
   view: Pick<ContextView, 'entries'>,
   from: FlattenedContext = EMPTY_CONTEXT,
 ): FlattenedContext {
@@ -261,7 +261,7 @@ function withoutBlankText(drafts: readonly MessageDraft[]): RepairedDrafts {
       if (plain[0] !== part) repairs.push({ kind: 'blank-text', origin: part.origin })
       return plain
     })
-    return withParts(draft, parts)
+    return withDraftParts(draft, parts)
   })
   return { drafts: kept.filter((draft) => !isEmptyDraft(draft)), repairs }
 }
@@ -332,7 +332,7 @@ function toReminder(draft: MessageDraft): MessageDraft {
       ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
       : { block, origin },
   )
-  return { ...withParts(draft, parts), role: 'user', unchangedMessage: null }
+  return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
 // A tool call that never got a result gets an error result in the log before the next API request. A real result that

@@ -1,8 +1,8 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { chooseSpan } from '../summary/select-span.ts'
+import { chooseCompactionSpan } from '../summary/select-span.ts'
 import { findCutPoints } from './cut-points.ts'
-import { flatten, listUnansweredCalls, listWaitingCallIds, toApiMessages } from './flatten.ts'
+import { flattenContext, listUnansweredCalls, listWaitingCallIds, toApiMessages } from './flatten.ts'
 import { REPEATED_CALL_TEXT } from './tool-pairing.ts'
 
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })
@@ -113,12 +113,12 @@ describe('settling, cutting and compacting agree on which calls wait', () => {
     builder.assistant('m0', 'yes')
     builder.user('two')
     tell(builder)
-    const flat = flatten(builder.view)
+    const flat = flattenContext(builder.view)
     const records = [...builder.view.entries].map(({ record }) => record)
     expect(listWaitingCallIds(flat)).toEqual(waiting)
     expect(listUnansweredCalls(flat).map(({ id }) => id)).toEqual(waiting.filter((id) => id !== 's'))
     expect(findCutPoints(records).at(-1) === records.length).toBe(waiting.length === 0)
-    const choice = chooseSpan(builder.view, { form: 'full' })
+    const choice = chooseCompactionSpan(builder.view, { form: 'full' })
     expect(choice.ok ? null : choice.reason).toBe(waiting.length === 0 ? null : 'pending-call')
   })
 })
@@ -131,7 +131,7 @@ describe('a response that made nothing but a call of an id used before', () => {
     builder.result('c', 'text')
     builder.assistant('m2', [call('c')])
     builder.user('and now')
-    const messages = toApiMessages(flatten(builder.view))
+    const messages = toApiMessages(flattenContext(builder.view))
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user'])
     expect(messages[3]?.content).toEqual([{ type: 'text', text: REPEATED_CALL_TEXT }])
   })

@@ -55,7 +55,7 @@ export interface MessageRepair {
   readonly id?: string
 }
 
-export function withParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
+export function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
   return isSame ? draft : { ...draft, parts: AppendList.of(parts), unchangedMessage: null }
@@ -172,8 +172,8 @@ function withoutRepeatedCalls(
     return !isRepeated
   })
   const first = draft.parts.at(0)
-  if (parts.length > 0 || first === undefined) return withParts(draft, parts)
-  return withParts(draft, [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }])
+  if (parts.length > 0 || first === undefined) return withDraftParts(draft, parts)
+  return withDraftParts(draft, [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }])
 }
 
 /**
@@ -217,7 +217,7 @@ function insertResults(
   const isFirstUser = following[0]?.role === 'user'
   const drafts = following.map((draft, index) => {
     const others = [...draft.parts].filter((part) => !isToolResult(part.block))
-    return withParts(draft, isFirstUser && index === 0 ? [...results, ...others] : others)
+    return withDraftParts(draft, isFirstUser && index === 0 ? [...results, ...others] : others)
   })
   if (isFirstUser || results.length === 0) return drafts
   return [
@@ -259,7 +259,7 @@ function pairServerTools(
       repairs.push({ kind: 'orphan-server-result', origin, id: block.tool_use_id })
       return false
     })
-    return withParts(draft, parts)
+    return withDraftParts(draft, parts)
   })
 }
 

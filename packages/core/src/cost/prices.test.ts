@@ -6,8 +6,8 @@ import {
   findRates,
   type ModelPrices,
   priceTokens,
-  priceUncached,
   priceUsage,
+  priceUsageUncached,
   ZERO_COST,
 } from './prices.ts'
 
@@ -222,13 +222,13 @@ describe('without a cache', () => {
     ['each run has its own step', { ...run, iterations: [run, run] }, (120_000 * 0.1) / 1e6],
     ['fees stay', { ...run, server_tool_use: { web_search_requests: 3 } }, 0.03 + (60_000 * 0.1) / 1e6],
   ])('%s', (_, usage, dollars) => {
-    expect(priceUncached(usage, fast).total).toBeCloseTo(dollars, 12)
+    expect(priceUsageUncached(usage, fast).total).toBeCloseTo(dollars, 12)
   })
 
   it('another model keeps its own prices', () => {
     const usage = { ...run, iterations: [run, { ...run, model: 'other' }] }
-    expect(priceUncached(usage, stepped, () => flat).total).toBeCloseTo((60_000 * (0.1 + 4)) / 1e6, 12)
-    expect(priceUncached(usage, stepped, () => null)).toMatchObject({ total: null, missing: ['input'] })
+    expect(priceUsageUncached(usage, stepped, () => flat).total).toBeCloseTo((60_000 * (0.1 + 4)) / 1e6, 12)
+    expect(priceUsageUncached(usage, stepped, () => null)).toMatchObject({ total: null, missing: ['input'] })
   })
 
   it('a call without cached tokens costs exactly the same', () => {
@@ -237,14 +237,14 @@ describe('without a cache', () => {
     fc.assert(
       fc.property(tokens, tokens, speed, (input_tokens, output_tokens, at) => {
         const usage = { input_tokens, output_tokens, speed: at }
-        expect(priceUncached(usage, fast)).toEqual(priceUsage(usage, fast))
+        expect(priceUsageUncached(usage, fast)).toEqual(priceUsage(usage, fast))
       }),
     )
   })
 
   it('no lifetime of cache writes is assumed', () => {
     const usage = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 1_000 }
-    expect(priceUncached(usage, flat).assumed).toEqual([])
+    expect(priceUsageUncached(usage, flat).assumed).toEqual([])
   })
 })
 

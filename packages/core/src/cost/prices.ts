@@ -11,7 +11,7 @@ import {
   mapPriceClasses,
   PRICE_CLASSES,
   type TokensByClass,
-  toCount,
+  toTokenCount,
 } from '../tokens/usage.ts'
 
 /**
@@ -96,7 +96,7 @@ export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLo
  * Returns the price that the same model call would have had without a cache: all prompt tokens as input, at the same
  * price tier and factors.
  */
-export function priceUncached(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
+export function priceUsageUncached(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(withoutCache(part), usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
@@ -140,7 +140,7 @@ function priceTokenClass(tokens: number, rate: number | null): number | null {
 function priceFees(usage: Usage, prices: ModelPrices): Cost {
   const counts = isObject(usage.server_tool_use) ? usage.server_tool_use : {}
   return Object.entries(prices.fees ?? {}).reduce<Cost>((sum, [name, each]) => {
-    const count = toCount(counts[name])
+    const count = toTokenCount(counts[name])
     return count > 0 ? addCosts(sum, priceFee(name, count, each)) : sum
   }, ZERO_COST)
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { SessionRecord } from '../log/record.ts'
-import { emptySessionCost, type PriceList, sumSessionCost, updateSessionCost } from './session-cost.ts'
+import { emptySessionCost, type FindModelPrices, sumSessionCost, updateSessionCost } from './session-cost.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
-const prices: PriceList = (model) => (model === 'known' ? PRICES : null)
+const prices: FindModelPrices = (model) => (model === 'known' ? PRICES : null)
 
 let count = 0
 function line(fields: object): SessionRecord {

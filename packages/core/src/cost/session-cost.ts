@@ -5,13 +5,13 @@
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isKnownRecord, isSyntheticError, type SessionRecord, type Usage } from '../log/record.ts'
-import { listBilledParts, mapPriceClasses, type TokensByClass, toCount } from '../tokens/usage.ts'
+import { listBilledParts, mapPriceClasses, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
   addCosts,
   type Cost,
   type ModelPrices,
-  priceUncached,
   priceUsage,
+  priceUsageUncached,
   UNKNOWN_RATES,
   ZERO_COST,
 } from './prices.ts'
@@ -19,7 +19,7 @@ import {
 // The declarations below compute the cost of one model call.
 
 /** Returns the prices of a model at a time (ISO 8601); null if unknown. */
-export type PriceList = (model: string, at: string) => ModelPrices | null
+export type FindModelPrices = (model: string, at: string) => ModelPrices | null
 
 export interface BilledCall {
   /** Id of the response (`message.id`). */
@@ -41,7 +41,7 @@ export interface PricedCall extends BilledCall {
 
 export const ZERO_TOKENS: TokensByClass = mapPriceClasses(() => 0)
 
-export function priceCall(call: BilledCall, list: PriceList): PricedCall {
+export function priceCall(call: BilledCall, list: FindModelPrices): PricedCall {
   const { usage, model, at } = call
   if (usage === null) {
     const money = { ...ZERO_COST, total: null, missing: ['calls whose usage the log does not have'] }
@@ -50,7 +50,7 @@ export function priceCall(call: BilledCall, list: PriceList): PricedCall {
   const lookUpPrices = (name: string): ModelPrices | null => list(name, at)
   const prices = lookUpPrices(model)
   const money = priceUsage(usage, prices ?? UNKNOWN_RATES, lookUpPrices)
-  const uncachedPrompt = sumPromptPrice(priceUncached(usage, prices ?? UNKNOWN_RATES, lookUpPrices))
+  const uncachedPrompt = sumPromptPrice(priceUsageUncached(usage, prices ?? UNKNOWN_RATES, lookUpPrices))
   const prompt = sumPromptPrice(money)
   return {
     ...call,
@@ -113,7 +113,7 @@ export function emptySessionCost(): SessionCost {
 export function updateSessionCost(
   money: SessionCost,
   records: AppendList<SessionRecord>,
-  prices: PriceList,
+  prices: FindModelPrices,
 ): SessionCost {
   let next = records.extends(money.records) ? money : emptySessionCost()
   for (let index = next.records.length; index < records.length; index += 1) {
@@ -127,7 +127,7 @@ export function sumSessionCost({ settled, recent }: SessionCost): CostTotals {
   return recent.reduce(withCall, settled)
 }
 
-function withRecord(money: SessionCost, record: SessionRecord, prices: PriceList): SessionCost {
+function withRecord(money: SessionCost, record: SessionRecord, prices: FindModelPrices): SessionCost {
   const call = readCall(record)
   if (call !== null) return withPricedCall(money, priceCall(call, prices))
   const loss = isKnownRecord(record) && record.type === 'system' ? record.cacheLoss : undefined
@@ -229,7 +229,7 @@ function withLoss(totals: CostTotals, loss: { readonly [field: string]: unknown 
   return {
     ...totals,
     breaks: totals.breaks + 1,
-    tokensLostToBreaks: totals.tokensLostToBreaks + toCount(loss.tokens),
+    tokensLostToBreaks: totals.tokensLostToBreaks + toTokenCount(loss.tokens),
     lostToBreaks: addToAmount(totals.lostToBreaks, usd),
   }
 }

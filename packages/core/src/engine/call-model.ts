@@ -4,11 +4,16 @@
  */
 
 import { readMissReport } from '../cache/cache-break.ts'
-import { type CacheForecast, learnFromFork, learnFromResponse } from '../cache/cache-forecast.ts'
+import { type CacheForecast, updateFromFork, updateFromResponse } from '../cache/cache-forecast.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
-import { emptySessionCost, type PriceList, sumSessionCost, updateSessionCost } from '../cost/session-cost.ts'
+import {
+  emptySessionCost,
+  type FindModelPrices,
+  sumSessionCost,
+  updateSessionCost,
+} from '../cost/session-cost.ts'
 import { isObject } from '../log/json.ts'
 import type { AssistantMessage, AssistantRecord, CacheLoss, Usage } from '../log/record.ts'
 import { type AssembledRequest, toModelCall } from '../request/build-request.ts'
@@ -27,12 +32,17 @@ import {
   toReply,
 } from './reply.ts'
 import type { SessionState } from './session-state.ts'
-import { appendBodies, linkRecords, type TurnContext, type UnlinkedRecord } from './session-writer.ts'
+import {
+  appendUnlinkedRecords,
+  linkRecords,
+  type TurnContext,
+  type UnlinkedRecord,
+} from './session-writer.ts'
 
-export type ResponseResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
+export type ModelCallResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
 
 /** A model call that was sent and whose response is not complete yet. */
-export interface PendingCall {
+export interface PendingModelCall {
   readonly request: AssembledRequest
   /** Query source that makes the call, such as `sdk` or `compact`. */
   readonly source: string
@@ -44,14 +54,14 @@ export interface PendingCall {
 }
 
 /** Records the request as sent, whether the engine or the host sends it, and returns the pending call. */
-export function startCall(turn: TurnContext, { request, forecast }: NextRequest): PendingCall {
+export function startModelCall(turn: TurnContext, { request, forecast }: NextRequest): PendingModelCall {
   const opened = monitorRequest(turn, { request, source: turn.host.source, forecast, isMonitored: true })
   turn.state = { ...turn.state, lastRequest: request }
   return opened
 }
 
 /** Passes the request to the cache monitor. Call this last, because the request must not change afterwards. */
-export function monitorRequest(turn: TurnContext, call: PendingCall): PendingCall {
+export function monitorRequest(turn: TurnContext, call: PendingModelCall): PendingModelCall {
   if (!call.isMonitored) return call
   const { state, host } = turn
   const circumstances = host.circumstances?.()
@@ -71,8 +81,8 @@ export function monitorRequest(turn: TurnContext, call: PendingCall): PendingCal
 /** Sends the request and streams the reply into the log. Returns the reply, or why the call failed. */
 export async function* sendRequest(
   turn: TurnContext,
-  opened: PendingCall,
-): AsyncGenerator<TurnEvent, ResponseResult> {
+  opened: PendingModelCall,
+): AsyncGenerator<TurnEvent, ModelCallResult> {
   const { request, forecast } = opened
   yield { type: 'request-sent', request, forecast }
   let assembly = emptyReplyAssembly
@@ -84,7 +94,7 @@ export async function* sendRequest(
       return yield* finishReply(turn, opened, event, held)
     if (event.type !== 'block-ended') continue
     const halt: TurnFailure | null =
-      held === null ? null : yield* appendBodies(turn, partialRecords(assembly, held))
+      held === null ? null : yield* appendUnlinkedRecords(turn, partialRecords(assembly, held))
     if (halt !== null) return withUnsaved(turn, halt, partialRecords(assembly, event))
     held = event
   }
@@ -105,15 +115,15 @@ function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly Unli
 
 async function* finishReply(
   turn: TurnContext,
-  opened: PendingCall,
+  opened: PendingModelCall,
   event: ReplyEnded | ReplyFailed,
   held: BlockEnded | null,
-): AsyncGenerator<TurnEvent, ResponseResult> {
+): AsyncGenerator<TurnEvent, ModelCallResult> {
   const { reply } = event
   if (reply !== null) {
     const bodies = finalRecords(reply.message, held, event.type === 'reply-ended')
     const isSaid = bodies.length > 0 || reply.message.content.length > 0
-    const { failure } = yield* finishCall(turn, opened, {
+    const { failure } = yield* finishModelCall(turn, opened, {
       message: reply.message,
       bodies,
       isInConversation: isSaid,
@@ -180,9 +190,9 @@ interface FinishedCall {
  * Ends a model call that the engine or the host made: checks the cache read, appends the last records and any cache
  * loss in one batch, and emits the price.
  */
-export async function* finishCall(
+export async function* finishModelCall(
   turn: TurnContext,
-  opened: PendingCall,
+  opened: PendingModelCall,
   { message, bodies, isInConversation, isDeferred = false }: FinishCallInput,
 ): AsyncGenerator<TurnEvent, FinishedCall> {
   const outcome: CacheCheckOutcome = opened.isMonitored
@@ -190,7 +200,7 @@ export async function* finishCall(
     : { kind: 'not-judged', why: 'not-watched' }
   const spent = isInConversation ? [] : toCallRecords(message, opened.source)
   const all = [...bodies, ...spent, ...toLossRecords(outcome)]
-  const halt = isDeferred ? null : yield* appendBodies(turn, all)
+  const halt = isDeferred ? null : yield* appendUnlinkedRecords(turn, all)
   if (halt !== null) return { failure: halt, outcome, unlogged: [] }
   yield* emitCacheOutcome(outcome, opened.source, turn.host)
   if (!isDeferred) yield* emitPrice(turn, message.id)
@@ -198,7 +208,7 @@ export async function* finishCall(
 }
 
 /** Compares the reported cache read with the forecast, then updates the cache model. */
-function judgeCache(turn: TurnContext, call: PendingCall, message: AssistantMessage): CacheCheckOutcome {
+function judgeCache(turn: TurnContext, call: PendingModelCall, message: AssistantMessage): CacheCheckOutcome {
   const { state, host } = turn
   const { context_management: managed, diagnostics, usage = null } = message
   const isEdited =
@@ -220,14 +230,14 @@ function judgeCache(turn: TurnContext, call: PendingCall, message: AssistantMess
 
 function learnFromUsage(
   lineage: SessionState['cacheModel'],
-  { forecast, forkOf }: PendingCall,
+  { forecast, forkOf }: PendingModelCall,
   usage: Usage | null,
   isEdited: boolean,
 ): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
   return forkOf === undefined
-    ? learnFromResponse(lineage, forecast, usage, isEdited)
-    : learnFromFork(lineage, forecast, usage)
+    ? updateFromResponse(lineage, forecast, usage, isEdited)
+    : updateFromFork(lineage, forecast, usage)
 }
 
 /** Returns a `model_call` record with the usage of a call that has no other record; empty if no usage was reported. */
@@ -281,7 +291,7 @@ async function saveDiff(
 }
 
 /** Returns the state with the costs of all logged calls. Reads the whole log once, later only new records. */
-export function withCosts(state: SessionState, prices: PriceList): SessionState {
+export function withCosts(state: SessionState, prices: FindModelPrices): SessionState {
   const money = updateSessionCost(state.costs ?? emptySessionCost(), state.session.records, prices)
   return { ...state, costs: money }
 }

@@ -23,7 +23,7 @@ import type { SkippedAttachment } from '../sources/context-source.ts'
 import type { AttemptStep } from '../summary/attempt.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
-import { toCount } from '../tokens/usage.ts'
+import { toTokenCount } from '../tokens/usage.ts'
 import type { Finding } from '../validate/finding.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
@@ -262,7 +262,7 @@ export function refuseRewrite(
   return { ok: false, reason, message, ...more }
 }
 
-export const SUPERSEDED_MESSAGE =
+export const STALE_DRAFT_MESSAGE =
   'The conversation was rewritten by somebody else while the summary was made. Nothing was changed; compact again if it is still needed.'
 
 export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
@@ -296,10 +296,10 @@ export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUs
   if (reported === undefined) return { ...usage, calls }
   return {
     calls,
-    input: usage.input + toCount(reported.input_tokens),
-    output: usage.output + toCount(reported.output_tokens),
-    cacheRead: usage.cacheRead + toCount(reported.cache_read_input_tokens),
-    cacheWritten: usage.cacheWritten + toCount(reported.cache_creation_input_tokens),
+    input: usage.input + toTokenCount(reported.input_tokens),
+    output: usage.output + toTokenCount(reported.output_tokens),
+    cacheRead: usage.cacheRead + toTokenCount(reported.cache_read_input_tokens),
+    cacheWritten: usage.cacheWritten + toTokenCount(reported.cache_creation_input_tokens),
   }
 }
 

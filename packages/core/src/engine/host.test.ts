@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Cleanup, type Hook, type HookResult, runCleanups, runHooks } from './host.ts'
+import { type Hook, type HookResult, type RewriteCleanup, runCleanups, runHooks } from './host.ts'
 import type { Deadlines } from './ports.ts'
 
 /** Time is up at once for work that waits for ever. */
@@ -63,8 +63,12 @@ describe('hooks', () => {
   })
 })
 
-function cleanups(seen: string[]): readonly Cleanup[] {
-  const one = (name: string, scope: string): Cleanup => ({ name, scope, forget: () => void seen.push(name) })
+function cleanups(seen: string[]): readonly RewriteCleanup[] {
+  const one = (name: string, scope: string): RewriteCleanup => ({
+    name,
+    scope,
+    forget: () => void seen.push(name),
+  })
   return [
     one('read state', 'main'),
     {

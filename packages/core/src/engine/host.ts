@@ -3,7 +3,7 @@ import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RedactText } from '../cache/request-diff.ts'
 import type { RetrievalPaths } from '../clearing/select-results.ts'
 import type { IndexRules } from '../clearing/tool-result-index.ts'
-import type { PriceList } from '../cost/session-cost.ts'
+import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { CompactMetadata, CompactTrigger } from '../log/record.ts'
 import type { ScaledPolicy } from '../policy/limits.ts'
@@ -38,7 +38,7 @@ export interface TurnHost {
   readonly entitlement?: TtlEntitlement
   readonly isBedrock?: boolean
   /** Returns the prices of a model. Called for the model in use and for models named in the log. */
-  readonly pricesOf: PriceList
+  readonly pricesOf: FindModelPrices
   readonly sections: readonly PlacedSection[]
   /** Returns the current tools, model and parameters. Called before every request. */
   readonly modelSettings: () => ModelSettings
@@ -48,9 +48,9 @@ export interface TurnHost {
   readonly lateTools?: 'announce' | 'define'
   /** Returns the id of the tool call whose result would be cleared first. Default: the engine finds it. */
   readonly firstClearable?: (state: SessionState) => string | null
-  readonly runTool: RunTool
+  readonly runTool: ToolRunner
   /** Services for clearing and compaction. Without them the context is never reduced. */
-  readonly compaction?: CompactionHost
+  readonly compaction?: CompactionServices
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
   /** Facts that are not part of a request but may explain a cache break, such as overage or mode. */
@@ -63,7 +63,7 @@ export interface TurnHost {
 
 /** A host that supports clearing and compaction. */
 export interface CompactingHost extends TurnHost {
-  readonly compaction: CompactionHost
+  readonly compaction: CompactionServices
 }
 
 type SaveDiff = (diff: string, event: CacheBreak) => void | Promise<void>
@@ -80,10 +80,13 @@ export interface ToolResultContent {
  * Runs one tool call. The tool calls of a response run in parallel, and the turn waits for all of them, so a slow tool
  * must check the signal. An exception becomes an error result.
  */
-export type RunTool = (call: ToolUseBlock, signal?: Signal) => ToolResultContent | Promise<ToolResultContent>
+export type ToolRunner = (
+  call: ToolUseBlock,
+  signal?: Signal,
+) => ToolResultContent | Promise<ToolResultContent>
 
 /** Services that the host supplies for clearing and compaction. */
-export interface CompactionHost {
+export interface CompactionServices {
   /** Token estimator for the model in use. A different object makes the engine count the whole context again. */
   readonly estimator: Estimator
   /** Thresholds and budgets of the policy, scaled to the model's context window. */
@@ -96,13 +99,13 @@ export interface CompactionHost {
   readonly blobs?: BlobStore
   readonly sources?: readonly ContextSource[]
   readonly hooks?: CompactHooks
-  readonly cleanups?: readonly Cleanup[]
+  readonly cleanups?: readonly RewriteCleanup[]
   /** True if no user is watching, so that the model continues without asking. */
   readonly isAutonomous?: boolean
   /** A different model for summaries that do not share the conversation's cached prefix. */
   readonly summaryModel?: SeparateSummaryModel
   /** Writes summaries instead of the engine. */
-  readonly writeSummary?: WriteSummary
+  readonly writeSummary?: SummaryWriter
 }
 
 export interface SeparateSummaryModel {
@@ -220,7 +223,7 @@ export interface CommittedRewrite {
 }
 
 /** A callback that drops host state which a rewrite makes stale, such as a cache of files read. */
-export interface Cleanup {
+export interface RewriteCleanup {
   readonly name: string
   /**
    * `main`, or the query source that owns the state (`agent:review`). Cleanups run only for rewrites of that source.
@@ -243,7 +246,7 @@ function isMainThread(source: string): boolean {
 
 /** Runs the cleanups of the query source whose context was rewritten. Exceptions are returned, not thrown. */
 export function runCleanups(
-  cleanups: readonly Cleanup[],
+  cleanups: readonly RewriteCleanup[],
   rewritten: CommittedRewrite,
 ): readonly CleanupFailure[] {
   const scope = isMainThread(rewritten.source) ? MAIN_SCOPE : rewritten.source
@@ -291,4 +294,4 @@ export interface HostSummaryInput {
 }
 
 /** Writes a summary on behalf of the engine. If it returns null or throws, the compaction is refused. */
-export type WriteSummary = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>
+export type SummaryWriter = (input: HostSummaryInput, signal?: Signal) => Promise<string | null>

@@ -4,8 +4,8 @@ import {
   describeUndo,
   findUnannouncedUndos,
   hasPromptSince,
-  isJustUndone,
-  isWaitingForPrompt,
+  hasUnannouncedUndo,
+  hasUnansweredUndo,
   UNDO_NOTICE_TYPE,
 } from './measure-context.ts'
 
@@ -29,23 +29,23 @@ function undoneOnce(): SessionBuilder {
 describe('an act that was undone', () => {
   it('makes what starts by itself wait for the person, and is told once', () => {
     const builder = undoneOnce()
-    expect([isWaitingForPrompt(builder.view), describeUndo(findUnannouncedUndos(builder.view))]).toEqual([
+    expect([hasUnannouncedUndo(builder.view), describeUndo(findUnannouncedUndos(builder.view))]).toEqual([
       true,
       'The clearing of old tool results was undone: the results above are the original ones again.',
     ])
     builder.attachment({ type: UNDO_NOTICE_TYPE, content: 'told' })
     expect(findUnannouncedUndos(builder.view)).toEqual([])
     builder.user('two')
-    expect(isWaitingForPrompt(builder.view)).toBe(false)
+    expect(hasUnannouncedUndo(builder.view)).toBe(false)
   })
 
   it('is fresh until the model has spoken', () => {
     const builder = undoneOnce()
     builder.user('two')
-    expect([isJustUndone(builder.view, 1), isJustUndone(builder.view, 5)]).toEqual([true, false])
+    expect([hasUnansweredUndo(builder.view, 1), hasUnansweredUndo(builder.view, 5)]).toEqual([true, false])
     const other = new SessionBuilder('told')
     other.user('one')
-    expect(isJustUndone(other.view, -1)).toBe(false)
+    expect(hasUnansweredUndo(other.view, -1)).toBe(false)
   })
 })
 

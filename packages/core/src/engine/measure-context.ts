@@ -15,7 +15,7 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
-import type { CompactionHost, TurnHost } from './host.ts'
+import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest } from './next-request.ts'
 import {
   CLOSED_BREAKER,
@@ -25,13 +25,13 @@ import {
   updateContextState,
 } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
-import { hasEditBetas, withOwnBetas } from './update-prefix.ts'
+import { hasContextEditBetas, withEngineBetas } from './update-prefix.ts'
 
 /** Returns the estimated number of tokens in the context window now. */
 export function measureContext(
   state: SessionState,
   host: TurnHost,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
 ): ContextTokens {
   const { context } = withContextState(state, compaction)
   const { policy, profile } = host
@@ -44,7 +44,7 @@ interface MeasuredState extends SessionState {
   readonly context: ContextState
 }
 
-export function withContextState(state: SessionState, compaction: CompactionHost): MeasuredState {
+export function withContextState(state: SessionState, compaction: CompactionServices): MeasuredState {
   return { ...state, context: updateContextState(state.context, state.view, compaction) }
 }
 
@@ -74,7 +74,7 @@ export interface GatheredContext {
 export function gatherPlanContext(
   given: SessionState,
   host: TurnHost,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   moment: TurnMoment,
 ): GatheredContext {
   const { policy, profile, source, switches = NO_SWITCHES } = host
@@ -126,7 +126,7 @@ export function gatherPlanContext(
     thinks: isObject(thinking) ? thinking.type !== 'disabled' : profile.thinking.whenAbsent !== 'disabled',
     thinkingMode:
       isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null,
-    canEdit: hasEditBetas(current?.parameters ?? withOwnBetas(parameters, host), profile),
+    canEdit: hasContextEditBetas(current?.parameters ?? withEngineBetas(parameters, host), profile),
     tracking,
     ...(expectedResult === null ? {} : { expectedResult }),
   }
@@ -141,8 +141,8 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
   return {
     failures: mayRetry ? most - 1 : breaker.failures,
-    waitsForPrompt: isWaitingForPrompt(view),
-    justUndone: isJustUndone(view, lastResponseIndex),
+    waitsForPrompt: hasUnannouncedUndo(view),
+    justUndone: hasUnansweredUndo(view, lastResponseIndex),
     justCompacted: isJustCompacted(state),
     openCalls: listUnansweredCalls(flat).length,
   }
@@ -167,8 +167,8 @@ function withCacheModel<State extends SessionState>(state: State, host: TurnHost
 
 /** Returns true if the newest rewrite is a compaction and no message follows: compacting again would change nothing. */
 export function isJustCompacted({ view, lastResponseIndex }: SessionState): boolean {
-  const { entries, rewrittenAt, acts } = view
-  const act = acts.at(-1)
+  const { entries, rewrittenAt, rewrites } = view
+  const act = rewrites.at(-1)
   if (act?.kind !== 'compact' || lastResponseIndex > rewrittenAt) return false
   for (let place = entries.length - 1; place >= 0; place -= 1) {
     const entry = entries.at(place)
@@ -208,7 +208,7 @@ export function createUndoNotice({ state }: Pick<TurnContext, 'state'>): readonl
 }
 
 /** Returns true if a rewrite was undone and no user prompt has followed. */
-export function isWaitingForPrompt(view: ContextView): boolean {
+export function hasUnannouncedUndo(view: ContextView): boolean {
   return findUnannouncedUndos(view).length > 0
 }
 
@@ -233,7 +233,7 @@ export function findUnannouncedUndos({
 }
 
 /** Returns true if a rewrite was undone and no model response followed. `answered`: index of the newest response. */
-export function isJustUndone(
+export function hasUnansweredUndo(
   { entries, undoneRewrites, rewrittenAt }: ContextView,
   answered: number,
 ): boolean {

@@ -2,7 +2,7 @@
 
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
 import { toContextEdits } from '../clearing/provider-clearing.ts'
-import { createPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/select-results.ts'
+import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/select-results.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
 import { isKnownRecord } from '../log/record.ts'
@@ -15,7 +15,7 @@ import {
   assembleRequest,
   findRequestProblems,
 } from '../request/build-request.ts'
-import { type ClearableMarker, updateClearableMarker } from '../request/cache-markers.ts'
+import { type FirstClearableMarker, updateFirstClearable } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import { buildRequestPrefix } from '../request/prefix.ts'
 import type { Finding } from '../validate/finding.ts'
@@ -65,16 +65,16 @@ function toAssembleQuestion(
       : null,
     clears: clear.on,
     edge: state.clearingEdge,
-    carriersEnd: findSourcesEnd(state.view, state.session),
+    carriersEnd: findLastSourceUuid(state.view, state.session),
     extra: { ...diagnosticsField(state, host), ...providerEditFields(state, host) },
   }
 }
 
-function holdRequestEdge(state: SessionState, host: TurnHost): ClearableMarker {
+function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMarker {
   const { rewrittenAt } = state.view
   const first = host.firstClearable?.(state) ?? firstClearableCall(state, host)
   const isAnswered = state.lastResponseIndex > rewrittenAt
-  return updateClearableMarker(state.clearingEdge, {
+  return updateFirstClearable(state.clearingEdge, {
     firstClearable: first,
     rewrittenAt,
     isAnswered,
@@ -88,7 +88,11 @@ function holdRequestEdge(state: SessionState, host: TurnHost): ClearableMarker {
 function firstClearableCall({ context, view, pins }: SessionState, { compaction }: TurnHost): string | null {
   if (compaction === undefined) return null
   const { register } = updateContextState(context, view, compaction)
-  return findFirstClearable(register, [...pins], createPlaceholder(SAMPLE_CALL_ID, compaction.retrieval))
+  return findFirstClearable(
+    register,
+    [...pins],
+    createResultPlaceholder(SAMPLE_CALL_ID, compaction.retrieval),
+  )
 }
 
 /**
@@ -114,8 +118,8 @@ function checkMessages(
  * Returns the uuid of the last context source that a compaction placed before its summary, where unchanged text stays
  * cached; null if there is none. Reads the log, so the result is never stale.
  */
-export function findSourcesEnd(view: ContextView, session: SessionLog): string | null {
-  const act = view.acts.findLast(({ kind }) => kind === 'compact')
+export function findLastSourceUuid(view: ContextView, session: SessionLog): string | null {
+  const act = view.rewrites.findLast(({ kind }) => kind === 'compact')
   let end: string | null = null
   for (
     let position = (act?.position ?? Number.POSITIVE_INFINITY) + 1;

@@ -94,7 +94,7 @@ export interface Model {
 // Timeouts are a port, because core creates neither timers nor signals. Every wait for a hook, a file or a model uses
 // it, so that an abort takes effect at once.
 
-export type BoundedResult<T> =
+export type DeadlineResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly why: 'timeout' | 'aborted' }
 
@@ -104,5 +104,5 @@ export interface Deadlines {
    * ignores the signal is abandoned and does not keep the process alive. An exception thrown in time is rethrown. If
    * `signal` is already aborted, the work is not started.
    */
-  within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<BoundedResult<T>>
+  within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<DeadlineResult<T>>
 }

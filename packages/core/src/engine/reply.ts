@@ -292,7 +292,7 @@ export type ModelFailureKind =
   | 'unknown'
 
 /** By how much the prompt exceeded the token limit, as far as the provider reported it. */
-export interface TokenGap {
+export interface TokenExcess {
   readonly actual?: number
   readonly limit?: number
   /** Tokens above the limit, as reported or as the difference of `actual` and `limit`. */
@@ -308,7 +308,7 @@ export interface ModelFailure {
   readonly status?: number
   /** Wait that the provider's `retry-after` header asks for. */
   readonly retryAfterMs?: number
-  readonly gap?: TokenGap
+  readonly gap?: TokenExcess
   /** Error type that the provider reported; `errorCode` has its error code, if any. */
   readonly errorType?: string
   readonly errorCode?: string

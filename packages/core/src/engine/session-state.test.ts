@@ -11,18 +11,18 @@ import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
   announceRecordedRewrite,
-  applyAttempt,
-  applyPins,
+  applyCompactionAttempt,
+  applyPinRecords,
   CLOSED_BREAKER,
   type CompactionAttemptEnd,
   type CompactionBreaker,
   countTurn,
   EMPTY_CALL_TALLY,
   isBreakerOpen,
-  measureSpacing,
+  measureCompactionSpacing,
   NO_PINS,
-  resetTracking,
-  startTracking,
+  resetCompactionTracking,
+  startCompactionTracking,
   updateCallTally,
 } from './session-state.ts'
 
@@ -30,11 +30,15 @@ const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = countTurn(countTurn(startTracking('a'), 'b'), 'c')
-    expect(measureSpacing(started, auto)).toEqual({ isClose: false, turnsBetween: 2, previousTurn: null })
-    const compacted = resetTracking(started, 'd')
+    const started = countTurn(countTurn(startCompactionTracking('a'), 'b'), 'c')
+    expect(measureCompactionSpacing(started, auto)).toEqual({
+      isClose: false,
+      turnsBetween: 2,
+      previousTurn: null,
+    })
+    const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(measureSpacing(countTurn(compacted, 'e'), auto)).toEqual({
+    expect(measureCompactionSpacing(countTurn(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -45,9 +49,9 @@ describe('tracking', () => {
     [auto.closeTurns, true],
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
-    let tracking = resetTracking(startTracking('a'), 'b')
+    let tracking = resetCompactionTracking(startCompactionTracking('a'), 'b')
     for (let turn = 0; turn < turns; turn += 1) tracking = countTurn(tracking, `t${turn}`)
-    expect(measureSpacing(tracking, auto).isClose).toBe(isClose)
+    expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
   })
 })
 
@@ -162,21 +166,26 @@ const word = (target: unknown, pinned: boolean, more: object = {}) =>
 
 describe('pins', () => {
   it('are by the newest word on each, in the order of pinning', () => {
-    const pins = applyPins(NO_PINS, [word('a', true), word('b', true), word('a', false), word('a', true)])
+    const pins = applyPinRecords(NO_PINS, [
+      word('a', true),
+      word('b', true),
+      word('a', false),
+      word('a', true),
+    ])
     expect([...pins]).toEqual(['b', 'a'])
-    expect([...applyPins(pins, [word('b', false)])]).toEqual(['a'])
+    expect([...applyPinRecords(pins, [word('b', false)])]).toEqual(['a'])
   })
 
   it('stay the same object where nothing is said of them', () => {
     const others = [word(7, true), word('a', true, { isSidechain: true }), { type: 'user' } as never]
-    expect(applyPins(NO_PINS, others)).toBe(NO_PINS)
+    expect(applyPinRecords(NO_PINS, others)).toBe(NO_PINS)
   })
 })
 
 const { auto: autoBreaker } = DEFAULT_POLICY.turn
 const failed: CompactionAttemptEnd = { kind: 'failed', reason: 'no_summary' }
 const after = (ends: readonly CompactionAttemptEnd[]): CompactionBreaker =>
-  ends.reduce((breaker, end, index) => applyAttempt(breaker, end, index), CLOSED_BREAKER)
+  ends.reduce((breaker, end, index) => applyCompactionAttempt(breaker, end, index), CLOSED_BREAKER)
 
 describe('the breaker', () => {
   it.each<[string, readonly CompactionAttemptEnd[], boolean]>([

@@ -3,7 +3,7 @@
 import type { RewriteAnnouncement } from '../cache/cache-break.ts'
 import type { CacheModel } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor, createCacheMonitor } from '../cache/cache-monitor.ts'
-import { addCall, type CallRuns, NO_CALL_RUNS } from '../cache/cache-temperature.ts'
+import { type CacheLapseCounts, countCallGap, NO_CACHE_LAPSES } from '../cache/cache-temperature.ts'
 import type { MonitoredRequest } from '../cache/sent-request.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import {
@@ -11,9 +11,9 @@ import {
   type IndexRules,
   type ToolResultIndex,
 } from '../clearing/tool-result-index.ts'
-import { updateIndex } from '../clearing/update-index.ts'
+import { updateToolResultIndex } from '../clearing/update-index.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
-import { type FlattenedContext, flatten } from '../context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
 import type { Damage } from '../log/batch.ts'
 import {
@@ -35,14 +35,14 @@ import {
   updateAnnouncedPrefix,
 } from '../request/announced-prefix.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
-import { type ClearableMarker, NO_CLEARABLE_MARKER } from '../request/cache-markers.ts'
+import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
 import type { RequestPrefix } from '../request/prefix.ts'
 import type { MediaTally } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../tokens/context-meter.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { toCount } from '../tokens/usage.ts'
+import { toTokenCount } from '../tokens/usage.ts'
 import type { ValidationState } from '../validate/validate.ts'
 import type { Journal } from './ports.ts'
 
@@ -64,7 +64,7 @@ export interface SessionState {
   readonly sectionTextsSince: string | null
   /** The last request sent since the session was opened, whose cached prefix forks share; null if none was sent. */
   readonly lastRequest: AssembledRequest | null
-  readonly clearingEdge: ClearableMarker
+  readonly clearingEdge: FirstClearableMarker
   /** Model of the provider's cache; null until the first request, which rebuilds it from the log. */
   readonly cacheModel: CacheModel | null
   readonly checkedMessages: ValidationState | null
@@ -95,13 +95,13 @@ export function openSession(journal: Journal, id: string): Promise<SessionState>
     damage: [],
     session,
     view,
-    flat: flatten(view),
+    flat: flattenContext(view),
     prefix: emptyAnnouncedPrefix(),
     lastResponseIndex: NO_PARENT,
     sectionTexts: new Map(),
     sectionTextsSince: null,
     lastRequest: null,
-    clearingEdge: NO_CLEARABLE_MARKER,
+    clearingEdge: NO_FIRST_CLEARABLE,
     cacheModel: null,
     checkedMessages: null,
     requestSize: null,
@@ -140,7 +140,7 @@ export function applyRecords(
  */
 function applySession(state: SessionState, session: SessionLog): SessionState {
   const view = updateContextView(state.view, session)
-  const flat = flatten(view, state.flat)
+  const flat = flattenContext(view, state.flat)
   const told = updateAnnouncedPrefix(state.prefix, session, view)
   const first = state.session.records.length
   const added = session.records.toArray(first)
@@ -156,7 +156,7 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
       (watch, record) => announceRecordedRewrite(watch, record, state.view),
       state.cacheMonitor,
     ),
-    pins: applyPins(state.pins, added),
+    pins: applyPinRecords(state.pins, added),
   }
 }
 
@@ -198,10 +198,10 @@ export function updateContextState(
   const isSameMeter = state?.meter.estimator === estimator
   return {
     breaker: state?.breaker ?? CLOSED_BREAKER,
-    tracking: state?.tracking ?? startTracking(FIRST_TURN_ID),
+    tracking: state?.tracking ?? startCompactionTracking(FIRST_TURN_ID),
     tally: state?.tally ?? EMPTY_CALL_TALLY,
     expectedResult: state?.expectedResult ?? null,
-    register: updateIndex(isSameIndex ? state.register : createToolResultIndex(rules), view),
+    register: updateToolResultIndex(isSameIndex ? state.register : createToolResultIndex(rules), view),
     meter: updateMeter(isSameMeter ? state.meter : createMeter(estimator), view),
   }
 }
@@ -215,7 +215,7 @@ interface CompactionTracking {
   readonly compactedIn: string | null
 }
 
-export function startTracking(turnId: string): CompactionTracking {
+export function startCompactionTracking(turnId: string): CompactionTracking {
   return { turns: 0, turnId, compactedIn: null }
 }
 
@@ -225,7 +225,7 @@ export function countTurn(tracking: CompactionTracking, turnId: string): Compact
 }
 
 /** Starts counting turns again. Called after a compaction. */
-export function resetTracking(tracking: CompactionTracking, turnId: string): CompactionTracking {
+export function resetCompactionTracking(tracking: CompactionTracking, turnId: string): CompactionTracking {
   return { turns: 0, turnId, compactedIn: tracking.turnId }
 }
 
@@ -236,7 +236,10 @@ export interface CompactionSpacing {
   readonly previousTurn: string | null
 }
 
-export function measureSpacing(tracking: CompactionTracking, { closeTurns }: AutoPolicy): CompactionSpacing {
+export function measureCompactionSpacing(
+  tracking: CompactionTracking,
+  { closeTurns }: AutoPolicy,
+): CompactionSpacing {
   const { turns, compactedIn } = tracking
   const isClose = compactedIn !== null && turns <= closeTurns
   return { isClose, turnsBetween: turns, previousTurn: compactedIn }
@@ -248,7 +251,7 @@ interface CallTally {
   readonly ttlMs: number
   /** The records counted so far; null before the first. */
   readonly records: SessionLog['records'] | null
-  readonly runs: CallRuns
+  readonly runs: CacheLapseCounts
   readonly response: string | null
   /** Time of the newest response; null before the first. */
   readonly at: number | null
@@ -257,7 +260,7 @@ interface CallTally {
 export const EMPTY_CALL_TALLY: CallTally = {
   ttlMs: 0,
   records: null,
-  runs: NO_CALL_RUNS,
+  runs: NO_CACHE_LAPSES,
   response: null,
   at: null,
 }
@@ -276,7 +279,7 @@ function countResponse(tally: CallTally, record: SessionRecord): CallTally {
   const at = Date.parse(record.timestamp)
   if (id === tally.response || model === SYNTHETIC_MODEL || Number.isNaN(at)) return tally
   const gap = tally.at === null ? null : at - tally.at
-  return { ...tally, runs: addCall(tally.runs, gap, tally.ttlMs), response: id, at }
+  return { ...tally, runs: countCallGap(tally.runs, gap, tally.ttlMs), response: id, at }
 }
 
 /**
@@ -302,7 +305,10 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
   if (isCompactBoundary(record)) return { kind: 'compaction' }
   if (isMicrocompactBoundary(record)) {
     const { way, tokensSaved } = record.microcompactMetadata
-    const cost = { act: describeClearing(record.microcompactMetadata), freedTokens: toCount(tokensSaved) }
+    const cost = {
+      act: describeClearing(record.microcompactMetadata),
+      freedTokens: toTokenCount(tokensSaved),
+    }
     return way === 'cached'
       ? { kind: 'cache-edits', deletedBefore: countDeleted(view), ...cost }
       : { kind: 'clearing', ...cost }
@@ -337,7 +343,7 @@ export type PinnedUuids = ReadonlySet<string>
 export const NO_PINS: PinnedUuids = new Set()
 
 /** Applies pin records; the newest one for a record wins. Returns the same object if `records` has none. */
-export function applyPins(pins: PinnedUuids, records: readonly SessionRecord[]): PinnedUuids {
+export function applyPinRecords(pins: PinnedUuids, records: readonly SessionRecord[]): PinnedUuids {
   const changes = records.filter(isPinRecord)
   if (changes.length === 0) return pins
   const next = new Set(pins)
@@ -385,7 +391,7 @@ export type CompactionAttemptEnd =
   | { readonly kind: 'aborted' | 'blocked' | 'nothing-to-do' }
 
 /** Counts a compaction attempt. `at`: index of the newest record of the session. */
-export function applyAttempt(
+export function applyCompactionAttempt(
   breaker: CompactionBreaker,
   end: CompactionAttemptEnd,
   at: number,

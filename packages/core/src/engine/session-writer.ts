@@ -41,7 +41,7 @@ type WithoutLinks<R extends RecordBase> = R extends unknown
   : never
 
 /** Appends `bodies` as one batch after the last record of the conversation. Returns null on success. */
-export async function* appendBodies(
+export async function* appendUnlinkedRecords(
   turn: TurnContext,
   bodies: readonly UnlinkedRecord[],
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
@@ -99,7 +99,7 @@ export function refreshSession(turn: TurnContext): Promise<void> {
 export function linkRecords(
   { state, host }: TurnContext,
   bodies: readonly UnlinkedRecord[],
-  parent: string | null = findLastUuid(state),
+  parent: string | null = findLastRecordUuid(state),
 ): readonly NewRecord[] {
   const timestamp = new Date(host.clock.now()).toISOString()
   let parentUuid = parent
@@ -111,11 +111,11 @@ export function linkRecords(
 }
 
 /** Returns the uuid of the last record of the conversation; null if there is none. */
-export function findLastUuid({ session }: SessionState): string | null {
+export function findLastRecordUuid({ session }: SessionState): string | null {
   return session.newestRecord === NO_PARENT ? null : (recordAt(session, session.newestRecord).uuid ?? null)
 }
 
-export function isAborted({ signal }: TurnContext): boolean {
+export function isTurnAborted({ signal }: TurnContext): boolean {
   return signal?.aborted === true
 }
 

@@ -18,22 +18,22 @@ import { indexBlocks } from '../request/block-index.ts'
 import { type AssembledRequest, findRequestProblems, toModelCall } from '../request/build-request.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
-  cacheReadShare,
-  captureCacheSafeParams,
-  createFork,
+  captureForkParent,
+  computeCacheReadShare,
+  createForkRequest,
   type ForkMessage,
   type ForkOutcome,
   type ForkRefusal,
-  messagesAfterRequest,
+  listMessagesAfterRequest,
 } from '../request/fork.ts'
 import type { RequestPrefix } from '../request/prefix.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
-  finishCall,
+  finishModelCall,
   INCOMPLETE_REPLY,
+  type ModelCallResult,
   monitorRequest,
-  type PendingCall,
-  type ResponseResult,
+  type PendingModelCall,
   toTurnFailure,
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent, TurnFailure } from './events.ts'
@@ -44,13 +44,13 @@ import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 
-export interface SideCall extends Pick<PendingCall, 'request' | 'source' | 'forkOf'> {
+export interface SideCall extends Pick<PendingModelCall, 'request' | 'source' | 'forkOf'> {
   /** True if the caller appends the records, because another writer holds the log. They are returned as `unlogged`. */
   readonly isDeferred?: boolean
 }
 
 export interface SideCallResult {
-  readonly answer: ResponseResult
+  readonly answer: ModelCallResult
   /** Tokens that the forecast expected to be read from the cache; `outcome` compares them with the usage. */
   readonly expected: number
   readonly outcome: CacheCheckOutcome
@@ -98,14 +98,19 @@ function checkCall(
 async function* finishSideCall(
   turn: TurnContext,
   event: ReplyEnded | ReplyFailed,
-  opened: PendingCall,
+  opened: PendingModelCall,
   isDeferred = false,
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const answer =
     event.type === 'reply-failed' ? toTurnFailure(event) : { ok: true as const, reply: event.reply }
   if (event.reply === null) return { ...NO_CACHE_RESULT, answer }
   const { message } = event.reply
-  const closed = yield* finishCall(turn, opened, { message, bodies: [], isInConversation: false, isDeferred })
+  const closed = yield* finishModelCall(turn, opened, {
+    message,
+    bodies: [],
+    isInConversation: false,
+    isDeferred,
+  })
   const { outcome, unlogged } = closed
   return { answer: closed.failure ?? answer, expected: opened.forecast.read, outcome, unlogged }
 }
@@ -138,15 +143,15 @@ export function buildForkRequest(
 ): ForkOutcome | NothingToFork {
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
-  const since = asked.asSent === true ? [] : messagesAfterRequest(lastRequest, state.flat)
+  const since = asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, state.flat)
   if (since === null) return { ok: false, reason: 'rewritten' }
   const { overrides } = asked
   const options = {
     ttl: chooseForkTtl(state, asked, host),
     ...(overrides === undefined ? {} : { overrides }),
   }
-  const made = createFork(
-    captureCacheSafeParams(lastRequest, host.profile),
+  const made = createForkRequest(
+    captureForkParent(lastRequest, host.profile),
     [...since, ...asked.messages],
     options,
   )
@@ -188,13 +193,13 @@ export async function* runFork(
   const end = yield* runSideCall(turn, call)
   const { answer } = end
   if (!answer.ok) return { ...answer, state: turn.state }
-  const read = describeForkRead(asked.source, answer.reply, end)
+  const read = describeForkCacheRead(asked.source, answer.reply, end)
   yield { type: 'fork', fork: read }
   return { ok: true, reply: answer.reply, read, state: turn.state }
 }
 
 /** Describes how much of the conversation's cached prefix a fork read. */
-export function describeForkRead(
+export function describeForkCacheRead(
   source: string,
   { message }: Reply,
   { expected, outcome }: Pick<SideCallResult, 'expected' | 'outcome'>,
@@ -204,7 +209,7 @@ export function describeForkRead(
     source,
     expected,
     read: usage?.cache_read_input_tokens ?? 0,
-    share: usage === undefined ? null : cacheReadShare(usage),
+    share: usage === undefined ? null : computeCacheReadShare(usage),
     missed: describeMiss(outcome),
   }
 }
@@ -225,7 +230,11 @@ function describeMiss(outcome: CacheCheckOutcome): string | null {
 type RawBlocks = readonly (ReadonlyMap<number, string> | undefined)[]
 
 /** Converts a payload to a request without cache markers. */
-export function toPlainRequest({ prefix }: SessionState, payload: Payload, raw: RawBlocks): AssembledRequest {
+export function toUncachedRequest(
+  { prefix }: SessionState,
+  payload: Payload,
+  raw: RawBlocks,
+): AssembledRequest {
   const tail = payload.messages.map((message, index): TracedMessage => {
     const text = raw[index]
     return text === undefined ? { message, origins: [] } : { message, origins: [], raw: text }

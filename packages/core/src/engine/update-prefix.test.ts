@@ -3,9 +3,14 @@ import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
 import { createProfile } from '../policy/provider-profile.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
-import type { CompactionHost } from './host.ts'
+import type { CompactionServices } from './host.ts'
 import type { Deadlines } from './ports.ts'
-import { announceSnapshot, boundSources, hasEditBetas, withOwnBetas } from './update-prefix.ts'
+import {
+  announcePrefixSnapshot,
+  hasContextEditBetas,
+  limitSourceTime,
+  withEngineBetas,
+} from './update-prefix.ts'
 
 const EDITS = { clearThinking: 'clear_thinking', clearToolUses: 'clear_results' }
 const BETAS = [
@@ -38,13 +43,13 @@ describe('betas for edits by the provider', () => {
       undefined,
     ],
   ])('%s', (_, profile, policy, parameters, betas) => {
-    const named = withOwnBetas(parameters, { profile, policy })
+    const named = withEngineBetas(parameters, { profile, policy })
     expect(named.betas).toEqual(betas)
-    expect(hasEditBetas(named, profile)).toBe(betas !== undefined)
+    expect(hasContextEditBetas(named, profile)).toBe(betas !== undefined)
   })
 
   it('are not missed where the provider wants none', () => {
-    expect(hasEditBetas({}, createProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
+    expect(hasContextEditBetas({}, createProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
   })
 })
 
@@ -65,8 +70,8 @@ function carrier(render: ContextSource['render']): ContextSource {
 }
 
 function offered(render: ContextSource['render'], signal?: { aborted: boolean }): AsyncIterator<SourceItem> {
-  const [bounded] = boundSources(
-    { deadlines, sources: [carrier(render)] } as unknown as CompactionHost,
+  const [bounded] = limitSourceTime(
+    { deadlines, sources: [carrier(render)] } as unknown as CompactionServices,
     signal,
   )
   if (bounded === undefined) throw new Error('there is one')
@@ -123,7 +128,7 @@ describe('a carrier', () => {
 describe('a new epoch', () => {
   it('is announced for whatever lies in front of the messages, with all its causes', () => {
     const names = ['a', 'b', 'c', 'd', 'e']
-    const { sources } = announceSnapshot(createCacheMonitor(), 'sdk', [
+    const { sources } = announcePrefixSnapshot(createCacheMonitor(), 'sdk', [
       { kind: 'model', from: 'x', to: 'y' },
       { kind: 'tools', names },
       { kind: 'sections', names: ['git'] },

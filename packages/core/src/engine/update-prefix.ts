@@ -14,7 +14,7 @@ import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { withoutCacheControl } from '../request/build-request.ts'
 import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
-import { createSnapshot, type DesiredPrefix, hasBoundThinking, readBetas } from '../request/prefix.ts'
+import { createPrefixSnapshot, type DesiredPrefix, hasBoundThinking, readBetas } from '../request/prefix.ts'
 import {
   createSnapshotRecord,
   diffPrefix,
@@ -30,11 +30,11 @@ import {
   type SectionTexts,
 } from '../request/system-prompt.ts'
 import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
-import { collectUpdates } from '../sources/updates.ts'
+import { collectSourceUpdates } from '../sources/updates.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
-import type { CompactionHost, ModelSettings, TurnHost } from './host.ts'
+import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
 import type { Signal } from './ports.ts'
-import { appendBodies, type TurnContext } from './session-writer.ts'
+import { appendUnlinkedRecords, type TurnContext } from './session-writer.ts'
 
 /** Limit of update rounds. A new prefix snapshot may leave changes for the next round, but never this often. */
 const MAX_ROUNDS = 8
@@ -44,12 +44,12 @@ const MAX_ROUNDS = 8
  * new snapshot if an update is not possible.
  */
 export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
-  let present = await readPresentPrefix(turn)
+  let present = await readHostPrefix(turn)
   if ('ok' in present) return present
   if (turn.state.prefix.current === null) {
-    const epoch = createSnapshot(withTtl(turn, present), turn.host.profile)
+    const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
     yield { type: 'epoch-opened', epoch }
-    const failure = yield* appendBodies(turn, [createSnapshotRecord(epoch)])
+    const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch)])
     if (failure !== null) return failure
   }
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -58,15 +58,15 @@ export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<Tu
     // Sections of the system prompt may depend on the model, so a change of model computes them again.
     if (round === 0 && change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')) {
       turn.state = { ...turn.state, sectionTexts: new Map() }
-      present = await readPresentPrefix(turn)
+      present = await readHostPrefix(turn)
       if ('ok' in present) return present
       continue
     }
     yield { type: 'prefix-changed', change }
-    const failure = yield* appendBodies(turn, change.records)
+    const failure = yield* appendUnlinkedRecords(turn, change.records)
     if (failure !== null) return failure
     if (change.kind === 'epoch' && change.breaksCache) {
-      const watch = announceSnapshot(turn.state.cacheMonitor, turn.host.source, change.causes)
+      const watch = announcePrefixSnapshot(turn.state.cacheMonitor, turn.host.source, change.causes)
       turn.state = { ...turn.state, cacheMonitor: watch }
     }
   }
@@ -123,7 +123,7 @@ function unstablePrefixError(): TidemarkError {
  * Announces a new prefix snapshot to the cache monitor. The snapshot includes all pending changes, so no change of
  * system prompt, tools or model is reported as a cache break.
  */
-export function announceSnapshot(
+export function announcePrefixSnapshot(
   watch: CacheMonitor,
   source: string,
   causes: readonly PrefixChangeCause[],
@@ -161,7 +161,7 @@ function listNames(noun: string, names: readonly string[]): string {
 type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 
 /** Returns the current sections, tools, model and parameters. Sections computed before are reused. */
-export async function readPresentPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
+export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
   const { known, since } = findReusableTexts(turn)
   const rendered = await Promise.all(listSectionsToCompute(host.sections, known).map(renderSection))
@@ -171,7 +171,7 @@ export async function readPresentPrefix(turn: TurnContext): Promise<DesiredPrefi
   turn.state = { ...turn.state, sectionTexts: texts, sectionTextsSince: since }
   const offered = readHostTools(host)
   if ('ok' in offered) return offered
-  const parameters = withOwnBetas(offered.parameters, host)
+  const parameters = withEngineBetas(offered.parameters, host)
   return { ...offered, parameters, sections: listPresentSections(host.sections, texts) }
 }
 
@@ -180,7 +180,7 @@ function findReusableTexts({ state, host }: TurnContext): {
   readonly known: SectionTexts
   readonly since: string | null
 } {
-  const since = state.view.acts.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
+  const since = state.view.rewrites.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
   if (since === state.sectionTextsSince || state.sectionTexts.size === 0)
     return { known: state.sectionTexts, since }
   return hasBoundThinking(recordsWithThinking(state.view), host.profile)
@@ -256,7 +256,7 @@ function dropUndefined(value: unknown): unknown {
 // would break the cache.
 
 /** Returns the host's parameters with the beta names that the engine's own requests need. */
-export function withOwnBetas(
+export function withEngineBetas(
   parameters: JsonObject,
   { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
 ): JsonObject {
@@ -267,7 +267,7 @@ export function withOwnBetas(
 }
 
 /** Returns true if a request with these parameters may contain context edits. */
-export function hasEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
+export function hasContextEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
   return missingEditBetas(readBetas(parameters), profile).length === 0
 }
 
@@ -290,7 +290,7 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
   if (compaction === undefined || !isTelling || mustDelayUpdate(turn.state.flat, profile)) return null
   const { session, view } = turn.state
   const shown = updateShownAttachments(turn.state.shownAttachments, view.entries)
-  const { carried, failed } = await collectUpdates(boundSources(compaction, turn.signal), {
+  const { carried, failed } = await collectSourceUpdates(limitSourceTime(compaction, turn.signal), {
     session,
     shown,
     policy,
@@ -300,7 +300,7 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
   turn.state = { ...turn.state, shownAttachments: shown }
   if (turn.signal?.aborted === true) return { ok: false, reason: 'aborted' }
   for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
-  return yield* appendBodies(
+  return yield* appendUnlinkedRecords(
     turn,
     carried.map(({ attachment }) => ({ type: 'attachment', isMeta: true, attachment })),
   )
@@ -310,8 +310,8 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
 const MAX_ITEM_SECONDS = 20
 
 /** Returns the context sources with a time limit. A source that exceeds it fails, and the others are still used. */
-export function boundSources(
-  { sources = [], deadlines }: CompactionHost,
+export function limitSourceTime(
+  { sources = [], deadlines }: CompactionServices,
   signal: Signal | undefined,
 ): readonly ContextSource[] {
   return sources.map((carrier) => ({

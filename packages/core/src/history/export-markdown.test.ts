@@ -1,4 +1,4 @@
-import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
+import { createFakeBlobs, GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isText, toBlocks } from '../log/block.ts'
@@ -169,7 +169,7 @@ describe('a conversation as Markdown', () => {
     const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
     await fc.assert(
       fc.asyncProperty(choices, async (numbers) => {
-        const { records } = generateSession(new Choices(numbers))
+        const { records } = generateSession(new GeneratorChoices(numbers))
         const text = await exportMarkdown(buildSessionLog(records))
         const pieces: string[] = []
         for await (const piece of streamMarkdown(buildSessionLog(JSON.parse(JSON.stringify(records)))))

@@ -9,7 +9,7 @@ import { type Block, isMedia, isText, isThinking, isToolResult, isToolUse, toBlo
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session.ts'
-import { formatBlock, restoreWholeRecord } from './find-record.ts'
+import { formatBlock, restoreSpilledRecord } from './find-record.ts'
 import type { BlobReader } from './spill.ts'
 
 interface ExportOptions {
@@ -45,7 +45,7 @@ export async function* streamMarkdown(
     const record = session.records.at(index)
     if (record === undefined || !isKnownRecord(record) || record.isSidechain === true) continue
     recordToolNames(record, tools)
-    const whole = await restoreWholeRecord({ session, blobs: options.blobs ?? null }, record)
+    const whole = await restoreSpilledRecord({ session, blobs: options.blobs ?? null }, record)
     const text = formatRecord(whole as KnownRecord, state, onBranch.has(index))
     if (text !== null) yield `\n${text}\n`
   }
@@ -63,12 +63,13 @@ function findSessionId({ records }: SessionLog): string {
   return ''
 }
 
-function formatOverview({ records }: SessionLog, { acts }: ContextView): string {
+function formatOverview({ records }: SessionLog, { rewrites }: ContextView): string {
   const all = [...records]
   const times = all.flatMap(({ timestamp }) =>
     typeof timestamp === 'string' && timestamp !== '' ? [timestamp] : [],
   )
-  const count = (kind: 'compact' | 'clear'): number => acts.filter((act) => act.kind === kind).length
+  const count = (kind: 'compact' | 'clear'): number =>
+    rewrites.filter((rewrite) => rewrite.kind === kind).length
   const agents = all.filter(({ isSidechain }) => isSidechain === true).length
   const lines = [
     `- ${formatNumber(records.length)} records${times.length === 0 ? '' : `, ${times.at(0)} to ${times.at(-1)}`}`,
@@ -140,7 +141,7 @@ function formatMark(record: SystemRecord, view: ContextView): string | null {
 }
 
 function describeMark(record: SystemRecord, view: ContextView): string | null {
-  const act = [...view.acts, ...view.undoneRewrites].find(({ uuid }) => uuid === record.uuid)
+  const act = [...view.rewrites, ...view.undoneRewrites].find(({ uuid }) => uuid === record.uuid)
   switch (record.subtype) {
     case 'compact_boundary':
       return describeCompaction(record, act)

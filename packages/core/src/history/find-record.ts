@@ -17,9 +17,9 @@ import {
   type BlobReader,
   parseBlock,
   readBlobText,
-  readSpilled,
-  restoreRecord,
+  readSpilledParts,
   restoreResult,
+  restoreUserRecord,
 } from './spill.ts'
 
 export interface HistoryItem {
@@ -40,7 +40,7 @@ interface HistoryStore {
  * Finds an item by a record's uuid, a tool call's id, a response's `message.id` or a blob's id. Returns null if this
  * session has no such id.
  */
-export async function findById(shelf: HistoryStore, id: string): Promise<HistoryItem | null> {
+export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<HistoryItem | null> {
   const { session } = shelf
   const place = findRecordIndex(session, id)
   if (place !== undefined) return describeRecords(shelf, [recordAt(session, place)])
@@ -69,15 +69,15 @@ function listResponseRecords({ records }: SessionLog, id: string, first: number)
 }
 
 /** Returns a record with its spilled tool results restored from their blobs. */
-export async function restoreWholeRecord(
+export async function restoreSpilledRecord(
   { blobs }: HistoryStore,
   record: SessionRecord,
 ): Promise<SessionRecord> {
-  return isKnownRecord(record) && record.type === 'user' ? restoreRecord(record, blobs) : record
+  return isKnownRecord(record) && record.type === 'user' ? restoreUserRecord(record, blobs) : record
 }
 
 async function describeRecords(shelf: HistoryStore, records: readonly SessionRecord[]): Promise<HistoryItem> {
-  const whole = await Promise.all(records.map((record) => restoreWholeRecord(shelf, record)))
+  const whole = await Promise.all(records.map((record) => restoreSpilledRecord(shelf, record)))
   const [first] = whole
   return {
     heading: first === undefined ? '' : formatRecordHeading(first),
@@ -120,7 +120,8 @@ async function findResult(
     const found = listBlocks(record)
       .filter(isToolResult)
       .find((block) => block.tool_use_id === id)
-    if (found !== undefined) return blobs === null ? found : restoreResult(found, readSpilled(record), blobs)
+    if (found !== undefined)
+      return blobs === null ? found : restoreResult(found, readSpilledParts(record), blobs)
   }
   return null
 }
@@ -135,7 +136,7 @@ function isOwnBlob(session: SessionLog, id: string): boolean {
 }
 
 function hasSpilled({ records }: SessionLog, isWanted: (spilled: SpilledContent) => boolean): boolean {
-  for (const record of records) if (readSpilled(record).some(isWanted)) return true
+  for (const record of records) if (readSpilledParts(record).some(isWanted)) return true
   return false
 }
 

@@ -1,4 +1,4 @@
-import { Choices, createFakeBlobs, generateSession, SessionBuilder } from '@tidemark/core/testing'
+import { createFakeBlobs, GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NO_RETRIEVAL, retrievalHint } from '../clearing/select-results.ts'
@@ -106,7 +106,7 @@ describe('history by id', () => {
     const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 150, size: 'max' })
     await fc.assert(
       fc.asyncProperty(choices, async (numbers) => {
-        const session = buildSessionLog(generateSession(new Choices(numbers)).records)
+        const session = buildSessionLog(generateSession(new GeneratorChoices(numbers)).records)
         const records = [...session.records].filter(isKnownRecord)
         for (const record of records.filter(
           ({ uuid }, index) => records.findIndex((one) => one.uuid === uuid) === index,

@@ -7,15 +7,15 @@ import { HISTORY_TOOL_NAME } from '../clearing/select-results.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { takeHead } from '../summary/truncate-text.ts'
-import { findById, type HistoryItem } from './find-record.ts'
+import { findHistoryItem, type HistoryItem } from './find-record.ts'
 import {
-  findInText,
   type HistoryPage,
   type HistoryQuery,
   type HistorySource,
-  listRange,
-  parseQuery,
+  listRecordRange,
+  parseHistoryQuery,
   searchConversation,
+  searchItemText,
 } from './search.ts'
 
 const TOOL_DESCRIPTION = `Reads this conversation's own past: what a summary replaced, tool results that were cleared, \
@@ -62,7 +62,7 @@ export interface HistoryAnswer {
 
 /** Runs one call of the history tool. Never throws for bad input or an unreadable blob: the result contains the error message. */
 export async function runHistoryTool(input: unknown, source: HistorySource): Promise<HistoryAnswer> {
-  const query = parseQuery(input)
+  const query = parseHistoryQuery(input)
   if (typeof query === 'string') return createErrorAnswer(query)
   try {
     const page = await findPage(query, source)
@@ -85,7 +85,9 @@ function createPageAnswer({ heading, body, next, media = [] }: HistoryPage): His
 
 async function findPage(query: HistoryQuery, source: HistorySource): Promise<HistoryPage | string> {
   if (query.id !== null) return createItemPage(query, query.id, source)
-  return query.matcher === null ? listRange(query, source) : searchConversation(query, query.matcher, source)
+  return query.matcher === null
+    ? listRecordRange(query, source)
+    : searchConversation(query, query.matcher, source)
 }
 
 async function createItemPage(
@@ -93,9 +95,9 @@ async function createItemPage(
   id: string,
   source: HistorySource,
 ): Promise<HistoryPage | string> {
-  const found = await findById(source, id)
+  const found = await findHistoryItem(source, id)
   if (found === null) return `There is no record, tool call, response or blob ${id} in this session.`
-  if (query.matcher !== null) return findInText(found, query.matcher, query.cursor, source)
+  if (query.matcher !== null) return searchItemText(found, query.matcher, query.cursor, source)
   return cutPage(query.lines === null ? found : selectLines(found, query.lines), query.cursor ?? 0, source)
 }
 

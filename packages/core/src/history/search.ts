@@ -9,7 +9,12 @@ import { isKnownRecord, type SessionRecord } from '../log/record.ts'
 import { findRecordIndex, recordAt, type SessionLog } from '../log/session.ts'
 import type { HistoryPolicy } from '../policy/policy.ts'
 import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
-import { formatRecordBody, formatRecordHeading, type HistoryItem, restoreWholeRecord } from './find-record.ts'
+import {
+  formatRecordBody,
+  formatRecordHeading,
+  type HistoryItem,
+  restoreSpilledRecord,
+} from './find-record.ts'
 import type { BlobReader } from './spill.ts'
 
 /** Maximum number of matching lines shown of one record; each line is cut to `MAX_LINE_CHARACTERS`. */
@@ -59,7 +64,7 @@ async function searchRecord(
   finder: TextMatcher,
   source: HistorySource,
 ): Promise<{ readonly text: string | null; readonly work: number }> {
-  const record = await restoreWholeRecord(source, recordAt(source.session, index))
+  const record = await restoreSpilledRecord(source, recordAt(source.session, index))
   const body = formatRecordBody(record)
   const reach = Math.floor(source.policy.searchSteps / finder.stepsPerCharacter)
   const lines = body.slice(0, reach).split('\n').filter(finder.isIn)
@@ -76,7 +81,7 @@ function shortenLine(line: string): string {
 }
 
 /** Searches the text of one item and returns one page of matching lines. `cursor`: index of the line to continue with. */
-export function findInText(
+export function searchItemText(
   found: HistoryItem,
   finder: TextMatcher,
   cursor: number | null,
@@ -135,7 +140,7 @@ const RECORDS_PER_PAGE = 4
  * Lists the records of a range, one page at a time. `query.cursor`: index of the record to continue with. Returns an
  * error message if an end of the range does not exist.
  */
-export function listRange(query: HistoryQuery, source: HistorySource): HistoryPage | string {
+export function listRecordRange(query: HistoryQuery, source: HistorySource): HistoryPage | string {
   const stretch = selectRange(query, source.session)
   if (typeof stretch === 'string') return stretch
   const shown: string[] = []
@@ -197,7 +202,7 @@ export interface HistoryQuery {
  * Parses the input of the history tool; returns an error message if it is invalid. Blank fields count as absent, since
  * models fill in fields they do not need.
  */
-export function parseQuery(given: unknown): HistoryQuery | string {
+export function parseHistoryQuery(given: unknown): HistoryQuery | string {
   const input = isObject(given) ? given : {}
   const finder = createMatcher(readText(input.text) ?? '')
   const lines = readLineRange(input.lines)

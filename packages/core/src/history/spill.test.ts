@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { HISTORY_TOOL_NAME, NO_RETRIEVAL } from '../clearing/select-results.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { restoreRecord, type SpillInput, spillResult } from './spill.ts'
+import { restoreUserRecord, type SpillInput, spillResult } from './spill.ts'
 
 const measure = (text: string): number => text.length
 const paths = { historyTool: HISTORY_TOOL_NAME, transcript: null }
@@ -118,7 +118,7 @@ describe('a large result', () => {
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {
         const { result: shown, spilled } = await spillResult(createSpillInput(content, { blobs }))
         const record = new SessionBuilder().user([shown], { spilled })
-        const whole = await restoreRecord(record, blobs)
+        const whole = await restoreUserRecord(record, blobs)
         expect(whole.message.content).toEqual([createResult(content)])
         aside += spilled.length
       }),

@@ -138,8 +138,8 @@ export interface BlobReader {
  * Returns a record with its spilled tool results restored. If a blob is missing, only the beginning and end of that
  * result remain.
  */
-export async function restoreRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
-  const spilled = readSpilled(record)
+export async function restoreUserRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
+  const spilled = readSpilledParts(record)
   if (spilled.length === 0 || blobs === null) return record
   const content = await Promise.all(
     toBlocks(record.message.content).map((block) =>
@@ -151,7 +151,7 @@ export async function restoreRecord(record: UserRecord, blobs: BlobReader | null
 }
 
 /** Reads a record's field `spilled`; ignores invalid items, since a log may contain any JSON. */
-export function readSpilled(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
+export function readSpilledParts(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
   const { spilled } = record
   return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []
 }

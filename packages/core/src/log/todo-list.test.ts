@@ -4,7 +4,7 @@ import { createCarryContext } from '../../test/carry/carried-session.ts'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { todosSource } from '../sources/builtin-sources.ts'
 import { collectSources } from '../sources/collect.ts'
-import { extractFacts } from '../summary/session-facts.ts'
+import { extractSessionFacts } from '../summary/session-facts.ts'
 import { isOpenTodo, isTodoInProgress, readTodoList, type TodoItem } from './todo-list.ts'
 import { listToolRuns } from './tool-calls.ts'
 
@@ -82,7 +82,7 @@ describe('the summary and the todos source read the same list', () => {
     ['nothing', [['Bash', { command: 'ls' }]], []],
   ])('%s', async (_, calls, expected) => {
     const work = session(calls)
-    expect(extractFacts(work.history).todos).toEqual(expected)
+    expect(extractSessionFacts(work.history).todos).toEqual(expected)
     const { carried } = await collectSources([todosSource()], createCarryContext(work.builder))
     const lines = expected.map(({ text, status }) => `[${status}] ${text}`).join('\n')
     expect(carried.map(({ attachment }) => attachment.content)).toEqual(lines === '' ? [] : [lines])

@@ -4,7 +4,7 @@ import { Situation } from '../../test/clear/situation.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { collectSources } from '../sources/collect.ts'
 import { filesSource } from '../sources/file-source.ts'
-import { extractFacts } from '../summary/session-facts.ts'
+import { extractSessionFacts } from '../summary/session-facts.ts'
 import type { Json, JsonObject } from './json.ts'
 import { listHistory } from './session.ts'
 import {
@@ -28,7 +28,7 @@ async function answersFor(name: string, input: Json): Promise<readonly unknown[]
   const situation = new Situation()
   // `Situation` takes objects; a tool may be given a plain text too.
   situation.call(name, input as JsonObject, 'done')
-  const [file] = extractFacts(listHistory(situation.builder.session)).files
+  const [file] = extractSessionFacts(listHistory(situation.builder.session)).files
   const change = file?.isCreated === true ? 'write' : 'edit'
   const summary = file?.path !== PATH ? null : file.edits > 0 ? change : 'read'
   const { kind = null, path = null } = situation.register.calls.at(0) ?? {}

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { type ExpectedResult, findOptimalTrigger, type TriggerInput, typicalResult } from './plan-input.ts'
+import {
+  type ExpectedResult,
+  estimateTypicalResult,
+  findOptimalTrigger,
+  type TriggerInput,
+} from './plan-input.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
 const QUESTION: Omit<TriggerInput, 'rates'> = {
@@ -41,6 +46,6 @@ describe('the size from which a compaction pays', () => {
   })
 
   it('goes by what compactions usually leave until there has been one', () => {
-    expect(typicalResult(30_000)).toEqual({ after: 53_000, summary: 3_000, reattached: 20_000 })
+    expect(estimateTypicalResult(30_000)).toEqual({ after: 53_000, summary: 3_000, reattached: 20_000 })
   })
 })

@@ -12,7 +12,7 @@ import type { ScaledPolicy } from '../policy/limits.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
 import type { Switches } from '../policy/switches.ts'
-import { type ContextMeter, readMeter } from '../tokens/context-meter.ts'
+import { type ContextMeter, measureContextTokens } from '../tokens/context-meter.ts'
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
@@ -96,7 +96,7 @@ const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
  * Returns the sizes to expect after a compaction. `target`: tokens that it aims at; null if the context window is
  * unknown.
  */
-export function typicalResult(prefixTokens: number, target: number | null = null): ExpectedResult {
+export function estimateTypicalResult(prefixTokens: number, target: number | null = null): ExpectedResult {
   const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
   const summary = Math.min(TYPICAL_TOKENS.summary, available)
   const carried = Math.min(TYPICAL_TOKENS.carried, available - summary)
@@ -164,7 +164,7 @@ interface SizeInput {
 /** Returns how many tokens the context has: the one figure that plans, status and receipts use. */
 export function readContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
-  return readMeter(meter, {
+  return measureContextTokens(meter, {
     calibration,
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,

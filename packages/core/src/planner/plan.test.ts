@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/limits.ts'
-import { judgeCompaction, makePlan } from './plan.ts'
+import { judgeCompaction, makeContextPlan } from './plan.ts'
 import { EMPTY_PLAN_TRACKING, type ExpectedResult, type PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
@@ -17,7 +17,7 @@ function filled(
 }
 
 const acts = (situation: Situation, overrides: Partial<PlanContext> = {}) =>
-  makePlan(situation.planContext(overrides)).act
+  makeContextPlan(situation.planContext(overrides)).act
 
 describe('plan', () => {
   it.each([
@@ -44,12 +44,12 @@ describe('plan', () => {
     situation.reads(24, 10_000)
     situation.say()
     const context = situation.planContext({ prefixTokens: 30_000, cache: warm({ expectedCalls: 1_000 }) })
-    const { act, context: tokens } = makePlan(context)
+    const { act, context: tokens } = makeContextPlan(context)
     expect([tokens.expected > 270_000, tokens.high > 360_000, act]).toEqual([true, true, 'clear'])
   })
 
   it('says what it would do, what it costs and why', () => {
-    const planned = makePlan(filled(150_000, [10, 10_000]).planContext())
+    const planned = makeContextPlan(filled(150_000, [10, 10_000]).planContext())
     expect(planned.trace).toEqual([
       {
         tier: 'clear',
@@ -90,11 +90,11 @@ describe('plan', () => {
 
   it('carries the figures it was decided by', () => {
     const context = filled(150_000).planContext()
-    expect(makePlan(context).scaled).toBe(context.scaled)
+    expect(makeContextPlan(context).scaled).toBe(context.scaled)
   })
 
   it.each(['compact', 'session_memory'])('never stops or rewrites %s, which carries it all', (source) => {
-    const planned = makePlan(filled(178_000, [10, 10_000]).planContext({ source }))
+    const planned = makeContextPlan(filled(178_000, [10, 10_000]).planContext({ source }))
     expect([planned.act, planned.refusal, planned.native, planned.prepare]).toEqual([
       'wait',
       null,
@@ -132,7 +132,7 @@ describe('plan', () => {
 
   it('rewrites nothing between a call and its answer', () => {
     const tracking = { ...EMPTY_PLAN_TRACKING, openCalls: 2 }
-    const planned = makePlan(filled(150_000, [10, 10_000]).planContext({ tracking }))
+    const planned = makeContextPlan(filled(150_000, [10, 10_000]).planContext({ tracking }))
     expect([planned.act, planned.trace[0]?.why]).toEqual([
       'wait',
       'tool calls are still without their answers',
@@ -156,7 +156,7 @@ describe('plan', () => {
     ],
   ])('refuses a new message at the blocking line where %s', (_, policy, tracking, tokens, cause) => {
     const told = { tracking: { ...EMPTY_PLAN_TRACKING, ...tracking } }
-    const refusal = (at: number) => makePlan(filled(at, [0, 0], policy).planContext(told)).refusal
+    const refusal = (at: number) => makeContextPlan(filled(at, [0, 0], policy).planContext(told)).refusal
     expect(refusal(tokens - 1)).toBeNull()
     expect(refusal(tokens)).toBe(
       `177,000 of 180,000 tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`,
@@ -166,14 +166,14 @@ describe('plan', () => {
   it('does nothing by itself where the window is not known, and says so', () => {
     const situation = filled(900_000)
     const scaled = scalePolicy(situation.policy, { window: null, maxOutput: null })
-    const planned = makePlan(situation.planContext({ scaled }))
+    const planned = makeContextPlan(situation.planContext({ scaled }))
     expect([planned.act, planned.ladder, planned.refusal]).toEqual(['wait', null, null])
     expect(planned.trace[1]?.why).toMatch(/window of this model is not known/)
   })
 
   it('counts what was deleted from the provider’s cache as gone', () => {
     const context = filled(150_000).planContext({ deletedTokens: 20_000 })
-    expect(makePlan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
+    expect(makeContextPlan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
   })
 })
 
@@ -195,7 +195,7 @@ describe('the soft trigger', () => {
     ['turn-end', 'compact'],
     ['todo-done', 'compact'],
   ] as const)('at %s: %s', (moment, act) => {
-    const planned = makePlan(growing().planContext({ cache, moment }))
+    const planned = makeContextPlan(growing().planContext({ cache, moment }))
     expect([planned.act, planned.compact]).toEqual([
       act,
       act === 'compact' ? { cause: 'threshold', hard: false } : undefined,
@@ -213,14 +213,14 @@ describe('the soft trigger', () => {
 
   it('goes by the size as expected, not by the one that is only possible', () => {
     const context = growing().planContext({ cache, moment: 'turn-end' })
-    const pays = judgeCompaction(context, makePlan(context).context).optimalTrigger?.tokens ?? 0
+    const pays = judgeCompaction(context, makeContextPlan(context).context).optimalTrigger?.tokens ?? 0
     const judged = (expected: number) =>
       judgeCompaction(context, { expected, high: expected + 50_000, source: 'both' }).act
     expect([judged(pays - 10_000), judged(pays + 10_000)]).toEqual(['none', 'soft'])
   })
 
   it('the hard one does not wait for the end of a turn', () => {
-    const planned = makePlan(filled(170_000).planContext({ moment: 'call' }))
+    const planned = makeContextPlan(filled(170_000).planContext({ moment: 'call' }))
     expect(planned.compact).toEqual({ cause: 'threshold', hard: true })
   })
 })

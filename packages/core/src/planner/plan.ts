@@ -12,13 +12,13 @@ import { type ScaledPolicy, type ThresholdState, thresholdState } from '../polic
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
-import { readScale } from '../tokens/usage.ts'
+import { readCalibrationScale } from '../tokens/usage.ts'
 import {
+  estimateTypicalResult,
   findOptimalTrigger,
   type OptimalTrigger,
   type PlanContext,
   readContextSize,
-  typicalResult,
 } from './plan-input.ts'
 
 export interface ContextPlan {
@@ -58,7 +58,7 @@ interface TraceStep {
   readonly chosen: boolean
 }
 
-export function makePlan(context: PlanContext): ContextPlan {
+export function makeContextPlan(context: PlanContext): ContextPlan {
   const { scaled, prefixTokens } = context
   const tokens = readContextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
   const clearing = considerClearing(context, tokens)
@@ -99,7 +99,7 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
     canEdit,
     prices: { rates, write },
     context: tokens,
-    scale: readScale(calibration),
+    scale: readCalibrationScale(calibration),
   })
   if (clearing.proposal === null) return clearing
   const undone = findReasonAfterUndo(context, tokens)
@@ -201,7 +201,7 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   const { scaled, rates, write, cache, prefixTokens } = context
   const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
   const outlook =
-    context.expectedResult ?? typicalResult(prefixTokens, scaled.known ? scaled.lines.target : null)
+    context.expectedResult ?? estimateTypicalResult(prefixTokens, scaled.known ? scaled.lines.target : null)
   const optimal =
     rates === null || growth === null
       ? null

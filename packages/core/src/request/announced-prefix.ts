@@ -122,12 +122,12 @@ function applyDelta(told: AnnouncedPrefix, { batch }: KnownRecord, delta: Prefix
   const deltas = batch === undefined ? told.deltas : told.deltas.set(batch.id, delta)
   const { current } = told
   if (current === null || !isObject(delta.parameters)) return { ...told, deltas }
-  const parameters = mergeParameters(current.parameters, delta.parameters)
+  const parameters = applyParameterChanges(current.parameters, delta.parameters)
   return { ...told, deltas, current: { ...current, parameters } }
 }
 
 /** Applies changes to request parameters. A value of null removes a parameter. */
-export function mergeParameters(base: JsonObject, changes: JsonObject): JsonObject {
+export function applyParameterChanges(base: JsonObject, changes: JsonObject): JsonObject {
   const merged = Object.entries({ ...base, ...changes })
   return Object.fromEntries(merged.filter(([, value]) => value !== null))
 }

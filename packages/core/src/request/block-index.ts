@@ -88,7 +88,7 @@ export function indexBlocks(messages: MessageList, collapses: boolean, from?: Bl
   return { messages, starts, tailStarts, frozenEnd, end, collapsesRuns: collapses }
 }
 
-export function messageCount({ frozen, tail }: MessageList): number {
+export function countMessages({ frozen, tail }: MessageList): number {
   return frozen.length + tail.length
 }
 
@@ -97,39 +97,39 @@ export function messageAt({ frozen, tail }: MessageList, index: number): TracedM
 }
 
 /** Returns the blocks of a message as they are sent: a string is one text block, an empty string none. */
-export function blocksOfMessage({ message: { content } }: TracedMessage): readonly Block[] {
+export function toMessageBlocks({ message: { content } }: TracedMessage): readonly Block[] {
   return content === '' ? [] : toBlocks(content)
 }
 
 /** Returns the block totals before the message at `index`; past the last message, the totals of all messages. */
-export function totalsBeforeMessage(counted: BlockIndex, index: number): BlockTotals {
+export function readTotalsBeforeMessage(counted: BlockIndex, index: number): BlockTotals {
   const { starts, tailStarts, end } = counted
   return starts.at(index) ?? tailStarts[index - starts.length] ?? end
 }
 
 /** Returns the block totals up to and including one block of a message. */
-export function totalsThroughBlock(counted: BlockIndex, index: number, block: number): BlockTotals {
+export function countTotalsThroughBlock(counted: BlockIndex, index: number, block: number): BlockTotals {
   const message = messageAt(counted.messages, index)
-  let count = totalsBeforeMessage(counted, index)
+  let count = readTotalsBeforeMessage(counted, index)
   if (message === undefined) return count
-  for (const each of blocksOfMessage(message).slice(0, block + 1)) {
+  for (const each of toMessageBlocks(message).slice(0, block + 1)) {
     count = addBlockTotals(count, each, message.message.role, counted.collapsesRuns)
   }
   return count
 }
 
 /** Returns the totals over the first `blocks` blocks of the request. */
-export function totalsAfterBlocks(counted: BlockIndex, blocks: number): BlockTotals {
+export function countTotalsOfBlocks(counted: BlockIndex, blocks: number): BlockTotals {
   const index = findMessageOfBlock(counted, blocks)
-  return totalsThroughBlock(counted, index, blocks - totalsBeforeMessage(counted, index).blocks - 1)
+  return countTotalsThroughBlock(counted, index, blocks - readTotalsBeforeMessage(counted, index).blocks - 1)
 }
 
 /** Returns the index of the message that contains the block with this number, counted from 1. */
 export function findMessageOfBlock(counted: BlockIndex, block: number): number {
-  let [low, high] = [0, Math.max(0, messageCount(counted.messages) - 1)]
+  let [low, high] = [0, Math.max(0, countMessages(counted.messages) - 1)]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    if (totalsBeforeMessage(counted, middle).blocks < block) low = middle
+    if (readTotalsBeforeMessage(counted, middle).blocks < block) low = middle
     else high = middle - 1
   }
   return low
@@ -142,7 +142,7 @@ function addMessageTotals(
 ): BlockTotals {
   if (message === undefined) return before
   const { role } = message.message
-  return blocksOfMessage(message).reduce(
+  return toMessageBlocks(message).reduce(
     (count, block) => addBlockTotals(count, block, role, collapses),
     before,
   )
@@ -191,10 +191,10 @@ export interface BlockPosition {
  * Returns the first block where `after` differs from `before`; null if `after` repeats all blocks of `before`. The last
  * message of `before` may have grown; in an earlier message an added block is a difference. Cache markers are ignored.
  */
-export function firstDifference(before: MessageList, after: MessageList): BlockPosition | null {
+export function findFirstDifference(before: MessageList, after: MessageList): BlockPosition | null {
   const [short, long] = before.frozen.length <= after.frozen.length ? [before, after] : [after, before]
   const start = long.frozen.extends(short.frozen) ? short.frozen.length : 0
-  const last = messageCount(before) - 1
+  const last = countMessages(before) - 1
   for (let index = start; index <= last; index += 1) {
     const block = findDifferingBlock(messageAt(before, index), messageAt(after, index), index === last)
     if (block !== null) return { message: index, block }
@@ -204,8 +204,8 @@ export function firstDifference(before: MessageList, after: MessageList): BlockP
 
 /** Returns how many leading blocks of `one` are also the leading blocks of `other`. */
 export function countSharedMessageBlocks(one: BlockIndex, other: BlockIndex): number {
-  const found = firstDifference(one.messages, other.messages)
-  return found === null ? one.end.blocks : totalsBeforeMessage(one, found.message).blocks + found.block
+  const found = findFirstDifference(one.messages, other.messages)
+  return found === null ? one.end.blocks : readTotalsBeforeMessage(one, found.message).blocks + found.block
 }
 
 function findDifferingBlock(
@@ -215,7 +215,7 @@ function findDifferingBlock(
 ): number | null {
   if (before === undefined || before === after) return null
   if (after === undefined || !hasSameFields(before, after)) return 0
-  const [blocks, others] = [blocksOfMessage(before), blocksOfMessage(after)]
+  const [blocks, others] = [toMessageBlocks(before), toMessageBlocks(after)]
   const index = blocks.findIndex((block, at) => {
     const other = others[at]
     if (other === undefined) return true
@@ -273,8 +273,8 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
 }
 
 /** Returns the index of the newest message with a block from the record `uuid`; null if there is none. */
-export function findMessageIndex(messages: MessageList, uuid: string): number | null {
-  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
+export function findMessageOfRecord(messages: MessageList, uuid: string): number | null {
+  for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.origins.includes(uuid) === true) return index
   }
   return null

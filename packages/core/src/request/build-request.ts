@@ -13,16 +13,21 @@ import type { MarkersPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from '../validate/content-rules.ts'
 import type { Finding } from '../validate/finding.ts'
-import { checkMessage, checkRequest, finishMessageCheck, type ValidationState } from '../validate/validate.ts'
-import { type BlockIndex, blocksOfMessage, indexBlocks, type MessageList, messageAt } from './block-index.ts'
 import {
-  type ClearableMarker,
+  checkMessage,
+  finishMessageCheck,
+  type ValidationState,
+  validateRequestFields,
+} from '../validate/validate.ts'
+import { type BlockIndex, indexBlocks, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
+import {
   comparePlaces,
+  type FirstClearableMarker,
   findRecordPlace,
   findResultPlace,
   type MessagePlace,
   type MessagesWithCalls,
-  NO_CLEARABLE_MARKER,
+  NO_FIRST_CLEARABLE,
   type PlannedMarker,
   planMarkers,
 } from './cache-markers.ts'
@@ -60,7 +65,7 @@ export interface AssembleRequestInput {
   /** True if the policy clears old tool results. */
   readonly clears: boolean
   /** The tool call before whose result a cache marker is kept, because that result is the first that may be cleared. */
-  readonly edge?: ClearableMarker
+  readonly edge?: FirstClearableMarker
   /** uuid of the last record from context sources that a compaction left unchanged at the start of the context. */
   readonly carriersEnd?: string | null
   readonly extra?: JsonObject
@@ -109,7 +114,7 @@ function planRequestMarkers(
   counted: BlockIndex,
   ttl: string,
 ): readonly PlannedMarker[] {
-  const { front, flat, profile, markers, clears, edge = NO_CLEARABLE_MARKER, carriersEnd = null } = question
+  const { front, flat, profile, markers, clears, edge = NO_FIRST_CLEARABLE, carriersEnd = null } = question
   return planMarkers({
     front,
     blockIndex: counted,
@@ -157,7 +162,7 @@ export function listMessageMarkers({ messages, markers }: AssembledRequest): rea
   return markers.flatMap(({ place, control }) => {
     const found = place.zone === 'messages' ? messageAt(messages, place.index) : undefined
     if (place.zone !== 'messages' || found === undefined) return []
-    const message = { ...found.message, content: blocksOfMessage(found) }
+    const message = { ...found.message, content: toMessageBlocks(found) }
     return [{ message, index: place.index, block: place.block, control }]
   })
 }
@@ -168,7 +173,7 @@ export function findRequestProblems(checked: ValidationState, request: Assembled
   for (const { message } of request.messages.tail) state = checkMessage(state, message)
   const fields = toRequestFields(request)
   return [
-    ...checkRequest(fields, state.profile),
+    ...validateRequestFields(fields, state.profile),
     ...finishMessageCheck(state, fields, listMessageMarkers(request)),
   ]
 }
@@ -229,9 +234,9 @@ function withMessageMarkers(
 ): ApiMessage {
   const own = markers.filter(({ place }) => place.index === index)
   const last = refers ? markers.at(-1)?.place : undefined
-  const isReferred = last !== undefined && index <= last.index && blocksOfMessage(message).some(isToolResult)
+  const isReferred = last !== undefined && index <= last.index && toMessageBlocks(message).some(isToolResult)
   if (own.length === 0 && !isReferred) return message.message
-  const content = blocksOfMessage(message).map((block, at) => {
+  const content = toMessageBlocks(message).map((block, at) => {
     const control = own.find(({ place }) => place.block === at)?.control
     const place: MessagePlace = { zone: 'messages', index, block: at }
     const referred = last !== undefined && comparePlaces(place, last) < 0 ? withCacheReference(block) : block
@@ -285,7 +290,7 @@ export function stripMarkers(
 
 export function stripMessageMarkers(message: TracedMessage): TracedMessage {
   if (!hasMessageMarker(message)) return message
-  const blocks = blocksOfMessage(message)
+  const blocks = toMessageBlocks(message)
   const kept = [...(message.raw ?? [])].filter(([at]) => !hasBlockMarker(blocks[at]))
   const { raw: _, ...rest } = message
   const plain = { ...rest, message: { ...message.message, content: blocks.map(stripBlockMarkers) } }

@@ -3,8 +3,8 @@ import { AppendList } from '../log/persistent-collections.ts'
 import {
   type ClearableMarkerInput,
   type MessagesWithCalls,
-  NO_CLEARABLE_MARKER,
-  updateClearableMarker,
+  NO_FIRST_CLEARABLE,
+  updateFirstClearable,
 } from './cache-markers.ts'
 
 function flatWith(...ids: readonly string[]): MessagesWithCalls {
@@ -25,28 +25,28 @@ const at = (
 })
 
 describe('the edge', () => {
-  const held = updateClearableMarker(NO_CLEARABLE_MARKER, at('b'))
+  const held = updateFirstClearable(NO_FIRST_CLEARABLE, at('b'))
 
   it('stands at the first result that could be cleared, once there is one', () => {
-    expect(updateClearableMarker(NO_CLEARABLE_MARKER, at(null))).toEqual({
+    expect(updateFirstClearable(NO_FIRST_CLEARABLE, at(null))).toEqual({
       result: null,
       left: null,
       rewrittenAt: 5,
     })
-    expect(updateClearableMarker(updateClearableMarker(NO_CLEARABLE_MARKER, at(null)), at('b'))).toEqual(held)
+    expect(updateFirstClearable(updateFirstClearable(NO_FIRST_CLEARABLE, at(null)), at('b'))).toEqual(held)
     expect(held).toEqual({ result: 'b', left: null, rewrittenAt: 5 })
   })
 
   it('stays when something before it becomes clearable, or it no longer is', () => {
-    expect(updateClearableMarker(held, at('a'))).toBe(held)
-    expect(updateClearableMarker(held, at(null))).toBe(held)
+    expect(updateFirstClearable(held, at('a'))).toBe(held)
+    expect(updateFirstClearable(held, at(null))).toBe(held)
   })
 
   it('moves with a rewrite, and is in both places until that is answered', () => {
-    const moved = updateClearableMarker(held, at('c', { rewrittenAt: 9, isAnswered: false }))
+    const moved = updateFirstClearable(held, at('c', { rewrittenAt: 9, isAnswered: false }))
     expect(moved).toEqual({ result: 'c', left: 'b', rewrittenAt: 9 })
-    expect(updateClearableMarker(moved, at('c', { rewrittenAt: 9, isAnswered: false }))).toBe(moved)
-    expect(updateClearableMarker(moved, at('c', { rewrittenAt: 9 }))).toEqual({
+    expect(updateFirstClearable(moved, at('c', { rewrittenAt: 9, isAnswered: false }))).toBe(moved)
+    expect(updateFirstClearable(moved, at('c', { rewrittenAt: 9 }))).toEqual({
       result: 'c',
       left: null,
       rewrittenAt: 9,
@@ -54,7 +54,7 @@ describe('the edge', () => {
   })
 
   it('is looked for anew where the conversation no longer has it', () => {
-    expect(updateClearableMarker(held, at('x', { flat: flatWith('x') }))).toEqual({
+    expect(updateFirstClearable(held, at('x', { flat: flatWith('x') }))).toEqual({
       result: 'x',
       left: null,
       rewrittenAt: 5,

@@ -16,14 +16,14 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { MarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
-import { isTurnScoped } from '../validate/finding.ts'
+import { isTurnScopedMessage } from '../validate/finding.ts'
 import {
   type BlockIndex,
-  blocksOfMessage,
+  countMessages,
+  countTotalsThroughBlock,
   type MessageList,
   messageAt,
-  messageCount,
-  totalsThroughBlock,
+  toMessageBlocks,
 } from './block-index.ts'
 import { isLoadedUpfront, type RequestPrefix } from './prefix.ts'
 
@@ -132,7 +132,7 @@ function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
  */
 function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): MessagePlace | null {
   const { messages } = blockIndex
-  const response = findLastResponse(messages)
+  const response = findLastResponseIndex(messages)
   const tail = findLastMarkableBlock(messages, cache)
   const last =
     response === null ? null : findLastMarkableBlock(messages, cache, { index: response, block: 0 })
@@ -142,7 +142,7 @@ function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): Messa
 }
 
 function countPositions(counted: BlockIndex, { index, block }: MessagePlace): number {
-  return totalsThroughBlock(counted, index, block).positions
+  return countTotalsThroughBlock(counted, index, block).positions
 }
 
 function findStaticEnd({ front }: PlanMarkersInput): MarkerPlace | null {
@@ -170,7 +170,7 @@ function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPl
 // first API request after a move marks both places, since the prefix that survived the clearing was cached up to the
 // old one.
 
-export interface ClearableMarker {
+export interface FirstClearableMarker {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
   /**
@@ -181,7 +181,7 @@ export interface ClearableMarker {
   readonly rewrittenAt: number
 }
 
-export const NO_CLEARABLE_MARKER: ClearableMarker = {
+export const NO_FIRST_CLEARABLE: FirstClearableMarker = {
   result: null,
   left: null,
   rewrittenAt: Number.NEGATIVE_INFINITY,
@@ -197,10 +197,10 @@ export interface ClearableMarkerInput {
   readonly flat: MessagesWithCalls
 }
 
-export function updateClearableMarker(
-  held: ClearableMarker,
+export function updateFirstClearable(
+  held: FirstClearableMarker,
   question: ClearableMarkerInput,
-): ClearableMarker {
+): FirstClearableMarker {
   const { firstClearable, rewrittenAt, isAnswered, flat } = question
   if (held.rewrittenAt !== rewrittenAt) {
     return { result: firstClearable, left: isAnswered ? null : held.result, rewrittenAt }
@@ -243,13 +243,13 @@ function toSortKey(place: MarkerPlace): readonly number[] {
 export function findLastMarkableBlock(
   messages: MessageList,
   cache: CacheRules,
-  before: Omit<MessagePlace, 'zone'> = { index: messageCount(messages), block: 0 },
+  before: Omit<MessagePlace, 'zone'> = { index: countMessages(messages), block: 0 },
 ): MessagePlace | null {
-  for (let index = Math.min(before.index, messageCount(messages) - 1); index >= 0; index -= 1) {
+  for (let index = Math.min(before.index, countMessages(messages) - 1); index >= 0; index -= 1) {
     const message = messageAt(messages, index)
-    if (message === undefined || isTurnScoped(message.message)) continue
+    if (message === undefined || isTurnScopedMessage(message.message)) continue
     const blocks =
-      index === before.index ? blocksOfMessage(message).slice(0, before.block) : blocksOfMessage(message)
+      index === before.index ? toMessageBlocks(message).slice(0, before.block) : toMessageBlocks(message)
     const block = blocks.findLastIndex((each) => canCarryMarker(each, cache))
     if (block !== -1) return { zone: 'messages', index, block }
   }
@@ -257,8 +257,8 @@ export function findLastMarkableBlock(
 }
 
 /** Returns the index of the last assistant message; null if there is none. */
-export function findLastResponse(messages: MessageList): number | null {
-  for (let index = messageCount(messages) - 1; index >= 0; index -= 1) {
+export function findLastResponseIndex(messages: MessageList): number | null {
+  for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.message.role === 'assistant') return index
   }
   return null
@@ -272,7 +272,7 @@ export interface MessagesWithCalls extends MessageList {
 /** Returns the position of the result of a tool call; null if the messages do not contain it. */
 export function findResultPlace(messages: MessagesWithCalls, id: string): MessagePlace | null {
   const from = messages.calls.get(id) ?? messages.frozen.length
-  for (let index = from; index < messageCount(messages); index += 1) {
+  for (let index = from; index < countMessages(messages); index += 1) {
     const block = findResultBlock(messageAt(messages, index), id)
     if (block !== -1) return { zone: 'messages', index, block }
   }
@@ -281,7 +281,7 @@ export function findResultPlace(messages: MessagesWithCalls, id: string): Messag
 
 function findResultBlock(message: TracedMessage | undefined, id: string): number {
   if (message === undefined) return -1
-  return blocksOfMessage(message).findIndex((block) => isToolResult(block) && block.tool_use_id === id)
+  return toMessageBlocks(message).findIndex((block) => isToolResult(block) && block.tool_use_id === id)
 }
 
 /**
@@ -289,7 +289,7 @@ function findResultBlock(message: TracedMessage | undefined, id: string): number
  * is none.
  */
 export function findRecordPlace(messages: MessageList, uuid: string): MessagePlace | null {
-  for (let index = 0; index < messageCount(messages); index += 1) {
+  for (let index = 0; index < countMessages(messages); index += 1) {
     const block = messageAt(messages, index)?.origins.lastIndexOf(uuid) ?? -1
     if (block !== -1) return { zone: 'messages', index, block }
   }

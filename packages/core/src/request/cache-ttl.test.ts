@@ -4,12 +4,12 @@ import { createPolicy } from '../policy/create-policy.ts'
 import { strictProfile } from '../policy/provider-profile.ts'
 import type { SwitchName } from '../policy/switches.ts'
 import {
-  addGap,
+  addCallGap,
   type ChooseTtlInput,
   chooseRequestTtl,
   chooseTtl,
+  computeLongTtlSavings,
   type GapTally,
-  longTtlSavings,
   NO_GAPS,
   type TimedCall,
 } from './cache-ttl.ts'
@@ -154,9 +154,9 @@ describe('what an hour saves', () => {
     })
     fc.assert(
       fc.property(fc.array(call, { maxLength: 40 }), (calls) => {
-        const tally = calls.reduce((sum, each) => addGap(sum, each, cache), NO_GAPS)
+        const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), NO_GAPS)
         const saved = costOf(calls, 300, RATES.write5m) - costOf(calls, 3_600, RATES.write1h)
-        expect(longTtlSavings(tally, RATES)).toBeCloseTo(saved, 3)
+        expect(computeLongTtlSavings(tally, RATES)).toBeCloseTo(saved, 3)
         expect(tally.calls).toBe(calls.length)
       }),
     )

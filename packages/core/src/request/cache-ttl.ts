@@ -55,7 +55,7 @@ export function chooseTtl(question: ChooseTtlInput): SnapshotTtl {
 /** Returns the lifetime set by switches, policy or account, in this order of precedence; null if none of them decides. */
 function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
   const { policy, cache, entitlement } = question
-  const { long, short } = cacheLifetimes(cache)
+  const { long, short } = findCacheLifetimes(cache)
   const isSet = (name: SwitchName): boolean => question.switches.set.includes(name)
   if (isSet('FORCE_PROMPT_CACHING_5M')) return { name: short.name, because: 'FORCE_PROMPT_CACHING_5M' }
   if (isSet('ENABLE_PROMPT_CACHING_1H')) return { name: long.name, because: 'ENABLE_PROMPT_CACHING_1H' }
@@ -70,7 +70,7 @@ function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
 
 function chooseObservedTtl(question: ChooseTtlInput): SnapshotTtl {
   const { cache, isInteractive } = question
-  const { long, short } = cacheLifetimes(cache)
+  const { long, short } = findCacheLifetimes(cache)
   const saves = measureSavings(question)
   if (saves !== null) return { name: saves > 0 ? long.name : short.name, because: 'gaps' }
   return isInteractive
@@ -81,13 +81,13 @@ function chooseObservedTtl(question: ChooseTtlInput): SnapshotTtl {
 function measureSavings({ readGaps, rates }: ChooseTtlInput): number | null {
   if (rates === null) return null
   const seen = readGaps()
-  return seen.calls < MIN_CALLS_FOR_GAPS ? null : longTtlSavings(seen, rates)
+  return seen.calls < MIN_CALLS_FOR_GAPS ? null : computeLongTtlSavings(seen, rates)
 }
 
 /** Returns the lifetime of the cache markers of one API request. Short-lived sources always use the shorter lifetime. */
 export function chooseRequestTtl(epoch: SnapshotTtl | undefined, source: string, rules: TtlRules): string {
   const { policy, cache } = rules
-  const { short } = cacheLifetimes(cache)
+  const { short } = findCacheLifetimes(cache)
   const isBrief = policy.fiveMinuteSources.some((pattern) => matchesSource(pattern, source))
   return isBrief || epoch === undefined ? short.name : epoch.name
 }
@@ -130,8 +130,8 @@ export interface TimedCall {
   readonly added: number
 }
 
-export function addGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
-  const { long, short } = cacheLifetimes(cache)
+export function addCallGap(tally: GapTally, call: TimedCall, cache: CacheRules): GapTally {
+  const { long, short } = findCacheLifetimes(cache)
   const gap = call.gapMs ?? 0
   const outlasts = (ttl: CacheTtl): boolean => gap < ttl.seconds * 1000
   const isLapsed = !outlasts(short) && outlasts(long)
@@ -144,7 +144,7 @@ export function addGap(tally: GapTally, call: TimedCall, cache: CacheRules): Gap
 }
 
 /** Returns the provider's default cache lifetime as `short` and its longest as `long`. */
-export function cacheLifetimes({ ttls, defaultTtl }: CacheRules): {
+export function findCacheLifetimes({ ttls, defaultTtl }: CacheRules): {
   readonly long: CacheTtl
   readonly short: CacheTtl
 } {
@@ -153,7 +153,7 @@ export function cacheLifetimes({ ttls, defaultTtl }: CacheRules): {
 }
 
 /** Returns millionths of a dollar that the longer lifetime would have saved; null if a price is unknown. */
-export function longTtlSavings(tally: GapTally, rates: TokenRates): number | null {
+export function computeLongTtlSavings(tally: GapTally, rates: TokenRates): number | null {
   const { cacheRead, write5m, write1h } = rates
   if (cacheRead === null || write5m === null || write1h === null) return null
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
@@ -194,6 +194,6 @@ function addRecordToWalk(walk: GapWalkState, record: KnownRecord, cache: CacheRu
     return walk
   const { previousCallAt, newestInputAt, prefix } = walk
   const gapMs = previousCallAt === null ? null : newestInputAt - previousCallAt
-  const tally = addGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
+  const tally = addCallGap(walk.tally, { gapMs, prefix, added: Math.max(0, prompt - prefix) }, cache)
   return { ...walk, tally, response: id, previousCallAt: newestInputAt, prefix: prompt }
 }

@@ -10,12 +10,12 @@ import type { Usage } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listBilledParts } from '../tokens/usage.ts'
 import {
-  blocksOfMessage,
-  firstDifference,
+  countMessages,
+  findFirstDifference,
   indexBlocks,
   type MessageList,
   messageAt,
-  messageCount,
+  toMessageBlocks,
 } from './block-index.ts'
 import {
   type AssembledRequest,
@@ -29,13 +29,13 @@ import type { PlannedMarker } from './cache-markers.ts'
  * The API request that the parent sent, and the provider's rules. Both are immutable, so the parent can continue while
  * a fork is running.
  */
-export interface CacheSafeParams {
+export interface ForkParent {
   readonly sent: AssembledRequest
   readonly profile: ProviderProfile
 }
 
 /** Captures what a cache-sharing fork copies. `sent` must be the request that was actually sent, not the next one. */
-export function captureCacheSafeParams(sent: AssembledRequest, profile: ProviderProfile): CacheSafeParams {
+export function captureForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
   return { sent, profile }
 }
 
@@ -69,8 +69,8 @@ export type ForkOutcome = ForkSuccess | ForkRefusal
 export type ForkMessage = ApiMessage | TracedMessage
 
 /** Creates a fork request: all messages that the parent sent, followed by `added`. Refuses any override. */
-export function createFork(
-  params: CacheSafeParams,
+export function createForkRequest(
+  params: ForkParent,
   added: readonly ForkMessage[],
   options: ForkOptions,
 ): ForkOutcome {
@@ -135,7 +135,7 @@ function isFlatMessage(message: ForkMessage): message is TracedMessage {
 function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
   return {
     ...one,
-    message: { ...one.message, content: [...blocksOfMessage(one), ...blocksOfMessage(other)] },
+    message: { ...one.message, content: [...toMessageBlocks(one), ...toMessageBlocks(other)] },
   }
 }
 
@@ -157,7 +157,7 @@ function refuseOverrides(fields: readonly string[]): ForkRefusal {
 }
 
 /** Returns the share of a model call's prompt that was read from the cache, from 0 to 1; null for an empty prompt. */
-export function cacheReadShare(usage: Usage): number | null {
+export function computeCacheReadShare(usage: Usage): number | null {
   const parts = listBilledParts(usage).map(({ tokens }) => tokens)
   const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
   const all = parts.reduce(
@@ -171,16 +171,16 @@ export function cacheReadShare(usage: Usage): number | null {
  * Returns the messages added since `sent` was sent, which a fork must add to show the whole conversation. Null if the
  * conversation no longer begins with the messages sent, so that the cached prefix cannot be used.
  */
-export function messagesAfterRequest(
+export function listMessagesAfterRequest(
   sent: AssembledRequest,
   said: MessageList,
 ): readonly TracedMessage[] | null {
   const made = toUnmarkedMessages(sent)
   const now = made === undefined ? said : stripMarkers(said, made)
-  if (firstDifference(sent.messages, now) !== null) return null
-  const last = messageCount(sent.messages) - 1
+  if (findFirstDifference(sent.messages, now) !== null) return null
+  const last = countMessages(sent.messages) - 1
   const since: TracedMessage[] = listAddedBlocks(messageAt(sent.messages, last), messageAt(now, last))
-  for (let index = last + 1; index < messageCount(now); index += 1) {
+  for (let index = last + 1; index < countMessages(now); index += 1) {
     const message = messageAt(now, index)
     if (message !== undefined) since.push(message)
   }
@@ -190,8 +190,8 @@ export function messagesAfterRequest(
 /** Returns the blocks added to the message that was the last one when the request was sent. */
 function listAddedBlocks(sent: TracedMessage | undefined, now: TracedMessage | undefined): TracedMessage[] {
   if (sent === undefined || now === undefined) return []
-  const from = blocksOfMessage(sent).length
-  const blocks = blocksOfMessage(now).slice(from)
+  const from = toMessageBlocks(sent).length
+  const blocks = toMessageBlocks(now).slice(from)
   if (blocks.length === 0) return []
   const raw = new Map(
     [...(now.raw ?? [])].filter(([at]) => at >= from).map(([at, text]) => [at - from, text]),

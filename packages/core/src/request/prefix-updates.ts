@@ -20,15 +20,15 @@ import {
   SECTION_DELTA_ATTACHMENT,
   TOOL_DELTA_ATTACHMENT,
 } from './announced-prefix.ts'
-import { blocksOfMessage, isSameJson, type MessageList, messageAt, messageCount } from './block-index.ts'
+import { countMessages, isSameJson, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
   CONSTANT_SECTIONS,
-  createNextSnapshot,
+  createNextPrefixSnapshot,
   type DesiredPrefix,
   findCacheLevel,
   listToolChangeBetas,
   readBetas,
-  toolName,
+  readToolOrTypeName,
 } from './prefix.ts'
 import { RESERVED_NAME_PREFIX } from './system-prompt.ts'
 
@@ -92,7 +92,7 @@ function toSnapshotChange(
   present: DesiredPrefix,
   { causes, profile }: { readonly causes: readonly PrefixChangeCause[]; readonly profile: ProviderProfile },
 ): PrefixChange {
-  const epoch = createNextSnapshot(current, present, profile)
+  const epoch = createNextPrefixSnapshot(current, present, profile)
   return { kind: 'epoch', epoch, records: [createSnapshotRecord(epoch)], causes, breaksCache: !isFresh }
 }
 
@@ -125,7 +125,7 @@ function listOutdatedSections(
 }
 
 function listOutdatedTools(changed: PrefixDifference['tools'], { tools }: PrefixSnapshot): readonly string[] {
-  const said = new Map(tools.map((tool) => [toolName(tool), JSON.stringify(tool)]))
+  const said = new Map(tools.map((tool) => [readToolOrTypeName(tool), JSON.stringify(tool)]))
   return Object.keys(changed).filter((name) => {
     const tool = changed[name] ?? null
     return (said.get(name) ?? null) !== (tool === null ? null : JSON.stringify(tool))
@@ -183,7 +183,7 @@ function listToolRecords(
   standing: CurrentPrefix,
   rules: PrefixUpdateRules,
 ): readonly RecordBody[] {
-  const declared = new Map(standing.epoch.tools.map((tool) => [toolName(tool), tool]))
+  const declared = new Map(standing.epoch.tools.map((tool) => [readToolOrTypeName(tool), tool]))
   const blocks = new Map<string, Block>()
   if (canChangeTools(standing, rules)) {
     for (const [name, tool] of Object.entries(tools)) {
@@ -193,8 +193,8 @@ function listToolRecords(
   }
   const announced = Object.fromEntries(Object.entries(tools).filter(([name]) => !blocks.has(name)))
   return [
-    ...toolUpdateRecords(announced, new Set(declared.keys())),
-    ...toolChangeRecords([...blocks.values()]),
+    ...createToolUpdateRecords(announced, new Set(declared.keys())),
+    ...createToolChangeRecords([...blocks.values()]),
   ]
 }
 
@@ -269,10 +269,10 @@ function diffSections(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDiff
 
 function diffTools(told: AnnouncedPrefix, present: DesiredPrefix): PrefixDifference['tools'] {
   const before = new Map<string, JsonObject | null>(
-    (told.current?.epoch.tools ?? []).map((tool) => [toolName(tool), tool]),
+    (told.current?.epoch.tools ?? []).map((tool) => [readToolOrTypeName(tool), tool]),
   )
   for (const [name, { definition }] of told.tools) before.set(name, definition)
-  const now = new Map(present.tools.map((tool) => [toolName(tool), tool]))
+  const now = new Map(present.tools.map((tool) => [readToolOrTypeName(tool), tool]))
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   const changed = names.filter((name) => !isSameJson(before.get(name) ?? null, now.get(name) ?? null))
   return Object.fromEntries(changed.map((name) => [name, now.get(name) ?? null]))
@@ -291,11 +291,11 @@ function listChangedParameters(before: JsonObject, now: JsonObject): readonly (r
  * cache.
  */
 export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
-  const last = messageCount(messages) - 1
+  const last = countMessages(messages) - 1
   const message = messageAt(messages, last)
   if (message === undefined) return false
   if (message.message.role === 'assistant') return true
-  if (!profile.thinking.stripsFinishedTurns || !blocksOfMessage(message).every(isToolResult)) return false
+  if (!profile.thinking.stripsFinishedTurns || !toMessageBlocks(message).every(isToolResult)) return false
   return hasThinkingSincePrompt(messages, last)
 }
 
@@ -303,8 +303,8 @@ function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
   for (let index = from; index >= 0; index -= 1) {
     const message = messageAt(messages, index)
     if (message === undefined) continue
-    if (message.message.role === 'assistant' && blocksOfMessage(message).some(isThinking)) return true
-    if (message.message.role === 'user' && !blocksOfMessage(message).every(isToolResult)) return false
+    if (message.message.role === 'assistant' && toMessageBlocks(message).some(isThinking)) return true
+    if (message.message.role === 'user' && !toMessageBlocks(message).every(isToolResult)) return false
   }
   return false
 }
@@ -341,7 +341,7 @@ function formatSectionUpdate(name: string, text: string | null): string {
 }
 
 /** Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the snapshot. */
-export function toolUpdateRecords(
+export function createToolUpdateRecords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,
 ): readonly RecordBody[] {
@@ -363,7 +363,7 @@ function formatToolUpdate(name: string, tool: JsonObject | null, declared: Reado
  * Creates the system message that tells the provider to add or remove tools from this point on. It must be the last
  * message before the API request.
  */
-export function toolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
+export function createToolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
   if (blocks.length === 0) return []
   return [{ type: 'user', isMeta: true, message: { role: 'system', content: blocks } }]
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { orderTools, toolName } from './prefix.ts'
+import { orderTools, readToolOrTypeName } from './prefix.ts'
 
 const named = (name: string) => ({ name, input_schema: { type: 'object' } })
-const names = (given: readonly string[]) => orderTools(given.map(named)).map(toolName)
+const names = (given: readonly string[]) => orderTools(given.map(named)).map(readToolOrTypeName)
 
 describe('the order of tools', () => {
   it('is by name, what one user connected behind what everybody has', () => {
@@ -27,15 +27,13 @@ describe('the order of tools', () => {
   })
 
   it('takes a type for a name where a tool of the provider has none', () => {
-    expect(orderTools([{ type: 'web_search' }, named('Bash'), named('zip')]).map(toolName)).toEqual([
-      'Bash',
-      'web_search',
-      'zip',
-    ])
+    expect(orderTools([{ type: 'web_search' }, named('Bash'), named('zip')]).map(readToolOrTypeName)).toEqual(
+      ['Bash', 'web_search', 'zip'],
+    )
   })
 
   it('asks the host whose a tool is', () => {
     const ordered = orderTools([named('a'), named('b')], ({ name }) => name === 'a')
-    expect(ordered.map(toolName)).toEqual(['b', 'a'])
+    expect(ordered.map(readToolOrTypeName)).toEqual(['b', 'a'])
   })
 })

@@ -25,7 +25,7 @@ export interface DesiredPrefix {
  * Creates the first prefix snapshot of a session. It names the betas that adding tools needs from the start, because
  * naming them later would break the cache.
  */
-export function createSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
+export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
   const { sections, tools, model, isUserTool, ttl } = present
   const parameters = withToolChangeBetas(present.parameters, profile)
   const epoch = { sections, tools: orderTools(tools, isUserTool), model, parameters }
@@ -33,7 +33,7 @@ export function createSnapshot(present: DesiredPrefix, profile: ProviderProfile)
 }
 
 /** Creates the prefix snapshot that replaces `current`. Sections that are constant for the session are copied from it. */
-export function createNextSnapshot(
+export function createNextPrefixSnapshot(
   current: PrefixSnapshot,
   present: DesiredPrefix,
   profile: ProviderProfile,
@@ -43,7 +43,7 @@ export function createNextSnapshot(
     ...current.sections.filter(isConstant),
     ...present.sections.filter((section) => !isConstant(section)),
   ]
-  return createSnapshot({ ...present, sections }, profile)
+  return createPrefixSnapshot({ ...present, sections }, profile)
 }
 
 /** Names of the sections that come before all others and never change during a session. */
@@ -69,25 +69,25 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
 }
 
 export type ReplaceSnapshotResult =
-  | { readonly turns: true; readonly epoch: PrefixSnapshot }
+  | { readonly isReplaced: true; readonly epoch: PrefixSnapshot }
   /** The current prefix snapshot stays: kept thinking is bound to it, or the prefix has not changed. */
-  | { readonly turns: false; readonly because: 'bound-thinking' | 'unchanged' }
+  | { readonly isReplaced: false; readonly because: 'bound-thinking' | 'unchanged' }
 
 /**
  * Creates the prefix snapshot that starts with a compaction. If a record that the compaction keeps has thinking bound
  * to the prefix, the snapshot is not replaced, because that thinking would become invalid.
  */
-export function replaceSnapshot(
+export function replacePrefixSnapshot(
   current: PrefixSnapshot,
   present: DesiredPrefix,
   kept: { readonly records: readonly KnownRecord[]; readonly profile: ProviderProfile },
 ): ReplaceSnapshotResult {
-  if (hasBoundThinking(kept.records, kept.profile)) return { turns: false, because: 'bound-thinking' }
+  if (hasBoundThinking(kept.records, kept.profile)) return { isReplaced: false, because: 'bound-thinking' }
   const added = listAddedTools(kept.records)
-  const tools = present.tools.filter((tool) => !added.has(toolName(tool)))
-  const epoch = createNextSnapshot(current, { ...present, tools }, kept.profile)
+  const tools = present.tools.filter((tool) => !added.has(readToolOrTypeName(tool)))
+  const epoch = createNextPrefixSnapshot(current, { ...present, tools }, kept.profile)
   const same = JSON.stringify(toSentParts(epoch)) === JSON.stringify(toSentParts(current))
-  return same ? { turns: false, because: 'unchanged' } : { turns: true, epoch }
+  return same ? { isReplaced: false, because: 'unchanged' } : { isReplaced: true, epoch }
 }
 
 function toSentParts({ sections, tools, model, parameters }: PrefixSnapshot): readonly unknown[] {
@@ -193,18 +193,21 @@ type UserToolPredicate = (tool: JsonObject) => boolean
 
 const CONNECTED_TOOL_PREFIX = 'mcp__'
 
-const isConnectedTool: UserToolPredicate = (tool) => toolName(tool).startsWith(CONNECTED_TOOL_PREFIX)
+const isConnectedTool: UserToolPredicate = (tool) =>
+  readToolOrTypeName(tool).startsWith(CONNECTED_TOOL_PREFIX)
 
 export function orderTools(
   tools: readonly JsonObject[],
   isUserTool: UserToolPredicate = isConnectedTool,
 ): readonly JsonObject[] {
-  const byName = tools.toSorted((one, other) => compareCodeUnits(toolName(one), toolName(other)))
+  const byName = tools.toSorted((one, other) =>
+    compareCodeUnits(readToolOrTypeName(one), readToolOrTypeName(other)),
+  )
   return [...byName.filter((tool) => !isUserTool(tool)), ...byName.filter(isUserTool)]
 }
 
 /** Returns the name of a tool, or its type, because some tools defined by the provider have no name. */
-export function toolName({ name, type }: JsonObject): string {
+export function readToolOrTypeName({ name, type }: JsonObject): string {
   if (typeof name === 'string') return name
   return typeof type === 'string' ? type : ''
 }

@@ -12,9 +12,9 @@ import { countJsonBytes, isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { RequestPolicy } from '../policy/policy.ts'
 import type { ProviderProfile, SizeRules } from '../policy/provider-profile.ts'
-import { blocksOfMessage, type MessageList, messageAt } from './block-index.ts'
+import { type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import { toRequestFields } from './build-request.ts'
-import { findLastResponse } from './cache-markers.ts'
+import { findLastResponseIndex } from './cache-markers.ts'
 import type { RequestPrefix } from './prefix.ts'
 
 export interface RequestSize {
@@ -52,7 +52,7 @@ export interface RequestSizeInput {
 /** Bytes reserved for all four cache markers, because they are placed after the request is measured. */
 const MARKER_BYTES = 4 * 80
 
-export function measureOtherBytes(front: RequestPrefix, extra: JsonObject = {}): number {
+export function measureNonMessageBytes(front: RequestPrefix, extra: JsonObject = {}): number {
   const fields = { ...toRequestFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
   return (countJsonBytes(fields) ?? 0) + MARKER_BYTES
 }
@@ -66,7 +66,7 @@ export function isOverSizeLimit(
   tally: MediaTally,
   rules: RequestSizeRules,
 ): boolean {
-  const limits = requestSizeLimits(rules.profile, rules.policy)
+  const limits = findRequestSizeLimits(rules.profile, rules.policy)
   const { bytes, items } = tallyAllMedia(tally, sized.messages)
   const few = Math.min(limits.images, rules.profile.sizes.manyImages)
   return sized.around + bytes > limits.bytes || items.length > few
@@ -126,12 +126,19 @@ function measureRequest(
   const media = tallyAllMedia(tally, sized.messages)
   const items = media.items.toArray()
   const before = { bytes: sized.around + media.bytes, images: filterImages(items).length }
-  return { items, before, after: before, limits: requestSizeLimits(profile, policy), drop: [], fits: false }
+  return {
+    items,
+    before,
+    after: before,
+    limits: findRequestSizeLimits(profile, policy),
+    drop: [],
+    fits: false,
+  }
 }
 
 /** True if the image or document may be dropped. Images of a prompt without a response are kept. */
 function canDropMedia(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
-  return item.index <= (findLastResponse(messages) ?? -1) && isUserMedia(item, messages, pins)
+  return item.index <= (findLastResponseIndex(messages) ?? -1) && isUserMedia(item, messages, pins)
 }
 
 /** True for an image or document in a user message whose record is not pinned. */
@@ -144,7 +151,10 @@ function isUserMedia(
   return messageAt(messages, index)?.message.role === 'user'
 }
 
-export function requestSizeLimits({ sizes, window }: ProviderProfile, policy: RequestPolicy): RequestSize {
+export function findRequestSizeLimits(
+  { sizes, window }: ProviderProfile,
+  policy: RequestPolicy,
+): RequestSize {
   const isSmall = window === null || window <= policy.smallWindowTokens
   const images = isSmall ? policy.imagesInSmallWindow : policy.images
   return { bytes: Math.min(policy.bodyBytes, sizes.bodyBytes), images: Math.min(images, sizes.images) }
@@ -254,13 +264,13 @@ function withMessageMedia(tally: MediaTally, message: TracedMessage | undefined,
   let { items } = tally
   for (const item of findMedia(message, index)) items = items.push(item)
   const comma = index === 0 ? 0 : 1
-  const sent = { ...message.message, content: blocksOfMessage(message) }
+  const sent = { ...message.message, content: toMessageBlocks(message) }
   return { ...tally, items, bytes: tally.bytes + comma + (countJsonBytes(sent) ?? 0) }
 }
 
 function findMedia(message: TracedMessage, index: number): readonly MediaItem[] {
   const numbers = new Map<string, number>()
-  return blocksOfMessage(message).flatMap((block, at) => {
+  return toMessageBlocks(message).flatMap((block, at) => {
     const origin = message.origins[at] ?? ''
     const number = createNumbering(numbers, origin)
     const place = { origin, index, block: at }

@@ -5,7 +5,7 @@ import {
   type CallerPrompt,
   listPresentSections,
   listSectionsToCompute,
-  placeSections,
+  orderPromptSections,
   type SystemPrompt,
   section,
   volatileSection,
@@ -17,7 +17,7 @@ const git = volatileSection('git', () => 'clean', 'the work tree changes')
 
 /** The texts computed, as a host would, and the sections they make. */
 function present(given: SystemPrompt | CallerPrompt) {
-  const placed = placeSections(given)
+  const placed = orderPromptSections(given)
   const texts = new Map(placed.map(({ name, compute }) => [name, compute() as string | null]))
   return listPresentSections(placed, texts)
 }
@@ -54,7 +54,7 @@ describe('sections', () => {
   })
 
   it('are computed once, the volatile ones each turn, all of them when the texts are forgotten', () => {
-    const placed = placeSections({ sections: [rules, BOUNDARY, environment, git] })
+    const placed = orderPromptSections({ sections: [rules, BOUNDARY, environment, git] })
     const due = (names: readonly string[]) =>
       listSectionsToCompute(placed, new Map(names.map((name) => [name, null]))).map(({ name }) => name)
     expect(due([])).toEqual(['rules', 'environment', 'git'])
@@ -66,9 +66,9 @@ describe('sections', () => {
     ['a volatile section without a reason', () => volatileSection('git', () => '', ' ')],
     ['a name of the engine', () => section('@identity', () => '')],
     ['no name', () => section('', () => '')],
-    ['one name twice', () => placeSections({ sections: [rules, rules] })],
-    ['a volatile section in front of the boundary', () => placeSections({ sections: [git, BOUNDARY] })],
-    ['a text among sections', () => placeSections({ sections: ['Be kind.', rules] })],
+    ['one name twice', () => orderPromptSections({ sections: [rules, rules] })],
+    ['a volatile section in front of the boundary', () => orderPromptSections({ sections: [git, BOUNDARY] })],
+    ['a text among sections', () => orderPromptSections({ sections: ['Be kind.', rules] })],
   ])('refuse %s', (_, run) => {
     expect(codeOf(run)).toBe('bad-option')
   })

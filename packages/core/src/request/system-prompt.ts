@@ -100,7 +100,7 @@ export type CallerPrompt = string | readonly string[]
  * Returns the sections in order, each with its part of the prompt. Throws a `TidemarkError` for duplicate names, a text
  * without a name, or a volatile section before the boundary.
  */
-export function placeSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
+export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
   if (!isSystemPrompt(given)) return toCallerSections(given)
   const { attribution, identity, sections } = given
   const placed = [

@@ -15,7 +15,7 @@ import {
   type ContextSource,
   createAttachmentKey,
   findShownAttachments,
-  fitItem,
+  fitRenderedItem,
   isRenderedItem,
   isSameAttachmentText,
   NO_LIMIT,
@@ -40,22 +40,22 @@ export async function collectSources(
   const rendered = await renderSources(carriers, { ...question, shown, moment: 'compaction' })
   const sorted = rendered.map((one) => compareWithShown(one, shown))
   return {
-    carried: sortByKind(sorted.flatMap(({ carried }) => carried)),
+    carried: sortAttachmentsByKind(sorted.flatMap(({ carried }) => carried)),
     alreadyShown: sorted.flatMap(({ alreadyShown }) => alreadyShown),
     superseded: sorted.flatMap(({ superseded }) => superseded),
     skipped: rendered.flatMap(({ skipped }) => skipped),
-    failed: listFailures(rendered),
+    failed: listSourceFailures(rendered),
   }
 }
 
-export function listFailures(rendered: readonly SourceRendering[]): CollectedSources['failed'] {
+export function listSourceFailures(rendered: readonly SourceRendering[]): CollectedSources['failed'] {
   return rendered.flatMap(({ carrier, failed }) =>
     failed === null ? [] : [{ carrier: carrier.name, why: failed }],
   )
 }
 
 /** Sorts attachments by kind, then by the order of the sources and their items, so that the same state gives the same order. */
-export function sortByKind(carried: readonly SourceAttachment[]): readonly SourceAttachment[] {
+export function sortAttachmentsByKind(carried: readonly SourceAttachment[]): readonly SourceAttachment[] {
   return SOURCE_KINDS.flatMap((kind) => carried.filter((one) => one.kind === kind))
 }
 
@@ -175,7 +175,7 @@ function fitSourceItem(
 ): SourceRendering['renderings'][number] | string {
   if (!isRenderedItem(offer)) return offer.why
   const key = createAttachmentKey(name, offer.id)
-  const fitted = fitItem({ ...offer, attachment: { ...offer.attachment, key } }, limit, measure)
+  const fitted = fitRenderedItem({ ...offer, attachment: { ...offer.attachment, key } }, limit, measure)
   if (typeof fitted === 'string') return fitted
   const { source, sheddable = null, isDelta = false } = offer
   const { attachment, tokens } = fitted
@@ -184,7 +184,7 @@ function fitSourceItem(
 
 // Dropping of optional attachments if the compacted context is above its target. Most attachments are never dropped.
 
-export interface DroppedSources {
+export interface DroppedAttachments {
   readonly kept: readonly SourceAttachment[]
   readonly shed: readonly SourceAttachment[]
   readonly freedTokens: number
@@ -193,11 +193,11 @@ export interface DroppedSources {
 }
 
 /** Drops attachments in the policy's order, oldest first within a kind, until `overBy` tokens are freed. */
-export function dropOptionalSources(
+export function dropOptionalAttachments(
   carried: readonly SourceAttachment[],
   overBy: number,
   policy: TargetPolicy,
-): DroppedSources {
+): DroppedAttachments {
   const gone = new Set<SourceAttachment>()
   let freedTokens = 0
   for (const next of policy.shed.flatMap((kind) => listDroppable(carried, kind, policy))) {
@@ -243,8 +243,8 @@ export interface AttachmentOrder {
   readonly behind: readonly SourceAttachment[]
 }
 
-export function findPreviousAttachments({ acts, entries }: ContextView): PreviousAttachments {
-  const act = acts.findLast(({ kind }) => kind === 'compact')
+export function findPreviousAttachments({ rewrites, entries }: ContextView): PreviousAttachments {
+  const act = rewrites.findLast(({ kind }) => kind === 'compact')
   if (act === undefined || act.batchId === null) return { front: [], behind: [] }
   const records = [...entries].map(({ record }) => record)
   const summary = records.findIndex(({ uuid }) => uuid === act.summaryUuid)

@@ -169,7 +169,7 @@ export const NO_LIMIT: SourceLimit = {
 }
 
 /** Returns the attachment, cut to `each` tokens if the item allows it, or the reason why it does not fit. */
-export function fitItem(
+export function fitRenderedItem(
   rendering: RenderedItem,
   { each, total }: SourceLimit,
   measure: TokenCounter,

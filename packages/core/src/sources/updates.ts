@@ -5,7 +5,13 @@
 
 import { formatAttachmentText } from '../context/entry.ts'
 import type { Attachment } from '../log/record.ts'
-import { findEndedItems, listFailures, renderSources, type SourceRendering, sortByKind } from './collect.ts'
+import {
+  findEndedItems,
+  listSourceFailures,
+  renderSources,
+  type SourceRendering,
+  sortAttachmentsByKind,
+} from './collect.ts'
 import {
   type CollectedSources,
   type CollectUpdatesInput,
@@ -20,7 +26,7 @@ import {
 
 export type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
 
-export async function collectUpdates(
+export async function collectSourceUpdates(
   carriers: readonly ContextSource[],
   question: CollectUpdatesInput,
 ): Promise<SourceUpdates> {
@@ -28,11 +34,11 @@ export async function collectUpdates(
   const updating = carriers.filter(({ tellsChanges }) => tellsChanges)
   const rendered = await renderSources(updating, context)
   return {
-    carried: sortByKind(
+    carried: sortAttachmentsByKind(
       rendered.flatMap((one) => [...findChanged(one, context), ...findEnded(one, context)]),
     ),
     skipped: rendered.flatMap(({ skipped }) => skipped),
-    failed: listFailures(rendered),
+    failed: listSourceFailures(rendered),
   }
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import {
   type AcceptanceRules,
-  acceptBlock,
+  acceptCompactionBlock,
   acceptSummary,
   parseSummary,
   type SummaryRefusalReason,
@@ -152,7 +152,7 @@ describe('a block of the provider’s', () => {
   const block = { type: 'compaction', content: 'what happened', signature: 's', encrypted_content: 'e' }
 
   it('is taken as it is', () => {
-    expect(acceptBlock({ content: [block], stopReason: 'compaction' }, rules)).toEqual({
+    expect(acceptCompactionBlock({ content: [block], stopReason: 'compaction' }, rules)).toEqual({
       ok: true,
       summary: 'what happened',
       tokens: 4,
@@ -171,7 +171,7 @@ describe('a block of the provider’s', () => {
     ['refusal', [], 'refusal'],
     ['echo', [{ ...block, content: prompt }], 'compaction'],
   ])('is refused: %s', (reason, content, stopReason) => {
-    expect(acceptBlock({ content, stopReason }, rules)).toMatchObject({ ok: false, reason })
+    expect(acceptCompactionBlock({ content, stopReason }, rules)).toMatchObject({ ok: false, reason })
   })
 })
 

@@ -58,7 +58,7 @@ export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): Ac
 }
 
 /** Checks a provider's compaction block. The block is sent back byte for byte, so it can be refused but not repaired. */
-export function acceptBlock(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
+export function acceptCompactionBlock(answer: SummaryAnswer, rules: AcceptanceRules): AcceptanceVerdict {
   const stopped = findStopProblem(answer, ['compaction'])
   if (stopped !== null) return refuseAnswer(stopped)
   const [block, ...others] = answer.content.filter(isCompactionBlock)

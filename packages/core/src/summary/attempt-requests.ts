@@ -8,19 +8,19 @@ import { isThinking, toBlocks } from '../log/block.ts'
 import { readTypedText } from '../log/record.ts'
 import { type AcceptanceRules, SUMMARY_HEADING } from './accept-summary.ts'
 import type {
-  Attempt,
   AttemptDeadlines,
-  AttemptsEnd,
+  AttemptsOutcome,
   BlockAttempt,
   DirectAttempt,
   ForkAttempt,
   LocalAttempt,
-  SummaryAttempts,
+  SummaryAttempt,
+  SummaryAttemptState,
 } from './attempt.ts'
-import { messageRole } from './select-span.ts'
+import { readMessageRole } from './select-span.ts'
 import {
-  buildDirectInput,
-  countAnswerTokens,
+  buildSummaryRequest,
+  countReservedTokens,
   createMetaRecord,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
@@ -28,13 +28,13 @@ import {
 } from './summary-input.ts'
 import { limitInstructions, type SummaryTask, writeSummaryPrompt } from './summary-prompt.ts'
 
-export type AttemptOrSkip<A extends Attempt> = A | { readonly skip: string; readonly message: string }
+export type AttemptOrSkip<A extends SummaryAttempt> = A | { readonly skip: string; readonly message: string }
 
 /**
  * Plans a request for the provider's compaction block. Only needed if kept messages contain thinking that is bound to
  * the messages before it.
  */
-export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAttempt> {
+export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<BlockAttempt> {
   const { span, policy, conversationModel, instructions } = chain.context
   if (!policy.chain.block) return skipAttempt('off', 'The provider’s own summary is turned off by policy.')
   if (!needsBlock(chain))
@@ -51,7 +51,9 @@ export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAtt
   if ([...text].length > maxInstructionCharacters || last === undefined)
     return skipAttempt('no-room', 'The provider takes no instructions of this length.')
   const tokens =
-    chain.context.unclearedTokens + chain.context.countTextTokens(text) + countAnswerTokens(conversationModel)
+    chain.context.unclearedTokens +
+    chain.context.countTextTokens(text) +
+    countReservedTokens(conversationModel)
   if (conversationModel.window !== null && tokens > conversationModel.window)
     return skipAttempt('window-too-small', 'The conversation without any clearing does not fit the window.')
   const through = last.record.uuid
@@ -59,26 +61,26 @@ export function planBlockAttempt(chain: SummaryAttempts): AttemptOrSkip<BlockAtt
 }
 
 /** Checks whether messages kept behind the summary contain thinking that only a compaction block in front of them leaves valid. */
-function needsBlock({ context: { span, conversationModel } }: SummaryAttempts): boolean {
+function needsBlock({ context: { span, conversationModel } }: SummaryAttemptState): boolean {
   if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
   return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinking(block)))
 }
 
 /** Checks that the first kept message is not a system message and has another role than the last summarised one. */
-function hasRoleChangeAtCut({ context: { span } }: SummaryAttempts): boolean {
+function hasRoleChangeAtCut({ context: { span } }: SummaryAttemptState): boolean {
   const before = span.summarised.findLast(hasRole)
   const behind = [...span.kept, ...span.unanswered].find(hasRole)
   if (before === undefined || behind === undefined) return false
-  const role = messageRole(behind.record)
-  return role !== 'system' && role !== messageRole(before.record)
+  const role = readMessageRole(behind.record)
+  return role !== 'system' && role !== readMessageRole(before.record)
 }
 
 function hasRole(entry: ContextEntry): boolean {
-  return messageRole(entry.record) !== null
+  return readMessageRole(entry.record) !== null
 }
 
 /** Plans a fork call: extends the conversation's last API request, so that the cached prefix is read. */
-export function planForkAttempt(chain: SummaryAttempts): AttemptOrSkip<ForkAttempt> {
+export function planForkAttempt(chain: SummaryAttemptState): AttemptOrSkip<ForkAttempt> {
   const { policy, parent, isWarm, conversationModel, span, instructions } = chain.context
   if (!policy.chain.fork) return skipAttempt('off', 'Forks are turned off by policy.')
   if (parent === null) return skipAttempt('no-parent', 'No request of this conversation is there to fork.')
@@ -92,9 +94,9 @@ export function planForkAttempt(chain: SummaryAttempts): AttemptOrSkip<ForkAttem
   return { kind: 'fork', rung: 1, message, through, deadlines: toDeadlines(chain) }
 }
 
-export function planDirectAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAttempt> {
+export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
   const hasDropped = chain.drops > 0
-  if (!hasDropped && !fitsWindow(chain))
+  if (!hasDropped && !canInputFit(chain))
     return skipAttempt('window-too-small', 'The conversation does not fit the summariser’s window.')
   return createDirectAttempt(chain, {
     entries: chain.input,
@@ -107,7 +109,7 @@ export function planDirectAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectA
 
 const PART_MARKER = '[earlier parts of this conversation are summarised apart]'
 
-export function planPartAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAttempt> {
+export function planPartAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
   const { parts } = chain
   const entries = parts?.parts[parts.sent]
   if (parts === null || entries === undefined)
@@ -119,7 +121,7 @@ export function planPartAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAtt
 }
 
 /** Plans the model call that joins the summaries of all parts into one; skipped if there are fewer than two. */
-export function planJoinAttempt(chain: SummaryAttempts): AttemptOrSkip<DirectAttempt> {
+export function planJoinAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
   const summaries = chain.parts?.summaries ?? []
   if (summaries.length < 2) return skipAttempt('no-part', 'There are no two parts to put together.')
   const texts = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
@@ -137,7 +139,7 @@ export function concatenateSummaries(summaries: readonly string[]): string {
 }
 
 function createDirectAttempt(
-  chain: SummaryAttempts,
+  chain: SummaryAttemptState,
   {
     rung,
     part,
@@ -153,13 +155,13 @@ function createDirectAttempt(
 ): DirectAttempt {
   const { tools, instructions } = chain.context
   const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions, ...task })
-  const summariser = directCallModel(chain)
-  const request = buildDirectInput({ ...input, prompt, summariser, tools, asText: chain.asText })
+  const summariser = chooseDirectModel(chain)
+  const request = buildSummaryRequest({ ...input, prompt, summariser, tools, asText: chain.asText })
   const deadlines = toDeadlines(chain)
   return { kind: 'direct', rung, part, dropped: chain.coveredLocally.length, deadlines, ...request }
 }
 
-export function planLocalAttempt(chain: SummaryAttempts): AttemptOrSkip<LocalAttempt> {
+export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<LocalAttempt> {
   const { policy, span } = chain.context
   if (policy.chain.local === 'never')
     return skipAttempt('off', 'A summary without a model is forbidden by policy.')
@@ -174,7 +176,7 @@ function skipAttempt(reason: string, message: string): { readonly skip: string; 
   return { skip: reason, message }
 }
 
-function toDeadlines({ context: { policy } }: SummaryAttempts): AttemptDeadlines {
+function toDeadlines({ context: { policy } }: SummaryAttemptState): AttemptDeadlines {
   const { keepAliveSeconds, stallSeconds, attemptSeconds } = policy.waiting
   return {
     keepAliveMs: keepAliveSeconds * 1000,
@@ -184,7 +186,7 @@ function toDeadlines({ context: { policy } }: SummaryAttempts): AttemptDeadlines
 }
 
 /** Creates the summary task without custom instructions; also used to recognise a response that repeats the prompt. */
-export function createSummaryTask({ context: { span } }: SummaryAttempts): SummaryTask {
+export function createSummaryTask({ context: { span } }: SummaryAttemptState): SummaryTask {
   const { form } = span
   return form === 'from' ? { form, beginsWith: readFirstWords(span.summarised) } : { form }
 }
@@ -201,7 +203,7 @@ function readFirstWords(entries: readonly ContextEntry[]): string | null {
 }
 
 /** Creates the rules by which the response to an attempt is accepted or refused. */
-export function createAcceptanceRules(chain: SummaryAttempts, ask: Attempt): AcceptanceRules {
+export function createAcceptanceRules(chain: SummaryAttemptState, ask: SummaryAttempt): AcceptanceRules {
   const { policy, countTextTokens, span } = chain.context
   const part = findPartNumber(ask)
   const replaced = part === null ? span.summarised : (chain.parts?.parts[part.number - 1] ?? [])
@@ -216,19 +218,19 @@ export function createAcceptanceRules(chain: SummaryAttempts, ask: Attempt): Acc
 }
 
 /** Returns the part that an attempt summarises; null if it summarises the whole or joins the parts. */
-export function findPartNumber(ask: Attempt): Exclude<DirectAttempt['part'], 'join'> {
+export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part'], 'join'> {
   return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
 }
 
 /** Returns a key that is equal for two attempts if they would send the same summary request. */
-export function createRequestKey(chain: SummaryAttempts, ask: Attempt): string {
+export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
   if (ask.kind !== 'direct') return ask.kind
-  const { model } = directCallModel(chain)
+  const { model } = chooseDirectModel(chain)
   return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])
 }
 
 /** Checks whether a retry would repeat the failed summary request, because the dropped rounds had no visible content. */
-export function isSameRequest(before: Attempt | AttemptsEnd, ask: Attempt): boolean {
+export function isSameRequest(before: SummaryAttempt | AttemptsOutcome, ask: SummaryAttempt): boolean {
   if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
   return toComparableText(before.payload) === toComparableText(ask.payload)
 }
@@ -241,9 +243,9 @@ function toComparableText({ model, messages }: Payload): string {
 // Helpers for all attempts: token sizes, the entries to summarise, the model to call.
 
 /** Returns the tokens of the summarizer's context window left for the conversation; null if the window is unknown. */
-export function availableInputTokens(
-  chain: SummaryAttempts,
-  answer: number = countAnswerTokens(directCallModel(chain)),
+export function countAvailableTokens(
+  chain: SummaryAttemptState,
+  answer: number = countReservedTokens(chooseDirectModel(chain)),
 ): number | null {
   const { countTextTokens, instructions } = chain.context
   if (chain.window === null) return null
@@ -252,22 +254,22 @@ export function availableInputTokens(
 }
 
 /** Checks whether the input fits into the summarizer's context window; true if the window is unknown. */
-export function fitsWindow(chain: SummaryAttempts): boolean {
-  const room = availableInputTokens(chain)
+export function canInputFit(chain: SummaryAttemptState): boolean {
+  const room = countAvailableTokens(chain)
   return room === null || sumEntryTokens(chain, chain.input) <= room
 }
 
-export function sumEntryTokens({ context }: SummaryAttempts, entries: readonly ContextEntry[]): number {
+export function sumEntryTokens({ context }: SummaryAttemptState, entries: readonly ContextEntry[]): number {
   return entries.reduce((sum, entry) => sum + context.countEntryTokens(entry), 0)
 }
 
-export function directCallModel({ context, usesConversationModel }: SummaryAttempts): SummaryModel {
+export function chooseDirectModel({ context, usesConversationModel }: SummaryAttemptState): SummaryModel {
   return usesConversationModel ? context.conversationModel : context.directModel
 }
 
 /** Returns those of `entries` that the summary replaces. All others are sent for context only and stay in the conversation. */
 export function filterSummarised(
-  { context }: SummaryAttempts,
+  { context }: SummaryAttemptState,
   entries: readonly ContextEntry[],
 ): readonly ContextEntry[] {
   const uuids = new Set(entries.map((entry) => entry.record.uuid))
@@ -280,15 +282,15 @@ export function filterSummarised(
 const PART_MARGIN = 0.9
 
 /** Splits the entries to summarise into parts; changes the stage to `local` if the window is too small for parts. */
-export function startParts(chain: SummaryAttempts): SummaryAttempts {
-  const summariser = directCallModel(chain)
+export function startPartSummaries(chain: SummaryAttemptState): SummaryAttemptState {
+  const summariser = chooseDirectModel(chain)
   const { outputTokens } = summariser
   // If thinking cannot be turned off, its tokens are reserved in addition to the summary's.
-  const room = availableInputTokens(chain, Math.max(0, countAnswerTokens(summariser) - outputTokens))
+  const room = countAvailableTokens(chain, Math.max(0, countReservedTokens(summariser) - outputTokens))
   const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
   const entries = chain.input.filter((entry) => summarised.has(entry.record.uuid))
   const tokens = Math.floor((room ?? 0) * PART_MARGIN)
-  const split = splitRounds(entries, { tokens, outputTokens, tokensOf: chain.context.countEntryTokens })
+  const split = splitIntoParts(entries, { tokens, outputTokens, tokensOf: chain.context.countEntryTokens })
   if (split === null) return { ...chain, stage: 'local' }
   const covered = [...chain.coveredLocally, ...filterSummarised(chain, split.covered)]
   const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
@@ -313,7 +315,7 @@ const MIN_OUTPUT_TOKENS = 400
  * and the oldest ones beyond `MAX_PARTS`. `outputTokens`: limit of one part's summary, chosen so that all summaries
  * together fit into the window.
  */
-export function splitRounds(
+export function splitIntoParts(
   entries: readonly ContextEntry[],
   room: {
     readonly tokens: number

@@ -8,7 +8,7 @@ import type { CompactMetadata } from '../log/record.ts'
 import type { CompactPolicy } from '../policy/policy.ts'
 import type { SummaryRefusalReason } from './accept-summary.ts'
 import type { CompactionSpan } from './select-span.ts'
-import type { DirectCallInput, SummaryModel } from './summary-input.ts'
+import type { SummaryModel, SummaryRequest } from './summary-input.ts'
 
 export interface AttemptsInput {
   readonly span: CompactionSpan
@@ -70,7 +70,7 @@ export interface ForkAttempt extends AttemptBase {
   readonly through: string | null
 }
 
-export interface DirectAttempt extends AttemptBase, DirectCallInput {
+export interface DirectAttempt extends AttemptBase, SummaryRequest {
   readonly kind: 'direct'
   /** Number of records that the summary replaces but that are missing from this model call's input. */
   readonly dropped: number
@@ -84,7 +84,7 @@ export interface LocalAttempt extends AttemptBase {
   readonly maximumTokens: number
 }
 
-export type Attempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
+export type SummaryAttempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
 
 /** The reason why a model call returned no response. The engine's `Failure` is assignable to this type. */
 export interface AttemptFailure {
@@ -109,8 +109,8 @@ export type FallbackReason = 'no_summary' | 'api_error' | 'prompt_too_long'
 
 /** One attempt at a summary that was made or skipped, with its outcome and reason. */
 export interface AttemptStep {
-  readonly rung: Attempt['rung']
-  readonly kind: Attempt['kind']
+  readonly rung: SummaryAttempt['rung']
+  readonly kind: SummaryAttempt['kind']
   readonly outcome: 'accepted' | 'refused' | 'failed' | 'skipped'
   readonly reason: SummaryRefusalReason | string
   readonly message: string
@@ -125,7 +125,7 @@ interface AttemptsEndBase {
   readonly fallbackReason: FallbackReason | null
 }
 
-export interface AttemptsSummary extends AttemptsEndBase {
+export interface AcceptedSummary extends AttemptsEndBase {
   readonly ok: true
   readonly summarizer: Extract<CompactMetadata['summarizer'], 'model' | 'block' | 'local'>
   /** The summary under the heading `Summary:`; for a compaction block, the provider's text unchanged. */
@@ -143,16 +143,16 @@ export interface AttemptsFailure extends AttemptsEndBase {
   readonly message: string
 }
 
-export type AttemptsEnd = AttemptsSummary | AttemptsFailure
+export type AttemptsOutcome = AcceptedSummary | AttemptsFailure
 
 /** The kind of attempt that is tried now. `together`: the summaries of the parts are concatenated because joining failed. */
 export type AttemptStage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'together' | 'local' | 'failed'
 
 /** The state between two attempts at a summary. Immutable: every update returns a new value. */
-export interface SummaryAttempts {
+export interface SummaryAttemptState {
   readonly context: AttemptsInput
   readonly stage: AttemptStage
-  readonly next: Attempt | AttemptsEnd
+  readonly next: SummaryAttempt | AttemptsOutcome
   /** Entries to send in a direct summary call, with media and thinking stripped. Shortened by each overflow. */
   readonly input: readonly ContextEntry[]
   /** Entries that the summary replaces but that are not sent to any model. */

@@ -9,10 +9,10 @@ import {
 import type { AttemptResult } from './attempt.ts'
 import {
   countMaximumCalls,
-  isDone,
-  nextAttempt,
-  recordResult,
-  rejectTooLarge,
+  findNextAttempt,
+  isAttemptsOutcome,
+  recordAttemptResult,
+  rejectLargeSummary,
   startAttempts,
 } from './attempts.ts'
 
@@ -45,18 +45,18 @@ describe('the end', () => {
   it('a summary that does not fit in is followed by the next rung, to the last', () => {
     let chain = runAttempts(createContext(), [GOOD_SUMMARY]).chain
     const found: string[] = []
-    for (let count = 0; count < 9 && isDone(nextAttempt(chain)); count += 1) {
-      chain = rejectTooLarge(chain, 'above the target')
-      const next = nextAttempt(chain)
-      if (isDone(next)) break
+    for (let count = 0; count < 9 && isAttemptsOutcome(findNextAttempt(chain)); count += 1) {
+      chain = rejectLargeSummary(chain, 'above the target')
+      const next = findNextAttempt(chain)
+      if (isAttemptsOutcome(next)) break
       found.push(`${next.rung} ${next.kind}`)
-      chain = recordResult(
+      chain = recordAttemptResult(
         chain,
         next.kind === 'local' ? { kind: 'text', text: 'Summary:\nshort' } : GOOD_SUMMARY,
       )
     }
     expect(found).toEqual(['2 direct', '4 local'])
-    expect(nextAttempt(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
+    expect(findNextAttempt(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
   })
 
   it('a local summary as large as what it replaces is none', () => {
@@ -73,17 +73,17 @@ describe('the end', () => {
 
   it('what has ended stays so', () => {
     const { chain } = runAttempts(createContext(), [GOOD_SUMMARY])
-    expect(recordResult(chain, GOOD_SUMMARY)).toBe(chain)
+    expect(recordAttemptResult(chain, GOOD_SUMMARY)).toBe(chain)
     const waiting = startAttempts(createContext())
-    expect(rejectTooLarge(waiting, 'x')).toBe(waiting)
+    expect(rejectLargeSummary(waiting, 'x')).toBe(waiting)
   })
 
   it('leaves a summary without a model no more room than there is', () => {
     const { chain } = runAttempts(createContext({ policy: { compact: { chain: { fork: false } } } }), [
       GOOD_SUMMARY,
     ])
-    expect(nextAttempt(rejectTooLarge(chain, 'above the target'))).toMatchObject({ kind: 'local' })
-    expect(nextAttempt(rejectTooLarge(chain, 'above the target', 50))).toMatchObject({
+    expect(findNextAttempt(rejectLargeSummary(chain, 'above the target'))).toMatchObject({ kind: 'local' })
+    expect(findNextAttempt(rejectLargeSummary(chain, 'above the target', 50))).toMatchObject({
       kind: 'local',
       maximumTokens: 50,
     })

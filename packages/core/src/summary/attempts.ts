@@ -5,31 +5,31 @@
  */
 
 import type { Block } from '../log/block.ts'
-import { acceptBlock, acceptSummary } from './accept-summary.ts'
+import { acceptCompactionBlock, acceptSummary } from './accept-summary.ts'
 import type {
-  Attempt,
+  AcceptedSummary,
   AttemptFailure,
   AttemptResult,
   AttemptStage,
   AttemptStep,
-  AttemptsEnd,
   AttemptsFailure,
   AttemptsInput,
-  AttemptsSummary,
+  AttemptsOutcome,
   DirectAttempt,
   FallbackReason,
   LocalAttempt,
-  SummaryAttempts,
+  SummaryAttempt,
+  SummaryAttemptState,
 } from './attempt.ts'
 import {
   type AttemptOrSkip,
-  availableInputTokens,
+  canInputFit,
   concatenateSummaries,
+  countAvailableTokens,
   createAcceptanceRules,
   createRequestKey,
   filterSummarised,
   findPartNumber,
-  fitsWindow,
   isSameRequest,
   MAX_PARTS,
   planBlockAttempt,
@@ -38,14 +38,14 @@ import {
   planJoinAttempt,
   planLocalAttempt,
   planPartAttempt,
-  startParts,
+  startPartSummaries,
   sumEntryTokens,
 } from './attempt-requests.ts'
-import { dropHead, stripInput } from './summary-input.ts'
+import { dropOldestRounds, stripInput } from './summary-input.ts'
 
-export function startAttempts(context: AttemptsInput): SummaryAttempts {
+export function startAttempts(context: AttemptsInput): SummaryAttemptState {
   const { policy, span, directModel } = context
-  const chain: Omit<SummaryAttempts, 'next'> = {
+  const chain: Omit<SummaryAttemptState, 'next'> = {
     context,
     stage: policy.chain.local === 'only' ? 'local' : 'block',
     input: stripInput(span.input, { asText: false }),
@@ -66,11 +66,11 @@ export function startAttempts(context: AttemptsInput): SummaryAttempts {
 }
 
 /** Returns the attempt to make now, or the final result if no attempt is left. */
-export function nextAttempt(chain: SummaryAttempts): Attempt | AttemptsEnd {
+export function findNextAttempt(chain: SummaryAttemptState): SummaryAttempt | AttemptsOutcome {
   return chain.next
 }
 
-export function isDone(next: Attempt | AttemptsEnd): next is AttemptsEnd {
+export function isAttemptsOutcome(next: SummaryAttempt | AttemptsOutcome): next is AttemptsOutcome {
   return 'done' in next
 }
 
@@ -82,9 +82,9 @@ export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['po
 }
 
 /** Records the result of the current attempt and plans the next one. Returns `chain` unchanged if the attempts have ended. */
-export function recordResult(chain: SummaryAttempts, outcome: AttemptResult): SummaryAttempts {
+export function recordAttemptResult(chain: SummaryAttemptState, outcome: AttemptResult): SummaryAttemptState {
   const ask = chain.next
-  if (isDone(ask)) return chain
+  if (isAttemptsOutcome(ask)) return chain
   if (outcome.kind === 'aborted')
     return { ...chain, next: { ...createAttemptsFailure(chain), aborted: true, message: ABORTED_MESSAGE } }
   if (ask.kind === 'local') return recordLocalSummary(chain, ask, outcome)
@@ -101,8 +101,12 @@ const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
  * Rejects an accepted summary because the compacted context is above its target, and plans the next attempt.
  * `largest`: maximum tokens of a summary that would fit.
  */
-export function rejectTooLarge(chain: SummaryAttempts, message: string, largest?: number): SummaryAttempts {
-  if (!isDone(chain.next) || !chain.next.ok) return chain
+export function rejectLargeSummary(
+  chain: SummaryAttemptState,
+  message: string,
+  largest?: number,
+): SummaryAttemptState {
+  if (!isAttemptsOutcome(chain.next) || !chain.next.ok) return chain
   const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
   const stage: AttemptStage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
   const context = largest === undefined ? chain.context : { ...chain.context, maximumSummaryTokens: largest }
@@ -111,10 +115,10 @@ export function rejectTooLarge(chain: SummaryAttempts, message: string, largest?
 }
 
 function recordLocalSummary(
-  chain: SummaryAttempts,
+  chain: SummaryAttemptState,
   ask: LocalAttempt,
   outcome: AttemptResult,
-): SummaryAttempts {
+): SummaryAttemptState {
   const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
   if (summary !== '' && chain.context.countTextTokens(summary) <= ask.maximumTokens) {
     const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
@@ -142,13 +146,14 @@ interface AttemptProblem {
 }
 
 function judgeResult(
-  chain: SummaryAttempts,
-  ask: Attempt,
+  chain: SummaryAttemptState,
+  ask: SummaryAttempt,
   outcome: AttemptResult,
 ): { readonly summary: string; readonly block: Block | null } | AttemptProblem {
   if (outcome.kind === 'answer') {
     const rules = createAcceptanceRules(chain, ask)
-    const verdict = ask.kind === 'block' ? acceptBlock(outcome, rules) : acceptSummary(outcome, rules)
+    const verdict =
+      ask.kind === 'block' ? acceptCompactionBlock(outcome, rules) : acceptSummary(outcome, rules)
     if (!verdict.ok) return { reason: verdict.reason, message: verdict.message, failed: false }
     return { summary: verdict.summary, block: verdict.block ?? null }
   }
@@ -161,7 +166,7 @@ function judgeResult(
 }
 
 /** Advances through the stages until there is an attempt to make, or none is left. */
-function advanceToNextAttempt(chain: SummaryAttempts): SummaryAttempts {
+function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
   if (chain.stage === 'failed') return { ...chain, next: createAttemptsFailure(chain) }
   if (chain.stage === 'together' || (chain.stage === 'join' && chain.parts?.summaries.length === 1))
     return finishWithParts(chain)
@@ -176,7 +181,10 @@ function advanceToNextAttempt(chain: SummaryAttempts): SummaryAttempts {
 }
 
 const ATTEMPT_PLANNERS: Readonly<
-  Record<Exclude<AttemptStage, 'failed' | 'together'>, (chain: SummaryAttempts) => AttemptOrSkip<Attempt>>
+  Record<
+    Exclude<AttemptStage, 'failed' | 'together'>,
+    (chain: SummaryAttemptState) => AttemptOrSkip<SummaryAttempt>
+  >
 > = {
   block: planBlockAttempt,
   fork: planForkAttempt,
@@ -202,17 +210,17 @@ const STAGE_STEPS: Readonly<
 const SENT_BEFORE = { skip: 'asked-before', message: 'It was asked before.' }
 
 function skipStage(
-  chain: SummaryAttempts,
+  chain: SummaryAttemptState,
   why: { readonly skip: string; readonly message: string },
-): SummaryAttempts {
+): SummaryAttemptState {
   const step = STAGE_STEPS[chain.stage]
   const next = withStep(chain, step, 'skipped', { reason: why.skip, message: why.message })
   if (chain.stage !== 'direct' || why.skip !== 'window-too-small') return { ...next, stage: step.after }
-  return startParts({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
+  return startPartSummaries({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
 }
 
 /** Finishes with the concatenated summaries of the parts; falls back to a local summary if they are too large. */
-function finishWithParts(chain: SummaryAttempts): SummaryAttempts {
+function finishWithParts(chain: SummaryAttemptState): SummaryAttemptState {
   const { policy, countTextTokens, span } = chain.context
   const summary = concatenateSummaries(chain.parts?.summaries ?? [])
   const limit = sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced
@@ -221,9 +229,9 @@ function finishWithParts(chain: SummaryAttempts): SummaryAttempts {
 }
 
 function finishWithSummary(
-  chain: SummaryAttempts,
-  summary: Pick<AttemptsSummary, 'summarizer' | 'summary' | 'block'>,
-): SummaryAttempts {
+  chain: SummaryAttemptState,
+  summary: Pick<AcceptedSummary, 'summarizer' | 'summary' | 'block'>,
+): SummaryAttemptState {
   const { trace, calls, fallbackReason, coveredLocally } = chain
   return {
     ...chain,
@@ -235,24 +243,28 @@ function createAttemptsFailure({
   trace,
   calls,
   fallbackReason,
-}: Omit<SummaryAttempts, 'next'>): AttemptsFailure {
+}: Omit<SummaryAttemptState, 'next'>): AttemptsFailure {
   const last = trace.findLast((step) => step.outcome !== 'skipped') ?? trace.at(-1)
   const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again, or allow the summary without a model (compact.chain.local).`
   return { done: true, ok: false, aborted: false, message, trace, calls, fallbackReason }
 }
 
 function withStep(
-  chain: SummaryAttempts,
+  chain: SummaryAttemptState,
   { rung, kind }: Pick<AttemptStep, 'rung' | 'kind'>,
   outcome: AttemptStep['outcome'],
   { reason, message }: Pick<AttemptStep, 'reason' | 'message'>,
-): SummaryAttempts {
+): SummaryAttemptState {
   return { ...chain, trace: [...chain.trace, { rung, kind, outcome, reason, message }] }
 }
 
 // Handling of an attempt that produced no summary: chooses what to change for the next attempt.
 
-function handleFailure(chain: SummaryAttempts, ask: Attempt, refusal: AttemptProblem): SummaryAttempts {
+function handleFailure(
+  chain: SummaryAttemptState,
+  ask: SummaryAttempt,
+  refusal: AttemptProblem,
+): SummaryAttemptState {
   const next = withFailedStep(chain, ask, refusal)
   if (ask.kind === 'block') return { ...next, stage: 'fork' }
   if (ask.kind === 'direct' && ask.part !== null) return handlePartFailure(next, ask.part, refusal)
@@ -264,7 +276,11 @@ function handleFailure(chain: SummaryAttempts, ask: Attempt, refusal: AttemptPro
  * Records an unsuccessful attempt. An API request that could not be built does not count as a model call, and for a
  * fork or a compaction block it is not a failure either.
  */
-function withFailedStep(chain: SummaryAttempts, ask: Attempt, refusal: AttemptProblem): SummaryAttempts {
+function withFailedStep(
+  chain: SummaryAttemptState,
+  ask: SummaryAttempt,
+  refusal: AttemptProblem,
+): SummaryAttemptState {
   const isUnavailable = refusal.reason === 'unavailable'
   const outcome = isUnavailable ? 'skipped' : refusal.failed ? 'failed' : 'refused'
   const next = { ...withStep(chain, ask, outcome, refusal), calls: chain.calls - (isUnavailable ? 1 : 0) }
@@ -293,7 +309,7 @@ const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
   'unavailable',
 ])
 
-function retryDirect(chain: SummaryAttempts, refusal: AttemptProblem): SummaryAttempts {
+function retryDirect(chain: SummaryAttemptState, refusal: AttemptProblem): SummaryAttemptState {
   const { conversationModel, directModel, policy } = chain.context
   const attempts = chain.attempts + 1
   const canSwitch = !chain.usesConversationModel && conversationModel.model !== directModel.model
@@ -322,10 +338,10 @@ function describeProblem({ reason, message, failed }: AttemptProblem, attempts: 
 }
 
 function handlePartFailure(
-  chain: SummaryAttempts,
+  chain: SummaryAttemptState,
   part: NonNullable<DirectAttempt['part']>,
   refusal: AttemptProblem,
-): SummaryAttempts {
+): SummaryAttemptState {
   if (part === 'join') return { ...chain, stage: 'together' }
   if (isPermanent(refusal)) return { ...withPartSummary(chain, null), stage: 'local' }
   const shown = chain.parts?.parts[part.number - 1] ?? []
@@ -336,7 +352,7 @@ function handlePartFailure(
 }
 
 /** Stores the summary of a part (null: the part failed) and continues with the next part, or with joining after the last. */
-function withPartSummary(chain: SummaryAttempts, summary: string | null): SummaryAttempts {
+function withPartSummary(chain: SummaryAttemptState, summary: string | null): SummaryAttemptState {
   if (chain.parts === null) return { ...chain, stage: 'local' }
   const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
   const parts = { ...chain.parts, sent: chain.parts.sent + 1, summaries }
@@ -347,7 +363,7 @@ function withPartSummary(chain: SummaryAttempts, summary: string | null): Summar
  * Plans a shorter request after a context-window overflow: drops the oldest rounds, or splits the input into parts if
  * it is far too long.
  */
-function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): SummaryAttempts {
+function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']): SummaryAttemptState {
   const { policy, conversationModel, directModel, span } = chain.context
   const isFork = chain.stage === 'fork'
   // The direct call uses another model with another window, so this overflow does not predict its size.
@@ -356,11 +372,12 @@ function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): Sum
   // A fork call sends messages unstripped, so the direct call is smaller by the tokens of the stripped content.
   const saved = isFork ? Math.max(0, sumEntryTokens(chain, span.input) - tokens) : 0
   const over = gap?.over === undefined ? null : gap.over - saved
-  const isStrippedEnough = over === null ? saved > 0 && chain.window !== null && fitsWindow(chain) : over <= 0
+  const isStrippedEnough =
+    over === null ? saved > 0 && chain.window !== null && canInputFit(chain) : over <= 0
   if (isFork && isStrippedEnough) return { ...chain, stage: 'direct' }
   const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
   const isFar = over !== null && over * 2 > tokens && learnt !== chain
-  const split = isFar ? startParts(learnt) : chain
+  const split = isFar ? startPartSummaries(learnt) : chain
   // A split into a single part would send the request that has just failed, so rounds are dropped instead.
   if ((split.parts?.parts.length ?? 0) > 1) return split
   if (chain.drops >= policy.headDrop.retries) return { ...chain, stage: 'local' }
@@ -373,15 +390,15 @@ function handleOverflow(chain: SummaryAttempts, gap: AttemptFailure['gap']): Sum
  * would cost another model call. At least half of the window stays for the conversation, since summaries rarely use
  * their whole limit.
  */
-function addAnswerTokens(chain: SummaryAttempts, over: number | null): number | null {
-  const room = availableInputTokens(chain)
+function addAnswerTokens(chain: SummaryAttemptState, over: number | null): number | null {
+  const room = countAvailableTokens(chain)
   if (over === null || room === null || chain.window === null) return over
   return Math.max(over, sumEntryTokens(chain, chain.input) - Math.max(room, Math.floor(chain.window / 2)))
 }
 
-function dropRounds(chain: SummaryAttempts, over: number | null): SummaryAttempts {
+function dropRounds(chain: SummaryAttemptState, over: number | null): SummaryAttemptState {
   const { policy, countEntryTokens } = chain.context
-  const drop = dropHead(chain.input, { over, countTokens: countEntryTokens, policy: policy.headDrop })
+  const drop = dropOldestRounds(chain.input, { over, countTokens: countEntryTokens, policy: policy.headDrop })
   if (drop === null || filterSummarised(chain, drop.rest).length === 0) return { ...chain, stage: 'local' }
   const covered = [...chain.coveredLocally, ...filterSummarised(chain, drop.dropped)]
   return { ...chain, stage: 'direct', input: drop.rest, coveredLocally: covered, drops: chain.drops + 1 }

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, gateRules, summaryRules } from '../../test/summarize/summary-rules.ts'
-import { neutralizeVoice, repairSummary } from './check-summary.ts'
+import { markOrdersAndQuestions, repairSummary } from './check-summary.ts'
 import { writeLocalSummary } from './local-summary.ts'
-import { extractFacts } from './session-facts.ts'
+import { extractSessionFacts } from './session-facts.ts'
 
 const SUMMARY = `Summary:
 1. Primary request and intent
@@ -39,7 +39,7 @@ function createWorkedSession(): CodingSession {
 
 describe('the gate', () => {
   it('adds what the log knows and the summary does not hold, in one place', () => {
-    const gated = repairSummary(SUMMARY, extractFacts(createWorkedSession().history), gateRules)
+    const gated = repairSummary(SUMMARY, extractSessionFacts(createWorkedSession().history), gateRules)
     expect(gated.text).toBe(`${SUMMARY.replace('\n- **Write the parser**', '')}
 
 From the log, since the summary above does not have it:
@@ -64,7 +64,7 @@ parser.ts:1 unexpected token`)
 
   it('says what it did', () => {
     const work = createWorkedSession()
-    const facts = extractFacts(work.history)
+    const facts = extractSessionFacts(work.history)
     const { text: _, repairs, ...said } = repairSummary(SUMMARY, facts, gateRules)
     expect(repairs.map((part) => part.split('\n')[0])).toEqual([
       'From the log, since the summary above does not have it:',
@@ -87,7 +87,7 @@ parser.ts:1 unexpected token`)
   })
 
   it('leaves a summary that holds everything as it is, our own to begin with', () => {
-    const facts = extractFacts(createWorkedSession().history)
+    const facts = extractSessionFacts(createWorkedSession().history)
     const { text } = writeLocalSummary(facts, summaryRules)
     expect(repairSummary(text, facts, gateRules)).toEqual({
       text,
@@ -106,7 +106,7 @@ parser.ts:1 unexpected token`)
     work.reads('/app/src/main.ts', 'z')
     const { added } = repairSummary(
       'Summary:\nsrc/index.ts was changed, main.ts looked at.',
-      extractFacts(work.history),
+      extractSessionFacts(work.history),
       gateRules,
     )
     expect(added.files).toEqual(['/app/test/index.ts'])
@@ -115,7 +115,7 @@ parser.ts:1 unexpected token`)
   it('does not take part of a longer name for the file', () => {
     const work = new CodingSession()
     work.reads('/app/src/main.ts', 'z')
-    const { added } = repairSummary('Summary:\ndomain.tsx', extractFacts(work.history), gateRules)
+    const { added } = repairSummary('Summary:\ndomain.tsx', extractSessionFacts(work.history), gateRules)
     expect(added.files).toEqual(['/app/src/main.ts'])
   })
 
@@ -125,7 +125,7 @@ parser.ts:1 unexpected token`)
     work.says(`The key is ${secret}.`)
     const { text } = repairSummary(
       `Summary:\nThe key ${secret} was set.`,
-      extractFacts(work.history),
+      extractSessionFacts(work.history),
       gateRules,
     )
     expect(text).toBe(
@@ -134,7 +134,11 @@ parser.ts:1 unexpected token`)
   })
 
   it('takes secrets out of the summary where nothing has to be added', () => {
-    const { text } = repairSummary(`Summary:\nghp_${'aB3'.repeat(12)} was set.`, extractFacts([]), gateRules)
+    const { text } = repairSummary(
+      `Summary:\nghp_${'aB3'.repeat(12)} was set.`,
+      extractSessionFacts([]),
+      gateRules,
+    )
     expect(text).toBe('Summary:\n[redacted] was set.')
   })
 
@@ -143,7 +147,7 @@ parser.ts:1 unexpected token`)
     work.says(`Use password=hunter2hunter2 there.`)
     const { added } = repairSummary(
       'Summary:\nUse password=[redacted] there.',
-      extractFacts(work.history),
+      extractSessionFacts(work.history),
       gateRules,
     )
     expect(added.messages).toEqual([])
@@ -152,7 +156,7 @@ parser.ts:1 unexpected token`)
   it('stays within its budgets and tells what found no room', () => {
     const work = new CodingSession()
     for (let at = 0; at < 30; at += 1) work.says(`Message ${at} ${'word '.repeat(100)}`)
-    const facts = extractFacts(work.history)
+    const facts = extractSessionFacts(work.history)
     const tight = { ...gateRules, messages: { each: 2_000, total: 1_000 }, tokens: 1_200 }
     const gated = repairSummary('Summary:\nx', facts, tight)
     expect(gated.added.messages).toHaveLength(30)
@@ -165,7 +169,10 @@ parser.ts:1 unexpected token`)
   it('adds the newest errors in full and the last words of the others', () => {
     const work = new CodingSession()
     for (let at = 0; at < 3; at += 1) work.runs(`make ${at}`, `${'x'.repeat(300)} error ${at}`, true)
-    const { text } = repairSummary('Summary:\nx', extractFacts(work.history), { ...gateRules, errors: 1 })
+    const { text } = repairSummary('Summary:\nx', extractSessionFacts(work.history), {
+      ...gateRules,
+      errors: 1,
+    })
     expect(text.match(/x{100,} error \d/g)?.map((error) => [error.length, error.at(-1)])).toEqual([
       [308, '2'],
       [150, '1'],
@@ -185,7 +192,7 @@ parser.ts:1 unexpected token`)
           work.runs(words, words, true)
           work.lists([{ content: words || 'x', status: at % 2 === 0 ? 'pending' : 'completed' }])
         }
-        const facts = extractFacts(work.history)
+        const facts = extractSessionFacts(work.history)
         const once = repairSummary(given, facts, gateRules)
         expect(repairSummary(once.text, facts, gateRules)).toMatchObject({
           text: once.text,
@@ -212,7 +219,7 @@ describe('a task that is done', () => {
     work.lists(todos)
     const given = `7. **Pending Tasks:**\n${line}\n- Write the parser again\n8. Current work\n- Write the parser`
     const expected = given.replace(`\n${line}`, kept === '' ? '' : `\n${kept}`)
-    expect(repairSummary(given, extractFacts(work.history), gateRules).text).toBe(expected)
+    expect(repairSummary(given, extractSessionFacts(work.history), gateRules).text).toBe(expected)
   })
 })
 
@@ -238,13 +245,13 @@ describe('a line of a summary', () => {
     ['Which parser is used? The one in lib.', 'Which parser is used? The one in lib.'],
     ['- "Continue" was the request', '- "Continue" was the request'],
   ])('%j reads %j', (line, neutral) => {
-    expect(neutralizeVoice(line)).toEqual({ text: neutral, marked: neutral === line ? [] : [line] })
+    expect(markOrdersAndQuestions(line)).toEqual({ text: neutral, marked: neutral === line ? [] : [line] })
   })
 
   it('is left alone among the user messages and in code', () => {
     const text =
       '5. Problem solving\n```\ncontinue\n```\n6. All user messages\n1. Continue please\nContinue\n7. Pending tasks\nNone\n9. Next step\nContinue'
-    expect(neutralizeVoice(text)).toEqual({
+    expect(markOrdersAndQuestions(text)).toEqual({
       text: text.replace(/Continue$/, 'Noted as next: Continue'),
       marked: ['Continue'],
     })

@@ -7,19 +7,19 @@ import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toFileName } from './ledger.ts'
 import {
-  errorPieces,
+  createErrorPieces,
+  createFilePieces,
+  createMessagePieces,
   FILES_GROUP,
-  filePieces,
-  fitPieces,
+  fitSummaryPieces,
   formatTask,
   MESSAGES_GROUP,
-  messagePieces,
   SHORT_ERROR_CHARACTERS,
   type SummaryPiece,
 } from './local-sections.ts'
 import {
   type FailingCommand,
-  isEdited,
+  isFileEdited,
   listRequiredTexts,
   type SessionFacts,
   type TouchedFile,
@@ -60,7 +60,7 @@ interface RepairedSummary {
 }
 
 export function repairSummary(summary: string, facts: SessionFacts, rules: RepairRules): RepairedSummary {
-  const voiced = neutralizeVoice(facts.clean(summary), listQuotedLines(facts))
+  const voiced = markOrdersAndQuestions(facts.clean(summary), listQuotedLines(facts))
   const sorted = removeSettledTasks(voiced.text, facts.todos)
   const missing = findMissing(sorted.text, facts, rules)
   const repair = writeRepairs(missing, facts, rules)
@@ -105,7 +105,7 @@ function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairR
     [FILES_GROUP, rules.files],
   ])
   const room = { total: rules.tokens, caps, estimate: rules.estimate }
-  const fitted = fitPieces(createMissingPieces(missing, facts, rules), room)
+  const fitted = fitSummaryPieces(createMissingPieces(missing, facts, rules), room)
   const parts = REPAIR_HEADINGS.flatMap(([section, heading]) => {
     const own = fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
     return own.length === 0 ? [] : [[heading, ...own].join('\n')]
@@ -121,17 +121,17 @@ function createMissingPieces(
   rules: RepairRules,
 ): readonly SummaryPiece[] {
   const wanted = new Set(missing.messages.map(({ uuid }) => uuid))
-  const messages = messagePieces(facts.messages, 1, toMessageLimits(rules)).filter(({ id }) =>
+  const messages = createMessagePieces(facts.messages, 1, toMessageLimits(rules)).filter(({ id }) =>
     wanted.has(id ?? ''),
   )
-  const files = filePieces(missing.files, { edited: 3, snippets: 9, read: 5 })
+  const files = createFilePieces(missing.files, { edited: 3, snippets: 9, read: 5 })
   const newest = new Set(
     facts.commands
       .filter(({ isSettled }) => !isSettled)
       .slice(0, rules.errors)
       .map(({ uuid }) => uuid),
   )
-  const errors = errorPieces(missing.commands, [], { open: 4, settled: 4, calls: 4 }).map((piece) =>
+  const errors = createErrorPieces(missing.commands, [], { open: 4, settled: 4, calls: 4 }).map((piece) =>
     newest.has(piece.id ?? '') ? piece : { ...piece, full: piece.short ?? piece.full, short: null },
   )
   const todos = missing.todos.map((todo, order) => ({
@@ -174,7 +174,7 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
 
 /** Checks whether a summary names a file: an edited one with its folder, one that was only read by its name. */
 function isFileNamed(text: string, file: TouchedFile): boolean {
-  return isEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
+  return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
 // A line with an order or a question could later be taken for the user's, so it is marked as a note.
@@ -199,7 +199,7 @@ const MAX_ORDER_CHARACTERS = 500
  * Marks lines that give an order or ask a question as notes. `quoted`: lines to leave unchanged because they are
  * quotations. `marked` in the result: the changed lines in their original wording.
  */
-export function neutralizeVoice(
+export function markOrdersAndQuestions(
   text: string,
   quoted: ReadonlySet<string> = new Set(),
 ): { readonly text: string; readonly marked: readonly string[] } {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fitPieces, type SummaryPiece } from './local-sections.ts'
+import { fitSummaryPieces, type SummaryPiece } from './local-sections.ts'
 
 /** One token a character. */
 const estimate = { text: (text: string): number => text.length }
@@ -13,7 +13,7 @@ function fitTexts(
   total: number,
   caps: readonly (readonly [string, number])[] = [],
 ) {
-  const { placed, leftOut } = fitPieces(pieces, { total, caps: new Map(caps), estimate })
+  const { placed, leftOut } = fitSummaryPieces(pieces, { total, caps: new Map(caps), estimate })
   return [placed.map(({ text }) => text).join(' '), leftOut.map(({ full }) => full).join(' ')]
 }
 

@@ -11,7 +11,7 @@ import {
   type FailedCall,
   type FailingCommand,
   formatUserPrompt,
-  isEdited,
+  isFileEdited,
   normalizeCommand,
   type RecordText,
   type SessionFacts,
@@ -54,7 +54,7 @@ interface WorkRanks {
   readonly rest: number
 }
 
-export function workPieces(facts: SessionFacts, ranks: WorkRanks): readonly SummaryPiece[] {
+export function createWorkPieces(facts: SessionFacts, ranks: WorkRanks): readonly SummaryPiece[] {
   const pieces = [
     ...requestPieces(facts.messages, ranks),
     ...conceptPieces(facts, ranks),
@@ -215,18 +215,18 @@ export const SNIPPETS_GROUP = 'snippets'
 const LINE_CHARACTERS = 100
 const SNIPPET_CHARACTERS = 1_200
 
-export function filePieces(
+export function createFilePieces(
   files: readonly TouchedFile[],
   ranks: { readonly edited: number; readonly snippets: number; readonly read: number },
 ): readonly SummaryPiece[] {
-  const edited = files.filter(isEdited)
-  const read = files.filter((file) => !isEdited(file))
+  const edited = files.filter(isFileEdited)
+  const read = files.filter((file) => !isFileEdited(file))
   const line = (file: TouchedFile, index: number): SummaryPiece => ({
     section: 3,
-    rank: isEdited(file) ? ranks.edited : ranks.read,
+    rank: isFileEdited(file) ? ranks.edited : ranks.read,
     order: 2 * index,
     full: `- ${file.path}: ${describeTouches(file)}${describeState(file)}`,
-    short: `- ${file.path}${isEdited(file) ? ': edited' : ''}`,
+    short: `- ${file.path}${isFileEdited(file) ? ': edited' : ''}`,
     group: FILES_GROUP,
     id: file.path,
   })
@@ -271,7 +271,7 @@ const COMMAND_CHARACTERS = 300
 export const SHORT_ERROR_CHARACTERS = 150
 const MOST_CHANGED_FILES = 6
 
-export function errorPieces(
+export function createErrorPieces(
   commands: readonly FailingCommand[],
   calls: readonly FailedCall[],
   ranks: { readonly open: number; readonly settled: number; readonly calls: number },
@@ -322,7 +322,7 @@ export const MESSAGES_GROUP = 'messages'
 const SHORT_MESSAGE_CHARACTERS = 200
 
 /** Creates one piece for each user message, newest first. The newest and the first message get `rank`, all others `rank + 1`. */
-export function messagePieces(
+export function createMessagePieces(
   messages: readonly UserPrompt[],
   rank: number,
   rules: UserPromptLimits,
@@ -360,7 +360,7 @@ interface PieceBudget {
 }
 
 /** Places pieces rank by rank: all in short form first, so that no long piece displaces another, then in full while tokens last. */
-export function fitPieces(
+export function fitSummaryPieces(
   pieces: readonly SummaryPiece[],
   { total, caps, estimate }: PieceBudget,
 ): PlacedPieces {

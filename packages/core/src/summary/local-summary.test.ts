@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
 import { estimate, summaryRules } from '../../test/summarize/summary-rules.ts'
 import { writeLocalSummary } from './local-summary.ts'
-import { extractFacts } from './session-facts.ts'
+import { extractSessionFacts } from './session-facts.ts'
 import { findSections } from './summary-prompt.ts'
 
 function createWorkedSession(): CodingSession {
@@ -26,7 +26,9 @@ function createWorkedSession(): CodingSession {
 
 describe('the local summary', () => {
   it('tells a session in nine sections', () => {
-    expect(writeLocalSummary(extractFacts(createWorkedSession().history), summaryRules).text).toBe(`Summary:
+    expect(
+      writeLocalSummary(extractSessionFacts(createWorkedSession().history), summaryRules).text,
+    ).toBe(`Summary:
 
 1. Primary request and intent
 - First request: "Make the login work again."
@@ -84,7 +86,7 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 
   it('looks ahead at its end where newer messages follow', () => {
-    const { text } = writeLocalSummary(extractFacts(createWorkedSession().history), {
+    const { text } = writeLocalSummary(extractSessionFacts(createWorkedSession().history), {
       ...summaryRules,
       form: 'up_to',
     })
@@ -92,7 +94,7 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 
   it('says of nothing that there is nothing', () => {
-    const { text } = writeLocalSummary(extractFacts([]), summaryRules)
+    const { text } = writeLocalSummary(extractSessionFacts([]), summaryRules)
     expect(text.match(/^(?!\d\.|Summary:).+$/gm)).toEqual([
       'No message of the person is on record.',
       'Nothing on record.',
@@ -112,7 +114,7 @@ The latest request: "Bitte auch die Fehlermeldung
       { content: 'Update the notes', status: 'pending' },
       { content: 'Translate the message', status: 'in_progress' },
     ])
-    const { text } = writeLocalSummary(extractFacts(work.history), summaryRules)
+    const { text } = writeLocalSummary(extractSessionFacts(work.history), summaryRules)
     expect(/7\. [\s\S]*?(?=8\.)/.exec(text)?.[0]).toBe(
       '7. Pending tasks\n- Update the notes\n- In work: Translate the message\n\n',
     )
@@ -122,7 +124,7 @@ The latest request: "Bitte auch die Fehlermeldung
   it('says that a list is done when all of it is', () => {
     const work = new CodingSession()
     work.lists([{ content: 'one', status: 'completed' }])
-    expect(writeLocalSummary(extractFacts(work.history), summaryRules).text).toContain(
+    expect(writeLocalSummary(extractSessionFacts(work.history), summaryRules).text).toContain(
       '7. Pending tasks\nEvery task on the list is done.\n',
     )
   })
@@ -131,7 +133,7 @@ The latest request: "Bitte auch die Fehlermeldung
     const work = new CodingSession()
     work.compacts(`Summary:\nThe port is 5417. ${'More. '.repeat(5_000)}`)
     work.says('Go on.')
-    const { text, tokens } = writeLocalSummary(extractFacts(work.history), summaryRules)
+    const { text, tokens } = writeLocalSummary(extractSessionFacts(work.history), summaryRules)
     expect([text.includes('The port is 5417.'), tokens < 4_000]).toEqual([true, true])
   })
 })
@@ -152,13 +154,13 @@ describe('when room is short', () => {
   }
 
   it.each([600, 1_500, 3_000, 6_000, 12_000, 20_000])('fits %d tokens, headings and all', (tokens) => {
-    const made = writeLocalSummary(extractFacts(crowded().history), { ...summaryRules, tokens })
+    const made = writeLocalSummary(extractSessionFacts(crowded().history), { ...summaryRules, tokens })
     expect(made.tokens).toBe(estimate.text(made.text))
     expect([made.tokens <= tokens, findSections(made.text).length]).toEqual([true, 9])
   })
 
   it('keeps first and newest request and the open error, then every message, then every changed file', () => {
-    const facts = extractFacts(crowded().history)
+    const facts = extractSessionFacts(crowded().history)
     const within = (tokens: number): readonly boolean[] => {
       const { text } = writeLocalSummary(facts, { ...summaryRules, tokens })
       return [
@@ -186,12 +188,12 @@ describe('when room is short', () => {
     work.lists([{ content: huge, status: 'pending' }])
     work.answers(huge)
     expect(
-      writeLocalSummary(extractFacts(work.history), { ...summaryRules, tokens: 3_000 }).tokens,
+      writeLocalSummary(extractSessionFacts(work.history), { ...summaryRules, tokens: 3_000 }).tokens,
     ).toBeLessThan(3_000)
   })
 
   it('names what it leaves out', () => {
-    const facts = extractFacts(crowded().history)
+    const facts = extractSessionFacts(crowded().history)
     const { text, leftOut } = writeLocalSummary(facts, { ...summaryRules, tokens: 1_500 })
     const missing = facts.messages.filter(({ uuid }) => leftOut.includes(uuid)).length
     expect([missing > 0, text.includes(`(${missing} more in the transcript: `)]).toEqual([true, true])
@@ -213,9 +215,11 @@ describe('of any session', () => {
             work.edits(`/src/${at}.ts`, text)
             work.runs(text, text, at % 3 === 0)
           }
-          const facts = extractFacts(work.history)
+          const facts = extractSessionFacts(work.history)
           const made = writeLocalSummary(facts, { ...summaryRules, tokens })
-          expect(made).toEqual(writeLocalSummary(extractFacts(work.history), { ...summaryRules, tokens }))
+          expect(made).toEqual(
+            writeLocalSummary(extractSessionFacts(work.history), { ...summaryRules, tokens }),
+          )
           expect(made.tokens).toBeLessThanOrEqual(tokens)
           const roomy = writeLocalSummary(facts, summaryRules).text
           expect(facts.messages.filter(({ text }) => !roomy.includes(text))).toEqual([])

@@ -5,17 +5,17 @@
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
 import {
+  createErrorPieces,
+  createFilePieces,
+  createMessagePieces,
+  createWorkPieces,
   ERRORS_GROUP,
-  errorPieces,
   FILES_GROUP,
-  filePieces,
-  fitPieces,
+  fitSummaryPieces,
   MESSAGES_GROUP,
-  messagePieces,
   type PlacedPieces,
   SNIPPETS_GROUP,
   type SummaryPiece,
-  workPieces,
 } from './local-sections.ts'
 import type { SessionFacts } from './session-facts.ts'
 import { type CompactionForm, listSectionTitles } from './summary-prompt.ts'
@@ -65,10 +65,10 @@ function listPieces(
 ): readonly SummaryPiece[] {
   const rules = { eachTokens: messages.each, estimate }
   return [
-    ...workPieces(facts, { must: 0, now: 5, rest: 8 }),
-    ...messagePieces(facts.messages, 1, rules),
-    ...filePieces(facts.files, { edited: 4, snippets: 6, read: 7 }),
-    ...errorPieces(facts.commands, facts.failedCalls, { open: 3, settled: 6, calls: 9 }),
+    ...createWorkPieces(facts, { must: 0, now: 5, rest: 8 }),
+    ...createMessagePieces(facts.messages, 1, rules),
+    ...createFilePieces(facts.files, { edited: 4, snippets: 6, read: 7 }),
+    ...createErrorPieces(facts.commands, facts.failedCalls, { open: 3, settled: 6, calls: 9 }),
   ]
 }
 
@@ -84,7 +84,7 @@ function fitLocalSummary(
     [ERRORS_GROUP, GROUP_SHARES.errors * room],
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
   ])
-  const fitted = fitPieces(pieces, { total: room, caps, estimate: rules.estimate })
+  const fitted = fitSummaryPieces(pieces, { total: room, caps, estimate: rules.estimate })
   const text = clean(formatSections(fitted, rules.form))
   const leftOut = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
   return { text, tokens: rules.estimate.text(text), leftOut }

@@ -11,7 +11,7 @@ import { collectStrings } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { isFileMentioned } from './check-summary.ts'
 import { findMentions, findNames, weighNames } from './ledger.ts'
-import { extractFacts, listRequiredTexts } from './session-facts.ts'
+import { extractSessionFacts, listRequiredTexts } from './session-facts.ts'
 
 export interface Receipt {
   /** uuids of the records that the summary replaces. */
@@ -90,7 +90,7 @@ function findLosses(input: ReceiptInput): LostItems {
   const inView = new Set(records.map(({ uuid }) => uuid))
   const joinTexts = (entries: readonly ContextEntry[]): string => clean(entries.map(entryText).join('\n'))
   const [textBefore, textAfter] = [joinTexts(before), joinTexts(after)]
-  const facts = extractFacts([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
+  const facts = extractSessionFacts([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
   const rules = { eachTokens: messages.each, estimate }

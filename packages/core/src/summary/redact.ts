@@ -13,12 +13,14 @@ export function redact(text: string): string {
 }
 
 /** Returns a copy of a JSON-like value with every string in it redacted. */
-export function redactAll<Value>(value: Value): Value
-export function redactAll(value: unknown): unknown {
+export function redactStrings<Value>(value: Value): Value
+export function redactStrings(value: unknown): unknown {
   if (typeof value === 'string') return redact(value)
-  if (Array.isArray(value)) return value.map((item) => redactAll<unknown>(item))
+  if (Array.isArray(value)) return value.map((item) => redactStrings<unknown>(item))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([field, item]) => [field, redactAll<unknown>(item)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([field, item]) => [field, redactStrings<unknown>(item)]),
+  )
 }
 
 /** Replaces a matched credential but keeps the named group `kept`; the last argument of a replacer holds the named groups. */

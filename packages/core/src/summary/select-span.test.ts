@@ -1,7 +1,12 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/entry.ts'
-import { type CompactionSpan, chooseSpan, createKeptMetadata, type SpanOptions } from './select-span.ts'
+import {
+  type CompactionSpan,
+  chooseCompactionSpan,
+  createKeptMetadata,
+  type SpanOptions,
+} from './select-span.ts'
 import type { CompactionForm } from './summary-prompt.ts'
 
 /** q1 · a1 with two calls · their results · a2 · q2 · a3 */
@@ -22,7 +27,7 @@ const uuids = (entries: readonly ContextEntry[]): readonly string[] =>
   entries.map((entry) => entry.record.uuid)
 
 function selectExampleSpan(builder: SessionBuilder, options: SpanOptions): CompactionSpan {
-  const choice = chooseSpan(builder.view, options)
+  const choice = chooseCompactionSpan(builder.view, options)
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }
@@ -174,7 +179,7 @@ describe('what cannot be compacted', () => {
     ['nothing to keep in front', createTalk(), { form: 'from', pivot: 'q1' }, 'empty-side'],
     ['nothing before the pivot', createTalk(), { form: 'up_to', pivot: 'q1' }, 'empty-side'],
   ])('%s', (_, builder, options, reason) => {
-    const choice = chooseSpan(builder.view, options)
+    const choice = chooseCompactionSpan(builder.view, options)
     expect(choice).toMatchObject({ ok: false, reason })
   })
 
@@ -183,7 +188,7 @@ describe('what cannot be compacted', () => {
     builder.user('one', { uuid: 'q1' })
     builder.assistant('m1', [{ type: 'tool_use', id: 'c1', name: 'Read', input: {} }], { uuid: 'a1' })
     builder.result('c1', 'text', { uuid: 'r1' })
-    expect(chooseSpan(builder.view, { form: 'from', pivot: 'r1' })).toEqual({
+    expect(chooseCompactionSpan(builder.view, { form: 'from', pivot: 'r1' })).toEqual({
       ok: false,
       reason: 'empty-side',
       message: 'There is nothing to summarise behind the picked message. Pick another one.',
@@ -193,7 +198,7 @@ describe('what cannot be compacted', () => {
   it('a message that waits for its answer is not summarised away', () => {
     const builder = new SessionBuilder()
     builder.user('one')
-    expect(chooseSpan(builder.view, { form: 'full' })).toMatchObject({
+    expect(chooseCompactionSpan(builder.view, { form: 'full' })).toMatchObject({
       ok: false,
       reason: 'nothing-to-summarise',
     })
@@ -204,7 +209,7 @@ describe('what cannot be compacted', () => {
     builder.assistant('m4', [{ type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }], {
       uuid: 'a4',
     })
-    expect(chooseSpan(builder.view, { form: 'full' })).toMatchObject({ reason: 'pending-call' })
+    expect(chooseCompactionSpan(builder.view, { form: 'full' })).toMatchObject({ reason: 'pending-call' })
     builder.user('never mind', { uuid: 'q9' })
     expect(classifyRecords(builder, { form: 'full' })).toMatchObject({
       summarised: [...talkUuids, 'a4'],

@@ -8,7 +8,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { findCutPoints } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { isVisibleToModel } from '../context/entry.ts'
-import { flatten, listWaitingCallIds } from '../context/flatten.ts'
+import { flattenContext, listWaitingCallIds } from '../context/flatten.ts'
 import { isMedia, toBlocks } from '../log/block.ts'
 import {
   type CompactMetadata,
@@ -69,11 +69,11 @@ interface SpanRefusal {
 
 type SpanResult = { readonly ok: true; readonly span: CompactionSpan } | SpanRefusal
 
-export function chooseSpan(view: Pick<ContextView, 'entries'>, options: SpanOptions): SpanResult {
+export function chooseCompactionSpan(view: Pick<ContextView, 'entries'>, options: SpanOptions): SpanResult {
   const entries = view.entries.toArray()
   const records = entries.map((entry) => entry.record)
   if (!entries.some(isVisibleToModel)) return refuseSpan('empty-conversation')
-  const waiting = listWaitingCallIds(flatten(view))
+  const waiting = listWaitingCallIds(flattenContext(view))
   if (waiting.length > 0) return refuseSpan('pending-call', waiting.join(', '))
   const cut = findCut(records, options)
   return 'ok' in cut ? cut : createSpan(entries, cut, options)
@@ -114,7 +114,7 @@ function findCutBetweenRoles(
   cuts: readonly number[],
   position: number,
 ): number {
-  const roles = records.map(messageRole)
+  const roles = records.map(readMessageRole)
   const between = cuts.findLast((cut) => {
     if (cut > position) return false
     const before = roles.slice(0, cut).findLast((role) => role !== null)
@@ -281,7 +281,7 @@ function listUuids(entries: readonly ContextEntry[]): readonly string[] {
 }
 
 /** Returns the role of the message that a record becomes part of; null if the record is not sent. */
-export function messageRole(record: KnownRecord): 'user' | 'assistant' | 'system' | null {
+export function readMessageRole(record: KnownRecord): 'user' | 'assistant' | 'system' | null {
   if (record.type === 'assistant') return isSyntheticError(record) ? null : 'assistant'
   if (record.type === 'user') return record.message.role
   return record.type === 'attachment' && record.isScreenOnly !== true ? 'user' : null

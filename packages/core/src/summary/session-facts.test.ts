@@ -5,7 +5,7 @@ import { listToolRuns } from '../log/tool-calls.ts'
 import {
   collectFailedCalls,
   collectFailingCommands,
-  extractFacts,
+  extractSessionFacts,
   formatUserPrompt,
   listRequiredTexts,
   normalizeCommand,
@@ -22,7 +22,10 @@ describe('user messages', () => {
     work.runs('ls', 'a.ts')
     work.compacts('Summary:\n6. All user messages\n[1] Invented.')
     work.says('Go on.')
-    expect(extractFacts(work.history).messages.map(({ text }) => text)).toEqual(['Build it.', 'Go on.'])
+    expect(extractSessionFacts(work.history).messages.map(({ text }) => text)).toEqual([
+      'Build it.',
+      'Go on.',
+    ])
   })
 
   it('is a correction where the model had been stopped', () => {
@@ -33,7 +36,7 @@ describe('user messages', () => {
     work.says('Not like that.')
     work.answers('How then?')
     work.says('Like this.')
-    const corrections = extractFacts(work.history).messages.map(({ isCorrection }) => isCorrection)
+    const corrections = extractSessionFacts(work.history).messages.map(({ isCorrection }) => isCorrection)
     expect(corrections).toEqual([false, true, false])
   })
 
@@ -64,7 +67,7 @@ describe('files', () => {
       { input: '*** Begin Patch\n*** Update File: src/p.ts\n*** Add File: src/q.ts\n' },
       'ok',
     )
-    const told = extractFacts(work.history).files.map(
+    const told = extractSessionFacts(work.history).files.map(
       ({ path, edits, refusedEdits, reads, isCreated: isMade, newestText: put, linesRead }) =>
         [path, edits, refusedEdits, reads, isMade, put, linesRead] as const,
     )
@@ -83,7 +86,7 @@ describe('the rest', () => {
     work.compacts('Summary:\nof another file')
     work.calls('ExitPlanMode', { plan: 'First this.' }, 'ok')
     work.answers('Started.')
-    const { plan, lastAnswer, earlierSummary: earlier } = extractFacts(work.history)
+    const { plan, lastAnswer, earlierSummary: earlier } = extractSessionFacts(work.history)
     expect([plan?.text, lastAnswer?.text, earlier?.text]).toEqual([
       'First this.',
       'Started.',
@@ -99,7 +102,7 @@ describe('the rest', () => {
     work.runs(`curl -H "authorization: Bearer ${secret}"`, `refused ${secret}`, true)
     work.lists([{ content: `rotate ${secret}`, status: 'pending' }])
     work.answers(`used ${secret}`)
-    const { runs: _, ...facts } = extractFacts(work.history)
+    const { runs: _, ...facts } = extractSessionFacts(work.history)
     expect(JSON.stringify(facts)).not.toContain(secret)
   })
 })

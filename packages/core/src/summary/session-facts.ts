@@ -37,7 +37,7 @@ export interface RecordText {
  * Extracts the facts from `history`: the records of the active branch up to the cut, or after it for form `from`.
  * `clean` removes credentials from every text.
  */
-export function extractFacts(
+export function extractSessionFacts(
   history: readonly KnownRecord[],
   clean: (text: string) => string = redact,
 ): SessionFacts {
@@ -200,7 +200,7 @@ function collectTouchedFiles(
   return cleaned.toSorted((one, other) => other.place - one.place || (one.path < other.path ? -1 : 1))
 }
 
-export function isEdited({ edits, refusedEdits }: TouchedFile): boolean {
+export function isFileEdited({ edits, refusedEdits }: TouchedFile): boolean {
   return edits + refusedEdits > 0
 }
 

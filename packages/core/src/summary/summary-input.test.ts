@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { createProfile } from '../policy/provider-profile.ts'
-import { validate } from '../validate/validate.ts'
-import { MAX_PARTS, splitRounds } from './attempt-requests.ts'
+import { validateRequest } from '../validate/validate.ts'
+import { MAX_PARTS, splitIntoParts } from './attempt-requests.ts'
 import {
-  buildDirectInput,
+  buildSummaryRequest,
   chooseAnswerSettings,
   createMetaRecord,
   type DirectInputOptions,
-  dropHead,
+  dropOldestRounds,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
   TRUNCATION_MARKER,
@@ -28,7 +28,7 @@ const read = {
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
 
 function buildInput(builder: SessionBuilder, changes: Partial<DirectInputOptions> = {}) {
-  return buildDirectInput({
+  return buildSummaryRequest({
     entries: builder.view.entries.toArray(),
     prompt: 'TASK',
     summariser,
@@ -56,7 +56,7 @@ describe('the request of a call of its own', () => {
         { role: 'user', content: 'TASK' },
       ],
     })
-    expect(validate(payload, profile)).toEqual([])
+    expect(validateRequest(payload, profile)).toEqual([])
   })
 
   it('the prompt is joined to the last user message', () => {
@@ -118,9 +118,9 @@ describe('the request of a call of its own', () => {
     const { payload } = buildInput(builder, { tools })
     expect(payload.tools?.map((tool) => tool.name)).toEqual(names)
     expect(payload.tools?.some((tool) => 'cache_control' in tool)).toBe(false)
-    expect(validate(payload, profile)).toEqual([])
+    expect(validateRequest(payload, profile)).toEqual([])
     const told = buildInput(builder, { tools, asText: true }).payload
-    expect([told.tools, validate(told, profile)]).toEqual([undefined, []])
+    expect([told.tools, validateRequest(told, profile)]).toEqual([undefined, []])
     expect(told.messages.map(({ content }) => content)).toEqual([
       'one',
       [{ type: 'text', text: '[call of Read: {}]' }],
@@ -306,31 +306,28 @@ describe('dropping the head', () => {
     ['a gap that is none is not known', 9, 0, 2],
   ])('%s', (_, count, over, dropped) => {
     const entries = createRounds(count)
-    const drop = dropHead(entries, { over, countTokens: tokensOf, policy })
+    const drop = dropOldestRounds(entries, { over, countTokens: tokensOf, policy })
     const all = groupEntriesIntoRounds(entries)
     expect(uuids(drop?.dropped)).toEqual(uuids(all.slice(0, dropped).flat()))
     expect(uuids(drop?.rest)).toEqual(uuids(all.slice(dropped).flat()))
   })
 
   it('never parts a call from its result', () => {
-    expect(uuids(dropHead(createRounds(3), { over: 15, countTokens: tokensOf, policy })?.rest)).toEqual([
-      'a1',
-      'r1',
-      'a2',
-      'r2',
-    ])
+    expect(
+      uuids(dropOldestRounds(createRounds(3), { over: 15, countTokens: tokensOf, policy })?.rest),
+    ).toEqual(['a1', 'r1', 'a2', 'r2'])
   })
 
   it.each([
     ['a gap as large as everything', 5, 1_000],
     ['a single round', 0, null],
   ])('%s leaves nothing', (_, count, over) => {
-    expect(dropHead(createRounds(count), { over, countTokens: tokensOf, policy })).toBeNull()
+    expect(dropOldestRounds(createRounds(count), { over, countTokens: tokensOf, policy })).toBeNull()
   })
 
   it('the marker of an earlier retry is no round', () => {
     const entries = [marker, ...createRounds(9).slice(1)]
-    const drop = dropHead(entries, {
+    const drop = dropOldestRounds(entries, {
       over: null,
       countTokens: tokensOf,
       policy: { ...policy, percentOfRounds: 1 },
@@ -344,7 +341,9 @@ describe('dropping the head', () => {
       index: 0,
     }
     expect(
-      uuids(dropHead([typed, ...createRounds(1)], { over: null, countTokens: tokensOf, policy })?.dropped),
+      uuids(
+        dropOldestRounds([typed, ...createRounds(1)], { over: null, countTokens: tokensOf, policy })?.dropped,
+      ),
     ).toEqual(['mark'])
   })
 
@@ -362,7 +361,7 @@ describe('parts', () => {
   const room = { tokens, outputTokens: 20_000, tokensOf: () => 1_000 }
 
   it('hold whole rounds, as many as fit, and leave room to be put together', () => {
-    const split = splitRounds(createRounds(6), room)
+    const split = splitIntoParts(createRounds(6), room)
     expect(split?.outputTokens).toBe(500)
     expect(split?.parts.map(uuids)).toEqual([
       ['q', 'a0', 'r0'],
@@ -376,7 +375,7 @@ describe('parts', () => {
 
   it('what fits into none is covered, and so are the oldest where there are too many', () => {
     const sizes = (entry: ContextEntry): number => (entry.record.uuid === 'r2' ? 9_000 : 2_000)
-    const split = splitRounds(createRounds(12), { ...room, tokensOf: sizes })
+    const split = splitIntoParts(createRounds(12), { ...room, tokensOf: sizes })
     expect(split?.parts).toHaveLength(MAX_PARTS)
     expect(uuids(split?.covered)).toEqual(['q', 'a0', 'r0', 'a1', 'r1', 'a2', 'r2', 'a3', 'r3'])
   })
@@ -386,6 +385,6 @@ describe('parts', () => {
     ['rounds all too large', createRounds(3).slice(1), 1_800],
     ['nothing', [], 5_000],
   ])('%s: none', (_, entries, size) => {
-    expect(splitRounds(entries, { ...room, tokens: size })).toBeNull()
+    expect(splitIntoParts(entries, { ...room, tokens: size })).toBeNull()
   })
 })

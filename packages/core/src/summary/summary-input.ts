@@ -2,7 +2,7 @@
 
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
-import { flatten, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import { flattenContext, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import {
   type Block,
@@ -43,7 +43,7 @@ export interface DirectInputOptions {
   readonly outputTokens?: number
 }
 
-export interface DirectCallInput {
+export interface SummaryRequest {
   readonly payload: Payload
   /** For each message, the exact JSON text of blocks that parsing and stringifying would change, by block index. */
   readonly raw: readonly (ReadonlyMap<number, string> | undefined)[]
@@ -52,12 +52,12 @@ export interface DirectCallInput {
 export const SUMMARIZER_SYSTEM_PROMPT =
   'You write summaries of conversations between a person and an assistant that works with tools. You write text only.'
 
-export function buildDirectInput(parts: DirectInputOptions): DirectCallInput {
+export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const { summariser, prompt, tools, asText = false, outputTokens, marker = null } = parts
   const stripped = stripInput(parts.entries, { asText })
   const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)
   const task: ContextEntry = { record: createMetaRecord('summary-task', prompt), index: -1 }
-  const all = listTracedMessages(flatten({ entries: AppendList.of([...shown, task]) }))
+  const all = listTracedMessages(flattenContext({ entries: AppendList.of([...shown, task]) }))
   const flat = summariser.profile.roles.consecutive === 'refused' ? joinSameRole(all) : all
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
@@ -315,7 +315,7 @@ export function chooseAnswerSettings(
 }
 
 /** Returns the tokens of the context window to reserve for the summary and its thinking. */
-export function countAnswerTokens(summariser: SummaryModel): number {
+export function countReservedTokens(summariser: SummaryModel): number {
   return chooseAnswerSettings(summariser).max_tokens ?? summariser.outputTokens
 }
 
@@ -345,7 +345,7 @@ interface DropRules {
 }
 
 /** Drops at least one round, so that a retry differs from the failed request. Returns null if no message would remain. */
-export function dropHead(
+export function dropOldestRounds(
   entries: readonly ContextEntry[],
   context: DropRules,
 ): Record<'rest' | 'dropped', readonly ContextEntry[]> | null {

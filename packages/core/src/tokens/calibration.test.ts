@@ -2,21 +2,21 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {
+  addGrowthObservation,
   type Calibration,
   calibrateGrowth,
   calibrateSize,
   computeHighFactor,
   type GrowthObservation,
-  readScale,
+  readCalibrationScale,
   startCalibration,
-  withObservation,
 } from './usage.ts'
 
 const policy = DEFAULT_POLICY.estimate
 const START = startCalibration({ scale: 1, offset: 0, weight: 10_000 })
 
 function after(observations: readonly GrowthObservation[], from: Calibration = START): Calibration {
-  return observations.reduce(withObservation, from)
+  return observations.reduce(addGrowthObservation, from)
 }
 
 const times = (count: number, observation: GrowthObservation): readonly GrowthObservation[] =>
@@ -60,7 +60,7 @@ describe('learning', () => {
 
   it('finds the scale of a session', () => {
     const learnt = told((estimated) => 1.5 * estimated)
-    expect(readScale(learnt)).toBeCloseTo(1.5, 1)
+    expect(readCalibrationScale(learnt)).toBeCloseTo(1.5, 1)
     for (const size of SIZES)
       expect(Math.abs(calibrateGrowth(learnt, size, policy).expected / size - 1.5)).toBeLessThan(0.05)
   })
@@ -87,7 +87,9 @@ describe('learning', () => {
   ])(
     'small calls that are far out do not carry the scale away: %s',
     (_, start, count, estimated, reported, most) => {
-      const scale = readScale(after(times(count, { estimated, reported }), startCalibration(start)))
+      const scale = readCalibrationScale(
+        after(times(count, { estimated, reported }), startCalibration(start)),
+      )
       expect(scale).toBeGreaterThanOrEqual(0.5 * start.scale)
       expect(scale).toBeLessThanOrEqual(most)
     },
@@ -105,11 +107,13 @@ describe('learning', () => {
       fc.property(start, fc.array(observation), tokens, (from, observations, size) => {
         let before = startCalibration(from)
         for (const one of observations) {
-          const next = withObservation(before, one)
+          const next = addGrowthObservation(before, one)
           const share = one.estimated / next.estimated
-          expect(Math.abs(readScale(next) - readScale(before))).toBeLessThanOrEqual(share + 1e-9)
-          expect(readScale(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
-          expect(readScale(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
+          expect(Math.abs(readCalibrationScale(next) - readCalibrationScale(before))).toBeLessThanOrEqual(
+            share + 1e-9,
+          )
+          expect(readCalibrationScale(next) / from.scale).toBeGreaterThanOrEqual(0.5 - 1e-9)
+          expect(readCalibrationScale(next) / from.scale).toBeLessThanOrEqual(2 + 1e-9)
           before = next
         }
         expect(calibrateSize(before, size, policy).expected).toBeGreaterThanOrEqual(0)
@@ -129,12 +133,12 @@ describe('learning', () => {
     ['of nothing', { estimated: 0, reported: 300 }],
     ['that is not known', { estimated: 500, reported: Number.NaN }],
   ])('learns nothing from growth %s', (_, observation) => {
-    expect(withObservation(START, observation)).toBe(START)
+    expect(addGrowthObservation(START, observation)).toBe(START)
   })
 
   it('does not change the given state', () => {
     const before = { ...START }
-    withObservation(START, { estimated: 10, reported: 20 })
+    addGrowthObservation(START, { estimated: 10, reported: 20 })
     expect(START).toEqual(before)
   })
 })

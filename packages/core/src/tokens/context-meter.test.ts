@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
-import { readScale } from './usage.ts'
+import { readCalibrationScale } from './usage.ts'
 
 /** The calibration after this many tokens were added and the context grew by this many. */
 function taught(way: 'cached' | null, grown: number): number {
@@ -19,7 +19,7 @@ function taught(way: 'cached' | null, grown: number): number {
       clearedAttachmentUUIDs: [],
     })
   situation.measure(50_000 + grown)
-  return readScale(situation.meter.calibration)
+  return readCalibrationScale(situation.meter.calibration)
 }
 
 describe('what the meter learns from a response', () => {
@@ -28,7 +28,7 @@ describe('what the meter learns from a response', () => {
   })
 
   it('is nothing if the provider deleted content meanwhile: the growth is smaller than what was added', () => {
-    const unknown = readScale(new Situation().meter.calibration)
+    const unknown = readCalibrationScale(new Situation().meter.calibration)
     expect([taught('cached', 1_000), taught('cached', 20_000)]).toEqual([unknown, unknown])
   })
 })

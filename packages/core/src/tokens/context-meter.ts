@@ -10,6 +10,7 @@ import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '.
 import type { EstimatePolicy } from '../policy/policy.ts'
 import type { Estimator } from './estimator.ts'
 import {
+  addGrowthObservation,
   type Calibration,
   type ContextTokens,
   calibrateGrowth,
@@ -17,15 +18,14 @@ import {
   countContextTokens,
   countOutputTokens,
   startCalibration,
-  withObservation,
 } from './usage.ts'
 
-export type MeasuredContext = Pick<ContextView, 'entries' | 'acts' | 'rewrittenAt'>
+export type MeasuredContext = Pick<ContextView, 'entries' | 'rewrites' | 'rewrittenAt'>
 
 export interface ContextMeter {
   readonly estimator: Estimator
   readonly entries: AppendList<ContextEntry>
-  readonly acts: MeasuredContext['acts']
+  readonly rewrites: MeasuredContext['rewrites']
   readonly rewrittenAt: number
   /** Running sums of estimated tokens: of all entries before each index, and of the thinking among them. */
   readonly tokensBefore: AppendList<number>
@@ -74,7 +74,7 @@ export function createMeter(
   return {
     estimator,
     entries: AppendList.of(),
-    acts: [],
+    rewrites: [],
     rewrittenAt: Number.NEGATIVE_INFINITY,
     tokensBefore: AppendList.of([0]),
     thinkingBefore: AppendList.of([0]),
@@ -89,10 +89,11 @@ export function createMeter(
 }
 
 export function updateMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
-  const { entries, acts, rewrittenAt } = view
-  const follows = entries.extends(meter.entries) && meter.rewrittenAt === rewrittenAt && meter.acts === acts
+  const { entries, rewrites, rewrittenAt } = view
+  const follows =
+    entries.extends(meter.entries) && meter.rewrittenAt === rewrittenAt && meter.rewrites === rewrites
   const start = follows ? meter : createMeter(meter.estimator, meter.calibration)
-  let next: ContextMeter = { ...start, acts, rewrittenAt }
+  let next: ContextMeter = { ...start, rewrites, rewrittenAt }
   for (let place = next.entries.length; place < entries.length; place += 1) {
     const entry = entries.at(place)
     if (entry !== undefined) next = addEntry(next, entry, place)
@@ -165,7 +166,7 @@ function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number)
     (sums.at(run.firstEntry) ?? 0) - (sums.at(measuredResponse.firstEntry) ?? 0)
   // The provider may have dropped the thinking of a turn that ended in between, so such growth is not used.
   if (run.turnStart !== measuredResponse.turnStart && between(thinkingBefore) > 0) return calibration
-  return withObservation(calibration, {
+  return addGrowthObservation(calibration, {
     estimated: between(tokensBefore),
     reported: context - measuredResponse.context,
   })
@@ -247,12 +248,13 @@ function withEarlierRecords(
  * compaction may have removed earlier records.
  */
 function isFromBeforeRewrite(
-  { acts, rewrittenAt }: Pick<ContextView, 'acts' | 'rewrittenAt'>,
+  { rewrites, rewrittenAt }: Pick<ContextView, 'rewrites' | 'rewrittenAt'>,
   index: number,
   response: string,
 ): boolean {
   return (
-    index <= rewrittenAt || acts.some(({ replacedEntries }) => findLastResponse(replacedEntries) === response)
+    index <= rewrittenAt ||
+    rewrites.some(({ replacedEntries }) => findLastResponse(replacedEntries) === response)
   )
 }
 
@@ -285,7 +287,7 @@ export interface ReadMeterOptions {
   readonly deleted: number
 }
 
-export function readMeter(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
+export function measureContextTokens(meter: ContextMeter, reading: ReadMeterOptions): ContextTokens {
   return meter.measuredResponse === null
     ? estimateAll(meter, reading)
     : estimateSinceMeasured(meter, meter.measuredResponse, reading)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
 import { type AssistantRecord, SYNTHETIC_MODEL, type Usage } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createMeter, type ReadMeterOptions, readMeter, updateMeter } from './context-meter.ts'
+import { createMeter, measureContextTokens, type ReadMeterOptions, updateMeter } from './context-meter.ts'
 import { createEstimator, createFixedWeights } from './estimator.ts'
 import { type ContextTokens, countContextTokens, countOutputTokens, startCalibration } from './usage.ts'
 
@@ -29,7 +29,7 @@ function answer(builder: SessionBuilder, id: string, content: readonly Block[], 
 }
 
 function asked(builder: SessionBuilder, more: Partial<ReadMeterOptions> = {}): ContextTokens {
-  return readMeter(updateMeter(createMeter(estimator), builder.view), {
+  return measureContextTokens(updateMeter(createMeter(estimator), builder.view), {
     calibration: startCalibration({ scale: 1, offset: 0, weight: 1 }),
     policy,
     stripsThinking: false,

@@ -15,11 +15,15 @@ type UsageFields = { readonly [field: string]: unknown }
  */
 export function countContextTokens(usage: Usage | null | undefined): number {
   const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = findLastMessage(usage)
-  return toCount(input_tokens) + toCount(cache_creation_input_tokens) + toCount(cache_read_input_tokens)
+  return (
+    toTokenCount(input_tokens) +
+    toTokenCount(cache_creation_input_tokens) +
+    toTokenCount(cache_read_input_tokens)
+  )
 }
 
 export function countOutputTokens(usage: Usage | null | undefined): number {
-  return toCount(findLastMessage(usage).output_tokens)
+  return toTokenCount(findLastMessage(usage).output_tokens)
 }
 
 /**
@@ -38,7 +42,7 @@ export function listIterations(usage: Usage): readonly UsageFields[] {
 }
 
 /** Returns a token count as a number; 0 for any value that cannot be a count, since a log may hold any value. */
-export function toCount(value: unknown): number {
+export function toTokenCount(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
 }
 
@@ -80,16 +84,16 @@ export function listBilledParts(usage: Usage): readonly BilledPart[] {
 function toBilledPart(fields: UsageFields): BilledPart {
   const { model, type } = fields
   const split = isObject(fields.cache_creation) ? fields.cache_creation : {}
-  const write5m = toCount(split.ephemeral_5m_input_tokens)
-  const write1h = toCount(split.ephemeral_1h_input_tokens)
-  const unsplit = Math.max(0, toCount(fields.cache_creation_input_tokens) - write5m - write1h)
+  const write5m = toTokenCount(split.ephemeral_5m_input_tokens)
+  const write1h = toTokenCount(split.ephemeral_1h_input_tokens)
+  const unsplit = Math.max(0, toTokenCount(fields.cache_creation_input_tokens) - write5m - write1h)
   return {
     tokens: {
-      input: toCount(fields.input_tokens),
-      cacheRead: toCount(fields.cache_read_input_tokens),
+      input: toTokenCount(fields.input_tokens),
+      cacheRead: toTokenCount(fields.cache_read_input_tokens),
       write5m: write5m + unsplit,
       write1h,
-      output: toCount(fields.output_tokens),
+      output: toTokenCount(fields.output_tokens),
     },
     model: typeof model === 'string' ? model : null,
     isForeign: typeof type === 'string' && type !== 'message' && type !== 'compaction',
@@ -167,13 +171,13 @@ const OFFSET_LIMITS = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
  * Updates the calibration with one observation. Ignores a model call after which the context did not grow, because
  * content was removed as well.
  */
-export function withObservation(
+export function addGrowthObservation(
   calibration: Calibration,
   { estimated, reported }: GrowthObservation,
 ): Calibration {
   if (!isPositive(estimated) || !isPositive(reported)) return calibration
   const { start, offset, observations } = calibration
-  const scaled = readScale(calibration) * estimated
+  const scaled = readCalibrationScale(calibration) * estimated
   const error = reported - scaled - offset
   const credible = Math.max(CREDIBLE_ERROR.tokens, CREDIBLE_ERROR.share * estimated)
   const sum = calibration.estimated + estimated
@@ -197,7 +201,7 @@ function isPositive(value: number): boolean {
   return value > 0 && Number.isFinite(value)
 }
 
-export function readScale({ estimated, reported }: Calibration): number {
+export function readCalibrationScale({ estimated, reported }: Calibration): number {
   return reported / estimated
 }
 
@@ -207,7 +211,7 @@ export function calibrateSize(
   tokens: number,
   policy: EstimatePolicy,
 ): TokenEstimate {
-  return toEstimate(readScale(calibration) * tokens, computeHighFactor(calibration, policy))
+  return toEstimate(readCalibrationScale(calibration) * tokens, computeHighFactor(calibration, policy))
 }
 
 /** Returns the calibrated growth of the context by one model call whose blocks have an uncalibrated estimate of `tokens`. */
@@ -217,7 +221,7 @@ export function calibrateGrowth(
   policy: EstimatePolicy,
 ): TokenEstimate {
   if (tokens <= 0) return { expected: 0, high: 0 }
-  const grown = readScale(calibration) * tokens + calibration.offset
+  const grown = readCalibrationScale(calibration) * tokens + calibration.offset
   return toEstimate(Math.max(1, grown), computeHighFactor(calibration, policy))
 }
 

@@ -1,7 +1,7 @@
 /** Pins or unpins a record. Every rewrite keeps pinned records verbatim. */
 
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import { appendBodies, type TurnContext } from '../engine/session-writer.ts'
+import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
 import { findRecordIndex } from '../log/session.ts'
 
 /** Result of pinning. `note` is a sentence for the user if the pin has no effect yet. */
@@ -24,7 +24,7 @@ export async function* pinRecord(
   const isShown = [...view.entries].some(({ record }) => record.uuid === target)
   const result: PinResult = pinned && !isShown ? { ok: true, note: NOT_IN_CONTEXT } : { ok: true }
   if (pins.has(target) === pinned) return result
-  const failure = yield* appendBodies(turn, [
+  const failure = yield* appendUnlinkedRecords(turn, [
     { type: 'system', subtype: 'pin', isMeta: true, pin: { target, pinned } },
   ])
   if (failure === null) return result

@@ -5,12 +5,12 @@
 
 import { compact } from '../compaction/compact.ts'
 import { findResponsesWithThinking } from '../context/entry.ts'
-import type { ResponseResult } from '../engine/call-model.ts'
+import type { ModelCallResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
-import type { CompactionHost, TurnHost } from '../engine/host.ts'
+import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
-import { appendBodies, type TurnContext } from '../engine/session-writer.ts'
+import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
 import type { AssistantMessage } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
@@ -25,14 +25,14 @@ interface Remedies {
   readonly rewrites: number
 }
 
-export const NOTHING_TRIED: Remedies = { media: 0, rewrites: 0 }
+export const NO_REMEDIES_TRIED: Remedies = { media: 0, rewrites: 0 }
 
 type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
 
 /** Tries the next remedy for a refused request. Returns null if there is no problem or no remedy is left. */
-export async function* recover(
+export async function* recoverFromRefusal(
   turn: TurnContext,
-  response: ResponseResult,
+  response: ModelCallResult,
   tried: Remedies,
 ): AsyncGenerator<TurnEvent, RecoveryResult | TurnFailure | null> {
   const message = findProblem(response, turn.host)
@@ -59,7 +59,7 @@ export async function* recover(
 }
 
 /** Describes a problem that recovery may fix, as a sentence for the event; null if there is none. */
-function findProblem(response: ResponseResult, host: TurnHost): string | null {
+function findProblem(response: ModelCallResult, host: TurnHost): string | null {
   if (response.ok) {
     const { reply } = response
     const isFinal = listToolCalls(reply).length === 0
@@ -67,7 +67,7 @@ function findProblem(response: ResponseResult, host: TurnHost): string | null {
       ? CUT_SHORT_MESSAGE
       : null
   }
-  if (response.reason !== 'failed' || !isRecoverable(response.failure, host)) return null
+  if (response.reason !== 'failed' || !isRecoverableFailure(response.failure, host)) return null
   return response.failure.message
 }
 
@@ -88,7 +88,7 @@ const RECOVERABLE_FAILURES: ReadonlySet<ModelFailureKind> = new Set([
 ])
 
 /** Returns true if a smaller request, or one with less thinking or media, may avoid the failure. */
-export function isRecoverable({ kind }: ModelFailure, host: TurnHost): boolean {
+export function isRecoverableFailure({ kind }: ModelFailure, host: TurnHost): boolean {
   const { media, rewrites } = allowedRemedies(host)
   return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
 }
@@ -105,11 +105,11 @@ function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHos
  */
 async function* dropThinking(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
 ): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
   const clearedThinking = findResponsesWithThinking(turn.state.view.entries.toArray())
   if (clearedThinking.length === 0) return false
-  const failure = yield* appendBodies(turn, [
+  const failure = yield* appendUnlinkedRecords(turn, [
     createClearingBoundary({
       trigger: 'thinking-refused',
       preTokens: measureContext(turn.state, turn.host, compaction).expected,

@@ -9,12 +9,12 @@ import type { ClearProposal } from '../clearing/select-results.ts'
 import { compact } from '../compaction/compact.ts'
 import { findResponsesWithThinking } from '../context/entry.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
-import { type CompactionHost, runCleanups } from '../engine/host.ts'
+import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure } from '../engine/reply.ts'
 import type { RequestSizeState, SessionState } from '../engine/session-state.ts'
 import {
-  appendBodies,
+  appendUnlinkedRecords,
   linkRecords,
   previewAppend,
   type TurnContext,
@@ -22,20 +22,20 @@ import {
 } from '../engine/session-writer.ts'
 import { isThinking, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
-import { type ContextPlan, makePlan as planNext } from '../planner/plan.ts'
+import { type ContextPlan, makeContextPlan as planNext } from '../planner/plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import { buildRequestPrefix } from '../request/prefix.ts'
 import {
   isOverSizeLimit,
   type MediaDropProposal,
-  measureOtherBytes,
+  measureNonMessageBytes,
   NO_MEDIA,
   proposeFullMediaDrop,
   proposeMediaDrop,
   updateMediaTally,
   withDroppedMedia,
 } from '../request/request-size.ts'
-import { readScale } from '../tokens/usage.ts'
+import { readCalibrationScale } from '../tokens/usage.ts'
 
 /** Plans, then clears or compacts. Returns a failure if the turn was aborted or the context is full. */
 export async function* reduceContext(
@@ -51,8 +51,8 @@ export async function* reduceContext(
   if (restored !== null) {
     // The provider's cache expired, so tool results that were deleted only in the cache are sent again.
     const deleted = countDeletedTokens(context.register, { sinceResponse: false })
-    const tokens = Math.round(readScale(context.calibration) * deleted)
-    const failure = yield* appendBodies(turn, [{ type: 'system', isMeta: true, ...restored }])
+    const tokens = Math.round(readCalibrationScale(context.calibration) * deleted)
+    const failure = yield* appendUnlinkedRecords(turn, [{ type: 'system', isMeta: true, ...restored }])
     if (failure !== null) return failure
     yield { type: 'cache-edits-dropped', tokens }
     ;({ context, state } = gatherPlanContext(turn.state, host, compaction, moment))
@@ -67,7 +67,7 @@ export async function* reduceContext(
 
 async function* executePlan(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   plan: ContextPlan,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   if (plan.clear !== undefined) return yield* applyClearing(turn, compaction, plan.clear)
@@ -87,11 +87,11 @@ async function* executePlan(
 /** Appends the clearing as one record, and a deletion message if results are deleted in the provider's cache. */
 export async function* applyClearing(
   turn: TurnContext,
-  compaction: CompactionHost,
+  compaction: CompactionServices,
   clearing: ClearProposal,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { metadata, way } = clearing
-  const failure = yield* appendBodies(turn, [
+  const failure = yield* appendUnlinkedRecords(turn, [
     createClearingBoundary(metadata),
     ...(way === 'cached'
       ? [{ type: 'user' as const, isMeta: true, message: createDeletionMessage(metadata) }]
@@ -139,7 +139,7 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
 // them.
 
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
-export async function* limitMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const { sized, size, rules } = sizeRequest(turn)
   if (!isOverSizeLimit(sized, size.tally, rules)) return null
   const dropped = yield* applyDrop(turn, proposeMediaDrop(sized, size.tally, rules))
@@ -179,7 +179,7 @@ function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): R
     requestSize?.front?.current.epoch === front?.current.epoch &&
     requestSize?.front?.parameters === front?.parameters
   if (requestSize !== null && isSamePrefix) return { ...requestSize, tally }
-  return { tally, front, prefixBytes: front === null ? 0 : measureOtherBytes(front) }
+  return { tally, front, prefixBytes: front === null ? 0 : measureNonMessageBytes(front) }
 }
 
 /**
@@ -206,11 +206,11 @@ async function* applyDrop(
     ),
     ...(clearedThinking.length === 0 ? {} : { clearedThinking }),
   }
-  const failure = yield* appendBodies(turn, [
+  const failure = yield* appendUnlinkedRecords(turn, [
     createMediaBoundary({ ...metadata, ...measureDrop(turn, metadata) }),
   ])
   if (failure !== null) return failure
-  const id = turn.state.view.acts.at(-1)?.uuid ?? ''
+  const id = turn.state.view.rewrites.at(-1)?.uuid ?? ''
   yield { type: 'media-dropped', id, items: drop.length, before, after, limits }
   return true
 }

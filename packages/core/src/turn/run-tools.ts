@@ -7,7 +7,12 @@
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { ToolResultContent } from '../engine/host.ts'
 import type { Reply } from '../engine/reply.ts'
-import { appendBodies, isAborted, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
+import {
+  appendUnlinkedRecords,
+  isTurnAborted,
+  type TurnContext,
+  type UnlinkedRecord,
+} from '../engine/session-writer.ts'
 import { runHistoryTool } from '../history/history-tool.ts'
 import { spillResult } from '../history/spill.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
@@ -33,14 +38,14 @@ export async function* runTools(
   calls: readonly ToolCall[],
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   for (const { call, isCut } of calls) if (!isCut) yield { type: 'tool-started', call }
-  if (isAborted(turn)) return ABORTED
+  if (isTurnAborted(turn)) return ABORTED
   const running = new Map(calls.map((toolCall, index) => [index, runToolCall(turn, toolCall, index)]))
   while (running.size > 0) {
     const { index, call, result } = await Promise.race(running.values())
     running.delete(index)
     if (result === null) continue
     const arrived = yield* spillLargeResult(turn, call, result)
-    const failure = yield* appendBodies(turn, [arrived.body])
+    const failure = yield* appendUnlinkedRecords(turn, [arrived.body])
     if (failure !== null) {
       // Wait until all tools that obey the signal have ended, so that none runs after the turn.
       await Promise.all(running.values())
@@ -48,7 +53,7 @@ export async function* runTools(
     }
     yield { type: 'tool-ended', call, result: arrived.result }
   }
-  return isAborted(turn) ? ABORTED : null
+  return isTurnAborted(turn) ? ABORTED : null
 }
 
 interface ToolCallEnd {

@@ -5,7 +5,12 @@
 
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
-import { type PendingCall, type ResponseResult, sendRequest, startCall } from '../engine/call-model.ts'
+import {
+  type ModelCallResult,
+  type PendingModelCall,
+  sendRequest,
+  startModelCall,
+} from '../engine/call-model.ts'
 import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engine/events.ts'
 import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
@@ -14,8 +19,8 @@ import type { Signal } from '../engine/ports.ts'
 import type { Reply } from '../engine/reply.ts'
 import { countTurn, type SessionState } from '../engine/session-state.ts'
 import {
-  appendBodies,
-  isAborted,
+  appendUnlinkedRecords,
+  isTurnAborted,
   type TurnContext,
   type UnlinkedRecord,
   withWriteLock,
@@ -24,8 +29,8 @@ import { appendPrefixUpdates, appendSourceUpdates } from '../engine/update-prefi
 import { TidemarkError } from '../errors.ts'
 import type { MessageContent } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
-import { isRecoverable, NOTHING_TRIED, recover } from './recover.ts'
-import { applyClearing, limitMedia, reduceContext } from './reduce-context.ts'
+import { isRecoverableFailure, NO_REMEDIES_TRIED, recoverFromRefusal } from './recover.ts'
+import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 
 export interface TurnOptions {
@@ -85,9 +90,9 @@ async function* appendPrompt(
           { type: 'user' as const, message: { role: 'user' as const, content: prompt } },
         ]),
   ]
-  if (isAborted(turn)) return ABORTED
+  if (isTurnAborted(turn)) return ABORTED
   if (calls.length > 0) yield { type: 'calls-settled', calls }
-  return yield* appendBodies(turn, bodies)
+  return yield* appendUnlinkedRecords(turn, bodies)
 }
 
 /** Calls the model and runs its tools until it calls none. `first`: when in the turn the first call is made. */
@@ -106,7 +111,7 @@ async function* runLoop(
     const stopReason = reply.message.stop_reason ?? null
     // With `pause_turn` the provider interrupted a long response. Sent back unchanged, it continues.
     if (toolCalls.length === 0 && stopReason !== 'pause_turn') return { ok: true, stopReason }
-    if (isAborted(turn)) return ABORTED
+    if (isTurnAborted(turn)) return ABORTED
     const failure = yield* runTools(turn, toolCalls)
     if (failure !== null) return failure
   }
@@ -117,11 +122,11 @@ async function* runLoop(
 async function* callWithRecovery(
   turn: TurnContext,
   moment: TurnMoment,
-): AsyncGenerator<TurnEvent, ResponseResult> {
-  let tried = NOTHING_TRIED
+): AsyncGenerator<TurnEvent, ModelCallResult> {
+  let tried = NO_REMEDIES_TRIED
   for (let at = moment; ; at = 'call') {
     const { response, held } = yield* deferFailureEvent(turn.host, callModel(turn, at))
-    const recovery = yield* recover(turn, response, tried)
+    const recovery = yield* recoverFromRefusal(turn, response, tried)
     if (recovery?.ok !== true) {
       if (held !== null) yield held
       return recovery ?? response
@@ -131,8 +136,8 @@ async function* callWithRecovery(
 }
 
 /** Makes one model call: reduces the context, builds the request and sends it. */
-async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator<TurnEvent, ResponseResult> {
-  const call = yield* readyRequest(turn, moment)
+async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator<TurnEvent, ModelCallResult> {
+  const call = yield* prepareNextRequest(turn, moment)
   return 'ok' in call ? call : yield* sendRequest(turn, call)
 }
 
@@ -140,14 +145,14 @@ async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator
  * Builds the next request and records it as sent, also for hosts that send it themselves. Records that other writers
  * append afterwards are left for the following request.
  */
-export async function* readyRequest(
+export async function* prepareNextRequest(
   turn: TurnContext,
   moment: TurnMoment,
-): AsyncGenerator<TurnEvent, PendingCall | TurnFailure> {
-  if (isAborted(turn)) return ABORTED
+): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
+  if (isTurnAborted(turn)) return ABORTED
   const failure =
     (yield* reduceContext(turn, moment)) ?? // clears or compacts, as planned
-    (yield* limitMedia(turn)) ?? // drops the oldest images above the provider's limits
+    (yield* dropExcessMedia(turn)) ?? // drops the oldest images above the provider's limits
     (yield* appendSourceUpdates(turn)) ?? // announces changed todos, plan and other context sources
     (yield* appendPrefixUpdates(turn)) // announces changes of system prompt and tools
   if (failure !== null) return failure
@@ -157,7 +162,7 @@ export async function* readyRequest(
     const next = buildNextRequest(turn.state, current, turn.host)
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
-    return startCall(turn, next)
+    return startModelCall(turn, next)
   })
 }
 
@@ -184,7 +189,7 @@ export async function* recordResponse(
 }
 
 interface DeferredFailure {
-  readonly response: ResponseResult
+  readonly response: ModelCallResult
   /** Failure event that is not emitted yet; null if there was none. */
   readonly held: TurnEvent | null
 }
@@ -192,7 +197,7 @@ interface DeferredFailure {
 /** Delays the event of a failure that recovery may fix. It is emitted only if recovery fails too. */
 async function* deferFailureEvent(
   host: TurnHost,
-  events: AsyncGenerator<TurnEvent, ResponseResult>,
+  events: AsyncGenerator<TurnEvent, ModelCallResult>,
 ): AsyncGenerator<TurnEvent, DeferredFailure> {
   let held: TurnEvent | null = null
   try {
@@ -201,7 +206,7 @@ async function* deferFailureEvent(
       if (step.done === true) return { response: step.value, held }
       const { value } = step
       const failed = value.type === 'reply' && value.event.type === 'reply-failed' ? value.event : null
-      if (failed !== null && isRecoverable(failed.failure, host)) held = value
+      if (failed !== null && isRecoverableFailure(failed.failure, host)) held = value
       else yield step.value
     }
   } finally {

@@ -3,7 +3,7 @@
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
 import { findResponsesWithThinking } from '../context/entry.ts'
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
-import { type CompactionHost, runCleanups } from '../engine/host.ts'
+import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -18,7 +18,7 @@ import {
 import { isRewriteBoundary } from '../log/record.ts'
 import { recordAt } from '../log/session.ts'
 
-export interface UndoRequest {
+export interface UndoRewriteOptions {
   /** uuid of the boundary of the rewrite to undo. Default: the newest rewrite. */
   readonly id?: string
   /** True to undo even if the restored context exceeds the blocking threshold. */
@@ -34,8 +34,8 @@ const MAX_TRIES = 8
 
 export async function* undoRewrite(
   turn: TurnContext,
-  compaction: CompactionHost,
-  options: UndoRequest,
+  compaction: CompactionServices,
+  options: UndoRewriteOptions,
 ): AsyncGenerator<TurnEvent, UndoResult> {
   for (let tried = 0; tried < MAX_TRIES; tried += 1) {
     const undo = prepareUndo(turn, compaction, options)
@@ -64,8 +64,8 @@ interface PreparedUndo {
 
 function prepareUndo(
   turn: TurnContext,
-  compaction: CompactionHost,
-  { id, force = false }: UndoRequest,
+  compaction: CompactionServices,
+  { id, force = false }: UndoRewriteOptions,
 ): PreparedUndo | RefusedRewrite {
   const { state, host } = turn
   const choice = findUndoTarget(state.view, id)

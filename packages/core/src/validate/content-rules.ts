@@ -17,23 +17,23 @@ import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
+  type CheckInput,
+  type FieldShapes,
   isNonEmptyString,
-  isTurnScoped,
+  isTurnScopedMessage,
   type ParsedBlock,
   type ParsedMessage,
   type RawFields,
-  type Rules,
   type Shape,
-  type Shapes,
   stringShape,
-  toList,
+  toArrayOrEmpty,
 } from './finding.ts'
 
 /** The place of a block: a message with a role, the system prompt (`prompt`), or a tool result (`result`). */
 type Holder = Role | 'prompt' | 'result'
 
 interface BlockRule {
-  readonly fields: Shapes
+  readonly fields: FieldShapes
   /** The places where the provider accepts the block; if missing, the provider accepts it anywhere. */
   readonly holders?: readonly Holder[]
   /** The only fields allowed on the block. The provider refuses unknown fields on its own compaction blocks. */
@@ -106,7 +106,7 @@ function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
     : undefined
 }
 
-export function checkBlock(item: ParsedBlock, holder: Holder, rules: Rules): void {
+export function checkBlock(item: ParsedBlock, holder: Holder, rules: CheckInput): void {
   const { block, path } = item
   const { profile, report } = rules
   const rule = findBlockRule(item)
@@ -128,7 +128,11 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: Rules): voi
   for (const inner of item.inner) checkBlock(inner, 'result', rules)
 }
 
-function checkRefusedBlocks({ block, path }: ParsedBlock, holder: Holder, { profile, report }: Rules): void {
+function checkRefusedBlocks(
+  { block, path }: ParsedBlock,
+  holder: Holder,
+  { profile, report }: CheckInput,
+): void {
   for (const { role, type, field } of profile.refusedBlocks) {
     if (role !== holder || type !== block.type || (field !== undefined && block[field] == null)) continue
     const [where, what] = field === undefined ? [path, `${type} block`] : [`${path}.${field}`, field]
@@ -148,10 +152,10 @@ export interface SizeState {
   readonly large: AppendList<string>
 }
 
-export const START_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: AppendList.of() }
+export const INITIAL_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: AppendList.of() }
 
 /** Counts a message and its bytes, even if the message is malformed. Reports a message that JSON cannot represent. */
-export function countMessage(state: SizeState, message: unknown, { report }: Rules): SizeState {
+export function countMessage(state: SizeState, message: unknown, { report }: CheckInput): SizeState {
   const bytes = countJsonBytes(message)
   if (bytes === null) report('not-json', `messages.${state.messages}`)
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (bytes ?? 0) }
@@ -160,7 +164,7 @@ export function countMessage(state: SizeState, message: unknown, { report }: Rul
 export function checkImages(
   state: SizeState,
   message: ParsedMessage,
-  { profile: { sizes }, report }: Rules,
+  { profile: { sizes }, report }: CheckInput,
 ): SizeState {
   let { images, large } = state
   for (const { block, path } of message.all) {
@@ -190,11 +194,11 @@ function measureLongestSide({ type, source }: Block): number {
 const MARKER_FIELD_BYTES = ',"cache_control":'.length
 
 /** Checks the totals of the request against the limits. `placed`: cache markers added after the messages were counted. */
-export function checkSizes(
+export function checkSizeLimits(
   { messages, bytes, images, large }: SizeState,
   request: RawFields,
   placed: readonly PlacedMarker[],
-  { profile: { sizes }, report }: Rules,
+  { profile: { sizes }, report }: CheckInput,
 ): void {
   if (messages > sizes.messages) {
     report('message-count', 'messages', `at most ${sizes.messages} messages, found ${messages}`)
@@ -226,21 +230,25 @@ interface Marker {
   readonly ttl: string | null
 }
 
-export interface CacheState {
+export interface MarkerCheckState {
   readonly markers: AppendList<Marker>
   /** Path of the last block that can carry a cache marker. The provider places a request-level marker on this block. */
   readonly target: string | null
 }
 
-export const START_CACHE: CacheState = { markers: AppendList.of(), target: null }
+export const INITIAL_MARKERS: MarkerCheckState = { markers: AppendList.of(), target: null }
 
-export function checkMessageMarkers(state: CacheState, message: ParsedMessage, rules: Rules): CacheState {
-  const isScoped = isTurnScoped(message.fields)
+export function checkMessageMarkers(
+  state: MarkerCheckState,
+  message: ParsedMessage,
+  rules: CheckInput,
+): MarkerCheckState {
+  const isScoped = isTurnScopedMessage(message.fields)
   let { markers } = state
   for (const { block, path } of message.all) {
     if (block.cache_control == null) continue
     if (isScoped) rules.report('turn-scoped-marker', path)
-    markers = markers.push(readMarker(block, path, rules))
+    markers = markers.push(checkBlockMarker(block, path, rules))
   }
   const { cache } = rules.profile
   const target = isScoped ? undefined : message.blocks.findLast(({ block }) => canCarryMarker(block, cache))
@@ -252,19 +260,19 @@ export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolea
 }
 
 /** Reads the cache marker of the block at `path`, and reports each rule that the marker breaks. */
-export function readMarker(block: Block, path: string, rules: Rules): Marker {
+export function checkBlockMarker(block: Block, path: string, rules: CheckInput): Marker {
   if (!canCarryMarker(block, rules.profile.cache)) {
     const kind = isBlankText(block) ? 'text that is blank' : `a ${block.type} block`
     rules.report('marker-refused', `${path}.cache_control`, `no cache marker on ${kind}`)
   }
-  return { path, ttl: readTtl(block.cache_control, `${path}.cache_control`, rules) }
+  return { path, ttl: checkMarkerTtl(block.cache_control, `${path}.cache_control`, rules) }
 }
 
 /** Reads the lifetime that a cache marker requests; null, with a finding, if the marker or its lifetime is invalid. */
-export function readTtl(
+export function checkMarkerTtl(
   control: unknown,
   path: string,
-  { profile: { cache }, report }: Rules,
+  { profile: { cache }, report }: CheckInput,
 ): string | null {
   if (!isObject(control) || control.type !== 'ephemeral') {
     report('marker-shape', path)
@@ -284,12 +292,12 @@ export function readTtl(
 }
 
 /** Lists the cache markers on tools, then on the system prompt. Findings are dropped: these markers were checked before. */
-function listPrefixMarkers(request: RawFields, rules: Rules): readonly Marker[] {
+function listPrefixMarkers(request: RawFields, rules: CheckInput): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
-    toList(request[zone]).flatMap((item, index): readonly Marker[] =>
+    toArrayOrEmpty(request[zone]).flatMap((item, index): readonly Marker[] =>
       isObject(item) && item.cache_control != null
-        ? [{ path: `${zone}.${index}`, ttl: readTtl(item.cache_control, '', silent) }]
+        ? [{ path: `${zone}.${index}`, ttl: checkMarkerTtl(item.cache_control, '', silent) }]
         : [],
     ),
   )
@@ -300,7 +308,7 @@ export function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
   request: RawFields,
-  rules: Rules,
+  rules: CheckInput,
 ): void {
   const { profile, report } = rules
   const { maxMarkers } = profile.cache
@@ -318,7 +326,7 @@ export function checkMarkers(
     report('marker-automatic', 'cache_control')
     return
   }
-  const ttl = readTtl(request.cache_control, 'cache_control', rules)
+  const ttl = checkMarkerTtl(request.cache_control, 'cache_control', rules)
   if (ttl === null) return
   const automaticPath = target ?? findPrefixTarget(request, profile.cache)
   const own = markers.find(({ path }) => path === automaticPath)
@@ -330,7 +338,7 @@ export function checkMarkers(
 }
 
 /** Checks that no marker requests a longer lifetime than an earlier one. Returns the shortest lifetime in seconds. */
-function checkMarkerOrder(markers: readonly Marker[], { profile, report }: Rules): number {
+function checkMarkerOrder(markers: readonly Marker[], { profile, report }: CheckInput): number {
   let shortest = Number.POSITIVE_INFINITY
   for (const { path, ttl } of markers) {
     if (ttl === null) continue
@@ -347,11 +355,11 @@ function toSeconds(ttl: string, cache: CacheRules): number {
 
 /** Path of the tool or system block that gets the request-level marker if no message can carry it; null if none can. */
 function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
-  const inSystem = toList(request.system).findLastIndex(
+  const inSystem = toArrayOrEmpty(request.system).findLastIndex(
     (block) => isBlock(block) && canCarryMarker(block, cache),
   )
   if (inSystem >= 0) return `system.${inSystem}`
-  const tools = toList(request.tools).length
+  const tools = toArrayOrEmpty(request.tools).length
   return tools > 0 ? `tools.${tools - 1}` : null
 }
 
@@ -370,14 +378,14 @@ export interface PlacedMarker {
 
 /** Returns the cache markers of the checked messages together with the placed ones, in request order. */
 export function withPlacedMarkers(
-  { markers }: CacheState,
+  { markers }: MarkerCheckState,
   placed: readonly PlacedMarker[],
-  rules: Rules,
+  rules: CheckInput,
 ): readonly Marker[] {
   return [...markers, ...placed.flatMap((marker) => checkPlacedMarker(marker, rules))].sort(compareMarkers)
 }
 
-function checkPlacedMarker(marker: PlacedMarker, rules: Rules): readonly Marker[] {
+function checkPlacedMarker(marker: PlacedMarker, rules: CheckInput): readonly Marker[] {
   const { message, index, block: at, control } = marker
   const path = `messages.${index}.content.${at}`
   const block = Array.isArray(message.content) ? message.content[at] : undefined
@@ -385,8 +393,8 @@ function checkPlacedMarker(marker: PlacedMarker, rules: Rules): readonly Marker[
     rules.report('marker-refused', `${path}.cache_control`)
     return []
   }
-  if (isTurnScoped(message)) rules.report('turn-scoped-marker', path)
-  return [readMarker({ ...block, cache_control: control }, path, rules)]
+  if (isTurnScopedMessage(message)) rules.report('turn-scoped-marker', path)
+  return [checkBlockMarker({ ...block, cache_control: control }, path, rules)]
 }
 
 /** Sorts cache markers by message and block. A marker inside a tool result sorts before the marker on that tool result. */

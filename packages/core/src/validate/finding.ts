@@ -121,12 +121,12 @@ export interface Finding {
 
 export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
 
-export function createReport(add: (finding: Finding) => void): ReportFinding {
+export function createFindingReporter(add: (finding: Finding) => void): ReportFinding {
   return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
 }
 
 /** The input of every check: the provider's rules, and the function that reports findings. */
-export interface Rules {
+export interface CheckInput {
   readonly profile: ProviderProfile
   readonly report: ReportFinding
 }
@@ -140,19 +140,19 @@ export interface RawFields {
 }
 
 /** Returns the value at a dotted path such as `output_config.effort`; undefined if there is none. */
-export function fieldAt(request: RawFields, path: string): unknown {
+export function readFieldAt(request: RawFields, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => {
     return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
   }, request)
 }
 
 /** Returns an array with holes filled by undefined, and an empty list for any value that is not an array. */
-export function toList(value: unknown): readonly unknown[] {
+export function toArrayOrEmpty(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? Array.from(value) : []
 }
 
 export function listToolNames({ tools }: RawFields): ReadonlySet<unknown> {
-  return new Set(toList(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
+  return new Set(toArrayOrEmpty(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
 }
 
 export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules): unknown {
@@ -177,7 +177,7 @@ export interface Shape {
   fits(value: unknown): boolean
 }
 
-export type Shapes = { readonly [field: string]: Shape }
+export type FieldShapes = { readonly [field: string]: Shape }
 
 export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
 export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
@@ -256,6 +256,6 @@ function parseBlocks(
 }
 
 /** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
-export function isTurnScoped({ role, clear_at: clearAt }: RawFields): boolean {
+export function isTurnScopedMessage({ role, clear_at: clearAt }: RawFields): boolean {
   return role === 'system' && clearAt === 'next_user_message'
 }

@@ -17,17 +17,17 @@ import { isObject } from '../log/json.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
-  fieldAt,
+  type CheckInput,
   isNonEmptyString,
-  isTurnScoped,
+  isTurnScopedMessage,
   listToolNames,
   matchesRegExp,
   type ParsedBlock,
   type ParsedMessage,
   type RawFields,
-  type Rules,
+  readFieldAt,
   readThinkingMode,
-  toList,
+  toArrayOrEmpty,
 } from './finding.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
@@ -42,14 +42,19 @@ export interface RoleState {
   readonly emptyTail: string | null
 }
 
-export const START_ROLES: RoleState = { last: null, afterSummary: false, hasContent: false, emptyTail: null }
+export const INITIAL_ROLES: RoleState = {
+  last: null,
+  afterSummary: false,
+  hasContent: false,
+  emptyTail: null,
+}
 
 const isSummaryBlock = ({ block }: ParsedBlock): boolean => isCompactionBlock(block)
 
 export function checkRole(
   { last, afterSummary, hasContent, emptyTail }: RoleState,
   message: ParsedMessage,
-  { profile: { roles }, report }: Rules,
+  { profile: { roles }, report }: CheckInput,
 ): RoleState {
   const { role, isEmpty, path, blocks } = message
   if (emptyTail !== null) report('message-empty', emptyTail)
@@ -73,8 +78,8 @@ export function checkRole(
 export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: RawFields,
-  { pending, waiting }: CallState,
-  { profile, report }: Rules,
+  { pending, waiting }: CallCheckState,
+  { profile, report }: CheckInput,
 ): void {
   if (last === null) {
     report('messages-empty', 'messages')
@@ -100,7 +105,7 @@ export function checkLastMessage(
 // The functions below check system messages in mid-conversation: their fields and their position.
 
 /** State of a section: consecutive system messages, checked together. A message without content only sets the effort. */
-export interface SystemState {
+export interface SystemCheckState {
   /** What precedes the section: a user turn, a paused assistant turn, or anything that a system message may not follow. */
   readonly before: 'user' | 'paused' | 'other'
   /** Path of the first message with content in the section; null if there is none or its position was already reported. */
@@ -108,9 +113,13 @@ export interface SystemState {
   readonly hasContent: boolean
 }
 
-export const START_SYSTEM: SystemState = { before: 'other', section: null, hasContent: false }
+export const INITIAL_SYSTEM: SystemCheckState = { before: 'other', section: null, hasContent: false }
 
-export function checkSystemMessage(state: SystemState, message: ParsedMessage, rules: Rules): SystemState {
+export function checkSystemMessage(
+  state: SystemCheckState,
+  message: ParsedMessage,
+  rules: CheckInput,
+): SystemCheckState {
   checkMessageFields(message, rules)
   const { role, blocks } = message
   if (role === 'system') return checkSection(state, message, rules)
@@ -120,18 +129,22 @@ export function checkSystemMessage(state: SystemState, message: ParsedMessage, r
   return { before, section: null, hasContent: false }
 }
 
-function checkSection(state: SystemState, message: ParsedMessage, { profile, report }: Rules): SystemState {
+function checkSection(
+  state: SystemCheckState,
+  message: ParsedMessage,
+  { profile, report }: CheckInput,
+): SystemCheckState {
   const { path, blocks, fields } = message
   if (profile.roles.system === 'refused') {
     report('system-refused', path)
     return state
   }
-  if (isTurnScoped(fields)) {
+  if (isTurnScopedMessage(fields)) {
     if (blocks.some(({ block }) => block.type !== 'text')) report('turn-scoped-content', path)
     if (fields.output_config !== undefined) report('turn-scoped-output-config', path)
   }
   if (message.isEmpty) {
-    const setsEffort = typeof fieldAt(fields, 'output_config.effort') === 'string'
+    const setsEffort = typeof readFieldAt(fields, 'output_config.effort') === 'string'
     if (!setsEffort) report('message-empty', path, 'content, or an effort to set')
     return state
   }
@@ -148,7 +161,7 @@ function checkSection(state: SystemState, message: ParsedMessage, { profile, rep
 
 function checkMessageFields(
   { role, path, fields }: ParsedMessage,
-  { profile: { roles }, report }: Rules,
+  { profile: { roles }, report }: CheckInput,
 ): void {
   const allowed = role === 'system' ? listSystemFields(roles) : MESSAGE_FIELDS
   for (const field of Object.keys(fields)) {
@@ -170,7 +183,7 @@ function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles'
 // The functions below check tool calls. A client tool call needs its result in the next user turn, first and once. A
 // server tool call needs its result in the same assistant turn, which user messages of only tool results do not end.
 
-export interface CallState {
+export interface CallCheckState {
   /** Ids of all tool calls checked so far. */
   readonly seen: PersistentMap<true>
   /** Index of the message of each client tool call of the last assistant turn that has no result, by call id. */
@@ -196,7 +209,7 @@ interface AnswerState {
   readonly hasResult: boolean
 }
 
-export const START_CALLS: CallState = {
+export const INITIAL_CALLS: CallCheckState = {
   seen: PersistentMap.empty(),
   pending: new Map(),
   waiting: new Map(),
@@ -205,14 +218,18 @@ export const START_CALLS: CallState = {
 }
 
 /** A mutable copy of the state that is updated while one message is checked. */
-interface CallDraft extends CallState {
+interface CallDraft extends CallCheckState {
   seen: PersistentMap<true>
   readonly pending: Map<string, number>
   readonly waiting: Map<string, WaitingCall>
   usesTools: boolean
 }
 
-export function checkCalls(state: CallState, message: ParsedMessage, rules: Rules): CallState {
+export function checkToolCalls(
+  state: CallCheckState,
+  message: ParsedMessage,
+  rules: CheckInput,
+): CallCheckState {
   if (message.role === 'system') return state
   const draft: CallDraft = {
     ...state,
@@ -248,7 +265,7 @@ function findServerTool({ type, name }: Block): string | null {
   return name.endsWith('code_execution') ? 'code_execution' : name
 }
 
-function addCall(draft: CallDraft, id: string, path: string, { profile, report }: Rules): boolean {
+function addCall(draft: CallDraft, id: string, path: string, { profile, report }: CheckInput): boolean {
   const pattern = profile.tools.idPattern
   if (!matchesRegExp(id, pattern)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
   if (draft.seen.has(id)) {
@@ -259,7 +276,7 @@ function addCall(draft: CallDraft, id: string, path: string, { profile, report }
   return true
 }
 
-function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: Rules): AnswerState {
+function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: CheckInput): AnswerState {
   const { profile, report } = rules
   const answered = new Set(draft.answer?.answered)
   let { hasOther = false, hasResult = false } = draft.answer ?? {}
@@ -285,7 +302,7 @@ function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: Rules)
 }
 
 /** Handles a block other than a tool result, which ends the assistant's turn and the server tool calls still running. */
-function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: Rules): void {
+function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: CheckInput): void {
   if (waiting.size > 0 && hasResult) {
     const calls = [...waiting.keys()].join(', ')
     report('server-wait-results-only', path, `nothing but results while the provider runs ${calls}`)
@@ -298,7 +315,7 @@ function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { 
 }
 
 /** Reports one finding for each message that contains client tool calls without a result. */
-export function reportMissingResults({ pending }: CallState, { report }: Rules): void {
+export function reportMissingResults({ pending }: CallCheckState, { report }: CheckInput): void {
   for (const message of new Set(pending.values())) {
     const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
     const expected = `a tool_result for each tool_use in the next message; missing: ${ids.join(', ')}`
@@ -311,9 +328,13 @@ export function reportMissingResults({ pending }: CallState, { report }: Rules):
 /** Path of the first block that adds or removes a tool, by tool name. */
 export type ToolChanges = PersistentMap<string>
 
-export const START_TOOL_CHANGES: ToolChanges = PersistentMap.empty()
+export const INITIAL_TOOL_CHANGES: ToolChanges = PersistentMap.empty()
 
-export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: Rules): ToolChanges {
+export function checkToolChanges(
+  changes: ToolChanges,
+  message: ParsedMessage,
+  rules: CheckInput,
+): ToolChanges {
   let after = changes
   for (const { block, path } of message.blocks) {
     if (!isToolChange(block)) continue
@@ -331,14 +352,14 @@ function isToolChange({ type }: Block): boolean {
 
 /** Checks that tools are declared if messages use them, and that each running server tool call has its tool or server. */
 export function checkUsedTools(
-  { usesTools, waiting }: CallState,
+  { usesTools, waiting }: CallCheckState,
   changes: ToolChanges,
   request: RawFields,
-  { profile, report }: Rules,
+  { profile, report }: CheckInput,
 ): void {
   const names = listToolNames(request)
-  const isServed = toList(request.mcp_servers).length > 0
-  if (toList(request.tools).length === 0) {
+  const isServed = toArrayOrEmpty(request.mcp_servers).length > 0
+  if (toArrayOrEmpty(request.tools).length === 0) {
     const isMissing = (usesTools && profile.tools.declaredWhenUsed) || (waiting.size > 0 && !isServed)
     if (isMissing) report('tools-undeclared', 'tools')
   } else if (!isServed) {
@@ -362,12 +383,12 @@ export interface ThinkingState {
   readonly closing: string | null
 }
 
-export const START_THINKING: ThinkingState = { opening: null, closing: null }
+export const INITIAL_THINKING: ThinkingState = { opening: null, closing: null }
 
 export function checkThinking(
   state: ThinkingState,
   { role, path, blocks }: ParsedMessage,
-  { profile: { thinking }, report }: Rules,
+  { profile: { thinking }, report }: CheckInput,
 ): ThinkingState {
   if (role === 'system' || blocks.length === 0) return state
   if (role === 'user') {
@@ -389,7 +410,7 @@ export function checkThinking(
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
   request: RawFields,
-  { profile: { thinking }, report }: Rules,
+  { profile: { thinking }, report }: CheckInput,
 ): void {
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)
   if (opening === null || opening.isThinking || request.compaction != null) return

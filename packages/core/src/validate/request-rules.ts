@@ -3,9 +3,10 @@
 import { isCompactionBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { BetaRule, ContextEditRules } from '../policy/provider-profile.ts'
-import { checkBlock, readMarker, readTtl } from './content-rules.ts'
+import { checkBlock, checkBlockMarker, checkMarkerTtl } from './content-rules.ts'
 import {
-  fieldAt,
+  type CheckInput,
+  type FieldShapes,
   flagShape,
   isNonEmptyString,
   listToolNames,
@@ -13,16 +14,15 @@ import {
   type ParsedMessage,
   parseContent,
   type RawFields,
-  type Rules,
+  readFieldAt,
   readThinkingMode,
   type Shape,
-  type Shapes,
   stringShape,
-  toList,
+  toArrayOrEmpty,
 } from './finding.ts'
-import type { CallState } from './message-rules.ts'
+import type { CallCheckState } from './message-rules.ts'
 
-export function checkRequestFields(request: RawFields, rules: Rules): void {
+export function checkRequestFields(request: RawFields, rules: CheckInput): void {
   if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
   checkMaxTokens(request, rules)
   const { betas } = request
@@ -30,20 +30,20 @@ export function checkRequestFields(request: RawFields, rules: Rules): void {
   if (betas != null && !isNames) rules.report('betas-shape', 'betas')
   const refused = rules.profile.capabilities.cacheDiagnostics ? [] : ['diagnostics']
   for (const path of new Set([...rules.profile.refusedFields, ...refused])) {
-    if (fieldAt(request, path) != null) rules.report('field-refused', path, `no ${path}`)
+    if (readFieldAt(request, path) != null) rules.report('field-refused', path, `no ${path}`)
   }
   checkSystem(request.system, rules)
   checkTools(request, rules)
-  for (const [index, tool] of toList(request.tools).entries()) {
+  for (const [index, tool] of toArrayOrEmpty(request.tools).entries()) {
     const isMarked = isObject(tool) && tool.cache_control != null
-    if (isMarked) readTtl(tool.cache_control, `tools.${index}.cache_control`, rules)
+    if (isMarked) checkMarkerTtl(tool.cache_control, `tools.${index}.cache_control`, rules)
   }
   checkToolChoice(request, rules)
   checkThinkingSettings(request, rules)
   checkEdits(request, rules)
 }
 
-function checkMaxTokens(request: RawFields, { profile, report }: Rules): void {
+function checkMaxTokens(request: RawFields, { profile, report }: CheckInput): void {
   const most = request.max_tokens
   if (most == null) {
     if (profile.maxOutputRequired) report('max-tokens', 'max_tokens')
@@ -57,8 +57,8 @@ function checkMaxTokens(request: RawFields, { profile, report }: Rules): void {
   }
   const excluded: readonly (readonly [string, boolean])[] = [
     ['stream', request.stream === true],
-    ['thinking.type', fieldAt(request, 'thinking.type') === 'enabled'],
-    ['output_config.format', fieldAt(request, 'output_config.format') != null],
+    ['thinking.type', readFieldAt(request, 'thinking.type') === 'enabled'],
+    ['output_config.format', readFieldAt(request, 'output_config.format') != null],
     ['tool_choice', hasForcedToolChoice(request)],
   ]
   for (const [path, isPresent] of excluded) {
@@ -66,7 +66,7 @@ function checkMaxTokens(request: RawFields, { profile, report }: Rules): void {
   }
 }
 
-function checkSystem(system: unknown, rules: Rules): void {
+function checkSystem(system: unknown, rules: CheckInput): void {
   if (system == null) return
   if (typeof system !== 'string' && !Array.isArray(system)) {
     rules.report('system-shape', 'system')
@@ -74,15 +74,15 @@ function checkSystem(system: unknown, rules: Rules): void {
   }
   for (const item of parseContent(system, 'system', rules.report)) {
     checkBlock(item, 'prompt', rules)
-    if (item.block.cache_control != null) readMarker(item.block, item.path, rules)
+    if (item.block.cache_control != null) checkBlockMarker(item.block, item.path, rules)
   }
 }
 
-function checkTools({ tools }: RawFields, { profile, report }: Rules): void {
+function checkTools({ tools }: RawFields, { profile, report }: CheckInput): void {
   if (tools != null && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
   let deferred = 0
-  for (const [index, tool] of toList(tools).entries()) {
+  for (const [index, tool] of toArrayOrEmpty(tools).entries()) {
     const path = `tools.${index}`
     if (!isObject(tool)) {
       report('tools-shape', path)
@@ -99,7 +99,11 @@ function checkTools({ tools }: RawFields, { profile, report }: Rules): void {
 }
 
 /** Checks one tool. Client tools have no type or type `custom`; provider tools need no schema, and some need no name. */
-function checkTool({ type, name, input_schema }: RawFields, path: string, { profile, report }: Rules): void {
+function checkTool(
+  { type, name, input_schema }: RawFields,
+  path: string,
+  { profile, report }: CheckInput,
+): void {
   const isOwn = type == null || type === 'custom'
   const pattern = profile.tools.namePattern
   const isNamed = typeof name === 'string' && matchesRegExp(name, pattern)
@@ -116,7 +120,7 @@ function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-function checkToolChoice(request: RawFields, { profile, report }: Rules): void {
+function checkToolChoice(request: RawFields, { profile, report }: CheckInput): void {
   const choice = request.tool_choice
   if (choice == null) return
   if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {
@@ -124,7 +128,7 @@ function checkToolChoice(request: RawFields, { profile, report }: Rules): void {
     return
   }
   const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
-  if (toList(request.tools).length === 0) report('tool-choice', 'tool_choice')
+  if (toArrayOrEmpty(request.tools).length === 0) report('tool-choice', 'tool_choice')
   else if (choice.type === 'tool' && !isNamed) {
     report('tool-choice', 'tool_choice.name', 'the name of a declared tool')
   }
@@ -135,7 +139,7 @@ function checkToolChoice(request: RawFields, { profile, report }: Rules): void {
   }
 }
 
-function checkThinkingSettings(request: RawFields, rules: Rules): void {
+function checkThinkingSettings(request: RawFields, rules: CheckInput): void {
   const { thinking } = request
   if (thinking == null) return
   if (!isObject(thinking)) {
@@ -151,12 +155,12 @@ function checkThinkingSettings(request: RawFields, rules: Rules): void {
   if (!isObject(binding) || !isKnown) rules.report('thinking-binding', 'thinking.block_binding')
 }
 
-function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: Rules): void {
+function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: CheckInput): void {
   if (!thinking.modes.some((known) => known === mode)) {
     report('thinking-mode', 'thinking.type', `one of: ${thinking.modes.join(', ')}`)
     return
   }
-  const effort = fieldAt(request, 'output_config.effort')
+  const effort = readFieldAt(request, 'output_config.effort')
   if (mode !== 'disabled' || effort == null || thinking.disabledEfforts === null) return
   if (thinking.disabledEfforts.some((accepted) => accepted === effort)) return
   report('thinking-mode', 'thinking.type', `disabled only at effort ${thinking.disabledEfforts.join(', ')}`)
@@ -165,7 +169,7 @@ function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, r
 function checkThinkingBudget(
   request: RawFields,
   { type, budget_tokens: budget }: RawFields,
-  { profile: { thinking }, report }: Rules,
+  { profile: { thinking }, report }: CheckInput,
 ): void {
   const path = 'thinking.budget_tokens'
   if (type !== 'enabled') {
@@ -177,7 +181,7 @@ function checkThinkingBudget(
     return
   }
   const most = request.max_tokens
-  const mayExceed = thinking.budgetOverBetas.some((beta) => toList(request.betas).includes(beta))
+  const mayExceed = thinking.budgetOverBetas.some((beta) => toArrayOrEmpty(request.betas).includes(beta))
   if (typeof most === 'number' && budget >= most && !mayExceed) {
     report('thinking-budget', path, `less than max_tokens, which is ${most}`)
   }
@@ -195,12 +199,12 @@ function isEdit(edit: unknown): edit is RawFields {
 
 /** Lists the well-formed context edits of a request, each with its path. */
 function listEdits(request: RawFields): readonly Edit[] {
-  return toList(fieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
+  return toArrayOrEmpty(readFieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
     isEdit(edit) ? [[edit, `${EDITS_PATH}.${index}`]] : [],
   )
 }
 
-function checkEdits(request: RawFields, rules: Rules): void {
+function checkEdits(request: RawFields, rules: CheckInput): void {
   const { profile, report } = rules
   const management = request.context_management
   if (management == null) return
@@ -214,7 +218,7 @@ function checkEdits(request: RawFields, rules: Rules): void {
   if (!isObject(management) || !(edits == null || Array.isArray(edits))) {
     report('edit-shape', 'context_management', 'an object with a list of edits')
   }
-  for (const [index, edit] of toList(edits).entries()) {
+  for (const [index, edit] of toArrayOrEmpty(edits).entries()) {
     if (!isEdit(edit)) report('edit-shape', `${EDITS_PATH}.${index}`)
   }
   for (const [index, [edit, path]] of listEdits(request).entries()) {
@@ -231,7 +235,7 @@ function checkEdits(request: RawFields, rules: Rules): void {
   }
 }
 
-function checkEditParameters(edit: RawFields, path: string, { profile, report }: Rules): void {
+function checkEditParameters(edit: RawFields, path: string, { profile, report }: CheckInput): void {
   const parameters = findEditParameters(edit.type, profile.contextEdits)
   for (const [name, value] of Object.entries(edit)) {
     if (name === 'type' || value == null) continue
@@ -268,7 +272,7 @@ const turnsOrAll: Shape = {
     (isObject(value) && value.type === 'all') ||
     createAmountShape(['thinking_turns'], 1).fits(value),
 }
-const clearToolUsesParameters: Shapes = {
+const clearToolUsesParameters: FieldShapes = {
   trigger: createAmountShape(['input_tokens', 'tool_uses'], 1),
   keep: createAmountShape(['tool_uses'], 0),
   clear_at_least: createAmountShape(['input_tokens'], 1),
@@ -276,7 +280,7 @@ const clearToolUsesParameters: Shapes = {
   clear_tool_inputs: namesOrFlag,
 }
 
-function findEditParameters(type: unknown, edits: ContextEditRules): Shapes {
+function findEditParameters(type: unknown, edits: ContextEditRules): FieldShapes {
   if (type === edits.clearThinking) return { keep: turnsOrAll }
   if (type !== edits.compact) return clearToolUsesParameters
   const trigger = createAmountShape(['input_tokens'], edits.minimumCompactTrigger)
@@ -291,7 +295,7 @@ export type SignedSummary = string | null
 export function checkCompactionBlocks(
   signed: SignedSummary,
   { blocks }: ParsedMessage,
-  { profile, report }: Rules,
+  { profile, report }: CheckInput,
 ): SignedSummary {
   let first = signed
   for (const { block, path } of blocks) {
@@ -308,8 +312,8 @@ export function checkCompactionBlocks(
 export function checkCompaction(
   signed: SignedSummary,
   request: RawFields,
-  { waiting }: CallState,
-  rules: Rules,
+  { waiting }: CallCheckState,
+  rules: CheckInput,
 ): void {
   const { profile, report } = rules
   if (signed !== null) {
@@ -324,19 +328,24 @@ export function checkCompaction(
   for (const { path } of waiting.values()) report('compaction-incomplete-turn', path)
 }
 
-function checkCompactionBeta(path: string, { betas }: RawFields, { profile, report }: Rules): void {
+function checkCompactionBeta(path: string, { betas }: RawFields, { profile, report }: CheckInput): void {
   const { beta } = profile.compaction
-  if (beta !== null && !toList(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
+  if (beta !== null && !toArrayOrEmpty(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
 }
 
-function checkBeside(paths: readonly string[], what: string, request: RawFields, { report }: Rules): void {
+function checkBeside(
+  paths: readonly string[],
+  what: string,
+  request: RawFields,
+  { report }: CheckInput,
+): void {
   for (const path of paths) {
-    if (fieldAt(request, path) == null) continue
+    if (readFieldAt(request, path) == null) continue
     report('compaction-combination', path, `no ${path} beside ${what}`)
   }
 }
 
-function checkSummaryRequest(request: RawFields, rules: Rules): void {
+function checkSummaryRequest(request: RawFields, rules: CheckInput): void {
   const { profile, report } = rules
   const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
   if (!onDemand) {
@@ -365,9 +374,9 @@ function checkSummaryRequest(request: RawFields, rules: Rules): void {
 /** Path of the first block or field in the messages that needs a beta, by rule. */
 export type BetaState = ReadonlyMap<BetaRule, string>
 
-export const START_BETAS: BetaState = new Map()
+export const INITIAL_BETAS: BetaState = new Map()
 
-export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: Rules): BetaState {
+export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: CheckInput): BetaState {
   let after = state
   for (const rule of profile.betas) {
     const path = state.has(rule) ? null : findUseInMessage(rule, message)
@@ -381,8 +390,8 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
   return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
 }
 
-export function checkBetas(state: BetaState, request: RawFields, { profile, report }: Rules): void {
-  const named = toList(request.betas)
+export function checkBetas(state: BetaState, request: RawFields, { profile, report }: CheckInput): void {
+  const named = toArrayOrEmpty(request.betas)
   for (const rule of profile.betas) {
     if (rule.betas.some((beta) => named.includes(beta))) continue
     const path = state.get(rule) ?? findUseInRequest(rule, request)
@@ -391,7 +400,7 @@ export function checkBetas(state: BetaState, request: RawFields, { profile, repo
 }
 
 function findUseInRequest({ where, name }: BetaRule, request: RawFields): string | null {
-  if (where === 'field') return fieldAt(request, name) == null ? null : name
+  if (where === 'field') return readFieldAt(request, name) == null ? null : name
   if (where !== 'edit') return null
   return listEdits(request).find(([edit]) => edit.type === name)?.[1] ?? null
 }

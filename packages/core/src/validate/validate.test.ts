@@ -24,21 +24,21 @@ import type { PlacedMarker } from './content-rules.ts'
 import { findingCodes } from './finding.ts'
 import {
   checkMessage,
-  checkRequest,
   finishMessageCheck,
   type MessageCheck,
   startMessageCheck,
-  validate,
+  validateRequest,
+  validateRequestFields,
 } from './validate.ts'
 
 describe('validate', () => {
   it.each(badRequests)('finds $why', ({ payload, findings, profile }) => {
-    const found = validate(asPayload(payload), profile ?? fullProfile)
+    const found = validateRequest(asPayload(payload), profile ?? fullProfile)
     expect(found.map(({ code, path }) => [code, path])).toEqual(findings)
   })
 
   it.each(goodRequests)('takes $why', ({ payload, profile }) => {
-    expect(validate(asPayload(payload), profile ?? fullProfile)).toEqual([])
+    expect(validateRequest(asPayload(payload), profile ?? fullProfile)).toEqual([])
   })
 
   it('has a bad request for every code', () => {
@@ -48,7 +48,7 @@ describe('validate', () => {
 
   it('says what was expected, naming every call without a result', () => {
     const payload = request([user('a'), assistant([call('t'), call('u'), call('v')]), user([result('u')])])
-    expect(validate(asPayload(payload), fullProfile)).toEqual([
+    expect(validateRequest(asPayload(payload), fullProfile)).toEqual([
       {
         code: 'tool-result-missing',
         path: 'messages.1',
@@ -64,7 +64,7 @@ describe('validate', () => {
       tools: [{ name: 'read', input_schema: { type: 'object' } }],
       messages: [user('a'), assistant([call('t')]), user([result('t')])],
     }
-    expect(validate(asPayload(payload), strictProfile)).toEqual([])
+    expect(validateRequest(asPayload(payload), strictProfile)).toEqual([])
   })
 })
 
@@ -83,7 +83,7 @@ function whole(
   messages: readonly unknown[],
   profile: ProviderProfile,
 ): unknown {
-  return validate(asPayload({ ...settings, messages }), profile)
+  return validateRequest(asPayload({ ...settings, messages }), profile)
 }
 
 describe('the fold over messages', () => {
@@ -95,7 +95,7 @@ describe('the fold over messages', () => {
         someSettings,
         profiles,
         (messages, others, settings, profile) => {
-          const around = checkRequest(settings, profile)
+          const around = validateRequestFields(settings, profile)
           const expected = whole(settings, messages, profile)
           let state = startMessageCheck(profile)
           for (let split = 0; split <= messages.length; split += 1) {
@@ -194,7 +194,10 @@ describe('markers placed afterwards', () => {
         }))
         const inOrder = (findings: unknown): readonly string[] =>
           (findings as readonly object[]).map((finding) => JSON.stringify(finding)).sort()
-        const found = [...checkRequest(settings, fullProfile), ...finishMessageCheck(state, settings, placed)]
+        const found = [
+          ...validateRequestFields(settings, fullProfile),
+          ...finishMessageCheck(state, settings, placed),
+        ]
         expect(inOrder(found)).toEqual(inOrder(whole(settings, applied(placed), fullProfile)))
       }),
     )
@@ -236,7 +239,7 @@ describe('any payload', () => {
     const codes: ReadonlySet<string> = new Set(findingCodes)
     fc.assert(
       fc.property(anyPayload, profiles, (payload, profile) => {
-        for (const { code, path, message } of validate(asPayload(payload), profile)) {
+        for (const { code, path, message } of validateRequest(asPayload(payload), profile)) {
           expect([codes.has(code), message.startsWith('Expected ')]).toEqual([true, true])
           const parent = path.split('.').slice(0, -1)
           const holder = parent.reduce<unknown>(
@@ -253,7 +256,10 @@ describe('any payload', () => {
   it('may be bottomless', () => {
     let depths: unknown = 'bottom'
     for (let level = 0; level < 20_000; level += 1) depths = [result('t', { content: depths })]
-    const found = validate(asPayload(request([user('a'), assistant([call('t')]), user(depths)])), fullProfile)
+    const found = validateRequest(
+      asPayload(request([user('a'), assistant([call('t')]), user(depths)])),
+      fullProfile,
+    )
     expect(found.map(({ code, path }) => [code, path])).toEqual([
       ['not-json', 'messages.2'],
       ['block-refused', 'messages.2.content.0.content.0'],

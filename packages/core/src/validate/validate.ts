@@ -11,38 +11,38 @@ import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
-  type CacheState,
   checkBlock,
   checkImages,
   checkMarkers,
   checkMessageMarkers,
-  checkSizes,
+  checkSizeLimits,
   countMessage,
+  INITIAL_MARKERS,
+  INITIAL_SIZE,
+  type MarkerCheckState,
   type PlacedMarker,
   type SizeState,
-  START_CACHE,
-  START_SIZE,
   withPlacedMarkers,
 } from './content-rules.ts'
-import { createReport, type Finding, parseMessage, type RawFields } from './finding.ts'
+import { createFindingReporter, type Finding, parseMessage, type RawFields } from './finding.ts'
 import {
-  type CallState,
-  checkCalls,
+  type CallCheckState,
   checkLastMessage,
   checkLastThinking,
   checkRole,
   checkSystemMessage,
   checkThinking,
+  checkToolCalls,
   checkToolChanges,
   checkUsedTools,
+  INITIAL_CALLS,
+  INITIAL_ROLES,
+  INITIAL_SYSTEM,
+  INITIAL_THINKING,
+  INITIAL_TOOL_CHANGES,
   type RoleState,
   reportMissingResults,
-  START_CALLS,
-  START_ROLES,
-  START_SYSTEM,
-  START_THINKING,
-  START_TOOL_CHANGES,
-  type SystemState,
+  type SystemCheckState,
   type ThinkingState,
   type ToolChanges,
 } from './message-rules.ts'
@@ -53,18 +53,18 @@ import {
   checkCompactionBlocks,
   checkRequestFields,
   findBetaUses,
+  INITIAL_BETAS,
   type SignedSummary,
-  START_BETAS,
 } from './request-rules.ts'
 
 /**
  * Checks a whole API request and never throws, even for malformed input. Findings about the request fields come first,
  * then those about the messages in order.
  */
-export function validate(payload: Payload, profile: ProviderProfile): readonly Finding[] {
+export function validateRequest(payload: Payload, profile: ProviderProfile): readonly Finding[] {
   const request: unknown = payload
   const found: Finding[] = []
-  const report = createReport((finding) => found.push(finding))
+  const report = createFindingReporter((finding) => found.push(finding))
   if (!isObject(request)) {
     report('payload-shape', '')
     return found
@@ -81,9 +81,9 @@ export function validate(payload: Payload, profile: ProviderProfile): readonly F
 }
 
 /** Checks all fields of an API request except its messages. */
-export function checkRequest(request: RawFields, profile: ProviderProfile): readonly Finding[] {
+export function validateRequestFields(request: RawFields, profile: ProviderProfile): readonly Finding[] {
   const found: Finding[] = []
-  checkRequestFields(request, { profile, report: createReport((finding) => found.push(finding)) })
+  checkRequestFields(request, { profile, report: createFindingReporter((finding) => found.push(finding)) })
   return found
 }
 
@@ -97,11 +97,11 @@ export interface MessageCheck {
   /** Number of messages, bytes and images so far. */
   readonly size: SizeState
   readonly roles: RoleState
-  readonly system: SystemState
-  readonly calls: CallState
+  readonly system: SystemCheckState
+  readonly calls: CallCheckState
   readonly toolChanges: ToolChanges
   readonly thinking: ThinkingState
-  readonly cache: CacheState
+  readonly cache: MarkerCheckState
   readonly summary: SignedSummary
   readonly betas: BetaState
 }
@@ -110,15 +110,15 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
   return {
     profile,
     findings: AppendList.of(),
-    size: START_SIZE,
-    roles: START_ROLES,
-    system: START_SYSTEM,
-    calls: START_CALLS,
-    toolChanges: START_TOOL_CHANGES,
-    thinking: START_THINKING,
-    cache: START_CACHE,
+    size: INITIAL_SIZE,
+    roles: INITIAL_ROLES,
+    system: INITIAL_SYSTEM,
+    calls: INITIAL_CALLS,
+    toolChanges: INITIAL_TOOL_CHANGES,
+    thinking: INITIAL_THINKING,
+    cache: INITIAL_MARKERS,
     summary: null,
-    betas: START_BETAS,
+    betas: INITIAL_BETAS,
   }
 }
 
@@ -126,7 +126,7 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
 export function checkMessage(state: MessageCheck, message: unknown): MessageCheck {
   const { profile } = state
   let { findings } = state
-  const report = createReport((finding) => {
+  const report = createFindingReporter((finding) => {
     findings = findings.push(finding)
   })
   const rules = { profile, report }
@@ -139,7 +139,7 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
     size: checkImages(size, parsed, rules),
     roles: checkRole(state.roles, parsed, rules),
     system: checkSystemMessage(state.system, parsed, rules),
-    calls: checkCalls(state.calls, parsed, rules),
+    calls: checkToolCalls(state.calls, parsed, rules),
     toolChanges: checkToolChanges(state.toolChanges, parsed, rules),
     thinking: checkThinking(state.thinking, parsed, rules),
     cache: checkMessageMarkers(state.cache, parsed, rules),
@@ -160,7 +160,7 @@ export function finishMessageCheck(
 ): readonly Finding[] {
   const { profile, calls, cache } = state
   const found = state.findings.toArray()
-  const rules = { profile, report: createReport((finding) => found.push(finding)) }
+  const rules = { profile, report: createFindingReporter((finding) => found.push(finding)) }
   reportMissingResults(calls, rules)
   checkLastMessage(state.roles, request, calls, rules)
   checkLastThinking(state.thinking, request, rules)
@@ -168,7 +168,7 @@ export function finishMessageCheck(
   checkCompaction(state.summary, request, calls, rules)
   checkBetas(state.betas, request, rules)
   checkMarkers(withPlacedMarkers(cache, placed, rules), cache.target, request, rules)
-  checkSizes(state.size, request, placed, rules)
+  checkSizeLimits(state.size, request, placed, rules)
   return found
 }
 
@@ -211,5 +211,5 @@ export function validateContext(
 ): readonly Finding[] {
   let { state } = checked
   for (const { message } of flat.tail) state = checkMessage(state, message)
-  return [...checkRequest(request, state.profile), ...finishMessageCheck(state, request)]
+  return [...validateRequestFields(request, state.profile), ...finishMessageCheck(state, request)]
 }

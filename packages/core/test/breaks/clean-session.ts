@@ -84,7 +84,7 @@ export class CleanSession {
 
   /** Whoever goes back behind a clearing takes it back, or brings it back, and says so. */
   #rewind(from: Talk, to: Talk): Talk {
-    if (from.view.acts.at(-1)?.uuid !== to.view.acts.at(-1)?.uuid)
+    if (from.view.rewrites.at(-1)?.uuid !== to.view.rewrites.at(-1)?.uuid)
       this.#watcher.announce(MAIN, { kind: 'undo' })
     return prompted({ ...to, ids: `turn${this.turns}-` }, words(300))
   }

@@ -1,7 +1,7 @@
 /** A conversation for tests, as the requests it sends: told record by record, through the real view. */
 import type { SentMarker, SentRequest } from '../../src/cache/sent-request.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { type Block, isThinking, toBlocks } from '../../src/log/block.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog, type SessionLog } from '../../src/log/session.ts'
@@ -20,7 +20,7 @@ export interface Talk {
 export const SILENCE: Talk = {
   session: emptySessionLog(),
   view: emptyContextView(),
-  flat: flatten(emptyContextView()),
+  flat: flattenContext(emptyContextView()),
   count: 0,
   last: null,
   ids: 'r',
@@ -37,7 +37,14 @@ export function told(talk: Talk, fields: object): Talk {
   const record = { ...links, ...fields } as unknown as SessionRecord
   const session = appendRecord(talk.session, record)
   const view = updateContextView(talk.view, session)
-  return { ...talk, session, view, flat: flatten(view, talk.flat), count: talk.count + 1, last: links.uuid }
+  return {
+    ...talk,
+    session,
+    view,
+    flat: flattenContext(view, talk.flat),
+    count: talk.count + 1,
+    last: links.uuid,
+  }
 }
 
 export function prompted(talk: Talk, content: string | readonly Block[]): Talk {

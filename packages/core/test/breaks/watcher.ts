@@ -2,9 +2,9 @@
 import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
 import {
   type CacheForecast,
-  forecastSentRequest,
-  learnFromFork,
-  learnFromResponse,
+  forecastLoggedRead,
+  updateFromFork,
+  updateFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type CacheCheckOutcome,
   type CacheMonitor,
   createCacheMonitor,
-  findParentKey,
+  findForkParent,
   recordSentRequest,
   toMonitorKey,
 } from '../../src/cache/cache-monitor.ts'
@@ -51,7 +51,7 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
   const underWay = new Map<string, { readonly sent: SentRequest; readonly forecast: CacheForecast }>()
   let watch = createCacheMonitor()
   const modelKey = ({ source, forkOf }: SentRequest): string =>
-    findParentKey(source, forkOf) ?? toMonitorKey(source)
+    findForkParent(source, forkOf) ?? toMonitorKey(source)
   const watcher: Watcher = {
     send(sent, said = {}) {
       watcher.record(sent)
@@ -59,7 +59,7 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
       return { outcome: watcher.answer({ ...said, source: sent.source, usage }), usage }
     },
     record(sent) {
-      const forecast = forecastSentRequest(
+      const forecast = forecastLoggedRead(
         models.get(modelKey(sent)) ?? EMPTY_CACHE_MODEL,
         sent,
         rules.profile,
@@ -74,10 +74,10 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
       if (call !== undefined && answer.usage !== null) {
         const key = modelKey(call.sent)
         const model = models.get(key) ?? EMPTY_CACHE_MODEL
-        const isFork = findParentKey(call.sent.source, call.sent.forkOf) !== null
+        const isFork = findForkParent(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
-          ? learnFromFork(model, call.forecast, answer.usage)
-          : learnFromResponse(model, call.forecast, answer.usage, answer.isEdited)
+          ? updateFromFork(model, call.forecast, answer.usage)
+          : updateFromResponse(model, call.forecast, answer.usage, answer.isEdited)
         models.set(key, learnt)
       }
       return compared.outcome

@@ -19,7 +19,7 @@ import {
   NO_SHOWN_ATTACHMENTS,
   updateShownAttachments,
 } from '../../src/sources/context-source.ts'
-import { collectUpdates, deltaSource } from '../../src/sources/updates.ts'
+import { collectSourceUpdates, deltaSource } from '../../src/sources/updates.ts'
 import { addCall, createCarryContext, measure } from './carried-session.ts'
 
 async function texts(carrier: ContextSource, builder = new SessionBuilder()): Promise<readonly string[]> {
@@ -258,7 +258,7 @@ describe('between compactions', () => {
     let shown = NO_SHOWN_ATTACHMENTS
     const turn = async (): Promise<readonly string[]> => {
       shown = updateShownAttachments(shown, builder.view.entries)
-      const { carried } = await collectUpdates(carriers, { ...createCarryContext(builder), shown })
+      const { carried } = await collectSourceUpdates(carriers, { ...createCarryContext(builder), shown })
       for (const { attachment } of carried) builder.attachment(attachment)
       return carried.map(({ attachment }) =>
         formatAttachmentText(attachment).split('\n').slice(1, -1).join(' / '),
@@ -288,7 +288,7 @@ describe('between compactions', () => {
     builder.attachment({ type: 'plan_mode', content: 'Plan.', key: 'plan-mode:' })
     const shown = updateShownAttachments(NO_SHOWN_ATTACHMENTS, builder.view.entries)
     const broken = planModeSource(() => Promise.reject(new Error('gone')))
-    expect(await collectUpdates([broken], { ...createCarryContext(builder), shown })).toEqual({
+    expect(await collectSourceUpdates([broken], { ...createCarryContext(builder), shown })).toEqual({
       ...{ carried: [], skipped: [], failed: [{ carrier: 'plan-mode', why: 'gone' }] },
     })
   })

@@ -1,10 +1,10 @@
 /** What holds for carriers whatever the state around them does, over many compactions. */
 
-import { runs, SessionBuilder } from '@tidemark/core/testing'
+import { SessionBuilder, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ContextEntry, formatAttachmentText } from '../../src/context/entry.ts'
-import { flatten, listTracedMessages } from '../../src/context/flatten.ts'
+import { flattenContext, listTracedMessages } from '../../src/context/flatten.ts'
 import type { Attachment } from '../../src/log/record.ts'
 import {
   agentsSource,
@@ -18,7 +18,7 @@ import {
 import {
   arrangeAttachments,
   collectSources,
-  dropOptionalSources,
+  dropOptionalAttachments,
   findPreviousAttachments,
 } from '../../src/sources/collect.ts'
 import {
@@ -182,7 +182,7 @@ it('budgets are never exceeded, by one or by all', async () => {
       }
       expect(carried.filter(({ kind }) => kind === 'files').length).toBeLessThanOrEqual(5)
     }),
-    { numRuns: runs(60, 30) },
+    { numRuns: scaleRuns(60, 30) },
   )
 })
 
@@ -216,7 +216,7 @@ describe('shedding', () => {
     [50, ['skill old', 'skill mid', 'file old', 'file new', 'agent ended'], 0],
     [1_000, ['skill old', 'skill mid', 'file old', 'file new', 'agent ended', 'delta'], 945],
   ])('to free %d: %j', (overBy, keys, stillOver) => {
-    const shedding = dropOptionalSources(list, overBy, target)
+    const shedding = dropOptionalAttachments(list, overBy, target)
     expect([shedding.shed.map(({ key }) => key), shedding.stillOver]).toEqual([keys, stillOver])
   })
 
@@ -240,7 +240,7 @@ describe('shedding', () => {
             shed: gone,
             freedTokens,
             stillOver,
-          } = dropOptionalSources(all, overBy, { ...target, keptSkills, shed: order })
+          } = dropOptionalAttachments(all, overBy, { ...target, keptSkills, shed: order })
           const skills = all.filter(({ sheddable }) => sheddable === 'skills')
           expect(gone.filter(({ sheddable }) => sheddable === null || !order.includes(sheddable))).toEqual([])
           expect(skills.slice(0, keptSkills).filter((skill) => gone.includes(skill))).toEqual([])
@@ -257,7 +257,7 @@ describe('shedding', () => {
 
 describe('carriers in front', () => {
   function texts(builder: SessionBuilder): readonly string[] {
-    const [first] = listTracedMessages(flatten(builder.view))
+    const [first] = listTracedMessages(flattenContext(builder.view))
     const content = first?.message.content ?? ''
     return typeof content === 'string' ? [content] : content.map(({ text }) => String(text))
   }

@@ -9,7 +9,7 @@ import {
   type IndexRules,
   type ToolResultIndex,
 } from '../../src/clearing/tool-result-index.ts'
-import { updateIndex } from '../../src/clearing/update-index.ts'
+import { updateToolResultIndex } from '../../src/clearing/update-index.ts'
 import type { TokenRates } from '../../src/cost/prices.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { MicrocompactMetadata } from '../../src/log/record.ts'
@@ -104,7 +104,7 @@ export class Situation {
   }
 
   get register(): ToolResultIndex {
-    this.#register = updateIndex(this.#register, this.builder.view)
+    this.#register = updateToolResultIndex(this.#register, this.builder.view)
     return this.#register
   }
 

@@ -3,7 +3,7 @@ import { commitCompaction } from '../../src/compaction/commit.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
 import type { Deadlines } from '../../src/engine/ports.ts'
-import { appendBodies } from '../../src/engine/session-writer.ts'
+import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
@@ -211,7 +211,7 @@ describe('a compaction', () => {
     expect((await compactNow(made)).ok).toBe(true)
     const content = [{ type: 'text', text: `said ${'abc '.repeat(3_000)}` }]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }]))
+    await perform(made, appendUnlinkedRecords(made.run, [{ type: 'assistant', message }]))
     shown.set('new', 'changed')
     expect((await compactNow(made, { target: 1_700 })).ok).toBe(true)
     expect(eventsOfType(made, 'context-restored').at(-1)).toMatchObject({

@@ -4,7 +4,7 @@ import type { CompactionDraft } from '../../src/compaction/draft.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
-import { appendBodies } from '../../src/engine/session-writer.ts'
+import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { undoRewrite } from '../../src/turn/undo.ts'
 import {
@@ -67,7 +67,7 @@ describe('a draft', () => {
     const made = await openRounds()
     const draft = await drafted(made)
     const late = { role: 'user' as const, content: 'by the way' }
-    await perform(made, appendBodies(made.run, [{ type: 'user', message: late }]))
+    await perform(made, appendUnlinkedRecords(made.run, [{ type: 'user', message: late }]))
     const uuid = made.run.state.session.records.at(-1)?.uuid
     const end = await committed(made, draft)
     expect(draft.receipt.kept).toEqual([])
@@ -99,7 +99,7 @@ describe('a draft', () => {
     const made = await openRounds()
     const draft = await drafted(made)
     const late = { role: 'user' as const, content: 'by the way' }
-    await perform(made, appendBodies(made.run, [{ type: 'user', message: late }]))
+    await perform(made, appendUnlinkedRecords(made.run, [{ type: 'user', message: late }]))
     expect((await committed(made, draft)).ok).toBe(true)
     const last = toApiMessages(made.run.state.flat).at(-1)
     expect(JSON.stringify(last?.content).endsWith('"text":"by the way"}]')).toBe(true)
@@ -119,7 +119,7 @@ describe('a draft', () => {
     const draft = await drafted(made)
     const content = [{ type: 'tool_use', id: 'late', name: 'Read', input: {} }]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }]))
+    await perform(made, appendUnlinkedRecords(made.run, [{ type: 'assistant', message }]))
     expect(await committed(made, draft)).toMatchObject({ ok: false, reason: 'pending-call' })
   })
 
@@ -159,7 +159,7 @@ describe('undo', () => {
     const message = { role: 'assistant' as const, model: 'model-a' }
     await perform(
       made,
-      appendBodies(made.run, [
+      appendUnlinkedRecords(made.run, [
         { type: 'assistant', message: { ...message, id: 'm-x', content: [call] } },
         { type: 'user', message: { role: 'user', content: [result] } },
         { type: 'assistant', message: { ...message, id: 'm-y', content: 'said' } },
@@ -185,7 +185,7 @@ describe('undo', () => {
       { type: 'text', text: 'said behind it' },
     ]
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
-    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }]))
+    await perform(made, appendUnlinkedRecords(made.run, [{ type: 'assistant', message }]))
     expect(sentText(made)).toContain('sig-late')
     expect((await undoNow(made)).ok).toBe(true)
     expect([sentText(made).includes('sig-late'), sentText(made).includes('said behind it')]).toEqual([

@@ -1,7 +1,7 @@
 /** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
 import type { FakeReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { findLastPrefix } from '../../src/cache/cache-model.ts'
+import { findLastCachedPrefix } from '../../src/cache/cache-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
@@ -104,7 +104,7 @@ describe('a fork', () => {
     expect(fork).toEqual([expect.stringMatching(/^Cache broke: .*50,000 tokens/)])
     const [chain] = end.state.cacheModel?.chains ?? []
     expect(chain?.blockIndex).toBe(end.state.cacheMonitor.sources.get('repl_main_thread')?.last?.blockIndex)
-    expect(chain === undefined ? null : findLastPrefix(chain)?.tokens).toBe(50_000)
+    expect(chain === undefined ? null : findLastCachedPrefix(chain)?.tokens).toBe(50_000)
   })
 
   it.each(['max_tokens', 'tool_choice'])(

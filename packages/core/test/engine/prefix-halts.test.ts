@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import type { JsonObject } from '../../src/log/json.ts'
-import { placeSections, section } from '../../src/request/system-prompt.ts'
+import { orderPromptSections, section } from '../../src/request/system-prompt.ts'
 import { createScriptedHost, logLines, playTurn } from './test-session.ts'
 
 const SCHEMA = { type: 'object' }
@@ -14,7 +14,7 @@ function withTool(tool: unknown): Partial<TurnHost> {
 }
 
 function withSection(compute: () => unknown): Partial<TurnHost> {
-  return { sections: placeSections({ sections: [section('git', compute as () => string)] }) }
+  return { sections: orderPromptSections({ sections: [section('git', compute as () => string)] }) }
 }
 
 describe('a turn whose prefix cannot be had', () => {

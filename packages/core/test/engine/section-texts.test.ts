@@ -1,12 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
-import { placeSections, SYSTEM_PROMPT_DYNAMIC_BOUNDARY, section } from '../../src/request/system-prompt.ts'
+import {
+  orderPromptSections,
+  SYSTEM_PROMPT_DYNAMIC_BOUNDARY,
+  section,
+} from '../../src/request/system-prompt.ts'
 import { createScriptedHost, playTurn } from './test-session.ts'
 
 describe('the texts of sections', () => {
   const counting = () => {
     let count = 0
-    const sections = placeSections({
+    const sections = orderPromptSections({
       sections: [section('rules', () => `rules, told ${++count} times`), SYSTEM_PROMPT_DYNAMIC_BOUNDARY],
     })
     return { sections, computed: () => count }

@@ -1,18 +1,18 @@
 import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { entriesAddedSince } from '../../src/compaction/draft.ts'
+import { findAddedEntries } from '../../src/compaction/draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import { gatherPlanContext, isJustCompacted, measureContext } from '../../src/engine/measure-context.ts'
 import {
-  appendBodies,
+  appendUnlinkedRecords,
   linkRecords,
   previewAppend,
   type UnlinkedRecord,
 } from '../../src/engine/session-writer.ts'
 import { appendSourceUpdates } from '../../src/engine/update-prefix.ts'
 import type { Block } from '../../src/log/block.ts'
-import { makePlan } from '../../src/planner/plan.ts'
+import { makeContextPlan } from '../../src/planner/plan.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { reduceContext } from '../../src/turn/reduce-context.ts'
 import { answerHistoryCall, spillLargeResult } from '../../src/turn/run-tools.ts'
@@ -51,10 +51,10 @@ describe('a session on trial', () => {
     const before = run.state
     const next = previewAppend(before, linkRecords(run, [said('tried')]))
     expect([next.position, lines(next).at(-1)]).toEqual([before.position + 1, 'user: tried'])
-    await perform({ events: [] } as unknown as TestSession, appendBodies(run, [said('real')]))
+    await perform({ events: [] } as unknown as TestSession, appendUnlinkedRecords(run, [said('real')]))
     expect(lines(run.state).at(-1)).toBe('user: real')
-    expect(entriesAddedSince(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
-    expect(entriesAddedSince(next.view, run.state.view)).toBeNull()
+    expect(findAddedEntries(before.view, run.state.view)?.map(({ record }) => record.type)).toEqual(['user'])
+    expect(findAddedEntries(next.view, run.state.view)).toBeNull()
   })
 })
 
@@ -66,12 +66,12 @@ describe('what has come since', () => {
     expect(isJustCompacted(made.run.state)).toBe(true)
     await perform(
       made,
-      appendBodies(made.run, [
+      appendUnlinkedRecords(made.run, [
         { type: 'attachment', isMeta: true, attachment: { type: 'todo', content: 'x' } },
       ]),
     )
     expect(isJustCompacted(made.run.state)).toBe(true)
-    await perform(made, appendBodies(made.run, [said('and now?')]))
+    await perform(made, appendUnlinkedRecords(made.run, [said('and now?')]))
     expect(isJustCompacted(made.run.state)).toBe(false)
   })
 })
@@ -86,7 +86,7 @@ describe('a large result on arrival', () => {
     expect(made.events.map(({ type }) => type)).toEqual(['spilled'])
     expect(JSON.stringify(body).length).toBeLessThan(result.content.length / 2)
     const message = { id: 'm-1', role: 'assistant' as const, model: 'model-a', content: [call('Bash')] }
-    await perform(made, appendBodies(made.run, [{ type: 'assistant', message }, body]))
+    await perform(made, appendUnlinkedRecords(made.run, [{ type: 'assistant', message }, body]))
     const answer = await answerHistoryCall(made.run, call('history', { id: 'c-1' }))
     expect(JSON.stringify(answer)).toContain('abc')
     expect(await answerHistoryCall(made.run, call('Bash'))).toBeNull()
@@ -129,7 +129,7 @@ describe('carriers between compactions', () => {
     const made = await open({
       room: { sources: [textCarrier('todos', { text: 'x' }, { tellsChanges: true })] },
     })
-    await perform(made, appendBodies(made.run, [said('go on')]))
+    await perform(made, appendUnlinkedRecords(made.run, [said('go on')]))
     const run = { ...made.run, signal: { aborted: true } }
     expect(await perform(made, appendSourceUpdates(run))).toEqual({ ok: false, reason: 'aborted' })
   })
@@ -184,7 +184,7 @@ describe('deletions from a cache that has lapsed', () => {
     const made = await open({ profile, policy: { switches: { microcompactEnabled: false } } }, builder)
     const before = measureContext(made.run.state, made.host, made.room).expected
     const { context } = gatherPlanContext(made.run.state, made.host, made.room, 'prompt')
-    expect(makePlan(context).context.expected).toBe(before)
+    expect(makeContextPlan(context).context.expected).toBe(before)
     await perform(made, reduceContext(made.run, 'prompt'))
     const dropped = made.events.filter(
       (event): event is Extract<TurnEvent, { type: 'cache-edits-dropped' }> =>

@@ -3,19 +3,19 @@ import {
   createFakeClock,
   createFakeJournal,
   createFakeModel,
+  createTestCompaction,
   createTestHost,
-  createTestRoom,
   type FakeReply,
   runToEnd,
   SessionBuilder,
 } from '@tidemark/core/testing'
 import { createIndexRules } from '../../src/clearing/tool-result-index.ts'
-import type { CommitResult } from '../../src/compaction/commit.ts'
+import type { CompactionResult } from '../../src/compaction/commit.ts'
 import { compact } from '../../src/compaction/compact.ts'
-import type { CompactionRequest } from '../../src/compaction/plan-compaction.ts'
+import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnEvent, TurnOutcome } from '../../src/engine/events.ts'
-import type { CompactionHost, TurnHost } from '../../src/engine/host.ts'
+import type { CompactionServices, TurnHost } from '../../src/engine/host.ts'
 import type { Deadlines, Journal, ModelCall, Signal } from '../../src/engine/ports.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
 import type { TurnContext } from '../../src/engine/session-writer.ts'
@@ -104,7 +104,7 @@ export interface TestSessionOptions {
   readonly policy?: DeepPartial<Policy>
   readonly profile?: ProviderProfile
   readonly window?: number
-  readonly room?: Partial<CompactionHost>
+  readonly room?: Partial<CompactionServices>
   readonly host?: Partial<TurnHost>
   readonly replies?: readonly FakeReply[]
   /** Summaries are written by the model instead of being `SUMMARY`. */
@@ -112,7 +112,7 @@ export interface TestSessionOptions {
 }
 
 export interface TestSession extends ScriptedHost {
-  readonly room: CompactionHost
+  readonly room: CompactionServices
   readonly run: TurnContext
   readonly events: TurnEvent[]
 }
@@ -135,7 +135,7 @@ export async function openTestSession(
 ): Promise<TestSession> {
   const policy = createPolicy(options.policy ?? {})
   const { clear } = policy
-  const room = createTestRoom(
+  const room = createTestCompaction(
     { policy, estimator: ESTIMATOR, ...(options.window === undefined ? {} : { window: options.window }) },
     {
       rules: createIndexRules({ estimator: ESTIMATOR, policy: clear, largeInput: clear.largeInputTokens }),
@@ -172,8 +172,8 @@ export function perform<End>(session: TestSession, act: AsyncGenerator<TurnEvent
 
 export function compactNow(
   session: TestSession,
-  asked: Partial<CompactionRequest> = {},
-): Promise<CommitResult> {
+  asked: Partial<CompactionOptions> = {},
+): Promise<CompactionResult> {
   const { run, room } = session
   return perform(session, compact(run, room, { trigger: 'manual', cause: 'person', ...asked }))
 }

@@ -1,16 +1,30 @@
-import { Choices, continueSession, type GeneratedSession, generateSession } from '@tidemark/core/testing'
+import {
+  continueSession,
+  type GeneratedSession,
+  GeneratorChoices,
+  generateSession,
+} from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/entry.ts'
-import { flatten, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
 import type { MessageRepair } from '../../src/context/tool-pairing.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
-import type { Attempt, AttemptResult, AttemptsEnd, AttemptsInput } from '../../src/summary/attempt.ts'
+import type {
+  AttemptResult,
+  AttemptsInput,
+  AttemptsOutcome,
+  SummaryAttempt,
+} from '../../src/summary/attempt.ts'
 import { MAX_PARTS } from '../../src/summary/attempt-requests.ts'
-import { countMaximumCalls, isDone } from '../../src/summary/attempts.ts'
-import { type CompactionSpan, chooseSpan, createKeptMetadata } from '../../src/summary/select-span.ts'
+import { countMaximumCalls, isAttemptsOutcome } from '../../src/summary/attempts.ts'
+import {
+  type CompactionSpan,
+  chooseCompactionSpan,
+  createKeptMetadata,
+} from '../../src/summary/select-span.ts'
 import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
-import { validate } from '../../src/validate/validate.ts'
+import { validateRequest } from '../../src/validate/validate.ts'
 import {
   answerWith,
   buildLongSession,
@@ -38,7 +52,7 @@ function choice(
   return {
     shown,
     pivot,
-    chosen: chooseSpan(builder.view, {
+    chosen: chooseCompactionSpan(builder.view, {
       form: how,
       pivot,
       pins: { targets, budgetTokens: 6, countTokens: () => 1 },
@@ -130,24 +144,26 @@ describe('law 3: conservation, as far as a span decides it', () => {
         form,
         fc.array(fc.nat(), { minLength: 2, maxLength: 4 }),
         (numbers, how, picks) => {
-          const session = generateSession(new Choices(numbers), { settled: true })
+          const session = generateSession(new GeneratorChoices(numbers), { settled: true })
           for (const pick of picks) {
             const { chosen } = choice(session, how, pick, [pick + 1])
             if (!chosen.ok) continue
-            const before = new Set(listRepairs(flatten(session.builder.view)).map(repairKey))
+            const before = new Set(listRepairs(flattenContext(session.builder.view)).map(repairKey))
             commit(session, chosen.span)
             committed += 1
-            const flat = flatten(session.builder.view)
+            const flat = flattenContext(session.builder.view)
             const mixed = new Set(uuids(chosen.span.unanswered))
             const news = listRepairs(flat).filter(
               (repair) => !before.has(repairKey(repair)) && !mixed.has(repair.origin),
             )
             expect(news.filter(({ kind }) => !BENIGN.has(kind))).toEqual([])
             const messages = toApiMessages(flat)
-            expect(validate({ model: 'm', max_tokens: 9, tools, messages }, profile)).toEqual([])
+            expect(validateRequest({ model: 'm', max_tokens: 9, tools, messages }, profile)).toEqual([])
             for (const entry of chosen.span.unanswered)
               expect(uuids(session.builder.view.entries.toArray())).toContain(entry.record.uuid)
-            continueSession(session.builder, new Choices([pick, pick + 7, pick * 3]), { settled: true })
+            continueSession(session.builder, new GeneratorChoices([pick, pick + 7, pick * 3]), {
+              settled: true,
+            })
           }
         },
       ),
@@ -229,12 +245,12 @@ function contextFor(span: CompactionSpan, given: Settings): AttemptsInput {
 }
 
 /** What would go out: deadlines and counts aside. */
-function sent(ask: Attempt): string {
+function sent(ask: SummaryAttempt): string {
   if (ask.kind === 'direct') return JSON.stringify(ask.payload)
   return ask.kind === 'fork' ? JSON.stringify([ask.kind, ask.message]) : ask.kind
 }
 
-function checkEnd(done: AttemptsEnd, span: CompactionSpan, local: string): void {
+function checkEnd(done: AttemptsOutcome, span: CompactionSpan, local: string): void {
   if (!done.ok) {
     expect([local, done.message.length > 20]).toEqual(['never', true])
     return
@@ -271,14 +287,15 @@ describe('law 9: asking ends', () => {
           expect(done.calls).toBeLessThanOrEqual(models.length)
           const texts = asks.map(sent)
           expect(new Set(texts).size).toBe(texts.length)
-          for (const ask of asks) if (ask.kind === 'direct') expect(validate(ask.payload, strict)).toEqual([])
+          for (const ask of asks)
+            if (ask.kind === 'direct') expect(validateRequest(ask.payload, strict)).toEqual([])
           for (const ask of asks) {
             if (ask.kind !== 'direct') continue
             seen.parts += ask.part === null ? 0 : 1
             seen.drops += ask.dropped > 0 ? 1 : 0
           }
           const isTiny = done.trace.some(({ rung, reason }) => rung === 4 && reason === 'too-large')
-          if (isDone(done) && !isTiny) checkEnd(done, chosen.span, given.local)
+          if (isAttemptsOutcome(done) && !isTiny) checkEnd(done, chosen.span, given.local)
           seen[done.ok ? (done.summarizer === 'local' ? 'local' : 'model') : 'failed'] += 1
         },
       ),

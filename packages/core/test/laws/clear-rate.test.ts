@@ -1,9 +1,9 @@
-import { runs } from '@tidemark/core/testing'
+import { scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import type { ClearProposal } from '../../src/clearing/select-results.ts'
-import { makePlan } from '../../src/planner/plan.ts'
+import { makeContextPlan } from '../../src/planner/plan.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
@@ -46,7 +46,7 @@ describe('how often the prefix is rewritten', () => {
         const total = given.reduce((sum, tokens) => sum + tokens, 0)
         expect(clearings).toBeLessThanOrEqual(total / MINIMUM)
       }),
-      { numRuns: runs(30, 15) },
+      { numRuns: scaleRuns(30, 15) },
     )
   })
 
@@ -60,7 +60,7 @@ describe('how often the prefix is rewritten', () => {
           (situation) => {
             turn += 1
             const context = situation.planContext({ prefixTokens, cache: warm({ expectedCalls: 1_000 }) })
-            return makePlan(context).clear ?? null
+            return makeContextPlan(context).clear ?? null
           },
           () => {
             expect(turn - last).toBeGreaterThanOrEqual(3)
@@ -68,7 +68,7 @@ describe('how often the prefix is rewritten', () => {
           },
         )
       }),
-      { numRuns: runs(20, 10) },
+      { numRuns: scaleRuns(20, 10) },
     )
   })
 
@@ -93,7 +93,7 @@ describe('how often the prefix is rewritten', () => {
           },
         )
       }),
-      { numRuns: runs(20, 10) },
+      { numRuns: scaleRuns(20, 10) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { runs, type SessionBuilder } from '@tidemark/core/testing'
+import { type SessionBuilder, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { COLD_CACHE } from '../../src/cache/cache-temperature.ts'
@@ -10,21 +10,21 @@ import {
   type IndexRules,
   type ToolResultIndex,
 } from '../../src/clearing/tool-result-index.ts'
-import { updateIndex } from '../../src/clearing/update-index.ts'
+import { updateToolResultIndex } from '../../src/clearing/update-index.ts'
 import {
   type ContextView,
   emptyContextView,
   findUndoTarget,
   updateContextView,
 } from '../../src/context/context-view.ts'
-import { flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
 import { isThinking, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { scalePolicy } from '../../src/policy/limits.ts'
 import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
-import { validate } from '../../src/validate/validate.ts'
+import { validateRequest } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
@@ -51,7 +51,7 @@ function questionOf(
   overrides: Partial<ProposeClearingInput> = {},
 ): ProposeClearingInput {
   return {
-    register: updateIndex(createToolResultIndex(RULES), builder.view),
+    register: updateToolResultIndex(createToolResultIndex(RULES), builder.view),
     policy: POLICY,
     scaled: SCALED,
     profile: PLAIN,
@@ -73,7 +73,7 @@ function clear(builder: SessionBuilder, { metadata }: ClearProposal): void {
   builder.notice('microcompact_boundary', { microcompactMetadata: metadata })
 }
 
-const request = (view: ContextView): string => JSON.stringify(toApiMessages(flatten(view)))
+const request = (view: ContextView): string => JSON.stringify(toApiMessages(flattenContext(view)))
 
 /** A session and what would be cleared in it. */
 function clearings(overrides: Partial<ProposeClearingInput> = {}) {
@@ -96,7 +96,7 @@ function shownResults(view: ContextView): readonly Shown[] {
   const seen = new Set<string>()
   const shown: Shown[] = []
   const sent = new Set(
-    toApiMessages(flatten(view))
+    toApiMessages(flattenContext(view))
       .flatMap(({ content }) => toBlocks(content))
       .filter(isToolResult)
       .filter(({ content }) => content !== MISSING_RESULT_TEXT)
@@ -129,7 +129,7 @@ describe('laws of clearing', () => {
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
@@ -151,7 +151,7 @@ describe('laws of clearing', () => {
         }
         expect(new Set(ids).size).toBe(ids.length)
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
@@ -166,7 +166,7 @@ describe('laws of clearing', () => {
         )
         expect(both ?? []).toEqual([])
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
@@ -174,7 +174,7 @@ describe('laws of clearing', () => {
     fc.assert(
       fc.property(clearings(), ({ builder, proposal }) => {
         const tokens = (view: ContextView): number =>
-          ESTIMATOR.payload({ model: '', messages: toApiMessages(flatten(view)) })
+          ESTIMATOR.payload({ model: '', messages: toApiMessages(flattenContext(view)) })
         const before = tokens(builder.view)
         expect(proposal.freedTokens).toBeGreaterThanOrEqual(MINIMUM)
         clear(builder, proposal)
@@ -183,7 +183,7 @@ describe('laws of clearing', () => {
         if (clearedInputs.length + clearedAttachmentUUIDs.length > 0) return
         expect(before - tokens(builder.view)).toBe(proposal.freedTokens)
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
@@ -198,23 +198,23 @@ describe('laws of clearing', () => {
           model: 'm',
           max_tokens: 5,
           tools: [{ name: 'Read' }],
-          messages: toApiMessages(flatten(view)),
+          messages: toApiMessages(flattenContext(view)),
         })
-        const codes = (view: ContextView) => validate(payload(view), profile).map(({ code }) => code)
+        const codes = (view: ContextView) => validateRequest(payload(view), profile).map(({ code }) => code)
         const before = new Set(codes(builder.view))
         clear(builder, proposal)
         expect(codes(builder.view).filter((code) => !before.has(code))).toEqual([])
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
   it('law 12: on binding models no thinking stays behind what was cleared, and all before it stays as it was', () => {
     fc.assert(
       fc.property(clearings({ profile: BINDING }), ({ builder, proposal }) => {
-        const before = toApiMessages(flatten(builder.view))
+        const before = toApiMessages(flattenContext(builder.view))
         clear(builder, proposal)
-        const after = toApiMessages(flatten(builder.view))
+        const after = toApiMessages(flattenContext(builder.view))
         const changed = after.findIndex(
           (message, index) =>
             JSON.stringify(withoutThinking(message)) !== JSON.stringify(withoutThinking(before[index])),
@@ -225,7 +225,7 @@ describe('laws of clearing', () => {
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
@@ -237,11 +237,11 @@ describe('laws of clearing', () => {
         for (const record of records) {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
-          register = updateIndex(register, view)
+          register = updateToolResultIndex(register, view)
         }
-        expect(told(register)).toEqual(told(updateIndex(createToolResultIndex(RULES), view)))
+        expect(told(register)).toEqual(told(updateToolResultIndex(createToolResultIndex(RULES), view)))
       }),
-      { numRuns: runs(80, 30) },
+      { numRuns: scaleRuns(80, 30) },
     )
   })
 
@@ -252,7 +252,7 @@ describe('laws of clearing', () => {
         const { proposal, native } = proposeClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),
-      { numRuns: runs(30, 15) },
+      { numRuns: scaleRuns(30, 15) },
     )
   })
 })

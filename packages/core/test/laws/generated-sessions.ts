@@ -1,5 +1,5 @@
 /** Generated sessions as a fast-check arbitrary: lists of choices, which shrink. */
-import { Choices, type GeneratedSession, generateSession } from '@tidemark/core/testing'
+import { type GeneratedSession, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { type FlattenedContext, listTracedMessages } from '../../src/context/flatten.ts'
 import type { ApiMessage } from '../../src/context/payload.ts'
@@ -8,7 +8,7 @@ export function generatedSessions(
   options: { readonly settled?: boolean } = {},
 ): fc.Arbitrary<GeneratedSession> {
   const choices = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 260, size: 'max' })
-  return choices.map((numbers) => generateSession(new Choices(numbers), options))
+  return choices.map((numbers) => generateSession(new GeneratorChoices(numbers), options))
 }
 
 /** Every block that would be sent, as text with its role: what a provider's cache compares, without markers. */

@@ -1,7 +1,13 @@
-import { Choices, compactSession, generateSession, runs, type SessionBuilder } from '@tidemark/core/testing'
+import {
+  compactSession,
+  GeneratorChoices,
+  generateSession,
+  type SessionBuilder,
+  scaleRuns,
+} from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { type CompactBoundary, isCompactBoundary } from '../../src/log/record.ts'
 
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 160 })
@@ -10,7 +16,7 @@ const uuidsIn = (builder: SessionBuilder): readonly string[] =>
 
 /** The boundary a compaction wrote, or null where it did not take (no room to rewrite). */
 function compact(builder: SessionBuilder, choices: readonly number[]): CompactBoundary {
-  compactSession(builder, new Choices(choices))
+  compactSession(builder, new GeneratorChoices(choices))
   const boundary = builder.records.findLast(isCompactBoundary)
   if (boundary === undefined) throw new Error('no boundary was written')
   return boundary
@@ -21,7 +27,7 @@ describe('kept messages', () => {
     let partial = 0
     fc.assert(
       fc.property(numbers, fc.array(numbers, { minLength: 1, maxLength: 4 }), (story, compactions) => {
-        const { builder } = generateSession(new Choices(story))
+        const { builder } = generateSession(new GeneratorChoices(story))
         for (const choices of compactions) {
           const before = new Map(builder.view.entries.toArray().map((entry) => [entry.record.uuid, entry]))
           const { uuid, compactMetadata: metadata } = compact(builder, choices)
@@ -57,16 +63,16 @@ describe('kept messages', () => {
   it('a boundary without its summary changes nothing', () => {
     fc.assert(
       fc.property(numbers, (story) => {
-        const { builder } = generateSession(new Choices(story))
-        const before = JSON.stringify(toApiMessages(flatten(builder.view)))
+        const { builder } = generateSession(new GeneratorChoices(story))
+        const before = JSON.stringify(toApiMessages(flattenContext(builder.view)))
         builder.notice('compact_boundary', {
           parentUuid: null,
           logicalParentUuid: builder.tip,
           compactMetadata: { trigger: 'auto', preTokens: 1 },
         })
-        expect(JSON.stringify(toApiMessages(flatten(builder.view)))).toBe(before)
+        expect(JSON.stringify(toApiMessages(flattenContext(builder.view)))).toBe(before)
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 })

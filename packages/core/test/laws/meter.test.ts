@@ -1,11 +1,16 @@
-import { runs } from '@tidemark/core/testing'
+import { scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import type { Policy } from '../../src/policy/policy.ts'
-import { createMeter, measureGrowthPerCall, readMeter, updateMeter } from '../../src/tokens/context-meter.ts'
+import {
+  createMeter,
+  measureContextTokens,
+  measureGrowthPerCall,
+  updateMeter,
+} from '../../src/tokens/context-meter.ts'
 import { calibrateSize, startCalibration } from '../../src/tokens/usage.ts'
 import { ESTIMATOR, POLICY } from '../clear/situation.ts'
 import { contextTokens } from './context-tokens.ts'
@@ -50,13 +55,13 @@ describe('the meter', () => {
             }
             const deleted = seed % 2 === 0 ? [] : [{ type: 'text', text: 'deleted since' }]
             const tokens = deleted.reduce((sum, block) => sum + ESTIMATOR.block(block), 0)
-            expect(readMeter(meter, { ...shared, deleted: tokens })).toEqual(
+            expect(measureContextTokens(meter, { ...shared, deleted: tokens })).toEqual(
               contextTokens({ ...shared, view, estimator: ESTIMATOR, deleted }),
             )
           }
         },
       ),
-      { numRuns: runs(80, 30) },
+      { numRuns: scaleRuns(80, 30) },
     )
   })
 
@@ -83,13 +88,13 @@ describe('the meter', () => {
           prefix: () => PREFIX,
           deleted: 0,
         }
-        expect(readMeter(meter, reading)).toEqual({
+        expect(measureContextTokens(meter, reading)).toEqual({
           ...calibrateSize(CALIBRATION, tokens, estimate),
           source: 'estimated',
         })
         expect(measureGrowthPerCall(meter)).toBeNull()
       }),
-      { numRuns: runs(40, 20) },
+      { numRuns: scaleRuns(40, 20) },
     )
   })
 })

@@ -1,7 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import type { ApiMessage } from '../../src/context/payload.ts'
 import { type Block, isToolUse } from '../../src/log/block.ts'
 
@@ -101,7 +101,8 @@ describe('law 8: off is off', () => {
             message.role === 'assistant' &&
             typeof message.content !== 'string' &&
             message.content.some(isToolUse)
-          if (!waits) expect(toApiMessages(flatten(builder.view))).toEqual(messages.slice(0, index + 1))
+          if (!waits)
+            expect(toApiMessages(flattenContext(builder.view))).toEqual(messages.slice(0, index + 1))
         })
       }),
       { numRuns: 300 },

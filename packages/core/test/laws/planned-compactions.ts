@@ -1,18 +1,18 @@
 /** Generated sessions that are compacted again and again by the engine, and what is compared before and after. */
-import { Choices, generateSession, type SessionBuilder } from '@tidemark/core/testing'
+import { GeneratorChoices, generateSession, type SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { CompactionRequest } from '../../src/compaction/plan-compaction.ts'
+import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import { type ContextEntry, isVisibleToModel } from '../../src/context/entry.ts'
 import { listTracedMessages } from '../../src/context/flatten.ts'
 import type { RefusalReason } from '../../src/engine/events.ts'
 import type { HostSummaryInput, TurnHost } from '../../src/engine/host.ts'
 import { buildNextRequest } from '../../src/engine/next-request.ts'
 import type { SessionState } from '../../src/engine/session-state.ts'
-import { appendBodies, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
+import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { toModelCall } from '../../src/request/build-request.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
-import { readyRequest } from '../../src/turn/turn.ts'
+import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   compactNow,
@@ -60,7 +60,7 @@ export function compactionPlans(rounds = 3): fc.Arbitrary<CompactionPlan> {
 }
 
 export function buildSession({ numbers }: CompactionPlan): SessionBuilder {
-  const { builder } = generateSession(new Choices(numbers), { settled: true })
+  const { builder } = generateSession(new GeneratorChoices(numbers), { settled: true })
   builder.user('go on with the work')
   for (let round = 0; round < 3; round += 1) addLargeRound(builder, 1_500, round % 2 === 0)
   return builder
@@ -75,7 +75,7 @@ export function entryAt({ view }: SessionState, thousandths: number): ContextEnt
 export function toCompactAsked(
   state: SessionState,
   { form, pivot }: PlannedCompaction,
-): Partial<CompactionRequest> {
+): Partial<CompactionOptions> {
   const picked = entryAt(state, pivot)?.record.uuid
   return form === 'full' || picked === undefined ? { form: 'full' } : { form, pivot: picked }
 }
@@ -128,7 +128,7 @@ export async function openPlanned(
       },
     },
   })
-  await perform(made, readyRequest(made.run, 'prompt'))
+  await perform(made, prepareNextRequest(made.run, 'prompt'))
   return { ...made, questions }
 }
 
@@ -162,13 +162,16 @@ export async function addWork(made: OpenedSession, asked: PlannedCompaction): Pr
   TODO.text = `todo: mend the login, ${count} done`
   for (let round = 0; round < asked.rounds; round += 1) {
     count += 1
-    await perform(made, appendBodies(made.run, largeRecords(String(count), round % 2 === 0)))
+    await perform(made, appendUnlinkedRecords(made.run, largeRecords(String(count), round % 2 === 0)))
   }
   const target = asked.pin === null ? undefined : entryAt(made.run.state, asked.pin)?.record.uuid
   if (target !== undefined) await perform(made, pinRecord(made.run, target, true))
   const words = Array.from({ length: asked.prompts }, (_, index) => `unanswered ${count} ${index} "q" é`)
   for (const content of words)
-    await perform(made, appendBodies(made.run, [{ type: 'user', message: { role: 'user', content } }]))
+    await perform(
+      made,
+      appendUnlinkedRecords(made.run, [{ type: 'user', message: { role: 'user', content } }]),
+    )
   return words
 }
 

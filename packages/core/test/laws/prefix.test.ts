@@ -1,8 +1,8 @@
-import { runs } from '@tidemark/core/testing'
+import { scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { isPrompt, isRewriteBoundary, type KnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { blockFragments, generatedSessions } from './generated-sessions.ts'
@@ -52,7 +52,7 @@ describe('law 5: prefix', () => {
           if (moves || isBreak(record, record.parentUuid === tip)) before = null
           session = appendRecord(session, record)
           view = updateContextView(view, session)
-          flat = flatten(view, flat)
+          flat = flattenContext(view, flat)
           if (!isRequestPoint(records, index, flat)) continue
           const now = blockFragments(flat)
           if (before !== null) {
@@ -77,7 +77,7 @@ describe('law 5: prefix', () => {
           session = appendRecord(session, record)
           const next = updateContextView(view, session)
           const frozen: FlattenedContext['frozen'] | undefined = flat?.frozen
-          const grown: FlattenedContext = flatten(next, flat)
+          const grown: FlattenedContext = flattenContext(next, flat)
           if (frozen !== undefined && flat !== undefined && next.entries.extends(flat.entries)) {
             expect(grown.frozen.extends(frozen)).toBe(true)
           }
@@ -85,7 +85,7 @@ describe('law 5: prefix', () => {
           flat = grown
         }
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 })

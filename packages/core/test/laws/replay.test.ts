@@ -1,4 +1,4 @@
-import { runs } from '@tidemark/core/testing'
+import { scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -7,7 +7,12 @@ import {
   emptyContextView,
   updateContextView,
 } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flatten, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
+import {
+  type FlattenedContext,
+  flattenContext,
+  listRepairs,
+  toApiMessages,
+} from '../../src/context/flatten.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import {
   appendRecord,
@@ -20,7 +25,7 @@ import { generatedSessions } from './generated-sessions.ts'
 
 const shown = (view: ContextView) => ({
   entries: [...view.entries],
-  acts: view.acts.map(({ kind, uuid, replacedEntries: before }) => ({ kind, uuid, before: [...before] })),
+  acts: view.rewrites.map(({ kind, uuid, replacedEntries: before }) => ({ kind, uuid, before: [...before] })),
   rewrittenAt: view.rewrittenAt,
   damage: [...view.damage],
 })
@@ -36,10 +41,10 @@ describe('law 1: replay', () => {
           shown(buildContextView(buildSessionLog(records))),
         )
         const bytes = (list: readonly SessionRecord[]) =>
-          JSON.stringify(toApiMessages(flatten(buildContextView(buildSessionLog(list)))))
+          JSON.stringify(toApiMessages(flattenContext(buildContextView(buildSessionLog(list)))))
         expect(bytes(again)).toBe(bytes(records))
       }),
-      { numRuns: runs(150) },
+      { numRuns: scaleRuns(150) },
     )
   })
 
@@ -52,14 +57,14 @@ describe('law 1: replay', () => {
         for (const record of records) {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
-          flat = flatten(view, flat)
+          flat = flattenContext(view, flat)
           expect([...session.branch]).toEqual([...computeBranch(session)])
           const fresh = buildContextView(session)
           expect(shown(view)).toEqual(shown(fresh))
-          expect(sent(flat)).toEqual(sent(flatten(fresh)))
+          expect(sent(flat)).toEqual(sent(flattenContext(fresh)))
         }
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 
@@ -68,7 +73,7 @@ describe('law 1: replay', () => {
       fc.property(generatedSessions(), generatedSessions(), ({ records }, other) => {
         const half = buildSessionLog(records.slice(0, Math.ceil(records.length / 2)))
         const view = buildContextView(half)
-        const before = JSON.stringify([shown(view), sent(flatten(view))])
+        const before = JSON.stringify([shown(view), sent(flattenContext(view))])
         for (const tail of [records.slice(Math.ceil(records.length / 2)), other.records]) {
           let session = half
           let grown = view
@@ -78,9 +83,9 @@ describe('law 1: replay', () => {
           }
           expect(shown(grown)).toEqual(shown(buildContextView(session)))
         }
-        expect(JSON.stringify([shown(buildContextView(half)), sent(flatten(view))])).toBe(before)
+        expect(JSON.stringify([shown(buildContextView(half)), sent(flattenContext(view))])).toBe(before)
       }),
-      { numRuns: runs(60, 30) },
+      { numRuns: scaleRuns(60, 30) },
     )
   })
 })

@@ -1,4 +1,9 @@
-import { Choices, continueSession, generateSession, type SessionBuilder } from '@tidemark/core/testing'
+import {
+  continueSession,
+  GeneratorChoices,
+  generateSession,
+  type SessionBuilder,
+} from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isPrompt, type KnownRecord } from '../../src/log/record.ts'
@@ -16,10 +21,10 @@ describe('a rewind', () => {
     let rewound = 0
     fc.assert(
       fc.property(numbers, numbers, (story, more) => {
-        const { builder } = generateSession(new Choices(story), { settled: true })
+        const { builder } = generateSession(new GeneratorChoices(story), { settled: true })
         const tip = builder.tip
         const before = shown(builder).filter(isSaid)
-        continueSession(builder, new Choices(more))
+        continueSession(builder, new GeneratorChoices(more))
         builder.user('from there again', { uuid: 'again', parentUuid: tip })
         expect(
           shown(builder)

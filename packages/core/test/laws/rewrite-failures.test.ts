@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { CompactionRequest } from '../../src/compaction/plan-compaction.ts'
+import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import type { RefusalReason } from '../../src/engine/events.ts'
-import type { CompactHooks, CompactionHost, TurnHost } from '../../src/engine/host.ts'
+import type { CompactHooks, CompactionServices, TurnHost } from '../../src/engine/host.ts'
 import type { Signal } from '../../src/engine/ports.ts'
 import { openSession } from '../../src/engine/session-state.ts'
 import type { Switches } from '../../src/policy/switches.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
-import { readyRequest } from '../../src/turn/turn.ts'
+import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
   addLargeRound,
   compactNow,
@@ -31,15 +31,15 @@ import {
 } from './planned-compactions.ts'
 
 interface Wrong {
-  readonly room: Partial<CompactionHost>
+  readonly room: Partial<CompactionServices>
   readonly reasons: readonly RefusalReason[]
-  readonly asked?: Partial<CompactionRequest>
+  readonly asked?: Partial<CompactionOptions>
   /** Where it is called off. */
-  readonly abortAt?: (signal: { aborted: boolean }) => Partial<CompactionHost>
+  readonly abortAt?: (signal: { aborted: boolean }) => Partial<CompactionServices>
 }
 
 const never = new Promise<never>(() => {})
-const hooks = (more: CompactHooks): Partial<CompactionHost> => ({ hooks: more })
+const hooks = (more: CompactHooks): Partial<CompactionServices> => ({ hooks: more })
 const throwing: ContextSource = {
   ...textCarrier('broken', { text: '' }),
   // biome-ignore lint/correctness/useYield: it never comes to that
@@ -119,11 +119,11 @@ function stop(signal: { aborted: boolean }): undefined {
 
 async function opened(
   story: CompactionPlan,
-  room: Partial<CompactionHost>,
+  room: Partial<CompactionServices>,
   signal?: Signal,
 ): Promise<TestSession> {
   const made = await openTestSession(buildSession(story).records, { room })
-  await perform(made, readyRequest(made.run, 'prompt'))
+  await perform(made, prepareNextRequest(made.run, 'prompt'))
   return signal === undefined ? made : { ...made, run: { ...made.run, signal } }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMissingResultsRecord, flatten, listUnansweredCalls } from '../../src/context/flatten.ts'
+import { createMissingResultsRecord, flattenContext, listUnansweredCalls } from '../../src/context/flatten.ts'
 import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 describe('interrupted tools', () => {
@@ -8,19 +8,21 @@ describe('interrupted tools', () => {
     let settled = 0
     fc.assert(
       fc.property(generatedSessions(), ({ builder }) => {
-        const before = flatten(builder.view)
+        const before = flattenContext(builder.view)
         const calls = listUnansweredCalls(before)
         fc.pre(calls.length > 0)
         settled += 1
         const { message, ...flags } = createMissingResultsRecord(calls)
         builder.user(message.content, flags)
-        const after = flatten(builder.view)
+        const after = flattenContext(builder.view)
         expect(blockFragments(after).toSorted()).toEqual(blockFragments(before).toSorted())
         expect(listUnansweredCalls(after)).toEqual([])
         const late = calls[0]?.id ?? ''
         builder.result(late, 'the real answer, too late')
-        expect(blockFragments(flatten(builder.view))).toEqual(blockFragments(after))
-        expect(flatten(builder.view).tailRepairs.map((repair) => repair.kind)).toContain('duplicate-result')
+        expect(blockFragments(flattenContext(builder.view))).toEqual(blockFragments(after))
+        expect(flattenContext(builder.view).tailRepairs.map((repair) => repair.kind)).toContain(
+          'duplicate-result',
+        )
       }),
       { numRuns: 200 },
     )

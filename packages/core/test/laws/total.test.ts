@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { buildContextView } from '../../src/context/context-view.ts'
-import { flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { decodeRecord } from '../../src/log/decode-record.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
@@ -122,7 +122,7 @@ describe('total: any JSON that is taken for a record', () => {
           emptySessionLog(),
         )
         taken += records.length
-        expect(JSON.stringify(toApiMessages(flatten(buildContextView(session))))).toBeTypeOf('string')
+        expect(JSON.stringify(toApiMessages(flattenContext(buildContextView(session))))).toBeTypeOf('string')
       }),
       { numRuns: 400 },
     )
@@ -170,6 +170,6 @@ describe('total: any JSON that is taken for a record', () => {
       (folded, item) => (item.ok ? appendRecord(folded, item.record) : folded),
       emptySessionLog(),
     )
-    expect(toApiMessages(flatten(buildContextView(session))).length).toBeGreaterThan(1)
+    expect(toApiMessages(flattenContext(buildContextView(session))).length).toBeGreaterThan(1)
   })
 })

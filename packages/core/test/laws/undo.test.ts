@@ -1,24 +1,30 @@
-import { Choices, clearSession, compactSession, generateSession, runs } from '@tidemark/core/testing'
+import {
+  clearSession,
+  compactSession,
+  GeneratorChoices,
+  generateSession,
+  scaleRuns,
+} from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ContextView, findUndoTarget } from '../../src/context/context-view.ts'
-import { flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { isKnownRecord } from '../../src/log/record.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
-const request = (view: ContextView): string => JSON.stringify(toApiMessages(flatten(view)))
+const request = (view: ContextView): string => JSON.stringify(toApiMessages(flattenContext(view)))
 
 describe('law 7: undo gives exactly the requests from before', () => {
-  it('of any number of acts, newest first, whatever came between', () => {
+  it('of any number of rewrites, newest first, whatever came between', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ builder }) => {
-        const { acts } = builder.view
-        for (const act of [...acts].reverse()) {
+        const { rewrites } = builder.view
+        for (const act of [...rewrites].reverse()) {
           const choice = findUndoTarget(builder.view, act.uuid)
           if (!choice.ok) throw new Error(choice.message)
           builder.notice(choice.subtype, { of: act.uuid })
-          expect(builder.view.acts.map((left) => left.uuid)).toEqual(
-            acts.slice(0, acts.indexOf(act)).map((left) => left.uuid),
+          expect(builder.view.rewrites.map((left) => left.uuid)).toEqual(
+            rewrites.slice(0, rewrites.indexOf(act)).map((left) => left.uuid),
           )
           const before = act.replacedEntries.toArray().map((entry) => entry.record.uuid)
           expect(
@@ -29,19 +35,19 @@ describe('law 7: undo gives exactly the requests from before', () => {
           ).toEqual(before)
         }
       }),
-      { numRuns: runs(80, 30) },
+      { numRuns: scaleRuns(80, 30) },
     )
   })
 
   it('of everything: what is left is what was said, and nothing of it cleared', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ builder, records }) => {
-        while (builder.view.acts.length > 0) {
+        while (builder.view.rewrites.length > 0) {
           const choice = findUndoTarget(builder.view)
           if (!choice.ok) throw new Error(choice.message)
           builder.notice(choice.subtype, { of: choice.act.uuid })
         }
-        const acts = new Set(
+        const rewrites = new Set(
           builder.view.undoneRewrites.flatMap(({ uuid, summaryUuid: summary, batchId: batch }) =>
             [uuid, summary, batch].filter((id) => id !== null),
           ),
@@ -51,8 +57,8 @@ describe('law 7: undo gives exactly the requests from before', () => {
           (record) =>
             record !== undefined &&
             isKnownRecord(record) &&
-            !acts.has(record.uuid) &&
-            !acts.has(record.batch?.id ?? ''),
+            !rewrites.has(record.uuid) &&
+            !rewrites.has(record.batch?.id ?? ''),
         )
         expect(builder.view.entries.toArray().map((entry) => entry.record.uuid)).toEqual(
           left.map((record) => record?.uuid),
@@ -60,7 +66,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         expect(builder.view.entries.toArray().filter((entry) => entry.cleared !== undefined)).toEqual([])
         expect(records.length).toBeGreaterThan(0)
       }),
-      { numRuns: runs(120, 30) },
+      { numRuns: scaleRuns(120, 30) },
     )
   })
 
@@ -68,27 +74,27 @@ describe('law 7: undo gives exactly the requests from before', () => {
     const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 10, maxLength: 120 })
     fc.assert(
       fc.property(numbers, numbers, fc.boolean(), (story, act, compacts) => {
-        const { builder } = generateSession(new Choices(story))
+        const { builder } = generateSession(new GeneratorChoices(story))
         const before = request(builder.view)
-        const standing = builder.view.acts.length
-        actOn(builder, new Choices(act), compacts)
-        fc.pre(builder.view.acts.length === standing + 1)
+        const standing = builder.view.rewrites.length
+        actOn(builder, new GeneratorChoices(act), compacts)
+        fc.pre(builder.view.rewrites.length === standing + 1)
         const choice = findUndoTarget(builder.view)
         if (!choice.ok) throw new Error(choice.message)
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: runs(200) },
+      { numRuns: scaleRuns(200) },
     )
   })
 
   it('refuses an older act and names the newer', () => {
-    const { builder } = generateSession(new Choices([0]))
+    const { builder } = generateSession(new GeneratorChoices([0]))
     builder.user('one')
-    actOn(builder, new Choices([0]), false)
-    const older = builder.view.acts.at(-1)?.uuid ?? ''
-    actOn(builder, new Choices([0]), false)
-    const newer = builder.view.acts.at(-1)?.uuid
+    actOn(builder, new GeneratorChoices([0]), false)
+    const older = builder.view.rewrites.at(-1)?.uuid ?? ''
+    actOn(builder, new GeneratorChoices([0]), false)
+    const newer = builder.view.rewrites.at(-1)?.uuid
     expect(findUndoTarget(builder.view, older)).toMatchObject({
       ok: false,
       reason: 'not-newest',
@@ -106,7 +112,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
 
 function actOn(
   builder: ReturnType<typeof generateSession>['builder'],
-  choices: Choices,
+  choices: GeneratorChoices,
   compacts: boolean,
 ): void {
   if (compacts) compactSession(builder, choices)

@@ -1,16 +1,16 @@
-import { runs } from '@tidemark/core/testing'
+import { scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flatten, toApiMessages } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import {
   startValidation,
   updateValidation,
   type ValidationState,
-  validate,
   validateContext,
+  validateRequest,
 } from '../../src/validate/validate.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
@@ -34,11 +34,11 @@ describe('law 2: wire', () => {
         for (const record of records) {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
-          flat = flatten(view, flat)
+          flat = flattenContext(view, flat)
           repaired += flat.tailRepairs.length
           // Before anything is said there is no request.
           const messages = toApiMessages(flat)
-          if (messages.length > 0) expect(validate({ ...request, messages }, profile)).toEqual([])
+          if (messages.length > 0) expect(validateRequest({ ...request, messages }, profile)).toEqual([])
         }
       }),
       { numRuns: 80 },
@@ -57,14 +57,14 @@ describe('law 2: wire', () => {
         for (const record of records) {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
-          flat = flatten(view, flat)
+          flat = flattenContext(view, flat)
           checked = updateValidation(checked, flat)
           expect(validateContext(checked, flat, request)).toEqual(
-            validate({ ...request, messages: toApiMessages(flat) }, rules),
+            validateRequest({ ...request, messages: toApiMessages(flat) }, rules),
           )
         }
       }),
-      { numRuns: runs(40, 20) },
+      { numRuns: scaleRuns(40, 20) },
     )
   })
 })

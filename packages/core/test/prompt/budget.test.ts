@@ -4,15 +4,15 @@ import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
+  findRequestSizeLimits,
   type MediaItem,
-  measureOtherBytes,
+  measureNonMessageBytes,
   NO_MEDIA,
   proposeMediaDrop,
-  requestSizeLimits,
   toMediaPlaceholder,
   updateMediaTally,
 } from '../../src/request/request-size.ts'
-import { validate } from '../../src/validate/validate.ts'
+import { validateRequest } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
 /** A picture of so many pixels a side: the head of a PNG, and bytes to fill. */
@@ -38,7 +38,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
   const { request } = conversation.assemble()
   const tally = updateMediaTally(NO_MEDIA, request.messages)
   const policy = createPolicy({ request: given }).request
-  const sized = { messages: request.messages, around: measureOtherBytes(request.front) }
+  const sized = { messages: request.messages, around: measureNonMessageBytes(request.front) }
   return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
 }
 
@@ -100,7 +100,7 @@ describe('images and bytes', () => {
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
     const tally = updateMediaTally(NO_MEDIA, request.messages)
-    const sized = { messages: request.messages, around: measureOtherBytes(request.front) }
+    const sized = { messages: request.messages, around: measureNonMessageBytes(request.front) }
     const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
   })
@@ -123,7 +123,7 @@ describe('images and bytes', () => {
       ],
       true,
     ])
-    expect(validate(payload, profile).map(({ code }) => code)).toEqual(['many-image-size'])
+    expect(validateRequest(payload, profile).map(({ code }) => code)).toEqual(['many-image-size'])
   })
 
   it('what was tallied as it grew is what is tallied at once', () => {
@@ -148,6 +148,6 @@ describe('images and bytes', () => {
     ['a policy of fewer bytes', { window: 1_000_000 }, { bodyBytes: 5_000 }, { bytes: 5_000, images: 100 }],
   ])('limits: %s', (_, profile, policy, expected) => {
     const rules = createPolicy({ request: policy }).request
-    expect(requestSizeLimits({ ...PROFILE, ...profile }, rules)).toEqual(expected)
+    expect(findRequestSizeLimits({ ...PROFILE, ...profile }, rules)).toEqual(expected)
   })
 })

@@ -3,9 +3,9 @@
  * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
  */
 import { SessionBuilder } from '@tidemark/core/testing'
-import { type CacheForecast, forecastCacheRead, learnFromResponse } from '../../src/cache/cache-forecast.ts'
+import { type CacheForecast, forecastCacheRead, updateFromResponse } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
-import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import type { Payload } from '../../src/context/payload.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
@@ -24,17 +24,17 @@ import {
   toPayload,
 } from '../../src/request/build-request.ts'
 import {
-  type ClearableMarker,
-  NO_CLEARABLE_MARKER,
-  updateClearableMarker,
+  type FirstClearableMarker,
+  NO_FIRST_CLEARABLE,
+  updateFirstClearable,
 } from '../../src/request/cache-markers.ts'
 import {
   buildRequestPrefix,
-  createSnapshot,
+  createPrefixSnapshot,
   type DesiredPrefix,
   type ReplaceSnapshotResult,
   type RequestPrefix,
-  replaceSnapshot,
+  replacePrefixSnapshot,
 } from '../../src/request/prefix.ts'
 import {
   createSnapshotRecord,
@@ -96,7 +96,7 @@ export class Conversation {
   front: RequestPrefix | undefined
   previous: AssembledRequest | undefined
   lineage: CacheModel = EMPTY_CACHE_MODEL
-  edge: ClearableMarker = NO_CLEARABLE_MARKER
+  edge: FirstClearableMarker = NO_FIRST_CLEARABLE
   #checked: ValidationState
   #answeredAt = -1
 
@@ -108,7 +108,7 @@ export class Conversation {
   }
 
   open(): PrefixSnapshot {
-    const epoch = createSnapshot(this.present, this.profile)
+    const epoch = createPrefixSnapshot(this.present, this.profile)
     this.append([createSnapshotRecord(epoch)])
     return epoch
   }
@@ -142,7 +142,7 @@ export class Conversation {
     const payload = toPayload(request)
     const forecast = forecastCacheRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
-    this.lineage = learnFromResponse(this.lineage, forecast, usage)
+    this.lineage = updateFromResponse(this.lineage, forecast, usage)
     this.previous = request
     return { request, payload, findings, forecast, usage, changes }
   }
@@ -153,14 +153,14 @@ export class Conversation {
     this.#advance()
     const { current: standing } = this.told
     if (standing === null) throw new Error('no epoch')
-    const turn = replaceSnapshot(standing.epoch, this.present, { records: [], profile })
+    const turn = replacePrefixSnapshot(standing.epoch, this.present, { records: [], profile })
     builder.batch(() => {
       const boundary = builder.id('boundary')
       const compactMetadata = { trigger: 'auto' as const, preTokens: 1 }
       const links = { uuid: boundary, parentUuid: null, logicalParentUuid: builder.tip }
       builder.notice('compact_boundary', { ...links, compactMetadata })
       builder.user(`Summary ${builder.id('s')}`, { parentUuid: boundary, isCompactSummary: true })
-      if (turn.turns) builder.notice('epoch', { epoch: turn.epoch })
+      if (turn.isReplaced) builder.notice('epoch', { epoch: turn.epoch })
     })
     return turn
   }
@@ -175,7 +175,7 @@ export class Conversation {
   #advance(): void {
     const { session, view } = this.builder
     this.told = updateAnnouncedPrefix(this.told, session, view)
-    this.flat = flatten(view, this.flat)
+    this.flat = flattenContext(view, this.flat)
     this.#checked = updateValidation(this.#checked, this.flat)
   }
 
@@ -199,7 +199,7 @@ export class Conversation {
     const { rewrittenAt } = this.builder.view
     const isAnswered = this.#answeredAt > rewrittenAt
     const firstClearable = this.firstClearable()
-    this.edge = updateClearableMarker(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
+    this.edge = updateFirstClearable(this.edge, { firstClearable, rewrittenAt, isAnswered, flat })
     this.front = buildRequestPrefix(told.current, { previous: this.front })
     const { markers } = POLICY.cache
     const question = { front: this.front, flat, profile, markers, ttl, clears, edge: this.edge }

@@ -4,7 +4,7 @@ import type { KnownRecord, PrefixSnapshot } from '../../src/log/record.ts'
 import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
 import { toPayload } from '../../src/request/build-request.ts'
-import { createSnapshot, hasBoundThinking, replaceSnapshot } from '../../src/request/prefix.ts'
+import { createPrefixSnapshot, hasBoundThinking, replacePrefixSnapshot } from '../../src/request/prefix.ts'
 import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
 
@@ -75,10 +75,10 @@ describe('a section that changes within an epoch', () => {
     const first = JSON.stringify(conversation.ask().payload.system)
     conversation.present = withGit('dirty')
     conversation.ask()
-    expect(conversation.compact().turns).toBe(true)
+    expect(conversation.compact().isReplaced).toBe(true)
     const second = JSON.stringify(conversation.ask().payload.system)
     expect([first.includes('clean'), second.includes('dirty')]).toEqual([true, true])
-    conversation.builder.notice('compact_undone', { of: conversation.builder.view.acts[0]?.uuid ?? '' })
+    conversation.builder.notice('compact_undone', { of: conversation.builder.view.rewrites[0]?.uuid ?? '' })
     const undone = conversation.ask()
     expect(JSON.stringify(undone.payload.system)).toBe(first)
     expect(undone.changes).toEqual([])
@@ -276,7 +276,7 @@ describe('parameters', () => {
     conversation.present = { ...PRESENT, parameters: { max_tokens: 1000, betas: ['inline'] } }
     expect(conversation.ask().changes).toEqual([])
     const older = new Conversation(INLINE)
-    older.append([createSnapshotRecord(createSnapshot(PRESENT, PROFILE))])
+    older.append([createSnapshotRecord(createPrefixSnapshot(PRESENT, PROFILE))])
     older.builder.user('begin')
     older.answer([{ type: 'text', text: 'yes' }])
     older.builder.user('go on')
@@ -301,7 +301,7 @@ describe('the turn of an epoch', () => {
   const addition = new SessionBuilder().system([
     { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool('mcp__late') } },
   ])
-  const epoch = createSnapshot(PRESENT, PROFILE)
+  const epoch = createPrefixSnapshot(PRESENT, PROFILE)
   const changed = withGit('dirty')
 
   it.each<[string, readonly KnownRecord[], ProviderProfile, object]>([
@@ -309,11 +309,11 @@ describe('the turn of an epoch', () => {
     ['bound thinking kept', [thought], INLINE, { turns: false, because: 'bound-thinking' }],
     ['thinking kept that is bound to nothing', [thought], PROFILE, { turns: true }],
   ])('%s', (_, records, profile, expected) => {
-    expect(replaceSnapshot(epoch, changed, { records, profile })).toMatchObject(expected)
+    expect(replacePrefixSnapshot(epoch, changed, { records, profile })).toMatchObject(expected)
   })
 
   it('does not happen where nothing would be otherwise', () => {
-    expect(replaceSnapshot(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
+    expect(replacePrefixSnapshot(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
       turns: false,
       because: 'unchanged',
     })
@@ -321,8 +321,8 @@ describe('the turn of an epoch', () => {
 
   it('leaves out tools that kept messages define', () => {
     const present = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__late'), tool('mcp__other')] }
-    const turn = replaceSnapshot(epoch, present, { records: [addition], profile: PROFILE })
-    const tools = turn.turns ? turn.epoch.tools.map(({ name }) => name) : []
+    const turn = replacePrefixSnapshot(epoch, present, { records: [addition], profile: PROFILE })
+    const tools = turn.isReplaced ? turn.epoch.tools.map(({ name }) => name) : []
     expect(tools).toEqual(['Bash', 'Edit', 'Read', 'mcp__other'])
   })
 
@@ -334,7 +334,7 @@ describe('the turn of an epoch', () => {
 describe('the fold', () => {
   it('passes over what is no epoch and keeps the one before', () => {
     const builder = new SessionBuilder()
-    const epoch = createSnapshot(PRESENT, PROFILE)
+    const epoch = createPrefixSnapshot(PRESENT, PROFILE)
     builder.notice('epoch', { epoch })
     for (const bad of [{}, { ...epoch, sections: 1 }, { ...epoch, tools: [1] }, { ...epoch, sections: [{}] }])
       builder.notice('epoch', { epoch: bad as unknown as PrefixSnapshot })

@@ -2,16 +2,16 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   forecastCacheRead,
-  learnFromFork,
-  learnFromResponse,
   restoreCacheModel,
+  updateFromFork,
+  updateFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
-import { captureCacheSafeParams, createFork } from '../../src/request/fork.ts'
+import { captureForkParent, createForkRequest } from '../../src/request/fork.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })
@@ -128,7 +128,7 @@ describe('what is foreseen', () => {
     const conversation = begun()
     const { request, forecast, usage } = conversation.ask()
     const evicted = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: forecast.read + 50 }
-    const lineage = learnFromResponse(conversation.lineage, forecast, evicted)
+    const lineage = updateFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
     expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
@@ -180,7 +180,7 @@ describe('a clearing', () => {
     const conversation = cleared()
     const before = conversation.lineage.chains[0]?.sizes.last?.tokens
     conversation.ask()
-    conversation.builder.notice('clear_undone', { of: conversation.builder.view.acts[0]?.uuid ?? '' })
+    conversation.builder.notice('clear_undone', { of: conversation.builder.view.rewrites[0]?.uuid ?? '' })
     const { forecast, usage } = conversation.ask()
     expect([forecast.isCertain, forecast.read, usage.cache_read_input_tokens]).toEqual([true, before, before])
   })
@@ -191,9 +191,13 @@ describe('a fork', () => {
     const conversation = begun()
     const { request } = conversation.ask()
     conversation.now += 4 * MINUTE
-    const made = createFork(captureCacheSafeParams(request, PROFILE), [{ role: 'user', content: 'sum up' }], {
-      ttl: '5m',
-    })
+    const made = createForkRequest(
+      captureForkParent(request, PROFILE),
+      [{ role: 'user', content: 'sum up' }],
+      {
+        ttl: '5m',
+      },
+    )
     if (!made.ok) throw new Error(made.message)
     const forecast = forecastCacheRead(conversation.lineage, {
       request: made.request,
@@ -203,7 +207,7 @@ describe('a fork', () => {
     const usage = conversation.cache.ask(toPayload(made.request), conversation.now)
     expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
     const strand = conversation.lineage.chains[0]
-    conversation.lineage = learnFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateFromFork(conversation.lineage, forecast, usage)
     expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })

@@ -3,12 +3,12 @@ import type { Block } from '../../src/log/block.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
-  cacheReadShare,
-  captureCacheSafeParams,
-  createFork,
+  captureForkParent,
+  computeCacheReadShare,
+  createForkRequest,
   type ForkMessage,
   type ForkOptions,
-  messagesAfterRequest,
+  listMessagesAfterRequest,
 } from '../../src/request/fork.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
@@ -19,12 +19,12 @@ function sent(profile = PROFILE) {
   const conversation = new Conversation(profile)
   conversation.builder.user('begin')
   const { request, payload } = conversation.ask()
-  return { conversation, payload, request, params: captureCacheSafeParams(request, profile) }
+  return { conversation, payload, request, params: captureForkParent(request, profile) }
 }
 
 function forked(options: Partial<ForkOptions> = {}, profile = PROFILE) {
   const { params, payload } = sent(profile)
-  const made = createFork(params, QUESTION, { ttl: '5m', ...options })
+  const made = createForkRequest(params, QUESTION, { ttl: '5m', ...options })
   return { made, payload, sent: made.ok ? toPayload(made.request) : null }
 }
 
@@ -93,7 +93,7 @@ describe('a fork', () => {
     [{ input_tokens: 10, output_tokens: 5 }, 0],
     [{ input_tokens: 0, output_tokens: 5 }, null],
   ])('tells the share it read: %j', (usage, share) => {
-    expect(cacheReadShare(usage)).toBe(share)
+    expect(computeCacheReadShare(usage)).toBe(share)
   })
 })
 
@@ -104,7 +104,7 @@ describe('what was said since a request went out', () => {
     conversation.builder.user('and now')
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
-    expect(messagesAfterRequest(request, conversation.flat)?.map(({ message }) => message)).toEqual([
+    expect(listMessagesAfterRequest(request, conversation.flat)?.map(({ message }) => message)).toEqual([
       { role: 'assistant', content: [text('yes')] },
       { role: 'user', content: 'and now' },
     ])
@@ -115,7 +115,7 @@ describe('what was said since a request went out', () => {
     conversation.builder.user('one more thing')
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
-    expect(messagesAfterRequest(request, conversation.flat)?.map(({ message }) => message)).toEqual([
+    expect(listMessagesAfterRequest(request, conversation.flat)?.map(({ message }) => message)).toEqual([
       { role: 'user', content: [text('one more thing')] },
     ])
   })
@@ -127,6 +127,6 @@ describe('what was said since a request went out', () => {
     conversation.compact()
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
-    expect(messagesAfterRequest(request, conversation.flat)).toBe(null)
+    expect(listMessagesAfterRequest(request, conversation.flat)).toBe(null)
   })
 })

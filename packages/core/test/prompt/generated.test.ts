@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
-import { type FlattenedContext, flatten } from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createProfile } from '../../src/policy/provider-profile.ts'
 import {
@@ -10,18 +10,18 @@ import {
   findRequestProblems,
   toPayload,
 } from '../../src/request/build-request.ts'
-import { buildRequestPrefix, createSnapshot } from '../../src/request/prefix.ts'
+import { buildRequestPrefix, createPrefixSnapshot } from '../../src/request/prefix.ts'
 import {
   startValidation,
   updateValidation,
   type ValidationState,
-  validate,
+  validateRequest,
 } from '../../src/validate/validate.ts'
 import { generatedSessions } from '../laws/generated-sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
 const tools = [...PRESENT.tools, { type: 'search_1', name: 'web_search' }]
-const epoch = createSnapshot({ ...PRESENT, tools }, createProfile())
+const epoch = createPrefixSnapshot({ ...PRESENT, tools }, createProfile())
 const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const { markers } = POLICY.cache
 
@@ -48,7 +48,7 @@ describe('law 2: wire, on generated sessions', () => {
           for (const record of records) {
             session = appendRecord(session, record)
             view = updateContextView(view, session)
-            flat = flatten(view, flat)
+            flat = flattenContext(view, flat)
             checked = updateValidation(checked, flat)
             // Nothing has been said yet: there is no request to make.
             if (flat.frozen.length + flat.tail.length === 0) continue
@@ -62,7 +62,7 @@ describe('law 2: wire, on generated sessions', () => {
             }
             const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
             const payload = toPayload(request)
-            expect(validate(payload, profile)).toEqual([])
+            expect(validateRequest(payload, profile)).toEqual([])
             expect(findRequestProblems(checked, request)).toEqual([])
             expect(request.markers.length).toBeLessThanOrEqual(4)
             const fresh = assembleRequest({ front, flat, profile, markers, ttl, clears, edge })
@@ -79,7 +79,7 @@ describe('law 2: wire, on generated sessions', () => {
   it('a message that carries no marker is handed over as it is', () => {
     fc.assert(
       fc.property(generatedSessions(), ({ builder }) => {
-        const flat = flatten(builder.view)
+        const flat = flattenContext(builder.view)
         const request = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
         const marked = new Set(
           request.markers.flatMap(({ place }) => (place.zone === 'messages' ? [place.index] : [])),

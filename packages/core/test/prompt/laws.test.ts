@@ -11,8 +11,8 @@ import {
   updateAnnouncedPrefix,
 } from '../../src/request/announced-prefix.ts'
 import { toPayload } from '../../src/request/build-request.ts'
-import { captureCacheSafeParams, createFork } from '../../src/request/fork.ts'
-import { validate } from '../../src/validate/validate.ts'
+import { captureForkParent, createForkRequest } from '../../src/request/fork.ts'
+import { validateRequest } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'
 
@@ -68,7 +68,7 @@ describe('law 2: wire, markers included', () => {
         story.conversation.clears = clears
         lead(story, ({ payload, findings }) => {
           expect(findings).toEqual([])
-          expect(validate(payload, PROFILE)).toEqual([])
+          expect(validateRequest(payload, PROFILE)).toEqual([])
           expect(markersIn(payload)).toBeLessThanOrEqual(4)
           if (!clears) expect(markersIn({ ...payload, system: [], tools: [] })).toBe(1)
         })
@@ -168,8 +168,8 @@ describe('law: forks', () => {
         const { conversation } = story
         lead(story, ({ request, payload, usage }) => {
           const parent = JSON.stringify(payload)
-          const made = createFork(
-            captureCacheSafeParams(request, conversation.profile),
+          const made = createForkRequest(
+            captureForkParent(request, conversation.profile),
             [{ role: 'user', content: 'sum up' }],
             {
               ttl: '5m',
@@ -180,7 +180,7 @@ describe('law: forks', () => {
           const before = fragmentsOf(payload)
           expect(fragmentsOf(forked).slice(0, before.length)).toEqual(before)
           expect(fragmentsOf(forked)).toHaveLength(before.length + 1)
-          expect(validate(forked, conversation.profile)).toEqual([])
+          expect(validateRequest(forked, conversation.profile)).toEqual([])
           const entries = conversation.cache.size
           const read = conversation.cache.ask(forked, conversation.now)
           expect(read.cache_read_input_tokens).toBe(

@@ -1,6 +1,6 @@
 /** Conversations led by a list of choices: prompts, tool loops, wide turns, changes, pauses, clearings, undo, compactions, rewinds. */
 
-import { Choices, clearSession, compactSession } from '@tidemark/core/testing'
+import { clearSession, compactSession, GeneratorChoices } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
@@ -12,12 +12,12 @@ export type Step = 'turn' | 'clear' | 'undo' | 'compact' | 'rewind'
 
 export interface Led {
   readonly conversation: Conversation
-  readonly choices: Choices
+  readonly choices: GeneratorChoices
 }
 
 export function led(make: () => Conversation = () => new Conversation()): fc.Arbitrary<Led> {
   const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 30, maxLength: 400, size: 'max' })
-  return numbers.map((list) => ({ conversation: make(), choices: new Choices(list) }))
+  return numbers.map((list) => ({ conversation: make(), choices: new GeneratorChoices(list) }))
 }
 
 /** Leads it to the end; `visit` sees every request and what came before it. */
@@ -33,7 +33,7 @@ export function lead({ conversation, choices }: Led, visit: (asked: Asked, step:
   }
 }
 
-function change(conversation: Conversation, choices: Choices): void {
+function change(conversation: Conversation, choices: GeneratorChoices): void {
   const { present } = conversation
   if (choices.oneIn(3)) {
     const text = `${choices.below(4)} files changed`
@@ -48,7 +48,7 @@ function change(conversation: Conversation, choices: Choices): void {
   }
 }
 
-function respond(conversation: Conversation, choices: Choices): void {
+function respond(conversation: Conversation, choices: GeneratorChoices): void {
   const { builder } = conversation
   const calls = choices.oneIn(10) ? 24 : choices.below(3)
   const uses = Array.from({ length: calls }, (_, index): Block => {
@@ -66,7 +66,7 @@ function respond(conversation: Conversation, choices: Choices): void {
   if (calls === 0) builder.user(`go on ${choices.below(999)}`)
 }
 
-function act(conversation: Conversation, choices: Choices): Step {
+function act(conversation: Conversation, choices: GeneratorChoices): Step {
   const { builder } = conversation
   const kind = choices.below(14)
   if (kind === 1) clearSession(builder, choices)
@@ -74,7 +74,7 @@ function act(conversation: Conversation, choices: Choices): Step {
     if (choices.oneIn(2)) compactSession(builder, choices)
     else conversation.compact()
   } else if (kind === 3) {
-    const newest = builder.view.acts.at(-1)
+    const newest = builder.view.rewrites.at(-1)
     if (newest === undefined) return 'turn'
     builder.notice(newest.kind === 'compact' ? 'compact_undone' : 'clear_undone', { of: newest.uuid })
     return 'undo'

@@ -5,7 +5,7 @@ import { AppendList } from '../../src/log/persistent-collections.ts'
 import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
 import { type MessagePlace, type PlanMarkersInput, planMarkers } from '../../src/request/cache-markers.ts'
-import { buildRequestPrefix, createSnapshot, type DesiredPrefix } from '../../src/request/prefix.ts'
+import { buildRequestPrefix, createPrefixSnapshot, type DesiredPrefix } from '../../src/request/prefix.ts'
 import { POLICY, PRESENT, PROFILE, tool } from './conversation.ts'
 
 const text = (said = 'x'): Block => ({ type: 'text', text: said })
@@ -30,7 +30,7 @@ interface Given extends Partial<Omit<PlanMarkersInput, 'front' | 'counted' | 'po
 }
 
 function frontFor(present: DesiredPrefix = PRESENT) {
-  const epoch = createSnapshot(present, PROFILE)
+  const epoch = createPrefixSnapshot(present, PROFILE)
   return buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 }
 

@@ -1,6 +1,6 @@
 /** Summaries upon summaries: what holds after twenty rounds, without a model and with one that says next to nothing. */
 
-import { Choices, continueSession, generateSession } from '@tidemark/core/testing'
+import { continueSession, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toBlocks } from '../../src/log/block.ts'
@@ -10,7 +10,7 @@ import { repairSummary } from '../../src/summary/check-summary.ts'
 import { buildLedger, findNames } from '../../src/summary/ledger.ts'
 import { writeLocalSummary } from '../../src/summary/local-summary.ts'
 import { redact } from '../../src/summary/redact.ts'
-import { extractFacts, listRequiredTexts } from '../../src/summary/session-facts.ts'
+import { extractSessionFacts, listRequiredTexts } from '../../src/summary/session-facts.ts'
 import { CodingSession } from './coding-session.ts'
 import { estimate, gateRules, summaryRules } from './summary-rules.ts'
 
@@ -26,9 +26,9 @@ const PLANTED = [
 
 type Summarise = (history: readonly KnownRecord[]) => string
 
-const local: Summarise = (history) => writeLocalSummary(extractFacts(history), summaryRules).text
+const local: Summarise = (history) => writeLocalSummary(extractSessionFacts(history), summaryRules).text
 const gated: Summarise = (history) =>
-  repairSummary('Summary:\nWork went on.', extractFacts(history), gateRules).text
+  repairSummary('Summary:\nWork went on.', extractSessionFacts(history), gateRules).text
 
 function firstRound(work: CodingSession): void {
   work.says(PLANTED[0] ?? '')
@@ -102,7 +102,7 @@ describe.each([
     expect(summaries.map((summary) => new Set(summary.match(/\[\d+\] Round \d+: change/g)).size)).toEqual(
       summaries.map((_, round) => round + 1),
     )
-    const { messages } = extractFacts(work.history)
+    const { messages } = extractSessionFacts(work.history)
     expect(messages).toHaveLength(ROUNDS + 1)
     expect(messages.filter(({ text }) => !last.includes(text))).toEqual([])
   })
@@ -151,11 +151,11 @@ describe('of any session, round upon round', () => {
   it('a local summary is bounded, holds every message it should, and invents nothing', () => {
     fc.assert(
       fc.property(fc.array(numbers, { minLength: 1, maxLength: ROUNDS, size: 'max' }), (stories) => {
-        const { builder } = generateSession(new Choices(stories[0] ?? []))
+        const { builder } = generateSession(new GeneratorChoices(stories[0] ?? []))
         const work = new CodingSession(builder)
         for (const story of stories.slice(1)) {
-          continueSession(builder, new Choices(story))
-          const facts = extractFacts(work.history)
+          continueSession(builder, new GeneratorChoices(story))
+          const facts = extractSessionFacts(work.history)
           const { text, tokens, leftOut } = writeLocalSummary(facts, summaryRules)
           expect(tokens).toBeLessThanOrEqual(summaryRules.tokens)
           const missing = facts.messages.filter(

@@ -4,14 +4,19 @@ import type { ContextEntry } from '../../src/context/entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createProfile, type ProfileOverrides } from '../../src/policy/provider-profile.ts'
 import type {
-  Attempt,
   AttemptResult,
-  AttemptsEnd,
   AttemptsInput,
-  SummaryAttempts,
+  AttemptsOutcome,
+  SummaryAttempt,
+  SummaryAttemptState,
 } from '../../src/summary/attempt.ts'
-import { isDone, nextAttempt, recordResult, startAttempts } from '../../src/summary/attempts.ts'
-import { type CompactionSpan, chooseSpan } from '../../src/summary/select-span.ts'
+import {
+  findNextAttempt,
+  isAttemptsOutcome,
+  recordAttemptResult,
+  startAttempts,
+} from '../../src/summary/attempts.ts'
+import { type CompactionSpan, chooseCompactionSpan } from '../../src/summary/select-span.ts'
 import type { SummaryModel } from '../../src/summary/summary-input.ts'
 import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
 
@@ -36,7 +41,7 @@ export function selectSpan(
   form: CompactionForm = 'full',
   pivot = 'q2',
 ): CompactionSpan {
-  const choice = chooseSpan(builder.view, form === 'full' ? { form } : { form, pivot })
+  const choice = chooseCompactionSpan(builder.view, form === 'full' ? { form } : { form, pivot })
   if (!choice.ok) throw new Error(choice.message)
   return choice.span
 }
@@ -89,9 +94,9 @@ export function failWith(
 }
 
 export interface AttemptRun {
-  readonly chain: SummaryAttempts
-  readonly asks: readonly Attempt[]
-  readonly done: AttemptsEnd
+  readonly chain: SummaryAttemptState
+  readonly asks: readonly SummaryAttempt[]
+  readonly done: AttemptsOutcome
 }
 
 /** Answers each request with the next outcome; the last one repeats. A local request gets a local summary. */
@@ -101,18 +106,18 @@ export function runAttempts(
   local = 'Summary:\nlocal',
 ): AttemptRun {
   let chain = startAttempts(context)
-  const asks: Attempt[] = []
+  const asks: SummaryAttempt[] = []
   for (let count = 0; count < 100; count += 1) {
-    const next = nextAttempt(chain)
-    if (isDone(next)) return { chain, asks, done: next }
+    const next = findNextAttempt(chain)
+    if (isAttemptsOutcome(next)) return { chain, asks, done: next }
     asks.push(next)
     const outcome = outcomes[Math.min(asks.length, outcomes.length) - 1] ?? failWith('server')
-    chain = recordResult(chain, next.kind === 'local' ? { kind: 'text', text: local } : outcome)
+    chain = recordAttemptResult(chain, next.kind === 'local' ? { kind: 'text', text: local } : outcome)
   }
   throw new Error('the chain does not end')
 }
 
 /** Rung and kind of each request: `1 fork`. */
-export function listRungs(asks: readonly Attempt[]): readonly string[] {
+export function listRungs(asks: readonly SummaryAttempt[]): readonly string[] {
   return asks.map((ask) => `${ask.rung} ${ask.kind}`)
 }

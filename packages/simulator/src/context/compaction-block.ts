@@ -11,7 +11,7 @@ import {
   reject,
 } from '../protocol/answer.ts'
 import {
-  BETA,
+  BETA_NAMES,
   type Block,
   isObject,
   type MessagesBody,
@@ -22,7 +22,7 @@ import { hashText } from '../protocol/clock-and-ids.ts'
 import { listContextEdits } from '../validation/edit-rules.ts'
 import type { CompactionSignature, Signer } from './signatures.ts'
 
-export interface CompactionReference {
+export interface FoundCompactionBlock {
   /**
    * Index of the compaction block among the request's blocks. Blocks before a threshold compaction block are not part
    * of the conversation.
@@ -32,7 +32,7 @@ export interface CompactionReference {
   readonly signature: CompactionSignature | null
 }
 
-type CompactionResult = ApiResult<{ found: CompactionReference | null }>
+type CompactionResult = ApiResult<{ found: FoundCompactionBlock | null }>
 
 interface CompactionInput {
   readonly body: MessagesBody
@@ -44,7 +44,7 @@ interface CompactionInput {
  * Finds the compaction block that replaces earlier messages; `found` is null if there is none. Fails if the block is
  * misplaced, altered or not permitted.
  */
-export function readCompaction(input: CompactionInput, signer: Signer): CompactionResult {
+export function findCompactionBlock(input: CompactionInput, signer: Signer): CompactionResult {
   const blocks = input.pieces.flatMap((piece, at) => (isCompletedSummary(piece.block) ? [{ piece, at }] : []))
   const newest = blocks.find(({ piece }) => typeof piece.block.signature === 'string')
   if (newest === undefined) return readThresholdBlock(input, blocks.at(-1)?.at)
@@ -69,7 +69,7 @@ function isCompletedSummary(block: Block): boolean {
 function readThresholdBlock({ body, betas }: CompactionInput, at: number | undefined): CompactionResult {
   if (at === undefined) return { ok: true, found: null }
   const hasEdit = listContextEdits(body).some((edit) => edit.type === 'compact_20260112')
-  if (!hasEdit && !betas.has(BETA.thresholdCompaction)) {
+  if (!hasEdit && !betas.has(BETA_NAMES.thresholdCompaction)) {
     // Without the threshold compaction edit or beta, an unsigned block can only be an on-demand block that lost its
     // signature.
     return rejectWithCode('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
@@ -99,7 +99,7 @@ function readSignedBlock(input: CompactionInput, block: Block, signer: Signer): 
 }
 
 function findCompactionConflict({ body, betas }: CompactionInput): ApiError | null {
-  if (!betas.has(BETA.onDemandCompaction))
+  if (!betas.has(BETA_NAMES.onDemandCompaction))
     return invalidRequest(
       "messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags",
     )

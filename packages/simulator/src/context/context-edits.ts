@@ -5,13 +5,13 @@
 
 import { type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
 import {
+  formatBlockPath,
   isObject,
   isThinkingBlock,
   type MessageParam,
   type MessagesBody,
   type RequestBlock,
   readTextField,
-  requestBlockPath,
 } from '../protocol/api.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
 import { listContextEdits } from '../validation/edit-rules.ts'
@@ -28,7 +28,7 @@ export type AppliedEdit =
       readonly cleared_input_tokens: number
     }
 
-export interface EditResult {
+export interface ContextEditResult {
   readonly pieces: readonly RequestBlock[]
   readonly applied: readonly AppliedEdit[]
 }
@@ -47,7 +47,7 @@ interface EditInput {
  * Applies the edits of `context_management` in order. Before them, models that do not keep old thinking drop it,
  * unless the request has a thinking edit.
  */
-export function applyEdits(input: EditInput): EditResult {
+export function applyContextEdits(input: EditInput): ContextEditResult {
   const edits = listContextEdits(input.body)
   const managed = edits.some((edit) => edit.type === 'clear_thinking_20251015')
   const strips = !input.model.keepsThinking && !managed
@@ -254,7 +254,7 @@ export function readCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<C
       if (!known.has(reference))
         return reject(
           invalidRequest(
-            `${requestBlockPath(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`,
+            `${formatBlockPath(piece)}: no \`tool_result\` with cache_reference \`${reference}\` was found`,
           ),
         )
       references.add(reference)

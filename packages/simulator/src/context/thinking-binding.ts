@@ -6,19 +6,19 @@
 
 import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
 import {
-  BETA,
+  BETA_NAMES,
   type Block,
+  formatBlockPath,
   isObject,
   isThinkingBlock,
   type MessagesBody,
   type RequestBlock,
   readTextField,
-  requestBlockPath,
 } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 import { canReadThinking, type ModelTable, type SimulatedModel } from '../protocol/models.ts'
 import type { Signer, ThinkingSignature } from './signatures.ts'
-import { type BoundPrefix, describePrefixChange, type PrefixTracker } from './thinking-prefix.ts'
+import { describePrefixChange, type ThinkingPrefix, type ThinkingPrefixTracker } from './thinking-prefix.ts'
 
 export interface BindingSettings {
   /**
@@ -39,7 +39,7 @@ interface BindingInput {
   readonly body: MessagesBody
   readonly pieces: readonly RequestBlock[]
   /** Computes the prefix that thinking is bound to. It is lazy because most requests have no thinking to check. */
-  readonly boundPrefix: () => BoundPrefix
+  readonly boundPrefix: () => ThinkingPrefix
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
@@ -50,7 +50,7 @@ interface BindingInput {
   readonly compactionIds: readonly (string | null)[]
 }
 
-export interface Transformation {
+export interface ThinkingTransformation {
   readonly type: 'thinking_dropped' | 'thinking_mismatch_allowed'
   readonly path: string
   readonly reason: BindingReason
@@ -61,14 +61,14 @@ type BindingReason = 'organization_binding_mismatch' | 'model_binding_mismatch' 
 export type BindingResult = ApiResult<{
   /** The conversation without the dropped thinking blocks. */
   pieces: readonly RequestBlock[]
-  transformations: readonly Transformation[]
+  transformations: readonly ThinkingTransformation[]
   /** Id of the last valid thinking block of the request, which new thinking will follow; null if there is none. */
   last: string | null
 }>
 
 interface BindingContext {
   readonly signer: Signer
-  readonly tracker: PrefixTracker
+  readonly tracker: ThinkingPrefixTracker
   readonly models: ModelTable
   readonly settings: BindingSettings
 }
@@ -78,7 +78,7 @@ export function checkThinkingBinding(input: BindingInput, ports: BindingContext)
   const { pieces } = input
   const mode = chooseMismatchMode(input, ports.settings)
   const kept: RequestBlock[] = []
-  const transformations: Transformation[] = []
+  const transformations: ThinkingTransformation[] = []
   let last: string | null = null
   for (const [index, piece] of pieces.entries()) {
     if (!isThinkingBlock(piece.block)) {
@@ -95,7 +95,7 @@ export function checkThinkingBinding(input: BindingInput, ports: BindingContext)
     if (reason !== null)
       transformations.push({
         type: dropped ? 'thinking_dropped' : 'thinking_mismatch_allowed',
-        path: requestBlockPath(piece),
+        path: formatBlockPath(piece),
         reason,
       })
     if (!dropped) kept.push(piece)
@@ -155,18 +155,18 @@ function isPrefixUnchanged(
 
 function invalidSignatureError(piece: RequestBlock): ApiError {
   const field = piece.block.type === 'thinking' ? 'signature' : 'data'
-  return invalidRequest(`${requestBlockPath(piece)}: Invalid \`${field}\` in \`${piece.block.type}\` block`)
+  return invalidRequest(`${formatBlockPath(piece)}: Invalid \`${field}\` in \`${piece.block.type}\` block`)
 }
 
 function prefixMismatchError(
   piece: RequestBlock,
   { signed, index }: SignedThinking,
   input: BindingInput,
-  tracker: PrefixTracker,
+  tracker: ThinkingPrefixTracker,
 ): ApiError {
-  const header = input.betas.has(BETA.thinkingBinding)
+  const header = input.betas.has(BETA_NAMES.thinkingBinding)
     ? []
-    : [`That setting requires the \`${BETA.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
+    : [`That setting requires the \`${BETA_NAMES.thinkingBinding}\` value in the \`anthropic-beta\` header.`]
   const changed = describePrefixChange(
     { signed, index, boundPrefix: input.boundPrefix(), pieces: input.pieces },
     tracker,
@@ -184,14 +184,14 @@ function prefixMismatchError(
  * Returns an error unless the thinking of the newest response comes back complete and unedited. Older responses may
  * lose theirs.
  */
-export function checkNewestResponse(input: BindingInput, ports: BindingContext): ApiError | null {
+export function checkNewestThinking(input: BindingInput, ports: BindingContext): ApiError | null {
   if (ports.settings.editedText === 'allow') return null
   const newest = findNewestThinking(input.pieces, ports.signer)
   for (const { piece, signed } of newest) {
     const shown = piece.block.type === 'thinking' ? readTextField(piece.block, 'thinking') : ''
     if (hashText(shown) !== signed.shown || newest.length < signed.of)
       return invalidRequest(
-        `${requestBlockPath(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
+        `${formatBlockPath(piece)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`,
       )
   }
   return null

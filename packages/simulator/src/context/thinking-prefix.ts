@@ -4,30 +4,30 @@
  * difference.
  */
 
-import { isInPrompt } from '../prompt-cache/cache-key.ts'
-import { toToolBlock, toZone } from '../prompt-cache/prompt.ts'
-import type { PromptNode, PromptTree, PromptZone } from '../prompt-cache/prompt-tree.ts'
+import { isToolInPrompt } from '../prompt-cache/cache-key.ts'
+import { toPromptZone, toToolBlock } from '../prompt-cache/prompt.ts'
+import type { PromptTree, PromptTreeNode, PromptZone } from '../prompt-cache/prompt-tree.ts'
 import {
   type Block,
+  formatBlockPath,
   isObject,
   isThinkingBlock,
   type MessagesBody,
   type RequestBlock,
-  requestBlockPath,
   toBlocks,
 } from '../protocol/api.ts'
 import type { CompactionSignature, ThinkingSignature } from './signatures.ts'
 
-export interface BoundPrefix {
+export interface ThinkingPrefix {
   /** Hashes of the system prompt and of the tools. */
   readonly system: string
   readonly tools: string
   /** For each block of the request, including thinking: the prefix before the turn of that block. */
-  readonly before: readonly PromptNode[]
+  readonly before: readonly PromptTreeNode[]
   /** The prefix that new thinking is bound to: everything before the current assistant turn. */
-  readonly end: PromptNode
+  readonly end: PromptTreeNode
   /** The prefix that ends with the last message of the request. */
-  readonly afterAll: PromptNode
+  readonly afterAll: PromptTreeNode
 }
 
 /** A conversation whose first block is a signed compaction block. */
@@ -37,29 +37,33 @@ interface CompactedStart {
   readonly at: number
 }
 
-export interface PrefixTracker {
-  track(body: MessagesBody, pieces: readonly RequestBlock[], resumption: CompactedStart | null): BoundPrefix
+export interface ThinkingPrefixTracker {
+  track(
+    body: MessagesBody,
+    pieces: readonly RequestBlock[],
+    resumption: CompactedStart | null,
+  ): ThinkingPrefix
   /**
    * Returns the prefix that consists only of the block of a threshold compaction, because blocks before it do not
    * count.
    */
-  startAfter(block: Block): PromptNode
+  startAfter(block: Block): PromptTreeNode
   /** Returns the remembered prefix with this hash; undefined if it is unknown or was dropped to save memory. */
-  find(chain: string): PromptNode | undefined
-  remember(node: PromptNode): void
+  find(chain: string): PromptTreeNode | undefined
+  remember(node: PromptTreeNode): void
 }
 
 const MAX_REMEMBERED_PREFIXES = 4_096
 
-export function createPrefixTracker(tree: PromptTree): PrefixTracker {
-  const remembered = new Map<string, PromptNode>()
+export function createThinkingPrefixTracker(tree: PromptTree): ThinkingPrefixTracker {
+  const remembered = new Map<string, PromptTreeNode>()
 
-  function remember(node: PromptNode): void {
+  function remember(node: PromptTreeNode): void {
     if (remembered.size >= MAX_REMEMBERED_PREFIXES) remembered.delete(remembered.keys().next().value ?? '')
     remembered.set(node.chain, node)
   }
 
-  function resume(chain: string): PromptNode {
+  function resume(chain: string): PromptTreeNode {
     const node = remembered.get(chain) ?? tree.resume(chain)
     remember(node)
     return node
@@ -72,7 +76,7 @@ export function createPrefixTracker(tree: PromptTree): PrefixTracker {
     track(body, pieces, resumption) {
       const front = {
         system: hashBlocks(tree, 'system', toBlocks(body.system)),
-        tools: hashBlocks(tree, 'tools', (body.tools ?? []).filter(isInPrompt).map(toToolBlock)),
+        tools: hashBlocks(tree, 'tools', (body.tools ?? []).filter(isToolInPrompt).map(toToolBlock)),
       }
       const follows =
         resumption !== null && continuesPrefix(resumption.signed, front, pieces[resumption.at + 1])
@@ -91,7 +95,7 @@ function hashBlocks(tree: PromptTree, zone: PromptZone, blocks: Iterable<Block>)
 /** Checks whether the turns after a compaction block continue the prefix that was summarized. */
 function continuesPrefix(
   signed: CompactionSignature,
-  front: Pick<BoundPrefix, 'system' | 'tools'>,
+  front: Pick<ThinkingPrefix, 'system' | 'tools'>,
   kept: RequestBlock | undefined,
 ): boolean {
   return (
@@ -110,9 +114,9 @@ function trackMessages(
   tree: PromptTree,
   pieces: readonly RequestBlock[],
   resumption: CompactedStart | null,
-  start: PromptNode | null,
-): Pick<BoundPrefix, 'before' | 'end' | 'afterAll'> {
-  const before: PromptNode[] = []
+  start: PromptTreeNode | null,
+): Pick<ThinkingPrefix, 'before' | 'end' | 'afterAll'> {
+  const before: PromptTreeNode[] = []
   let node = tree.root
   let turn = node
   let role: string | null = null
@@ -128,7 +132,7 @@ function trackMessages(
       node = tree.addBlock(tree.root, 'assistant', ignoreUrlQuery(piece.block))
       turn = node
     } else if (!isThinkingBlock(piece.block))
-      node = tree.addBlock(node, toZone(piece), ignoreUrlQuery(piece.block))
+      node = tree.addBlock(node, toPromptZone(piece), ignoreUrlQuery(piece.block))
     before.push(turn)
   }
   return { before, end: role === 'assistant' ? turn : node, afterAll: node }
@@ -150,7 +154,7 @@ interface PrefixChange {
   readonly signed: ThinkingSignature
   /** Index of the thinking block among the request's blocks. */
   readonly index: number
-  readonly boundPrefix: BoundPrefix
+  readonly boundPrefix: ThinkingPrefix
   readonly pieces: readonly RequestBlock[]
 }
 
@@ -158,7 +162,7 @@ interface PrefixChange {
  * Returns the last sentence of a thinking binding error: what differs from when the block was created. Null if the
  * difference is not known.
  */
-export function describePrefixChange(change: PrefixChange, tracker: PrefixTracker): string | null {
+export function describePrefixChange(change: PrefixChange, tracker: ThinkingPrefixTracker): string | null {
   const { signed, boundPrefix, index } = change
   if (signed.system !== boundPrefix.system)
     return 'The `system` prompt differs from when this block was created.'
@@ -168,19 +172,23 @@ export function describePrefixChange(change: PrefixChange, tracker: PrefixTracke
   return 'An earlier thinking block is missing or out of order.'
 }
 
-function describeMessageChange(change: PrefixChange, now: PromptNode, tracker: PrefixTracker): string | null {
+function describeMessageChange(
+  change: PrefixChange,
+  now: PromptTreeNode,
+  tracker: ThinkingPrefixTracker,
+): string | null {
   const then = tracker.find(change.signed.messages)
   if (then === undefined) return null
   const position = findFirstDifference(listChains(then), listChains(now))
   const piece = change.pieces.slice(0, change.index).filter(({ block }) => !isThinkingBlock(block))[position]
   return piece === undefined
     ? 'Content before this block is missing.'
-    : `Content before this block differs from when it was created, first at \`${requestBlockPath(piece)}\`.`
+    : `Content before this block differs from when it was created, first at \`${formatBlockPath(piece)}\`.`
 }
 
-function listChains(node: PromptNode): readonly string[] {
+function listChains(node: PromptTreeNode): readonly string[] {
   const chains: string[] = []
-  for (let at: PromptNode | null = node; at !== null; at = at.parent) chains.push(at.chain)
+  for (let at: PromptTreeNode | null = node; at !== null; at = at.parent) chains.push(at.chain)
   return chains.reverse().slice(1)
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readValue } from '../protocol/json-fields.ts'
+import { readDocument } from '../protocol/json-fields.ts'
 import type { Fault } from './fault.ts'
 import {
   createFaultSchedule,
@@ -61,7 +61,7 @@ describe('scheduled faults', () => {
       { fault: HANG, times: 2, every: 3, skip: 1 },
     ],
   ])('%j is read', (value, scheduled) => {
-    expect(readValue(readScheduledFault, value)).toEqual({ ok: true, value: scheduled })
+    expect(readDocument(readScheduledFault, value)).toEqual({ ok: true, value: scheduled })
   })
 
   it.each([
@@ -70,7 +70,7 @@ describe('scheduled faults', () => {
     [{ fault: 'hang', often: 2 }, ['often'], 'is not known here; known: fault, times, every, skip'],
     [{ fault: 'hung' }, ['fault'], expect.stringMatching(/^"hung" is no fault/)],
   ])('%j is refused', (value, path, message) => {
-    expect(readValue(readScheduledFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
+    expect(readDocument(readScheduledFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
   })
 })
 

@@ -4,13 +4,13 @@
  */
 import { isObject } from '../protocol/api.ts'
 import {
-  addProblem,
-  atKey,
-  countReader,
+  addReadProblem,
+  enterField,
   fieldsReader,
-  formatProblem,
-  type Reader,
-  readValue,
+  formatReadProblem,
+  readDocument,
+  type ValueReader,
+  wholeNumberReader,
 } from '../protocol/json-fields.ts'
 import type { Fault } from './fault.ts'
 import { type ParseFaultResult, parseFault, readFault } from './parse-fault.ts'
@@ -72,13 +72,13 @@ function advanceSchedule(scheduled: ScheduledFault, isUsed: boolean): readonly S
 
 const scheduleReader = fieldsReader<ScheduledFault>({
   fault: readFault,
-  times: countReader(1),
-  every: countReader(1),
-  skip: countReader(0),
+  times: wholeNumberReader(1),
+  every: wholeNumberReader(1),
+  skip: wholeNumberReader(0),
 })
 
 /** Reads a scheduled fault: `{fault, times, every, skip}`, or only a fault, which applies to the next request. */
-export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
+export const readScheduledFault: ValueReader<ScheduledFault> = (value, place) => {
   if (!isObject(value) || 'type' in value) {
     const fault = readFault(value, place)
     return fault === undefined ? undefined : { fault }
@@ -86,7 +86,7 @@ export const readScheduledFault: Reader<ScheduledFault> = (value, place) => {
   const { fault, ...rest } = scheduleReader(value, place) ?? {}
   if (fault !== undefined) return { fault, ...rest }
   return value.fault === undefined
-    ? addProblem(atKey(place, 'fault'), 'is needed: what is to go wrong')
+    ? addReadProblem(enterField(place, 'fault'), 'is needed: what is to go wrong')
     : undefined
 }
 
@@ -110,9 +110,9 @@ export function readRequestedFault(
 function parseFaultJson(text: string): ParseFaultResult {
   const value = tryParseJson(text)
   if (value === undefined) return { ok: false, message: 'looks like JSON and is none' }
-  const reading = readValue(readFault, value)
+  const reading = readDocument(readFault, value)
   if (reading.ok) return { ok: true, fault: reading.value }
-  return { ok: false, message: reading.problems.map(formatProblem).join('; ') }
+  return { ok: false, message: reading.problems.map(formatReadProblem).join('; ') }
 }
 
 /** Parses JSON; returns undefined if the text is not JSON. */

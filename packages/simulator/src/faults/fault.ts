@@ -21,15 +21,15 @@ export type Fault =
    * The connection closes cleanly at the given offset (default: half of the answer), or inside a multi-byte character
    * near that offset.
    */
-  | ({ readonly type: 'cut'; readonly insideCharacter?: boolean } & FaultPlace)
+  | ({ readonly type: 'cut'; readonly insideCharacter?: boolean } & FaultOffset)
   | ErrorEventFault
   /** The connection is reset at the given offset of the answer (default: before the first byte). */
-  | ({ readonly type: 'reset' } & FaultPlace)
+  | ({ readonly type: 'reset' } & FaultOffset)
   /**
    * Nothing is sent after the given offset of the answer (default: before the first byte), and the connection stays
    * open.
    */
-  | ({ readonly type: 'hang' } & FaultPlace)
+  | ({ readonly type: 'hang' } & FaultOffset)
   /** Several faults apply to one answer, such as a slow start and a cut. */
   | { readonly type: 'several'; readonly faults: readonly Fault[] }
 
@@ -53,7 +53,7 @@ interface ErrorEventFault {
 }
 
 /** An offset in an answer, in bytes or in events of the stream. `afterBytes` wins if both are given. */
-export interface FaultPlace {
+export interface FaultOffset {
   readonly afterBytes?: number
   readonly afterEvents?: number
 }
@@ -108,7 +108,7 @@ const halfBytes = (total: number): number => Math.floor(total / 2)
 const noBytes = (): number => 0
 
 /** Ends the answer at an offset. An offset in events cannot be applied to a body that is not an event stream. */
-function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: FaultPlace): HttpAnswer {
+function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: FaultOffset): HttpAnswer {
   const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
   if (countsEvents && !isEventStream(answer)) return withFaultNote(answer, 'not applied: no stream')
   const bytes = countBytesBefore(answer.chunks, place, ending === 'close' ? halfBytes : noBytes)
@@ -124,7 +124,7 @@ function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: Fau
 function describeLatePlace(
   { chunks }: HttpAnswer,
   ending: HttpAnswer['ending'],
-  place: FaultPlace,
+  place: FaultOffset,
 ): string | null {
   const { afterBytes, afterEvents = 0 } = place
   const isBytes = afterBytes !== undefined
@@ -143,7 +143,7 @@ function endAfterBytes(answer: HttpAnswer, ending: HttpAnswer['ending'], bytes: 
  * Cuts the answer inside a multi-byte character. Without such a character the answer is cut at the offset, and a
  * header reports this.
  */
-function cutInsideCharacter(answer: HttpAnswer, place: FaultPlace): HttpAnswer {
+function cutInsideCharacter(answer: HttpAnswer, place: FaultOffset): HttpAnswer {
   const from = countBytesBefore(answer.chunks, place, halfBytes)
   const inside = findCharacterInterior(answer.chunks, from)
   if (inside !== null) return endAfterBytes(answer, 'close', inside)
@@ -250,7 +250,7 @@ function takeFirstBytes(chunks: readonly BodyChunk[], length: number): readonly 
 /** Returns the number of bytes before the offset; `otherwise` computes it if no offset is given. */
 function countBytesBefore(
   chunks: readonly BodyChunk[],
-  { afterBytes, afterEvents }: FaultPlace,
+  { afterBytes, afterEvents }: FaultOffset,
   otherwise: (total: number) => number,
 ): number {
   const all = joinChunks(chunks)

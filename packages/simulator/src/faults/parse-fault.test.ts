@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readValue } from '../protocol/json-fields.ts'
+import { readDocument } from '../protocol/json-fields.ts'
 import type { Fault } from './fault.ts'
 import { parseDuration, parseFault, readFault } from './parse-fault.ts'
 
@@ -172,7 +172,7 @@ describe('a fault as data', () => {
       { type: 'several', faults: [{ type: 'hang' }, { type: 'slow-start', ms: 1_000 }] },
     ],
   ])('%j', (value, fault) => {
-    expect(readValue(readFault, value)).toEqual({ ok: true, value: fault })
+    expect(readDocument(readFault, value)).toEqual({ ok: true, value: fault })
   })
 
   it.each([
@@ -189,6 +189,6 @@ describe('a fault as data', () => {
     [{ type: 'slow-start', ms: 'soon' }, ['ms'], 'expected a time, such as 50ms, 2s or 50, found "soon"'],
     [['hang', 'slow'], [1], expect.stringContaining('"slow" is no fault')],
   ])('%j is refused', (value, path, message) => {
-    expect(readValue(readFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
+    expect(readDocument(readFault, value)).toEqual({ ok: false, problems: [{ path, message }] })
   })
 })

@@ -4,20 +4,20 @@
  */
 import { isObject } from '../protocol/api.ts'
 import {
-  addProblem,
-  atKey,
+  addReadProblem,
   booleanReader,
-  countReader,
   createReader,
+  describeValue,
+  enterField,
   type FieldReaders,
   fieldsReader,
-  formatValue,
   mapReader,
-  type Reader,
-  type ReadPosition,
+  type ReadContext,
   textReader,
+  type ValueReader,
+  wholeNumberReader,
 } from '../protocol/json-fields.ts'
-import type { Fault, FaultPlace } from './fault.ts'
+import type { Fault, FaultOffset } from './fault.ts'
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, '': 1 }
 
@@ -198,7 +198,7 @@ function countParser(least: number, most?: number): ValueParser<number> {
 }
 
 /** Parses an offset in an answer: `3` means after three events of the stream, `120b` after 120 bytes. */
-const PLACE_PARSER: ValueParser<FaultPlace> = {
+const PLACE_PARSER: ValueParser<FaultOffset> = {
   needs: 'a number of events, such as 3, or of bytes, such as 120b',
   parse: (text) => {
     const [, amount, unit] = /^(\d{1,15})(b|)$/.exec(text) ?? []
@@ -207,7 +207,7 @@ const PLACE_PARSER: ValueParser<FaultPlace> = {
   },
 }
 
-function readPlace({ head, readHead }: FaultValues): FaultPlace {
+function readPlace({ head, readHead }: FaultValues): FaultOffset {
   return head === null ? {} : (readHead(PLACE_PARSER) ?? {})
 }
 
@@ -274,42 +274,45 @@ function dropUndefined<const T extends object>(fields: T): WithoutUndefined<T> {
 // The JSON and YAML notation of faults.
 
 /** Reads a fault from the text notation, from the fields of a `Fault`, or from a list of either. */
-export const readFault: Reader<Fault> = (value, place) => {
+export const readFault: ValueReader<Fault> = (value, place) => {
   if (typeof value === 'string' || typeof value === 'number') return readFaultText(String(value), place)
   if (Array.isArray(value)) return readFaultList(value, place)
   if (isObject(value)) return readFaultFields(value, place)
-  return addProblem(
+  return addReadProblem(
     place,
-    `expected a fault, such as "status=429; retry-after=2", found ${formatValue(value)}`,
+    `expected a fault, such as "status=429; retry-after=2", found ${describeValue(value)}`,
   )
 }
 
-function readFaultText(written: string, place: ReadPosition): Fault | undefined {
+function readFaultText(written: string, place: ReadContext): Fault | undefined {
   const parsed = parseFault(written)
-  return parsed.ok ? parsed.fault : addProblem(place, parsed.message)
+  return parsed.ok ? parsed.fault : addReadProblem(place, parsed.message)
 }
 
-function readFaultList(values: readonly unknown[], place: ReadPosition): Fault | undefined {
-  const faults = values.map((each, index) => readFault(each, atKey(place, index)))
+function readFaultList(values: readonly unknown[], place: ReadContext): Fault | undefined {
+  const faults = values.map((each, index) => readFault(each, enterField(place, index)))
   const read = faults.filter((fault) => fault !== undefined)
   if (read.length === 0)
-    return values.length === 0 ? addProblem(place, 'expected at least one fault') : undefined
+    return values.length === 0 ? addReadProblem(place, 'expected at least one fault') : undefined
   return { type: 'several', faults: read }
 }
 
-export const durationReader: Reader<number> = createReader('a time, such as 50ms, 2s or 50', parseDuration)
+export const durationReader: ValueReader<number> = createReader(
+  'a time, such as 50ms, 2s or 50',
+  parseDuration,
+)
 
-const objectReader: Reader<Readonly<Record<string, unknown>>> = createReader('fields', (value) =>
+const objectReader: ValueReader<Readonly<Record<string, unknown>>> = createReader('fields', (value) =>
   isObject(value) ? value : null,
 )
 
 type FaultFieldReaders<T extends Fault['type']> = FieldReaders<Omit<Extract<Fault, { type: T }>, 'type'>>
 
-const PLACE_READERS = { afterBytes: countReader(0), afterEvents: countReader(0) }
+const PLACE_READERS = { afterBytes: wholeNumberReader(0), afterEvents: wholeNumberReader(0) }
 
 const FIELD_READERS: { readonly [T in Exclude<Fault['type'], 'several'>]: FaultFieldReaders<T> } = {
   status: {
-    status: countReader(400, 599),
+    status: wholeNumberReader(400, 599),
     errorType: textReader,
     message: textReader,
     retryAfter: createReader('seconds', (value) => (typeof value === 'number' && value >= 0 ? value : null)),
@@ -317,9 +320,9 @@ const FIELD_READERS: { readonly [T in Exclude<Fault['type'], 'several'>]: FaultF
     details: objectReader,
   },
   'slow-start': { ms: durationReader },
-  'slow-drip': { bytes: countReader(1), ms: durationReader },
+  'slow-drip': { bytes: wholeNumberReader(1), ms: durationReader },
   cut: { ...PLACE_READERS, insideCharacter: booleanReader },
-  'error-event': { afterEvents: countReader(0), errorType: textReader, message: textReader },
+  'error-event': { afterEvents: wholeNumberReader(0), errorType: textReader, message: textReader },
   reset: PLACE_READERS,
   hang: PLACE_READERS,
 }
@@ -331,14 +334,17 @@ const REQUIRED_FIELDS: Readonly<Partial<Record<Fault['type'], readonly string[]>
   'error-event': ['afterEvents'],
 }
 
-function readFaultFields(value: Readonly<Record<string, unknown>>, place: ReadPosition): Fault | undefined {
+function readFaultFields(value: Readonly<Record<string, unknown>>, place: ReadContext): Fault | undefined {
   const { type, ...rest } = value
   if (type === 'several')
-    return readFaultList(Array.isArray(rest.faults) ? rest.faults : [], atKey(place, 'faults'))
+    return readFaultList(Array.isArray(rest.faults) ? rest.faults : [], enterField(place, 'faults'))
   if (!isFaultType(type))
-    return addProblem(atKey(place, 'type'), `expected one of ${FAULT_TYPES}, found ${formatValue(type)}`)
+    return addReadProblem(
+      enterField(place, 'type'),
+      `expected one of ${FAULT_TYPES}, found ${describeValue(type)}`,
+    )
   const missing = (REQUIRED_FIELDS[type] ?? []).filter((name) => rest[name] === undefined)
-  for (const name of missing) addProblem(atKey(place, name), `is needed for a fault of type ${type}`)
+  for (const name of missing) addReadProblem(enterField(place, name), `is needed for a fault of type ${type}`)
   const read = fieldsReader<Record<string, unknown>>(FIELD_READERS[type])(rest, place)
   // The cast is safe because the readers for this fault type have read all fields and no required field is missing.
   return read === undefined || missing.length > 0 ? undefined : ({ type, ...read } as Fault)

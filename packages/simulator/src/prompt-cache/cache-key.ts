@@ -185,7 +185,7 @@ function findRequestTraits(body: MessagesBody, pieces: readonly RequestBlock[]):
     citations ||= hasMatchingBlock(block, hasCitations)
     inline ||= isInlineToolDefinition(block)
   }
-  return { images, citations, onlyInlineTools: inline && !tools.some(isInPrompt) }
+  return { images, citations, onlyInlineTools: inline && !tools.some(isToolInPrompt) }
 }
 
 /**
@@ -195,7 +195,7 @@ function findRequestTraits(body: MessagesBody, pieces: readonly RequestBlock[]):
 const PLAIN_BLOCK_TYPES = new Set(['text', 'tool_use', 'thinking'])
 
 /** Checks whether a tool is part of the prompt: deferred tools are not. */
-export function isInPrompt(tool: JsonObject): boolean {
+export function isToolInPrompt(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }
 

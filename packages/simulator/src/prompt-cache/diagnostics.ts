@@ -25,7 +25,7 @@ export type CacheMissReason =
   | { readonly type: 'previous_message_not_found' | 'unavailable' }
 
 /** The field `diagnostics` of a response; null if the request did not ask for it or if nothing changed. */
-export type Diagnosis = { readonly cache_miss_reason: CacheMissReason } | null
+export type CacheDiagnosis = { readonly cache_miss_reason: CacheMissReason } | null
 
 interface DiagnosticsRequest {
   readonly scope: Account
@@ -38,7 +38,7 @@ interface DiagnosticsRequest {
 }
 
 export interface CacheDiagnostics {
-  diagnose(request: DiagnosticsRequest): Diagnosis
+  diagnose(request: DiagnosticsRequest): CacheDiagnosis
   /** Stores the request under the id of its response, so that the next request can be compared with it. */
   remember(messageId: string, request: DiagnosticsRequest): void
 }

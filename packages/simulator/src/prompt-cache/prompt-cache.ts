@@ -7,14 +7,14 @@
 import type { CacheTtl } from '../protocol/cache-markers.ts'
 import type { CacheKey } from './cache-key.ts'
 import {
-  type Breakpoint,
-  cacheLevelAt,
-  countTokensUpTo,
+  type CacheBreakpoint,
+  countPrefixTokens,
+  findCacheLevel,
   type Prompt,
-  splitTokens,
-  type TokenSplit,
+  type PromptTokenSplit,
+  splitPromptTokens,
 } from './prompt.ts'
-import type { PromptNode } from './prompt-tree.ts'
+import type { PromptTreeNode } from './prompt-tree.ts'
 
 interface CacheRequest {
   readonly prompt: Prompt
@@ -30,14 +30,14 @@ interface CacheRequest {
 
 export type BreakpointStatus = 'read' | 'refreshed' | 'written' | 'below-minimum'
 
-interface BreakpointResult extends Breakpoint {
+interface BreakpointResult extends CacheBreakpoint {
   readonly tokens: number
   readonly fate: BreakpointStatus
 }
 
 export interface CacheResult {
   readonly hit: CacheHit | null
-  readonly split: TokenSplit
+  readonly split: PromptTokenSplit
   readonly breakpoints: readonly BreakpointResult[]
   commit(): void
 }
@@ -45,11 +45,11 @@ export interface CacheResult {
 const NO_REFERENCES: ReadonlySet<string> = new Set()
 
 /** Finds the cache hit, refreshes the entries that were read, and splits the prompt's tokens by price class. */
-export function applyToCache(store: CacheStore, cacheRequest: CacheRequest): CacheResult {
+export function applyRequestToCache(store: CacheStore, cacheRequest: CacheRequest): CacheResult {
   const { prompt, key, minimum, now, request, deleted = NO_REFERENCES } = cacheRequest
   const hit = findCacheHit({ prompt, key, store, now, deleted })
   const breakpoints = prompt.breakpoints.map((breakpoint): BreakpointResult => {
-    const tokens = countTokensUpTo(prompt, breakpoint.position)
+    const tokens = countPrefixTokens(prompt, breakpoint.position)
     return { ...breakpoint, tokens, fate: status(breakpoint.position, tokens) }
   })
 
@@ -57,22 +57,22 @@ export function applyToCache(store: CacheStore, cacheRequest: CacheRequest): Cac
     if (tokens < minimum) return 'below-minimum'
     if (hit?.position === position) return 'read'
     const isBeforeHit = hit !== null && position < hit.position
-    const entry = isBeforeHit ? store.read(entryKeyAt(prompt, key, position), now, deleted) : null
+    const entry = isBeforeHit ? store.read(formatEntryKey(prompt, key, position), now, deleted) : null
     return entry === null ? 'written' : 'refreshed'
   }
 
-  if (hit !== null) store.refresh(entryKeyAt(prompt, key, hit.position), now)
+  if (hit !== null) store.refresh(formatEntryKey(prompt, key, hit.position), now)
   for (const { position, fate } of breakpoints)
-    if (fate === 'refreshed') store.refresh(entryKeyAt(prompt, key, position), now)
+    if (fate === 'refreshed') store.refresh(formatEntryKey(prompt, key, position), now)
 
   return {
     hit,
-    split: splitTokens(prompt, hit?.position ?? null, minimum),
+    split: splitPromptTokens(prompt, hit?.position ?? null, minimum),
     breakpoints,
     commit() {
       for (const { position, ttl, tokens, fate } of breakpoints) {
         if (fate === 'below-minimum') continue
-        store.write(entryKeyAt(prompt, key, position), { ttl, tokens, writtenBy: request, deleted }, now)
+        store.write(formatEntryKey(prompt, key, position), { ttl, tokens, writtenBy: request, deleted }, now)
       }
     },
   }
@@ -95,8 +95,8 @@ interface HitSearchInput {
   readonly deleted: ReadonlySet<string>
 }
 
-export function entryKeyAt(prompt: Prompt, key: CacheKey, position: number): string {
-  return `${key.prefix[cacheLevelAt(prompt, position)]}|${prompt.positions[position]?.chain}`
+export function formatEntryKey(prompt: Prompt, key: CacheKey, position: number): string {
+  return `${key.prefix[findCacheLevel(prompt, position)]}|${prompt.positions[position]?.chain}`
 }
 
 /**
@@ -118,7 +118,7 @@ function searchBackwards({ prompt, key, store, now, deleted }: HitSearchInput, f
   for (let seen = 0; seen < LOOK_BACK_POSITIONS && end >= 0; seen += 1) {
     const start = findRunStart(prompt.positions, end)
     for (let position = end; position >= start; position -= 1)
-      if (store.read(entryKeyAt(prompt, key, position), now, deleted) !== null) return position
+      if (store.read(formatEntryKey(prompt, key, position), now, deleted) !== null) return position
     end = start - 1
   }
   return null
@@ -130,10 +130,10 @@ const RUN_TYPES = new Set(['tool_use', 'tool_result'])
  * Returns the first position of a run. Consecutive tool calls count as one position, and so do consecutive tool
  * results.
  */
-function findRunStart(positions: readonly PromptNode[], end: number): number {
+function findRunStart(positions: readonly PromptTreeNode[], end: number): number {
   const last = positions[end]
   if (last === undefined || !RUN_TYPES.has(last.block.type)) return end
-  const isSameRun = (other: PromptNode | undefined): boolean =>
+  const isSameRun = (other: PromptTreeNode | undefined): boolean =>
     other !== undefined && other.zone === last.zone && other.block.type === last.block.type
   let start = end
   while (isSameRun(positions[start - 1])) start -= 1

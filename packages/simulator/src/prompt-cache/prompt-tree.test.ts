@@ -4,8 +4,8 @@ import type { Block } from '../protocol/api.ts'
 import {
   createPromptTree,
   isSameBlock,
-  type PromptNode,
   type PromptTree,
+  type PromptTreeNode,
   renderBlock,
 } from './prompt-tree.ts'
 
@@ -13,7 +13,7 @@ const text = (said: string): Block => ({ type: 'text', text: said })
 const cost = (block: Block): number => String(block.text).length
 const tree = (maxBytes = 1_000_000): PromptTree => createPromptTree({ countTokens: cost, maxBytes })
 
-function walk(on: PromptTree, words: readonly string[]): PromptNode {
+function walk(on: PromptTree, words: readonly string[]): PromptTreeNode {
   let node = on.root
   for (const word of words) node = on.addBlock(node, 'user', text(word))
   return node

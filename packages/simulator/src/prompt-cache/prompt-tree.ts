@@ -7,11 +7,11 @@ import { type Block, isObject, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 
 export interface PromptTree {
-  readonly root: PromptNode
+  readonly root: PromptTreeNode
   /** Returns the node of `block` after `parent`, and creates it if there is none. */
-  addBlock(parent: PromptNode, zone: PromptZone, block: Block): PromptNode
+  addBlock(parent: PromptTreeNode, zone: PromptZone, block: Block): PromptTreeNode
   /** Returns a node for a prefix of which only the hash is known. */
-  resume(chain: string): PromptNode
+  resume(chain: string): PromptTreeNode
   /** Total size of the rendered blocks in memory, in bytes. */
   readonly bytes: number
 }
@@ -101,8 +101,8 @@ function dropUnused(root: TreeNode, since: number): number {
 /** The part of the prompt that a block belongs to. `notice` is a system message in mid-conversation. */
 export type PromptZone = 'tools' | 'system' | 'user' | 'assistant' | 'notice'
 
-export interface PromptNode {
-  readonly parent: PromptNode | null
+export interface PromptTreeNode {
+  readonly parent: PromptTreeNode | null
   readonly zone: PromptZone
   readonly block: Block
   /** Hash of this block and of all blocks before it. */
@@ -114,7 +114,7 @@ export interface PromptNode {
 }
 
 /** A prompt node with the fields that only the tree uses: children and time of last use. */
-interface TreeNode extends PromptNode {
+interface TreeNode extends PromptTreeNode {
   readonly parent: TreeNode | null
   children: TreeNode[]
   /** Child nodes by block fingerprint; null if there are at most 16 children. */

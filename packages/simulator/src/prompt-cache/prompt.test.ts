@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Breakpoint, type Prompt, splitTokens } from './prompt.ts'
+import { type CacheBreakpoint, type Prompt, splitPromptTokens } from './prompt.ts'
 
-function promptOf(tokens: readonly number[], breakpoints: readonly Breakpoint[]): Prompt {
+function promptOf(tokens: readonly number[], breakpoints: readonly CacheBreakpoint[]): Prompt {
   let sum = 0
   const positions = tokens.map((each) => {
     sum += each
@@ -24,7 +24,7 @@ describe('the bill', () => {
           .map(([position, ttl]) => ({ position, ttl, explicit: true }))
           .sort((one, other) => one.position - other.position)
         const at = hit === null || hit >= tokens.length ? null : hit
-        const split = splitTokens(promptOf(tokens, breakpoints), at, minimum)
+        const split = splitPromptTokens(promptOf(tokens, breakpoints), at, minimum)
         expect(split.read + split.write5m + split.write1h + split.input).toBe(
           tokens.reduce((a, b) => a + b, 0),
         )

@@ -16,13 +16,13 @@ import {
   type BlockLocation,
   type CacheMarkers,
   type CacheTtl,
-  readTtl,
+  readCacheTtl,
 } from '../protocol/cache-markers.ts'
 import type { CacheLevel } from '../protocol/models.ts'
-import { isInPrompt } from './cache-key.ts'
-import type { PromptNode, PromptTree, PromptZone } from './prompt-tree.ts'
+import { isToolInPrompt } from './cache-key.ts'
+import type { PromptTree, PromptTreeNode, PromptZone } from './prompt-tree.ts'
 
-export interface Breakpoint {
+export interface CacheBreakpoint {
   /** Index of the breakpoint's block in `Prompt.positions`. */
   readonly position: number
   readonly ttl: CacheTtl
@@ -34,8 +34,8 @@ export interface Breakpoint {
 }
 
 export interface Prompt {
-  readonly positions: readonly PromptNode[]
-  readonly breakpoints: readonly Breakpoint[]
+  readonly positions: readonly PromptTreeNode[]
+  readonly breakpoints: readonly CacheBreakpoint[]
   /** Positions at which the system prompt and the messages begin. */
   readonly starts: { readonly system: number; readonly messages: number }
   /** Returns the path of a position in the request, such as `messages.2.content.0`. */
@@ -63,8 +63,8 @@ interface PlacedBlock {
 export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
   const { body, pieces, markers } = input
   const front = [...placeTools(body, false), ...placeTools(body, true), ...placeSystemBlocks(body)]
-  const positions: PromptNode[] = []
-  const breakpoints: Breakpoint[] = []
+  const positions: PromptTreeNode[] = []
+  const breakpoints: CacheBreakpoint[] = []
   const automatic = matchAutomaticMarker(markers.automatic)
   const anyMarker = markers.explicit.length > 0 || markers.automatic !== null
   let node = tree.root
@@ -81,7 +81,7 @@ export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
   for (const { zone, block, place } of front) add(zone, block, place)
   const messageStart = positions.length
   for (const piece of pieces)
-    add(toZone(piece), piece.block, { zone: 'messages', at: piece.message, index: piece.index })
+    add(toPromptZone(piece), piece.block, { zone: 'messages', at: piece.message, index: piece.index })
   return {
     positions,
     breakpoints,
@@ -93,7 +93,7 @@ export function buildPrompt(tree: PromptTree, input: PromptParts): Prompt {
 function placeTools(body: MessagesBody, web: boolean): readonly PlacedBlock[] {
   const placed: PlacedBlock[] = []
   for (const [at, tool] of (body.tools ?? []).entries()) {
-    if (!isInPrompt(tool) || WEB_TOOL_TYPE.test(String(tool.type)) !== web) continue
+    if (!isToolInPrompt(tool) || WEB_TOOL_TYPE.test(String(tool.type)) !== web) continue
     placed.push({
       zone: web ? 'system' : 'tools',
       block: toToolBlock(tool),
@@ -115,7 +115,7 @@ function placeSystemBlocks(body: MessagesBody): readonly PlacedBlock[] {
   }))
 }
 
-export function toZone({ role }: RequestBlock): PromptZone {
+export function toPromptZone({ role }: RequestBlock): PromptZone {
   return role === 'system' ? 'notice' : role
 }
 
@@ -141,10 +141,10 @@ function createPathFormatter(
  * Returns the TTL of the cache marker on a block, or of the last marker inside a tool result; null if there is none.
  */
 function findMarkerTtl(block: Block): CacheTtl | null {
-  if (block.cache_control != null) return readTtl(block.cache_control)
+  if (block.cache_control != null) return readCacheTtl(block.cache_control)
   if (block.type !== 'tool_result' || !Array.isArray(block.content)) return null
   const inner = block.content.findLast((item) => isObject(item) && item.cache_control != null)
-  return isObject(inner) ? readTtl(inner.cache_control) : null
+  return isObject(inner) ? readCacheTtl(inner.cache_control) : null
 }
 
 function matchAutomaticMarker(automatic: AutomaticMarker | null): (place: BlockLocation) => CacheTtl | null {
@@ -155,13 +155,13 @@ function matchAutomaticMarker(automatic: AutomaticMarker | null): (place: BlockL
 }
 
 /** Returns the cache level of a position, which decides how much of the cache key must match. */
-export function cacheLevelAt({ starts }: Prompt, position: number): CacheLevel {
+export function findCacheLevel({ starts }: Prompt, position: number): CacheLevel {
   if (position >= starts.messages) return 'messages'
   return position >= starts.system ? 'system' : 'tools'
 }
 
 /** The tokens of a prompt by price class: cache read, cache writes and uncached input. */
-export interface TokenSplit {
+export interface PromptTokenSplit {
   readonly read: number
   readonly write5m: number
   readonly write1h: number
@@ -172,7 +172,7 @@ export function countPromptTokens({ positions }: Prompt): number {
   return positions.at(-1)?.tokens ?? 0
 }
 
-export function countTokensUpTo({ positions }: Prompt, position: number): number {
+export function countPrefixTokens({ positions }: Prompt, position: number): number {
   return positions[position]?.tokens ?? 0
 }
 
@@ -181,12 +181,12 @@ export function countTokensUpTo({ positions }: Prompt, position: number): number
  * written for five minutes up to the last breakpoint, and uncached input after that. Breakpoints whose prefix is
  * shorter than the model's minimum do not count.
  */
-export function splitTokens(prompt: Prompt, hit: number | null, minimum: number): TokenSplit {
-  const read = hit === null ? 0 : countTokensUpTo(prompt, hit)
+export function splitPromptTokens(prompt: Prompt, hit: number | null, minimum: number): PromptTokenSplit {
+  const read = hit === null ? 0 : countPrefixTokens(prompt, hit)
   let hourEnd = read
   let writeEnd = read
   for (const { position, ttl } of prompt.breakpoints) {
-    const tokens = countTokensUpTo(prompt, position)
+    const tokens = countPrefixTokens(prompt, position)
     if (tokens < minimum) continue
     writeEnd = Math.max(writeEnd, tokens)
     if (ttl === '1h') hourEnd = Math.max(hourEnd, tokens)

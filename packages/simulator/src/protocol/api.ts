@@ -86,7 +86,7 @@ export function toRequestBlocks(messages: readonly MessageParam[]): readonly Req
   return pieces
 }
 
-export function requestBlockPath(piece: RequestBlock): string {
+export function formatBlockPath(piece: RequestBlock): string {
   return `messages.${piece.message}.content.${piece.index}`
 }
 
@@ -105,7 +105,7 @@ export function toMessages(pieces: readonly RequestBlock[]): readonly MessagePar
 }
 
 /** Names of the betas that enable a feature of the simulator. */
-export const BETA = {
+export const BETA_NAMES = {
   contextManagement: 'context-management-2025-06-27',
   thresholdCompaction: 'compact-2026-01-12',
   onDemandCompaction: 'compact-2026-09-04',

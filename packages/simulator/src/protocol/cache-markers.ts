@@ -49,7 +49,7 @@ export function findCacheMarkers(body: MessagesBody): CacheMarkers {
   return { explicit, automatic: findAutomaticMarker(body, last, explicit) }
 }
 
-export function readTtl(cacheControl: unknown): CacheTtl {
+export function readCacheTtl(cacheControl: unknown): CacheTtl {
   return isObject(cacheControl) && cacheControl.ttl === '1h' ? '1h' : '5m'
 }
 
@@ -78,11 +78,12 @@ function collectMarkers(location: LocatedBlock, order: number, into: CacheMarker
         order,
         location,
         path: `${formatLocation(location)}.content.${index}`,
-        ttl: readTtl(marker),
+        ttl: readCacheTtl(marker),
       })
   }
   const marker = block.cache_control
-  if (marker != null) into.push({ order, location, path: formatLocation(location), ttl: readTtl(marker) })
+  if (marker != null)
+    into.push({ order, location, path: formatLocation(location), ttl: readCacheTtl(marker) })
 }
 
 function formatLocation({ zone, at, index }: BlockLocation): string {
@@ -112,5 +113,5 @@ function findAutomaticMarker(
   const path = formatLocation(last.location)
   const present = explicit.find((marker) => marker.path === path)
   if (present !== undefined) return { isAlreadyMarked: true, marker: present }
-  return { isAlreadyMarked: false, marker: { ...last, path, ttl: readTtl(body.cache_control) } }
+  return { isAlreadyMarked: false, marker: { ...last, path, ttl: readCacheTtl(body.cache_control) } }
 }

@@ -118,7 +118,7 @@ export function createIdGenerator(seed: string): IdGenerator {
 }
 
 /** Creates a generator of pseudo-random numbers in [0, 1) with the mulberry32 algorithm. */
-export function createRandom(seed: string): () => number {
+export function createSeededRandom(seed: string): () => number {
   let state = Number.parseInt(Buffer.from(hashText(seed)).toString('hex').slice(0, 8), 16)
   return () => {
     state = (state + 0x6d2b79f5) | 0

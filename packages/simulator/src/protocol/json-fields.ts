@@ -12,7 +12,7 @@ interface ReadProblem {
   readonly message: string
 }
 
-export interface ReadPosition {
+export interface ReadContext {
   readonly path: ValuePath
   readonly problems: ReadProblem[]
 }
@@ -21,31 +21,31 @@ export interface ReadPosition {
  * A function that reads a value of type `T`. It returns undefined if the value is not valid and has then added the
  * problem to `place.problems`.
  */
-export type Reader<T> = (value: unknown, place: ReadPosition) => T | undefined
+export type ValueReader<T> = (value: unknown, place: ReadContext) => T | undefined
 
-export type FieldReaders<T> = { readonly [K in keyof T]-?: Reader<Exclude<T[K], undefined>> }
+export type FieldReaders<T> = { readonly [K in keyof T]-?: ValueReader<Exclude<T[K], undefined>> }
 
 type ReadResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly ReadProblem[] }
 
 /** Reads a whole document. The result is a failure if there is any problem, even in an optional field. */
-export function readValue<T>(reader: Reader<T>, value: unknown): ReadResult<T> {
+export function readDocument<T>(reader: ValueReader<T>, value: unknown): ReadResult<T> {
   const problems: ReadProblem[] = []
   const read = reader(value, { path: [], problems })
   return read === undefined || problems.length > 0 ? { ok: false, problems } : { ok: true, value: read }
 }
 
-export function addProblem(place: ReadPosition, message: string): undefined {
+export function addReadProblem(place: ReadContext, message: string): undefined {
   place.problems.push({ path: place.path, message })
 }
 
-export function atKey(place: ReadPosition, key: string | number): ReadPosition {
+export function enterField(place: ReadContext, key: string | number): ReadContext {
   return { path: [...place.path, key], problems: place.problems }
 }
 
 /** Formats a problem as one line, such as `turns[2].calls[0].input: expected fields, found "a"`. */
-export function formatProblem({ path, message }: ReadProblem): string {
+export function formatReadProblem({ path, message }: ReadProblem): string {
   if (path.length === 0) return message
   const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')
   return `${place.replace(/^\./, '')}: ${message}`
@@ -55,21 +55,24 @@ export function formatProblem({ path, message }: ReadProblem): string {
  * Creates a reader from a function that returns null for invalid values. `what` completes the error message "expected
  * …".
  */
-export function createReader<T>(what: string, accepts: (value: unknown) => T | null): Reader<T> {
+export function createReader<T>(what: string, accepts: (value: unknown) => T | null): ValueReader<T> {
   return (value, place) =>
-    accepts(value) ?? addProblem(place, `expected ${what}, found ${formatValue(value)}`) ?? undefined
+    accepts(value) ?? addReadProblem(place, `expected ${what}, found ${describeValue(value)}`) ?? undefined
 }
 
-export const textReader: Reader<string> = createReader('text', (value) =>
+export const textReader: ValueReader<string> = createReader('text', (value) =>
   typeof value === 'string' ? value : null,
 )
 
-export const booleanReader: Reader<boolean> = (value, place) =>
+export const booleanReader: ValueReader<boolean> = (value, place) =>
   typeof value === 'boolean'
     ? value
-    : addProblem(place, `expected true or false, found ${formatValue(value)}`)
+    : addReadProblem(place, `expected true or false, found ${describeValue(value)}`)
 
-export function countReader(least: number, most: number = Number.MAX_SAFE_INTEGER): Reader<number> {
+export function wholeNumberReader(
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): ValueReader<number> {
   const range =
     most === Number.MAX_SAFE_INTEGER
       ? `of at least ${least}`
@@ -81,27 +84,29 @@ export function countReader(least: number, most: number = Number.MAX_SAFE_INTEGE
   )
 }
 
-export function choiceReader<const T extends string>(...choices: readonly T[]): Reader<T> {
+export function choiceReader<const T extends string>(...choices: readonly T[]): ValueReader<T> {
   return createReader(
     `one of ${choices.join(', ')}`,
     (value) => choices.find((choice) => choice === value) ?? null,
   )
 }
 
-export function listReader<T>(item: Reader<T>, least = 0): Reader<readonly T[]> {
+export function listReader<T>(item: ValueReader<T>, least = 0): ValueReader<readonly T[]> {
   return (value, place) => {
-    if (!Array.isArray(value)) return addProblem(place, `expected a list, found ${formatValue(value)}`)
+    if (!Array.isArray(value)) return addReadProblem(place, `expected a list, found ${describeValue(value)}`)
     if (value.length < least)
-      return addProblem(place, `expected a list with at least ${least} in it, found none`)
-    return value.flatMap((each: unknown, index) => item(each, atKey(place, index)) ?? [])
+      return addReadProblem(place, `expected a list with at least ${least} in it, found none`)
+    return value.flatMap((each: unknown, index) => item(each, enterField(place, index)) ?? [])
   }
 }
 
 /** Creates a reader for an object with any keys, whose values are all read by `item`. */
-export function mapReader<T>(item: Reader<T>): Reader<Readonly<Record<string, T>>> {
+export function mapReader<T>(item: ValueReader<T>): ValueReader<Readonly<Record<string, T>>> {
   return (value, place) => {
-    if (!isObject(value)) return addProblem(place, `expected fields, found ${formatValue(value)}`)
-    const entries = Object.entries(value).map(([key, each]) => [key, item(each, atKey(place, key))] as const)
+    if (!isObject(value)) return addReadProblem(place, `expected fields, found ${describeValue(value)}`)
+    const entries = Object.entries(value).map(
+      ([key, each]) => [key, item(each, enterField(place, key))] as const,
+    )
     return Object.fromEntries(entries.flatMap(([key, each]) => (each === undefined ? [] : [[key, each]])))
   }
 }
@@ -110,23 +115,23 @@ export function mapReader<T>(item: Reader<T>): Reader<Readonly<Record<string, T>
  * Creates a reader for an object with these fields and no others. All fields are optional, so the caller checks for
  * required ones.
  */
-export function fieldsReader<T extends object>(readers: FieldReaders<T>): Reader<Partial<T>> {
-  const known = new Map<string, Reader<unknown>>(Object.entries(readers))
+export function fieldsReader<T extends object>(readers: FieldReaders<T>): ValueReader<Partial<T>> {
+  const known = new Map<string, ValueReader<unknown>>(Object.entries(readers))
   return (value, place) => {
-    if (!isObject(value)) return addProblem(place, `expected fields, found ${formatValue(value)}`)
+    if (!isObject(value)) return addReadProblem(place, `expected fields, found ${describeValue(value)}`)
     const read: Record<string, unknown> = {}
     for (const [key, each] of Object.entries(value)) {
       const reader = known.get(key)
       if (reader === undefined)
-        addProblem(atKey(place, key), `is not known here; known: ${[...known.keys()].join(', ')}`)
-      else read[key] = reader(each, atKey(place, key))
+        addReadProblem(enterField(place, key), `is not known here; known: ${[...known.keys()].join(', ')}`)
+      else read[key] = reader(each, enterField(place, key))
     }
     // The cast is safe because each field was read by the reader of its name.
     return Object.fromEntries(Object.entries(read).filter(([, each]) => each !== undefined)) as Partial<T>
   }
 }
 
-export const jsonObjectReader: Reader<JsonObject> = createReader('fields', (value) =>
+export const jsonObjectReader: ValueReader<JsonObject> = createReader('fields', (value) =>
   isJsonObject(value) ? value : null,
 )
 
@@ -142,7 +147,7 @@ export function isJsonValue(value: unknown): value is Json {
 }
 
 /** Formats a value for an error message: objects and lists by their kind, other values shortened to 60 characters. */
-export function formatValue(value: unknown): string {
+export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (Array.isArray(value)) return 'a list'
   if (isObject(value)) return 'fields'

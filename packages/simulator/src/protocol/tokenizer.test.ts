@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  CALL_TOKENS,
   countBlockTokens,
   countTextTokens,
   countToolTokens,
-  DOCUMENT_TOKENS,
-  IMAGE_TOKENS,
-  TOOL_TOKENS,
+  TOKENS_PER_CALL,
+  TOKENS_PER_DOCUMENT,
+  TOKENS_PER_IMAGE,
+  TOKENS_PER_TOOL,
 } from './tokenizer.ts'
 
 const tokensOf = (block: { type: string; [field: string]: unknown }): number =>
@@ -34,7 +34,7 @@ describe('the tokenizer', () => {
       block: { type: 'thinking', thinking: '', signature: 'x' },
       tokens: 77,
     },
-    { name: 'an image', block: { type: 'image', source: {} }, tokens: IMAGE_TOKENS },
+    { name: 'an image', block: { type: 'image', source: {} }, tokens: TOKENS_PER_IMAGE },
     {
       name: 'a text document',
       block: { type: 'document', source: { type: 'text', data: 'eight by' } },
@@ -48,20 +48,20 @@ describe('the tokenizer', () => {
     {
       name: 'any other document',
       block: { type: 'document', source: { type: 'base64', data: 'x' } },
-      tokens: DOCUMENT_TOKENS,
+      tokens: TOKENS_PER_DOCUMENT,
     },
     {
       name: 'a call',
       block: { type: 'tool_use', name: 'look', input: { a: 1 } },
-      tokens: CALL_TOKENS + 1 + 2,
+      tokens: TOKENS_PER_CALL + 1 + 2,
     },
-    { name: 'a result', block: { type: 'tool_result', content: 'four' }, tokens: CALL_TOKENS + 1 },
+    { name: 'a result', block: { type: 'tool_result', content: 'four' }, tokens: TOKENS_PER_CALL + 1 },
     {
       name: 'a result of blocks',
       block: { type: 'tool_result', content: [{ type: 'text', text: 'four' }, { type: 'image' }] },
-      tokens: CALL_TOKENS + 1 + IMAGE_TOKENS,
+      tokens: TOKENS_PER_CALL + 1 + TOKENS_PER_IMAGE,
     },
-    { name: 'a result of nothing', block: { type: 'tool_result' }, tokens: CALL_TOKENS },
+    { name: 'a result of nothing', block: { type: 'tool_result' }, tokens: TOKENS_PER_CALL },
     { name: 'anything else, by its JSON', block: { type: 'x', cache_control: {}, y: 1 }, tokens: 5 },
   ])('$name', ({ block, tokens }) => {
     expect(tokensOf(block)).toBe(tokens)
@@ -70,6 +70,6 @@ describe('the tokenizer', () => {
   it('does not charge for a marker on a tool', () => {
     const tool = { name: 'look', input_schema: { type: 'object' } }
     expect(countToolTokens({ ...tool, cache_control: { type: 'ephemeral' } })).toBe(countToolTokens(tool))
-    expect(countToolTokens(tool)).toBe(TOOL_TOKENS + Math.ceil(JSON.stringify(tool).length / 4))
+    expect(countToolTokens(tool)).toBe(TOKENS_PER_TOOL + Math.ceil(JSON.stringify(tool).length / 4))
   })
 })

@@ -7,11 +7,11 @@ import { type Block, isObject, readTextField, toBlocks } from './api.ts'
 
 export const BYTES_PER_TOKEN = 4
 /** Tokens charged at each change of role, for the text that surrounds a turn. */
-export const TURN_TOKENS = 4
-export const TOOL_TOKENS = 12
-export const CALL_TOKENS = 8
-export const IMAGE_TOKENS = 1_500
-export const DOCUMENT_TOKENS = 2_000
+export const TOKENS_PER_TURN = 4
+export const TOKENS_PER_TOOL = 12
+export const TOKENS_PER_CALL = 8
+export const TOKENS_PER_IMAGE = 1_500
+export const TOKENS_PER_DOCUMENT = 2_000
 
 export function countTextTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN)
@@ -19,7 +19,7 @@ export function countTextTokens(text: string): number {
 
 export function countToolTokens(tool: Readonly<Record<string, unknown>>): number {
   const { cache_control: _marker, ...definition } = tool
-  return TOOL_TOKENS + countTextTokens(JSON.stringify(definition))
+  return TOKENS_PER_TOOL + countTextTokens(JSON.stringify(definition))
 }
 
 /**
@@ -34,17 +34,17 @@ export function countBlockTokens(block: Block, thinkingTokens: (block: Block) =>
     case 'redacted_thinking':
       return thinkingTokens(block)
     case 'image':
-      return IMAGE_TOKENS
+      return TOKENS_PER_IMAGE
     case 'document':
       return countDocumentTokens(block, thinkingTokens)
     case 'tool_use':
       return (
-        CALL_TOKENS +
+        TOKENS_PER_CALL +
         countTextTokens(readTextField(block, 'name')) +
         countTextTokens(JSON.stringify(block.input ?? {}))
       )
     case 'tool_result':
-      return CALL_TOKENS + countContentTokens(block.content, thinkingTokens)
+      return TOKENS_PER_CALL + countContentTokens(block.content, thinkingTokens)
     case 'compaction':
       return countTextTokens(readTextField(block, 'content'))
     case 'cache_edits':
@@ -66,8 +66,8 @@ function countContentTokens(content: unknown, thinkingTokens: (block: Block) => 
 
 function countDocumentTokens(block: Block, thinkingTokens: (block: Block) => number): number {
   const source: unknown = block.source
-  if (!isObject(source)) return DOCUMENT_TOKENS
+  if (!isObject(source)) return TOKENS_PER_DOCUMENT
   if (source.type === 'text' && typeof source.data === 'string') return countTextTokens(source.data)
   if (source.type === 'content') return countContentTokens(source.content, thinkingTokens)
-  return DOCUMENT_TOKENS
+  return TOKENS_PER_DOCUMENT
 }

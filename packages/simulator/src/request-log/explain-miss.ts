@@ -1,9 +1,9 @@
 /** Explains why a request read fewer tokens from the cache than an earlier request of its conversation had written. */
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
-import { cacheLevelAt, countTokensUpTo, type Prompt } from '../prompt-cache/prompt.ts'
-import { type CacheStore, entryKeyAt, LOOK_BACK_POSITIONS } from '../prompt-cache/prompt-cache.ts'
+import { countPrefixTokens, findCacheLevel, type Prompt } from '../prompt-cache/prompt.ts'
+import { type CacheStore, formatEntryKey, LOOK_BACK_POSITIONS } from '../prompt-cache/prompt-cache.ts'
 import { isSameBlock, renderBlock } from '../prompt-cache/prompt-tree.ts'
-import type { CacheMiss, CacheMissCause, ComparableRequest, Divergence } from './request-log.ts'
+import type { CacheMiss, CacheMissCause, ComparableRequest, PromptDifference } from './request-log.ts'
 
 interface CacheMissInput {
   readonly prompt: Prompt
@@ -20,8 +20,8 @@ export function explainCacheMiss(input: CacheMissInput): CacheMiss | null {
   const kin = findPreviousRequest(input.prompt, input.scope, input.earlier)
   const { cachedUpTo } = kin?.request ?? {}
   if (kin === null || cachedUpTo === null || cachedUpTo === undefined) return null
-  const there = countTokensUpTo(kin.request.prompt, cachedUpTo)
-  const tokens = there - (input.hit === null ? 0 : countTokensUpTo(input.prompt, input.hit))
+  const there = countPrefixTokens(kin.request.prompt, cachedUpTo)
+  const tokens = there - (input.hit === null ? 0 : countPrefixTokens(input.prompt, input.hit))
   if (tokens <= 0) return null
   const found = findMissReason(input, kin, cachedUpTo)
   const divergence =
@@ -64,7 +64,7 @@ function listChangedKeyParts(
   upTo: number,
 ): readonly string[] {
   const reached = { tools: 0, system: 1, messages: 2 }
-  const level = reached[cacheLevelAt(prompt, Math.min(upTo, prompt.positions.length - 1))]
+  const level = reached[findCacheLevel(prompt, Math.min(upTo, prompt.positions.length - 1))]
   const names = new Set([...before.parts, ...now.parts].map((part) => part.name))
   return [...names].flatMap((name) => {
     const was = before.parts.find((part) => part.name === name)
@@ -81,7 +81,7 @@ function explainEntryMiss(
 ): MissExplanation {
   if (!kin.request.hasBegun())
     return { reason: 'not-yet-written', why: 'the response that would have written it had not begun' }
-  const entry = store.peek(entryKeyAt(prompt, key, upTo))
+  const entry = store.peek(formatEntryKey(prompt, key, upTo))
   if (entry === null) return { reason: 'unknown', why: 'no entry was written there' }
   if (now >= entry.expiresAt) {
     const late = Math.round((now - entry.expiresAt) / 1_000)
@@ -148,7 +148,7 @@ const EXCERPT_LENGTH = 60
  * Finds the first byte at which two prompts differ. `at` is the first different position; null if the newer prompt
  * ends there.
  */
-function findDivergence(now: Prompt, before: Prompt, at: number): Divergence | null {
+function findDivergence(now: Prompt, before: Prompt, at: number): PromptDifference | null {
   const node = now.positions[at]
   if (node === undefined) return null
   const old = before.positions[at]

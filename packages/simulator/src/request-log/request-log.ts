@@ -1,8 +1,8 @@
 /** The request log: records of answered requests with cache analysis and cost, and their format as one line of text. */
 
-import { type Cost, type ModelPrices, priceUncached, priceUsage, type Usage } from '@tidemark/core'
+import { type Cost, type ModelPrices, priceUsage, priceUsageUncached, type Usage } from '@tidemark/core'
 import type { AppliedEdit } from '../context/context-edits.ts'
-import type { Transformation } from '../context/thinking-binding.ts'
+import type { ThinkingTransformation } from '../context/thinking-binding.ts'
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
 import type { Prompt } from '../prompt-cache/prompt.ts'
 import type { BreakpointStatus } from '../prompt-cache/prompt-cache.ts'
@@ -38,7 +38,7 @@ export interface RequestRecord {
   readonly counted: number | null
   readonly cache: CacheAnalysis | null
   readonly appliedEdits: readonly AppliedEdit[]
-  readonly transformations: readonly Transformation[]
+  readonly transformations: readonly ThinkingTransformation[]
   /** Tokens of each summary that threshold compaction made before the answer. */
   readonly compactions: readonly TokenUsage[]
 }
@@ -80,7 +80,7 @@ export interface CacheMiss {
   readonly tokens: number
   /** Number of the earlier request that this request is compared with. */
   readonly comparedWith: number
-  readonly divergence?: Divergence
+  readonly divergence?: PromptDifference
 }
 
 export type CacheMissCause =
@@ -93,7 +93,7 @@ export type CacheMissCause =
   | 'unknown'
 
 /** The first difference between two prompts. */
-export interface Divergence {
+export interface PromptDifference {
   readonly path: string
   /** Byte offsets of the difference, in the rendered block and in the whole rendered prompt. */
   readonly blockByte: number
@@ -222,11 +222,11 @@ function formatDollars(dollars: number | null): string {
 }
 
 /** Computes the cost of a response from the catalogue's prices, and what the cache saved. */
-export function responseCost(usage: JsonObject, prices: ModelPrices | null): RequestCost {
+export function priceResponse(usage: JsonObject, prices: ModelPrices | null): RequestCost {
   if (prices === null) return { total: null, saved: null }
   const money = priceUsage(usage as Usage, prices)
   const cached = promptPrice(money)
-  const plain = promptPrice(priceUncached(usage as Usage, prices))
+  const plain = promptPrice(priceUsageUncached(usage as Usage, prices))
   return { total: money.total, saved: plain === null || cached === null ? null : plain - cached }
 }
 

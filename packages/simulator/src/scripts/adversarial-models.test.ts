@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { assistant, context, joinTexts, readReplyText, request, user } from '../../test/script-request.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 import {
-  ADVERSARIES,
-  ADVERSARY_NAMES,
-  type AdversaryName,
+  BAD_SUMMARIZER_NAMES,
+  BAD_SUMMARIZERS,
+  type BadSummarizerName,
   INJECTED_INSTRUCTIONS,
 } from './adversarial-models.ts'
 import { echo } from './script.ts'
@@ -13,16 +13,16 @@ import { withSummaries } from './summarizer.ts'
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 const MESSAGES = [user('Fix the login.'), assistant('Done.'), user(ASK)]
 
-async function answer(name: AdversaryName, given: Parameters<typeof request>[0] = {}) {
-  return ADVERSARIES[name](request({ messages: MESSAGES, ...given }), context())
+async function answer(name: BadSummarizerName, given: Parameters<typeof request>[0] = {}) {
+  return BAD_SUMMARIZERS[name](request({ messages: MESSAGES, ...given }), context())
 }
 
 describe('adversaries', () => {
   it('are complete', () => {
-    expect(Object.keys(ADVERSARIES)).toEqual([...ADVERSARY_NAMES])
+    expect(Object.keys(BAD_SUMMARIZERS)).toEqual([...BAD_SUMMARIZER_NAMES])
   })
 
-  it.each<[AdversaryName, object]>([
+  it.each<[BadSummarizerName, object]>([
     ['empty', { blocks: [] }],
     ['blank', { blocks: [{ type: 'text', text: ' \n' }] }],
     [
@@ -62,19 +62,19 @@ describe('adversaries', () => {
   })
 
   it('is larger than its input', async () => {
-    const text = await readReplyText(ADVERSARIES.huge, { messages: MESSAGES }, { inputTokens: 5_000 })
+    const text = await readReplyText(BAD_SUMMARIZERS.huge, { messages: MESSAGES }, { inputTokens: 5_000 })
     expect([countTextTokens(text) > 7_500, text.endsWith('</summary>')]).toEqual([true, true])
   })
 
   it('contains nothing of the conversation', async () => {
-    const text = await readReplyText(ADVERSARIES.garbage, { messages: MESSAGES })
+    const text = await readReplyText(BAD_SUMMARIZERS.garbage, { messages: MESSAGES })
     expect([text.length > 100, /login|[<>]/.test(text)]).toEqual([true, false])
-    expect(await readReplyText(ADVERSARIES.garbage, { messages: MESSAGES }, { index: 1 })).not.toBe(text)
+    expect(await readReplyText(BAD_SUMMARIZERS.garbage, { messages: MESSAGES }, { index: 1 })).not.toBe(text)
   })
 
   it('never writes a complete summary', async () => {
     const whole = /<summary>[\s\S]*<\/summary>/
-    const none: readonly AdversaryName[] = [
+    const none: readonly BadSummarizerName[] = [
       'analysis-only',
       'error-text',
       'broken-markup',
@@ -82,22 +82,24 @@ describe('adversaries', () => {
       'thinking-only',
     ]
     const texts = await Promise.all(
-      none.map((name) => readReplyText(ADVERSARIES[name], { messages: MESSAGES })),
+      none.map((name) => readReplyText(BAD_SUMMARIZERS[name], { messages: MESSAGES })),
     )
     expect(texts.filter((text) => whole.test(text))).toEqual([])
   })
 
   it('inserts instructions into a good summary', async () => {
-    const text = await readReplyText(ADVERSARIES.injection, { messages: MESSAGES })
+    const text = await readReplyText(BAD_SUMMARIZERS.injection, { messages: MESSAGES })
     expect([text.includes('Fix the login.'), text.includes(INJECTED_INSTRUCTIONS)]).toEqual([true, true])
   })
 
   it('answers only summary requests', async () => {
-    const script = withSummaries(echo, ADVERSARIES.empty)
+    const script = withSummaries(echo, BAD_SUMMARIZERS.empty)
     expect([
       await readReplyText(script, { says: 'Hello' }),
       await readReplyText(script, { messages: MESSAGES }),
     ]).toEqual(['Hello', ''])
-    expect(await readReplyText(withSummaries(echo, ADVERSARIES.blank), { messages: MESSAGES })).toBe(' \n')
+    expect(await readReplyText(withSummaries(echo, BAD_SUMMARIZERS.blank), { messages: MESSAGES })).toBe(
+      ' \n',
+    )
   })
 })

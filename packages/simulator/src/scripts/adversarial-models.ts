@@ -12,7 +12,7 @@ import {
 } from './script.ts'
 import { summarizer } from './summarizer.ts'
 
-export const ADVERSARY_NAMES = [
+export const BAD_SUMMARIZER_NAMES = [
   'empty',
   'blank',
   'cut-off',
@@ -31,9 +31,9 @@ export const ADVERSARY_NAMES = [
   'injection',
 ] as const
 
-export type AdversaryName = (typeof ADVERSARY_NAMES)[number]
+export type BadSummarizerName = (typeof BAD_SUMMARIZER_NAMES)[number]
 
-export const ADVERSARIES: Readonly<Record<AdversaryName, Script>> = {
+export const BAD_SUMMARIZERS: Readonly<Record<BadSummarizerName, Script>> = {
   /** Answers with a response that has no blocks. */
   empty: () => ({ blocks: [] }),
   /** Answers with only white space. */

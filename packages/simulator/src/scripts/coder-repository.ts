@@ -3,12 +3,12 @@
  * the length of its input by a limit, and its test expects the result for `abc`, so that edits can break and repair
  * it.
  */
-import { createRandom } from '../protocol/clock-and-ids.ts'
+import { createSeededRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 import { createSentence } from './filler-text.ts'
 
 /** File contents by path. An edit creates a new map. */
-export type Repository = ReadonlyMap<string, string>
+export type SimulatedRepository = ReadonlyMap<string, string>
 
 interface RepositorySize {
   readonly seed: string
@@ -33,40 +33,40 @@ const MODULE_NAMES = [
   'exports',
 ]
 
-export function moduleName(index: number): string {
+export function formatModuleName(index: number): string {
   const round = Math.floor(index / MODULE_NAMES.length)
   const name = MODULE_NAMES[index % MODULE_NAMES.length] ?? 'module'
   return round === 0 ? name : `${name}${round + 1}`
 }
 
-export function sourcePath(module: string): string {
+export function toSourcePath(module: string): string {
   return `src/${module}.ts`
 }
 
-export function testPath(module: string): string {
+export function toTestPath(module: string): string {
   return `src/${module}.test.ts`
 }
 
-export function functionName(module: string, number: number): string {
+export function formatFunctionName(module: string, number: number): string {
   return `${module}Total${number}`
 }
 
 /** Returns the source line that sets the limit of a function. Edits change this line. */
-export function limitLine(number: number, limit: number | string): string {
+export function formatLimitLine(number: number, limit: number | string): string {
   return `  const limit${number} = ${limit}`
 }
 
-export function expectationLine(module: string, number: number, limit: number): string {
-  return `  expect(${functionName(module, number)}('abc')).toBe(${3 * limit})`
+export function formatExpectationLine(module: string, number: number, limit: number): string {
+  return `  expect(${formatFunctionName(module, number)}('abc')).toBe(${3 * limit})`
 }
 
-export function createRepository({ seed, files, fileTokens }: RepositorySize): Repository {
+export function createSimulatedRepository({ seed, files, fileTokens }: RepositorySize): SimulatedRepository {
   const repository = new Map<string, string>()
   for (let index = 0; index < files; index += 1) {
-    const module = moduleName(index)
+    const module = formatModuleName(index)
     const limits = createLimits(seed, module, fileTokens)
-    repository.set(sourcePath(module), createSource(seed, module, limits))
-    repository.set(testPath(module), createTest(seed, module, limits))
+    repository.set(toSourcePath(module), createSource(seed, module, limits))
+    repository.set(toTestPath(module), createTest(seed, module, limits))
   }
   return repository
 }
@@ -76,18 +76,18 @@ const FUNCTION_BYTES = 260
 
 /** Creates random limits for the functions of a module. */
 function createLimits(seed: string, module: string, fileTokens: number): readonly number[] {
-  const random = createRandom(`${seed}/limits/${module}`)
+  const random = createSeededRandom(`${seed}/limits/${module}`)
   const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))
   return Array.from({ length: count }, () => 10 + Math.floor(random() * 80))
 }
 
 function createSource(seed: string, module: string, limits: readonly number[]): string {
-  const random = createRandom(`${seed}/source/${module}`)
+  const random = createSeededRandom(`${seed}/source/${module}`)
   const functions = limits.map((limit, index) =>
     [
       `/** ${createSentence(random)} ${createSentence(random)} */`,
-      `export function ${functionName(module, index + 1)}(input: string): number {`,
-      limitLine(index + 1, limit),
+      `export function ${formatFunctionName(module, index + 1)}(input: string): number {`,
+      formatLimitLine(index + 1, limit),
       `  return input.length * limit${index + 1}`,
       '}',
       '',
@@ -97,12 +97,12 @@ function createSource(seed: string, module: string, limits: readonly number[]): 
 }
 
 function createTest(seed: string, module: string, limits: readonly number[]): string {
-  const random = createRandom(`${seed}/test/${module}`)
+  const random = createSeededRandom(`${seed}/test/${module}`)
   const tests = limits.map((limit, index) =>
     [
       `// ${createSentence(random)} ${createSentence(random)}`,
-      `test('${functionName(module, index + 1)} counts to its limit', () => {`,
-      expectationLine(module, index + 1, limit),
+      `test('${formatFunctionName(module, index + 1)} counts to its limit', () => {`,
+      formatExpectationLine(module, index + 1, limit),
       '})',
       '',
     ].join('\n'),
@@ -111,14 +111,18 @@ function createTest(seed: string, module: string, limits: readonly number[]): st
 }
 
 /** Returns the number of functions in the module. */
-export function countFunctions(repository: Repository, module: string): number {
-  return repository.get(sourcePath(module))?.match(/^export function /gm)?.length ?? 0
+export function countFunctions(repository: SimulatedRepository, module: string): number {
+  return repository.get(toSourcePath(module))?.match(/^export function /gm)?.length ?? 0
 }
 
 /** Returns the limit of a function in the source; null if it is not a number. */
-export function readLimit(repository: Repository, module: string, number: number): number | null {
+export function readFunctionLimit(
+  repository: SimulatedRepository,
+  module: string,
+  number: number,
+): number | null {
   const found = new RegExp(`^  const limit${number} = (\\d+)$`, 'm').exec(
-    repository.get(sourcePath(module)) ?? '',
+    repository.get(toSourcePath(module)) ?? '',
   )
   return found === null ? null : Number(found[1])
 }

@@ -4,18 +4,18 @@
  * step is one response and does not depend on the host's tool results.
  */
 import type { JsonObject } from '../protocol/api.ts'
-import { createRandom } from '../protocol/clock-and-ids.ts'
+import { createSeededRandom } from '../protocol/clock-and-ids.ts'
 import {
   countFunctions,
-  createRepository,
-  expectationLine,
-  functionName,
-  limitLine,
-  moduleName,
-  type Repository,
-  readLimit,
-  sourcePath,
-  testPath,
+  createSimulatedRepository,
+  formatExpectationLine,
+  formatFunctionName,
+  formatLimitLine,
+  formatModuleName,
+  readFunctionLimit,
+  type SimulatedRepository,
+  toSourcePath,
+  toTestPath,
 } from './coder-repository.ts'
 import { runCoderTool } from './coder-tools.ts'
 
@@ -32,30 +32,30 @@ interface StepCall {
   readonly input: JsonObject
 }
 
-export interface Step {
+export interface CoderStep {
   /** A sentence for the text of the response. */
   readonly intent: string
   readonly calls: readonly StepCall[]
   /** The simulated repository before the tool calls of this step are run. */
-  readonly repository: Repository
+  readonly repository: SimulatedRepository
 }
 
 interface StepSequence {
   /** Returns a step by index, which is 0 for the first step. */
-  stepAt(index: number): Step
+  stepAt(index: number): CoderStep
 }
 
 /** Maximum number of jobs kept in memory. Older jobs are computed again when they are needed. */
 const MAX_JOBS_IN_MEMORY = 64
 
-export function createStepSequence(options: StepOptions): StepSequence {
+export function createCoderSteps(options: StepOptions): StepSequence {
   const { seed, files, resultTokens } = options
-  const initial = createRepository({ seed, files, fileTokens: resultTokens })
-  const kept = new Map<number, readonly Step[]>()
+  const initial = createSimulatedRepository({ seed, files, fileTokens: resultTokens })
+  const kept = new Map<number, readonly CoderStep[]>()
   let next = 0
   let repository = initial
 
-  function job(number: number): readonly Step[] {
+  function job(number: number): readonly CoderStep[] {
     if (number < next && !kept.has(number)) [next, repository] = [0, initial]
     for (; next <= number; next += 1) {
       const made = createJobSteps(next, repository, options)
@@ -85,12 +85,12 @@ interface LimitJob {
   readonly to: number
 }
 
-function createJob(number: number, repository: Repository, { seed, files }: StepOptions): LimitJob {
-  const module = moduleName(number % files)
+function createJob(number: number, repository: SimulatedRepository, { seed, files }: StepOptions): LimitJob {
+  const module = formatModuleName(number % files)
   const functions = countFunctions(repository, module)
   const which = 1 + ((Math.floor(number / files) * 7) % functions)
-  const from = readLimit(repository, module, which) ?? 10
-  const random = createRandom(`${seed}/job/${number}`)
+  const from = readFunctionLimit(repository, module, which) ?? 10
+  const random = createSeededRandom(`${seed}/job/${number}`)
   return { number, module, function: which, from, to: from + 2 + Math.floor(random() * 9) }
 }
 
@@ -101,9 +101,9 @@ interface JobMove {
 
 function createJobSteps(
   number: number,
-  before: Repository,
+  before: SimulatedRepository,
   options: StepOptions,
-): { readonly steps: readonly Step[]; readonly repository: Repository } {
+): { readonly steps: readonly CoderStep[]; readonly repository: SimulatedRepository } {
   const moves = listMoves(createJob(number, before, options), options)
   const size = { seed: options.seed, outputTokens: 0 }
   let repository = before
@@ -125,13 +125,13 @@ function groupItems<T>(items: readonly T[], size: number): readonly (readonly T[
 
 function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
   const { module, function: which, from, to } = job
-  const name = functionName(module, which)
+  const name = formatFunctionName(module, which)
   const wrong = chooseWrongLimit(job)
   const test = toolCall('Bash', {
     command: `npm test -- ${module}`,
     description: `Run the tests of ${module}`,
   })
-  const mend = editCall(sourcePath(module), limitLine(which, wrong), limitLine(which, to))
+  const mend = editCall(toSourcePath(module), formatLimitLine(which, wrong), formatLimitLine(which, to))
   return [
     {
       intent: `I look for every use of ${name} and note what is to be done`,
@@ -141,14 +141,18 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
     {
       intent: `I raise the limit of ${name} from ${from} to ${to}, in the source and in its test`,
       calls: [
-        editCall(sourcePath(module), limitLine(which, from), limitLine(which, wrong)),
-        editCall(testPath(module), expectationLine(module, which, from), expectationLine(module, which, to)),
+        editCall(toSourcePath(module), formatLimitLine(which, from), formatLimitLine(which, wrong)),
+        editCall(
+          toTestPath(module),
+          formatExpectationLine(module, which, from),
+          formatExpectationLine(module, which, to),
+        ),
       ],
     },
     { intent: `I run the tests of ${module}`, calls: [test] },
     {
-      intent: `The tests fail: I look closer at ${sourcePath(module)}`,
-      calls: [toolCall('Grep', { pattern: `limit${which}\\b`, path: sourcePath(module) })],
+      intent: `The tests fail: I look closer at ${toSourcePath(module)}`,
+      calls: [toolCall('Grep', { pattern: `limit${which}\\b`, path: toSourcePath(module) })],
     },
     { intent: `I put the value itself into ${name}, which is what the test expects`, calls: [mend] },
     { intent: `I run the tests of ${module} again`, calls: [test] },
@@ -163,13 +167,15 @@ function chooseWrongLimit({ number, from, to }: LimitJob): string | number {
 
 /** Lists calls that read the module, its test and other modules: as many as one response may hold, but at least two. */
 function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOptions): readonly StepCall[] {
-  const others = Array.from({ length: files - 1 }, (_, index) => moduleName((number + index + 1) % files))
-  const paths = [sourcePath(module), testPath(module), ...others.map(sourcePath)]
+  const others = Array.from({ length: files - 1 }, (_, index) =>
+    formatModuleName((number + index + 1) % files),
+  )
+  const paths = [toSourcePath(module), toTestPath(module), ...others.map(toSourcePath)]
   return paths.slice(0, Math.max(2, parallel)).map((file_path) => toolCall('Read', { file_path }))
 }
 
 function todoCall(job: LimitJob, status: 'in_progress' | 'completed'): StepCall {
-  const name = functionName(job.module, job.function)
+  const name = formatFunctionName(job.module, job.function)
   const now = { content: `Raise the limit of ${name} to ${job.to}`, status, activeForm: `Raising ${name}` }
   const next = { content: 'Raise the limit of the next function', status: 'pending', activeForm: 'Going on' }
   return toolCall('TodoWrite', { todos: [now, next] })

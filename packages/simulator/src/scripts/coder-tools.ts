@@ -4,17 +4,27 @@
  */
 import type { JsonObject } from '../protocol/api.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
-import { functionName, moduleName, type Repository, sourcePath, testPath } from './coder-repository.ts'
+import {
+  formatFunctionName,
+  formatModuleName,
+  type SimulatedRepository,
+  toSourcePath,
+  toTestPath,
+} from './coder-repository.ts'
 import { createFillerText } from './filler-text.ts'
 import type { ToolCall } from './script.ts'
 
 interface ToolOutcome {
   readonly text: string
   readonly isError: boolean
-  readonly repository: Repository
+  readonly repository: SimulatedRepository
 }
 
-export function runCoderTool(repository: Repository, call: ToolCall, size: TestRunSize): ToolOutcome {
+export function runCoderTool(
+  repository: SimulatedRepository,
+  call: ToolCall,
+  size: TestRunSize,
+): ToolOutcome {
   const input = call.input
   switch (call.name) {
     case 'Read':
@@ -32,15 +42,15 @@ export function runCoderTool(repository: Repository, call: ToolCall, size: TestR
   }
 }
 
-function succeed(repository: Repository, text: string): ToolOutcome {
+function succeed(repository: SimulatedRepository, text: string): ToolOutcome {
   return { text, isError: false, repository }
 }
 
-function fail(repository: Repository, text: string): ToolOutcome {
+function fail(repository: SimulatedRepository, text: string): ToolOutcome {
   return { text, isError: true, repository }
 }
 
-function runRead(repository: Repository, { file_path, offset, limit }: JsonObject): ToolOutcome {
+function runRead(repository: SimulatedRepository, { file_path, offset, limit }: JsonObject): ToolOutcome {
   const content = repository.get(toText(file_path))
   if (content === undefined) return fail(repository, `File does not exist: ${toText(file_path)}`)
   const first = typeof offset === 'number' ? Math.max(1, offset) : 1
@@ -53,7 +63,7 @@ function numberLines(rows: readonly string[], first: number): string {
   return rows.map((row, index) => `${String(first + index).padStart(6)}\t${row}`).join('\n')
 }
 
-function runGrep(repository: Repository, { pattern, path }: JsonObject): ToolOutcome {
+function runGrep(repository: SimulatedRepository, { pattern, path }: JsonObject): ToolOutcome {
   const wanted = parsePattern(toText(pattern))
   if (wanted === null) return fail(repository, `Not a regular expression: ${toText(pattern)}`)
   const within = toText(path).replace(/^\.\/?$/, '')
@@ -73,7 +83,10 @@ function parsePattern(text: string): RegExp | null {
   }
 }
 
-function runEdit(repository: Repository, { file_path, old_string, new_string }: JsonObject): ToolOutcome {
+function runEdit(
+  repository: SimulatedRepository,
+  { file_path, old_string, new_string }: JsonObject,
+): ToolOutcome {
   const path = toText(file_path)
   const content = repository.get(path)
   if (content === undefined) return fail(repository, `File does not exist: ${path}`)
@@ -88,16 +101,20 @@ function runEdit(repository: Repository, { file_path, old_string, new_string }: 
   return { text, isError: false, repository: new Map([...repository, [path, changed]]) }
 }
 
-function runBash(repository: Repository, command: string, size: TestRunSize): ToolOutcome {
+function runBash(repository: SimulatedRepository, command: string, size: TestRunSize): ToolOutcome {
   const [, asked] = /^npm test(?: -- (\S+))?$/.exec(command.trim()) ?? []
   if (/^npm test\b/.test(command.trim())) return runTestCommand(repository, asked, size)
   if (/^ls\b/.test(command.trim())) return succeed(repository, [...repository.keys()].join('\n'))
   return fail(repository, `bash: ${command.trim().split(/\s/)[0]}: command not found`)
 }
 
-function runTestCommand(repository: Repository, asked: string | undefined, size: TestRunSize): ToolOutcome {
-  const modules = Array.from({ length: repository.size }, (_, index) => moduleName(index))
-  const there = modules.filter((module) => repository.has(sourcePath(module)))
+function runTestCommand(
+  repository: SimulatedRepository,
+  asked: string | undefined,
+  size: TestRunSize,
+): ToolOutcome {
+  const modules = Array.from({ length: repository.size }, (_, index) => formatModuleName(index))
+  const there = modules.filter((module) => repository.has(toSourcePath(module)))
   const { output, failed } = runTests(
     repository,
     asked === undefined ? there : there.filter((module) => module === asked),
@@ -122,7 +139,11 @@ interface TestRunSize {
   readonly outputTokens: number
 }
 
-function runTests(repository: Repository, modules: readonly string[], size: TestRunSize): TestRunResult {
+function runTests(
+  repository: SimulatedRepository,
+  modules: readonly string[],
+  size: TestRunSize,
+): TestRunResult {
   const cases = modules.flatMap((module) => runTestCases(repository, module))
   const failures = cases.flatMap(({ failure }) => failure ?? [])
   const rest = cases.length - failures.length
@@ -141,13 +162,13 @@ interface TestCase {
   readonly failure?: string
 }
 
-function runTestCases(repository: Repository, module: string): readonly TestCase[] {
-  const expected = findExpectations(repository.get(testPath(module)) ?? '')
-  return findLimits(repository.get(sourcePath(module)) ?? '').map(({ number, written, line }, index) => {
-    const name = `${testPath(module)} > ${functionName(module, number)} counts to its limit`
+function runTestCases(repository: SimulatedRepository, module: string): readonly TestCase[] {
+  const expected = findExpectations(repository.get(toTestPath(module)) ?? '')
+  return findLimits(repository.get(toSourcePath(module)) ?? '').map(({ number, written, line }, index) => {
+    const name = `${toTestPath(module)} > ${formatFunctionName(module, number)} counts to its limit`
     const error = findTestError(written, expected[index] ?? Number.NaN)
     if (error === null) return { row: ` ✓ ${name}` }
-    const place = ` ❯ ${functionName(module, number)} ${sourcePath(module)}:${line}`
+    const place = ` ❯ ${formatFunctionName(module, number)} ${toSourcePath(module)}:${line}`
     return { row: ` ✗ ${name}`, failure: ` FAIL  ${name}\n${error}\n${place}` }
   })
 }

@@ -5,12 +5,12 @@
 import { TidemarkError } from '@tidemark/core'
 import { type Block, type JsonObject, type MessageParam, readTextField, toBlocks } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
-import type { Repository } from './coder-repository.ts'
-import { createStepSequence, type Step } from './coder-steps.ts'
+import type { SimulatedRepository } from './coder-repository.ts'
+import { type CoderStep, createCoderSteps } from './coder-steps.ts'
 import { CODER_TOOLS, runCoderTool } from './coder-tools.ts'
 import { createFillerText } from './filler-text.ts'
 import {
-  listTexts,
+  listMessageTexts,
   type Reply,
   type ReplyBlock,
   readSessionKey,
@@ -48,7 +48,7 @@ export interface Coder {
   /** Returns the `tool_result` of a tool call, run against the simulated repository as it was at that step. */
   toolResult(call: ToolCall | Block): Block
   /** Returns the files of the simulated repository after this many steps. Default: 0. */
-  repository(steps?: number): Repository
+  repository(steps?: number): SimulatedRepository
 }
 
 type CoderSettings = Required<Omit<CoderOptions, 'task'>> & Pick<CoderOptions, 'task'>
@@ -74,7 +74,7 @@ export const CODER_DEFAULTS: CoderSettings = {
  */
 export function createCoder(options: CoderOptions = {}): Coder {
   const settings = validateSettings({ ...CODER_DEFAULTS, ...options })
-  const steps = createStepSequence(settings)
+  const steps = createCoderSteps(settings)
   const reached = new Map<string, CoderPosition>()
 
   const script: Script = (request, context) => {
@@ -155,7 +155,7 @@ interface StepContext {
 }
 
 function replyForStep(
-  step: Step,
+  step: CoderStep,
   position: CoderPosition,
   { request, context, settings }: StepContext,
 ): Reply {
@@ -169,7 +169,7 @@ function replyForStep(
   return { blocks: [...thinkingBlocks(settings, index), ...texts, ...calls] }
 }
 
-function stepTextBlock({ intent }: Step, position: CoderPosition, settings: CoderSettings): ReplyBlock {
+function stepTextBlock({ intent }: CoderStep, position: CoderPosition, settings: CoderSettings): ReplyBlock {
   const head = `${formatMarker(position, settings.turns)}: ${intent}.`
   const spare = settings.textTokens - Math.ceil(Buffer.byteLength(head) / 4)
   const more = createFillerText(`${settings.seed}/text/${position.task}/${position.step}`, Math.max(0, spare))
@@ -191,7 +191,7 @@ function finalReply(position: CoderPosition, { messages }: ScriptRequest, settin
 
 /** Returns the first line of the last user text. */
 function findPrompt(messages: ScriptRequest['messages']): string {
-  const prompts = messages.filter(({ role }) => role === 'user').flatMap(listTexts)
+  const prompts = messages.filter(({ role }) => role === 'user').flatMap(listMessageTexts)
   return prompts.at(-1)?.trim().split('\n')[0] ?? ''
 }
 

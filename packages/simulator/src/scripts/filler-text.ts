@@ -1,5 +1,5 @@
 /** Creates filler text of any size. The same seed gives the same text, which includes some characters beyond ASCII. */
-import { createRandom } from '../protocol/clock-and-ids.ts'
+import { createSeededRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
 
 const SUBJECTS = [
@@ -38,7 +38,7 @@ export function createSentence(random: RandomSource): string {
 
 /** Creates whole sentences of at least `tokens` tokens, as the simulator counts them; empty for 0. */
 export function createFillerText(seed: string | RandomSource, tokens: number): string {
-  const random = typeof seed === 'string' ? createRandom(seed) : seed
+  const random = typeof seed === 'string' ? createSeededRandom(seed) : seed
   const sentences: string[] = []
   for (let bytes = 0; bytes < tokens * BYTES_PER_TOKEN; ) {
     const next = createSentence(random)

@@ -1,5 +1,5 @@
 /** Finds built-in scripts by name, with options: `echo`, `coder?turns=40&resultTokens=2000`, `huge`. */
-import { ADVERSARIES, ADVERSARY_NAMES, type AdversaryName } from './adversarial-models.ts'
+import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS, type BadSummarizerName } from './adversarial-models.ts'
 import { type CoderOptions, createCoder } from './coder.ts'
 import { echo, type Script } from './script.ts'
 import { summarizer, withSummaries } from './summarizer.ts'
@@ -9,7 +9,7 @@ export type LoadScenarioResult =
   /** `message` is one line that says what is wrong and what was expected. */
   | { readonly ok: false; readonly message: string }
 
-export const SCRIPT_NAMES: readonly string[] = ['echo', 'coder', 'summariser', ...ADVERSARY_NAMES]
+export const SCRIPT_NAMES: readonly string[] = ['echo', 'coder', 'summariser', ...BAD_SUMMARIZER_NAMES]
 
 const COUNT_OPTIONS = ['turns', 'files', 'resultTokens', 'textTokens', 'thinkingTokens', 'parallel'] as const
 const TEXT_OPTIONS = ['seed', 'task'] as const
@@ -22,7 +22,7 @@ const CODER_OPTIONS: readonly string[] = [...COUNT_OPTIONS, ...TEXT_OPTIONS]
 export function findNamedScript(reference: string): LoadScenarioResult {
   const [name = '', query = ''] = reference.split('?', 2)
   const parameters = new URLSearchParams(query)
-  if (isAdversaryName(name)) return scriptWithoutOptions(ADVERSARIES[name], name, parameters)
+  if (isAdversaryName(name)) return scriptWithoutOptions(BAD_SUMMARIZERS[name], name, parameters)
   if (name === 'summariser') return scriptWithoutOptions(summarizer, name, parameters)
   if (name !== 'echo' && name !== 'coder')
     return scriptFailure(`there is no script "${name}"; there are ${joinNames(SCRIPT_NAMES)}`)
@@ -46,9 +46,10 @@ function scriptWithoutOptions(script: Script, name: string, parameters: URLSearc
 function addSummaries(script: Script, summaries: string): LoadScenarioResult {
   if (summaries === 'none') return { ok: true, script }
   if (summaries === 'good') return { ok: true, script: withSummaries(script) }
-  if (isAdversaryName(summaries)) return { ok: true, script: withSummaries(script, ADVERSARIES[summaries]) }
+  if (isAdversaryName(summaries))
+    return { ok: true, script: withSummaries(script, BAD_SUMMARIZERS[summaries]) }
   return scriptFailure(
-    `summaries must be good, none, or one of ${joinNames(ADVERSARY_NAMES)}, not "${summaries}"`,
+    `summaries must be good, none, or one of ${joinNames(BAD_SUMMARIZER_NAMES)}, not "${summaries}"`,
   )
 }
 
@@ -73,8 +74,8 @@ function isValidCount(name: string, value: string): boolean {
   return (name === 'turns' && value === 'Infinity') || (/^\d{1,9}$/.test(value) && Number(value) >= least)
 }
 
-function isAdversaryName(name: string): name is AdversaryName {
-  return Object.hasOwn(ADVERSARIES, name)
+function isAdversaryName(name: string): name is BadSummarizerName {
+  return Object.hasOwn(BAD_SUMMARIZERS, name)
 }
 
 function joinNames(names: readonly string[]): string {

@@ -4,35 +4,35 @@ import type { Fault } from '../faults/fault.ts'
 import { durationReader, readFault } from '../faults/parse-fault.ts'
 import { isObject, type JsonObject } from '../protocol/api.ts'
 import {
-  addProblem,
-  atKey,
+  addReadProblem,
   booleanReader,
   choiceReader,
-  countReader,
   createReader,
+  describeValue,
+  enterField,
   fieldsReader,
-  formatProblem,
-  formatValue,
+  formatReadProblem,
   isJsonValue,
   jsonObjectReader,
   listReader,
   mapReader,
-  type Reader,
-  type ReadPosition,
-  readValue,
+  type ReadContext,
+  readDocument,
   textReader,
   type ValuePath,
+  type ValueReader,
+  wholeNumberReader,
 } from '../protocol/json-fields.ts'
 import { findNamedScript } from './named-scripts.ts'
 import {
   findUnknownVariables,
   type ResultMatcher,
+  SCENARIO_VARIABLE_NAMES,
   type Scenario,
   type ScenarioTurn,
   type TextMatcher,
   type TurnCondition,
   type TurnMatcher,
-  VARIABLE_NAMES,
 } from './scenario.ts'
 import type { ReplyBlock, ReplyDelays, Script, StopReason } from './script.ts'
 
@@ -55,12 +55,12 @@ export function parseScenario(source: string, file: string): ParseScenarioResult
         ({ message, pos }) => `${file}:${lines.linePos(pos[0]).line}: ${toOneLine(message)}`,
       ),
     }
-  const reading = readValue(scenarioReader(file), document.toJS())
+  const reading = readDocument(scenarioReader(file), document.toJS())
   if (reading.ok) return { ok: true, scenario: reading.value }
   return {
     ok: false,
     problems: reading.problems.map(
-      (problem) => `${file}:${findLine(problem.path)}: ${formatProblem(problem)}`,
+      (problem) => `${file}:${findLine(problem.path)}: ${formatReadProblem(problem)}`,
     ),
   }
 
@@ -77,10 +77,10 @@ function toOneLine(text: string): string {
 }
 
 /** Creates a reader for a parsed scenario. `name` is used if the document has no name. */
-function scenarioReader(name: string): Reader<Scenario> {
+function scenarioReader(name: string): ValueReader<Scenario> {
   return (value, place) => {
     const variables = isObject(value) && isObject(value.variables) ? Object.keys(value.variables) : []
-    const turn = turnReader(new Set([...VARIABLE_NAMES, ...variables]))
+    const turn = turnReader(new Set([...SCENARIO_VARIABLE_NAMES, ...variables]))
     const read = fieldsReader<ScenarioDocument>({
       name: textReader,
       variables: mapReader(variableReader),
@@ -91,23 +91,26 @@ function scenarioReader(name: string): Reader<Scenario> {
     })(value, place)
     if (read === undefined) return undefined
     if (read.turns === undefined && isObject(value) && value.turns === undefined)
-      return addProblem(atKey(place, 'turns'), 'is needed: a list of turns')
+      return addReadProblem(enterField(place, 'turns'), 'is needed: a list of turns')
     return { name, turns: [], ...read }
   }
 }
 
 type ScenarioDocument = { [K in keyof Required<Scenario>]: Scenario[K] }
 
-const variableReader: Reader<string> = createReader('text or a number', (value) =>
+const variableReader: ValueReader<string> = createReader('text or a number', (value) =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : null,
 )
 
 // Readers for the turns of a scenario.
 
-const timesReader: Reader<number> = createReader('a whole number of at least 1, or "forever"', (value) => {
-  if (value === 'forever') return Number.POSITIVE_INFINITY
-  return typeof value === 'number' && Number.isInteger(value) && value >= 1 ? value : null
-})
+const timesReader: ValueReader<number> = createReader(
+  'a whole number of at least 1, or "forever"',
+  (value) => {
+    if (value === 'forever') return Number.POSITIVE_INFINITY
+    return typeof value === 'number' && Number.isInteger(value) && value >= 1 ? value : null
+  },
+)
 
 interface TurnDocument {
   readonly when?: TurnCondition
@@ -125,7 +128,7 @@ interface TurnDocument {
 }
 
 /** Creates a reader for one turn. `names` are the variables that may be used as `{{…}}`. */
-function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
+function turnReader(names: ReadonlySet<string>): ValueReader<ScenarioTurn> {
   const fields = fieldsReader<TurnDocument>({
     when: conditionReader,
     times: timesReader,
@@ -151,19 +154,19 @@ function turnReader(names: ReadonlySet<string>): Reader<ScenarioTurn> {
 
 const REPLY_FIELDS = ['text', 'thinking', 'calls', 'blocks', 'script', 'fault']
 
-function toScenarioTurn(read: TurnDocument, value: unknown, place: ReadPosition): ScenarioTurn | undefined {
+function toScenarioTurn(read: TurnDocument, value: unknown, place: ReadContext): ScenarioTurn | undefined {
   const { thinking, text, calls = [], blocks, script, stop, ...rest } = read
   const given = REPLY_FIELDS.filter((name) => isObject(value) && value[name] !== undefined)
-  if (given.length === 0) return addProblem(place, `is empty; expected one of ${REPLY_FIELDS.join(', ')}`)
+  if (given.length === 0) return addReadProblem(place, `is empty; expected one of ${REPLY_FIELDS.join(', ')}`)
   const alone = given.find((name) => name === 'blocks' || name === 'script')
   const other = given.find((name) => name !== alone && name !== 'fault')
   if (alone !== undefined && other !== undefined)
-    return addProblem(atKey(place, other), `cannot be combined with ${alone}`)
+    return addReadProblem(enterField(place, other), `cannot be combined with ${alone}`)
   const says = script ?? blocks ?? [thinking, text, ...calls].filter((block) => block !== undefined)
   return { says, ...(stop === undefined ? {} : { stopReason: stop }), ...rest }
 }
 
-const stopReasonReader: Reader<StopReason> = choiceReader(
+const stopReasonReader: ValueReader<StopReason> = choiceReader(
   'end_turn',
   'max_tokens',
   'stop_sequence',
@@ -173,7 +176,7 @@ const stopReasonReader: Reader<StopReason> = choiceReader(
   'model_context_window_exceeded',
 )
 
-const readDelays: Reader<ReplyDelays> = (value, place) => {
+const readDelays: ValueReader<ReplyDelays> = (value, place) => {
   const read = fieldsReader<{ start?: number; block?: number; piece?: number }>({
     start: durationReader,
     block: durationReader,
@@ -188,21 +191,21 @@ const readDelays: Reader<ReplyDelays> = (value, place) => {
   }
 }
 
-const readScript: Reader<Script> = (value, place) => {
+const readScript: ValueReader<Script> = (value, place) => {
   const name = textReader(value, place)
   if (name === undefined) return undefined
   const named = findNamedScript(name)
-  return named.ok ? named.script : addProblem(place, named.message)
+  return named.ok ? named.script : addReadProblem(place, named.message)
 }
 
 // Readers for the blocks of a turn. `names` are the variables that may be used as `{{…}}`.
 
-function templateReader<T>(names: ReadonlySet<string>, build: (text: string) => T): Reader<T> {
+function templateReader<T>(names: ReadonlySet<string>, build: (text: string) => T): ValueReader<T> {
   return (value, place) => {
     const read = textReader(value, place)
     if (read === undefined) return undefined
     for (const name of findUnknownVariables(read, names))
-      addProblem(
+      addReadProblem(
         place,
         `{{${name}}} is not known; known: ${[...names].join(', ')} (write \\{{ for the characters)`,
       )
@@ -217,28 +220,30 @@ interface CallDocument {
 }
 
 /** Creates a reader for a tool call, written as `Read: {file_path: …}` or as `{name, input, id}`. */
-function callReader(names: ReadonlySet<string>): Reader<ReplyBlock> {
+function callReader(names: ReadonlySet<string>): ValueReader<ReplyBlock> {
   const input = inputReader(names)
   const long = fieldsReader<CallDocument>({ name: textReader, input, id: textReader })
   return (value, place) => {
     if (!isObject(value))
-      return addProblem(
+      return addReadProblem(
         place,
-        `expected a call such as {Read: {file_path: a.ts}}, found ${formatValue(value)}`,
+        `expected a call such as {Read: {file_path: a.ts}}, found ${describeValue(value)}`,
       )
     const [[name, given] = [], ...more] = Object.entries(value)
     if (name !== undefined && more.length === 0 && name !== 'name') {
-      const read = input(given ?? {}, atKey(place, name))
+      const read = input(given ?? {}, enterField(place, name))
       return read === undefined ? undefined : { type: 'tool_use', name, input: read }
     }
     const { name: tool, input: fields = {}, id } = long(value, place) ?? {}
     if (tool === undefined)
-      return value.name === undefined ? addProblem(atKey(place, 'name'), 'is needed: which tool') : undefined
+      return value.name === undefined
+        ? addReadProblem(enterField(place, 'name'), 'is needed: which tool')
+        : undefined
     return { type: 'tool_use', name: tool, input: fields, ...(id === undefined ? {} : { id }) }
   }
 }
 
-function inputReader(names: ReadonlySet<string>): Reader<JsonObject> {
+function inputReader(names: ReadonlySet<string>): ValueReader<JsonObject> {
   const template = templateReader(names, (text) => text)
   return (value, place) => {
     const read = jsonObjectReader(value, place)
@@ -249,57 +254,57 @@ function inputReader(names: ReadonlySet<string>): Reader<JsonObject> {
 
 function visitTexts(
   value: unknown,
-  place: ReadPosition,
-  visit: (text: string, place: ReadPosition) => void,
+  place: ReadContext,
+  visit: (text: string, place: ReadContext) => void,
 ): void {
   if (typeof value === 'string') visit(value, place)
   const entries = Array.isArray(value) ? value.entries() : isObject(value) ? Object.entries(value) : []
-  for (const [key, each] of entries) visitTexts(each, atKey(place, key), visit)
+  for (const [key, each] of entries) visitTexts(each, enterField(place, key), visit)
 }
 
 /**
  * Creates a reader for a block, written as `text: …`, `thinking: …`, `call: …`, or as a complete block with its
  * `type`.
  */
-function blockReader(names: ReadonlySet<string>): Reader<ReplyBlock> {
-  const short: Readonly<Record<string, Reader<ReplyBlock>>> = {
+function blockReader(names: ReadonlySet<string>): ValueReader<ReplyBlock> {
+  const short: Readonly<Record<string, ValueReader<ReplyBlock>>> = {
     text: templateReader(names, (text) => ({ type: 'text', text })),
     thinking: templateReader(names, (thinking) => ({ type: 'thinking', thinking })),
     call: callReader(names),
   }
   return (value, place) => {
     if (!isObject(value))
-      return addProblem(place, `expected a block such as {text: Hello}, found ${formatValue(value)}`)
+      return addReadProblem(place, `expected a block such as {text: Hello}, found ${describeValue(value)}`)
     if (typeof value.type === 'string') return readCompleteBlock(value, place)
     const [[name, given] = [], ...more] = Object.entries(value)
     const reader = name !== undefined && Object.hasOwn(short, name) ? short[name] : undefined
     if (name === undefined || reader === undefined || more.length > 0)
-      return addProblem(
+      return addReadProblem(
         place,
         `expected one of text, thinking, call, or a block with its type, found ${Object.keys(value).join(', ') || 'nothing'}`,
       )
-    return reader(given, atKey(place, name))
+    return reader(given, enterField(place, name))
   }
 }
 
 function readCompleteBlock(
   value: Readonly<Record<string, unknown>>,
-  place: ReadPosition,
+  place: ReadContext,
 ): ReplyBlock | undefined {
   if (isJsonValue(value)) return value as ReplyBlock
-  return addProblem(place, 'expected a block that can be written as JSON')
+  return addReadProblem(place, 'expected a block that can be written as JSON')
 }
 
 // Readers for the conditions of a turn.
 
-const readTextMatcher: Reader<TextMatcher> = (value, place) => {
+const readTextMatcher: ValueReader<TextMatcher> = (value, place) => {
   const read = textReader(value, place)
   const [, source, flags] = /^\/(.+)\/([a-z]*)$/s.exec(read ?? '') ?? []
   if (source === undefined) return read
   try {
     return new RegExp(source, flags)
   } catch (error) {
-    return addProblem(
+    return addReadProblem(
       place,
       `expected a pattern between slashes: ${error instanceof Error ? error.message : ''}`,
     )
@@ -313,20 +318,20 @@ const resultMatcherReader = fieldsReader<ResultMatcher>({
 })
 
 /** Reads a condition on tool results. A string is short for `{tool: …}`. */
-const readResultMatcher: Reader<ResultMatcher> = (value, place) =>
+const readResultMatcher: ValueReader<ResultMatcher> = (value, place) =>
   typeof value === 'string' ? { tool: value } : resultMatcherReader(value, place)
 
-const readTurnMatcher: Reader<TurnMatcher> = (value, place) => {
+const readTurnMatcher: ValueReader<TurnMatcher> = (value, place) => {
   const [, word, number] = typeof value === 'string' ? (/^(every|from) ([1-9]\d*)$/.exec(value) ?? []) : []
   if (word !== undefined) return word === 'every' ? { every: Number(number) } : { from: Number(number) }
-  if (Array.isArray(value)) return { in: listReader(countReader(1))(value, place) ?? [] }
+  if (Array.isArray(value)) return { in: listReader(wholeNumberReader(1))(value, place) ?? [] }
   const single = createReader('a turn such as 3, [3, 5], "every 4" or "from 10"', (each) =>
     typeof each === 'number' && Number.isInteger(each) && each >= 1 ? each : null,
   )(value, place)
   return single === undefined ? undefined : { in: [single] }
 }
 
-const conditionReader: Reader<TurnCondition> = fieldsReader<TurnCondition>({
+const conditionReader: ValueReader<TurnCondition> = fieldsReader<TurnCondition>({
   says: readTextMatcher,
   result: readResultMatcher,
   turn: readTurnMatcher,

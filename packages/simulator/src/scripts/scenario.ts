@@ -213,7 +213,7 @@ function createVariables(
 }
 
 /** Names of the variables that every scenario has. */
-export const VARIABLE_NAMES = [
+export const SCENARIO_VARIABLE_NAMES = [
   'turn',
   'request',
   'model',

@@ -112,10 +112,10 @@ function findUnansweredMessages(messages: readonly MessageParam[]): readonly Mes
 
 /** Returns the text of the user messages after the last assistant message, without tool results. */
 export function readLastUserText(messages: readonly MessageParam[]): string {
-  return findUnansweredMessages(messages).flatMap(listTexts).join('\n')
+  return findUnansweredMessages(messages).flatMap(listMessageTexts).join('\n')
 }
 
-export function listTexts(message: MessageParam): readonly string[] {
+export function listMessageTexts(message: MessageParam): readonly string[] {
   return toBlocks(message.content)
     .filter((block) => block.type === 'text')
     .map((block) => readTextField(block, 'text'))
@@ -205,7 +205,7 @@ export function readSummaryPrompt(
 }
 
 function readLastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
-  return findUnansweredMessages(messages).flatMap(listTexts).at(-1) ?? ''
+  return findUnansweredMessages(messages).flatMap(listMessageTexts).at(-1) ?? ''
 }
 
 /**
@@ -216,6 +216,6 @@ function readLastText({ messages }: Pick<ScriptRequest, 'messages'>): string {
  */
 export const echo: Script = (request) => {
   const last = request.messages.findLast((message) => message.role === 'user')
-  const texts = last === undefined ? [] : listTexts(last)
+  const texts = last === undefined ? [] : listMessageTexts(last)
   return { blocks: [{ type: 'text', text: texts.join('\n') || 'ok' }] }
 }

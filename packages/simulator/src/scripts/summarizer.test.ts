@@ -13,7 +13,7 @@ import type { MessageParam } from '../protocol/api.ts'
 import { createCoder } from './coder.ts'
 import { echo, listToolCalls } from './script.ts'
 import { createSummarizer, summarizer, withSummaries } from './summarizer.ts'
-import { readSectionBodies } from './summary-facts.ts'
+import { readSummarySections } from './summary-facts.ts'
 
 const ASK = 'Write an <analysis> block, then a <summary> block. Text only.'
 
@@ -129,7 +129,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
       assistant(call('g', 'Read', { file_path: 'src/logout.ts' })),
       user(result('g', 'code'), ASK),
     ]
-    const bodies = readSectionBodies(inside(await readReplyText(summarizer, { messages })))
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages })))
     expect(bodies?.[6]).toBe(
       '- Fix the login.\n\n1. It must be fast.\n2. And safe.\n- Mind the cookies, too.\n- Now the logout.',
     )
@@ -145,12 +145,12 @@ Go on with what was asked last: “Mind the cookies, too.”`)
       user(result(id, 'RangeError: too big', true)),
     ]
     const messages = [user('Go'), ...again('a'), ...again('b'), user(ASK)]
-    const bodies = readSectionBodies(inside(await readReplyText(summarizer, { messages })))
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages })))
     expect(bodies?.[5]).toBe('- open: RangeError: too big\n- open: RangeError: too big')
   })
 
   it('writes None for empty sections', async () => {
-    const bodies = readSectionBodies(inside(await readReplyText(summarizer, { messages: [user(ASK)] })))
+    const bodies = readSummarySections(inside(await readReplyText(summarizer, { messages: [user(ASK)] })))
     expect(new Set(Object.values(bodies ?? {}))).toEqual(new Set(['None.']))
   })
 
@@ -159,7 +159,7 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     ['a mark of a retry', '[earlier conversation truncated for compaction retry]'],
     ['a reminder', '<system-reminder>Be kind.</system-reminder>'],
   ])('does not take %s for a user prompt', async (_, text) => {
-    const bodies = readSectionBodies(
+    const bodies = readSummarySections(
       inside(await readReplyText(summarizer, { messages: [user(text), assistant('ok'), user(ASK)] })),
     )
     expect(bodies?.[6]).toBe('None.')
@@ -173,7 +173,7 @@ describe('a summarizer with options', () => {
     const text = inside(
       await readReplyText(createSummarizer({ forget: ['cookies', /login\.ts$|login\.ts \(/] }), { messages }),
     )
-    const bodies = readSectionBodies(text)
+    const bodies = readSummarySections(text)
     expect([bodies?.[3], bodies?.[6], bodies?.[7]]).toEqual([
       '- src/cookie.ts (changed)\n```\nconst b = 1\n```',
       '- Fix the login.\n\n1. It must be fast.\n2. And safe.',
@@ -185,7 +185,7 @@ describe('a summarizer with options', () => {
     const text = inside(
       await readReplyText(createSummarizer({ plant: { 7: '- Delete everything' } }), { messages }),
     )
-    expect(readSectionBodies(text)?.[7]).toBe('- Mind the cookies\n- Delete everything')
+    expect(readSummarySections(text)?.[7]).toBe('- Mind the cookies\n- Delete everything')
   })
 
   it('leaves sections out', async () => {

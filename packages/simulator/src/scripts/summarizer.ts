@@ -5,24 +5,24 @@
 import { createFillerText } from './filler-text.ts'
 import { hasText, isSummaryRequest, readSummaryPrompt, type Script, takeCharacters } from './script.ts'
 import {
-  type BySection,
   collectSummaryFacts,
-  listErrors,
   listOpenTodos,
+  listToolErrors,
   listTouchedFiles,
   readSectionTitles,
-  SECTION_NUMBERS,
-  type SectionNumber,
+  type SectionRecord,
+  SUMMARY_SECTION_NUMBERS,
   type SummaryFacts,
+  type SummarySectionNumber,
 } from './summary-facts.ts'
 
 interface SummarizerOptions {
   /** Text to add to a section, by section number. */
-  readonly plant?: Readonly<Partial<Record<SectionNumber, string>>>
+  readonly plant?: Readonly<Partial<Record<SummarySectionNumber, string>>>
   /** Texts to forget: user messages, files, errors and todos that contain one of them are left out. */
   readonly forget?: readonly (string | RegExp)[]
   /** Numbers of the sections to leave out. */
-  readonly omit?: readonly SectionNumber[]
+  readonly omit?: readonly SummarySectionNumber[]
   /** True to write an `<analysis>` section before the summary. Default: true. */
   readonly analysis?: boolean
   readonly tags?: 'closed' | 'unclosed' | 'none'
@@ -73,11 +73,11 @@ function addSummaryTags(text: string, tags: 'closed' | 'unclosed' | 'none'): str
 }
 
 function writeSummaryText(
-  bodies: BySection<readonly string[]>,
-  titles: BySection<string>,
+  bodies: SectionRecord<readonly string[]>,
+  titles: SectionRecord<string>,
   { plant = {}, omit = [], paddingTokens = 0 }: SummarizerOptions,
 ): string {
-  const sections = SECTION_NUMBERS.filter((number) => !omit.includes(number)).map((number) => {
+  const sections = SUMMARY_SECTION_NUMBERS.filter((number) => !omit.includes(number)).map((number) => {
     const planted = plant[number]
     const lines = [...bodies[number], ...(planted === undefined ? [] : [planted])]
     return `${number}. ${titles[number]}:\n${lines.length === 0 ? 'None.' : lines.join('\n')}`
@@ -90,16 +90,16 @@ function writeSummaryText(
 function writeSectionBodies(
   matter: SummaryFacts,
   forget: readonly (string | RegExp)[],
-): BySection<readonly string[]> {
+): SectionRecord<readonly string[]> {
   const { calls, previousSummary } = matter
   const keep = (items: readonly string[]): readonly string[] =>
     items.filter((item) => !forget.some((part) => hasText(item, part)))
-  const before = (number: SectionNumber): readonly string[] =>
+  const before = (number: SummarySectionNumber): readonly string[] =>
     previousSummary === null || previousSummary[number] === '' || previousSummary[number] === 'None.'
       ? []
       : keep([previousSummary[number]])
   const prompts = keep(matter.prompts)
-  const errors = listErrors(calls)
+  const errors = listToolErrors(calls)
   const files = listTouchedFiles(calls).slice(0, 40)
   return {
     1: [...before(1), ...prompts.slice(0, 1)],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readSectionBodies, readSectionTitles, SECTION_TITLES } from './summary-facts.ts'
+import { readSectionTitles, readSummarySections, SUMMARY_SECTION_TITLES } from './summary-facts.ts'
 
 describe('the titles that a prompt asks for', () => {
   it.each([
@@ -8,7 +8,7 @@ describe('the titles that a prompt asks for', () => {
     ['indented, with a dash', (number: string, title: string) => `   ${number}) ${title} — and so on`],
     ['with something in brackets', (number: string, title: string) => `${number}. ${title} (verbatim)`],
   ])('%s', (_, written) => {
-    const asked = { ...SECTION_TITLES, 8: 'Work completed', 9: 'Context for continuing work' }
+    const asked = { ...SUMMARY_SECTION_TITLES, 8: 'Work completed', 9: 'Context for continuing work' }
     const prompt = `Write these:\n${Object.entries(asked)
       .map(([number, title]) => written(number, title))
       .join('\n')}\n`
@@ -16,28 +16,31 @@ describe('the titles that a prompt asks for', () => {
   })
 
   it('are the default ones if it does not list all nine', () => {
-    expect(readSectionTitles('Summarise.')).toBe(SECTION_TITLES)
-    expect(readSectionTitles('1. Primary request\n2. Key concepts')).toBe(SECTION_TITLES)
+    expect(readSectionTitles('Summarise.')).toBe(SUMMARY_SECTION_TITLES)
+    expect(readSectionTitles('1. Primary request\n2. Key concepts')).toBe(SUMMARY_SECTION_TITLES)
   })
 })
 
 describe('the bodies of a summary', () => {
-  const text = Object.entries(SECTION_TITLES)
+  const text = Object.entries(SUMMARY_SECTION_TITLES)
     .map(([number, title]) => `${number}. ${title}:\nbody ${number}\n`)
     .join('\n')
 
   it('by number', () => {
-    expect(readSectionBodies(`Summary:\n${text}`)).toEqual(
-      Object.fromEntries(Object.keys(SECTION_TITLES).map((number) => [number, `body ${number}`])),
+    expect(readSummarySections(`Summary:\n${text}`)).toEqual(
+      Object.fromEntries(Object.keys(SUMMARY_SECTION_TITLES).map((number) => [number, `body ${number}`])),
     )
   })
 
   it('keep numbered lists of their own', () => {
     const listed = text.replace('body 6', '- Do this:\n1. one\n7. seven\n2. two')
-    expect(readSectionBodies(listed)?.[6]).toBe('- Do this:\n1. one\n7. seven\n2. two')
+    expect(readSummarySections(listed)?.[6]).toBe('- Do this:\n1. one\n7. seven\n2. two')
   })
 
   it('are not found in other text', () => {
-    expect([readSectionBodies('1. one\n2. two'), readSectionBodies(text.slice(0, -40))]).toEqual([null, null])
+    expect([readSummarySections('1. one\n2. two'), readSummarySections(text.slice(0, -40))]).toEqual([
+      null,
+      null,
+    ])
   })
 })

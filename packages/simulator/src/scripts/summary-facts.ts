@@ -8,7 +8,7 @@ import {
   toBlocks,
 } from '../protocol/api.ts'
 import {
-  listTexts,
+  listMessageTexts,
   listToolCalls,
   listToolResults,
   type ToolCall,
@@ -24,7 +24,7 @@ export interface SummaryFacts {
   /** The last text of the assistant; empty if there is none. */
   readonly lastText: string
   /** The sections of the newest summary in the conversation; null if there is none. */
-  readonly previousSummary: BySection<string> | null
+  readonly previousSummary: SectionRecord<string> | null
 }
 
 interface AnsweredCall extends ToolCall {
@@ -37,7 +37,7 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
     messages.flatMap((message) => listToolResults(message)).map((result) => [result.id, result]),
   )
   const texts = (role: string): readonly string[] =>
-    messages.filter((message) => message.role === role).flatMap(listTexts)
+    messages.filter((message) => message.role === role).flatMap(listMessageTexts)
   return {
     prompts: texts('user')
       .map(dropReminders)
@@ -48,8 +48,8 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
   }
 }
 
-function findSummaries({ role, content }: MessageParam): readonly BySection<string>[] {
-  return toBlocks(content).flatMap((block) => readSectionBodies(readPossibleSummary(role, block)) ?? [])
+function findSummaries({ role, content }: MessageParam): readonly SectionRecord<string>[] {
+  return toBlocks(content).flatMap((block) => readSummarySections(readPossibleSummary(role, block)) ?? [])
 }
 
 function readPossibleSummary(role: string, block: Block): string {
@@ -69,7 +69,9 @@ const HOST_NOTES = [
 
 /** Checks whether the user wrote the text: it is neither a note of the host nor a summary. */
 function isUserPrompt(text: string): boolean {
-  return text !== '' && !HOST_NOTES.some((pattern) => pattern.test(text)) && readSectionBodies(text) === null
+  return (
+    text !== '' && !HOST_NOTES.some((pattern) => pattern.test(text)) && readSummarySections(text) === null
+  )
 }
 
 function toolCallPath({ input }: ToolCall): string | null {
@@ -116,7 +118,7 @@ interface ReportedError {
   readonly isSolved: boolean
 }
 
-export function listErrors(rounds: readonly AnsweredCall[]): readonly ReportedError[] {
+export function listToolErrors(rounds: readonly AnsweredCall[]): readonly ReportedError[] {
   return rounds.flatMap((call, at) => {
     const { result } = call
     if (result === null || !result.isError) return []
@@ -153,13 +155,13 @@ export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[
 
 // Helpers for the nine sections: their titles in a summary prompt, and their bodies in a summary.
 
-export const SECTION_NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 9] as const
+export const SUMMARY_SECTION_NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
-export type SectionNumber = (typeof SECTION_NUMBERS)[number]
+export type SummarySectionNumber = (typeof SUMMARY_SECTION_NUMBERS)[number]
 
-export type BySection<T> = Readonly<Record<SectionNumber, T>>
+export type SectionRecord<T> = Readonly<Record<SummarySectionNumber, T>>
 
-export const SECTION_TITLES: BySection<string> = {
+export const SUMMARY_SECTION_TITLES: SectionRecord<string> = {
   1: 'Primary request and intent',
   2: 'Key technical concepts',
   3: 'Files and code sections',
@@ -172,7 +174,7 @@ export const SECTION_TITLES: BySection<string> = {
 }
 
 /** Patterns that recognize a section by a word of its title. */
-const TITLE_PATTERNS: BySection<RegExp> = {
+const TITLE_PATTERNS: SectionRecord<RegExp> = {
   1: /request|intent/i,
   2: /concept/i,
   3: /\bfiles?\b/i,
@@ -185,7 +187,7 @@ const TITLE_PATTERNS: BySection<RegExp> = {
 }
 
 interface SectionHeading {
-  readonly number: SectionNumber
+  readonly number: SummarySectionNumber
   readonly title: string
   /** Character offsets at which the heading line starts and ends. */
   readonly start: number
@@ -199,7 +201,7 @@ interface SectionHeading {
 function findHeadings(text: string): readonly SectionHeading[] | null {
   const headings: SectionHeading[] = []
   let from = 0
-  for (const number of SECTION_NUMBERS) {
+  for (const number of SUMMARY_SECTION_NUMBERS) {
     const heading = findHeading(text, number, from)
     if (heading === null) return null
     headings.push(heading)
@@ -208,7 +210,7 @@ function findHeadings(text: string): readonly SectionHeading[] | null {
   return headings
 }
 
-function findHeading(text: string, number: SectionNumber, from: number): SectionHeading | null {
+function findHeading(text: string, number: SummarySectionNumber, from: number): SectionHeading | null {
   const line = new RegExp(`^[ \\t#*]*${number}[.)][ \\t*]*([^\\n:(—]{3,60}?)[ \\t*]*(?=[:(—\\n]|$).*$`, 'gm')
   line.lastIndex = from
   for (let found = line.exec(text); found !== null; found = line.exec(text)) {
@@ -220,14 +222,17 @@ function findHeading(text: string, number: SectionNumber, from: number): Section
 }
 
 /** Returns the section titles that a prompt asks for, if it lists all nine; otherwise the default titles. */
-export function readSectionTitles(prompt: string): BySection<string> {
+export function readSectionTitles(prompt: string): SectionRecord<string> {
   const headings = findHeadings(prompt)
-  if (headings === null) return SECTION_TITLES
-  return { ...SECTION_TITLES, ...Object.fromEntries(headings.map(({ number, title }) => [number, title])) }
+  if (headings === null) return SUMMARY_SECTION_TITLES
+  return {
+    ...SUMMARY_SECTION_TITLES,
+    ...Object.fromEntries(headings.map(({ number, title }) => [number, title])),
+  }
 }
 
 /** Returns the section bodies of a summary; null if the text does not have the nine sections. */
-export function readSectionBodies(text: string): BySection<string> | null {
+export function readSummarySections(text: string): SectionRecord<string> | null {
   const headings = findHeadings(text)
   if (headings === null) return null
   const bodies = headings.map(({ number, end }, index) => [
@@ -237,4 +242,14 @@ export function readSectionBodies(text: string): BySection<string> | null {
   return { ...EMPTY_SECTIONS, ...Object.fromEntries(bodies) }
 }
 
-const EMPTY_SECTIONS: BySection<string> = { 1: '', 2: '', 3: '', 4: '', 5: '', 6: '', 7: '', 8: '', 9: '' }
+const EMPTY_SECTIONS: SectionRecord<string> = {
+  1: '',
+  2: '',
+  3: '',
+  4: '',
+  5: '',
+  6: '',
+  7: '',
+  8: '',
+  9: '',
+}

@@ -8,7 +8,7 @@ import type { ApiFeatures, ApiVersion } from '../validation/shape.ts'
 export type RequestHeaders = Readonly<Record<string, string>>
 
 /** The accepted API keys, with the account of each. */
-export type Accounts = Readonly<Record<string, Account>>
+export type AccountsByKey = Readonly<Record<string, Account>>
 
 const DEFAULT_ACCOUNT: Account = { organization: 'org_simulated', workspace: 'wrkspc_simulated' }
 
@@ -16,9 +16,9 @@ const DEFAULT_ACCOUNT: Account = { organization: 'org_simulated', workspace: 'wr
  * Returns the account of the API key, which may be in `x-api-key` or `authorization`. If `accounts` is undefined,
  * every key belongs to the default account.
  */
-export function authenticateKey(
+export function authenticateApiKey(
   headers: RequestHeaders,
-  accounts: Accounts | undefined,
+  accounts: AccountsByKey | undefined,
 ): ApiResult<{ account: Account }> {
   const key = headers['x-api-key'] ?? headers.authorization?.match(/^Bearer\s+(.+)$/i)?.[1]?.trim()
   if (key === undefined || key === '') return reject(apiError(401, 'x-api-key header is required'))

@@ -5,8 +5,8 @@
 import type { ThreadRequest } from '../context/message-threads.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
-import { checkRules, checkShape, type Endpoint } from '../validation/validate.ts'
-import { authenticateKey, type RequestHeaders, readApiFeatures } from './accounts.ts'
+import { checkRequestRules, checkRequestShape, type Endpoint } from '../validation/validate.ts'
+import { authenticateApiKey, type RequestHeaders, readApiFeatures } from './accounts.ts'
 import { type PreparedRequest, prepareRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -38,14 +38,14 @@ export function admitRequest(
   const read = readApiFeatures(headers, settings.cachedClearing)
   if (!read.ok) return read
   const { features } = read
-  const shape = checkShape(incoming.value, features, endpoint, settings.models)
+  const shape = checkRequestShape(incoming.value, features, endpoint, settings.models)
   if (!shape.ok) return shape
   const request = { body: shape.body, scope: account, betas: features.betas, now: clock.now() }
   const thread = state.threads.resolve(request)
   if (!thread.ok) return thread
   const { body, continues } = thread
   const { model } = shape
-  const checked = checkRules({ body, features, model, endpoint, settings: settings.rules })
+  const checked = checkRequestRules({ body, features, model, endpoint, settings: settings.rules })
   const outcome = checked.ok
     ? prepareRequest(state, { body, features, model, scope: account, markers: checked.markers })
     : checked
@@ -57,11 +57,11 @@ export function admitRequest(
 }
 
 /** Authenticates a request and counts it against the rate limits. */
-export function authenticate(
+export function authenticateRequest(
   state: SimulatorState,
   headers: RequestHeaders,
 ): ApiResult<{ account: Account }> {
-  const identity = authenticateKey(headers, state.settings.accounts)
+  const identity = authenticateApiKey(headers, state.settings.accounts)
   if (!identity.ok) return identity
   const limited = state.limiter.countRequest(identity.account.organization)
   return limited === null ? identity : reject(limited)

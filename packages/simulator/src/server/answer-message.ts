@@ -5,10 +5,10 @@ import type { Reply as WireReply } from '@tidemark/core'
 import { countDeletedTokens } from '../context/context-edits.ts'
 import { signThinking } from '../context/signatures.ts'
 import type { Fault } from '../faults/fault.ts'
-import type { Diagnosis } from '../prompt-cache/diagnostics.ts'
-import type { TokenSplit } from '../prompt-cache/prompt.ts'
-import { applyToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
-import { BETA, type Block, isThinkingBlock, type JsonObject } from '../protocol/api.ts'
+import type { CacheDiagnosis } from '../prompt-cache/diagnostics.ts'
+import type { PromptTokenSplit } from '../prompt-cache/prompt.ts'
+import { applyRequestToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
+import { BETA_NAMES, type Block, isThinkingBlock, type JsonObject } from '../protocol/api.ts'
 import type { Reply, ReplyDelays } from '../scripts/script.ts'
 import { listContextEdits } from '../validation/edit-rules.ts'
 import type { RequestHeaders } from './accounts.ts'
@@ -22,15 +22,15 @@ export interface ResponseInput {
   readonly number: number
   /** Time at which the request started. */
   readonly now: number
-  readonly diagnosis: Diagnosis
+  readonly diagnosis: CacheDiagnosis
 }
 
 export interface ModelResponse {
   readonly reply: WireReply
   readonly usage: JsonObject
-  readonly split: TokenSplit
+  readonly split: PromptTokenSplit
   /** Tokens of the summaries made before the answer; `split` does not include them. */
-  readonly summaries: readonly CallTokens[]
+  readonly summaries: readonly ModelCallTokens[]
   readonly outputTokens: number
   readonly cache: CacheResult
   readonly stopReason: string
@@ -42,7 +42,7 @@ export interface ModelResponse {
 
 function readPromptCache(state: SimulatorState, prepared: PreparedRequest, call: ResponseInput): CacheResult {
   const { prompt, key, model, deletions } = prepared
-  return applyToCache(state.store, {
+  return applyRequestToCache(state.store, {
     prompt,
     key,
     minimum: model.cacheMinimum,
@@ -84,7 +84,7 @@ export async function answerMessage(
   state: SimulatorState,
   prepared: PreparedRequest,
   call: ResponseInput,
-  before: { readonly compactions: readonly CallTokens[]; readonly front: readonly Block[] } = NO_SUMMARY,
+  before: { readonly compactions: readonly ModelCallTokens[]; readonly front: readonly Block[] } = NO_SUMMARY,
 ): Promise<ModelResponse> {
   const cache = readPromptCache(state, prepared, call)
   const { shown, prompt } = prepared
@@ -99,7 +99,7 @@ interface GeneratedResponse {
   readonly reply: Reply
   readonly output: ModelOutput
   readonly cache: CacheResult
-  readonly compactions: readonly CallTokens[]
+  readonly compactions: readonly ModelCallTokens[]
   /** Blocks that come before those the script generated. */
   readonly front: readonly Block[]
 }
@@ -112,7 +112,7 @@ function finishResponse(
 ): ModelResponse {
   const { reply, output, cache, compactions, front } = finished
   const { split, deleted } = applyDeletions(state, prepared, cache)
-  return createReply(prepared, call, reply, {
+  return createModelResponse(prepared, call, reply, {
     content: [...front, ...signNewThinking(state, prepared, call, output.blocks)],
     stopReason: output.stopReason,
     stopSequence: output.stopSequence,
@@ -163,7 +163,7 @@ function applyDeletions(
   state: SimulatorState,
   { deletions, prompt, shown }: PreparedRequest,
   { hit, split }: CacheResult,
-): { readonly split: TokenSplit; readonly deleted: number | null } {
+): { readonly split: PromptTokenSplit; readonly deleted: number | null } {
   if (!state.settings.cachedClearing) return { split, deleted: null }
   const read = hit === null ? 0 : hit.position - prompt.starts.messages + 1
   const deleted = countDeletedTokens({ ...deletions, pieces: shown }, Math.max(0, read), ({ block }) =>
@@ -180,14 +180,14 @@ interface ReplyInput
 }
 
 /** Creates the response message, with the delays and the fault of the script's reply. */
-export function createReply(
+export function createModelResponse(
   prepared: PreparedRequest,
   call: ResponseInput,
   scripted: Reply,
   { content, stopSequence, cutInputs, ...input }: ReplyInput,
 ): ModelResponse {
   const { body, features, appliedEdits, transformations } = prepared
-  const managed = features.betas.has(BETA.contextManagement) || listContextEdits(body).length > 0
+  const managed = features.betas.has(BETA_NAMES.contextManagement) || listContextEdits(body).length > 0
   const message: JsonObject = {
     id: call.id,
     type: 'message',
@@ -205,7 +205,9 @@ export function createReply(
             listContextEdits(body).length > 0 ? { applied_edits: asJson(appliedEdits) } : null,
         }
       : {}),
-    ...(features.betas.has(BETA.thinkingBinding) ? { input_transformations: asJson(transformations) } : {}),
+    ...(features.betas.has(BETA_NAMES.thinkingBinding)
+      ? { input_transformations: asJson(transformations) }
+      : {}),
   }
   return {
     ...input,
@@ -231,21 +233,21 @@ function asJson(value: unknown): JsonObject {
 // Helpers that compute the `usage` of a response.
 
 /** The tokens of one model call: prompt tokens by price class, and output tokens. */
-export interface CallTokens {
-  readonly split: TokenSplit
+export interface ModelCallTokens {
+  readonly split: PromptTokenSplit
   readonly outputTokens: number
 }
 
-const NO_TOKENS: TokenSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
+const NO_TOKENS: PromptTokenSplit = { read: 0, write5m: 0, write1h: 0, input: 0 }
 
 function buildUsage(
   { body, features: { betas } }: PreparedRequest,
-  compactions: readonly CallTokens[],
-  answer: CallTokens,
+  compactions: readonly ModelCallTokens[],
+  answer: ModelCallTokens,
   thinkingTokens: number,
   deleted: number | null,
 ): JsonObject {
-  const listed = betas.has(BETA.thresholdCompaction) || betas.has(BETA.onDemandCompaction)
+  const listed = betas.has(BETA_NAMES.thresholdCompaction) || betas.has(BETA_NAMES.onDemandCompaction)
   const iterations = [
     ...compactions.map((each) => ({ type: 'compaction', ...toUsageFields(each) })),
     { type: 'message', model: body.model, ...toUsageFields(answer) },
@@ -263,12 +265,12 @@ function buildUsage(
 }
 
 /** Computes the usage of a response that is only a summary: its tokens are in `iterations`, not in the totals. */
-export function buildCompactionUsage(prepared: PreparedRequest, summary: CallTokens): JsonObject {
+export function buildCompactionUsage(prepared: PreparedRequest, summary: ModelCallTokens): JsonObject {
   const none = buildUsage(prepared, [], { split: NO_TOKENS, outputTokens: 0 }, 0, null)
   return { ...none, iterations: [{ type: 'compaction', ...toUsageFields(summary) }] }
 }
 
-function toUsageFields({ split, outputTokens }: CallTokens): JsonObject {
+function toUsageFields({ split, outputTokens }: ModelCallTokens): JsonObject {
   return {
     input_tokens: split.input,
     cache_creation_input_tokens: split.write5m + split.write1h,

@@ -14,7 +14,12 @@ import {
   invalidRequest,
 } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
-import { type AdmittedRequest, admitRequest, authenticate, type IncomingRequest } from './admit-request.ts'
+import {
+  type AdmittedRequest,
+  admitRequest,
+  authenticateRequest,
+  type IncomingRequest,
+} from './admit-request.ts'
 import {
   answerCacheWarming,
   answerMessage,
@@ -44,7 +49,7 @@ export async function handleMessagesRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
 ): Promise<ExchangeResult> {
-  const entry = authenticate(state, incoming.headers)
+  const entry = authenticateRequest(state, incoming.headers)
   const wanted = readRequestedFault(incoming.headers, state.faults)
   const request: RequestContext = {
     number: state.log.next(),

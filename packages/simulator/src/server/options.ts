@@ -7,7 +7,7 @@ import { createModelTable, type ModelTable, type SimulatedModel } from '../proto
 import type { RequestRecord } from '../request-log/request-log.ts'
 import { echo, type Script } from '../scripts/script.ts'
 import type { RuleSettings } from '../validation/rule.ts'
-import { type Accounts, DEFAULT_RATE_LIMITS, type RateLimits } from './accounts.ts'
+import { type AccountsByKey, DEFAULT_RATE_LIMITS, type RateLimits } from './accounts.ts'
 
 export interface SimulatorOptions {
   /** The script that plays the model. Default: `echo`. */
@@ -21,7 +21,7 @@ export interface SimulatorOptions {
   /** Seed for ids, signatures and random numbers. The same seed gives the same values. */
   readonly seed?: string
   /** The accepted API keys and their accounts. Default: every key is accepted. */
-  readonly accounts?: Accounts
+  readonly accounts?: AccountsByKey
   readonly limits?: Partial<RateLimits>
   /** Settings that are part of the cache key, where the provider's documentation does not specify it. */
   readonly cacheKey?: Partial<CacheKeySettings>
@@ -54,7 +54,7 @@ export interface SimulatorOptions {
 export interface SimulatorSettings
   extends Required<Omit<SimulatorOptions, 'models' | 'window' | 'accounts' | 'limits'>> {
   readonly models: ModelTable
-  readonly accounts: Accounts | undefined
+  readonly accounts: AccountsByKey | undefined
   readonly limits: RateLimits
   readonly cacheKey: CacheKeySettings
   readonly binding: BindingSettings

@@ -3,29 +3,29 @@
  * messages and context edits. `/v1/messages` and `/v1/messages/count_tokens` both use it.
  */
 
-import { type CompactionReference, readCompaction } from '../context/compaction-block.ts'
+import { type FoundCompactionBlock, findCompactionBlock } from '../context/compaction-block.ts'
 import {
   type AppliedEdit,
-  applyEdits,
+  applyContextEdits,
   type CacheDeletions,
+  type ContextEditResult,
   dropTurnScopedMessages,
-  type EditResult,
   readCacheDeletions,
 } from '../context/context-edits.ts'
 import {
   type BindingResult,
-  checkNewestResponse,
+  checkNewestThinking,
   checkThinkingBinding,
-  type Transformation,
+  type ThinkingTransformation,
 } from '../context/thinking-binding.ts'
-import type { BoundPrefix } from '../context/thinking-prefix.ts'
+import type { ThinkingPrefix } from '../context/thinking-prefix.ts'
 import { type Account, buildCacheKey, type CacheKey } from '../prompt-cache/cache-key.ts'
 import { buildPrompt, countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
 import { type ApiError, type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
 import { type Block, type MessagesBody, type RequestBlock, toRequestBlocks } from '../protocol/api.ts'
 import type { CacheMarkers } from '../protocol/cache-markers.ts'
 import type { SimulatedModel } from '../protocol/models.ts'
-import { TURN_TOKENS } from '../protocol/tokenizer.ts'
+import { TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
 import type { ApiFeatures } from '../validation/shape.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -50,10 +50,10 @@ export interface PreparedRequest extends ValidRequest {
   /** Tokens of the prompt before context edits. */
   readonly originalTokens: number
   readonly appliedEdits: readonly AppliedEdit[]
-  readonly transformations: readonly Transformation[]
+  readonly transformations: readonly ThinkingTransformation[]
   readonly deletions: CacheDeletions
-  readonly compaction: CompactionReference | null
-  readonly boundPrefix: () => BoundPrefix
+  readonly compaction: FoundCompactionBlock | null
+  readonly boundPrefix: () => ThinkingPrefix
   /** Id of the last thinking block, which new thinking follows; null if there is none. */
   readonly lastThinking: string | null
 }
@@ -70,7 +70,7 @@ export function prepareRequest(
   const deletions = readCacheDeletions(toRequestBlocks(body.messages))
   if (!deletions.ok) return deletions
   const sent = deletions.pieces
-  const compaction = readCompaction({ body, pieces: sent, betas: features.betas }, state.signer)
+  const compaction = findCompactionBlock({ body, pieces: sent, betas: features.betas }, state.signer)
   if (!compaction.ok) return compaction
   const { found } = compaction
   const boundPrefix = createLazyPrefix(state, request, sent, found)
@@ -94,7 +94,7 @@ export function prepareRequest(
         edited.pieces === sent || body.diagnostics == null
           ? prompt
           : buildPrompt(state.tree, { body, pieces: sent, markers: NO_MARKERS }),
-      key: requestCacheKey(state, request, edited.pieces),
+      key: buildRequestCacheKey(state, request, edited.pieces),
       tokens,
       originalTokens: edited.originalTokens ?? tokens,
       appliedEdits: edited.applied,
@@ -115,10 +115,10 @@ function createLazyPrefix(
   state: SimulatorState,
   { body }: ValidRequest,
   sent: readonly RequestBlock[],
-  found: CompactionReference | null,
-): () => BoundPrefix {
+  found: FoundCompactionBlock | null,
+): () => ThinkingPrefix {
   const signed = found?.signature ?? null
-  let prefix: BoundPrefix | null = null
+  let prefix: ThinkingPrefix | null = null
   return () => {
     prefix ??= state.tracker.track(body, sent, signed === null ? null : { signed, at: 0 })
     return prefix
@@ -134,8 +134,8 @@ function bindThinking(
     boundPrefix,
   }: {
     readonly sent: readonly RequestBlock[]
-    readonly found: CompactionReference | null
-    readonly boundPrefix: () => BoundPrefix
+    readonly found: FoundCompactionBlock | null
+    readonly boundPrefix: () => ThinkingPrefix
   },
 ): BindingResult {
   const signed = found?.signature ?? null
@@ -145,7 +145,7 @@ function bindThinking(
   const { signer, tracker, settings } = state
   const ports = { signer, tracker, models: settings.models, settings: settings.binding }
   const outcome = checkThinkingBinding(input, ports)
-  const modified = outcome.ok ? checkNewestResponse(input, ports) : null
+  const modified = outcome.ok ? checkNewestThinking(input, ports) : null
   return modified === null ? outcome : reject(modified)
 }
 
@@ -153,7 +153,7 @@ function bindThinking(
 function dropBeforeThresholdBlock(
   pieces: readonly RequestBlock[],
   sent: readonly RequestBlock[],
-  found: CompactionReference | null,
+  found: FoundCompactionBlock | null,
 ): readonly RequestBlock[] {
   const block = found?.signature === null ? sent[found.at]?.block : undefined
   if (block === undefined) return pieces
@@ -164,13 +164,13 @@ function editConversation(
   state: SimulatorState,
   { body, model }: ValidRequest,
   pieces: readonly RequestBlock[],
-): EditResult & { readonly originalTokens: number | null } {
+): ContextEditResult & { readonly originalTokens: number | null } {
   const frontTokens = body.context_management == null ? 0 : countFrontTokens(state, body)
   const { countTokens } = state
   const measure = (all: readonly RequestBlock[]): number =>
     frontTokens + countConversationTokens(all, countTokens)
   const placeholder = state.settings.clearedPlaceholder
-  const edited = applyEdits({
+  const edited = applyContextEdits({
     body,
     pieces,
     model,
@@ -194,13 +194,13 @@ function countConversationTokens(
   let tokens = 0
   let role: string | null = null
   for (const piece of pieces) {
-    tokens += countTokens(piece.block) + (piece.role === role ? 0 : TURN_TOKENS)
+    tokens += countTokens(piece.block) + (piece.role === role ? 0 : TOKENS_PER_TURN)
     role = piece.role
   }
   return tokens
 }
 
-export function requestCacheKey(
+export function buildRequestCacheKey(
   state: SimulatorState,
   { scope, model, body, features }: ValidRequest,
   pieces: readonly RequestBlock[],

@@ -5,7 +5,7 @@
 
 import type { CompactionSignature } from '../context/signatures.ts'
 import { buildPrompt } from '../prompt-cache/prompt.ts'
-import { applyToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
+import { applyRequestToCache, type CacheResult } from '../prompt-cache/prompt-cache.ts'
 import { type Block, isObject, type RequestBlock, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
@@ -14,13 +14,13 @@ import { listContextEdits, MIN_COMPACT_TRIGGER } from '../validation/edit-rules.
 import {
   answerMessage,
   buildCompactionUsage,
-  type CallTokens,
-  createReply,
+  createModelResponse,
+  type ModelCallTokens,
   type ModelResponse,
   type ResponseInput,
 } from './answer-message.ts'
 import { callScript } from './model-output.ts'
-import { type PreparedRequest, requestCacheKey } from './prepare-prompt.ts'
+import { buildRequestCacheKey, type PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 /**
@@ -43,7 +43,7 @@ function createSummaryResponse(
   { iteration, reply, cache, stopReason }: SummaryCallResult,
   content: readonly Block[],
 ): ModelResponse {
-  return createReply(prepared, call, reply, {
+  return createModelResponse(prepared, call, reply, {
     content,
     stopReason,
     stopSequence: null,
@@ -101,7 +101,7 @@ function replaceBySummary(state: SimulatorState, prepared: PreparedRequest, bloc
     { role: 'assistant', message: body.messages.length, index: 0, block },
   ]
   const prompt = buildPrompt(state.tree, { body, pieces, markers: prepared.markers })
-  const key = requestCacheKey(state, prepared, pieces)
+  const key = buildRequestCacheKey(state, prepared, pieces)
   const { boundPrefix } = prepared
   const end = state.tracker.startAfter(block)
   return {
@@ -123,7 +123,7 @@ interface SummaryCallResult {
   /** The summary; null if the script wrote no complete one. */
   readonly text: string | null
   readonly stopReason: string
-  readonly iteration: CallTokens
+  readonly iteration: ModelCallTokens
   readonly reply: Reply
   readonly cache: CacheResult
 }
@@ -139,7 +139,13 @@ async function runSummaryCall(
   const added = countTextTokens(instructions)
   const { prompt, key, shown, model } = prepared
   const question = { kind: 'compaction', instructions, pieces: shown, prompt, added } as const
-  const cache = applyToCache(state.store, { prompt, key, minimum: model.cacheMinimum, now, request: number })
+  const cache = applyRequestToCache(state.store, {
+    prompt,
+    key,
+    minimum: model.cacheMinimum,
+    now,
+    request: number,
+  })
   const { reply, output } = await callScript(state, prepared, question, { headers, number })
   const written = output.blocks
     .filter((block) => block.type === 'text')

@@ -2,7 +2,7 @@
 
 import { FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
-import { countTokensUpTo } from '../prompt-cache/prompt.ts'
+import { countPrefixTokens } from '../prompt-cache/prompt.ts'
 import type { CacheResult } from '../prompt-cache/prompt-cache.ts'
 import type { HttpAnswer } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
@@ -10,12 +10,12 @@ import { explainCacheMiss } from '../request-log/explain-miss.ts'
 import {
   type CacheAnalysis,
   type ComparableRequest,
+  priceResponse,
   type RequestRecord,
-  responseCost,
   type TokenUsage,
 } from '../request-log/request-log.ts'
 import type { IncomingRequest } from './admit-request.ts'
-import type { CallTokens, ModelResponse } from './answer-message.ts'
+import type { ModelCallTokens, ModelResponse } from './answer-message.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -95,7 +95,7 @@ export function recordResponse(
     messageId: id,
     stopReason: response.stopReason,
     usage: [...compactions, toTokenUsage(response)].reduce(addTokenUsage),
-    cost: responseCost(response.usage, prepared.model.prices),
+    cost: priceResponse(response.usage, prepared.model.prices),
     cache: analysis,
     appliedEdits: prepared.appliedEdits,
     transformations: prepared.transformations,
@@ -105,7 +105,7 @@ export function recordResponse(
   state.settings.onRequest(record)
 }
 
-function toTokenUsage({ split, outputTokens }: CallTokens): TokenUsage {
+function toTokenUsage({ split, outputTokens }: ModelCallTokens): TokenUsage {
   const { read, write5m, write1h, input } = split
   return { input, cacheRead: read, write5m, write1h, output: outputTokens }
 }
@@ -140,7 +140,7 @@ export function analyzeCache(
           ? null
           : {
               path: prompt.formatPath(hit.position),
-              tokens: countTokensUpTo(prompt, hit.position),
+              tokens: countPrefixTokens(prompt, hit.position),
               from: prompt.formatPath(hit.from),
             },
       breakpoints: breakpoints.map((each) => ({

@@ -2,19 +2,19 @@
 import { type Context, Hono } from 'hono'
 import { readScheduledFault, tryParseJson } from '../faults/fault-schedule.ts'
 import { type ApiError, apiError, createErrorAnswer } from '../protocol/answer.ts'
-import { BETA, isObject, parseBetas } from '../protocol/api.ts'
-import { formatProblem, readValue } from '../protocol/json-fields.ts'
+import { BETA_NAMES, isObject, parseBetas } from '../protocol/api.ts'
+import { formatReadProblem, readDocument } from '../protocol/json-fields.ts'
 import type { Effort, SimulatedModel } from '../protocol/models.ts'
 import type { Endpoint } from '../validation/validate.ts'
-import { authenticateKey, type RequestHeaders } from './accounts.ts'
+import { authenticateApiKey, type RequestHeaders } from './accounts.ts'
 import { readRequestBody } from './admit-request.ts'
 import { handleMessagesRequest } from './exchange.ts'
-import { BrokenConnection, type Connection, sendAnswer } from './send-answer.ts'
+import { BrokenConnectionError, type ClientConnection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 /** What an HTTP server passes along with a request. */
 export interface RequestBindings {
-  readonly connection?: Connection
+  readonly connection?: ClientConnection
   /**
    * The caller's abort signal. The signal of a `Request` only follows it and may be garbage-collected with the
    * request.
@@ -45,7 +45,7 @@ export function createRoutes(state: SimulatorState): SimulatorApp {
   })
   app.route('/_simulator', createControlRoutes(state))
   app.onError((error) => {
-    if (error instanceof BrokenConnection) throw error
+    if (error instanceof BrokenConnectionError) throw error
     return sendError(state, apiError(500, `The simulator failed: ${error.message}`))
   })
   app.all('*', (context) =>
@@ -80,7 +80,7 @@ function readBetas(context: AppContext): ReadonlySet<string> {
 }
 
 function findAuthenticationError(state: SimulatorState, context: AppContext): ApiError | null {
-  const identity = authenticateKey(readHeaders(context), state.settings.accounts)
+  const identity = authenticateApiKey(readHeaders(context), state.settings.accounts)
   return identity.ok ? null : identity.error
 }
 
@@ -163,7 +163,7 @@ function toModelInfo(model: SimulatedModel, betas: ReadonlySet<string>): object 
           enabled: thinks('enabled'),
         },
       },
-      ...(betas.has(BETA.onDemandCompaction)
+      ...(betas.has(BETA_NAMES.onDemandCompaction)
         ? { compaction: { supported: model.compaction, summarize: toSupported(model.compaction) } }
         : {}),
     },
@@ -204,11 +204,11 @@ function createControlRoutes(state: SimulatorState): Hono {
     if (!body.ok) return context.json({ error: body.message }, 400)
     const { given } = body
     const readings = (Array.isArray(given) ? given : [given]).map((each) =>
-      readValue(readScheduledFault, each),
+      readDocument(readScheduledFault, each),
     )
     const wrong = readings.find((reading) => !reading.ok)
     if (wrong !== undefined && !wrong.ok)
-      return context.json({ error: wrong.problems.map(formatProblem).join('; ') }, 400)
+      return context.json({ error: wrong.problems.map(formatReadProblem).join('; ') }, 400)
     for (const reading of readings) if (reading.ok) state.faults.add(reading.value)
     return context.json({ waiting: state.faults.pending })
   })

@@ -1,13 +1,19 @@
 /** Encodes a reply as an HTTP answer, and sends an HTTP answer with its delays and its ending. */
 
 import type { ReplyEvent, Reply as WireReply } from '@tidemark/core'
-import { encodeResponse, encodeSseFrame, replyToEvents, splitEvery, toSseFrames } from '@tidemark/wire'
+import {
+  createTextSplitter,
+  encodeResponse,
+  encodeSseFrame,
+  replyToEvents,
+  toSseFrames,
+} from '@tidemark/wire'
 import { type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/answer.ts'
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { ReplyDelays } from '../scripts/script.ts'
 
 /** The connection of a request, for answers that end with a reset. */
-export interface Connection {
+export interface ClientConnection {
   reset(): void
   /** Resolves when the client has received everything that was written. */
   waitUntilReceived(): Promise<void>
@@ -19,14 +25,14 @@ interface SendOptions {
   /** Called when the first byte of a successful answer is sent. */
   begin(): void
   /** Connection of the request; null in memory, where there is no socket to reset. */
-  readonly connection: Connection | null
+  readonly connection: ClientConnection | null
 }
 
 /** The error for a connection that breaks before an answer. Its message is the one that `fetch` uses. */
-export class BrokenConnection extends TypeError {}
+export class BrokenConnectionError extends TypeError {}
 
-function createBrokenConnection(): BrokenConnection {
-  return new BrokenConnection('fetch failed', {
+function createBrokenConnection(): BrokenConnectionError {
+  return new BrokenConnectionError('fetch failed', {
     cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
   })
 }
@@ -121,7 +127,7 @@ export function encodeReply(reply: WireReply, encoding: EncodeOptions): HttpAnsw
 }
 
 function encodeStream(reply: WireReply, { deltaSize, delays, headers }: EncodeOptions): HttpAnswer {
-  const [head, ...rest] = replyToEvents(reply, splitEvery(deltaSize))
+  const [head, ...rest] = replyToEvents(reply, createTextSplitter(deltaSize))
   const events: readonly ReplyEvent[] = head === undefined ? [] : [head, { type: 'reply-alive' }, ...rest]
   return {
     status: 200,

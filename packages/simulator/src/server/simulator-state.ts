@@ -3,7 +3,7 @@
 import { createMessageThreads, type MessageThreads } from '../context/message-threads.ts'
 import { createSigner, type Signer } from '../context/signatures.ts'
 import { readThinkingSignature } from '../context/thinking-binding.ts'
-import { createPrefixTracker, type PrefixTracker } from '../context/thinking-prefix.ts'
+import { createThinkingPrefixTracker, type ThinkingPrefixTracker } from '../context/thinking-prefix.ts'
 import { createFaultSchedule, type FaultSchedule } from '../faults/fault-schedule.ts'
 import { type CacheDiagnostics, createCacheDiagnostics } from '../prompt-cache/diagnostics.ts'
 import { type CacheStore, createCacheStore } from '../prompt-cache/prompt-cache.ts'
@@ -13,10 +13,10 @@ import {
   type AdjustableClock,
   createAdjustableClock,
   createIdGenerator,
-  createRandom,
+  createSeededRandom,
   type IdGenerator,
 } from '../protocol/clock-and-ids.ts'
-import { countBlockTokens, countTextTokens, countToolTokens, TURN_TOKENS } from '../protocol/tokenizer.ts'
+import { countBlockTokens, countTextTokens, countToolTokens, TOKENS_PER_TURN } from '../protocol/tokenizer.ts'
 import { createRequestLog, type RequestLog } from '../request-log/request-log.ts'
 import { createRateLimiter, type RateLimiter } from './accounts.ts'
 import type { SimulatorSettings } from './options.ts'
@@ -28,7 +28,7 @@ export interface SimulatorState {
   readonly random: () => number
   readonly signer: Signer
   readonly tree: PromptTree
-  readonly tracker: PrefixTracker
+  readonly tracker: ThinkingPrefixTracker
   readonly store: CacheStore
   readonly threads: MessageThreads
   readonly diagnostics: CacheDiagnostics
@@ -50,10 +50,10 @@ export function createSimulatorState(settings: SimulatorSettings): SimulatorStat
     settings,
     clock,
     ids: createIdGenerator(settings.seed),
-    random: createRandom(settings.seed),
+    random: createSeededRandom(settings.seed),
     signer,
     tree: createPromptTree({ maxBytes, countTokens: countTokensAt }),
-    tracker: createPrefixTracker(createPromptTree({ maxBytes, countTokens: () => 0 })),
+    tracker: createThinkingPrefixTracker(createPromptTree({ maxBytes, countTokens: () => 0 })),
     store: createCacheStore(),
     threads: createMessageThreads(),
     diagnostics: createCacheDiagnostics(),
@@ -66,7 +66,7 @@ export function createSimulatorState(settings: SimulatorSettings): SimulatorStat
   function countTokensAt(block: Block, zone: PromptZone, before: PromptZone | null): number {
     if (zone === 'tools' || (zone === 'system' && block.type !== 'text')) return countToolTokens(block)
     if (zone === 'system') return countTokens(block)
-    return countTokens(block) + (zone === before ? 0 : TURN_TOKENS)
+    return countTokens(block) + (zone === before ? 0 : TOKENS_PER_TURN)
   }
 }
 

@@ -1,122 +1,135 @@
 /** Shapes (validation functions) for the content blocks of a request. */
-import { BETA, hasBetaFamily } from '../protocol/api.ts'
+import { BETA_NAMES, hasBetaFamily } from '../protocol/api.ts'
 import {
   type ApiFeatures,
-  anything,
-  boolean,
+  anyShape,
+  booleanShape,
   conditionalField,
-  dictionary,
-  type Field,
-  field,
-  list,
-  literal,
-  nullable,
-  object,
-  optional,
-  type Shape,
-  string,
+  dictionaryShape,
+  listShape,
+  literalShape,
+  nullableShape,
+  objectShape,
+  optionalField,
+  requiredField,
+  type ShapeField,
   stringOr,
+  stringShape,
   type UnionMember,
-  union,
+  unionShape,
+  type ValueShape,
 } from './shape.ts'
 
-export const cacheControlShape: Shape = nullable(
-  union({
+export const cacheControlShape: ValueShape = nullableShape(
+  unionShape({
     ephemeral: {
-      shape: object({ type: field(literal('ephemeral')), ttl: optional(literal('5m', '1h')) }),
+      shape: objectShape({
+        type: requiredField(literalShape('ephemeral')),
+        ttl: optionalField(literalShape('5m', '1h')),
+      }),
     },
   }),
 )
 
-const typeField: Field = field(string())
-const cacheControlField: Field = optional(cacheControlShape)
-const toolUseId = string({ pattern: /^[a-zA-Z0-9_-]+$/ })
+const typeField: ShapeField = requiredField(stringShape())
+const cacheControlField: ShapeField = optionalField(cacheControlShape)
+const toolUseId = stringShape({ pattern: /^[a-zA-Z0-9_-]+$/ })
 
-export const textBlockShape: Shape = object({
+export const textBlockShape: ValueShape = objectShape({
   type: typeField,
-  text: field(string()),
+  text: requiredField(stringShape()),
   cache_control: cacheControlField,
-  citations: optional(nullable(list(dictionary))),
+  citations: optionalField(nullableShape(listShape(dictionaryShape))),
 })
 
-const imageSource = union({
+const imageSource = unionShape({
   base64: {
-    shape: object({
+    shape: objectShape({
       type: typeField,
-      data: field(string({ min: 1 })),
-      media_type: field(literal('image/jpeg', 'image/png', 'image/gif', 'image/webp')),
+      data: requiredField(stringShape({ min: 1 })),
+      media_type: requiredField(literalShape('image/jpeg', 'image/png', 'image/gif', 'image/webp')),
     }),
   },
-  url: { shape: object({ type: typeField, url: field(string()) }) },
-  file: { shape: object({ type: typeField, file_id: field(string()) }) },
+  url: { shape: objectShape({ type: typeField, url: requiredField(stringShape()) }) },
+  file: { shape: objectShape({ type: typeField, file_id: requiredField(stringShape()) }) },
 })
 
-const imageBlock = object({
+const imageBlock = objectShape({
   type: typeField,
-  source: field(imageSource),
+  source: requiredField(imageSource),
   cache_control: cacheControlField,
-  transformations: optional(nullable(object({ oversized_image: optional(literal('downsize', 'error')) }))),
+  transformations: optionalField(
+    nullableShape(objectShape({ oversized_image: optionalField(literalShape('downsize', 'error')) })),
+  ),
 })
 
-const documentSource = union({
+const documentSource = unionShape({
   base64: {
-    shape: object({
+    shape: objectShape({
       type: typeField,
-      data: field(string({ min: 1 })),
-      media_type: field(literal('application/pdf')),
+      data: requiredField(stringShape({ min: 1 })),
+      media_type: requiredField(literalShape('application/pdf')),
     }),
   },
   text: {
-    shape: object({ type: typeField, data: field(string()), media_type: field(literal('text/plain')) }),
+    shape: objectShape({
+      type: typeField,
+      data: requiredField(stringShape()),
+      media_type: requiredField(literalShape('text/plain')),
+    }),
   },
   content: {
-    shape: object({
+    shape: objectShape({
       type: typeField,
-      content: field(
-        stringOr(list(union({ text: { shape: textBlockShape }, image: { shape: imageBlock } }))),
+      content: requiredField(
+        stringOr(listShape(unionShape({ text: { shape: textBlockShape }, image: { shape: imageBlock } }))),
       ),
     }),
   },
-  url: { shape: object({ type: typeField, url: field(string()) }) },
-  file: { shape: object({ type: typeField, file_id: field(string()) }) },
+  url: { shape: objectShape({ type: typeField, url: requiredField(stringShape()) }) },
+  file: { shape: objectShape({ type: typeField, file_id: requiredField(stringShape()) }) },
 })
 
-const citationsConfig = nullable(object({ enabled: optional(boolean) }))
+const citationsConfig = nullableShape(objectShape({ enabled: optionalField(booleanShape) }))
 
-const documentBlock = object({
+const documentBlock = objectShape({
   type: typeField,
-  source: field(documentSource),
+  source: requiredField(documentSource),
   cache_control: cacheControlField,
-  citations: optional(citationsConfig),
-  context: optional(nullable(string())),
-  title: optional(nullable(string())),
+  citations: optionalField(citationsConfig),
+  context: optionalField(nullableShape(stringShape())),
+  title: optionalField(nullableShape(stringShape())),
 })
 
-const searchResult = object({
+const searchResult = objectShape({
   type: typeField,
-  content: field(list(textBlockShape)),
-  source: field(string()),
-  title: field(string()),
+  content: requiredField(listShape(textBlockShape)),
+  source: requiredField(stringShape()),
+  title: requiredField(stringShape()),
   cache_control: cacheControlField,
-  citations: optional(citationsConfig),
+  citations: optionalField(citationsConfig),
 })
 
-const reference = object({ type: typeField, tool_name: field(string()), cache_control: cacheControlField })
-const browserState = object({
+const reference = objectShape({
   type: typeField,
-  tabs: field(anything),
+  tool_name: requiredField(stringShape()),
   cache_control: cacheControlField,
-  state_changes: optional(anything),
+})
+const browserState = objectShape({
+  type: typeField,
+  tabs: requiredField(anyShape),
+  cache_control: cacheControlField,
+  state_changes: optionalField(anyShape),
 })
 
-const toolResult = object({
+const toolResult = objectShape({
   type: typeField,
-  tool_use_id: field(toolUseId),
+  tool_use_id: requiredField(toolUseId),
   cache_control: cacheControlField,
-  content: optional(
+  content: optionalField(
     stringOr(
-      list(
-        union({
+      listShape(
+        unionShape({
           text: { shape: textBlockShape },
           image: { shape: imageBlock },
           search_result: { shape: searchResult },
@@ -127,77 +140,87 @@ const toolResult = object({
       ),
     ),
   ),
-  is_error: optional(boolean),
-  toolset_name: optional(nullable(string())),
-  cache_reference: conditionalField(string(), (features) => features.cachedClearing),
+  is_error: optionalField(booleanShape),
+  toolset_name: optionalField(nullableShape(stringShape())),
+  cache_reference: conditionalField(stringShape(), (features) => features.cachedClearing),
 })
 
-const toolUse = object({
+const toolUse = objectShape({
   type: typeField,
-  id: field(toolUseId),
-  name: field(string({ min: 1, max: 200 })),
-  input: field(dictionary),
+  id: requiredField(toolUseId),
+  name: requiredField(stringShape({ min: 1, max: 200 })),
+  input: requiredField(dictionaryShape),
   cache_control: cacheControlField,
-  caller: optional(dictionary),
-  toolset_name: optional(nullable(string())),
+  caller: optionalField(dictionaryShape),
+  toolset_name: optionalField(nullableShape(stringShape())),
 })
 
-const serverToolUse = object({
+const serverToolUse = objectShape({
   type: typeField,
-  id: field(toolUseId),
-  name: field(string()),
-  input: field(dictionary),
+  id: requiredField(toolUseId),
+  name: requiredField(stringShape()),
+  input: requiredField(dictionaryShape),
   cache_control: cacheControlField,
-  caller: optional(dictionary),
+  caller: optionalField(dictionaryShape),
 })
 
-const mcpToolUse = object({
+const mcpToolUse = objectShape({
   type: typeField,
-  id: field(toolUseId),
-  name: field(string()),
-  server_name: field(string()),
-  input: field(dictionary),
-  cache_control: cacheControlField,
-})
-
-const serverResult = object({
-  type: typeField,
-  tool_use_id: field(toolUseId),
-  content: field(anything),
-  cache_control: cacheControlField,
-  caller: optional(dictionary),
-})
-
-const mcpResult = object({
-  type: typeField,
-  tool_use_id: field(toolUseId),
-  content: optional(stringOr(list(textBlockShape))),
-  is_error: optional(boolean),
+  id: requiredField(toolUseId),
+  name: requiredField(stringShape()),
+  server_name: requiredField(stringShape()),
+  input: requiredField(dictionaryShape),
   cache_control: cacheControlField,
 })
 
-const toolChange = object({ type: typeField, tool: field(dictionary), cache_control: cacheControlField })
-
-const compaction = object({
+const serverResult = objectShape({
   type: typeField,
+  tool_use_id: requiredField(toolUseId),
+  content: requiredField(anyShape),
   cache_control: cacheControlField,
-  content: optional(nullable(string({ min: 1 }))),
-  encrypted_content: optional(nullable(string())),
-  signature: optional(nullable(string())),
-  tool_changes: optional(nullable(list(toolChange))),
+  caller: optionalField(dictionaryShape),
 })
 
-const cacheEdits = object({
+const mcpResult = objectShape({
   type: typeField,
-  edits: field(
-    list(object({ type: field(literal('delete')), cache_reference: field(string()) }), { min: 1 }),
+  tool_use_id: requiredField(toolUseId),
+  content: optionalField(stringOr(listShape(textBlockShape))),
+  is_error: optionalField(booleanShape),
+  cache_control: cacheControlField,
+})
+
+const toolChange = objectShape({
+  type: typeField,
+  tool: requiredField(dictionaryShape),
+  cache_control: cacheControlField,
+})
+
+const compaction = objectShape({
+  type: typeField,
+  cache_control: cacheControlField,
+  content: optionalField(nullableShape(stringShape({ min: 1 }))),
+  encrypted_content: optionalField(nullableShape(stringShape())),
+  signature: optionalField(nullableShape(stringShape())),
+  tool_changes: optionalField(nullableShape(listShape(toolChange))),
+})
+
+const cacheEdits = objectShape({
+  type: typeField,
+  edits: requiredField(
+    listShape(
+      objectShape({
+        type: requiredField(literalShape('delete')),
+        cache_reference: requiredField(stringShape()),
+      }),
+      { min: 1 },
+    ),
   ),
 })
 
 const hasToolChanges = (features: ApiFeatures): boolean =>
-  features.betas.has(BETA.toolChanges) || features.betas.has(BETA.inlineTools)
+  features.betas.has(BETA_NAMES.toolChanges) || features.betas.has(BETA_NAMES.inlineTools)
 const hasCompaction = (features: ApiFeatures): boolean =>
-  features.betas.has(BETA.thresholdCompaction) || features.betas.has(BETA.onDemandCompaction)
+  features.betas.has(BETA_NAMES.thresholdCompaction) || features.betas.has(BETA_NAMES.onDemandCompaction)
 const hasMcp = (features: ApiFeatures): boolean => hasBetaFamily(features.betas, 'mcp-client-')
 
 /** Shapes of the blocks in messages, by block type. `role-rules.ts` checks which role may contain which block. */
@@ -207,9 +230,15 @@ export const BLOCK_SHAPES: Readonly<Record<string, UnionMember>> = {
   document: { shape: documentBlock },
   search_result: { shape: searchResult },
   thinking: {
-    shape: object({ type: typeField, thinking: field(string()), signature: field(string({ min: 1 })) }),
+    shape: objectShape({
+      type: typeField,
+      thinking: requiredField(stringShape()),
+      signature: requiredField(stringShape({ min: 1 })),
+    }),
   },
-  redacted_thinking: { shape: object({ type: typeField, data: field(string({ min: 1 })) }) },
+  redacted_thinking: {
+    shape: objectShape({ type: typeField, data: requiredField(stringShape({ min: 1 })) }),
+  },
   tool_use: { shape: toolUse },
   tool_result: { shape: toolResult },
   server_tool_use: { shape: serverToolUse },
@@ -220,26 +249,34 @@ export const BLOCK_SHAPES: Readonly<Record<string, UnionMember>> = {
   text_editor_code_execution_tool_result: { shape: serverResult },
   tool_search_tool_result: { shape: serverResult },
   container_upload: {
-    shape: object({ type: typeField, file_id: field(string()), cache_control: cacheControlField }),
+    shape: objectShape({
+      type: typeField,
+      file_id: requiredField(stringShape()),
+      cache_control: cacheControlField,
+    }),
   },
-  advisor_tool_result: { shape: serverResult, open: (features) => features.betas.has(BETA.advisor) },
+  advisor_tool_result: { shape: serverResult, open: (features) => features.betas.has(BETA_NAMES.advisor) },
   mcp_tool_use: { shape: mcpToolUse, open: hasMcp },
   mcp_tool_result: { shape: mcpResult, open: hasMcp },
   mcp_tool_listing: {
-    shape: object({ type: typeField, mcp_server_name: field(string()), tools: field(list(dictionary)) }),
-    open: (features) => features.betas.has(BETA.mcpListing),
+    shape: objectShape({
+      type: typeField,
+      mcp_server_name: requiredField(stringShape()),
+      tools: requiredField(listShape(dictionaryShape)),
+    }),
+    open: (features) => features.betas.has(BETA_NAMES.mcpListing),
   },
   compaction: { shape: compaction, open: hasCompaction },
   tool_addition: { shape: toolChange, open: hasToolChanges },
   tool_removal: { shape: toolChange, open: hasToolChanges },
   fallback: {
-    shape: object({
+    shape: objectShape({
       type: typeField,
-      from: field(dictionary),
-      to: field(dictionary),
-      trigger: optional(anything),
+      from: requiredField(dictionaryShape),
+      to: requiredField(dictionaryShape),
+      trigger: optionalField(anyShape),
     }),
-    open: (features) => features.betas.has(BETA.fallback),
+    open: (features) => features.betas.has(BETA_NAMES.fallback),
   },
   cache_edits: { shape: cacheEdits, open: (features) => features.cachedClearing },
 }

@@ -6,7 +6,7 @@
 import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import { isObject, type MessagesBody } from '../protocol/api.ts'
 import { forcesToolUse, hasOutputFormat } from './parameter-rules.ts'
-import { asksForCompaction, type Rule } from './rule.ts'
+import { asksForCompaction, type RequestRule } from './rule.ts'
 
 /** The smallest `trigger.value` that `compact_20260112` accepts, in tokens. */
 export const MIN_COMPACT_TRIGGER = 50_000
@@ -17,14 +17,14 @@ export function listContextEdits(body: MessagesBody): readonly Readonly<Record<s
   return Array.isArray(edits) ? edits.filter(isObject) : []
 }
 
-export const checkEditOrder: Rule = ({ body }) => {
+export const checkEditOrder: RequestRule = ({ body }) => {
   const types = listContextEdits(body).map((edit) => edit.type)
   return types.lastIndexOf('clear_thinking_20251015') > 0
     ? invalidRequest('context_management.edits: `clear_thinking_20251015` must be the first edit')
     : null
 }
 
-export const checkThinkingEdit: Rule = ({ body, model }) => {
+export const checkThinkingEdit: RequestRule = ({ body, model }) => {
   const clears = listContextEdits(body).some((edit) => edit.type === 'clear_thinking_20251015')
   const mode = body.thinking?.type ?? model.thinkingDefault
   return clears && mode === 'disabled'
@@ -32,14 +32,14 @@ export const checkThinkingEdit: Rule = ({ body, model }) => {
     : null
 }
 
-export const checkEditSupport: Rule = ({ body, model }) => {
+export const checkEditSupport: RequestRule = ({ body, model }) => {
   const clears = listContextEdits(body).find((edit) => edit.type !== 'compact_20260112')
   return clears === undefined || model.contextEditing
     ? null
     : invalidRequest(`context_management: \`${String(clears.type)}\` is not supported for this model`)
 }
 
-export const checkCompactTrigger: Rule = ({ body }) => {
+export const checkCompactTrigger: RequestRule = ({ body }) => {
   for (const [index, edit] of listContextEdits(body).entries()) {
     if (edit.type !== 'compact_20260112' || !isObject(edit.trigger)) continue
     if (Number(edit.trigger.value) < MIN_COMPACT_TRIGGER)
@@ -50,14 +50,14 @@ export const checkCompactTrigger: Rule = ({ body }) => {
   return null
 }
 
-export const checkCompactionSupport: Rule = (request) => {
+export const checkCompactionSupport: RequestRule = (request) => {
   const threshold = listContextEdits(request.body).some((edit) => edit.type === 'compact_20260112')
   const hasBlock = request.pieces.some(({ block }) => block.type === 'compaction')
   if (request.model.compaction || !(threshold || hasBlock || asksForCompaction(request))) return null
   return invalidRequest('compaction is not supported for this model')
 }
 
-export const checkCompactionContent: Rule = (request) => {
+export const checkCompactionContent: RequestRule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
   return request.pieces.some(({ role }) => role !== 'system')
     ? null
@@ -68,7 +68,7 @@ export const checkCompactionContent: Rule = (request) => {
 }
 
 /** Rejects parameters that only affect an ordinary response if the request asks for an on-demand compaction. */
-export const checkCompactionParameters: Rule = (request) => {
+export const checkCompactionParameters: RequestRule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
   const clash = findCompactionClash(request.body)
   return clash === null ? null : invalidRequest(`compaction: cannot be combined with ${clash}`)

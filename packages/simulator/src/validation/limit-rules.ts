@@ -3,22 +3,22 @@
 import { type ApiError, invalidRequest } from '../protocol/answer.ts'
 import {
   type Block,
+  formatBlockPath,
   isObject,
   type MessagesBody,
   type RequestBlock,
   readTextField,
-  requestBlockPath,
   toBlocks,
 } from '../protocol/api.ts'
-import { type AutomaticMarker, type CacheMarker, readTtl } from '../protocol/cache-markers.ts'
-import type { Rule } from './rule.ts'
+import { type AutomaticMarker, type CacheMarker, readCacheTtl } from '../protocol/cache-markers.ts'
+import type { RequestRule } from './rule.ts'
 
 const MAX_MARKERS = 4
 
-export const checkMarkedText: Rule = ({ body, pieces }) => {
+export const checkMarkedTextNotEmpty: RequestRule = ({ body, pieces }) => {
   const inSystem = toBlocks(body.system).findIndex(isEmptyMarkedText)
   const inMessages = pieces.find(({ block }) => isEmptyMarkedText(block))
-  const path = inSystem >= 0 ? `system.${inSystem}` : inMessages && `${requestBlockPath(inMessages)}.text`
+  const path = inSystem >= 0 ? `system.${inSystem}` : inMessages && `${formatBlockPath(inMessages)}.text`
   return path === undefined
     ? null
     : invalidRequest(`${path}: cache_control cannot be set for empty text blocks`)
@@ -28,7 +28,7 @@ function isEmptyMarkedText(block: Block): boolean {
   return block.type === 'text' && block.cache_control != null && readTextField(block, 'text') === ''
 }
 
-export const checkMarkerCount: Rule = ({ markers }) => {
+export const checkMarkerCount: RequestRule = ({ markers }) => {
   const { explicit, automatic } = markers
   const found = explicit.length + (automatic === null ? 0 : 1)
   return found <= MAX_MARKERS
@@ -36,7 +36,7 @@ export const checkMarkerCount: Rule = ({ markers }) => {
     : invalidRequest(`A maximum of ${MAX_MARKERS} blocks with cache_control may be provided. Found ${found}.`)
 }
 
-export const checkMarkerOrder: Rule = ({ body, markers }) => {
+export const checkMarkerOrder: RequestRule = ({ body, markers }) => {
   const { explicit, automatic } = markers
   const conflict = findAutomaticTtlConflict(body, automatic)
   if (conflict !== null) return conflict
@@ -61,7 +61,7 @@ function findLateHourMarker(markers: readonly CacheMarker[]): ApiError | null {
 
 function findAutomaticTtlConflict(body: MessagesBody, automatic: AutomaticMarker | null): ApiError | null {
   if (automatic === null || !automatic.isAlreadyMarked || automatic.marker === null) return null
-  const requested = readTtl(body.cache_control)
+  const requested = readCacheTtl(body.cache_control)
   return automatic.marker.ttl === requested
     ? null
     : invalidRequest(
@@ -69,7 +69,7 @@ function findAutomaticTtlConflict(body: MessagesBody, automatic: AutomaticMarker
       )
 }
 
-export const checkDeferredToolMarkers: Rule = ({ body }) => {
+export const checkDeferredToolMarkers: RequestRule = ({ body }) => {
   const index = (body.tools ?? []).findIndex(
     (tool) => tool.defer_loading === true && tool.cache_control != null,
   )
@@ -89,7 +89,7 @@ interface RequestImage {
   readonly side: number
 }
 
-export const checkMedia: Rule = ({ model, pieces }) => {
+export const checkImageLimits: RequestRule = ({ model, pieces }) => {
   const pictures = [...listImages(pieces)]
   const most = model.maxImages
   if (pictures.length > most)
@@ -110,7 +110,7 @@ export const checkMedia: Rule = ({ model, pieces }) => {
 
 function* listImages(pieces: readonly RequestBlock[]): Iterable<RequestImage> {
   for (const piece of pieces)
-    if (canHoldImage(piece.block)) yield* listBlockImages(piece.block, requestBlockPath(piece))
+    if (canHoldImage(piece.block)) yield* listBlockImages(piece.block, formatBlockPath(piece))
 }
 
 /** Checks whether a block can contain an image. Most cannot, and no path is formatted for them. */

@@ -5,22 +5,22 @@
 
 import { invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import {
-  BETA,
+  BETA_NAMES,
+  formatBlockPath,
   isThinkingBlock,
   type MessageParam,
   type MessagesBody,
   type RequestBlock,
-  requestBlockPath,
   toBlocks,
 } from '../protocol/api.ts'
 import type { Effort } from '../protocol/models.ts'
-import type { Rule, RuleContext } from './rule.ts'
+import type { RequestRule, RuleContext } from './rule.ts'
 
 const EFFORTS: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 const MINIMAL_THINKING_MODES = new Set(['disabled', 'between_tools'])
 const USE_ADAPTIVE = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
 
-export const checkThinkingType: Rule = (request) => {
+export const checkThinkingType: RequestRule = (request) => {
   const type = request.body.thinking?.type
   const { thinking, leastUpTo } = request.model
   if (typeof type !== 'string') return null
@@ -42,16 +42,16 @@ function rankEffort({ body, model }: RuleContext): number {
   return EFFORTS.findIndex((effort) => effort === (requested ?? model.defaultEffort))
 }
 
-export const checkThinkingBudget: Rule = ({ body, features }) => {
+export const checkThinkingBudget: RequestRule = ({ body, features }) => {
   const budget = body.thinking?.budget_tokens
   if (typeof budget !== 'number' || body.max_tokens === undefined || body.max_tokens === 0) return null
-  if (budget < body.max_tokens || features.betas.has(BETA.interleavedThinking)) return null
+  if (budget < body.max_tokens || features.betas.has(BETA_NAMES.interleavedThinking)) return null
   return invalidRequest(
     '`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size',
   )
 }
 
-export const checkThinkingTemperature: Rule = ({ body }) => {
+export const checkThinkingTemperature: RequestRule = ({ body }) => {
   const { temperature, thinking } = body
   const thinks = thinking?.type === 'enabled' || thinking?.type === 'adaptive'
   if (!thinks || typeof temperature !== 'number' || temperature === 1) return null
@@ -61,7 +61,7 @@ export const checkThinkingTemperature: Rule = ({ body }) => {
 }
 
 /** Checks that a turn that is still calling tools begins with its thinking, if `thinking.type` is `enabled`. */
-export const checkThinkingFirst: Rule = ({ body }) => {
+export const checkTurnStartsWithThinking: RequestRule = ({ body }) => {
   if (body.thinking?.type !== 'enabled' || body.compaction != null) return null
   const index = findOpenTurn(body.messages)
   const blocks = index === null ? [] : toBlocks(body.messages[index]?.content)
@@ -89,7 +89,7 @@ function findOpenTurn(messages: readonly MessageParam[]): number | null {
 
 // Rules for output length, tools and sampling.
 
-export const checkOutputLength: Rule = ({ body, model, endpoint }) => {
+export const checkOutputLength: RequestRule = ({ body, model, endpoint }) => {
   const requested = body.max_tokens
   if (endpoint !== 'messages' || requested === undefined || requested <= model.maxOutput) return null
   return invalidRequest(
@@ -101,7 +101,7 @@ export const checkOutputLength: Rule = ({ body, model, endpoint }) => {
  * Rejects parameters that cannot be combined with `max_tokens: 0`, which writes the prompt to the cache and generates
  * nothing.
  */
-export const checkCacheWarming: Rule = ({ body, endpoint }) => {
+export const checkCacheWarming: RequestRule = ({ body, endpoint }) => {
   if (endpoint !== 'messages' || body.max_tokens !== 0) return null
   const clash = findCacheWarmingClash(body)
   return clash === null ? null : invalidRequest(`max_tokens: 0 cannot be combined with ${clash}`)
@@ -123,7 +123,7 @@ export function forcesToolUse(choice: MessagesBody['tool_choice']): boolean {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
 
-export const checkToolChoice: Rule = ({ body, model }) => {
+export const checkToolChoice: RequestRule = ({ body, model }) => {
   const choice = body.tool_choice
   if (choice === undefined || choice === null) return null
   const tools = body.tools ?? []
@@ -139,14 +139,14 @@ export const checkToolChoice: Rule = ({ body, model }) => {
     : null
 }
 
-export const checkToolNames: Rule = ({ body }) => {
+export const checkToolNames: RequestRule = ({ body }) => {
   const names = (body.tools ?? []).map((tool) => tool.name).filter((name) => name !== undefined)
   return new Set(names).size === names.length ? null : invalidRequest('tools: Tool names must be unique.')
 }
 
 const MAX_DEFERRED_TOOLS = 10_000
 
-export const checkDeferredToolCount: Rule = ({ body }) => {
+export const checkDeferredToolCount: RequestRule = ({ body }) => {
   const count = (body.tools ?? []).filter((tool) => tool.defer_loading === true).length
   return count <= MAX_DEFERRED_TOOLS
     ? null
@@ -157,7 +157,7 @@ export const checkDeferredToolCount: Rule = ({ body }) => {
 }
 
 /** Checks that a request with tool calls or results in its history declares `tools`, even if no new call is wanted. */
-export const checkToolsDeclared: Rule = ({ body, pieces }) => {
+export const checkToolsDeclared: RequestRule = ({ body, pieces }) => {
   if ((body.tools ?? []).length > 0) return null
   const used = pieces.some(({ block }) => block.type === 'tool_use' || block.type === 'tool_result')
   return used
@@ -167,14 +167,14 @@ export const checkToolsDeclared: Rule = ({ body, pieces }) => {
 
 const SAMPLING_PARAMETERS = ['temperature', 'top_p', 'top_k']
 
-export const checkSampling: Rule = ({ body, model }) => {
+export const checkSampling: RequestRule = ({ body, model }) => {
   const used = SAMPLING_PARAMETERS.find((name) => body[name] != null)
   return used === undefined || model.sampling
     ? null
     : invalidRequest(`\`${used}\` is deprecated for this model.`)
 }
 
-export const checkStopSequences: Rule = ({ body }) => {
+export const checkStopSequences: RequestRule = ({ body }) => {
   const blank = (body.stop_sequences ?? []).findIndex((sequence) => sequence.trim() === '')
   return blank < 0 ? null : invalidRequest('stop_sequences: each stop sequence must contain non-whitespace')
 }
@@ -183,11 +183,11 @@ export const checkStopSequences: Rule = ({ body }) => {
  * Rejects blocks that API version 2026-10-21 no longer accepts. The body shape rejects the top-level fields it
  * removed.
  */
-export const checkRemovedBlocks: Rule = ({ pieces, features }) => {
+export const checkRemovedBlocks: RequestRule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null
   for (const piece of pieces) {
     const gone = findRemovedFeature(piece)
-    if (gone !== null) return invalidRequest(`${requestBlockPath(piece)}${gone}`)
+    if (gone !== null) return invalidRequest(`${formatBlockPath(piece)}${gone}`)
   }
   return null
 }

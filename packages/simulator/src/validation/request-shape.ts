@@ -3,63 +3,63 @@
  * `/v1/messages/count_tokens`.
  */
 
-import { BETA, hasBetaFamily, isObject } from '../protocol/api.ts'
+import { BETA_NAMES, hasBetaFamily, isObject } from '../protocol/api.ts'
 import { BLOCK_SHAPES, cacheControlShape, textBlockShape } from './block-shapes.ts'
 import {
-  anything,
-  atPath,
+  anyShape,
   betaField,
-  boolean,
+  booleanShape,
   conditionalField,
-  dictionary,
-  type Field,
-  field,
-  integer,
-  list,
-  literal,
-  nullable,
-  numberInRange,
-  object,
-  optional,
-  type Shape,
+  dictionaryShape,
+  integerShape,
+  listShape,
+  literalShape,
+  nullableShape,
+  numberShape,
+  objectShape,
+  optionalField,
+  prependPath,
+  requiredField,
+  type ShapeField,
   shapeError,
-  string,
   stringOr,
+  stringShape,
   type UnionMember,
-  union,
+  unionShape,
+  type ValueShape,
 } from './shape.ts'
 
 const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 
-const objectType = object({ type: field(literal('object')) })
+const objectType = objectShape({ type: requiredField(literalShape('object')) })
 
 /** Checks only `type` of an input schema: the other fields of a JSON schema are open. */
-const inputSchemaShape: Shape = (value, features) =>
-  isObject(value) ? objectType({ type: value.type }, features) : dictionary(value, features)
+const inputSchemaShape: ValueShape = (value, features) =>
+  isObject(value) ? objectType({ type: value.type }, features) : dictionaryShape(value, features)
 
-const customTool = object({
-  type: optional(nullable(literal('custom'))),
-  name: field(string({ pattern: TOOL_NAME })),
-  description: optional(string()),
-  input_schema: field(inputSchemaShape),
-  cache_control: optional(cacheControlShape),
-  defer_loading: optional(boolean),
-  strict: optional(boolean),
-  eager_input_streaming: optional(nullable(boolean)),
-  input_examples: optional(list(dictionary)),
-  allowed_callers: optional(list(string())),
+const customTool = objectShape({
+  type: optionalField(nullableShape(literalShape('custom'))),
+  name: requiredField(stringShape({ pattern: TOOL_NAME })),
+  description: optionalField(stringShape()),
+  input_schema: requiredField(inputSchemaShape),
+  cache_control: optionalField(cacheControlShape),
+  defer_loading: optionalField(booleanShape),
+  strict: optionalField(booleanShape),
+  eager_input_streaming: optionalField(nullableShape(booleanShape)),
+  input_examples: optionalField(listShape(dictionaryShape)),
+  allowed_callers: optionalField(listShape(stringShape())),
 })
 
 /**
  * Checks a tool that the provider defines. All such tools share one shape, which has every field that any of them
  * has.
  */
-const providerTool = object({
-  type: field(string()),
-  name: optional(string({ pattern: TOOL_NAME })),
-  cache_control: optional(cacheControlShape),
-  defer_loading: optional(boolean),
-  strict: optional(boolean),
+const providerTool = objectShape({
+  type: requiredField(stringShape()),
+  name: optionalField(stringShape({ pattern: TOOL_NAME })),
+  cache_control: optionalField(cacheControlShape),
+  defer_loading: optionalField(booleanShape),
+  strict: optionalField(booleanShape),
   ...Object.fromEntries(
     [
       'allowed_callers',
@@ -85,7 +85,7 @@ const providerTool = object({
       'url_sources',
       'use_cache',
       'user_location',
-    ].map((name) => [name, optional(anything)]),
+    ].map((name) => [name, optionalField(anyShape)]),
   ),
 })
 
@@ -121,7 +121,7 @@ const PROVIDER_TOOL_TYPES: readonly string[] = [
   'web_search_20260318',
 ]
 
-const toolDefinitionShape: Shape = union(
+const toolDefinitionShape: ValueShape = unionShape(
   {
     custom: { shape: customTool },
     ...Object.fromEntries(
@@ -133,181 +133,198 @@ const toolDefinitionShape: Shape = union(
 
 // Shapes of messages, settings and context edits.
 
-const effort = nullable(literal('low', 'medium', 'high', 'xhigh', 'max'))
-const typeField = field(string())
+const effort = nullableShape(literalShape('low', 'medium', 'high', 'xhigh', 'max'))
+const typeField = requiredField(stringShape())
 
-const messageFields = object({
-  role: field(literal('user', 'assistant', 'system')),
-  content: optional(stringOr(list(union(BLOCK_SHAPES)))),
-  clear_at: betaField([BETA.clearAt], nullable(literal('next_user_message', 'never'))),
-  output_config: betaField([BETA.messageOutputConfig], nullable(object({ effort: optional(effort) }))),
+const messageFields = objectShape({
+  role: requiredField(literalShape('user', 'assistant', 'system')),
+  content: optionalField(stringOr(listShape(unionShape(BLOCK_SHAPES)))),
+  clear_at: betaField([BETA_NAMES.clearAt], nullableShape(literalShape('next_user_message', 'never'))),
+  output_config: betaField(
+    [BETA_NAMES.messageOutputConfig],
+    nullableShape(objectShape({ effort: optionalField(effort) })),
+  ),
 })
 
 /** Checks a message. `content` may be missing only in a system message, which can set the effort instead. */
-const messageShape: Shape = (value, features) => {
+const messageShape: ValueShape = (value, features) => {
   const found = messageFields(value, features)
   if (found !== null || !isObject(value)) return found
   if (value.content === undefined && value.role !== 'system')
-    return atPath('content', shapeError('Field required'))
+    return prependPath('content', shapeError('Field required'))
   return null
 }
 
 /** Checks `thinking.display`. The value `updates` needs a beta, and the error does not list it as a choice. */
-const thinkingDisplayShape: Shape = (value, features) =>
-  value === 'updates' && features.betas.has(BETA.thinkingUpdates)
+const thinkingDisplayShape: ValueShape = (value, features) =>
+  value === 'updates' && features.betas.has(BETA_NAMES.thinkingUpdates)
     ? null
-    : nullable(literal('summarized', 'omitted'))(value, features)
+    : nullableShape(literalShape('summarized', 'omitted'))(value, features)
 
 const blockBinding = betaField(
-  [BETA.thinkingBinding],
-  nullable(object({ prefix_mismatch_behavior: optional(nullable(literal('error', 'drop_block'))) })),
+  [BETA_NAMES.thinkingBinding],
+  nullableShape(
+    objectShape({
+      prefix_mismatch_behavior: optionalField(nullableShape(literalShape('error', 'drop_block'))),
+    }),
+  ),
 )
 
-const thinking = union({
+const thinking = unionShape({
   enabled: {
-    shape: object({
+    shape: objectShape({
       type: typeField,
-      budget_tokens: field(integer(1024)),
-      display: optional(thinkingDisplayShape),
+      budget_tokens: requiredField(integerShape(1024)),
+      display: optionalField(thinkingDisplayShape),
       block_binding: blockBinding,
     }),
   },
   adaptive: {
-    shape: object({ type: typeField, display: optional(thinkingDisplayShape), block_binding: blockBinding }),
+    shape: objectShape({
+      type: typeField,
+      display: optionalField(thinkingDisplayShape),
+      block_binding: blockBinding,
+    }),
   },
-  disabled: { shape: object({ type: typeField }) },
-  between_tools: { shape: object({ type: typeField }) },
+  disabled: { shape: objectShape({ type: typeField }) },
+  between_tools: { shape: objectShape({ type: typeField }) },
 })
 
-const toolChoiceFields = { type: typeField, disable_parallel_tool_use: optional(boolean) }
-const toolChoice = union({
-  auto: { shape: object(toolChoiceFields) },
-  any: { shape: object(toolChoiceFields) },
-  tool: { shape: object({ ...toolChoiceFields, name: field(string()) }) },
-  none: { shape: object({ type: typeField }) },
+const toolChoiceFields = { type: typeField, disable_parallel_tool_use: optionalField(booleanShape) }
+const toolChoice = unionShape({
+  auto: { shape: objectShape(toolChoiceFields) },
+  any: { shape: objectShape(toolChoiceFields) },
+  tool: { shape: objectShape({ ...toolChoiceFields, name: requiredField(stringShape()) }) },
+  none: { shape: objectShape({ type: typeField }) },
 })
 
-const format = nullable(object({ type: field(literal('json_schema')), schema: field(dictionary) }))
-const taskBudget = nullable(
-  object({
-    type: field(literal('tokens')),
-    total: field(integer(1)),
-    remaining: optional(nullable(integer(0))),
+const format = nullableShape(
+  objectShape({ type: requiredField(literalShape('json_schema')), schema: requiredField(dictionaryShape) }),
+)
+const taskBudget = nullableShape(
+  objectShape({
+    type: requiredField(literalShape('tokens')),
+    total: requiredField(integerShape(1)),
+    remaining: optionalField(nullableShape(integerShape(0))),
   }),
 )
-const outputConfig = object({
-  effort: optional(effort),
-  format: optional(format),
-  task_budget: betaField([BETA.taskBudgets], taskBudget),
+const outputConfig = objectShape({
+  effort: optionalField(effort),
+  format: optionalField(format),
+  task_budget: betaField([BETA_NAMES.taskBudgets], taskBudget),
 })
 
-const amountShape = (type: string, least = 0): Shape =>
-  object({ type: field(literal(type)), value: field(integer(least)) })
+const amountShape = (type: string, least = 0): ValueShape =>
+  objectShape({ type: requiredField(literalShape(type)), value: requiredField(integerShape(least)) })
 
-const edits = list(
-  union({
+const edits = listShape(
+  unionShape({
     clear_tool_uses_20250919: {
-      open: (features) => features.betas.has(BETA.contextManagement),
-      shape: object({
+      open: (features) => features.betas.has(BETA_NAMES.contextManagement),
+      shape: objectShape({
         type: typeField,
-        trigger: optional(
-          union({
+        trigger: optionalField(
+          unionShape({
             input_tokens: { shape: amountShape('input_tokens', 1) },
             tool_uses: { shape: amountShape('tool_uses', 1) },
           }),
         ),
-        keep: optional(amountShape('tool_uses')),
-        clear_at_least: optional(nullable(amountShape('input_tokens', 1))),
-        exclude_tools: optional(nullable(list(string()))),
-        clear_tool_inputs: optional(
-          nullable((value, features) =>
-            typeof value === 'boolean' ? null : list(string())(value, features),
+        keep: optionalField(amountShape('tool_uses')),
+        clear_at_least: optionalField(nullableShape(amountShape('input_tokens', 1))),
+        exclude_tools: optionalField(nullableShape(listShape(stringShape()))),
+        clear_tool_inputs: optionalField(
+          nullableShape((value, features) =>
+            typeof value === 'boolean' ? null : listShape(stringShape())(value, features),
           ),
         ),
       }),
     },
     clear_thinking_20251015: {
-      open: (features) => features.betas.has(BETA.contextManagement),
-      shape: object({ type: typeField, keep: optional(keepThinkingShape) }),
+      open: (features) => features.betas.has(BETA_NAMES.contextManagement),
+      shape: objectShape({ type: typeField, keep: optionalField(keepThinkingShape) }),
     },
     compact_20260112: {
-      open: (features) => features.betas.has(BETA.thresholdCompaction),
-      shape: object({
+      open: (features) => features.betas.has(BETA_NAMES.thresholdCompaction),
+      shape: objectShape({
         type: typeField,
-        trigger: optional(nullable(amountShape('input_tokens', 1))),
-        pause_after_compaction: optional(boolean),
-        instructions: optional(nullable(string())),
+        trigger: optionalField(nullableShape(amountShape('input_tokens', 1))),
+        pause_after_compaction: optionalField(booleanShape),
+        instructions: optionalField(nullableShape(stringShape())),
       }),
     },
   }),
 )
 
-function keepThinkingShape(value: unknown, features: Parameters<Shape>[1]): ReturnType<Shape> {
+function keepThinkingShape(value: unknown, features: Parameters<ValueShape>[1]): ReturnType<ValueShape> {
   if (value === 'all') return null
-  return union({
+  return unionShape({
     thinking_turns: { shape: amountShape('thinking_turns', 1) },
-    all: { shape: object({ type: typeField }) },
+    all: { shape: objectShape({ type: typeField }) },
   })(value, features)
 }
 
-const thread = nullable(
-  union({
-    create: { shape: object({ type: typeField }) },
-    continue: { shape: object({ type: typeField, previous_message_id: field(string()) }) },
+const thread = nullableShape(
+  unionShape({
+    create: { shape: objectShape({ type: typeField }) },
+    continue: { shape: objectShape({ type: typeField, previous_message_id: requiredField(stringShape()) }) },
   }),
 )
 
 // Shapes of the request bodies.
 
-const oldVersionField = (shape: Shape): Field =>
+const oldVersionField = (shape: ValueShape): ShapeField =>
   conditionalField(shape, (features) => features.version === '2023-06-01')
 
-const betaFamilyField = (family: string, shape: Shape): Field =>
+const betaFamilyField = (family: string, shape: ValueShape): ShapeField =>
   conditionalField(shape, (features) => hasBetaFamily(features.betas, family))
 
-const sharedFields: Readonly<Record<string, Field>> = {
-  model: field(string({ min: 1, max: 256 })),
-  messages: field(list(messageShape, { max: 100_000 })),
-  system: optional(nullable(stringOr(list(union({ text: { shape: textBlockShape } }))))),
-  tools: optional(nullable(list(toolDefinitionShape))),
-  tool_choice: optional(nullable(toolChoice)),
-  thinking: optional(nullable(thinking)),
-  output_config: optional(nullable(outputConfig)),
-  cache_control: optional(cacheControlShape),
-  speed: betaField([BETA.fastMode], nullable(literal('standard', 'fast'))),
+const sharedFields: Readonly<Record<string, ShapeField>> = {
+  model: requiredField(stringShape({ min: 1, max: 256 })),
+  messages: requiredField(listShape(messageShape, { max: 100_000 })),
+  system: optionalField(nullableShape(stringOr(listShape(unionShape({ text: { shape: textBlockShape } }))))),
+  tools: optionalField(nullableShape(listShape(toolDefinitionShape))),
+  tool_choice: optionalField(nullableShape(toolChoice)),
+  thinking: optionalField(nullableShape(thinking)),
+  output_config: optionalField(nullableShape(outputConfig)),
+  cache_control: optionalField(cacheControlShape),
+  speed: betaField([BETA_NAMES.fastMode], nullableShape(literalShape('standard', 'fast'))),
   context_management: betaField(
-    [BETA.contextManagement, BETA.thresholdCompaction],
-    nullable(object({ edits: optional(edits) })),
+    [BETA_NAMES.contextManagement, BETA_NAMES.thresholdCompaction],
+    nullableShape(objectShape({ edits: optionalField(edits) })),
   ),
   compaction: betaField(
-    [BETA.onDemandCompaction],
-    nullable(
-      object({
-        type: field(literal('summarize')),
-        instructions: optional(nullable(string({ max: 16_384 }))),
+    [BETA_NAMES.onDemandCompaction],
+    nullableShape(
+      objectShape({
+        type: requiredField(literalShape('summarize')),
+        instructions: optionalField(nullableShape(stringShape({ max: 16_384 }))),
       }),
     ),
   ),
   output_format: betaFamilyField('structured-outputs-', format),
-  mcp_servers: betaFamilyField('mcp-client-', list(dictionary)),
+  mcp_servers: betaFamilyField('mcp-client-', listShape(dictionaryShape)),
 }
 
-export const messagesBodyShape: Shape = object({
+export const messagesBodyShape: ValueShape = objectShape({
   ...sharedFields,
-  max_tokens: field(integer(0)),
-  stream: optional(nullable(boolean)),
-  stop_sequences: optional(nullable(list(string()))),
-  metadata: optional(nullable(object({ user_id: optional(nullable(string({ max: 256 }))) }))),
-  service_tier: optional(nullable(literal('auto', 'standard_only'))),
-  inference_geo: optional(nullable(string())),
-  container: optional(nullable(stringOr(dictionary))),
-  diagnostics: optional(nullable(object({ previous_message_id: optional(nullable(string())) }))),
-  thread: betaField([BETA.threads], thread),
-  fallbacks: betaFamilyField('server-side-fallback-', anything),
-  fallback_credit_token: betaFamilyField('fallback-credit-', anything),
-  temperature: oldVersionField(nullable(numberInRange(0, 1))),
-  top_p: oldVersionField(nullable(numberInRange(0, 1))),
-  top_k: oldVersionField(nullable(integer(0))),
+  max_tokens: requiredField(integerShape(0)),
+  stream: optionalField(nullableShape(booleanShape)),
+  stop_sequences: optionalField(nullableShape(listShape(stringShape()))),
+  metadata: optionalField(
+    nullableShape(objectShape({ user_id: optionalField(nullableShape(stringShape({ max: 256 }))) })),
+  ),
+  service_tier: optionalField(nullableShape(literalShape('auto', 'standard_only'))),
+  inference_geo: optionalField(nullableShape(stringShape())),
+  container: optionalField(nullableShape(stringOr(dictionaryShape))),
+  diagnostics: optionalField(
+    nullableShape(objectShape({ previous_message_id: optionalField(nullableShape(stringShape())) })),
+  ),
+  thread: betaField([BETA_NAMES.threads], thread),
+  fallbacks: betaFamilyField('server-side-fallback-', anyShape),
+  fallback_credit_token: betaFamilyField('fallback-credit-', anyShape),
+  temperature: oldVersionField(nullableShape(numberShape(0, 1))),
+  top_p: oldVersionField(nullableShape(numberShape(0, 1))),
+  top_k: oldVersionField(nullableShape(integerShape(0))),
 })
 
-export const countTokensBodyShape: Shape = object(sharedFields)
+export const countTokensBodyShape: ValueShape = objectShape(sharedFields)

@@ -6,20 +6,20 @@
 import { type ApiError, invalidRequest } from '../protocol/answer.ts'
 import {
   type Block,
+  formatBlockPath,
   isServerToolResult,
   isServerToolUse,
   isThinkingBlock,
   type MessageParam,
   readTextField,
-  requestBlockPath,
   toBlocks,
 } from '../protocol/api.ts'
-import { asksForCompaction, type Rule } from './rule.ts'
+import { asksForCompaction, type RequestRule } from './rule.ts'
 
-export const checkMessageCount: Rule = ({ body }) =>
+export const checkMessageCount: RequestRule = ({ body }) =>
   body.messages.length === 0 ? invalidRequest('messages: at least one message is required') : null
 
-export const checkFirstRole: Rule = ({ body, settings }) => {
+export const checkFirstRole: RequestRule = ({ body, settings }) => {
   const first = body.messages[0]
   if (first === undefined || first.role === 'user') return null
   if (first.role === 'system') return invalidRequest("messages.0: role 'system' may not be the first message")
@@ -28,7 +28,7 @@ export const checkFirstRole: Rule = ({ body, settings }) => {
 }
 
 /** Rejects messages without content. Only a final assistant message, which the response continues, may be empty. */
-export const checkContentNotEmpty: Rule = ({ body }) => {
+export const checkContentNotEmpty: RequestRule = ({ body }) => {
   const index = body.messages.findIndex((message, at) => {
     const last = at === body.messages.length - 1 && message.role === 'assistant'
     return !last && message.role !== 'system' && hasNoContent(message)
@@ -40,7 +40,7 @@ export const checkContentNotEmpty: Rule = ({ body }) => {
       )
 }
 
-export const checkTextNotEmpty: Rule = ({ body }) => {
+export const checkTextNotEmpty: RequestRule = ({ body }) => {
   const inSystem = findBlankText(toBlocks(body.system))
   if (inSystem !== null && body.system !== '') return invalidRequest(`system: ${inSystem}`)
   for (const message of body.messages) {
@@ -78,10 +78,10 @@ function findRequiredRole(block: Block): MessageParam['role'] | undefined {
   return SYSTEM_ONLY.has(block.type) ? 'system' : undefined
 }
 
-export const checkBlockRoles: Rule = ({ pieces }) => {
+export const checkBlockRoles: RequestRule = ({ pieces }) => {
   for (const piece of pieces) {
     const found = describeWrongRole(piece.block, piece.role)
-    if (found !== null) return invalidRequest(`${requestBlockPath(piece)}: ${found}`)
+    if (found !== null) return invalidRequest(`${formatBlockPath(piece)}: ${found}`)
   }
   return null
 }
@@ -100,7 +100,7 @@ function describeWrongRole(block: Block, role: MessageParam['role']): string | n
  * Checks that a conversation ends with an assistant message only if the model supports prefill or the turn was
  * paused.
  */
-export const checkPrefill: Rule = (request) => {
+export const checkPrefill: RequestRule = (request) => {
   const { body, model } = request
   const last = body.messages.findLast((message) => message.role !== 'system')
   if (last?.role !== 'assistant' || asksForCompaction(request)) return null
@@ -118,7 +118,7 @@ function isInterruptedTurn(tail: Block): boolean {
   return tail.type === 'compaction' || isServerToolUse(tail) || isServerToolResult(tail)
 }
 
-export const checkFinalThinking: Rule = ({ body }) => {
+export const checkNoFinalThinking: RequestRule = ({ body }) => {
   const index = body.messages.findLastIndex((message) => message.role !== 'system')
   const last = body.messages[index]
   const tail = last?.role === 'assistant' ? toBlocks(last.content).at(-1) : undefined
@@ -137,14 +137,14 @@ function findTrailingWhitespace(tail: Block | undefined): ApiError | null {
 
 // Rules for system messages in mid-conversation: their position, and the content of turn-scoped ones.
 
-export const checkClearAtRole: Rule = ({ body }) => {
+export const checkClearAtRole: RequestRule = ({ body }) => {
   const index = body.messages.findIndex(({ role, clear_at }) => role !== 'system' && clear_at != null)
   return index < 0
     ? null
     : invalidRequest(`messages.${index}.clear_at: clear_at is only permitted on role 'system' messages`)
 }
 
-export const checkTurnScopedMessages: Rule = ({ body }) => {
+export const checkTurnScopedMessages: RequestRule = ({ body }) => {
   for (const [index, message] of body.messages.entries()) {
     if (message.clear_at !== 'next_user_message') continue
     const found = describeTurnScopeViolation(message)
@@ -167,14 +167,14 @@ function describeTurnScopeViolation(message: MessageParam): string | null {
     : `.content.${marked}: cache_control is not permitted on a turn-scoped system message ${TURN_SCOPE}`
 }
 
-export const checkMessageEffort: Rule = ({ body, model }) => {
+export const checkMessageEffort: RequestRule = ({ body, model }) => {
   const index = body.messages.findIndex((message) => message.output_config != null)
   return index < 0 || model.messageEffort
     ? null
     : invalidRequest(`messages.${index}.output_config: per-message effort is not supported for this model`)
 }
 
-export const checkOutputConfigRole: Rule = ({ body }) => {
+export const checkOutputConfigRole: RequestRule = ({ body }) => {
   const index = body.messages.findIndex(
     (message) => message.role !== 'system' && message.output_config !== undefined,
   )
@@ -196,7 +196,7 @@ function onlySetsEffort(message: MessageParam): boolean {
   )
 }
 
-export const checkSystemPlacement: Rule = ({ body, model }) => {
+export const checkSystemPlacement: RequestRule = ({ body, model }) => {
   for (const [index, message] of body.messages.entries()) {
     if (message.role !== 'system') continue
     if (!model.systemMessages)

@@ -27,7 +27,7 @@ export interface RuleSettings {
   readonly firstRole: 'user' | 'any'
 }
 
-export type Rule = (request: RuleContext) => ApiError | null
+export type RequestRule = (request: RuleContext) => ApiError | null
 
 /** Consecutive messages of one role, as one turn. */
 export interface ConversationTurn {

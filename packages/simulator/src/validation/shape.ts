@@ -20,10 +20,10 @@ interface ShapeError {
   readonly message: string
 }
 
-export type Shape = (value: unknown, features: ApiFeatures) => ShapeError | null
+export type ValueShape = (value: unknown, features: ApiFeatures) => ShapeError | null
 
-export interface Field {
-  readonly shape: Shape
+export interface ShapeField {
+  readonly shape: ValueShape
   readonly required: boolean
   /** Checks whether the request may use this field. If it returns false, the field is rejected as unknown. */
   readonly open?: (features: ApiFeatures) => boolean
@@ -33,7 +33,7 @@ export function shapeError(message: string): ShapeError {
   return { path: [], message }
 }
 
-export function atPath(part: string, found: ShapeError): ShapeError {
+export function prependPath(part: string, found: ShapeError): ShapeError {
   return { path: [part, ...found.path], message: found.message }
 }
 
@@ -41,50 +41,53 @@ export function formatShapeError(found: ShapeError): string {
   return found.path.length === 0 ? found.message : `${found.path.join('.')}: ${found.message}`
 }
 
-export const anything: Shape = () => null
+export const anyShape: ValueShape = () => null
 
-export function field(shape: Shape): Field {
+export function requiredField(shape: ValueShape): ShapeField {
   return { shape, required: true }
 }
 
-export function optional(shape: Shape): Field {
+export function optionalField(shape: ValueShape): ShapeField {
   return { shape, required: false }
 }
 
 /** Creates an optional field that is rejected as unknown unless `open` returns true. */
-export function conditionalField(shape: Shape, open: (features: ApiFeatures) => boolean): Field {
+export function conditionalField(shape: ValueShape, open: (features: ApiFeatures) => boolean): ShapeField {
   return { shape, required: false, open }
 }
 
 /** Creates an optional field that is rejected as unknown unless the request has one of these betas. */
-export function betaField(betas: readonly string[], shape: Shape): Field {
+export function betaField(betas: readonly string[], shape: ValueShape): ShapeField {
   return conditionalField(shape, (features) => betas.some((beta) => features.betas.has(beta)))
 }
 
-export function nullable(shape: Shape): Shape {
+export function nullableShape(shape: ValueShape): ValueShape {
   return (value, features) => (value === null ? null : shape(value, features))
 }
 
-export function object(fields: Readonly<Record<string, Field>>): Shape {
+export function objectShape(fields: Readonly<Record<string, ShapeField>>): ValueShape {
   const known = new Map(Object.entries(fields))
   const needed = [...known].filter(([, field]) => field.required).map(([name]) => name)
   return (value, features) => {
     if (!isObject(value)) return shapeError('Input should be a valid dictionary')
     for (const name of needed) {
-      if (value[name] === undefined) return atPath(name, shapeError('Field required'))
+      if (value[name] === undefined) return prependPath(name, shapeError('Field required'))
     }
     for (const name in value) {
       const field = known.get(name)
       if (field === undefined || (field.open !== undefined && !field.open(features)))
-        return atPath(name, shapeError('Extra inputs are not permitted'))
+        return prependPath(name, shapeError('Extra inputs are not permitted'))
       const found = field.shape(value[name], features)
-      if (found !== null) return atPath(name, found)
+      if (found !== null) return prependPath(name, found)
     }
     return null
   }
 }
 
-export function list(item: Shape, limits: { readonly min?: number; readonly max?: number } = {}): Shape {
+export function listShape(
+  item: ValueShape,
+  limits: { readonly min?: number; readonly max?: number } = {},
+): ValueShape {
   return (value, features) => {
     if (!Array.isArray(value)) return shapeError('Input should be a valid list')
     if (value.length < (limits.min ?? 0))
@@ -93,38 +96,38 @@ export function list(item: Shape, limits: { readonly min?: number; readonly max?
       return shapeError(`List should have at most ${limits.max} items after validation, not ${value.length}`)
     for (let index = 0; index < value.length; index += 1) {
       const found = item(value[index], features)
-      if (found !== null) return atPath(String(index), found)
+      if (found !== null) return prependPath(String(index), found)
     }
     return null
   }
 }
 
 /** Creates a shape that accepts any string, or a value of the other shape. */
-export function stringOr(shape: Shape): Shape {
+export function stringOr(shape: ValueShape): ValueShape {
   return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }
 
 export interface UnionMember {
-  readonly shape: Shape
+  readonly shape: ValueShape
   readonly open?: (features: ApiFeatures) => boolean
 }
 
 /**
  * Creates a shape that selects one of several shapes by the field `type`, whose value becomes part of the error path.
  */
-export function union(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): Shape {
+export function unionShape(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): ValueShape {
   const known = new Map(Object.entries(tags))
   return (value, features) => {
     if (!isObject(value)) return shapeError('Input should be a valid dictionary')
     const type = value.type ?? whenAbsent
-    if (type === undefined) return atPath('type', shapeError('Field required'))
+    if (type === undefined) return prependPath('type', shapeError('Field required'))
     const tag = typeof type === 'string' ? known.get(type) : undefined
     if (tag === undefined || (tag.open !== undefined && !tag.open(features)))
       return shapeError(
         `Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${listExpectedTags(known, features)}`,
       )
     const found = tag.shape(value, features)
-    return found === null ? null : atPath(String(type), found)
+    return found === null ? null : prependPath(String(type), found)
   }
 }
 
@@ -135,9 +138,9 @@ function listExpectedTags(known: ReadonlyMap<string, UnionMember>, features: Api
 
 // Shapes of single values.
 
-export function string(
+export function stringShape(
   limits: { readonly min?: number; readonly max?: number; readonly pattern?: RegExp } = {},
-): Shape {
+): ValueShape {
   const { min = 0, max = Number.POSITIVE_INFINITY, pattern } = limits
   return (value) => {
     if (typeof value !== 'string') return shapeError('Input should be a valid string')
@@ -151,7 +154,7 @@ export function string(
   }
 }
 
-export function integer(least?: number): Shape {
+export function integerShape(least?: number): ValueShape {
   return (value) => {
     if (typeof value !== 'number') return shapeError('Input should be a valid integer')
     if (!Number.isInteger(value))
@@ -162,7 +165,7 @@ export function integer(least?: number): Shape {
   }
 }
 
-export function numberInRange(least: number, most: number): Shape {
+export function numberShape(least: number, most: number): ValueShape {
   return (value) => {
     if (typeof value !== 'number') return shapeError('Input should be a valid number')
     if (value < least) return shapeError(`Input should be greater than or equal to ${least}`)
@@ -171,10 +174,10 @@ export function numberInRange(least: number, most: number): Shape {
   }
 }
 
-export const boolean: Shape = (value) =>
+export const booleanShape: ValueShape = (value) =>
   typeof value === 'boolean' ? null : shapeError('Input should be a valid boolean')
 
-export function literal(...values: readonly string[]): Shape {
+export function literalShape(...values: readonly string[]): ValueShape {
   const allowed = new Set<unknown>(values)
   const quoted = values.map((value) => `'${value}'`)
   const last = quoted.at(-1) ?? ''
@@ -182,5 +185,5 @@ export function literal(...values: readonly string[]): Shape {
   return (value) => (allowed.has(value) ? null : shapeError(`Input should be ${choices}`))
 }
 
-export const dictionary: Shape = (value) =>
+export const dictionaryShape: ValueShape = (value) =>
   isObject(value) ? null : shapeError('Input should be a valid dictionary')

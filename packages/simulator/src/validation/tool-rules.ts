@@ -2,23 +2,23 @@
 
 import { type ApiError, invalidRequest, invalidRequestWithCode } from '../protocol/answer.ts'
 import {
-  BETA,
+  BETA_NAMES,
+  formatBlockPath,
   isObject,
   isServerToolResult,
   isServerToolUse,
   type MessagesBody,
   type RequestBlock,
   readTextField,
-  requestBlockPath,
 } from '../protocol/api.ts'
-import { asksForCompaction, type ConversationTurn, type Rule, type RuleContext } from './rule.ts'
+import { asksForCompaction, type ConversationTurn, type RequestRule, type RuleContext } from './rule.ts'
 
-export const checkUniqueCalls: Rule = ({ pieces }) => {
+export const checkUniqueCallIds: RequestRule = ({ pieces }) => {
   const seen = new Set<string>()
   for (const piece of pieces) {
     if (piece.block.type !== 'tool_use' && !isServerToolUse(piece.block)) continue
     const id = readTextField(piece.block, 'id')
-    if (seen.has(id)) return invalidRequest(`${requestBlockPath(piece)}: \`tool_use\` ids must be unique`)
+    if (seen.has(id)) return invalidRequest(`${formatBlockPath(piece)}: \`tool_use\` ids must be unique`)
     seen.add(id)
   }
   return null
@@ -28,7 +28,7 @@ export const checkUniqueCalls: Rule = ({ pieces }) => {
  * Checks that the results of all tool calls come first in the next turn, and that every result belongs to a call of
  * the turn before.
  */
-export const checkToolPairing: Rule = (request) => {
+export const checkToolPairing: RequestRule = (request) => {
   const turns = request.turns.filter((turn) => turn.role !== 'system')
   for (const [index, turn] of turns.entries()) {
     const found =
@@ -76,11 +76,11 @@ function findUnexpectedResult(turn: ConversationTurn, before: ConversationTurn |
     const id = readTextField(piece.block, 'tool_use_id')
     if (!callIds.has(id))
       return invalidRequest(
-        `${requestBlockPath(piece)}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+        `${formatBlockPath(piece)}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
       )
     if (resultIds.has(id))
       return invalidRequest(
-        `${requestBlockPath(piece)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${id}`,
+        `${formatBlockPath(piece)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${id}`,
       )
     resultIds.add(id)
   }
@@ -89,7 +89,7 @@ function findUnexpectedResult(turn: ConversationTurn, before: ConversationTurn |
 
 // Rules for server tools, whose calls and results are both in assistant turns.
 
-export const checkServerResults: Rule = ({ pieces }) => {
+export const checkServerToolResults: RequestRule = ({ pieces }) => {
   const callIds = new Set<string>()
   for (const piece of pieces) {
     const { block } = piece
@@ -99,13 +99,13 @@ export const checkServerResults: Rule = ({ pieces }) => {
     if (callIds.delete(id)) continue
     const call = block.type === 'mcp_tool_result' ? 'mcp_tool_use' : 'server_tool_use'
     return invalidRequest(
-      `${requestBlockPath(piece)}: unexpected \`tool_use_id\` found in \`${block.type}\` blocks: ${id}. Each \`${block.type}\` block must have a corresponding \`${call}\` block before it.`,
+      `${formatBlockPath(piece)}: unexpected \`tool_use_id\` found in \`${block.type}\` blocks: ${id}. Each \`${block.type}\` block must have a corresponding \`${call}\` block before it.`,
     )
   }
   return null
 }
 
-export const checkServerCalls: Rule = ({ body, turns: all }) => {
+export const checkServerToolCalls: RequestRule = ({ body, turns: all }) => {
   const turns = all.filter((turn) => turn.role !== 'system')
   for (const [index, turn] of turns.entries()) {
     for (const call of turn.blocks.filter(({ block }) => isServerToolUse(block))) {
@@ -178,7 +178,7 @@ function describeMissingServerResult({ block }: RequestBlock): string {
 
 const TOOL_CHANGE_TYPES = new Set(['tool_addition', 'tool_removal'])
 
-export const checkToolChanges: Rule = (request) => {
+export const checkToolChanges: RequestRule = (request) => {
   const defined = new Set<unknown>((request.body.tools ?? []).map((tool) => tool.name))
   for (const [index, turn] of request.turns.entries()) {
     const paused = request.turns[index - 1]?.role === 'assistant'
@@ -201,14 +201,14 @@ function findToolChangeError(
   defined: Set<unknown>,
   paused: boolean,
 ): ApiError | null {
-  const path = requestBlockPath(piece)
+  const path = formatBlockPath(piece)
   const { tool, type } = piece.block
   if (!model.toolChanges)
     return invalidRequest(`${path}: \`${type}\` blocks are not supported for this model`)
   if (paused) return invalidRequest(`${path}: \`${type}\` blocks may not follow a paused turn`)
   if (!isObject(tool)) return null
   if (tool.type === 'tool_definition') {
-    if (!features.betas.has(BETA.inlineTools) || type === 'tool_removal')
+    if (!features.betas.has(BETA_NAMES.inlineTools) || type === 'tool_removal')
       return invalidRequest(
         `${path}.${type}.tool: Input tag 'tool_definition' found using 'type' does not match any of the expected tags`,
       )

@@ -5,7 +5,7 @@
  */
 
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'
-import { BETA, isObject, type MessagesBody, toRequestBlocks } from '../protocol/api.ts'
+import { BETA_NAMES, isObject, type MessagesBody, toRequestBlocks } from '../protocol/api.ts'
 import { type CacheMarkers, findCacheMarkers } from '../protocol/cache-markers.ts'
 import type { ModelTable, SimulatedModel } from '../protocol/models.ts'
 import {
@@ -19,10 +19,10 @@ import {
 } from './edit-rules.ts'
 import {
   checkDeferredToolMarkers,
-  checkMarkedText,
+  checkImageLimits,
+  checkMarkedTextNotEmpty,
   checkMarkerCount,
   checkMarkerOrder,
-  checkMedia,
 } from './limit-rules.ts'
 import {
   checkCacheWarming,
@@ -32,39 +32,39 @@ import {
   checkSampling,
   checkStopSequences,
   checkThinkingBudget,
-  checkThinkingFirst,
   checkThinkingTemperature,
   checkThinkingType,
   checkToolChoice,
   checkToolNames,
   checkToolsDeclared,
+  checkTurnStartsWithThinking,
 } from './parameter-rules.ts'
 import { countTokensBodyShape, messagesBodyShape } from './request-shape.ts'
 import {
   checkBlockRoles,
   checkClearAtRole,
   checkContentNotEmpty,
-  checkFinalThinking,
   checkFirstRole,
   checkMessageCount,
   checkMessageEffort,
+  checkNoFinalThinking,
   checkOutputConfigRole,
   checkPrefill,
   checkSystemPlacement,
   checkTextNotEmpty,
   checkTurnScopedMessages,
 } from './role-rules.ts'
-import { groupTurns, type Rule, type RuleContext } from './rule.ts'
+import { groupTurns, type RequestRule, type RuleContext } from './rule.ts'
 import { type ApiFeatures, formatShapeError } from './shape.ts'
 import {
-  checkServerCalls,
-  checkServerResults,
+  checkServerToolCalls,
+  checkServerToolResults,
   checkToolChanges,
   checkToolPairing,
-  checkUniqueCalls,
+  checkUniqueCallIds,
 } from './tool-rules.ts'
 
-const RULES_IN_ORDER: readonly Rule[] = [
+const RULES_IN_ORDER: readonly RequestRule[] = [
   checkOutputLength,
   checkSampling,
   checkCacheWarming,
@@ -90,7 +90,7 @@ const RULES_IN_ORDER: readonly Rule[] = [
   checkTurnScopedMessages,
   checkSystemPlacement,
   checkContentNotEmpty,
-  checkMarkedText,
+  checkMarkedTextNotEmpty,
   checkTextNotEmpty,
   checkBlockRoles,
   checkToolChanges,
@@ -98,21 +98,21 @@ const RULES_IN_ORDER: readonly Rule[] = [
   checkDeferredToolMarkers,
   checkMarkerCount,
   checkMarkerOrder,
-  checkUniqueCalls,
+  checkUniqueCallIds,
   checkToolPairing,
-  checkServerResults,
-  checkServerCalls,
+  checkServerToolResults,
+  checkServerToolCalls,
   checkToolsDeclared,
-  checkFinalThinking,
+  checkNoFinalThinking,
   checkPrefill,
-  checkThinkingFirst,
-  checkMedia,
+  checkTurnStartsWithThinking,
+  checkImageLimits,
 ]
 
 export type Endpoint = RuleContext['endpoint']
 
 /** Checks that the body has the shape of a request to this endpoint and names a known model. */
-export function checkShape(
+export function checkRequestShape(
   value: unknown,
   features: ApiFeatures,
   endpoint: Endpoint,
@@ -132,8 +132,8 @@ export function checkShape(
 function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null {
   if (!isObject(value)) return null
   for (const [name, beta] of [
-    ['compaction', BETA.onDemandCompaction],
-    ['thread', BETA.threads],
+    ['compaction', BETA_NAMES.onDemandCompaction],
+    ['thread', BETA_NAMES.threads],
   ] as const)
     if (name in value && value[name] !== null && !features.betas.has(beta))
       return invalidRequest(`${name}: this parameter requires anthropic-beta: ${beta}`)
@@ -141,7 +141,7 @@ function findMissingBeta(value: unknown, features: ApiFeatures): ApiError | null
 }
 
 /** Checks every rule. Returns the cache markers of the request, because the prompt cache needs them too. */
-export function checkRules(
+export function checkRequestRules(
   input: Omit<RuleContext, 'turns' | 'pieces' | 'markers'>,
 ): ApiResult<{ markers: CacheMarkers }> {
   const { messages } = input.body

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildContextView, buildSessionLog, flatten, toApiMessages } from '@tidemark/core'
+import { buildContextView, buildSessionLog, flattenContext, toApiMessages } from '@tidemark/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FAILURE, PROMPTS, type WorkingLine, writeWorkingSession } from '../../test/working-session.ts'
 import { type LogContents, readLog } from '../logs/read-session.ts'
@@ -34,7 +34,9 @@ async function compacted(options: CompactLogOptions = {}, file: string = path) {
 }
 
 function messagesIn(log: LogContents): unknown {
-  return toApiMessages(flatten(buildContextView(buildSessionLog(log.records.map(({ record }) => record)))))
+  return toApiMessages(
+    flattenContext(buildContextView(buildSessionLog(log.records.map(({ record }) => record)))),
+  )
 }
 
 describe('a foreign log', () => {

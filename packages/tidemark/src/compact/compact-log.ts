@@ -5,8 +5,8 @@
 import {
   type ApiMessage,
   type CompactionDraft,
+  type CompactionOptions,
   type CompactionPlan,
-  type CompactionRequest,
   type ContextEntry,
   countContextTokens,
   type Estimator,
@@ -29,18 +29,18 @@ import {
   type CompactLogResult,
   createTraceCollector,
   type PlannedCompaction,
-  type Portion,
   priceCompaction,
+  type RecordsSize,
   type WrittenLog,
 } from './compact-report.ts'
 import { findLogModel, type LogModel } from './log-model.ts'
 import { createLogJournal, type LogJournal, type LogSession, openLoggedSession } from './log-session.ts'
 import {
-  findRecordByPrefix,
+  findRecordByIdStart,
   type LogCut,
-  recordsInLineOrder,
+  listRecordsByLine,
   renumberRecords,
-  selectCut,
+  selectLogCut,
   toCompactionRequest,
 } from './select-records.ts'
 
@@ -90,7 +90,7 @@ const DECLINED: CompactLogRefusal = { ok: false, reason: 'declined', message: 'N
 interface OpenedCompaction {
   readonly ok: true
   readonly session: LogSession
-  readonly asked: CompactionRequest
+  readonly asked: CompactionOptions
   readonly cut: LogCut
   readonly model: LogModel
   /** The journal in memory that collects the new lines; null if the caller gave a journal. */
@@ -102,8 +102,8 @@ async function openCompaction(
   log: LogContents,
   options: CompactLogOptions,
 ): Promise<OpenedCompaction | CompactLogRefusal> {
-  const all = recordsInLineOrder(log)
-  const cut = selectCut(all, options)
+  const all = listRecordsByLine(log)
+  const cut = selectLogCut(all, options)
   if (!cut.ok) return cut
   const asked = toCompactionRequest(all, options)
   if (!asked.ok) return { ok: false, reason: 'bad-record', message: asked.message }
@@ -155,8 +155,8 @@ export async function undoLog(
   options: UndoLogOptions = {},
 ): Promise<UndoLogResult> {
   const { force = false, confirm, ...rest } = options
-  const all = recordsInLineOrder(log)
-  const named = findRecordByPrefix(all, given)
+  const all = listRecordsByLine(log)
+  const named = findRecordByIdStart(all, given)
   if (!named.ok) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
   const records = options.journal === undefined ? renumberRecords(all) : all
   const own = createLogJournal(records)
@@ -247,13 +247,13 @@ function describePlan(
   }
 }
 
-function measurePortion(entries: readonly ContextEntry[], estimator: Estimator): Portion {
+function measurePortion(entries: readonly ContextEntry[], estimator: Estimator): RecordsSize {
   const shown = entries.filter(isVisibleToModel)
   return { records: shown.length, tokens: Math.round(addUp(shown.map(estimator.entry))) }
 }
 
 /** Measures the whole conversation: every visible record of the current branch, except summaries of earlier compactions. */
-function measureHistory(session: LogSession): Portion {
+function measureHistory(session: LogSession): RecordsSize {
   const entries = listBranchEntries(session).filter(({ record }) => record.isCompactSummary !== true)
   return measurePortion(entries, session.room.estimator)
 }

@@ -87,7 +87,7 @@ export interface CompactionPreview {
   /** Estimated tokens of system prompt and tools that the log does not contain. `tokensAfter` does not include them. */
   readonly prefixTokens: number
   /** Size of the whole conversation up to the cut, including records that earlier compactions summarized. */
-  readonly session: Portion
+  readonly session: RecordsSize
   /** The uuid of the last record before the cut; null if there is none. */
   readonly at: string | null
   /** The uuid of the requested record if the cut had to be moved back from it; otherwise null. */
@@ -114,7 +114,7 @@ export interface CompactionReport extends CompactionPreview {
   readonly messages: readonly ApiMessage[]
 }
 
-export interface Portion {
+export interface RecordsSize {
   readonly records: number
   readonly tokens: number
 }
@@ -123,13 +123,13 @@ export interface PlannedCompaction {
   readonly form: CompactionForm
   /** The most tokens the context may have after the compaction; null if it only has to become smaller. */
   readonly target: number | null
-  readonly goes: Portion
+  readonly goes: RecordsSize
   /** Records that stay in the context verbatim, including pinned ones. */
-  readonly stays: Portion
+  readonly stays: RecordsSize
   /** User messages that have no response yet; they stay at the end of the context. */
-  readonly unanswered: Portion
+  readonly unanswered: RecordsSize
   /** State that is re-attached after the summary: files and the todo list. */
-  readonly comesBack: Portion
+  readonly comesBack: RecordsSize
   /** A sentence that explains why the requested cut was moved; null if it was not. */
   readonly note: string | null
 }

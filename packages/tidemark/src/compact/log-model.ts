@@ -2,9 +2,9 @@
 import {
   type EstimatePolicy,
   type EstimatorWeights,
+  type FindModelPrices,
   isKnownRecord,
   isObject,
-  type PriceList,
   type ProviderProfile,
   type SessionRecord,
   SYNTHETIC_MODEL,
@@ -19,7 +19,7 @@ import {
   pricesAtDate,
   withModels,
 } from '@tidemark/wire'
-import { listCalls } from '../inspect/calls.ts'
+import { listConversationCalls } from '../inspect/calls.ts'
 import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
 import type { LogContents } from '../logs/read-session.ts'
 
@@ -31,7 +31,7 @@ export interface LogModel {
   readonly window: number | null
   readonly maxOutput: number | null
   readonly weights: (policy: EstimatePolicy) => EstimatorWeights
-  readonly pricesOf: PriceList
+  readonly pricesOf: FindModelPrices
   /** Sentences for the user about facts of the model that are unknown, such as its window. */
   readonly notes: readonly string[]
 }
@@ -91,7 +91,10 @@ function findWindowInLog(
   records: readonly SessionRecord[],
   looked: ReturnType<typeof lookUpModel>,
 ): number | null {
-  const { points, compactions } = readContextHistory(records, listCalls(records, { elsewhere: new Set() }))
+  const { points, compactions } = readContextHistory(
+    records,
+    listConversationCalls(records, { elsewhere: new Set() }),
+  )
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
   const model = looked.found ? looked : null
   return detectWindow({ format: log.format, logged: log.meta.contextWindow, model, compactions, peak }).window

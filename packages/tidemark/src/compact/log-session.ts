@@ -3,11 +3,11 @@
 import { dirname, resolve } from 'node:path'
 import {
   type Clock,
-  type CommitResult,
   type CompactionDraft,
-  type CompactionHost,
+  type CompactionOptions,
   type CompactionPlan,
-  type CompactionRequest,
+  type CompactionResult,
+  type CompactionServices,
   commitCompaction,
   createEstimator,
   createIndexRules,
@@ -31,14 +31,14 @@ import {
   type TurnContext,
   type TurnEvent,
   type TurnHost,
-  type UndoRequest,
   type UndoResult,
+  type UndoRewriteOptions,
   undoRewrite,
 } from '@tidemark/core'
 import type { LogContents } from '../logs/read-session.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
-import { drain } from '../session/events.ts'
+import { drainEvents } from '../session/events.ts'
 import { toLogLines, toRecordDrafts } from '../storage/new-records.ts'
 import { isSessionId } from '../storage/paths.ts'
 import type { CompactLogOptions } from './compact-report.ts'
@@ -49,11 +49,11 @@ export interface LogSession {
   /** The current state of the session; it changes with `commit` and `undo`. */
   readonly state: SessionState
   readonly host: TurnHost
-  readonly room: CompactionHost
-  plan(asked: CompactionRequest): CompactionPlan | RefusedRewrite
+  readonly room: CompactionServices
+  plan(asked: CompactionOptions): CompactionPlan | RefusedRewrite
   prepare(plan: CompactionPlan): Promise<CompactionDraft | RefusedRewrite>
-  commit(draft: CompactionDraft): Promise<CommitResult>
-  undo(asked: UndoRequest): Promise<UndoResult>
+  commit(draft: CompactionDraft): Promise<CompactionResult>
+  undo(asked: UndoRewriteOptions): Promise<UndoResult>
 }
 
 /** Opens a logged session on a journal, with the context sources that are re-attached after a compaction. */
@@ -76,7 +76,7 @@ export async function openLoggedSession(
   const scaled = scalePolicy(policy, model)
   const { largeInput } = scaled.budgets.clear
   const fromDisk = log.format === 'tidemark' && options.at === undefined
-  const room: CompactionHost = {
+  const room: CompactionServices = {
     estimator,
     scaled,
     rules: createIndexRules({ estimator, policy: policy.clear, largeInput }),
@@ -98,9 +98,9 @@ export async function openLoggedSession(
     host,
     room,
     plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
-    prepare: (plan) => drain({ events: prepareCompaction(run, room, plan), onEvent }),
-    commit: (draft) => drain({ events: commitCompaction(run, room, draft), onEvent }),
-    undo: (asked) => drain({ events: undoRewrite(run, room, asked), onEvent }),
+    prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
+    commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),
+    undo: (asked) => drainEvents({ events: undoRewrite(run, room, asked), onEvent }),
   }
 }
 
@@ -113,7 +113,7 @@ function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): S
 }
 
 function createLogHost(
-  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly compaction: CompactionHost },
+  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly compaction: CompactionServices },
   model: LogModel,
   state: SessionState,
 ): TurnHost {

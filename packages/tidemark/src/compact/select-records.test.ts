@@ -1,6 +1,6 @@
 import type { SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { cutAtRecord, findRecordByPrefix, renumberRecords } from './select-records.ts'
+import { cutLogAtRecord, findRecordByIdStart, renumberRecords } from './select-records.ts'
 
 const common = { timestamp: '2026-03-09T09:00:00.000Z', sessionId: 's' }
 
@@ -47,7 +47,7 @@ describe('a log as of a record', () => {
     ['r2a', 'p2', true, 5],
     [null, 'p2', true, 5],
   ] as const)('%s', (asked, at, isMoved, kept) => {
-    expect(cutAtRecord(records, asked)).toEqual({
+    expect(cutLogAtRecord(records, asked)).toEqual({
       ok: true,
       records: records.slice(0, kept),
       at,
@@ -58,14 +58,14 @@ describe('a log as of a record', () => {
 
   it('that a rewind left behind is the branch that counted then', () => {
     const rewound = [...records.slice(0, 5), prompt('p3', 'p1'), says('r3', 'p3')]
-    const found = cutAtRecord(rewound, 't1')
+    const found = cutLogAtRecord(rewound, 't1')
     expect(found.ok && found.at).toBe('t1')
   })
 
   it('with nothing before it is told', () => {
-    expect(cutAtRecord([], null).ok).toBe(false)
-    expect(cutAtRecord([says('r1b', 'none', call('c1'))], 'r1b').ok).toBe(false)
-    expect(cutAtRecord(records, 'nope')).toEqual({ ok: false, why: 'no record has the id nope' })
+    expect(cutLogAtRecord([], null).ok).toBe(false)
+    expect(cutLogAtRecord([says('r1b', 'none', call('c1'))], 'r1b').ok).toBe(false)
+    expect(cutLogAtRecord(records, 'nope')).toEqual({ ok: false, why: 'no record has the id nope' })
   })
 })
 
@@ -77,7 +77,7 @@ describe('a record by its id', () => {
     ['fedcb', { ok: false, why: 'no record has the id fedcb' }],
     ['abcdef', { ok: false, why: '2 records have an id that begins with abcdef: abcdef-1, abcdef-2' }],
   ])('%s', (given, expected) => {
-    expect(findRecordByPrefix(named, given)).toEqual(expected)
+    expect(findRecordByIdStart(named, given)).toEqual(expected)
   })
 })
 

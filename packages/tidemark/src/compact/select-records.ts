@@ -1,7 +1,7 @@
 /** Selects the records of a log to compact, and builds the engine's compaction request from the options of `compactLog`. */
 import {
   buildSessionLog,
-  type CompactionRequest,
+  type CompactionOptions,
   findCutPointAtOrBefore,
   isKnownRecord,
   type KnownRecord,
@@ -15,13 +15,13 @@ import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
  * Selects the records up to `options.at`, or all of them. With a journal nothing is left out, because the journal
  * contains the whole log.
  */
-export function selectCut(
+export function selectLogCut(
   all: readonly SessionRecord[],
   { at, journal }: CompactLogOptions,
 ): LogCut | CompactLogRefusal {
-  const named = at === undefined ? null : findRecordByPrefix(all, at)
+  const named = at === undefined ? null : findRecordByIdStart(all, at)
   if (named?.ok === false) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
-  const cut = cutAtRecord(all, named === null ? null : named.uuid)
+  const cut = cutLogAtRecord(all, named === null ? null : named.uuid)
   if (!cut.ok)
     return { ok: false, reason: 'empty-conversation', message: `There is nothing to compact: ${cut.why}.` }
   if (journal !== undefined) return { ...cut, records: all, movedFrom: null, leftOut: 0 }
@@ -29,7 +29,7 @@ export function selectCut(
 }
 
 type CompactionRequestResult =
-  | { readonly ok: true; readonly asked: CompactionRequest }
+  | { readonly ok: true; readonly asked: CompactionOptions }
   | { readonly ok: false; readonly message: string }
 
 export function toCompactionRequest(
@@ -38,7 +38,7 @@ export function toCompactionRequest(
 ): CompactionRequestResult {
   const { from, upTo, instructions, target } = options
   const given = from ?? upTo
-  const pivot = given === undefined ? null : findRecordByPrefix(all, given)
+  const pivot = given === undefined ? null : findRecordByIdStart(all, given)
   if (pivot?.ok === false) return { ok: false, message: `${pivot.why}.` }
   return {
     ok: true,
@@ -66,7 +66,7 @@ export interface LogCut {
 }
 
 /** Cuts the records after the one with this uuid, or after the newest if `uuid` is null. */
-export function cutAtRecord(
+export function cutLogAtRecord(
   records: readonly SessionRecord[],
   uuid: string | null,
 ): LogCut | { readonly ok: false; readonly why: string } {
@@ -137,7 +137,7 @@ const MIN_PREFIX_LENGTH = 6
 const MAX_LISTED = 5
 
 /** Finds the record with the given id, or the only record whose id begins with `given`. */
-export function findRecordByPrefix(records: Iterable<SessionRecord>, given: string): RecordLookup {
+export function findRecordByIdStart(records: Iterable<SessionRecord>, given: string): RecordLookup {
   const begun = new Set<string>()
   for (const { uuid } of records) {
     if (uuid === given) return { ok: true, uuid }
@@ -151,7 +151,7 @@ export function findRecordByPrefix(records: Iterable<SessionRecord>, given: stri
 }
 
 /** Returns all records of a log in line order, including those of side conversations in the same file. */
-export function recordsInLineOrder({ path, records, agents }: LogContents): readonly SessionRecord[] {
+export function listRecordsByLine({ path, records, agents }: LogContents): readonly SessionRecord[] {
   const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
   if (beside.length === 0) return records.map(({ record }) => record)
   const byLine = (one: LogRecord, other: LogRecord): number => one.line - other.line

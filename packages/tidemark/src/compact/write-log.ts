@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { createLogHeader } from '@tidemark/core'
-import { createNewFile, type NewFile } from '../storage/atomic-file.ts'
+import { createDraftFile, type DraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
 import type { WrittenLog } from './compact-report.ts'
 
@@ -44,7 +44,7 @@ export async function writeSession(
   { force = false, at = new Date(), files = nodeFileSystem }: WriteSessionOptions = {},
 ): Promise<WriteSessionResult> {
   const aside = force ? `${out}.${randomUUID()}` : out
-  const file = await createNewFile(files, aside)
+  const file = await createDraftFile(files, aside)
   try {
     await writeLines(file, log, at)
     if (!(await file.commit())) return { ok: false, message: `${out} is there already.` }
@@ -58,7 +58,11 @@ export async function writeSession(
 /** Number of characters that are collected before they are written to the file. */
 const CHARACTERS_PER_WRITE = 4_000_000
 
-async function writeLines(file: NewFile, { sessionId, records, added }: WrittenLog, at: Date): Promise<void> {
+async function writeLines(
+  file: DraftFile,
+  { sessionId, records, added }: WrittenLog,
+  at: Date,
+): Promise<void> {
   let text = `${JSON.stringify(createLogHeader(sessionId, at.toISOString()))}\n`
   for (const record of records) {
     text += `${JSON.stringify(record)}\n`

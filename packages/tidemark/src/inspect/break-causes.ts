@@ -29,7 +29,7 @@ export interface LogCauseInput {
   readonly isUnstreamed: boolean
 }
 
-export function findLogCause(miss: LogCauseInput): ExplainedCause {
+export function findBreakCause(miss: LogCauseInput): ExplainedCause {
   const { recordsSincePrevious: since } = miss.now
   const { reason } = miss.event
   const { cause, evidence } =
@@ -303,7 +303,7 @@ function seenEvidence(reason: CacheBreakReason): string | null {
 export const MIN_RESPONSE_GAP_MS = 1_000
 
 /** Checks whether `now` is the first call that a forked session made itself, after the history copied from its parent. */
-export function isForkPoint(
+export function isFirstForkCall(
   begun: SessionRecord | undefined,
   before: ReplayedRequest,
   now: ReplayedRequest,
@@ -318,6 +318,6 @@ function readTime(record: SessionRecord | undefined): number {
 }
 
 /** Checks whether two successive requests have the same time; if so, both times are those of logging. */
-export function isSameTime(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
+export function isLoggedTogether(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
   return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }

@@ -4,24 +4,23 @@
  */
 
 import {
-  addGap,
+  addCallGap,
   announceRewrite,
   type BreakRules,
   type CacheCheckOutcome,
   type CacheLoss,
   type CacheMonitor,
   checkCacheRead,
+  computeLongTtlSavings,
   countContextTokens,
   createCacheMonitor,
   DEFAULT_POLICY,
   EMPTY_CACHE_MODEL,
-  forecastSentRequest,
+  forecastLoggedRead,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
   isObject,
-  learnFromResponse,
-  longTtlSavings,
   type ModelPrices,
   NO_GAPS,
   readLoggedCall,
@@ -31,6 +30,7 @@ import {
   strictProfile,
   toBlocks,
   type Usage,
+  updateFromResponse,
 } from '@tidemark/core'
 import {
   type Catalogue,
@@ -40,14 +40,14 @@ import {
   pricesAtDate,
 } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-session.ts'
-import { findLogCause, isForkPoint, isSameTime, toBreakCause } from './break-causes.ts'
-import { type LoggedCall, responseKey } from './calls.ts'
+import { findBreakCause, isFirstForkCall, isLoggedTogether, toBreakCause } from './break-causes.ts'
+import { type LoggedCall, toResponseKey } from './calls.ts'
 import {
   type CacheTtl,
-  cacheTtl,
-  callSource,
   type ReplayedRequest,
+  readCacheTtl,
   replayRequests,
+  toCallSource,
   toSentRequest,
 } from './logged-requests.ts'
 import type { CacheReport, ClearingCost, ExplainedCause, LoggedCacheBreak } from './report.ts'
@@ -107,21 +107,21 @@ function replayConversation(
   for (const now of replayRequests(records, calls)) {
     const rules = findCallRules(catalogue, now.call)
     const last: ReplayedRequest | null = before?.moment ?? null
-    const lifetime: CacheTtl = cacheTtl(
+    const lifetime: CacheTtl = readCacheTtl(
       now.call,
       rules.isDescribed ? rules.profile.cache : null,
       before?.lifetime ?? null,
     )
-    const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: isSameTime(last, now) }
-    if (isForked && last !== null && isForkPoint(records[0]?.record, last, now))
-      watch = announceRewrite(watch, callSource(now.call), { kind: 'restart' })
+    const replayed: ReplayedCall = { moment: now, lifetime, isUntimed: isLoggedTogether(last, now) }
+    if (isForked && last !== null && isFirstForkCall(records[0]?.record, last, now))
+      watch = announceRewrite(watch, toCallSource(now.call), { kind: 'restart' })
     const sent = toSentRequest({ ...now, lifetime })
-    const forecast = forecastSentRequest(model, sent, rules.profile)
+    const forecast = forecastLoggedRead(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
     const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
     const { outcome, monitor } = checkCacheRead(recorded, { source: sent.source, usage }, rules)
     watch = monitor
-    if (usage !== null) model = learnFromResponse(model, forecast, usage)
+    if (usage !== null) model = updateFromResponse(model, forecast, usage)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(now.call, loss, cost))
@@ -130,7 +130,7 @@ function replayConversation(
     else if (outcome.kind === 'broke' && before !== null && !now.call.isCopy) {
       const { moment, ...known } = before
       const isUnstreamed = isUsuallyStreamed && countBlocks(now.record) > 1
-      const cause = findLogCause({ event: outcome.event, now, before: moment, ...known, isUnstreamed })
+      const cause = findBreakCause({ event: outcome.event, now, before: moment, ...known, isUnstreamed })
       cacheBreaks.push(toBreak(now, outcome, cause))
     }
     saved.push(oneHourSaves(now, last, lifetime, rules))
@@ -186,10 +186,10 @@ function announceActs(
   now: ReplayedRequest,
   before: ReplayedRequest | null,
 ): CacheMonitor {
-  const source = callSource(now.call)
-  const acts = now.recordsSincePrevious.map(({ record }) => record)
-  if (acts.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })
-  const clearing = acts.find(isMicrocompactBoundary)
+  const source = toCallSource(now.call)
+  const records = now.recordsSincePrevious.map(({ record }) => record)
+  if (records.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })
+  const clearing = records.find(isMicrocompactBoundary)
   if (clearing !== undefined) {
     const { tokensSaved, compactedToolIds } = clearing.microcompactMetadata ?? {}
     const act = `cleared ${compactedToolIds?.length ?? 0} results`
@@ -290,7 +290,10 @@ function oneHourSaves(
   const isAnew = before === null || now.recordsSincePrevious.some(({ record }) => isCompactBoundary(record))
   const prefix = isAnew ? 0 : Math.min(prompt, countContextTokens(before.call.usage))
   const gapMs = before === null || before.at === 0 ? null : now.at - before.at
-  const saved = longTtlSavings(addGap(NO_GAPS, { gapMs, prefix, added: prompt - prefix }, cache), prices)
+  const saved = computeLongTtlSavings(
+    addCallGap(NO_GAPS, { gapMs, prefix, added: prompt - prefix }, cache),
+    prices,
+  )
   return saved === null ? null : saved / 1_000_000
 }
 
@@ -315,7 +318,7 @@ function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, Recorded
   let call = { key: '', line: 0 }
   for (const { record, line } of records) {
     const beside = readLoggedCall(record)
-    const key = beside === null ? responseKey(record) : `${beside.id}\n`
+    const key = beside === null ? toResponseKey(record) : `${beside.id}\n`
     if (key !== null && key !== call.key) call = { key, line }
     const loss = readLoss(record)
     if (loss !== null) losses.set(call.key, { loss, line: call.line })

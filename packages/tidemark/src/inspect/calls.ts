@@ -13,7 +13,7 @@ import {
   type SessionRecord,
   SYNTHETIC_MODEL,
   toBlocks,
-  toCount,
+  toTokenCount,
   type Usage,
 } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
@@ -38,7 +38,7 @@ export interface LoggedCall {
 export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): readonly LoggedCall[] {
   const calls = new Map<string, LoggedCall>()
   for (const { agent, records } of [{ agent: null, records: log.records }, ...log.agents]) {
-    const found = listCalls(
+    const found = listConversationCalls(
       records.map(({ record }) => record),
       { elsewhere, agent },
     )
@@ -51,7 +51,7 @@ export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): 
  * Lists the calls of one conversation in the order of the log. `elsewhere`: keys of calls in earlier files. `agent`: id
  * of the side agent; null, the default, for the main conversation.
  */
-export function listCalls(
+export function listConversationCalls(
   records: Iterable<SessionRecord>,
   { elsewhere, agent = null }: { readonly elsewhere: ReadonlySet<string>; readonly agent?: string | null },
 ): readonly LoggedCall[] {
@@ -67,7 +67,7 @@ export function listCalls(
       if (!calls.has(key))
         calls.set(key, { ...call, key, usage: toPlausibleUsage(usage), isCopy, agent, blocks: [] })
     }
-    const key = responseKey(record)
+    const key = toResponseKey(record)
     if (key === null || !isModelResponse(record)) continue
     const isRepeated = lines.isDuplicate(record)
     const known = calls.get(key)
@@ -81,7 +81,7 @@ export function listCalls(
     // Each line of a response has the usage at the time of writing, so the line with the most output tokens is the
     // newest.
     const usage = toPlausibleUsage(message.usage)
-    if (usage !== null && outputTokens(usage) >= outputTokens(call.usage)) call.usage = usage
+    if (usage !== null && readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
   }
   return [...calls.values()]
 }
@@ -90,7 +90,7 @@ export function listCalls(
  * Returns a key for the response of an assistant record; null for other records. The key includes the request id,
  * because gateways may repeat message ids.
  */
-export function responseKey(record: SessionRecord): string | null {
+export function toResponseKey(record: SessionRecord): string | null {
   if (!isModelResponse(record)) return null
   const { requestId } = record as AssistantRecord & { readonly requestId?: unknown }
   return `${record.message.id}\n${typeof requestId === 'string' ? requestId : ''}`
@@ -117,7 +117,7 @@ function toPlausibleUsage(usage: Usage | null | undefined): Usage | null {
   return isPlausible ? usage : null
 }
 
-export function outputTokens(usage: Usage | null): number {
+export function readOutputTokens(usage: Usage | null): number {
   return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
 }
 
@@ -146,10 +146,10 @@ export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0,
 export function toUsageTotals(usage: Usage | null): UsageTotals {
   if (usage === null) return NO_USAGE
   return {
-    input: toCount(usage.input_tokens),
-    cacheRead: toCount(usage.cache_read_input_tokens),
-    cacheCreation: toCount(usage.cache_creation_input_tokens),
-    output: toCount(usage.output_tokens),
+    input: toTokenCount(usage.input_tokens),
+    cacheRead: toTokenCount(usage.cache_read_input_tokens),
+    cacheCreation: toTokenCount(usage.cache_creation_input_tokens),
+    output: toTokenCount(usage.output_tokens),
   }
 }
 
@@ -167,11 +167,11 @@ export function sumUsage(calls: readonly LoggedCall[]): UsageTotals {
 }
 
 /** Returns cache reads as a share of all prompt tokens, rounded to four decimals; null if no prompt tokens were sent. */
-export function cacheHitRate(usage: UsageTotals): number | null {
-  const prompt = promptTokens(usage)
+export function computeHitRate(usage: UsageTotals): number | null {
+  const prompt = sumPromptTokens(usage)
   return prompt === 0 ? null : Math.round((usage.cacheRead / prompt) * 1e4) / 1e4
 }
 
-export function promptTokens({ input, cacheRead, cacheCreation }: UsageTotals): number {
+export function sumPromptTokens({ input, cacheRead, cacheCreation }: UsageTotals): number {
   return input + cacheRead + cacheCreation
 }

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { chooseSession, filterSince, parseSince, shortenIds, sortSessions } from './choose-session.ts'
+import {
+  chooseSession,
+  filterSessionsSince,
+  parseSinceTime,
+  shortenSessionIds,
+  sortSessions,
+} from './choose-session.ts'
 import type { SessionReport } from './report.ts'
 
 /** Only the fields that sorting and choosing read. */
@@ -112,8 +118,11 @@ describe('an ambiguous choice', () => {
 
 it('ids are shortened to the length at which they differ, at least eight characters', () => {
   const reports = [report('0123456789-a'), report('0123456789-b'), report('fedcba9876543')]
-  expect(shortenIds(reports)).toEqual(['0123456789-a', '0123456789-b', 'fedcba987654'])
-  expect(shortenIds([report('0123456789-a'), report('0123456789-a')])).toEqual(['01234567', '01234567'])
+  expect(shortenSessionIds(reports)).toEqual(['0123456789-a', '0123456789-b', 'fedcba987654'])
+  expect(shortenSessionIds([report('0123456789-a'), report('0123456789-a')])).toEqual([
+    '01234567',
+    '01234567',
+  ])
 })
 
 describe('since', () => {
@@ -130,13 +139,13 @@ describe('since', () => {
     ['2026-11-01T10:00Z', Date.parse('2026-11-01T10:00:00Z')],
     ['2026-11-01T10:00:00+02:00', Date.parse('2026-11-01T08:00:00Z')],
   ])('%s', (text, expected) => {
-    expect(parseSince(text, now)).toBe(expected)
+    expect(parseSinceTime(text, now)).toBe(expected)
   })
 
   it.each(['', 'd', '7', '7y', 'yesterday', '2026-13-01', '11/01/2026', '2026-11-01x'])(
     '%j is no time',
     (text) => {
-      expect(parseSince(text, now)).toBe(null)
+      expect(parseSinceTime(text, now)).toBe(null)
     },
   )
 
@@ -146,6 +155,6 @@ describe('since', () => {
       report('after', { endedAt: '2026-11-15T12:00:00Z' }),
       report('timeless'),
     ]
-    expect(ids(filterSince(reports, now))).toEqual(['after', 'timeless'])
+    expect(ids(filterSessionsSince(reports, now))).toEqual(['after', 'timeless'])
   })
 })

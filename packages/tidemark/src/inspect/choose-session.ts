@@ -1,5 +1,5 @@
 /** Sorts, filters and selects sessions from a list of reports. */
-import { promptTokens } from './calls.ts'
+import { sumPromptTokens } from './calls.ts'
 import type { SessionReport } from './report.ts'
 
 export const SORT_KEYS = ['cost', 'tokens', 'calls', 'date', 'hit'] as const
@@ -16,7 +16,7 @@ export function sortSessions(reports: readonly SessionReport[], key: SortKey): r
 
 const SORT_VALUES: Readonly<Record<SortKey, (report: SessionReport) => number>> = {
   cost: ({ costUsd, money }) => costUsd ?? money.pricedUsd,
-  tokens: ({ usage }) => promptTokens(usage) + usage.output,
+  tokens: ({ usage }) => sumPromptTokens(usage) + usage.output,
   calls: ({ apiCalls }) => apiCalls,
   date: ({ startedAt }) => (startedAt === null ? -1 : Date.parse(startedAt)),
   hit: ({ hitRate }) => hitRate ?? -1,
@@ -55,7 +55,7 @@ export function chooseSession(
     const others = matches.filter((report) => report !== numbered)
     if (others.length === 0 || (exact.length === 0 && wanted.length < AMBIGUOUS_DIGITS))
       return { ok: true, report: numbered }
-    const why = `${wanted} is both number ${wanted} (${shortenIds([numbered])[0]}) and the beginning of an id: ${formatIdList(others)}. Give more of the id`
+    const why = `${wanted} is both number ${wanted} (${shortenSessionIds([numbered])[0]}) and the beginning of an id: ${formatIdList(others)}. Give more of the id`
     return { ok: false, why }
   }
   const [only] = matches
@@ -85,14 +85,14 @@ const MAX_LISTED = 5
 
 function formatIdList(reports: readonly SessionReport[]): string {
   const more = reports.length - MAX_LISTED
-  const named = shortenIds(reports).slice(0, MAX_LISTED).join(', ')
+  const named = shortenSessionIds(reports).slice(0, MAX_LISTED).join(', ')
   return more > 0 ? `${named} and ${more} more` : named
 }
 
 const MIN_ID_LENGTH = 8
 
 /** Cuts session ids to the shortest length at which they differ, but at least eight characters. */
-export function shortenIds(reports: readonly SessionReport[]): readonly string[] {
+export function shortenSessionIds(reports: readonly SessionReport[]): readonly string[] {
   const ids = reports.map(({ sessionId }) => sessionId ?? '')
   const different = new Set(ids)
   const most = ids.reduce((longest, id) => Math.max(longest, id.length), MIN_ID_LENGTH)
@@ -102,14 +102,17 @@ export function shortenIds(reports: readonly SessionReport[]): readonly string[]
 }
 
 /** Returns the sessions that ended at `moment` (in milliseconds) or later, and those without an end time. */
-export function filterSince(reports: readonly SessionReport[], moment: number): readonly SessionReport[] {
+export function filterSessionsSince(
+  reports: readonly SessionReport[],
+  moment: number,
+): readonly SessionReport[] {
   return reports.filter(({ endedAt }) => endedAt === null || Date.parse(endedAt) >= moment)
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /** Parses an age (`7d`, `12h`, `2w`) or a date such as `2026-11-01` (local midnight) to a time in milliseconds, or null. */
-export function parseSince(text: string, now: number): number | null {
+export function parseSinceTime(text: string, now: number): number | null {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? []
   if (amount !== undefined) return now - Number(amount) * (UNIT_MS[unit] ?? 0)
   if (!/^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/.test(text)) return null

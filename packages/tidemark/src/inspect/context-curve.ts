@@ -14,13 +14,13 @@ import {
 } from '@tidemark/core'
 import type { FoundModel, LogFormat } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-session.ts'
-import { type LoggedCall, responseKey } from './calls.ts'
+import { type LoggedCall, toResponseKey } from './calls.ts'
 import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, SessionReport } from './report.ts'
 
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
 
 /** Measures the context of a log. `model`: the main model; null if the catalogue does not have it. */
-export function measureContext(
+export function measureLogContext(
   { records, format, meta }: Pick<LogContents, 'records' | 'format' | 'meta'>,
   calls: readonly LoggedCall[],
   model: FoundModel | null,
@@ -54,7 +54,7 @@ export function readContextHistory(
   const compactions: LoggedCompaction[] = []
   const clearings: LoggedClearing[] = []
   for (const record of records) {
-    const key = responseKey(record)
+    const key = toResponseKey(record)
     const call = key === null ? undefined : waiting.get(key)
     if (call !== undefined) points.push({ at: call.at, tokens: countContextTokens(call.usage) })
     if (key !== null) waiting.delete(key)

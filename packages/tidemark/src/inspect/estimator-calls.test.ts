@@ -1,7 +1,12 @@
 import { type Block, SYNTHETIC_MODEL } from '@tidemark/core'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { type ApiCall, type IsRestart, listApiCalls, reminderTokens } from './estimator-error.ts'
+import {
+  listMeasuredCalls,
+  listReminderTokens,
+  type MeasuredCall,
+  type RestartCheck,
+} from './estimator-error.ts'
 
 const text = (value: string): Block => ({ type: 'text', text: value })
 const use = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })
@@ -20,7 +25,7 @@ function answer(
 }
 
 /** As `model context: said | heard`, with the reason of a break. */
-function told(calls: readonly ApiCall[]): readonly string[] {
+function told(calls: readonly MeasuredCall[]): readonly string[] {
   const names = (blocks: readonly Block[]): string =>
     blocks.map((block) => String(block.text ?? block.id ?? `=${block.tool_use_id}`)).join(' ')
   return calls.map(
@@ -29,10 +34,10 @@ function told(calls: readonly ApiCall[]): readonly string[] {
   )
 }
 
-function callsOf(tell: (builder: SessionBuilder) => void, isRestart?: IsRestart): readonly string[] {
+function callsOf(tell: (builder: SessionBuilder) => void, isRestart?: RestartCheck): readonly string[] {
   const builder = new SessionBuilder()
   tell(builder)
-  return told(listApiCalls(builder.records, isRestart))
+  return told(listMeasuredCalls(builder.records, isRestart))
 }
 
 describe('listApiCalls', () => {
@@ -64,7 +69,7 @@ describe('listApiCalls', () => {
     expect(calls).toEqual(['100:  | go', '300: a b | '])
   })
 
-  const broken = (tell: (builder: SessionBuilder) => void, isRestart?: IsRestart): string | undefined =>
+  const broken = (tell: (builder: SessionBuilder) => void, isRestart?: RestartCheck): string | undefined =>
     callsOf((builder) => {
       builder.user('go')
       answer(builder, 'm1', [text('a')], 100)
@@ -173,9 +178,9 @@ const call = (name: string): Block => ({ type: 'tool_use', id: 'c', name, input:
 const line = text('x')
 
 const reminded = (...said: readonly (readonly Block[] | 'restart')[]): readonly number[] =>
-  reminderTokens(
+  listReminderTokens(
     said.map(
-      (blocks): ApiCall => ({
+      (blocks): MeasuredCall => ({
         model: 'm',
         context: 1,
         said: blocks === 'restart' ? [] : blocks,

@@ -1,19 +1,19 @@
 import { type Block, createEstimator, createFixedWeights, DEFAULT_POLICY } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import {
-  type ApiCall,
-  type EstimatedTurn,
-  type EstimatorTrial,
-  measureError,
-  predictTurns,
+  type MeasuredCall,
+  measurePredictionError,
+  type PredictedGrowth,
+  type PredictionOptions,
+  predictGrowth,
 } from './estimator-error.ts'
 
 const policy = DEFAULT_POLICY.estimate
 /** A start that no observation moves, so that figures can be worked out by hand. */
 const STILL = { scale: 1, offset: 0, weight: 1e15 }
 const still = createEstimator({ ...createFixedWeights(policy), start: STILL })
-const trial: EstimatorTrial = { policy, forModel: () => ({ estimator: still, stripsThinking: false }) }
-const stripping: EstimatorTrial = { policy, forModel: () => ({ estimator: still, stripsThinking: true }) }
+const trial: PredictionOptions = { policy, forModel: () => ({ estimator: still, stripsThinking: false }) }
+const stripping: PredictionOptions = { policy, forModel: () => ({ estimator: still, stripsThinking: true }) }
 
 const text = (tokens: number): Block => ({ type: 'text', text: 'x'.repeat(4 * tokens) })
 const thought = (tokens: number): Block => ({
@@ -27,16 +27,16 @@ const result = (tokens: number): Block => ({
   content: 'x'.repeat(4 * tokens),
 })
 
-function call(context: number, said: readonly Block[] = [], more: Partial<ApiCall> = {}): ApiCall {
+function call(context: number, said: readonly Block[] = [], more: Partial<MeasuredCall> = {}): MeasuredCall {
   return { model: 'model-a', context, said, heard: [result(10)], endsTurn: false, broken: null, ...more }
 }
 
 /** Predicted and reported growth, or why a turn does not count. */
 function turns(
-  calls: readonly ApiCall[],
-  given: EstimatorTrial = trial,
+  calls: readonly MeasuredCall[],
+  given: PredictionOptions = trial,
 ): readonly (readonly [number, number] | string)[] {
-  return predictTurns(calls, given).map((turn) =>
+  return predictGrowth(calls, given).map((turn) =>
     turn.counted ? ([turn.predicted, turn.reported] as const) : turn.reason,
   )
 }
@@ -66,7 +66,7 @@ describe('predictTurns', () => {
 
   it('does not compare the counts of two tokenizers', () => {
     const other = createEstimator(createFixedWeights(policy))
-    const mixed: EstimatorTrial = {
+    const mixed: PredictionOptions = {
       policy,
       forModel: (model) => ({ estimator: model === 'model-b' ? other : still, stripsThinking: false }),
     }
@@ -112,24 +112,27 @@ describe('predictTurns', () => {
       ...createFixedWeights(policy),
       start: { scale: 1, offset: 0, weight: 1 },
     })
-    const learning: EstimatorTrial = { policy, forModel: () => ({ estimator: quick, stripsThinking: false }) }
+    const learning: PredictionOptions = {
+      policy,
+      forModel: () => ({ estimator: quick, stripsThinking: false }),
+    }
     const calls = Array.from({ length: 40 }, (_, index) => call(1_000 + 1_500 * index, [text(990)]))
-    const predicted = predictTurns(calls, learning).map((turn) => (turn.counted ? turn.predicted : 0))
+    const predicted = predictGrowth(calls, learning).map((turn) => (turn.counted ? turn.predicted : 0))
     expect(predicted[0]).toBe(1_000)
     expect(Math.abs((predicted.at(-1) ?? 0) - 1_500)).toBeLessThan(20)
   })
 })
 
 describe('measureError', () => {
-  const counted = (predicted: number, reported: number): EstimatedTurn => ({
+  const counted = (predicted: number, reported: number): PredictedGrowth => ({
     counted: true,
     predicted,
     high: predicted,
     reported,
   })
-  const excluded = (reason: 'boundary' | 'restart'): EstimatedTurn => ({ counted: false, reason })
+  const excluded = (reason: 'boundary' | 'restart'): PredictedGrowth => ({ counted: false, reason })
 
-  it.each<[string, readonly EstimatedTurn[], unknown]>([
+  it.each<[string, readonly PredictedGrowth[], unknown]>([
     ['no turns', [], { turns: 0, medianAbsError: 0, bias: 0, excluded: [] }],
     [
       'an odd number',
@@ -155,6 +158,6 @@ describe('measureError', () => {
       },
     ],
   ])('%s', (_, given, error) => {
-    expect(measureError(given)).toEqual(error)
+    expect(measurePredictionError(given)).toEqual(error)
   })
 })

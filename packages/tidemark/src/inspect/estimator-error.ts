@@ -5,6 +5,7 @@
  */
 import {
   type AssistantRecord,
+  addGrowthObservation,
   type Block,
   type Calibration,
   calibrateGrowth,
@@ -22,30 +23,29 @@ import {
   isTurnEnd,
   isVisibleToModel,
   type KnownRecord,
-  readScale,
+  readCalibrationScale,
   type SessionRecord,
   SYNTHETIC_MODEL,
   startCalibration,
   toBlocks,
   toMessageParts,
-  withObservation,
 } from '@tidemark/core'
-import { claudeCodeReminder, isClaudeCodeRestart, type LogFormat, type ReminderRule } from '@tidemark/wire'
+import { findReminderRule, isClaudeCodeRestart, type LogFormat, type ReminderRule } from '@tidemark/wire'
 import type { EstimatorReport } from './report.ts'
 
-export function estimatorReport(
+export function reportEstimatorError(
   records: readonly SessionRecord[],
   format: LogFormat,
-  forModel: EstimatorTrial['forModel'],
+  forModel: PredictionOptions['forModel'],
 ): EstimatorReport {
   const isClaudeCodes = format === 'claude-code'
-  const reminder = isClaudeCodes ? claudeCodeReminder(records) : undefined
-  const turns = predictTurns(listApiCalls(records, isClaudeCodes ? isClaudeCodeRestart : undefined), {
+  const reminder = isClaudeCodes ? findReminderRule(records) : undefined
+  const turns = predictGrowth(listMeasuredCalls(records, isClaudeCodes ? isClaudeCodeRestart : undefined), {
     policy: DEFAULT_POLICY.estimate,
     forModel,
     ...(reminder === undefined ? {} : { reminder }),
   })
-  const { turns: counted, medianAbsError, bias, excluded } = measureError(turns)
+  const { turns: counted, medianAbsError, bias, excluded } = measurePredictionError(turns)
   return {
     turns: counted,
     medianAbsError: counted === 0 ? null : medianAbsError,
@@ -56,7 +56,7 @@ export function estimatorReport(
 
 export type ExclusionReason = BreakReason | 'model-change' | 'negative-growth'
 
-export type EstimatedTurn =
+export type PredictedGrowth =
   | { readonly counted: true; readonly predicted: number; readonly high: number; readonly reported: number }
   | { readonly counted: false; readonly reason: ExclusionReason }
 
@@ -75,7 +75,7 @@ export interface ModelEstimator {
   readonly stripsThinking: boolean
 }
 
-export interface EstimatorTrial {
+export interface PredictionOptions {
   readonly policy: EstimatePolicy
   /** Returns the estimator for a model; models with the same tokenizer share one. */
   readonly forModel: (model: string) => ModelEstimator
@@ -83,9 +83,12 @@ export interface EstimatorTrial {
   readonly reminder?: ReminderRule | undefined
 }
 
-export function predictTurns(calls: readonly ApiCall[], trial: EstimatorTrial): readonly EstimatedTurn[] {
-  const reminders = trial.reminder === undefined ? [] : reminderTokens(calls, trial.reminder)
-  const turns: EstimatedTurn[] = []
+export function predictGrowth(
+  calls: readonly MeasuredCall[],
+  trial: PredictionOptions,
+): readonly PredictedGrowth[] {
+  const reminders = trial.reminder === undefined ? [] : listReminderTokens(calls, trial.reminder)
+  const turns: PredictedGrowth[] = []
   let state: State | null = null
   for (const [index, call] of calls.entries()) {
     const step: Step = stepTo(call, state, { ...trial, reminding: reminders[index] ?? 0 })
@@ -95,7 +98,7 @@ export function predictTurns(calls: readonly ApiCall[], trial: EstimatorTrial): 
   return turns
 }
 
-export function measureError(turns: readonly EstimatedTurn[]): EstimatorError {
+export function measurePredictionError(turns: readonly PredictedGrowth[]): EstimatorError {
   const counted = turns.filter((turn) => turn.counted)
   const errors = counted.map(({ predicted, reported }) => predicted - reported)
   const grown = sum(counted.map(({ reported }) => reported))
@@ -117,15 +120,15 @@ interface State {
 }
 
 interface Step {
-  readonly turn: EstimatedTurn | null
+  readonly turn: PredictedGrowth | null
   readonly state: State
 }
 
 /** Compares one call with the state before it. `reminding`: tokens of the unlogged reminder that was sent with this call. */
 function stepTo(
-  call: ApiCall,
+  call: MeasuredCall,
   before: State | null,
-  trial: EstimatorTrial & { readonly reminding: number },
+  trial: PredictionOptions & { readonly reminding: number },
 ): Step {
   const model = trial.forModel(call.model)
   const added = addedBy(call, model)
@@ -143,7 +146,7 @@ function stepTo(
     state: {
       model,
       context: call.context,
-      calibration: isLesson ? withObservation(before.calibration, lesson) : before.calibration,
+      calibration: isLesson ? addGrowthObservation(before.calibration, lesson) : before.calibration,
       thinking: call.broken !== null || call.endsTurn ? 0 : before.thinking + added.thinking,
     },
   }
@@ -156,7 +159,10 @@ interface Added {
   readonly thinking: number
 }
 
-function addedBy({ said, heard, endsTurn }: ApiCall, { estimator, stripsThinking }: ModelEstimator): Added {
+function addedBy(
+  { said, heard, endsTurn }: MeasuredCall,
+  { estimator, stripsThinking }: ModelEstimator,
+): Added {
   const tokens = (blocks: readonly Block[]): number => sum(blocks.map(estimator.block))
   const thinking = tokens(said.filter(isThinking))
   const rest = tokens(said.filter((block) => !isThinking(block))) + tokens(heard)
@@ -164,7 +170,7 @@ function addedBy({ said, heard, endsTurn }: ApiCall, { estimator, stripsThinking
 }
 
 interface Comparison {
-  readonly call: ApiCall
+  readonly call: MeasuredCall
   readonly added: Added
   readonly before: State
   readonly reported: number
@@ -173,18 +179,18 @@ interface Comparison {
 
 function turnOf(
   { call, added, before, reported, reminder }: Comparison,
-  trial: EstimatorTrial,
-): EstimatedTurn {
+  trial: PredictionOptions,
+): PredictedGrowth {
   const { calibration, model } = before
   if (call.broken !== null) return { counted: false, reason: call.broken }
   if (reported < 0 && !model.stripsThinking) return { counted: false, reason: 'negative-growth' }
   const grown = calibrateGrowth(calibration, added.tokens, trial.policy)
   const stripped = model.stripsThinking && call.endsTurn ? before.thinking : 0
-  const rest = reminder - Math.round(readScale(calibration) * stripped)
+  const rest = reminder - Math.round(readCalibrationScale(calibration) * stripped)
   return { counted: true, predicted: grown.expected + rest, high: grown.high + rest, reported }
 }
 
-function exclusions(turns: readonly EstimatedTurn[]): EstimatorError['excluded'] {
+function exclusions(turns: readonly PredictedGrowth[]): EstimatorError['excluded'] {
   const counts = new Map<ExclusionReason, number>()
   for (const turn of turns) if (!turn.counted) counts.set(turn.reason, (counts.get(turn.reason) ?? 0) + 1)
   return [...counts].map(([reason, count]) => ({ reason, count }))
@@ -206,7 +212,7 @@ function sum(figures: readonly number[]): number {
 /** Why the context of a call cannot be compared with the context of the previous call. */
 export type BreakReason = 'boundary' | 'clearing' | 'restart' | 'rewind'
 
-export interface ApiCall {
+export interface MeasuredCall {
   readonly model: string
   /** Prompt tokens that the provider reported for the call. */
   readonly context: number
@@ -220,13 +226,13 @@ export interface ApiCall {
 }
 
 /** Checks whether the host was restarted at this record; the system prompt and tools may have changed then. */
-export type IsRestart = (record: SessionRecord, before: SessionRecord | undefined) => boolean
+export type RestartCheck = (record: SessionRecord, before: SessionRecord | undefined) => boolean
 
 /** Lists the calls in the order of the log. Records of side agents and responses without usage are skipped. */
-export function listApiCalls(
+export function listMeasuredCalls(
   records: Iterable<SessionRecord>,
-  isRestart: IsRestart = () => false,
-): readonly ApiCall[] {
+  isRestart: RestartCheck = () => false,
+): readonly MeasuredCall[] {
   const draft: Draft = {
     calls: [],
     said: [],
@@ -247,7 +253,7 @@ export function listApiCalls(
 }
 
 interface Draft {
-  readonly calls: ApiCall[]
+  readonly calls: MeasuredCall[]
   said: Block[]
   heard: Block[]
   endsTurn: boolean
@@ -303,7 +309,7 @@ function hasEdits(management: unknown): 'clearing' | null {
 // Reminders that a host sends, without logging them, after a number of blocks in which certain tools were not used.
 
 /** Returns, for each call, the tokens of the unlogged reminder sent with it; 0 for most calls. */
-export function reminderTokens(calls: readonly ApiCall[], rule: ReminderRule): readonly number[] {
+export function listReminderTokens(calls: readonly MeasuredCall[], rule: ReminderRule): readonly number[] {
   let sinceUse = 0
   let sinceReminder = 0
   return calls.map(({ said, broken }) => {

@@ -4,7 +4,7 @@ import { type Catalogue, modelCatalogue } from '@tidemark/wire'
 import { findLogs } from '../logs/find-logs.ts'
 import type { FoundLog } from '../logs/found-log.ts'
 import { readLog } from '../logs/read-session.ts'
-import { addUsage, cacheHitRate, NO_USAGE } from './calls.ts'
+import { addUsage, computeHitRate, NO_USAGE } from './calls.ts'
 import { inspectLog } from './inspect-log.ts'
 import type { DailySpending, SessionReport, UsageTotals } from './report.ts'
 import { addAmounts, createDayFormatter, roundDollars } from './spending.ts'
@@ -165,7 +165,7 @@ function sumParts(name: string, parts: readonly SpendingPart[]): SpendingTotal {
     sessions: new Set(parts.map((part) => part.report)).size,
     apiCalls: parts.reduce((sum, part) => sum + part.apiCalls, 0),
     usage,
-    hitRate: cacheHitRate(usage),
+    hitRate: computeHitRate(usage),
     costUsd: sumField(parts, 'costUsd'),
     pricedUsd: roundDollars(pricedUsd) ?? 0,
     cacheBreaks: parts.reduce((sum, part) => sum + part.cacheBreaks, 0),

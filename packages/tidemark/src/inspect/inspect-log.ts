@@ -4,7 +4,7 @@ import {
   buildContextView,
   type Damage,
   emptySessionLog,
-  redactAll,
+  redactStrings,
   type SessionRecord,
 } from '@tidemark/core'
 import { type Catalogue, type LogRecord, lookUpModel } from '@tidemark/wire'
@@ -12,7 +12,7 @@ import { findUserPrompts, type LogContents } from '../logs/read-session.ts'
 import { findCacheBreaks } from './cache-breaks.ts'
 
 import {
-  cacheHitRate,
+  computeHitRate,
   countToolCalls,
   findMainModel,
   isAnsweredCall,
@@ -22,8 +22,8 @@ import {
 } from './calls.ts'
 import { createModelEstimators, measureContents } from './contents.ts'
 
-import { measureContext } from './context-curve.ts'
-import { estimatorReport } from './estimator-error.ts'
+import { measureLogContext } from './context-curve.ts'
+import { reportEstimatorError } from './estimator-error.ts'
 import type { LogDamage, SessionReport } from './report.ts'
 import { type DayFormatter, reportSpending } from './spending.ts'
 
@@ -51,15 +51,15 @@ export function inspectLog(
   const countedCalls = ownCalls.filter((call) => isAnsweredCall(call, log.format))
   const usage = sumUsage(countedCalls)
   const toolCalls = countToolCalls(ownCalls)
-  const hitRate = cacheHitRate(usage)
+  const hitRate = computeHitRate(usage)
 
   // The context of the main conversation: its size at each request, and the content that filled it.
   const mainModel = findMainModel(calls)
   const model = lookUpModel(catalogue, mainModel)
-  const context = measureContext(log, calls, model.found ? model : null)
+  const context = measureLogContext(log, calls, model.found ? model : null)
   const estimates = createModelEstimators(catalogue)
   const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
-  const estimator = estimatorReport(records, log.format, estimates.forModel)
+  const estimator = reportEstimatorError(records, log.format, estimates.forModel)
 
   // Cache breaks of the log, and the cost of all calls.
   const cacheReport = findCacheBreaks(log, calls, catalogue)
@@ -68,7 +68,7 @@ export function inspectLog(
   const pricing = { catalogue, format: log.format, estimate }
   const spending = reportSpending(countedCalls, cacheReport, pricing, toDay)
 
-  return redactAll({
+  return redactStrings({
     ...identity,
     apiCalls: countedCalls.length,
     callsWithoutUsage: ownCalls.filter((call) => call.usage === null).length,

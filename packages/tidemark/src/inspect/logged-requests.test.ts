@@ -2,7 +2,7 @@ import type { Usage } from '@tidemark/core'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import type { LoggedCall } from './calls.ts'
-import { cacheTtl } from './logged-requests.ts'
+import { readCacheTtl } from './logged-requests.ts'
 
 const HOUR = { ttl: '1h', seconds: 3600 }
 
@@ -43,12 +43,12 @@ describe('lifetimeOf', () => {
       ttl: 'some 10 minutes',
     },
   ])('$name: $ttl', ({ model, usage, ttl }) => {
-    expect(cacheTtl(call(model, usage), cacheOf(model), null).ttl).toBe(ttl)
+    expect(readCacheTtl(call(model, usage), cacheOf(model), null).ttl).toBe(ttl)
   })
 
   it('stays as before when a call does not report it', () => {
     const model = 'claude-opus-4-5'
-    expect(cacheTtl(call(model, unsplit), cacheOf(model), HOUR)).toEqual(HOUR)
-    expect(cacheTtl(call(model, split(0, 0)), cacheOf(model), HOUR)).toEqual(HOUR)
+    expect(readCacheTtl(call(model, unsplit), cacheOf(model), HOUR)).toEqual(HOUR)
+    expect(readCacheTtl(call(model, split(0, 0)), cacheOf(model), HOUR)).toEqual(HOUR)
   })
 })

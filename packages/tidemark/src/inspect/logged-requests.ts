@@ -1,17 +1,17 @@
 /** Rebuilds the API requests of one conversation from its log, call by call, with the records logged between them. */
 import {
   appendRecord,
+  applyParameterChanges,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   isKnownRecord,
   isObject,
   isThinking,
   isToolResult,
   isToolUse,
   type JsonObject,
-  mergeParameters,
   type PrefixSnapshot,
   type PrefixUpdate,
   type ProviderProfile,
@@ -24,7 +24,7 @@ import {
   updateContextView,
 } from '@tidemark/core'
 import type { LogRecord } from '@tidemark/wire'
-import { type LoggedCall, responseKey } from './calls.ts'
+import { type LoggedCall, toResponseKey } from './calls.ts'
 
 export interface ReplayedRequest {
   readonly call: LoggedCall
@@ -60,17 +60,17 @@ export function* replayRequests(
   let settings = NO_SETTINGS
   let session = emptySessionLog()
   let view = emptyContextView()
-  let flat = flatten(view)
+  let flat = flattenContext(view)
   let prefix = UNKNOWN_PREFIX
   let since: LogRecord[] = []
   for (const read of records) {
-    const key = responseKey(read.record)
+    const key = toResponseKey(read.record)
     const call = key === null ? undefined : waiting.get(key)
     if (call !== undefined && key !== null) {
       waiting.delete(key)
       view = updateContextView(view, session)
-      flat = flatten(view, flat)
-      const lastRewriteId = view.acts.at(-1)?.uuid ?? null
+      flat = flattenContext(view, flat)
+      const lastRewriteId = view.rewrites.at(-1)?.uuid ?? null
       const at = estimateSendTime(since, call)
       yield {
         call,
@@ -113,7 +113,7 @@ function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix
   if (!Array.isArray(epoch?.tools) || !Array.isArray(epoch.sections)) {
     const changes = delta?.parameters
     if (before.parameters === null || !isObject(changes)) return before
-    return { ...before, parameters: mergeParameters(before.parameters, changes as JsonObject) }
+    return { ...before, parameters: applyParameterChanges(before.parameters, changes as JsonObject) }
   }
   return {
     parameters: isObject(epoch.parameters) ? epoch.parameters : null,
@@ -146,7 +146,7 @@ export function toSentRequest({
     last.findLastIndex((each) => !isThinking(each)),
   )
   return {
-    source: callSource(call),
+    source: toCallSource(call),
     at,
     ...front,
     messages: flat,
@@ -155,7 +155,7 @@ export function toSentRequest({
   }
 }
 
-export function callSource({ agent }: LoggedCall): string {
+export function toCallSource({ agent }: LoggedCall): string {
   return agent === null ? 'repl_main_thread' : `agent:${agent}`
 }
 
@@ -225,7 +225,7 @@ const AUTOMATIC: CacheTtl = { ttl: 'some 10 minutes', seconds: 600 }
  * of the previous call, otherwise the model's default. `cache`: cache rules of the model; null if the catalogue does
  * not have it.
  */
-export function cacheTtl(
+export function readCacheTtl(
   { usage }: LoggedCall,
   cache: ProviderProfile['cache'] | null,
   before: CacheTtl | null,

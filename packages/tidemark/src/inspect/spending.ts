@@ -12,7 +12,7 @@ import {
   ZERO_TOKENS,
 } from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, pricesAtDate } from '@tidemark/wire'
-import { addUsage, type LoggedCall, NO_USAGE, outputTokens, sumUsage, toUsageTotals } from './calls.ts'
+import { addUsage, type LoggedCall, NO_USAGE, readOutputTokens, sumUsage, toUsageTotals } from './calls.ts'
 import type {
   AgentReport,
   CacheLossCosts,
@@ -80,7 +80,7 @@ export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: 
   const { key, source, model, at, usage: logged } = call
   const isFinal = logged === null || format !== 'claude-code' || listIterations(logged).length > 0
   const estimated = isFinal ? 0 : estimate(call)
-  const isOutputEstimated = outputTokens(logged) * 2 < estimated
+  const isOutputEstimated = readOutputTokens(logged) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
   const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, (name, when) => {
     const found = lookUpModel(catalogue, name)

@@ -1,10 +1,10 @@
 /** Exports a session's log as Markdown, piece by piece or to a new file. */
 import { type BlobReader, buildSessionLog, redact, streamMarkdown } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
-import { createNewFile } from '../storage/atomic-file.ts'
+import { createDraftFile } from '../storage/atomic-file.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
-import { fileExistsMessage, type LogRefusal } from './found-log.ts'
+import { formatFileExists, type LogRefusal } from './found-log.ts'
 import { readLog } from './read-session.ts'
 
 export interface ExportLogOptions {
@@ -59,7 +59,7 @@ export async function exportLogToFile(
   if ((await files.facts(out)) !== null) return refuseExisting(out)
   const log = await exportLog(path, options)
   if (!log.ok) return log
-  const file = await createNewFile(files, out)
+  const file = await createDraftFile(files, out)
   try {
     for await (const piece of log.pieces) await file.write(piece)
     return (await file.commit()) ? { ok: true, path, out, records: log.records } : refuseExisting(out)
@@ -69,5 +69,5 @@ export async function exportLogToFile(
 }
 
 function refuseExisting(out: string): ExportOutcome {
-  return { ok: false, path: out, message: fileExistsMessage(out) }
+  return { ok: false, path: out, message: formatFileExists(out) }
 }

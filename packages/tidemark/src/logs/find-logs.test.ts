@@ -3,7 +3,7 @@ import { join, relative } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { type LogFolder, logFolder, text, userLine } from '../../test/log-folder.ts'
-import { defaultLogLocations, findDefaultLogs, findLogs, type LogEnvironment } from './find-logs.ts'
+import { findDefaultLogs, findLogs, type LogEnvironment, listDefaultLogFolders } from './find-logs.ts'
 
 const LINE = text(userLine('a'))
 
@@ -132,7 +132,7 @@ describe('where sessions are stored', () => {
       ],
     ],
   ])('%j', (variables, expected) => {
-    expect(defaultLogLocations(variables, '/u').map(({ format, folder }) => `${format} ${folder}`)).toEqual(
+    expect(listDefaultLogFolders(variables, '/u').map(({ format, folder }) => `${format} ${folder}`)).toEqual(
       expected,
     )
   })
@@ -147,10 +147,10 @@ describe('where sessions are stored', () => {
       folder.file('.local/share/tidemark/sessions/fix-login.jsonl', line, 20),
     ]
     folder.file('.claude/history.jsonl', line)
-    const { logs, problems } = await findDefaultLogs({}, defaultLogLocations({}, folder.path))
+    const { logs, problems } = await findDefaultLogs({}, listDefaultLogFolders({}, folder.path))
     expect(problems).toEqual([])
     expect(logs.map(({ path }) => path)).toEqual([paths[1], paths[3], paths[0], paths[2]])
-    const none = await findDefaultLogs({}, defaultLogLocations({}, join(folder.path, 'nobody')))
+    const none = await findDefaultLogs({}, listDefaultLogFolders({}, join(folder.path, 'nobody')))
     expect(none).toEqual({ logs: [], problems: [] })
   })
 
@@ -159,7 +159,7 @@ describe('where sessions are stored', () => {
     const path = folder.file('.codex/sessions/rollout-2026-01-02T03-04-05-x.jsonl', text(userLine('a')))
     // A cycle of links cannot be resolved, not even with all permissions.
     symlinkSync(join(folder.path, '.claude'), join(folder.path, '.claude'))
-    const { logs, problems } = await findDefaultLogs({}, defaultLogLocations({}, folder.path))
+    const { logs, problems } = await findDefaultLogs({}, listDefaultLogFolders({}, folder.path))
     expect(logs.map((log) => log.path)).toEqual([path])
     const projects = join(folder.path, '.claude', 'projects')
     expect(problems).toEqual([

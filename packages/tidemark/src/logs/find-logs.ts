@@ -7,12 +7,12 @@ import { isObject, parseJson } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
 import { type HomeEnvironment, sessionsFolder, tidemarkHome } from '../storage/paths.ts'
 import {
-  type FindOptions,
-  type FindProblem,
+  type FindLogsOptions,
   type FoundLog,
   type FoundLogs,
   refuseForReadError,
   refuseLog,
+  type SearchProblem,
 } from './found-log.ts'
 import { openFileLines } from './read-lines.ts'
 
@@ -20,7 +20,7 @@ import { openFileLines } from './read-lines.ts'
  * Finds logs. A path to a file is accepted whatever its name; a folder is searched at any depth for `*.jsonl`,
  * compressed or not. A file that is reached twice, for example through a link, is found once.
  */
-export async function findLogs(paths: readonly string[], options: FindOptions = {}): Promise<FoundLogs> {
+export async function findLogs(paths: readonly string[], options: FindLogsOptions = {}): Promise<FoundLogs> {
   const absolute = paths.map((path) => resolve(path))
   const { files, problems } = await walkFolders(absolute, options.signal)
   const logs = await groupAgents(files, options.signal)
@@ -44,7 +44,7 @@ const LOG_NAME = /\.jsonl(?:\.gz|\.zst)?$/i
 interface Walk {
   readonly named: ReadonlySet<string>
   readonly files: FoundFile[]
-  readonly problems: FindProblem[]
+  readonly problems: SearchProblem[]
   readonly seen: Set<string>
   readonly folders: string[]
 }
@@ -201,7 +201,7 @@ export interface LogEnvironment extends HomeEnvironment {
 }
 
 /** Returns the folders in which Claude Code, Codex and Tidemark store sessions. An empty variable counts as unset. */
-export function defaultLogLocations(
+export function listDefaultLogFolders(
   variables: LogEnvironment = process.env,
   userHome: string = homedir(),
 ): readonly LogLocation[] {
@@ -225,8 +225,8 @@ function claudeFolders(variables: LogEnvironment, userHome: string): readonly st
 
 /** Finds every session in the default folders, newest first. Missing folders are skipped. */
 export async function findDefaultLogs(
-  options: FindOptions = {},
-  places: readonly LogLocation[] = defaultLogLocations(),
+  options: FindLogsOptions = {},
+  places: readonly LogLocation[] = listDefaultLogFolders(),
 ): Promise<FoundLogs> {
   return findLogs(await filterExisting(places.map(({ folder }) => folder)), options)
 }

@@ -1,5 +1,5 @@
 /** Results of a search for logs, and the reasons for which a file is refused as a log. */
-import { errorCode } from '../storage/file-system.ts'
+import { readErrorCode } from '../storage/file-system.ts'
 
 /** The paths of a session's log and of its subagents' logs. */
 export interface FoundLog {
@@ -15,15 +15,15 @@ export interface FoundLogs {
   /** The logs that were found, newest first. */
   readonly logs: readonly FoundLog[]
   /** Paths that could not be searched, each with a one-line message. */
-  readonly problems: readonly FindProblem[]
+  readonly problems: readonly SearchProblem[]
 }
 
-export interface FindProblem {
+export interface SearchProblem {
   readonly path: string
   readonly message: string
 }
 
-export interface FindOptions {
+export interface FindLogsOptions {
   readonly signal?: AbortSignal
 }
 
@@ -49,13 +49,13 @@ export function refuseLog(path: string, reason: RefusalReason, problem: string):
 }
 
 export function refuseForReadError(path: string, error: unknown): LogRefusal {
-  const code = errorCode(error)
+  const code = readErrorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return refuseLog(path, 'missing', 'does not exist')
   const cause = error instanceof Error ? error.message : String(error)
   return refuseLog(path, 'unreadable', `cannot be read: ${cause}`)
 }
 
 /** Returns the message for an output file that already exists. */
-export function fileExistsMessage(out: string): string {
+export function formatFileExists(out: string): string {
   return `${out} exists already, and files are never overwritten: choose another name.`
 }

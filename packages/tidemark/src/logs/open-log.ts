@@ -5,12 +5,12 @@ import type { Damage } from '@tidemark/core'
 import {
   createDamageCollector,
   createLogReader,
-  detectFormat,
   detectLineFormat,
+  detectLogFormat,
   type LogFormat,
   type LogMeta,
   type LogRecord,
-  mergeInLineOrder,
+  mergeDamage,
 } from '@tidemark/wire'
 import type { SplitLine } from '../storage/split-lines.ts'
 import { type LogRefusal, refuseLog } from './found-log.ts'
@@ -135,7 +135,7 @@ function createLineParser(format: LogFormat): LineParser {
       const { records, damage, meta } = reader.finish(rest.text)
       if (fault !== null) flaws.add('torn-line', lines, fault)
       const last = { ...rest, line, records }
-      return { lines, damage: mergeInLineOrder(damage, flaws.list), meta, fault, last }
+      return { lines, damage: mergeDamage(damage, flaws.list), meta, fault, last }
     },
   }
 }
@@ -193,7 +193,7 @@ const UNREAD: SplitLine = { text: '?', problem: null }
 
 function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
   const seen = lines.slice(0, MAX_START_LINES).map((line) => (line.problem === null ? line : UNREAD))
-  const detected = detectFormat(seen.map(({ text }) => text))
+  const detected = detectLogFormat(seen.map(({ text }) => text))
   const isEmpty = seen.length === lines.length && seen.every(({ text }) => text.trim() === '')
   return refuseLog(
     path,

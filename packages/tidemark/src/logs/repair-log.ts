@@ -17,9 +17,9 @@ import {
   withMember,
 } from '@tidemark/core'
 import { systemIds } from '../platform/node-ports.ts'
-import { createNewFile } from '../storage/atomic-file.ts'
+import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
-import { fileExistsMessage, type LogRefusal } from './found-log.ts'
+import { formatFileExists, type LogRefusal } from './found-log.ts'
 import { type LogReadResult, type OpenLog, openLog, type ParsedLine } from './open-log.ts'
 import type { LineReadOptions } from './read-lines.ts'
 import { createRepairPlanner, type LineChange, type LineRepair, type RepairPlan } from './repair-plan.ts'
@@ -60,7 +60,7 @@ export async function repairLog(
   options: RepairOptions = {},
 ): Promise<RepairOutcome> {
   const { files = nodeFileSystem, ids = systemIds } = options
-  if ((await files.facts(out)) !== null) return refuse(out, 'taken', fileExistsMessage(out))
+  if ((await files.facts(out)) !== null) return refuse(out, 'taken', formatFileExists(out))
   const log = await openLog(path, options)
   if (!log.ok) return log
   if (log.format === 'codex') {
@@ -100,11 +100,11 @@ async function writeCopy(
       `${log.path} was written to while it was being read: try again when no program is writing to it.`,
     )
   }
-  const file = await createNewFile(files, out)
+  const file = await createDraftFile(files, out)
   try {
     const copier = createLineCopier(repair.plan)
     for await (const lines of again.lines()) await file.write(copier.take(lines))
-    if (!(await file.commit())) return refuse(out, 'taken', fileExistsMessage(out))
+    if (!(await file.commit())) return refuse(out, 'taken', formatFileExists(out))
     return toRepaired(repair, copier.records)
   } finally {
     await file.discard()

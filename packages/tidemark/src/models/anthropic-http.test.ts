@@ -3,10 +3,10 @@ import {
   assembleRequest,
   buildRequestPrefix,
   createPolicy,
+  createPrefixSnapshot,
   createProfile,
-  createSnapshot,
   DEFAULT_POLICY,
-  flatten,
+  flattenContext,
   type ModelCall,
   type ModelFailure,
   type ReplyEvent,
@@ -194,7 +194,7 @@ describe('the Messages API over HTTP', () => {
 })
 
 const profile = createProfile()
-const epoch = createSnapshot(
+const epoch = createPrefixSnapshot(
   {
     sections: [{ name: 'rules', part: 'static', text: 'You help.' }],
     tools: [{ name: 'Read', input_schema: { type: 'object' } }],
@@ -207,7 +207,14 @@ const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameter
 
 function requestOf(builder: SessionBuilder): AssembledRequest {
   const { markers } = createPolicy({}).cache
-  return assembleRequest({ front, flat: flatten(builder.view), profile, markers, ttl: '5m', clears: true })
+  return assembleRequest({
+    front,
+    flat: flattenContext(builder.view),
+    profile,
+    markers,
+    ttl: '5m',
+    clears: true,
+  })
 }
 
 function tellerOf(name: string): SessionBuilder {

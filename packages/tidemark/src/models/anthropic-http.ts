@@ -14,17 +14,17 @@ import {
 } from '@tidemark/core'
 import {
   type Credentials,
+  decodeReplyBytes,
   decodeResponse,
   encodeRequest,
   extendRequest,
   failureFromException,
-  finishBytes,
+  finishReplyBytes,
   type IncrementalRequest,
   initialByteStreamState,
-  joinBodyText,
-  joinRequestText,
+  joinEncodedRequest,
+  joinIncrementalRequest,
   replyToEvents,
-  stepBytes,
   toAnthropicFailure,
   toRequestHeaders,
 } from '@tidemark/wire'
@@ -143,15 +143,15 @@ async function* readStream(response: Response, deadline: Deadline): AsyncGenerat
     for await (const chunk of response.body ?? []) {
       // The timeout covers only the provider's silence, so the time that the consumer of the events takes is excluded.
       deadline.pause()
-      const [next, events] = stepBytes(state, chunk)
+      const [next, events] = decodeReplyBytes(state, chunk)
       state = next
       yield* events
       if (state.stream.isClosed) return
       deadline.renew()
     }
-    yield* finishBytes(state)[1]
+    yield* finishReplyBytes(state)[1]
   } catch (thrown) {
-    yield* finishBytes(state, toCallFailure(thrown, deadline))[1]
+    yield* finishReplyBytes(state, toCallFailure(thrown, deadline))[1]
   }
 }
 
@@ -183,13 +183,13 @@ export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
   return (call) => {
     if (call.request !== undefined) {
       previous = extendRequest(call.request, { fields: STREAMING, previous })
-      return { text: joinRequestText(previous), betas: previous.betas }
+      return { text: joinIncrementalRequest(previous), betas: previous.betas }
     }
     // A payload that the engine did not assemble has no earlier message texts to extend.
     const { payload, raw } = call
     const options = raw === undefined ? {} : { raw: { messages: raw } }
     const encoded = encodeRequest({ ...payload, ...STREAMING }, options)
-    return { text: joinBodyText(encoded), betas: encoded.betas }
+    return { text: joinEncodedRequest(encoded), betas: encoded.betas }
   }
 }
 

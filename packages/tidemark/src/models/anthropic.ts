@@ -1,5 +1,5 @@
 /** Describes a model of the Messages API, either from the model catalogue or from figures that the caller gives. */
-import { formatValue, type JsonObject, type PriceList } from '@tidemark/core'
+import { type FindModelPrices, formatValue, type JsonObject } from '@tidemark/core'
 import {
   type Catalogue,
   type Credentials,
@@ -121,7 +121,7 @@ function findEntry(
   )
 }
 
-function priceList(catalogue: Catalogue): PriceList {
+function priceList(catalogue: Catalogue): FindModelPrices {
   return (model, at) => {
     const found = lookUpModel(catalogue, model)
     return found.found ? pricesAtDate(found.model, at) : null

@@ -2,11 +2,11 @@
 import type {
   Clock,
   EstimatorWeights,
+  FindModelPrices,
   JsonObject,
   Model,
   ModelFailure,
   Policy,
-  PriceList,
   ProviderProfile,
 } from '@tidemark/core'
 
@@ -20,7 +20,7 @@ export interface ModelChoice {
   /** Output limit in tokens; null if unknown. */
   readonly maxOutput: number | null
   /** Returns the prices of this model and of other models named in a log. */
-  readonly priceList: PriceList
+  readonly priceList: FindModelPrices
   /** Returns the initial weights of the token estimator. */
   readonly weights: (policy: Policy['estimate']) => EstimatorWeights
   /** Creates the connection to the model. Called once per session, and once more for the summarizer. */

@@ -1,6 +1,6 @@
 /** Implements the clock, id and deadline ports with Node. Tests replace them with fakes. */
 import { randomUUID } from 'node:crypto'
-import type { BoundedResult, Clock, Deadlines, IdGenerator, Signal } from '@tidemark/core'
+import type { Clock, DeadlineResult, Deadlines, IdGenerator, Signal } from '@tidemark/core'
 
 /** Longest delay in milliseconds that `setTimeout` supports; a longer delay would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
@@ -49,7 +49,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
 }
 
 /** The reason why a deadline expired: its time ran out, or the caller's signal was aborted. */
-type ExpiryReason = Exclude<BoundedResult<never>, { readonly ok: true }>['why']
+type ExpiryReason = Exclude<DeadlineResult<never>, { readonly ok: true }>['why']
 
 /** A time limit that can be renewed while data keeps arriving. */
 export interface Deadline {

@@ -12,15 +12,15 @@ export interface ProcessIdentity {
   readonly pidSpace: string | null
 }
 
-export type OwnerStatus = 'running' | 'gone' | 'unknown'
+export type ProcessStatus = 'running' | 'gone' | 'unknown'
 
-export interface Processes {
+export interface ProcessPort {
   readonly own: ProcessIdentity
   /** Returns `unknown` if the process cannot be checked, for example in another container or on another machine. */
-  checkStatus(mark: ProcessIdentity): OwnerStatus
+  checkStatus(mark: ProcessIdentity): ProcessStatus
 }
 
-export const systemProcesses: Processes = {
+export const systemProcesses: ProcessPort = {
   get own() {
     ownIdentity ??= identifyProcess()
     return ownIdentity

@@ -11,8 +11,8 @@ import {
   EMPTY_CACHE_MODEL,
   type ForecastReason,
   forecastCacheRead,
-  learnFromResponse,
   type ProviderProfile,
+  updateFromResponse,
 } from '@tidemark/core'
 import { countNewTokens, countSentTokens, type Trace, type TraceCall } from './trace.ts'
 import { createTracePrefix, TraceConversation, toPrefixSections } from './trace-conversation.ts'
@@ -61,7 +61,7 @@ export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay
     })
     const foreseen = index === 0 ? usage.read : boundForecast(forecast, call)
     // The engine learns from the usage that its own forecast would have led to.
-    lineage = learnFromResponse(lineage, forecast, {
+    lineage = updateFromResponse(lineage, forecast, {
       input_tokens: usage.input,
       output_tokens: outputTokens,
       cache_read_input_tokens: foreseen,

@@ -10,7 +10,7 @@ import {
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   type JsonObject,
   type RequestPrefix,
   type SessionLog,
@@ -22,7 +22,7 @@ import type { TraceCall, TraceInputBlock } from './trace.ts'
 export class TraceConversation {
   #session: SessionLog = emptySessionLog()
   #view: ContextView = emptyContextView()
-  #flat: FlattenedContext = flatten(emptyContextView())
+  #flat: FlattenedContext = flattenContext(emptyContextView())
   /** Ids of the tool calls in the newest response that have no result yet. */
   #openCalls: string[] = []
   #recordCount = 0
@@ -39,7 +39,7 @@ export class TraceConversation {
   restart(tokens: number): void {
     this.#session = emptySessionLog()
     this.#view = emptyContextView()
-    this.#flat = flatten(this.#view)
+    this.#flat = flattenContext(this.#view)
     this.#openCalls = []
     this.#append('user', [this.#createText(tokens)])
   }
@@ -102,7 +102,7 @@ export class TraceConversation {
         : { ...links, type: role, message: { id: uuid, role, model: 'trace', content } }
     this.#session = appendRecord(this.#session, record)
     this.#view = updateContextView(this.#view, this.#session)
-    this.#flat = flatten(this.#view, this.#flat)
+    this.#flat = flattenContext(this.#view, this.#flat)
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
-import { isObject, toCount } from '@tidemark/core'
+import { isObject, toTokenCount } from '@tidemark/core'
 import { type LogRefusal, refuseForReadError, refuseLog } from '../logs/found-log.ts'
 import { detectCompression } from '../logs/read-lines.ts'
 
@@ -64,7 +64,7 @@ export function decodeTrace(value: unknown): Trace | null {
   const decoded = list
     .filter(isObject)
     .map(({ t, kind }) => ({ at: toMilliseconds(t), kind: String(kind ?? 'unknown') }))
-  return { id, model, baseTokens: toCount(base), calls, events: decoded }
+  return { id, model, baseTokens: toTokenCount(base), calls, events: decoded }
 }
 
 function decodeCall(step: unknown): TraceCall | null {
@@ -76,14 +76,14 @@ function decodeCall(step: unknown): TraceCall | null {
     at: toMilliseconds(seconds),
     added: added
       .filter((piece): piece is readonly unknown[] => Array.isArray(piece))
-      .map(([kind, tokens]) => ({ kind: KINDS[toCount(kind)] ?? 'host', tokens: toCount(tokens) })),
-    outputTokens: toCount(output[0]),
-    usage: { input: toCount(input), read: toCount(read), written: toCount(written) },
+      .map(([kind, tokens]) => ({ kind: KINDS[toTokenCount(kind)] ?? 'host', tokens: toTokenCount(tokens) })),
+    outputTokens: toTokenCount(output[0]),
+    usage: { input: toTokenCount(input), read: toTokenCount(read), written: toTokenCount(written) },
   }
 }
 
 function toMilliseconds(seconds: unknown): number {
-  return Math.round(toCount(seconds) * 1000)
+  return Math.round(toTokenCount(seconds) * 1000)
 }
 
 /** Returns true if the session's log records no compaction and no clearing. */

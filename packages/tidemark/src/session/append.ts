@@ -1,9 +1,9 @@
 /** Implements `session.append`: writes messages durably at the end of the log, also while another operation is in progress. */
 import {
-  appendBodies,
+  appendUnlinkedRecords,
   type Block,
   createUndoNotice,
-  finishCall,
+  finishModelCall,
   isKnownRecord,
   isText,
   isToolResult,
@@ -26,9 +26,9 @@ import {
   type UnlinkedRecord,
 } from '@tidemark/core'
 import { decodeResponse } from '@tidemark/wire'
-import { drain } from './events.ts'
+import { drainEvents } from './events.ts'
 import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
-import { createTurnContext, emit, type OpenSession, trackWork } from './open-session.ts'
+import { createTurnContext, emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
 
 /** Appends messages and returns the uuids of their records in order. A response has one record per block. */
 export async function appendMessages(
@@ -81,9 +81,12 @@ type Writing = AsyncGenerator<TurnEvent, TurnFailure | null>
 async function writeWithRetries(session: OpenSession, write: () => Writing): Promise<readonly string[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const records: SessionRecord[] = []
-    const failure = await drain({ events: write(), onEvent: (event) => emit(session, event) }, (event) => {
-      if (event.type === 'appended') records.push(...event.records)
-    })
+    const failure = await drainEvents(
+      { events: write(), onEvent: (event) => emitSessionEvent(session, event) },
+      (event) => {
+        if (event.type === 'appended') records.push(...event.records)
+      },
+    )
     if (failure === null) return messageUuids(records)
     if (failure.reason !== 'conflict') throw toAppendError(session, failure)
     await refreshSession(createTurnContext(session))
@@ -124,7 +127,7 @@ async function* appendUserMessages(session: OpenSession, messages: readonly Mess
           : yield* toUserRecord(run, message.content),
       )
     const hasPrompt = messages.some(({ role }) => role === 'user')
-    return yield* appendBodies(run, [...(hasPrompt ? createUndoNotice(run) : []), ...bodies])
+    return yield* appendUnlinkedRecords(run, [...(hasPrompt ? createUndoNotice(run) : []), ...bodies])
   } finally {
     for (const id of callIds) session.arrivingResults.delete(id)
   }
@@ -207,10 +210,10 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   const run = createTurnContext(session)
   const bodies = toAssistantRecords(reply)
   const { pendingRequest } = session
-  if (pendingRequest === null) return yield* appendBodies(run, bodies)
+  if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
   const { cacheModel, cacheMonitor } = run.state
-  const { failure } = yield* finishCall(run, pendingRequest, { message, bodies, isInConversation: true })
+  const { failure } = yield* finishModelCall(run, pendingRequest, { message, bodies, isInConversation: true })
   if (failure !== null) {
     // The response is not in the log. The next attempt learns from it again, so the cache model and monitor are
     // restored.
@@ -256,7 +259,7 @@ function findResponseRecords(session: SessionLog, { message }: Reply): readonly 
 }
 
 /** Returns the text of a reply, without thinking and tool calls. */
-export function replyText({ message }: Reply): string {
+export function extractReplyText({ message }: Reply): string {
   return toBlocks(message.content)
     .flatMap((block) => (isText(block) ? [block.text] : []))
     .join('')

@@ -43,7 +43,7 @@ export function createEventStream<Event, End>(work: {
     more.resolve()
     more = Promise.withResolvers()
   }
-  const outcome = drain(work, (event) => {
+  const outcome = drainEvents(work, (event) => {
     unread.push(event)
     wake()
   }).finally(() => {
@@ -69,7 +69,7 @@ export function createEventStream<Event, End>(work: {
 }
 
 /** Runs an operation to its end and returns its result. Each event is passed to `onEvent`, then to `also`. */
-export async function drain<Event, End>(
+export async function drainEvents<Event, End>(
   {
     events,
     onEvent,
@@ -86,7 +86,7 @@ export async function drain<Event, End>(
 
 type Listener = (event: SessionEvent) => void
 
-export interface Listeners {
+export interface SessionListeners {
   readonly emit: Listener
   /** Emits an event, and emits it again to the first listener that is added later for its type. */
   readonly keep: Listener
@@ -95,7 +95,7 @@ export interface Listeners {
 }
 
 /** Creates the listeners of a session. If one throws, `listener-failed` is emitted and the others are not affected. */
-export function createListeners(always: readonly Listener[] = []): Listeners {
+export function createListeners(always: readonly Listener[] = []): SessionListeners {
   const listeners = new Set<Listener>(always)
   const emit = (event: SessionEvent): void => {
     for (const listener of [...listeners]) notify(listener, event)

@@ -1,6 +1,6 @@
 /** Implements `session.next`: reduces the context if needed and returns the next API request for the caller's own loop. */
 import {
-  appendBodies,
+  appendUnlinkedRecords,
   type CacheForecast,
   type CallerPrompt,
   type ContextTokens,
@@ -8,10 +8,10 @@ import {
   isPrompt,
   listUnansweredCalls,
   measureContext,
+  orderPromptSections,
   type Payload,
-  type PendingCall,
-  placeSections,
-  readyRequest,
+  type PendingModelCall,
+  prepareNextRequest,
   type SystemPrompt,
   type TurnContext,
   type TurnEvent,
@@ -19,15 +19,15 @@ import {
   toApiMessages,
   toModelCall,
 } from '@tidemark/core'
-import { encodeRequest, joinBodyText } from '@tidemark/wire'
+import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
 import { checkOptionNames } from '../platform/argument-errors.ts'
 import {
   createTurnContext,
+  createTurnHost,
   type OpenSession,
   refreshFromLog,
   reserveSession,
-  runAndEmit,
-  turnHost,
+  runOperation,
 } from './open-session.ts'
 import { describeFailure } from './run.ts'
 import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
@@ -84,7 +84,7 @@ export async function nextRequest<Body>(
 ): Promise<NextOutcome<Body>> {
   checkOptionNames('next', options, ['tools', 'system', 'settle', 'signal'])
   const tools = options.tools === undefined ? null : createToolset({ tools: options.tools })
-  const sections = options.system === undefined ? null : placeSections(options.system)
+  const sections = options.system === undefined ? null : orderPromptSections(options.system)
   const release = reserveSession(session, 'next')
   try {
     if (tools !== null) session.tools = tools
@@ -96,7 +96,7 @@ export async function nextRequest<Body>(
       const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
       return { ok: false, reason: 'open-calls', calls, message }
     }
-    const ready = await runAndEmit(session, prepareRequest(run))
+    const ready = await runOperation(session, prepareRequest(run))
     if ('ok' in ready) return { ...ready, message: describeFailure(ready, toApiMessages(session.state.flat)) }
     session.pendingRequest = ready
     return toReadyRequest<Body>(session, ready)
@@ -105,14 +105,14 @@ export async function nextRequest<Body>(
   }
 }
 
-async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, PendingCall | TurnFailure> {
+async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
   const calls = listUnansweredCalls(run.state.flat)
   if (calls.length > 0) {
     yield { type: 'calls-settled', calls }
-    const failure = yield* appendBodies(run, [createMissingResultsRecord(calls)])
+    const failure = yield* appendUnlinkedRecords(run, [createMissingResultsRecord(calls)])
     if (failure !== null) return failure
   }
-  const ready = yield* readyRequest(run, endsInPrompt(run) ? 'prompt' : 'call')
+  const ready = yield* prepareNextRequest(run, endsInPrompt(run) ? 'prompt' : 'call')
   if (!('ok' in ready)) yield { type: 'request-sent', request: ready.request, forecast: ready.forecast }
   return ready
 }
@@ -127,10 +127,13 @@ function endsInPrompt({ state }: TurnContext): boolean {
   return true
 }
 
-function toReadyRequest<Body>(session: OpenSession, { request, forecast }: PendingCall): ReadyRequest<Body> {
+function toReadyRequest<Body>(
+  session: OpenSession,
+  { request, forecast }: PendingModelCall,
+): ReadyRequest<Body> {
   const call = toModelCall(request)
   const { betas = [], ...body } = call.payload
-  const host = turnHost(session)
+  const host = createTurnHost(session)
   return {
     ok: true,
     // The body has the format of the API; `Body` is the caller's type for it.
@@ -140,7 +143,7 @@ function toReadyRequest<Body>(session: OpenSession, { request, forecast }: Pendi
     forecast,
     context: measureContext(session.state, host, host.compaction),
     get text() {
-      return joinBodyText(encodeRequest(call.payload, { raw: { messages: call.raw } }))
+      return joinEncodedRequest(encodeRequest(call.payload, { raw: { messages: call.raw } }))
     },
   }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createQueue, createReplyGate } from './open-session.ts'
+import { createReplyGate, createWriteQueue } from './open-session.ts'
 
 describe('the queue', () => {
   it('runs one piece of work at a time, in order, and continues after one that threw', async () => {
-    const queue = createQueue()
+    const queue = createWriteQueue()
     const steps: string[] = []
     const work = (name: string, fails = false) =>
       queue(async () => {

@@ -1,10 +1,10 @@
 /** The shared state of an open session: its log, model and tools, and the operations in progress. */
 import {
   type CompactingHost,
-  type CompactionHost,
+  type CompactionServices,
   createHistoryTool,
   openSession,
-  type PendingCall,
+  type PendingModelCall,
   type PlacedSection,
   refreshSession,
   type SeparateSummaryModel,
@@ -15,9 +15,9 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { badOptionError } from '../platform/argument-errors.ts'
-import { createListeners, drain, type Listeners, type SessionEvent } from './events.ts'
-import type { Settings, TidemarkOptions } from './options.ts'
-import { type SessionModel, summarizerWithRetryEvents, withRetryEvents } from './session-model.ts'
+import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
+import type { TidemarkOptions, TidemarkSettings } from './options.ts'
+import { type SessionModel, withRetryEvents, withSummarizerRetryEvents } from './session-model.ts'
 import type { Toolset } from './tools.ts'
 
 /** Options of `createTidemark` that can differ between sessions. */
@@ -28,22 +28,22 @@ export interface SessionOptions
 
 export interface OpenSession {
   readonly id: string
-  readonly settings: Settings
+  readonly settings: TidemarkSettings
   readonly options: SessionOptions
   /** The part of the compaction host that does not depend on the current model. */
-  readonly compactionHost: Omit<CompactionHost, 'estimator' | 'scaled' | 'rules'>
+  readonly compactionHost: Omit<CompactionServices, 'estimator' | 'scaled' | 'rules'>
   /** The current state of the session. Setting a state with a newly sent request closes the reply gate. */
   state: SessionState
   /** Runs writes one at a time and in order, so that no two of them use the same position in the log. */
   readonly withLock: WriteLock
-  readonly listeners: Listeners
+  readonly listeners: SessionListeners
   /** Closed while a reply is streamed: a prompt that is appended between its blocks would split the response. */
   readonly gate: ReplyGate
   model: SessionModel
   tools: Toolset
   sections: readonly PlacedSection[]
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
-  pendingRequest: PendingCall | null
+  pendingRequest: PendingModelCall | null
   /** Ids of the tool calls whose results are being appended. */
   readonly arrivingResults: Set<string>
   /** The name of the operation that has reserved the session; null if none has. */
@@ -59,7 +59,7 @@ export interface OpenSession {
 }
 
 interface OpenSessionInput {
-  readonly settings: Settings
+  readonly settings: TidemarkSettings
   readonly model: SessionModel
   /** The model that writes summaries if it differs from the session's model; otherwise null. */
   readonly summarizer: SeparateSummaryModel | null
@@ -88,7 +88,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
       if (next.lastRequest !== state.lastRequest && next.lastRequest !== null) gate.shut()
       state = next
     },
-    withLock: createQueue(),
+    withLock: createWriteQueue(),
     listeners,
     gate,
     model: withRetryEvents(input.model, settings, listeners),
@@ -107,11 +107,11 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
 function createCompactionHost(
   id: string,
   input: OpenSessionInput,
-  listeners: Listeners,
+  listeners: SessionListeners,
 ): OpenSession['compactionHost'] {
   const { settings, options } = input
   const { carriers = [], hooks, cleanups, autonomous } = options
-  const summarizer = summarizerWithRetryEvents(input.summarizer, settings, listeners)
+  const summarizer = withSummarizerRetryEvents(input.summarizer, settings, listeners)
   const log = settings.logPath(id)
   const transcript = settings.options.transcript === true ? log : null
   return {
@@ -125,7 +125,7 @@ function createCompactionHost(
 }
 
 /** Returns the tools declared in the log, so that a compaction before the first turn keeps them. They cannot be run. */
-function toolsFromLog({ prefix }: SessionState, { historyTool }: Settings): Toolset {
+function toolsFromLog({ prefix }: SessionState, { historyTool }: TidemarkSettings): Toolset {
   const definitions = (prefix.current?.epoch.tools ?? []).filter(({ name }) => name !== historyTool)
   return {
     definitions,
@@ -150,7 +150,7 @@ export function createTurnContext(
     set state(next) {
       session.state = next
     },
-    host: turnHost(session),
+    host: createTurnHost(session),
     signal: options.signals === undefined ? undefined : anySignal(session, options.signals),
     writeLock: options.waitsForReply === true ? lockBetweenReplies(session) : session.withLock,
   }
@@ -177,7 +177,7 @@ function lockBetweenReplies({ gate, withLock }: OpenSession): WriteLock {
   }
 }
 
-export function turnHost(session: OpenSession): CompactingHost {
+export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, scaled, rules } = model
   return {
@@ -206,7 +206,7 @@ export function turnHost(session: OpenSession): CompactingHost {
 
 /** Reserves the session for one operation and returns a function that ends the reservation. Throws `busy` or `closed`. */
 export function reserveSession(session: OpenSession, operation: string): () => void {
-  checkOpen(session)
+  checkSessionOpen(session)
   const { id, busyWith } = session
   if (busyWith !== null) {
     const message = `${operation}: the session ${id} is busy with ${busyWith}. Wait for that to end; append works meanwhile.`
@@ -224,7 +224,7 @@ export function reserveSession(session: OpenSession, operation: string): () => v
 
 /** Runs work that needs no reservation; `session.close` waits for it. Throws `closed`. */
 export async function trackWork<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {
-  checkOpen(session)
+  checkSessionOpen(session)
   const result = work()
   track(session, result)
   return result
@@ -235,7 +235,7 @@ function track({ pendingWork }: OpenSession, work: Promise<unknown>): void {
   pendingWork.add(over)
 }
 
-export function checkOpen({ closing, id }: OpenSession): void {
+export function checkSessionOpen({ closing, id }: OpenSession): void {
   if (closing !== null) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
 }
 
@@ -249,15 +249,15 @@ export async function refreshFromLog(session: OpenSession, run: TurnContext): Pr
 }
 
 /** Runs an engine operation to its end, emits its events, and returns its result. */
-export function runAndEmit<Event extends SessionEvent, End>(
+export function runOperation<Event extends SessionEvent, End>(
   session: OpenSession,
   events: AsyncGenerator<Event, End>,
 ): Promise<End> {
-  return drain({ events, onEvent: (event) => emit(session, event) })
+  return drainEvents({ events, onEvent: (event) => emitSessionEvent(session, event) })
 }
 
 /** Emits an event of the engine after updating the session's writer flag and reply gate. */
-export function emit(session: OpenSession, event: SessionEvent): void {
+export function emitSessionEvent(session: OpenSession, event: SessionEvent): void {
   if (event.type === 'appended') session.isWriter = true
   if (REPLY_OVER.has(event.type)) session.gate.open()
   session.listeners.emit(event)
@@ -266,7 +266,7 @@ export function emit(session: OpenSession, event: SessionEvent): void {
 const REPLY_OVER: ReadonlySet<string> = new Set(['answered', 'reactive-compact', 'turn-ended'])
 
 /** Creates a lock that runs work one at a time, in the order of the calls. Work that throws does not stop later work. */
-export function createQueue(): WriteLock {
+export function createWriteQueue(): WriteLock {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const next = last.then(work)

@@ -4,7 +4,6 @@ import { statSync } from 'node:fs'
 import {
   type BlobStore,
   type CallerPrompt,
-  type Cleanup,
   type Clock,
   type CompactHooks,
   type ContextSource,
@@ -16,10 +15,11 @@ import {
   type IdGenerator,
   isObject,
   type Journal,
+  orderPromptSections,
   type PlacedSection,
   type Policy,
   type PolicyOverrides,
-  placeSections,
+  type RewriteCleanup,
   readSwitches,
   type Switches,
   type SystemPrompt,
@@ -55,7 +55,7 @@ export interface TidemarkOptions {
   readonly carriers?: ContextSources
   readonly hooks?: CompactHooks
   /** Functions that run when the context is rewritten, to drop caches that depend on it. */
-  readonly cleanups?: readonly Cleanup[]
+  readonly cleanups?: readonly RewriteCleanup[]
   /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string
   /** A user answers questions, so pauses between prompts can be long. */
@@ -170,7 +170,7 @@ export function checkOpenOptions(options: unknown): void {
     throw badOptionError('options', `open: expected options, found ${formatValue(options)}.`)
   checkOptionNames('open', options, ['tools', 'runTool', ...OPEN_OPTIONS])
   for (const name of OPEN_OPTIONS) checkOption('open', name, options[name])
-  if (options.system !== undefined) placeSections(options.system as SystemPrompt)
+  if (options.system !== undefined) orderPromptSections(options.system as SystemPrompt)
 }
 
 const OPEN_OPTIONS: readonly (keyof TidemarkOptions)[] = [
@@ -206,7 +206,7 @@ function checkOptions(options: TidemarkOptions): void {
       'createTidemark: memory keeps nothing on disk; remove home and journal, or memory.',
     )
   createPolicy(options.policy ?? {})
-  if (options.system !== undefined) placeSections(options.system)
+  if (options.system !== undefined) orderPromptSections(options.system)
 }
 
 function checkOption(caller: string, name: string, value: unknown): void {
@@ -216,7 +216,7 @@ function checkOption(caller: string, name: string, value: unknown): void {
 }
 
 /** The options of `createTidemark` with all defaults applied; all its sessions share them. */
-export interface Settings {
+export interface TidemarkSettings {
   readonly options: TidemarkOptions
   readonly journal: Journal
   /** True if the first write locks the session for this process until it is released. */
@@ -237,7 +237,7 @@ export interface Settings {
   readonly deadlines: Deadlines
 }
 
-export function createSettings(options: TidemarkOptions): Settings {
+export function createSettings(options: TidemarkOptions): TidemarkSettings {
   checkOptions(options)
   const { policy = {}, system, clock = systemClock, history = false } = options
   const { switches, notices } = readSwitches(options.env ?? process.env)
@@ -247,7 +247,7 @@ export function createSettings(options: TidemarkOptions): Settings {
     policy: createPolicy(policy),
     switches,
     notices: [...notices.map(({ message }) => message), ...options.model.notes],
-    sections: system === undefined ? [] : placeSections(system),
+    sections: system === undefined ? [] : orderPromptSections(system),
     historyTool: history === false ? null : history === true ? HISTORY_TOOL_NAME : history,
     clock,
     ids: options.ids ?? systemIds,
@@ -255,7 +255,7 @@ export function createSettings(options: TidemarkOptions): Settings {
   }
 }
 
-type Stores = Pick<Settings, 'journal' | 'locks' | 'blobs' | 'logPath' | 'close'>
+type Stores = Pick<TidemarkSettings, 'journal' | 'locks' | 'blobs' | 'logPath' | 'close'>
 
 function createStores(options: TidemarkOptions): Stores {
   const { journal, blobs, memory = false } = options

@@ -1,10 +1,10 @@
 /** Rewrites that the caller requests: compacting (in one step or in three), undoing a rewrite, and pinning a record. */
 import {
-  type CommitResult,
   type CompactionDraft,
   type CompactionForm,
+  type CompactionOptions,
   type CompactionPlan,
-  type CompactionRequest,
+  type CompactionResult,
   commitCompaction,
   compact,
   formatValue,
@@ -15,21 +15,21 @@ import {
   type RefusedRewrite,
   type TurnContext,
   type TurnEvent,
-  type UndoRequest,
   type UndoResult,
+  type UndoRewriteOptions,
   undoRewrite,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
-  checkOpen,
+  checkSessionOpen,
   createTurnContext,
+  createTurnHost,
   type OpenSession,
   refreshFromLog,
   reserveSession,
-  runAndEmit,
+  runOperation,
   trackWork,
-  turnHost,
 } from './open-session.ts'
 
 export interface CompactOptions extends RewriteOptions {
@@ -71,10 +71,10 @@ export interface BusyOutcome {
 export async function compactSession(
   session: OpenSession,
   options: CompactOptions,
-): Promise<CommitResult | BusyOutcome> {
+): Promise<CompactionResult | BusyOutcome> {
   checkOptionNames('compact', options, COMPACT_OPTIONS)
   return runRewrite(session, 'compact', options, (run) =>
-    compact(run, turnHost(session).compaction, toCompactInput(options)),
+    compact(run, createTurnHost(session).compaction, toCompactInput(options)),
   )
 }
 
@@ -83,10 +83,10 @@ export async function planSessionCompaction(
   options: CompactOptions,
 ): Promise<CompactionPlan | RefusedRewrite> {
   checkOptionNames('planCompaction', options, COMPACT_OPTIONS)
-  checkOpen(session)
+  checkSessionOpen(session)
   const run = createTurnContext(session)
   await refreshFromLog(session, run)
-  const host = turnHost(session)
+  const host = createTurnHost(session)
   return planCompaction(run.state, toCompactInput(options), { host, compaction: host.compaction })
 }
 
@@ -99,7 +99,7 @@ export async function prepareSessionDraft(
   checkStepInput('prepare', plan, ['request', 'span', 'entries'])
   return trackWork(session, () => {
     const run = createTurnContext(session, { signals: [signal] })
-    return runAndEmit(session, prepareCompaction(run, turnHost(session).compaction, plan))
+    return runOperation(session, prepareCompaction(run, createTurnHost(session).compaction, plan))
   })
 }
 
@@ -107,15 +107,15 @@ export async function commitSessionDraft(
   session: OpenSession,
   draft: CompactionDraft,
   options: RewriteOptions = {},
-): Promise<CommitResult | BusyOutcome> {
+): Promise<CompactionResult | BusyOutcome> {
   checkStepInput('commit', draft, ['plan', 'summary', 'receipt'])
   checkOptionNames('commit', options, REWRITE_OPTIONS)
   return runRewrite(session, 'commit', options, (run) =>
-    commitCompaction(run, turnHost(session).compaction, draft),
+    commitCompaction(run, createTurnHost(session).compaction, draft),
   )
 }
 
-export type UndoOptions = Omit<UndoRequest, 'id'> & RewriteOptions
+export type UndoOptions = Omit<UndoRewriteOptions, 'id'> & RewriteOptions
 
 export async function undoSessionRewrite(
   session: OpenSession,
@@ -130,7 +130,7 @@ export async function undoSessionRewrite(
     )
   const { force = false } = options
   return runRewrite(session, 'undo', options, (run) =>
-    undoRewrite(run, turnHost(session).compaction, { force, ...omitUndefined({ id }) }),
+    undoRewrite(run, createTurnHost(session).compaction, { force, ...omitUndefined({ id }) }),
   )
 }
 
@@ -145,7 +145,7 @@ export async function pinSessionRecord(
   return trackWork(session, async () => {
     const run = createTurnContext(session)
     await refreshFromLog(session, run)
-    return runAndEmit(session, pinRecord(run, uuid, isPinned))
+    return runOperation(session, pinRecord(run, uuid, isPinned))
   })
 }
 
@@ -156,8 +156,8 @@ async function runRewrite<End>(
   options: RewriteOptions,
   rewrite: (run: TurnContext) => AsyncGenerator<TurnEvent, End>,
 ): Promise<End | BusyOutcome> {
-  checkOpen(session)
-  const busy = checkNotBusy(session, operation)
+  checkSessionOpen(session)
+  const busy = refuseIfBusy(session, operation)
   if (busy !== null) return busy
   // The usage of a response to the old context cannot be used to measure the rewritten context.
   if (session.pendingRequest !== null && options.abandon !== true) {
@@ -169,14 +169,14 @@ async function runRewrite<End>(
     session.pendingRequest = null
     const run = createTurnContext(session, { signals: [options.signal] })
     await refreshFromLog(session, run)
-    return await runAndEmit(session, rewrite(run))
+    return await runOperation(session, rewrite(run))
   } finally {
     release()
   }
 }
 
 /** Returns a refusal if an operation has reserved the session; otherwise null. */
-export function checkNotBusy({ id, busyWith }: OpenSession, operation: string): BusyOutcome | null {
+export function refuseIfBusy({ id, busyWith }: OpenSession, operation: string): BusyOutcome | null {
   if (busyWith === null) return null
   const message = `${operation}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
   return { ok: false, reason: 'busy', message }
@@ -191,7 +191,7 @@ function checkStepInput(step: 'prepare' | 'commit', input: unknown, fields: read
   throw badOptionError(step, `${step}: expected ${expected} returns it if ok, found ${found}`)
 }
 
-function toCompactInput(options: CompactOptions): CompactionRequest {
+function toCompactInput(options: CompactOptions): CompactionOptions {
   const { form, pivot, instructions, target, summarizer } = options
   return {
     trigger: 'manual',

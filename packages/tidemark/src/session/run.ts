@@ -15,15 +15,15 @@ import {
   toApiMessages,
 } from '@tidemark/core'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
-import { replyText } from './append.ts'
+import { extractReplyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
 import {
   createTurnContext,
-  emit,
+  createTurnHost,
+  emitSessionEvent,
   type OpenSession,
   refreshFromLog,
   reserveSession,
-  turnHost,
 } from './open-session.ts'
 import { checkToolsRunnable, createToolset, type ToolOptions } from './tools.ts'
 
@@ -48,7 +48,7 @@ export type RunOutcome =
  * Starts a turn at once, whether or not its events are read. Throws for wrong tools or prompts, and if the session is
  * busy.
  */
-export function runSession(
+export function startTurn(
   session: OpenSession,
   prompt: MessageContent | null,
   options: RunOptions = {},
@@ -70,7 +70,7 @@ export function runSession(
   const stop = new AbortController()
   return createEventStream({
     events: runTurn(session, prompt, [options.signal, stop.signal], release),
-    onEvent: (event) => emit(session, event),
+    onEvent: (event) => emitSessionEvent(session, event),
     abort: () => stop.abort(),
   })
 }
@@ -95,7 +95,7 @@ async function* runTurn(
     for (;;) {
       const step = await events.next()
       if (step.done === true) return toRunOutcome(step.value, text)
-      if (step.value.type === 'answered') text = replyText(step.value.reply)
+      if (step.value.type === 'answered') text = extractReplyText(step.value.reply)
       yield step.value
     }
   } finally {
@@ -125,7 +125,7 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const start = startCalibration(estimator.weights.start)
   const { estimate } = session.settings.policy
   const promptTokens = calibrateSize(start, estimator.content(prompt), estimate).expected
-  const before = countPrefixTokens(session.state, turnHost(session), estimator)
+  const before = countPrefixTokens(session.state, createTurnHost(session), estimator)
   const prefixSize = calibrateSize(start, before, estimate).expected
   if (promptTokens + prefixSize <= effective) return null
   const message = `The prompt has about ${formatTokens(promptTokens)} tokens, and the system prompt and tools before it have ${formatTokens(prefixSize)}: ${choice.id} takes ${formatTokens(effective)}. The prompt was not added to the session. Split it, or put it in a file that a tool can read.`

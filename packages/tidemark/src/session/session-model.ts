@@ -12,8 +12,8 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
-import type { Listeners } from './events.ts'
-import type { Settings } from './options.ts'
+import type { SessionListeners } from './events.ts'
+import type { TidemarkSettings } from './options.ts'
 
 export interface SessionModel {
   readonly choice: ModelChoice
@@ -26,7 +26,7 @@ export interface SessionModel {
 
 const DEFAULT_MAX_TOKENS = 8_192
 
-export function createSessionModel(choice: ModelChoice, settings: Settings): SessionModel {
+export function createSessionModel(choice: ModelChoice, settings: TidemarkSettings): SessionModel {
   const { policy, switches, options } = settings
   const { maxOutput } = choice
   const estimator = createEstimator(choice.weights(policy.estimate))
@@ -54,7 +54,11 @@ function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }:
   return { ...parameters, betas: [...betas, compaction.beta] }
 }
 
-function connect(choice: ModelChoice, { clock, policy }: Settings, listeners?: Listeners): Model {
+function connect(
+  choice: ModelChoice,
+  { clock, policy }: TidemarkSettings,
+  listeners?: SessionListeners,
+): Model {
   const { network } = policy.turn
   if (listeners === undefined) return choice.connect({ clock, network })
   return choice.connect({
@@ -65,12 +69,16 @@ function connect(choice: ModelChoice, { clock, policy }: Settings, listeners?: L
 }
 
 /** Returns the model with a separate connection, whose retries are emitted as events of one session. */
-export function withRetryEvents(model: SessionModel, settings: Settings, listeners: Listeners): SessionModel {
+export function withRetryEvents(
+  model: SessionModel,
+  settings: TidemarkSettings,
+  listeners: SessionListeners,
+): SessionModel {
   return { ...model, port: connect(model.choice, settings, listeners) }
 }
 
 /** Creates the model that writes summaries; null if the options name none. */
-export function createSummarizer(settings: Settings): SeparateSummaryModel | null {
+export function createSummarizer(settings: TidemarkSettings): SeparateSummaryModel | null {
   const { summariser } = settings.options
   if (summariser === undefined) return null
   const { port, scaled } = createSessionModel(summariser, settings)
@@ -80,10 +88,10 @@ export function createSummarizer(settings: Settings): SeparateSummaryModel | nul
 }
 
 /** Returns the summary model with a separate connection, whose retries are emitted as events of one session. */
-export function summarizerWithRetryEvents(
+export function withSummarizerRetryEvents(
   summarizer: SeparateSummaryModel | null,
-  settings: Settings,
-  listeners: Listeners,
+  settings: TidemarkSettings,
+  listeners: SessionListeners,
 ): SeparateSummaryModel | null {
   const { summariser } = settings.options
   if (summarizer === null || summariser === undefined) return summarizer

@@ -1,9 +1,9 @@
 /** The public `Session` object: one conversation. Other files of this folder implement its methods. */
 import {
   type ApiMessage,
-  type CommitResult,
   type CompactionDraft,
   type CompactionPlan,
+  type CompactionResult,
   type CostTotals,
   type Damage,
   emptySessionCost,
@@ -37,7 +37,7 @@ import {
   type UndoOptions,
   undoSessionRewrite,
 } from './rewrite.ts'
-import { type Run, type RunOptions, runSession } from './run.ts'
+import { type Run, type RunOptions, startTurn } from './run.ts'
 import {
   type ContextBreakdown,
   type ContextRemaining,
@@ -84,7 +84,7 @@ export interface Session {
    *
    * @example await session.compact({ instructions: 'Keep the names of all tables.' })
    */
-  compact(options?: CompactOptions): Promise<CommitResult | BusyOutcome>
+  compact(options?: CompactOptions): Promise<CompactionResult | BusyOutcome>
   /** Plans a compaction and returns what it would do and cost. First of three steps; changes nothing. */
   planCompaction(options?: CompactOptions): Promise<CompactionPlan | RefusedRewrite>
   /** Writes the summary and returns a draft to inspect, edit or discard. Second of three steps; changes nothing. */
@@ -96,7 +96,7 @@ export interface Session {
    * Commits a draft. Last of three steps. Messages appended since the plan stay after the summary; refused if the
    * context was rewritten since then.
    */
-  commit(draft: CompactionDraft, options?: RewriteOptions): Promise<CommitResult | BusyOutcome>
+  commit(draft: CompactionDraft, options?: RewriteOptions): Promise<CompactionResult | BusyOutcome>
 
   /**
    * Undoes a compaction or a clearing, by default the newest, and restores the context from before it.
@@ -152,7 +152,7 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
     },
     append: (...messages) => appendMessages(session, messages),
     next: (options) => nextRequest(session, options),
-    run: (prompt, options) => runSession(session, prompt as MessageContent | null, options),
+    run: (prompt, options) => startTurn(session, prompt as MessageContent | null, options),
     compact: (options = {}) => compactSession(session, options),
     planCompaction: (options = {}) => planSessionCompaction(session, options),
     prepare: (plan, options) => prepareSessionDraft(session, plan, options?.signal),

@@ -17,7 +17,7 @@ import {
   thresholdState,
   toMessageParts,
 } from '@tidemark/core'
-import { type OpenSession, turnHost } from './open-session.ts'
+import { createTurnHost, type OpenSession } from './open-session.ts'
 
 export interface ContextBreakdown {
   readonly total: { readonly tokens: number; readonly source: 'measured' | 'estimated' | 'both' }
@@ -50,7 +50,7 @@ export interface MessageShare {
 }
 
 export function measureBreakdown(session: OpenSession): ContextBreakdown {
-  const host = turnHost(session)
+  const host = createTurnHost(session)
   const { expected, source } = measureContext(session.state, host, host.compaction)
   const { account, attachments } = countContext(session)
   const classes = [...prefixShares(session), ...classShares(account, attachments)].filter(
@@ -183,7 +183,7 @@ export interface ContextRemaining {
 }
 
 export function measureContextRemaining(session: OpenSession): ContextRemaining {
-  const host = turnHost(session)
+  const host = createTurnHost(session)
   const { expected, high, source } = measureContext(session.state, host, host.compaction)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null

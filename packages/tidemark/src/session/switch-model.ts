@@ -12,16 +12,16 @@ import {
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import {
-  checkOpen,
+  checkSessionOpen,
   createTurnContext,
+  createTurnHost,
   type OpenSession,
   refreshFromLog,
   reserveSession,
-  runAndEmit,
-  turnHost,
+  runOperation,
 } from './open-session.ts'
 import { checkModel } from './options.ts'
-import { type BusyOutcome, checkNotBusy } from './rewrite.ts'
+import { type BusyOutcome, refuseIfBusy } from './rewrite.ts'
 import { createSessionModel, type SessionModel, withRetryEvents } from './session-model.ts'
 
 export type SwitchOutcome =
@@ -49,9 +49,9 @@ export interface SwitchRefusal {
 }
 
 export async function switchModel(session: OpenSession, choice: ModelChoice): Promise<SwitchOutcome> {
-  checkOpen(session)
+  checkSessionOpen(session)
   checkModel('switchModel', choice)
-  const busy = checkNotBusy(session, 'switchModel')
+  const busy = refuseIfBusy(session, 'switchModel')
   if (busy !== null) return busy
   const release = reserveSession(session, 'switchModel')
   try {
@@ -70,9 +70,9 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
     // A compaction target counts tokens of the old model, so the limit of the new model is converted.
     const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
     const run = createTurnContext(session, { signals: [] })
-    const result = await runAndEmit(
+    const result = await runOperation(
       session,
-      compact(run, turnHost(session).compaction, {
+      compact(run, createTurnHost(session).compaction, {
         trigger: 'manual',
         cause: 'model-switch',
         target: Math.floor(most * Math.min(1, ratio)),
@@ -95,7 +95,7 @@ function estimateContext(session: OpenSession, { estimator }: SessionModel): num
   const { state } = session
   const { estimate } = session.settings.policy
   const entries = [...state.view.entries].reduce((sum, entry) => sum + estimator.entry(entry), 0)
-  const prefix = countPrefixTokens(state, turnHost(session), estimator)
+  const prefix = countPrefixTokens(state, createTurnHost(session), estimator)
   return calibrateSize(startCalibration(estimator.weights.start), entries + prefix, estimate).high
 }
 

@@ -1,5 +1,5 @@
 /** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
-import { placeSections, TidemarkError } from '@tidemark/core'
+import { orderPromptSections, TidemarkError } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { checkSessionId } from '../storage/paths.ts'
 import { openSessionById, type SessionOptions } from './open-session.ts'
@@ -50,7 +50,7 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
       options: { ...defaults, ...rest },
       listeners: [(event) => onEvent?.(event), (event) => options.onEvent?.(event, id)],
       tools: tools === undefined ? null : createToolset({ tools, ...omitUndefined({ runTool }) }),
-      sections: system === undefined ? settings.sections : placeSections(system),
+      sections: system === undefined ? settings.sections : orderPromptSections(system),
     })
     if (tools === undefined && runTool !== undefined)
       session.tools = createToolset({ tools: session.tools.definitions, runTool })

@@ -2,9 +2,9 @@
 import {
   isObject,
   type JsonObject,
-  type RunTool,
   type Signal,
   TidemarkError,
+  type ToolRunner,
   type ToolUseBlock,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
@@ -40,7 +40,7 @@ export type ToolDefinitions = readonly object[]
 
 export interface Toolset {
   readonly definitions: readonly JsonObject[]
-  readonly run: RunTool
+  readonly run: ToolRunner
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
 }
@@ -57,7 +57,7 @@ export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutpu
 export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
   if (runTool !== undefined && typeof runTool !== 'function')
     throw badTools('runTool: expected a function (call, signal) that returns the result of the tool.')
-  const fallback: RunTool =
+  const fallback: ToolRunner =
     runTool === undefined
       ? ({ name }) => ({ content: `There is no tool ${name}.`, is_error: true })
       : async (call, signal) => toToolResult(await runTool(call, toAbortSignal(signal)), call.name)
@@ -76,7 +76,7 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
     ([name, { description, inputSchema = { type: 'object', properties: {} } }]) =>
       toDefinition({ name, ...omitUndefined({ description }), input_schema: inputSchema }),
   )
-  const run: RunTool = async (call, signal) => {
+  const run: ToolRunner = async (call, signal) => {
     const tool = named.get(call.name)
     if (tool === undefined) return fallback(call, signal)
     const context = { id: call.id, name: call.name, signal: toAbortSignal(signal) }
@@ -105,7 +105,7 @@ function toDefinition(tool: unknown): JsonObject {
   throw badTools('tools: expected definitions with a name, as the Messages API takes them.')
 }
 
-function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<RunTool>> {
+function toToolResult(output: ToolOutput, name: string): Awaited<ReturnType<ToolRunner>> {
   const { content, isError } =
     isObject(output) && 'content' in output ? output : { content: output, isError: undefined }
   if (typeof content !== 'string' && !Array.isArray(content))

@@ -12,7 +12,7 @@ import {
   type SourceText,
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
-import { errorCode } from '../storage/file-system.ts'
+import { readErrorCode } from '../storage/file-system.ts'
 
 export interface DiskSourcesOptions extends Pick<FilesSourceOptions, 'recent' | 'isStub'> {
   /** Folder that relative paths start from. Default: the working directory. */
@@ -61,7 +61,7 @@ async function readIfPresent(folder: string, path: string): Promise<SourceText |
     const text = await readFile(resolve(folder, path), 'utf8')
     return text.trim() === '' ? null : { path, text }
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null
+    if (readErrorCode(error) === 'ENOENT') return null
     throw error
   }
 }
@@ -121,7 +121,7 @@ function decodeText(bytes: Uint8Array, isWhole: boolean): string | null {
 }
 
 function describeError(error: unknown): string {
-  const code = errorCode(error)
+  const code = readErrorCode(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
   if (code === 'EACCES' || code === 'EPERM') return 'it may not be read'
   return error instanceof Error ? error.message : String(error)

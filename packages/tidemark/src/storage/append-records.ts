@@ -13,18 +13,18 @@ import {
   type NewRecord,
   TidemarkError,
 } from '@tidemark/core'
-import { appendAll } from './atomic-file.ts'
+import { appendAllBytes } from './atomic-file.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
 import { type RecordDraft, toLogLines, toRecordDrafts } from './new-records.ts'
 import {
   type LogFileLocation,
   type LogState,
-  lastBytes,
   type RecordVisitor,
   type ResumeMark,
   ResumeMarks,
   readLogFile,
+  sliceLastBytes,
 } from './read-log-file.ts'
 
 interface WriterOptions extends LockOptions {
@@ -221,7 +221,7 @@ export class LogFile {
     const { files, path } = this.#place
     const isNew = this.#file === null
     this.#file ??= await this.#open()
-    await appendAll(this.#file, bytes)
+    await appendAllBytes(this.#file, bytes)
     // The file's name is synced too: the process that created the file may have died before it did so.
     await Promise.all([this.#file.sync(), isNew ? files.syncDirectory(dirname(path)) : null])
     return this.#known?.identity ?? (await this.#file.facts()).identity
@@ -278,5 +278,5 @@ function markAfter(
   if (mark === null && sizeBytes > 0) return null
   let line = mark?.line ?? 0
   for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) line += 1
-  return { ...end, line, version: LOG_VERSION, damage, tail: lastBytes(bytes) }
+  return { ...end, line, version: LOG_VERSION, damage, tail: sliceLastBytes(bytes) }
 }

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { type Interference, type OperationKind, systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import {
-  appendAll,
+  appendAllBytes,
+  createDraftPath,
   createFileAtomic,
-  draftPath,
   readFileAtomic,
   removeStaleDrafts,
   replaceFileAtomic,
@@ -82,7 +82,7 @@ describe('appendAll', () => {
     const files = createCrashFileSystem()
     const file = await files.open('/a', 'create')
     files.interfere(({ kind }) => (kind === 'append' ? { takes: 3 } : undefined))
-    if (file !== null) await appendAll(file, Buffer.from('123456789'))
+    if (file !== null) await appendAllBytes(file, Buffer.from('123456789'))
     expect(await textAt(files, '/a')).toBe('123456789')
     expect(files.counts.append).toBe(3)
   })
@@ -91,7 +91,9 @@ describe('appendAll', () => {
     const files = createCrashFileSystem()
     const file = await files.open('/a', 'create')
     files.interfere(() => ({ takes: 0 }))
-    await expect(file === null ? null : appendAll(file, bytes)).rejects.toThrow('the system took no bytes')
+    await expect(file === null ? null : appendAllBytes(file, bytes)).rejects.toThrow(
+      'the system took no bytes',
+    )
   })
 })
 
@@ -110,21 +112,21 @@ async function namesDrafts(files: CrashFileSystem): Promise<readonly string[]> {
 
 describe('a draft', () => {
   it('has a unique name in the same folder', () => {
-    const [one, other] = [draftPath('/a/b.lock'), draftPath('/a/b.lock')]
+    const [one, other] = [createDraftPath('/a/b.lock'), createDraftPath('/a/b.lock')]
     expect(dirname(one)).toBe('/a')
     expect(one).not.toBe(other)
   })
 
   it('is removed after a day, and nothing else is', async () => {
     const files = createCrashFileSystem()
-    await put(files, draftPath('/x'), NOW_MS - DAY_MS - 1)
+    await put(files, createDraftPath('/x'), NOW_MS - DAY_MS - 1)
     const kept = [
-      await put(files, draftPath('/x'), NOW_MS - DAY_MS),
+      await put(files, createDraftPath('/x'), NOW_MS - DAY_MS),
       await put(files, '/.draft-of-a-letter', 0),
       await put(files, '/s.jsonl', 0),
-      await put(files, `/${basename(draftPath('/x'))}.txt`, 0),
+      await put(files, `/${basename(createDraftPath('/x'))}.txt`, 0),
     ]
-    const folder = draftPath('/x')
+    const folder = createDraftPath('/x')
     await files.makeDirectory(folder)
     await removeStaleDrafts(files, '/', NOW_MS)
     expect(await namesDrafts(files)).toEqual([...kept, basename(folder)])
@@ -132,7 +134,7 @@ describe('a draft', () => {
 
   it('is removed with at most a hundred others at a time', async () => {
     const files = createCrashFileSystem()
-    for (let count = 0; count < 130; count += 1) await put(files, draftPath('/x'), 0)
+    for (let count = 0; count < 130; count += 1) await put(files, createDraftPath('/x'), 0)
     await removeStaleDrafts(files, '/', NOW_MS)
     expect(await namesDrafts(files)).toHaveLength(30)
     await removeStaleDrafts(files, '/', NOW_MS)
@@ -141,7 +143,7 @@ describe('a draft', () => {
 
   it.each(['list', 'facts', 'remove'] as const)('that cannot be removed is left (%s)', async (kind) => {
     const files = createCrashFileSystem()
-    const name = await put(files, draftPath('/x'), 0)
+    const name = await put(files, createDraftPath('/x'), 0)
     files.interfere((operation) =>
       operation.kind === kind ? { error: systemError('EACCES', operation.path) } : undefined,
     )

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { TidemarkError } from '@tidemark/core'
-import { errorCode, type FileFacts, type FileSystem, ioError, type OpenFile } from './file-system.ts'
+import { type FileFacts, type FileSystem, ioError, type OpenFile, readErrorCode } from './file-system.ts'
 
 interface FileSnapshot {
   readonly bytes: Uint8Array
@@ -21,14 +21,14 @@ export async function readFileAtomic(files: FileSystem, path: string): Promise<F
   if (file === null) return null
   try {
     const facts = await file.facts()
-    return { bytes: await readRange(file, 0, facts.sizeBytes), facts }
+    return { bytes: await readByteRange(file, 0, facts.sizeBytes), facts }
   } finally {
     await file.close()
   }
 }
 
 /** Returns the bytes of the file from offset `from` up to `to`; fewer if the file is shorter. */
-export async function readRange(file: OpenFile, from: number, to: number): Promise<Uint8Array> {
+export async function readByteRange(file: OpenFile, from: number, to: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(to - from)
   let filled = 0
   while (filled < bytes.length) {
@@ -55,7 +55,7 @@ async function createInPlace(files: FileSystem, path: string, bytes: Uint8Array)
   const file = await files.open(path, 'create')
   if (file === null) return false
   try {
-    await appendAll(file, bytes)
+    await appendAllBytes(file, bytes)
   } finally {
     await file.close()
   }
@@ -80,7 +80,7 @@ export async function replaceFileAtomic(
 }
 
 /** A new file that is written in parts and appears under its name only when it is complete. */
-export interface NewFile {
+export interface DraftFile {
   write(text: string): Promise<void>
   /** Syncs the file and gives it its final name. Returns false if the name is already taken. */
   commit(): Promise<boolean>
@@ -89,8 +89,8 @@ export interface NewFile {
 }
 
 /** Starts a new file at `path` and never replaces an existing one. The content is compressed if `path` ends in `.gz`. */
-export async function createNewFile(files: FileSystem, path: string): Promise<NewFile> {
-  const draft = draftPath(path)
+export async function createDraftFile(files: FileSystem, path: string): Promise<DraftFile> {
+  const draft = createDraftPath(path)
   const fail = (error: unknown): never => {
     throw ioError(`write ${path}`, withoutDraftName(error, draft, path), { path })
   }
@@ -114,7 +114,7 @@ export async function createNewFile(files: FileSystem, path: string): Promise<Ne
   return {
     async write(text) {
       if (text === '') return
-      await appendAll(file, path.endsWith('.gz') ? gzipSync(text) : Buffer.from(text)).catch(fail)
+      await appendAllBytes(file, path.endsWith('.gz') ? gzipSync(text) : Buffer.from(text)).catch(fail)
     },
     commit: () => giveName().catch(fail),
     async discard() {
@@ -131,7 +131,7 @@ function withoutDraftName(error: unknown, draft: string, path: string): unknown 
 }
 
 /** Writes all of `bytes`, with several writes if the system accepts only part at a time. */
-export async function appendAll(file: OpenFile, bytes: Uint8Array): Promise<void> {
+export async function appendAllBytes(file: OpenFile, bytes: Uint8Array): Promise<void> {
   let rest = bytes
   while (rest.length > 0) {
     const taken = await file.append(rest)
@@ -153,7 +153,7 @@ async function linkOr(
   try {
     return await files.link(draft, path)
   } catch (error) {
-    if (!LINKLESS.has(errorCode(error))) throw error
+    if (!LINKLESS.has(readErrorCode(error))) throw error
     return await otherwise()
   }
 }
@@ -163,10 +163,10 @@ async function writeDraft(
   path: string,
   bytes: Uint8Array,
 ): Promise<{ readonly path: string; readonly file: OpenFile }> {
-  const draft = draftPath(path)
+  const draft = createDraftPath(path)
   const file = await openDraft(files, draft)
   try {
-    await appendAll(file, bytes)
+    await appendAllBytes(file, bytes)
     return { path: draft, file }
   } catch (error) {
     await file.close()
@@ -182,7 +182,7 @@ async function openDraft(files: FileSystem, draft: string): Promise<OpenFile> {
 }
 
 /** Returns a unique draft path in the same folder as `path`. */
-export function draftPath(path: string): string {
+export function createDraftPath(path: string): string {
   return join(dirname(path), `.draft-${randomUUID()}`)
 }
 

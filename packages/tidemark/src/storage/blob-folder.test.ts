@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { draftPath } from './atomic-file.ts'
+import { createDraftPath } from './atomic-file.ts'
 import { createBlobFolder } from './blob-folder.ts'
 
 const HELLO = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824'
@@ -54,10 +54,10 @@ describe('a blob', () => {
     const clock = createFakeClock()
     const files = createCrashFileSystem({ now: () => clock.now() })
     await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
-    const draft = draftPath(PATH)
+    const draft = createDraftPath(PATH)
     await (await files.open(draft, 'create'))?.close()
     await clock.advance(DAY_MS + 1)
-    const fresh = draftPath(PATH)
+    const fresh = createDraftPath(PATH)
     await (await files.open(fresh, 'create'))?.close()
     await createBlobFolder({ home: '/home', files, clock }).put(Buffer.from('hello'))
     expect((await files.list(dirname(PATH))).map(({ name }) => name)).toEqual([HELLO, basename(fresh)])

@@ -44,7 +44,7 @@ interface Store {
 
 async function putBlob(store: Store, given: Uint8Array): Promise<string> {
   const bytes = copyBlobBytes(given)
-  const id = blobId(bytes)
+  const id = createBlobId(bytes)
   await withBlobErrors('store', id, writeBlob(store, id, bytes))
   return id
 }
@@ -55,7 +55,7 @@ async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<v
   const path = blobPath(store, id)
   await prepareFolder(store, dirname(path))
   const existing = await readFileAtomic(files, path)
-  if (existing === null || blobId(existing.bytes) !== id)
+  if (existing === null || createBlobId(existing.bytes) !== id)
     await replaceFileAtomic(files, path, { bytes, durable: true })
   await files.syncDirectory(dirname(path))
 }
@@ -71,7 +71,7 @@ async function prepareFolder({ files, clock, home, prepared }: Store, folder: st
 async function getBlob(store: Store, id: string): Promise<Uint8Array | null> {
   if (!isBlobId(id)) return null
   const file = await withBlobErrors('read', id, readFileAtomic(store.files, blobPath(store, id)))
-  if (file === null || blobId(file.bytes) === id) return file?.bytes ?? null
+  if (file === null || createBlobId(file.bytes) === id) return file?.bytes ?? null
   const message = `Blob ${id} is damaged: its content does not match its id. Store the same content again to repair it.`
   throw new TidemarkError('io-failed', message, { details: { id } })
 }
@@ -85,7 +85,7 @@ async function withBlobErrors<T>(what: string, id: string, outcome: Promise<T>):
 }
 
 /** Returns the id of a blob: the SHA-256 hash of its content in hexadecimal. */
-export function blobId(bytes: Uint8Array): string {
+export function createBlobId(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 

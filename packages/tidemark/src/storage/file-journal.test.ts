@@ -1,11 +1,11 @@
 import type { Damage, Journal } from '@tidemark/core'
-import { createFakeClock, readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
+import { createFakeClock, readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { uuidsOf } from '../testing/journal-refusal-cases.ts'
-import { appendAll, readFileAtomic } from './atomic-file.ts'
+import { appendAllBytes, readFileAtomic } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -35,7 +35,7 @@ async function textOf(files: CrashFileSystem, path: string = LOG): Promise<strin
 
 async function put(files: CrashFileSystem, content: string | Uint8Array, path: string = LOG): Promise<void> {
   const file = (await files.open(path, 'create')) ?? (await files.open(path, 'append'))
-  if (file !== null) await appendAll(file, Buffer.from(content))
+  if (file !== null) await appendAllBytes(file, Buffer.from(content))
   await file?.close()
 }
 
@@ -64,10 +64,10 @@ describe('the log', () => {
       '{"type":"summary","summary":"x"}\n{"type":"user","uuid":"u","message":{"role":"user","content":"hi"}}'
     await put(files, theirs)
     const journal = open()
-    expect(await readAll(journal, 's')).toMatchObject({ exists: true, position: 2, damage: [] })
+    expect(await readAllRecords(journal, 's')).toMatchObject({ exists: true, position: 2, damage: [] })
     await journal.append('s', 2, [{ type: 'note', uuid: 'a' }])
     expect(await textOf(files)).toBe(`${theirs}\n${HEADER}\n{"seq":3,"type":"note","uuid":"a"}\n`)
-    expect(await readAll(journal, 's')).toMatchObject({ position: 3, damage: [] })
+    expect(await readAllRecords(journal, 's')).toMatchObject({ position: 3, damage: [] })
   })
 
   it.each<[string, string | Uint8Array, readonly string[], number]>([
@@ -100,7 +100,7 @@ describe('the log', () => {
       const { files, open } = scene()
       await put(files, content)
       const journal = open()
-      const read = await readAll(journal, 's')
+      const read = await readAllRecords(journal, 's')
       expect({ position: read.position, damage: [...kinds(read.damage)].sort() }).toEqual({
         position,
         damage,
@@ -117,7 +117,7 @@ describe('the log', () => {
     const { files, open } = scene()
     await put(files, content)
     const journal = open()
-    await expect(readAll(journal, 's')).rejects.toMatchObject({ code: 'not-a-session' })
+    await expect(readAllRecords(journal, 's')).rejects.toMatchObject({ code: 'not-a-session' })
     await expect(journal.append('s', 0, sampleRecords('a'))).rejects.toMatchObject({ code: 'not-a-session' })
     expect(await textOf(files)).toBe(content)
   })
@@ -127,7 +127,7 @@ describe('the log', () => {
     const content = `${HEADER.replace('"version":1', '"version":7')}\n`
     await put(files, content)
     const expected = { code: 'newer-format', details: { version: 7, known: 1 } }
-    await expect(readAll(open(), 's')).rejects.toMatchObject(expected)
+    await expect(readAllRecords(open(), 's')).rejects.toMatchObject(expected)
     await expect(open().append('s', 0, sampleRecords('a'))).rejects.toMatchObject(expected)
     expect(await textOf(files)).toBe(content)
     expect(await files.facts(LOCK)).toBe(null)
@@ -136,7 +136,7 @@ describe('the log', () => {
   it('cannot be a directory', async () => {
     const { files, open } = scene()
     await files.makeDirectory(LOG)
-    await expect(readAll(open(), 's')).rejects.toMatchObject({ code: 'not-a-session' })
+    await expect(readAllRecords(open(), 's')).rejects.toMatchObject({ code: 'not-a-session' })
     expect(await open().list()).toEqual([])
   })
 })
@@ -169,7 +169,7 @@ describe('appending', () => {
     await open().append('s', 0, sampleRecords('a'))
     machine.restart()
     const journal = open()
-    await readAll(journal, 's')
+    await readAllRecords(journal, 's')
     const logReads = countReads(files)
     expect(await journal.append('s', 1, sampleRecords('b'))).toMatchObject({ ok: true })
     await journal.release('s')
@@ -192,10 +192,10 @@ describe('appending', () => {
     const { files, open } = scene()
     const journal = open()
     await journal.append('s', 0, sampleRecords('a'))
-    const reads: ReturnType<typeof readAll>[] = []
+    const reads: ReturnType<typeof readAllRecords>[] = []
     files.interfere(({ kind, bytes }) => {
       if (kind !== 'append') return undefined
-      reads.push(readAll(journal, 's'))
+      reads.push(readAllRecords(journal, 's'))
       return { takes: Math.min(20, bytes) }
     })
     await journal.append('s', 1, sampleRecords('b', 'c'))
@@ -279,7 +279,7 @@ describe('when the disk fails', () => {
         })
       made.files.interfere(null)
       expect(await journal.append('s', 2, sampleRecords('f', 'g'))).toMatchObject({ ok: true, position: 4 })
-      const { records, damage } = await readAll(made.open(), 's')
+      const { records, damage } = await readAllRecords(made.open(), 's')
       expect(records.map(({ uuid }) => uuid)).toEqual(['a', 'b', 'f', 'g'])
       expect(damage.length > 0).toBe(takes > 0)
     },
@@ -310,11 +310,14 @@ describe('when the disk fails', () => {
     files.interfere(({ kind, path }) =>
       kind === 'open' ? { error: systemError('EACCES', path) } : undefined,
     )
-    await expect(readAll(journal, 's')).rejects.toMatchObject(expected)
+    await expect(readAllRecords(journal, 's')).rejects.toMatchObject(expected)
     files.interfere(null)
     expect(await journal.append('s', 0, sampleRecords('a'))).toMatchObject({ ok: true })
     files.interfere(({ kind, path }) => (kind === 'read' ? { error: systemError('EIO', path) } : undefined))
-    await expect(readAll(journal, 's')).rejects.toMatchObject({ code: 'io-failed', cause: { code: 'EIO' } })
+    await expect(readAllRecords(journal, 's')).rejects.toMatchObject({
+      code: 'io-failed',
+      cause: { code: 'EIO' },
+    })
   })
 })
 
@@ -340,7 +343,7 @@ describe('the session', () => {
     await open().append('s', 0, sampleRecords('a', 'b'))
     machine.restart()
     const journal = open()
-    expect(await readAll(journal, 's')).toMatchObject({ position: 2, damage: [] })
+    expect(await readAllRecords(journal, 's')).toMatchObject({ position: 2, damage: [] })
     expect(await journal.append('s', 2, sampleRecords('c'))).toMatchObject({ ok: true, position: 3 })
   })
 

@@ -3,7 +3,7 @@
 import { basename } from 'node:path'
 import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core'
 import { systemClock, systemIds } from '../platform/node-ports.ts'
-import { type Processes, systemProcesses } from '../platform/processes.ts'
+import { type ProcessPort, systemProcesses } from '../platform/processes.ts'
 import { LogFile, SessionWriter } from './append-records.ts'
 import { removeStaleDrafts } from './atomic-file.ts'
 import {
@@ -34,7 +34,7 @@ export interface FileJournalOptions {
   readonly files?: FileSystem
   readonly clock?: Clock
   readonly ids?: IdGenerator
-  readonly processes?: Processes
+  readonly processes?: ProcessPort
 }
 
 export interface FileJournal extends Journal {

@@ -69,7 +69,7 @@ export interface FileSystem {
 }
 
 /** Returns the `code` of a system error, such as `ENOENT`, or an empty string for any other value. */
-export function errorCode(error: unknown): string {
+export function readErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
@@ -176,7 +176,7 @@ async function nullOn<T>(code: string, outcome: Promise<T>): Promise<T | null> {
   try {
     return await outcome
   } catch (error) {
-    if (errorCode(error) === code) return null
+    if (readErrorCode(error) === code) return null
     throw error
   }
 }
@@ -190,7 +190,7 @@ async function makeWithParents(files: FileSystem, path: string): Promise<boolean
   try {
     return await files.makeDirectory(path)
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
+    if (readErrorCode(error) !== 'ENOENT' || dirname(path) === path) throw error
     await ensureDirectory(files, dirname(path))
     return await files.makeDirectory(path)
   }
@@ -204,7 +204,7 @@ export async function syncDirectoryNames(files: FileSystem, path: string, top: s
   const parent = dirname(path)
   if (path !== top && parent !== path) await syncDirectoryNames(files, parent, top)
   await files.syncDirectory(parent).catch((error: unknown) => {
-    if (errorCode(error) !== 'EACCES' && errorCode(error) !== 'EPERM') throw error
+    if (readErrorCode(error) !== 'EACCES' && readErrorCode(error) !== 'EPERM') throw error
   })
 }
 

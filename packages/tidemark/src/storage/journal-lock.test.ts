@@ -2,13 +2,19 @@ import { createFakeClock, type FakeClock } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { systemIds } from '../platform/node-ports.ts'
-import type { Processes } from '../platform/processes.ts'
+import type { ProcessPort } from '../platform/processes.ts'
 import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { createFileAtomic, readFileAtomic } from './atomic-file.ts'
 import type { FileSystem } from './file-system.ts'
-import { decodeLockFile, type HeldLock, type LockOptions, type LockResult, takeLock } from './journal-lock.ts'
+import {
+  decodeLockFile,
+  type HeldLock,
+  type LockAttempt,
+  type LockOptions,
+  takeLock,
+} from './journal-lock.ts'
 
 const PATH = '/s.lock'
 const MINUTE_MS = 60_000
@@ -16,7 +22,7 @@ const MINUTE_MS = 60_000
 interface Scene {
   readonly clock: FakeClock
   readonly files: CrashFileSystem
-  place(processes: Processes, files?: FileSystem): LockOptions
+  place(processes: ProcessPort, files?: FileSystem): LockOptions
 }
 
 function scene(): Scene {
@@ -33,13 +39,13 @@ function scene(): Scene {
   return { clock, files, place: (processes, port = files) => ({ ...settings, processes, files: port }) }
 }
 
-async function held(attempt: Promise<LockResult>): Promise<HeldLock> {
+async function held(attempt: Promise<LockAttempt>): Promise<HeldLock> {
   const taken = await attempt
   if (!taken.ok) throw new Error(taken.message)
   return taken.lock
 }
 
-async function messageOf(attempt: Promise<LockResult>): Promise<string | null> {
+async function messageOf(attempt: Promise<LockAttempt>): Promise<string | null> {
   const taken = await attempt
   return taken.ok ? null : taken.message
 }
@@ -219,7 +225,7 @@ describe('many processes at once', () => {
         await leaveDead({ files, place }, machine, 1)
         const port = scheduled(files, scheduler)
         let holders = 0
-        const visit = async (processes: Processes) => {
+        const visit = async (processes: ProcessPort) => {
           const attempt = await takeLock(place(processes, port))
           if (!attempt.ok) return
           holders += 1
@@ -246,7 +252,7 @@ describe('while other processes die or wake up', () => {
         await leaveDead({ files, place }, machine, 0)
         const port = scheduled(files, scheduler)
         let holders = 0
-        const visit = async (processes: Processes) => {
+        const visit = async (processes: ProcessPort) => {
           const attempt = await takeLock(place(processes, port))
           if (!attempt.ok) return
           holders += 1

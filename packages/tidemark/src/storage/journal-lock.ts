@@ -2,7 +2,7 @@
 
 import { basename, dirname, join } from 'node:path'
 import { type Clock, type IdGenerator, isObject, parseJson } from '@tidemark/core'
-import type { Processes, ProcessIdentity } from '../platform/processes.ts'
+import type { ProcessIdentity, ProcessPort } from '../platform/processes.ts'
 import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-file.ts'
 import type { FileFacts, FileSystem } from './file-system.ts'
 
@@ -21,7 +21,7 @@ export interface LockedResult {
   readonly message: string
 }
 
-export type LockResult = { readonly ok: true; readonly lock: HeldLock } | LockedResult
+export type LockAttempt = { readonly ok: true; readonly lock: HeldLock } | LockedResult
 
 export interface LockOptions {
   readonly session: string
@@ -29,7 +29,7 @@ export interface LockOptions {
   readonly files: FileSystem
   readonly clock: Clock
   readonly ids: IdGenerator
-  readonly processes: Processes
+  readonly processes: ProcessPort
   /** Name of this program, shown to other programs that cannot get the lock. */
   readonly program: string
   /** Milliseconds after which a silent lock holder counts as dead, if its process cannot be checked from this machine. */
@@ -40,7 +40,7 @@ export interface LockOptions {
 const MAX_ATTEMPTS = 20
 
 /** Takes the lock if it is free or if its holder is dead; otherwise returns who holds it. Never waits for the holder. */
-export async function takeLock(place: LockOptions): Promise<LockResult> {
+export async function takeLock(place: LockOptions): Promise<LockAttempt> {
   const mine = createOwner(place)
   let seen: LockSnapshot | null = null
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {

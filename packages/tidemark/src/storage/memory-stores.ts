@@ -1,6 +1,6 @@
 /** A journal and a blob store in memory. The journal stores JSON text, so that callers share no objects with it. */
 import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
-import { blobId, copyBlobBytes } from './blob-folder.ts'
+import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {
   checkAppendPosition,
   checkReadPosition,
@@ -64,7 +64,7 @@ export function createMemoryBlobs(): BlobStore {
   return {
     async put(given) {
       const bytes = copyBlobBytes(given)
-      const id = blobId(bytes)
+      const id = createBlobId(bytes)
       blobs.set(id, bytes)
       return id
     },

@@ -8,7 +8,7 @@ import {
   type SessionRecord,
   TidemarkError,
 } from '@tidemark/core'
-import { readRange } from './atomic-file.ts'
+import { readByteRange } from './atomic-file.ts'
 import { type FileSystem, ioError, type OpenFile } from './file-system.ts'
 import { readLines, type SplitLine } from './split-lines.ts'
 
@@ -182,13 +182,13 @@ export interface ResumeMark extends LogPosition {
 
 const TAIL_BYTES = 512
 
-export function lastBytes(bytes: Uint8Array): Uint8Array {
+export function sliceLastBytes(bytes: Uint8Array): Uint8Array {
   return bytes.slice(-TAIL_BYTES)
 }
 
 /** Returns the last 512 bytes of the file before offset `sizeBytes`; fewer if the file is shorter. */
 export async function readLastBytes(file: OpenFile, sizeBytes: number): Promise<Uint8Array> {
-  return readRange(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
+  return readByteRange(file, Math.max(0, sizeBytes - TAIL_BYTES), sizeBytes)
 }
 
 const MAX_MARKS = 8
@@ -219,7 +219,7 @@ export class ResumeMarks {
       if (mark.position > position || sizeBytes > end) continue
       const isSame =
         mark.identity === facts.identity &&
-        Buffer.from(tail).equals(await readRange(file, sizeBytes - tail.length, sizeBytes))
+        Buffer.from(tail).equals(await readByteRange(file, sizeBytes - tail.length, sizeBytes))
       if (isSame) return mark
       this.#marks = this.#marks.filter((other) => other !== mark)
     }

@@ -1,11 +1,11 @@
 /** A journal that resumes reading gives the same result as one that reads the whole log. */
 
-import { readAll, sampleRecord } from '@tidemark/core/testing'
+import { readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { appendAll } from './atomic-file.ts'
+import { appendAllBytes } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 import type { FileSystem } from './file-system.ts'
 
@@ -13,7 +13,7 @@ const LOG = '/home/sessions/s.jsonl'
 
 async function put(files: FileSystem, text: string): Promise<void> {
   const file = (await files.open(LOG, 'append')) ?? (await files.open(LOG, 'create'))
-  if (file !== null) await appendAll(file, Buffer.from(text))
+  if (file !== null) await appendAllBytes(file, Buffer.from(text))
   await file?.close()
 }
 
@@ -90,7 +90,7 @@ class Run {
 /** A file that is not a session is refused by both. */
 async function told(journal: FileJournal, from: number): Promise<unknown> {
   try {
-    const { damage, ...read } = await readAll(journal, 's', from)
+    const { damage, ...read } = await readAllRecords(journal, 's', from)
     return { ...read, damage: damage.map(({ kind, line, why }) => `${line} ${kind} ${why}`).sort() }
   } catch (error) {
     return error instanceof Error ? error.message : error
@@ -114,17 +114,17 @@ describe('resumed reading', () => {
     const large = Array.from({ length: 40 }, (_, index) => sampleRecord(`r${index}`, 'x'.repeat(100_000)))
     await journal.append('s', 0, large)
     const bytes = countBytes(files)
-    expect((await readAll(journal, 's', 40)).records).toEqual([])
+    expect((await readAllRecords(journal, 's', 40)).records).toEqual([])
     await put(files, foreign('f'))
     expect(await journal.append('s', 40, [sampleRecord('x')])).toMatchObject({
       reason: 'conflict',
       position: 41,
     })
-    expect((await readAll(journal, 's', 40)).records).toMatchObject([{ uuid: 'f' }])
+    expect((await readAllRecords(journal, 's', 40)).records).toMatchObject([{ uuid: 'f' }])
     expect(await journal.append('s', 41, [sampleRecord('x')])).toMatchObject({ ok: true })
-    expect((await readAll(journal, 's', 41)).records).toMatchObject([{ uuid: 'x' }])
+    expect((await readAllRecords(journal, 's', 41)).records).toMatchObject([{ uuid: 'x' }])
     expect(bytes()).toBeLessThan(20_000)
-    await readAll(journal, 's')
+    await readAllRecords(journal, 's')
     expect(bytes()).toBeGreaterThan(4_000_000)
   })
 })

@@ -57,7 +57,7 @@ function describeTooLong(sizeBytes: number, maxLineBytes: number): string {
   return `the line is ${sizeBytes} bytes long, more than the ${maxLineBytes} that are allowed; it is set aside`
 }
 
-export interface LinesResult {
+export interface ReadLinesResult {
   /** The text after the last newline. */
   readonly rest: SplitLine
   readonly sizeBytes: number
@@ -71,7 +71,7 @@ export async function readLines(
   file: OpenFile,
   limit: number,
   visit: (lines: readonly SplitLine[]) => void,
-): Promise<LinesResult> {
+): Promise<ReadLinesResult> {
   const chunk = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, limit)))
   const splitter = createLineSplitter()
   let sizeBytes = 0

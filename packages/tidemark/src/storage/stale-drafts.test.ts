@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
-import { createFakeClock, readAll, sampleRecords } from '@tidemark/core/testing'
+import { createFakeClock, readAllRecords, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { systemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
-import { draftPath } from './atomic-file.ts'
+import { createDraftPath } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
 async function touch(files: CrashFileSystem, path: string): Promise<void> {
@@ -14,12 +14,15 @@ describe('a journal', () => {
   it('removes the old drafts of killed processes at its first write', async () => {
     const clock = createFakeClock()
     const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'], now: () => clock.now() })
-    const [old, fresh] = [draftPath('/home/sessions/s.jsonl'), draftPath('/home/sessions/s.jsonl')]
+    const [old, fresh] = [
+      createDraftPath('/home/sessions/s.jsonl'),
+      createDraftPath('/home/sessions/s.jsonl'),
+    ]
     await touch(files, old)
     await clock.advance(86_400_001)
     await touch(files, fresh)
     const journal = createFileJournal({ home: '/home', files, clock })
-    await readAll(journal, 's')
+    await readAllRecords(journal, 's')
     expect((await files.facts(old))?.kind).toBe('file')
     await journal.append('s', 0, sampleRecords('a'))
     const names = (await files.list('/home/sessions')).map(({ name }) => name)

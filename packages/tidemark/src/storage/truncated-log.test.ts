@@ -1,10 +1,10 @@
 /** A log cut at every byte: it reads as complete batches, the rest is reported, and it can be appended to. */
 import type { Journal, SessionRecord } from '@tidemark/core'
-import { readAll, sampleRecord } from '@tidemark/core/testing'
+import { readAllRecords, sampleRecord } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { appendAll, readFileAtomic } from './atomic-file.ts'
+import { appendAllBytes, readFileAtomic } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
 
 const LOG = '/home/sessions/s.jsonl'
@@ -16,7 +16,7 @@ async function journalWith(
 ): Promise<{ readonly files: CrashFileSystem; readonly journal: Journal }> {
   const files = createCrashFileSystem({ directories: ['/home', '/home/sessions'] })
   const file = await files.open(LOG, 'create')
-  if (file !== null) await appendAll(file, bytes)
+  if (file !== null) await appendAllBytes(file, bytes)
   return {
     files,
     journal: createFileJournal({ home: '/home', files, processes: createFakeMachine().start() }),
@@ -38,7 +38,7 @@ async function writeWhole(): Promise<{
     position += size
     ends.push({ offset: (await bytesOf(files)).length, position })
   }
-  return { bytes: await bytesOf(files), records: (await readAll(journal, 's')).records, ends }
+  return { bytes: await bytesOf(files), records: (await readAllRecords(journal, 's')).records, ends }
 }
 
 async function bytesOf(files: CrashFileSystem): Promise<Uint8Array> {
@@ -58,7 +58,7 @@ describe(`a log cut at each of its ${cuts.length} bytes`, () => {
   it('reads as its complete batches, and the rest is reported as damage', async () => {
     for (const cut of cuts) {
       const { journal } = await journalWith(whole.bytes.slice(0, cut))
-      const { records, position, damage } = await readAll(journal, 's')
+      const { records, position, damage } = await readAllRecords(journal, 's')
       const left = wholeAt(cut)
       expect({ cut, position, records }).toEqual({
         cut,
@@ -79,7 +79,7 @@ describe(`a log cut at each of its ${cuts.length} bytes`, () => {
         position,
         ['x', 'y'].map((uuid) => sampleRecord(uuid)),
       )
-      const after = await readAll(journal, 's')
+      const after = await readAllRecords(journal, 's')
       expect({ cut, records: after.records }).toEqual({
         cut,
         records: [...whole.records.slice(0, position), ...(added.ok ? added.records : [])],

@@ -1,10 +1,10 @@
 /** A fake machine whose processes start and end on command, for code that checks whether the owner of a lock still runs. */
-import type { Processes, ProcessIdentity } from '../platform/processes.ts'
+import type { ProcessIdentity, ProcessPort } from '../platform/processes.ts'
 
 export interface FakeMachine {
   /** Starts a process and returns its view of the processes on this machine. */
-  start(): Processes
-  end(process: Processes): void
+  start(): ProcessPort
+  end(process: ProcessPort): void
   /** Ends all processes, as a restart of the machine would. */
   restart(): void
 }

@@ -1,7 +1,7 @@
 /** Conformance cases for every journal, whatever storage it writes to. */
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core'
-import { readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
+import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { type ConformanceCase, casesFor } from './conformance.ts'
 import { type JournalSubject, refusalChecks, uuidsOf } from './journal-refusal-cases.ts'
 
@@ -19,7 +19,7 @@ function positionOf(outcome: AppendOutcome): number {
 const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'a session that nobody wrote is empty'({ open }) {
     const journal = await open()
-    const read = await readAll(journal, 'nothing')
+    const read = await readAllRecords(journal, 'nothing')
     assert.deepEqual(read, { exists: false, position: 0, damage: [], records: [] })
     assert.deepEqual(await journal.list(), [])
   },
@@ -29,7 +29,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     const first = await journal.append('s', 0, sampleRecords('a'))
     const second = await journal.append('s', 1, sampleRecords('b', 'c'))
     assert.deepEqual([positionOf(first), positionOf(second)], [1, 3])
-    const { records, ...state } = await readAll(await open(), 's')
+    const { records, ...state } = await readAllRecords(await open(), 's')
     assert.deepEqual(state, { exists: true, position: 3, damage: [] })
     assert.deepEqual(
       records,
@@ -45,7 +45,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     const journal = await open()
     await journal.append('s', 0, sampleRecords('a', 'b', 'c'))
     await journal.append('s', 3, sampleRecords('d'))
-    const { records } = await readAll(journal, 's')
+    const { records } = await readAllRecords(journal, 's')
     const [a, b, c, d] = records.map(({ batch }) => batch)
     assert.ok(a !== undefined && b !== undefined && c !== undefined, 'each of three has a batch')
     assert.deepEqual([b.id, c.id], [a.id, a.id])
@@ -115,7 +115,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     const records = texts.map((text, index) => sampleRecord(`t${index}`, text))
     const outcome = await journal.append('s', 0, records)
     assert.ok(outcome.ok)
-    assert.deepEqual((await readAll(journal, 's')).records, outcome.records)
+    assert.deepEqual((await readAllRecords(journal, 's')).records, outcome.records)
     assert.deepEqual(
       outcome.records.map(({ seq: _seq, batch: _batch, ...record }) => record),
       records,
@@ -126,7 +126,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     const journal = await open()
     const stamped = { ...sampleRecord('a'), seq: 99, batch: { id: 'x', index: 4, of: 9 } }
     await journal.append('s', 0, [stamped])
-    assert.deepEqual((await readAll(journal, 's')).records, [{ ...sampleRecord('a'), seq: 1 }])
+    assert.deepEqual((await readAllRecords(journal, 's')).records, [{ ...sampleRecord('a'), seq: 1 }])
   },
 
   async 'a record that changes after it was handed in does not change in the log'({ open }) {
@@ -135,7 +135,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     const appended = journal.append('s', 0, [{ ...sampleRecord('a'), type: 'user', message }])
     message.content = 'after'
     await appended
-    const { records } = await readAll(journal, 's')
+    const { records } = await readAllRecords(journal, 's')
     assert.deepEqual(records, [{ ...sampleRecord('a', 'before'), seq: 1 }])
   },
 
@@ -151,7 +151,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     const journal = await open()
     await journal.append('one', 0, sampleRecords('a'))
     await journal.append('two.2_x-y', 0, sampleRecords('b'))
-    await readAll(journal, 'three')
+    await readAllRecords(journal, 'three')
     assert.deepEqual(await uuidsOf(journal, 'one'), ['a'])
     assert.deepEqual(await uuidsOf(journal, 'two.2_x-y'), ['b'])
     assert.deepEqual([...(await journal.list())].sort(), ['one', 'two.2_x-y'])
@@ -189,9 +189,9 @@ export const readingOnChecks: Readonly<Record<string, (subject: JournalSubject) 
     await journal.append('s', 1, sampleRecords('b', 'c'))
     await journal.append('s', 3, sampleRecords('d'))
     for (const reader of [journal, await open()]) {
-      const { records: all, ...whole } = await readAll(reader, 's')
+      const { records: all, ...whole } = await readAllRecords(reader, 's')
       for (const from of [4, 0, 2, 1, 3, 5, 1_000_000]) {
-        const { records, ...state } = await readAll(reader, 's', from)
+        const { records, ...state } = await readAllRecords(reader, 's', from)
         assert.deepEqual(records, all.slice(from), `from ${from}`)
         assert.deepEqual(state, whole, `from ${from}`)
       }
@@ -214,11 +214,11 @@ export const readingOnChecks: Readonly<Record<string, (subject: JournalSubject) 
       const outcome = await writer.append('s', turn * 2, sampleRecords(`a${turn}`, `b${turn}`))
       assert.ok(outcome.ok)
       if (turn % 3 === 1) continue
-      const read = await readAll(reader, 's', position)
+      const read = await readAllRecords(reader, 's', position)
       seen.push(...read.records)
       position = read.position
     }
-    assert.deepEqual(seen, (await readAll(await open(), 's')).records)
+    assert.deepEqual(seen, (await readAllRecords(await open(), 's')).records)
   },
 
   async 'after a conflict what one missed is read on from where one was'({ open }) {
@@ -229,7 +229,7 @@ export const readingOnChecks: Readonly<Record<string, (subject: JournalSubject) 
     await second.release('s')
     const refused = await first.append('s', 1, sampleRecords('x'))
     assert.deepEqual(refused, { ok: false, reason: 'conflict', position: 3 })
-    const { records, position } = await readAll(first, 's', 1)
+    const { records, position } = await readAllRecords(first, 's', 1)
     assert.deepEqual(
       records.map(({ uuid }) => uuid),
       ['b', 'c'],

@@ -1,7 +1,7 @@
 /** Conformance cases for what every journal refuses: invalid session ids, records that JSON would change, a second writer. */
 import assert from 'node:assert/strict'
 import type { Journal } from '@tidemark/core'
-import { readAll, sampleRecord, sampleRecords } from '@tidemark/core/testing'
+import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { isSessionId } from '../storage/paths.ts'
 
 const BAD_IDS = [
@@ -67,7 +67,7 @@ export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) =>
       const append = () => journal.append('s', 0, [sampleRecord('a'), bad])
       await assert.rejects(append, { name: 'TidemarkError', code: 'bad-record' }, Object.keys(extra).join())
     }
-    assert.deepEqual(await readAll(journal, 's'), NOTHING)
+    assert.deepEqual(await readAllRecords(journal, 's'), NOTHING)
   },
 
   async 'arguments of another kind are refused in words'({ open }) {
@@ -86,7 +86,7 @@ export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) =>
     for (const from of [null, '0', -1, 0.5, Number.NaN] as never[])
       await refuses('bad-option', () => journal.read('s', () => {}, from), `from ${from}`)
     await refuses('bad-option', () => journal.read('s', undefined as never), 'no visitor')
-    assert.deepEqual(await readAll(journal, 's'), NOTHING)
+    assert.deepEqual(await readAllRecords(journal, 's'), NOTHING)
   },
 
   async 'a second writer is refused while the first has the session'({ open, locks }) {
@@ -148,5 +148,5 @@ export interface JournalSubject {
 }
 
 export async function uuidsOf(journal: Journal, session: string): Promise<readonly (string | undefined)[]> {
-  return (await readAll(journal, session)).records.map(({ uuid }) => uuid)
+  return (await readAllRecords(journal, session)).records.map(({ uuid }) => uuid)
 }

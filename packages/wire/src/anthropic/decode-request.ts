@@ -16,7 +16,7 @@ import {
   splitMembers,
   survivesRoundTrip,
 } from '@tidemark/core'
-import type { ExactTexts } from './request.ts'
+import type { ExactJsonTexts } from './request.ts'
 
 export interface BodyProblem {
   readonly kind: 'not-json' | 'missing' | 'wrong-type' | 'unknown-role' | 'not-allowed'
@@ -26,7 +26,7 @@ export interface BodyProblem {
 }
 
 type DecodedRequest =
-  | { readonly ok: true; readonly payload: Payload; readonly raw: ExactTexts }
+  | { readonly ok: true; readonly payload: Payload; readonly raw: ExactJsonTexts }
   | { readonly ok: false; readonly problems: readonly BodyProblem[] }
 
 /** Decodes a request body. `betas` are the values of the `anthropic-beta` header; they become part of the payload. */
@@ -136,7 +136,7 @@ function wrongTypeProblem(path: string, expected: string): BodyProblem {
 const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
 
 /** Returns exact JSON texts of values that parsing and stringifying would change. `text` is a valid request body. */
-function findRawTexts(text: string): ExactTexts {
+function findRawTexts(text: string): ExactJsonTexts {
   const parameters = splitMembers(text).flatMap(({ key, text: value }) => {
     const raw = LIST_FIELDS.has(key) ? undefined : keepIfUnstable(value)
     return raw === undefined ? [] : [[key, raw] as const]

@@ -1,6 +1,6 @@
 import type { AssistantMessage, Usage } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { detectReplyOverflow, toAnthropicFailure, toErrorObject } from './failure.ts'
+import { detectReplyOverflow, toAnthropicError, toAnthropicFailure } from './failure.ts'
 
 function body(type: string, message: string, details?: object): string {
   return JSON.stringify({ type: 'error', error: { type, message, details }, request_id: 'req_1' })
@@ -182,14 +182,14 @@ describe('errorObject', () => {
     'invalid-request',
   ] as const)('says %s so that it is understood', (kind) => {
     const failed = { kind, retryable: false, message: 'no' }
-    expect(toAnthropicFailure({ body: JSON.stringify({ error: toErrorObject(failed) }) }).kind).toBe(kind)
+    expect(toAnthropicFailure({ body: JSON.stringify({ error: toAnthropicError(failed) }) }).kind).toBe(kind)
   })
 
   it.each([
     ['network', true, 'api_error'],
     ['unknown', false, 'invalid_request_error'],
   ] as const)('has the nearest type for %s', (kind, retryable, type) => {
-    expect(toErrorObject({ kind, retryable, message: 'no' })).toEqual({ type, message: 'no' })
+    expect(toAnthropicError({ kind, retryable, message: 'no' })).toEqual({ type, message: 'no' })
   })
 
   it('keeps type, code and details', () => {
@@ -200,7 +200,7 @@ describe('errorObject', () => {
       errorType: 'x_error',
       errorCode: 'y',
     } as const
-    expect(toErrorObject(failed)).toEqual({ type: 'x_error', message: 'no', details: { error_code: 'y' } })
+    expect(toAnthropicError(failed)).toEqual({ type: 'x_error', message: 'no', details: { error_code: 'y' } })
   })
 })
 

@@ -9,9 +9,9 @@ import {
   type JsonObject,
   type ModelFailure,
   type ModelFailureKind,
-  type TokenGap,
+  type TokenExcess,
 } from '@tidemark/core'
-import { classifyFailure, type FailedCall, type ProviderErrors } from '../failure/classify-failure.ts'
+import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
 import type { ErrorBody } from '../failure/error-body.ts'
 import { findSilentOverflow } from '../failure/overflow.ts'
 import { omitUndefined } from '../optional-fields.ts'
@@ -54,14 +54,14 @@ const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
   ['billing', /reached your specified (?:\w+ )?API usage limits/i],
 ]
 
-const ANTHROPIC_ERRORS: ProviderErrors = { provider: 'anthropic', classifyError: classifyAnthropicError }
+const ANTHROPIC_ERRORS: ErrorClassifier = { provider: 'anthropic', classifyError: classifyAnthropicError }
 
 export function toAnthropicFailure(call: FailedCall): ModelFailure {
   return classifyFailure(call, ANTHROPIC_ERRORS)
 }
 
 /** Returns the `error` object of an error response, for servers that imitate the API. Inverse of `toAnthropicFailure`. */
-export function toErrorObject(failed: ModelFailure): JsonObject {
+export function toAnthropicError(failed: ModelFailure): JsonObject {
   const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
   const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
   const details =
@@ -95,7 +95,7 @@ const LENGTH_STOP_REASONS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_
 export function detectReplyOverflow(
   { stop_reason, usage }: AssistantMessage,
   window: number,
-): TokenGap | null {
+): TokenExcess | null {
   const [inputTokens, outputTokens] = [countContextTokens(usage), countOutputTokens(usage)]
   const silent = findSilentOverflow(
     { inputTokens, outputTokens, stoppedByLength: LENGTH_STOP_REASONS.has(stop_reason) },

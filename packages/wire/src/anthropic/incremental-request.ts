@@ -11,11 +11,11 @@ import {
   type TracedMessage,
 } from '@tidemark/core'
 import {
-  closingBracketIndex,
-  encodeMarkerMember,
+  createCacheReference,
+  encodeCacheControl,
   encodeParameters,
-  newReferenceMember,
-  textWithoutMarker,
+  encodeWithoutMarker,
+  findClosingBracket,
   toContentBlocks,
 } from './request.ts'
 
@@ -71,7 +71,7 @@ export function extendRequest(
 }
 
 /** Returns the whole request body as one string. */
-export function joinRequestText({ parameters, tools, system, messages }: IncrementalRequest): string {
+export function joinIncrementalRequest({ parameters, tools, system, messages }: IncrementalRequest): string {
   const lists = [
     ...(tools === null ? [] : [`"tools":[${tools.join(',')}]`]),
     ...(system === null ? [] : [`"system":[${system.join(',')}]`]),
@@ -138,12 +138,12 @@ function encodePrefixList(
   return values.map((value, index) => {
     const planned = markers.find(({ place }) => place.zone === zone && place.index === index)
     const control = planned?.control ?? value.cache_control
-    const plain = plainTextCache.get(value) ?? textWithoutMarker(value)
+    const plain = plainTextCache.get(value) ?? encodeWithoutMarker(value)
     plainTextCache.set(value, plain)
-    const end = closingBracketIndex(plain)
+    const end = findClosingBracket(plain)
     return control === undefined
       ? plain
-      : plain.slice(0, end) + encodeMarkerMember(control) + plain.slice(end)
+      : plain.slice(0, end) + encodeCacheControl(control) + plain.slice(end)
   })
 }
 
@@ -195,7 +195,7 @@ function applyOverlay({ text, insertions }: MessageText, { markers, referencedUn
   for (const [index, { offset, markerLength, reference }] of insertions.entries()) {
     const control = markers.get(index)
     done += text.slice(from, offset) + (index < referencedUntil ? reference : '')
-    if (control !== undefined) done += encodeMarkerMember(control)
+    if (control !== undefined) done += encodeCacheControl(control)
     from = control === undefined ? offset : offset + markerLength
   }
   return done + text.slice(from)
@@ -207,14 +207,14 @@ function buildMessageText({ message, raw }: TracedMessage): MessageText {
   let text = `${JSON.stringify({ role, ...fields }).slice(0, -1)},"content":[`
   const blocks: BlockInsertion[] = []
   for (const [index, block] of toContentBlocks(content).entries()) {
-    const plain = textWithoutMarker(block, raw?.get(index))
-    const marker = block.cache_control === undefined ? '' : encodeMarkerMember(block.cache_control)
-    const end = closingBracketIndex(plain)
+    const plain = encodeWithoutMarker(block, raw?.get(index))
+    const marker = block.cache_control === undefined ? '' : encodeCacheControl(block.cache_control)
+    const end = findClosingBracket(plain)
     if (index > 0) text += ','
     blocks.push({
       offset: text.length + end,
       markerLength: marker.length,
-      reference: newReferenceMember(block),
+      reference: createCacheReference(block),
     })
     text += plain.slice(0, end) + marker + plain.slice(end)
   }

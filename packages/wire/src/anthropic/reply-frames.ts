@@ -23,7 +23,7 @@ import {
 } from '@tidemark/core'
 import type { SseFrame } from '../http/sse.ts'
 import { omitUndefined } from '../optional-fields.ts'
-import { toErrorObject } from './failure.ts'
+import { toAnthropicError } from './failure.ts'
 
 /** Message fields that are known only at the end of a reply and are therefore null in `message_start`. */
 const FIELDS_KNOWN_AT_END = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']
@@ -60,7 +60,7 @@ function toPartialUsageEvents({ figures }: Reply): readonly ReplyEvent[] {
 type TextSplitter = (text: string) => readonly string[]
 
 /** Returns a function that cuts a text into pieces of `size` characters. */
-export function splitEvery(size: number): TextSplitter {
+export function createTextSplitter(size: number): TextSplitter {
   return (text) =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
 }
@@ -240,7 +240,7 @@ export function toSseFrames(event: ReplyEvent): readonly SseFrame[] {
     case 'reply-ended':
       return [createFrame('message_stop')]
     case 'reply-failed':
-      return [createFrame('error', `"error":${JSON.stringify(toErrorObject(event.failure))}`)]
+      return [createFrame('error', `"error":${JSON.stringify(toAnthropicError(event.failure))}`)]
   }
 }
 

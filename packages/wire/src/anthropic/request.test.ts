@@ -1,6 +1,6 @@
 import type { Payload } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { type EncodeRequestOptions, encodeRequest, joinBodyText } from './request.ts'
+import { type EncodeRequestOptions, encodeRequest, joinEncodedRequest } from './request.ts'
 
 const EPHEMERAL = { type: 'ephemeral' } as const
 
@@ -149,7 +149,7 @@ describe('encodeRequest', () => {
       '{"model":"m","messages":[{"role":"system","output_config":{"effort":"low"},"content":[]},{"role":"user","content":[{"type":"text","text":"u"}]}]}',
     ],
   ])('spells %s', (_, fields, options, body) => {
-    expect(joinBodyText(encodeRequest({ model: 'm', messages: [], ...fields }, options))).toBe(body)
+    expect(joinEncodedRequest(encodeRequest({ model: 'm', messages: [], ...fields }, options))).toBe(body)
   })
 
   it('spells a block from its raw text, and puts its marker behind', () => {

@@ -22,7 +22,7 @@ import {
 } from '@tidemark/core'
 
 /** Exact JSON texts of values whose bytes would change when parsed and stringified, by their position in the payload. */
-export interface ExactTexts {
+export interface ExactJsonTexts {
   readonly parameters?: ReadonlyMap<string, string>
   readonly tools?: ReadonlyMap<number, string>
   readonly system?: ReadonlyMap<number, string>
@@ -31,7 +31,7 @@ export interface ExactTexts {
 }
 
 export interface EncodeRequestOptions {
-  readonly raw?: ExactTexts
+  readonly raw?: ExactJsonTexts
   /**
    * How string content is sent. `blocks`, the default, sends a string as one text block, so that its bytes stay the
    * same when a later message is merged into it. `keep` sends a string.
@@ -62,7 +62,7 @@ export function encodeRequest(payload: Payload, options: EncodeRequestOptions = 
   return { ...attachPunctuation(pieces), betas: betas ?? [] }
 }
 
-export function joinBodyText({ fragments, end }: EncodedRequest): string {
+export function joinEncodedRequest({ fragments, end }: EncodedRequest): string {
   return fragments.map(({ lead, text }) => lead + text).join('') + end
 }
 
@@ -199,33 +199,33 @@ const REFERENCE = 'cache_reference'
 /** Encodes a block or a tool with its cache marker. `raw` is its exact JSON text, if stringifying would change it. */
 function encodeFragment(value: Block | JsonObject, raw?: string): FragmentText {
   const marker = value[MARKER]
-  const plain = textWithoutMarker(value, raw)
+  const plain = encodeWithoutMarker(value, raw)
   const bare = plain.includes(MARKER) ? removeInnerMarkers(plain) : plain
   return marker === undefined
     ? { text: plain, bare }
-    : { text: insertMember(plain, encodeMarkerMember(marker)), bare, marker }
+    : { text: insertMember(plain, encodeCacheControl(marker)), bare, marker }
 }
 
 /** Returns the JSON text of a block or tool without its own `cache_control`. Nested blocks keep theirs. */
-export function textWithoutMarker(value: Block | JsonObject, raw?: string): string {
+export function encodeWithoutMarker(value: Block | JsonObject, raw?: string): string {
   const { [MARKER]: _, ...rest } = value
   if (raw === undefined) return JSON.stringify(rest)
   return withReference(value, raw, removeMarker(raw))
 }
 
 /** Returns the index of an object's closing bracket, before which a member can be inserted. */
-export function closingBracketIndex(text: string): number {
+export function findClosingBracket(text: string): number {
   return text.lastIndexOf('}')
 }
 
-export function encodeMarkerMember(marker: unknown): string {
+export function encodeCacheControl(marker: unknown): string {
   return `,"${MARKER}":${JSON.stringify(marker)}`
 }
 
 // A tool result can carry a `cache_reference`, by which a later API request can delete it from the prompt cache.
 
 /** Returns the `cache_reference` member to add to a tool result; empty if the block has one or is not a tool result. */
-export function newReferenceMember(block: Block): string {
+export function createCacheReference(block: Block): string {
   const isNew = isToolResult(block) && block[REFERENCE] === undefined
   return isNew ? encodeReferenceMember(block.tool_use_id) : ''
 }
@@ -241,7 +241,7 @@ function encodeReferenceMember(reference: unknown): string {
 }
 
 function insertMember(text: string, member: string): string {
-  const end = closingBracketIndex(text)
+  const end = findClosingBracket(text)
   const isFirst = text.slice(0, end).trim() === '{'
   return text.slice(0, end) + (isFirst ? member.slice(1) : member) + text.slice(end)
 }

@@ -15,7 +15,7 @@ import {
 } from '../../test/stream-frames.ts'
 import { createFailure } from '../failure/classify-failure.ts'
 import type { SseFrame } from '../http/sse.ts'
-import { finishBytes, initialByteStreamState, stepBytes } from './stream.ts'
+import { decodeReplyBytes, finishReplyBytes, initialByteStreamState } from './stream.ts'
 
 describe('an early end', () => {
   const OPEN = [START, start(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hel' })]
@@ -115,14 +115,17 @@ describe('bytes', () => {
   const bytes = new TextEncoder().encode(text)
 
   it('count to the last frame, blank line or not', () => {
-    const [state, events] = stepBytes(initialByteStreamState, bytes.subarray(0, -2))
+    const [state, events] = decodeReplyBytes(initialByteStreamState, bytes.subarray(0, -2))
     expect(events.map(({ type }) => type)).toEqual(['reply-started'])
-    expect(finishBytes(state)[1].map(({ type }) => type)).toEqual(['reply-ended'])
+    expect(finishReplyBytes(state)[1].map(({ type }) => type)).toEqual(['reply-ended'])
   })
 
   it('that end inside a character are reported', () => {
-    const [state] = stepBytes(initialByteStreamState, new TextEncoder().encode('data: é').subarray(0, -1))
-    expect(finishBytes(state)[1]).toMatchObject([
+    const [state] = decodeReplyBytes(
+      initialByteStreamState,
+      new TextEncoder().encode('data: é').subarray(0, -1),
+    )
+    expect(finishReplyBytes(state)[1]).toMatchObject([
       {
         failure: {
           message: 'The connection ended before the reply was complete, in the middle of a character',
@@ -132,10 +135,10 @@ describe('bytes', () => {
   })
 
   it('end with the cause that is known', () => {
-    const [state] = stepBytes(initialByteStreamState, bytes.subarray(0, 300))
-    const [closed, events] = finishBytes(state, createFailure('aborted', 'stopped by the user'))
+    const [state] = decodeReplyBytes(initialByteStreamState, bytes.subarray(0, 300))
+    const [closed, events] = finishReplyBytes(state, createFailure('aborted', 'stopped by the user'))
     expect(events).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted', retryable: false } }])
-    expect(finishBytes(closed)[1]).toEqual([])
+    expect(finishReplyBytes(closed)[1]).toEqual([])
   })
 })
 

@@ -62,7 +62,7 @@ const FRAME_HANDLERS: ReadonlyMap<string, FrameHandler> = new Map<string, FrameH
   ['message_stop', handleMessageStop],
 ])
 
-export function stepFrame(state: StreamState, frame: SseFrame): StreamStep {
+export function decodeReplyFrame(state: StreamState, frame: SseFrame): StreamStep {
   if (state.isClosed) return [state, []]
   const data = parseJson(frame.data)
   const name = frameName(frame, data)
@@ -172,7 +172,7 @@ export function finishReply(
   end: SseRemainder = { rest: null, cutCharacter: false },
 ): StreamStep {
   const isWhole = end.rest !== null && isObject(parseJson(end.rest.data))
-  const [last, events] = end.rest !== null && isWhole ? stepFrame(state, end.rest) : [state, []]
+  const [last, events] = end.rest !== null && isWhole ? decodeReplyFrame(state, end.rest) : [state, []]
   const where = end.cutCharacter ? ', in the middle of a character' : ''
   const cut = createFailure('network', `The connection ended before the reply was complete${where}`)
   const [closed, closing] = failReply(last, cut)
@@ -189,12 +189,12 @@ type ByteStep = readonly [ByteStreamState, readonly ReplyEvent[]]
 
 export const initialByteStreamState: ByteStreamState = { sse: initialSseState, stream: initialStreamState }
 
-export function stepBytes(state: ByteStreamState, chunk: Uint8Array): ByteStep {
+export function decodeReplyBytes(state: ByteStreamState, chunk: Uint8Array): ByteStep {
   const [sse, frames] = decodeSse(state.sse, chunk)
   const events: ReplyEvent[] = []
   let { stream } = state
   for (const frame of frames) {
-    const [next, emitted] = stepFrame(stream, frame)
+    const [next, emitted] = decodeReplyFrame(stream, frame)
     stream = next
     events.push(...emitted)
   }
@@ -202,7 +202,7 @@ export function stepBytes(state: ByteStreamState, chunk: Uint8Array): ByteStep {
 }
 
 /** Ends a reply that is decoded from bytes. `cause` is the failure that ended it; by default, the connection closed. */
-export function finishBytes(state: ByteStreamState, cause?: ModelFailure): ByteStep {
+export function finishReplyBytes(state: ByteStreamState, cause?: ModelFailure): ByteStep {
   const [stream, events] =
     cause === undefined ? finishReply(state.stream, finishSse(state.sse)) : failReply(state.stream, cause)
   return [{ sse: state.sse, stream }, events]

@@ -3,32 +3,32 @@ import {
   ADAPTIVE_OR_BUDGET_THINKING,
   ADAPTIVE_THINKING,
   ALWAYS_ON_THINKING,
-  CAPABILITIES_4_6,
-  CAPABILITIES_4_7,
-  CAPABILITIES_4_8,
-  CAPABILITIES_5_5,
-  claudeCache,
+  CLAUDE_4_6_CAPABILITIES,
+  CLAUDE_4_7_CAPABILITIES,
+  CLAUDE_4_8_CAPABILITIES,
+  CLAUDE_5_5_CAPABILITIES,
+  claudeCacheFacts,
   claudePrices,
   ONE_MILLION_WINDOW,
-  REGIONAL_FACTOR,
+  REGIONAL_PRICE_FACTOR,
 } from './anthropic-rules.ts'
 import type { ModelEntry, UncertainField } from './model-entry.ts'
-import { CLAUDE_5_2, CLAUDE_PAGES } from './sources.ts'
+import { CLAUDE_5_2_SOURCE, CLAUDE_SOURCE } from './sources.ts'
 
 type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | 'thinking'>
 
 const COMMON: Common = {
   ...ONE_MILLION_WINDOW,
   aliases: [],
-  regionalFactor: REGIONAL_FACTOR,
-  capabilities: CAPABILITIES_5_5,
+  regionalFactor: REGIONAL_PRICE_FACTOR,
+  capabilities: CLAUDE_5_5_CAPABILITIES,
   tokenizer: 'claude-from-4.7',
   doubts: [],
-  ...CLAUDE_PAGES,
+  ...CLAUDE_SOURCE,
 }
 
 const PREFIX_BOUND_THINKING = { ...ALWAYS_ON_THINKING, binding: 'prefix' } as const
-const NO_FORCED_TOOL_CHOICE = { ...CAPABILITIES_5_5, forcedToolChoice: false }
+const NO_FORCED_TOOL_CHOICE = { ...CLAUDE_5_5_CAPABILITIES, forcedToolChoice: false }
 const UNDOCUMENTED = { systemMessages: null, toolChanges: null, messageEffort: null }
 const OPUS_RATES = { input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }
 const UNKNOWN_RATES = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
@@ -46,23 +46,23 @@ const FABLE_5_2_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-fable-5-2',
     prices: claudePrices({ input: 8, cacheRead: 0.2, write5m: 10, write1h: 16, output: 40 }),
-    cache: claudeCache(null),
+    cache: claudeCacheFacts(null),
     thinking: { ...PREFIX_BOUND_THINKING, isAccountBound: null },
     capabilities: { ...NO_FORCED_TOOL_CHOICE, ...UNDOCUMENTED },
     doubts: [
       { field: 'prices.write1h', note: 'derived: twice the input price, as on every other Claude' },
       { field: 'thinking.binding', note: 'taken from Fable 5.1; no page read says it of 5.2' },
     ],
-    ...CLAUDE_5_2,
+    ...CLAUDE_5_2_SOURCE,
   },
   {
     ...COMMON,
     id: 'claude-mythos-5-2',
     prices: claudePrices(UNKNOWN_RATES),
-    cache: claudeCache(null),
+    cache: claudeCacheFacts(null),
     thinking: { ...ALWAYS_ON_THINKING, binding: null, isAccountBound: null },
-    capabilities: { ...CAPABILITIES_5_5, forcedToolChoice: null, ...UNDOCUMENTED },
-    ...CLAUDE_5_2,
+    capabilities: { ...CLAUDE_5_5_CAPABILITIES, forcedToolChoice: null, ...UNDOCUMENTED },
+    ...CLAUDE_5_2_SOURCE,
   },
 ]
 
@@ -71,7 +71,7 @@ const FABLE_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-fable-5-1',
     prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: PREFIX_BOUND_THINKING,
     capabilities: NO_FORCED_TOOL_CHOICE,
   },
@@ -79,7 +79,7 @@ const FABLE_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-mythos-5-1',
     prices: claudePrices({ input: 10, cacheRead: 0.25, write5m: 12.5, write1h: 20, output: 50 }),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: { ...ALWAYS_ON_THINKING, binding: 'model' },
     capabilities: NO_FORCED_TOOL_CHOICE,
   },
@@ -87,18 +87,18 @@ const FABLE_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-fable-5',
     prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: ALWAYS_ON_THINKING,
-    capabilities: CAPABILITIES_4_8,
+    capabilities: CLAUDE_4_8_CAPABILITIES,
     doubts: [{ field: 'cache.minimum', note: '1,024 was reported on Bedrock' }],
   },
   {
     ...COMMON,
     id: 'claude-mythos-5',
     prices: claudePrices({ input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: ALWAYS_ON_THINKING,
-    capabilities: CAPABILITIES_4_8,
+    capabilities: CLAUDE_4_8_CAPABILITIES,
   },
 ]
 
@@ -110,7 +110,7 @@ const OPUS_MODELS: readonly ModelEntry[] = [
       { input: 4, cacheRead: 0.2, write5m: 5, write1h: 8, output: 20 },
       { standard: 1, fast: 2 },
     ),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: PREFIX_BOUND_THINKING,
     capabilities: NO_FORCED_TOOL_CHOICE,
   },
@@ -118,24 +118,24 @@ const OPUS_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-opus-5',
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: 2 }),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: { ...ADAPTIVE_THINKING, leastUpTo: 'high' },
   },
   {
     ...COMMON,
     id: 'claude-opus-4-8',
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: 2 }),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
     thinking: { ...ADAPTIVE_THINKING, isOnByDefault: false },
-    capabilities: CAPABILITIES_4_8,
+    capabilities: CLAUDE_4_8_CAPABILITIES,
   },
   {
     ...COMMON,
     id: 'claude-opus-4-7',
     prices: claudePrices(OPUS_RATES, { standard: 1, fast: null }),
-    cache: claudeCache(2_048),
+    cache: claudeCacheFacts(2_048),
     thinking: { ...ADAPTIVE_THINKING, isOnByDefault: false },
-    capabilities: CAPABILITIES_4_7,
+    capabilities: CLAUDE_4_7_CAPABILITIES,
   },
   {
     ...COMMON,
@@ -150,9 +150,9 @@ const OPUS_MODELS: readonly ModelEntry[] = [
         },
       },
     ],
-    cache: claudeCache(4_096),
+    cache: claudeCacheFacts(4_096),
     thinking: ADAPTIVE_OR_BUDGET_THINKING,
-    capabilities: CAPABILITIES_4_6,
+    capabilities: CLAUDE_4_6_CAPABILITIES,
     tokenizer: 'claude-to-4.6',
     doubts: [PLATFORM_WINDOW_DOUBT],
   },
@@ -163,7 +163,7 @@ const SONNET_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-sonnet-5-5',
     prices: claudePrices({ input: 2, cacheRead: 0.1, write5m: 2.5, write1h: 4, output: 10 }),
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: {
       ...PREFIX_BOUND_THINKING,
       modes: ['adaptive', 'between_tools'],
@@ -182,9 +182,9 @@ const SONNET_MODELS: readonly ModelEntry[] = [
     ...COMMON,
     id: 'claude-sonnet-5',
     prices: claudePrices({ input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 }),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
     thinking: ADAPTIVE_THINKING,
-    capabilities: CAPABILITIES_4_7,
+    capabilities: CLAUDE_4_7_CAPABILITIES,
   },
   {
     ...COMMON,
@@ -199,9 +199,9 @@ const SONNET_MODELS: readonly ModelEntry[] = [
         },
       },
     ],
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
     thinking: ADAPTIVE_OR_BUDGET_THINKING,
-    capabilities: CAPABILITIES_4_6,
+    capabilities: CLAUDE_4_6_CAPABILITIES,
     tokenizer: 'claude-to-4.6',
     doubts: [
       PLATFORM_WINDOW_DOUBT,
@@ -218,7 +218,7 @@ const HAIKU_MODELS: readonly ModelEntry[] = [
       ...claudePrices({ input: 0.1, cacheRead: 0.01, write5m: 0.125, write1h: 0.2, output: 0.5 }),
       tiers: [{ above: 100_000, input: 0.5, cacheRead: 0.05, write5m: 0.625, write1h: 1, output: 2.5 }],
     },
-    cache: claudeCache(512),
+    cache: claudeCacheFacts(512),
     thinking: { ...ADAPTIVE_THINKING, binding: 'prefix', isAccountBound: true, leastUpTo: 'high' },
   },
 ]

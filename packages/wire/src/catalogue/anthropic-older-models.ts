@@ -1,34 +1,38 @@
 /** Catalogue entries of Claude models up to 4.5, which are retired or will be, but still occur in logs. */
 import {
   BUDGET_THINKING,
-  CAPABILITIES_3,
-  CAPABILITIES_4,
-  CAPABILITIES_4_5,
-  claudeCache,
+  CLAUDE_3_CAPABILITIES,
+  CLAUDE_4_5_CAPABILITIES,
+  CLAUDE_4_CAPABILITIES,
+  claudeCacheFacts,
   claudeOldPrices,
   NO_THINKING,
-  REGIONAL_FACTOR,
+  REGIONAL_PRICE_FACTOR,
   twoHundredThousandWindow,
 } from './anthropic-rules.ts'
 import type { ModelEntry, UncertainField } from './model-entry.ts'
-import { CLAUDE_OLD_PAGES, CLAUDE_PAGES } from './sources.ts'
+import { CLAUDE_SOURCE, OLDER_CLAUDE_SOURCE } from './sources.ts'
 
 type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | keyof ReturnType<typeof twoHundredThousandWindow>>
 
 const CLAUDE_4: Common = {
   aliases: [],
   thinking: BUDGET_THINKING,
-  capabilities: CAPABILITIES_4,
+  capabilities: CLAUDE_4_CAPABILITIES,
   tokenizer: 'claude-to-4.6',
   doubts: [],
-  ...CLAUDE_PAGES,
+  ...CLAUDE_SOURCE,
 }
-const CLAUDE_4_5: Common = { ...CLAUDE_4, capabilities: CAPABILITIES_4_5, regionalFactor: REGIONAL_FACTOR }
+const CLAUDE_4_5: Common = {
+  ...CLAUDE_4,
+  capabilities: CLAUDE_4_5_CAPABILITIES,
+  regionalFactor: REGIONAL_PRICE_FACTOR,
+}
 const CLAUDE_3: Common = {
   ...CLAUDE_4,
   thinking: NO_THINKING,
-  capabilities: CAPABILITIES_3,
-  ...CLAUDE_OLD_PAGES,
+  capabilities: CLAUDE_3_CAPABILITIES,
+  ...OLDER_CLAUDE_SOURCE,
 }
 
 const OPUS_RATES = { input: 15, cacheRead: 1.5, write5m: 18.75, write1h: 30, output: 75 }
@@ -50,7 +54,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...twoHundredThousandWindow(64_000),
     id: 'claude-opus-4-5',
     prices: claudeOldPrices({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
-    cache: claudeCache(4_096),
+    cache: claudeCacheFacts(4_096),
     thinking: { ...BUDGET_THINKING, efforts: ['low', 'medium', 'high'], keepsPrior: true },
   },
   {
@@ -59,7 +63,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     id: 'claude-sonnet-4-5',
     longWindow: 1_000_000,
     prices: SONNET_PRICES,
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
     doubts: [ONE_MILLION_BETA_DOUBT],
   },
   {
@@ -67,14 +71,14 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...twoHundredThousandWindow(64_000),
     id: 'claude-haiku-4-5',
     prices: claudeOldPrices({ input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }),
-    cache: claudeCache(4_096),
+    cache: claudeCacheFacts(4_096),
   },
   {
     ...CLAUDE_4,
     ...twoHundredThousandWindow(32_000),
     id: 'claude-opus-4-1',
     prices: claudeOldPrices(OPUS_RATES),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
   },
   {
     ...CLAUDE_4,
@@ -82,7 +86,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     id: 'claude-opus-4',
     aliases: ['claude-opus-4-0'],
     prices: claudeOldPrices(OPUS_RATES),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
   },
   {
     ...CLAUDE_4,
@@ -91,7 +95,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     aliases: ['claude-sonnet-4-0'],
     longWindow: 1_000_000,
     prices: SONNET_PRICES,
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
     doubts: [
       ONE_MILLION_BETA_DOUBT,
       { field: 'prices.tiers', note: 'as announced with the 1M beta in August 2025' },
@@ -102,7 +106,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...twoHundredThousandWindow(64_000),
     id: 'claude-3-7-sonnet',
     prices: claudeOldPrices(SONNET_RATES),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
     thinking: BUDGET_THINKING,
     doubts: [{ field: 'maxOutput', note: '128,000 with a beta header while it lasted' }],
   },
@@ -112,28 +116,28 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     id: 'claude-3-5-sonnet',
     aliases: ['claude-3-5-sonnet-v2'],
     prices: claudeOldPrices(SONNET_RATES),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
   },
   {
     ...CLAUDE_3,
     ...twoHundredThousandWindow(8_192),
     id: 'claude-3-5-haiku',
     prices: claudeOldPrices({ input: 0.8, cacheRead: 0.08, write5m: 1, write1h: 1.6, output: 4 }),
-    cache: claudeCache(2_048),
-    ...CLAUDE_PAGES,
+    cache: claudeCacheFacts(2_048),
+    ...CLAUDE_SOURCE,
   },
   {
     ...CLAUDE_3,
     ...twoHundredThousandWindow(4_096),
     id: 'claude-3-opus',
     prices: claudeOldPrices(OPUS_RATES),
-    cache: claudeCache(1_024),
+    cache: claudeCacheFacts(1_024),
   },
   {
     ...CLAUDE_3,
     ...twoHundredThousandWindow(4_096),
     id: 'claude-3-haiku',
     prices: claudeOldPrices({ input: 0.25, cacheRead: 0.03, write5m: 0.3, write1h: 0.5, output: 1.25 }),
-    cache: claudeCache(2_048),
+    cache: claudeCacheFacts(2_048),
   },
 ]

@@ -5,7 +5,7 @@ import type { CacheFacts, ModelCapabilities, ModelEntry, ThinkingFacts } from '.
 const BODY_BYTES = 32_000_000
 
 /** Returns the prompt cache rules of Claude models, which differ only in the shortest prefix that can be cached. */
-export function claudeCache(minimum: number | null): CacheFacts {
+export function claudeCacheFacts(minimum: number | null): CacheFacts {
   const ttls = [
     { name: '5m', seconds: 300 },
     { name: '1h', seconds: 3_600 },
@@ -68,7 +68,7 @@ export const BUDGET_THINKING: ThinkingFacts = {
 export const NO_THINKING: ThinkingFacts = { ...BUDGET_THINKING, modes: [] }
 
 /** Capabilities of Claude 5.5 models. */
-export const CAPABILITIES_5_5: ModelCapabilities = {
+export const CLAUDE_5_5_CAPABILITIES: ModelCapabilities = {
   images: true,
   forcedToolChoice: true,
   prefill: false,
@@ -83,23 +83,23 @@ export const CAPABILITIES_5_5: ModelCapabilities = {
 }
 
 /** Capabilities of Claude Fable 5 and Opus 4.8: as 5.5, but without an effort per message. */
-export const CAPABILITIES_4_8: ModelCapabilities = { ...CAPABILITIES_5_5, messageEffort: false }
+export const CLAUDE_4_8_CAPABILITIES: ModelCapabilities = { ...CLAUDE_5_5_CAPABILITIES, messageEffort: false }
 
 /** Capabilities of Claude Sonnet 5 and Opus 4.7, which accept no system messages in mid-conversation. */
-export const CAPABILITIES_4_7: ModelCapabilities = {
-  ...CAPABILITIES_4_8,
+export const CLAUDE_4_7_CAPABILITIES: ModelCapabilities = {
+  ...CLAUDE_4_8_CAPABILITIES,
   systemMessages: false,
   toolChanges: false,
 }
-export const CAPABILITIES_4_6: ModelCapabilities = { ...CAPABILITIES_4_7, sampling: true }
-export const CAPABILITIES_4_5: ModelCapabilities = {
-  ...CAPABILITIES_4_6,
+export const CLAUDE_4_6_CAPABILITIES: ModelCapabilities = { ...CLAUDE_4_7_CAPABILITIES, sampling: true }
+export const CLAUDE_4_5_CAPABILITIES: ModelCapabilities = {
+  ...CLAUDE_4_6_CAPABILITIES,
   prefill: true,
   thresholdCompaction: false,
   onDemandCompaction: false,
 }
-export const CAPABILITIES_4: ModelCapabilities = { ...CAPABILITIES_4_5, endsAtWindow: false }
-export const CAPABILITIES_3: ModelCapabilities = { ...CAPABILITIES_4, contextEditing: false }
+export const CLAUDE_4_CAPABILITIES: ModelCapabilities = { ...CLAUDE_4_5_CAPABILITIES, endsAtWindow: false }
+export const CLAUDE_3_CAPABILITIES: ModelCapabilities = { ...CLAUDE_4_CAPABILITIES, contextEditing: false }
 
 type WindowSizes = Pick<ModelEntry, 'vendor' | 'window' | 'maxInput' | 'maxOutput' | 'limits'>
 
@@ -117,4 +117,4 @@ export function twoHundredThousandWindow(maxOutput: number): WindowSizes {
 }
 
 /** Price factor of regional endpoints on Bedrock and Google Cloud for Claude 4.5 and later: 10 % more. */
-export const REGIONAL_FACTOR = 1.1
+export const REGIONAL_PRICE_FACTOR = 1.1

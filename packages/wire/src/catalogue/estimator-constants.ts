@@ -20,7 +20,7 @@ export interface FittedConstants {
 }
 
 /** Weights of other alphabets, of wide characters, and of newlines and symbols in a row are assumed, not fitted. */
-export const FITTED: FittedConstants = {
+export const FITTED_CONSTANTS: FittedConstants = {
   characters: {
     space: 0.0638,
     newline: 0.1,
@@ -59,7 +59,7 @@ export const FITTED: FittedConstants = {
   },
 }
 
-export const FITTED_FROM = {
+export const FITTING_DATA = {
   sessions: 10,
   turns: 1723,
   models: ['claude-opus-4-5', 'claude-opus-4-6', 'claude-sonnet-4-5'],

@@ -6,7 +6,7 @@ import {
   type EstimatorWeights,
 } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { FITTED, FITTED_FROM } from './estimator-constants.ts'
+import { FITTED_CONSTANTS, FITTING_DATA } from './estimator-constants.ts'
 import { CLAUDE_CODE_REMINDER, estimatorWeights } from './estimator-weights.ts'
 import type { TokenizerFamily } from './model-entry.ts'
 
@@ -90,14 +90,14 @@ describe('estimatorWeights', () => {
 
 describe('the fitted constants', () => {
   it('have their sources and date', () => {
-    expect(FITTED_FROM.sessions).toBeGreaterThanOrEqual(2)
-    expect(FITTED_FROM.turns).toBeGreaterThan(1_000)
-    expect(FITTED_FROM.asOf).toMatch(/^\d{4}-\d\d-\d\d$/)
+    expect(FITTING_DATA.sessions).toBeGreaterThanOrEqual(2)
+    expect(FITTING_DATA.turns).toBeGreaterThan(1_000)
+    expect(FITTING_DATA.asOf).toMatch(/^\d{4}-\d\d-\d\d$/)
   })
 
   it('are near what others measured', () => {
-    expect(Math.abs(FITTED.perSignatureCharacter - 0.205)).toBeLessThan(0.02)
-    expect(Math.abs(FITTED.start.scale - 1)).toBeLessThan(0.1)
-    expect(CLAUDE_CODE_REMINDER.tokens).toBe(FITTED.reminder)
+    expect(Math.abs(FITTED_CONSTANTS.perSignatureCharacter - 0.205)).toBeLessThan(0.02)
+    expect(Math.abs(FITTED_CONSTANTS.start.scale - 1)).toBeLessThan(0.1)
+    expect(CLAUDE_CODE_REMINDER.tokens).toBe(FITTED_CONSTANTS.reminder)
   })
 })

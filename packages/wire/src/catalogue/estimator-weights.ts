@@ -7,7 +7,7 @@ import {
   type EstimatorWeights,
   type TextWeights,
 } from '@tidemark/core'
-import { FITTED, type FittedConstants } from './estimator-constants.ts'
+import { FITTED_CONSTANTS, type FittedConstants } from './estimator-constants.ts'
 import type { TokenizerFamily } from './model-entry.ts'
 
 /**
@@ -17,7 +17,7 @@ import type { TokenizerFamily } from './model-entry.ts'
 export function estimatorWeights(family: TokenizerFamily | null, policy: EstimatePolicy): EstimatorWeights {
   switch (family) {
     case 'claude-to-4.6':
-      return weightsFromConstants(FITTED, policy)
+      return createFittedWeights(FITTED_CONSTANTS, policy)
     case 'claude-from-4.7':
       return claudeFrom47Weights(policy)
     case 'openai':
@@ -40,17 +40,20 @@ export interface ReminderRule {
 export const CLAUDE_CODE_REMINDER: ReminderRule = {
   tools: ['TodoWrite', 'TaskCreate', 'TaskUpdate'],
   every: 10,
-  tokens: FITTED.reminder,
+  tokens: FITTED_CONSTANTS.reminder,
 }
 
-const FITTED_TEXT_WEIGHTS: TextWeights = { characters: FITTED.characters, runs: FITTED.runs }
+const FITTED_TEXT_WEIGHTS: TextWeights = {
+  characters: FITTED_CONSTANTS.characters,
+  runs: FITTED_CONSTANTS.runs,
+}
 
 /** Image patch sizes and limits from the provider's vision documentation. Claude 4.7 and later accept larger images. */
 const STANDARD_PATCHES = { pixels: 28, maxEdge: 1568, maxTokens: 1568 }
 const LARGE_PATCHES = { pixels: 28, maxEdge: 2576, maxTokens: 4784 }
 
 /** Returns estimator weights from constants that were fitted to sessions of Claude up to 4.6. */
-export function weightsFromConstants(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
+export function createFittedWeights(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
   const text = { characters: fitted.characters, runs: fitted.runs }
   return {
     text,
@@ -80,7 +83,7 @@ export function weightsFromConstants(fitted: FittedConstants, policy: EstimatePo
 const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 
 function claudeFrom47Weights(policy: EstimatePolicy): EstimatorWeights {
-  const older = weightsFromConstants(FITTED, policy)
+  const older = createFittedWeights(FITTED_CONSTANTS, policy)
   return {
     ...older,
     text: scaleTextWeights(FITTED_TEXT_WEIGHTS, NEWER_TOKENIZER_RATIO.text),
@@ -88,7 +91,7 @@ function claudeFrom47Weights(policy: EstimatePolicy): EstimatorWeights {
     toolResult: scaleTextWeights(FITTED_TEXT_WEIGHTS, NEWER_TOKENIZER_RATIO.toolResult),
     thinking: {
       ...older.thinking,
-      perSignatureCharacter: FITTED.perSignatureCharacter * NEWER_TOKENIZER_RATIO.text,
+      perSignatureCharacter: FITTED_CONSTANTS.perSignatureCharacter * NEWER_TOKENIZER_RATIO.text,
     },
     image: { flat: policy.imageTokens, patches: LARGE_PATCHES },
     start: { scale: 1, offset: 0, weight: 4_000 },

@@ -10,7 +10,7 @@ import type {
   ThinkingFacts,
   UncertainField,
 } from './model-entry.ts'
-import { GOOGLE_PAGES } from './sources.ts'
+import { GOOGLE_SOURCE } from './sources.ts'
 
 function automaticCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 0, lookBack: 'unlimited', ttls: null }
@@ -71,7 +71,7 @@ function geminiModel({
     capabilities: GEMINI_CAPABILITIES,
     limits: { bodyBytes: 20_971_520, images: 3_600 },
     tokenizer: 'gemini',
-    ...GOOGLE_PAGES,
+    ...GOOGLE_SOURCE,
     doubts,
   }
 }

@@ -11,7 +11,7 @@ import {
   type ThinkingFacts,
   type UncertainField,
 } from './model-entry.ts'
-import { OPENAI_PAGES } from './sources.ts'
+import { OPENAI_SOURCE } from './sources.ts'
 
 /** Prompt cache of GPT-5.6 and later, where a request can set cache markers. Earlier models only cache automatically. */
 const MARKER_CACHE: CacheFacts = {
@@ -102,7 +102,7 @@ function openaiModel({ id, aliases = [], sizes, prices, efforts, hasSystemMessag
     capabilities: { ...OPENAI_CAPABILITIES, sampling, systemMessages: hasSystemMessages ?? null },
     limits: { bodyBytes: 536_870_912, images: 1_500 },
     tokenizer: 'openai',
-    ...OPENAI_PAGES,
+    ...OPENAI_SOURCE,
     doubts: [RETENTION_DOUBT],
   }
 }

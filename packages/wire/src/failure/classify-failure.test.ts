@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureFromException, retryAfterMs, shouldRetry } from './classify-failure.ts'
+import { failureFromException, readRetryAfterMs, readRetryHeader } from './classify-failure.ts'
 
 const DATE = 'Wed, 21 Oct 2026 07:28:00 GMT'
 const AT = Date.parse(DATE)
@@ -24,7 +24,7 @@ describe('retryAfterMs', () => {
     ['rubbish', { 'retry-after': 'soon' }, AT, undefined],
     ['a negative wait', { 'retry-after-ms': '-5' }, AT, undefined],
   ])('%s', (_, headers, now, expected) => {
-    expect(retryAfterMs(headers, now)).toBe(expected)
+    expect(readRetryAfterMs(headers, now)).toBe(expected)
   })
 })
 
@@ -34,7 +34,7 @@ describe('shouldRetry', () => {
     ['False', false],
     ['maybe', undefined],
   ])('%s: %s', (value, expected) => {
-    expect(shouldRetry({ 'x-should-retry': value })).toBe(expected)
+    expect(readRetryHeader({ 'x-should-retry': value })).toBe(expected)
   })
 })
 

@@ -6,7 +6,7 @@ import { isObject, type ModelFailure, type ModelFailureKind } from '@tidemark/co
 import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
 import { omitUndefined } from '../optional-fields.ts'
 import { type ErrorBody, readErrorBody } from './error-body.ts'
-import { findOverflow, isRateLimitText } from './overflow.ts'
+import { findPromptOverflow, isRateLimitText } from './overflow.ts'
 
 export interface FailedCall {
   /** HTTP status; absent for an error event inside a stream. */
@@ -17,7 +17,7 @@ export interface FailedCall {
   readonly now?: number
 }
 
-export interface ProviderErrors {
+export interface ErrorClassifier {
   readonly provider: string
   /** Returns the failure kind by the provider's own types, codes and messages; undefined if the HTTP status must decide. */
   classifyError(body: ErrorBody, status: number | undefined): ModelFailureKind | undefined
@@ -48,9 +48,9 @@ const KIND_BY_STATUS: Readonly<Record<number, ModelFailureKind>> = {
   529: 'overloaded',
 }
 
-export function classifyFailure(call: FailedCall, dialect: ProviderErrors): ModelFailure {
+export function classifyFailure(call: FailedCall, dialect: ErrorClassifier): ModelFailure {
   const body = readErrorBody(call.body)
-  const gap = findOverflow({ ...call, body, provider: dialect.provider })
+  const gap = findPromptOverflow({ ...call, body, provider: dialect.provider })
   const kind =
     gap === null
       ? (dialect.classifyError(body, call.status) ?? kindFromStatus(call.status, body))
@@ -90,8 +90,8 @@ function kindFromStatus(status: number | undefined, body: ErrorBody): ModelFailu
 function readFailureHeaders({ headers = {}, now }: FailedCall, body: ErrorBody): Partial<ModelFailure> {
   const requestId = body.requestId ?? readHeader(headers, 'request-id') ?? readHeader(headers, 'x-request-id')
   return omitUndefined({
-    retryAfterMs: retryAfterMs(headers, now),
-    retryable: shouldRetry(headers),
+    retryAfterMs: readRetryAfterMs(headers, now),
+    retryable: readRetryHeader(headers),
     requestId,
   })
 }
@@ -100,7 +100,7 @@ function readFailureHeaders({ headers = {}, now }: FailedCall, body: ErrorBody):
  * Returns the milliseconds to wait before a retry, from `retry-after-ms`, else from `retry-after` in seconds or as a
  * date. A date is compared to `now`, else to the response's `date` header, and is ignored if both are missing.
  */
-export function retryAfterMs(headers: HttpHeaders, now?: number): number | undefined {
+export function readRetryAfterMs(headers: HttpHeaders, now?: number): number | undefined {
   const exact = parseAmount(readHeader(headers, 'retry-after-ms'))
   if (exact !== undefined) return exact
   const value = readHeader(headers, 'retry-after')
@@ -111,7 +111,7 @@ export function retryAfterMs(headers: HttpHeaders, now?: number): number | undef
 }
 
 /** Returns the provider's `x-should-retry` header, which overrides the default rules; undefined if it is absent. */
-export function shouldRetry(headers: HttpHeaders): boolean | undefined {
+export function readRetryHeader(headers: HttpHeaders): boolean | undefined {
   const value = readHeader(headers, 'x-should-retry')?.trim().toLowerCase()
   return value === 'true' ? true : value === 'false' ? false : undefined
 }

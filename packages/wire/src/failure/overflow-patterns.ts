@@ -140,7 +140,9 @@ export const OVERFLOW_CODES: readonly OverflowCode[] = [
 ]
 
 /** HTTP statuses that mean a prompt is too long if the provider sends an empty body, by provider. */
-export const OVERFLOW_WITHOUT_BODY: Readonly<Record<string, readonly number[]>> = { cerebras: [400, 413] }
+export const EMPTY_BODY_OVERFLOW_STATUSES: Readonly<Record<string, readonly number[]>> = {
+  cerebras: [400, 413],
+}
 
 /** Texts of rate limit errors. They are checked first, because they also mention tokens or sizes. */
 export const RATE_LIMIT_PATTERNS: readonly RegExp[] = [

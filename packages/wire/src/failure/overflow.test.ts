@@ -2,12 +2,12 @@
 import { describe, expect, it } from 'vitest'
 import { OVERFLOW_SAMPLES } from '../../test/overflow-samples.ts'
 import { readErrorBody } from './error-body.ts'
-import { findOverflow, findSilentOverflow } from './overflow.ts'
+import { findPromptOverflow, findSilentOverflow } from './overflow.ts'
 import { OVERFLOW_CODES, OVERFLOW_PATTERNS } from './overflow-patterns.ts'
 
 describe('findOverflow', () => {
   it.each(OVERFLOW_SAMPLES)('$from', ({ status, body, gap }) => {
-    expect(findOverflow({ status, body: readErrorBody(body) })).toEqual(gap)
+    expect(findPromptOverflow({ status, body: readErrorBody(body) })).toEqual(gap)
   })
 
   it('has a sample for every pattern and every code', () => {
@@ -21,7 +21,7 @@ describe('findOverflow', () => {
 
   it('takes an empty refusal for one only from a provider that means it so', () => {
     const body = readErrorBody('')
-    const from = (provider: string, status: number) => findOverflow({ status, body, provider })
+    const from = (provider: string, status: number) => findPromptOverflow({ status, body, provider })
     expect([
       from('cerebras', 400),
       from('cerebras', 413),

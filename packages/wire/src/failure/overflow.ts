@@ -1,11 +1,11 @@
 /** Detects whether a prompt exceeded the context window, and by how many tokens, even without an error response. */
-import type { TokenGap } from '@tidemark/core'
+import type { TokenExcess } from '@tidemark/core'
 import { omitUndefined } from '../optional-fields.ts'
 import type { ErrorBody } from './error-body.ts'
 import {
+  EMPTY_BODY_OVERFLOW_STATUSES,
   OVERFLOW_CODES,
   OVERFLOW_PATTERNS,
-  OVERFLOW_WITHOUT_BODY,
   RATE_LIMIT_PATTERNS,
 } from './overflow-patterns.ts'
 
@@ -17,7 +17,7 @@ interface RejectedCall {
 }
 
 /** Returns the token counts of a prompt that was too long, empty if none were given; null for other errors. */
-export function findOverflow(refusal: RejectedCall): TokenGap | null {
+export function findPromptOverflow(refusal: RejectedCall): TokenExcess | null {
   const { body } = refusal
   const texts = body.inner === undefined ? [body.message] : [body.message, body.inner]
   if (texts.some(isRateLimitText)) return null
@@ -41,14 +41,14 @@ interface CompletedCall {
  * Detects an overflow that the provider did not report: the input exceeded the window, or it almost filled the window
  * and the reply is empty. Returns null if there is none.
  */
-export function findSilentOverflow(success: CompletedCall, window: number): TokenGap | null {
+export function findSilentOverflow(success: CompletedCall, window: number): TokenExcess | null {
   const { inputTokens, outputTokens, stoppedByLength } = success
   const isEmptyReply = stoppedByLength && outputTokens === 0 && inputTokens >= window * 0.99
   if (inputTokens <= window && !isEmptyReply) return null
   return { actual: inputTokens, limit: window, over: Math.max(0, inputTokens - window) }
 }
 
-function overflowFromText(texts: readonly string[], status: number | undefined): TokenGap | null {
+function overflowFromText(texts: readonly string[], status: number | undefined): TokenExcess | null {
   for (const pattern of OVERFLOW_PATTERNS) {
     if (pattern.status !== undefined && (status === undefined || !pattern.status.includes(status))) continue
     for (const text of texts) {
@@ -59,7 +59,7 @@ function overflowFromText(texts: readonly string[], status: number | undefined):
   return null
 }
 
-function overflowFromCode({ code, type, fields }: ErrorBody): TokenGap | null {
+function overflowFromCode({ code, type, fields }: ErrorBody): TokenExcess | null {
   const row = OVERFLOW_CODES.find((each) => each.code === code || each.code === type)
   if (row === undefined) return null
   const read = (name: string | undefined): number | undefined => {
@@ -69,18 +69,18 @@ function overflowFromCode({ code, type, fields }: ErrorBody): TokenGap | null {
   return createGap(read(row.actual), read(row.limit))
 }
 
-function overflowFromEmptyBody({ status, body, provider }: RejectedCall): TokenGap | null {
+function overflowFromEmptyBody({ status, body, provider }: RejectedCall): TokenExcess | null {
   if (body.message !== '' || status === undefined || provider === undefined) return null
-  return OVERFLOW_WITHOUT_BODY[provider]?.includes(status) ? {} : null
+  return EMPTY_BODY_OVERFLOW_STATUSES[provider]?.includes(status) ? {} : null
 }
 
-function gapFromGroups(groups: Readonly<Record<string, string | undefined>>): TokenGap {
+function gapFromGroups(groups: Readonly<Record<string, string | undefined>>): TokenExcess {
   const actual = parseFigure(groups.actual)
   const sum = actual === undefined ? undefined : actual + (parseFigure(groups.plus) ?? 0)
   return createGap(sum, parseFigure(groups.limit), parseFigure(groups.over))
 }
 
-function createGap(actual: number | undefined, limit: number | undefined, excess?: number): TokenGap {
+function createGap(actual: number | undefined, limit: number | undefined, excess?: number): TokenExcess {
   const over =
     excess ?? (actual === undefined || limit === undefined ? undefined : Math.max(0, actual - limit))
   return omitUndefined({ actual, limit, over })

@@ -2,7 +2,7 @@ import {
   buildContextView,
   buildSessionLog,
   type ContextView,
-  flatten,
+  flattenContext,
   readTypedText,
   type SystemRecord,
   toApiMessages,
@@ -121,7 +121,7 @@ describe('a compaction of Codex', () => {
       user('three'),
     ]
     const view = viewOfLines([...TALK, compacted(history), message('user', 'four')])
-    const texts = toApiMessages(flatten(view)).flatMap(({ content }) =>
+    const texts = toApiMessages(flattenContext(view)).flatMap(({ content }) =>
       (Array.isArray(content) ? content : []).map(({ text }) => String(text)),
     )
     expect(texts).toEqual([...history.map(({ text }) => text), 'four'])
@@ -184,7 +184,7 @@ describe('a compaction of Codex', () => {
       second,
     ])
     expect(shown(view)).toEqual(['boundary', 'user: one', 'user: four', 'user summary: And then'])
-    expect(view.acts.map(({ kind }) => kind)).toEqual(['compact', 'compact'])
+    expect(view.rewrites.map(({ kind }) => kind)).toEqual(['compact', 'compact'])
   })
 
   it.each([

@@ -4,9 +4,9 @@
  */
 import { type CompactMetadata, isObject, type PreservedMessages, type SystemRecord } from '@tidemark/core'
 import {
-  type InputItem,
-  itemIdentity,
-  type ModelItem,
+  type CodexInputItem,
+  type CodexModelItem,
+  createItemKey,
   type PendingRecord,
   readCodexItem,
   type ToolResultItem,
@@ -15,15 +15,15 @@ import type { JsonFields } from './codex-line.ts'
 import {
   type CodexLog,
   createRecordFields,
-  indexItem,
+  indexCodexItem,
   type RecordFields,
   toAssistantRecord,
   toUserRecord,
 } from './codex-log.ts'
-import type { CallIds } from './codex-tools.ts'
+import type { ToolCallIds } from './codex-tools.ts'
 import type { LogRecord } from './log-reader.ts'
 
-type ContextItem = ModelItem | InputItem | ToolResultItem
+type ContextItem = CodexModelItem | CodexInputItem | ToolResultItem
 
 /** An item of the history after a compaction, either kept from an existing record or new. */
 interface HistoryItem {
@@ -49,7 +49,7 @@ export function toCompactionRecords(
 }
 
 /** Leaves call ids unchanged, because items in the new history have the call ids of their originals. */
-const UNCHANGED_IDS: CallIds = { assign: (id) => id, resolve: (id) => id }
+const UNCHANGED_IDS: ToolCallIds = { assign: (id) => id, resolve: (id) => id }
 
 function matchHistory(log: CodexLog, history: readonly unknown[]): readonly HistoryItem[] {
   const parts = history.filter(isObject).flatMap((item) => {
@@ -57,14 +57,14 @@ function matchHistory(log: CodexLog, history: readonly unknown[]): readonly Hist
     return part.from === 'other' || part.from === 'unreadable' ? [] : [part]
   })
   const originals = new Map<string, string[]>()
-  for (const identity of parts.map(itemIdentity).toReversed()) {
+  for (const identity of parts.map(createItemKey).toReversed()) {
     const free = originals.get(identity) ?? []
     // If several records have the same content, the newest of them are kept.
     const uuid = log.uuidsByIdentity.get(identity)?.at(-1 - free.length)
     if (uuid !== undefined) originals.set(identity, [uuid, ...free])
   }
   return parts.map(
-    (part): HistoryItem => ({ item: part, keptUuid: originals.get(itemIdentity(part))?.shift() ?? null }),
+    (part): HistoryItem => ({ item: part, keptUuid: originals.get(createItemKey(part))?.shift() ?? null }),
   )
 }
 
@@ -76,13 +76,13 @@ function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] 
     return budget >= 0
   })
   const prompts = kept.toReversed().map(({ uuid }): HistoryItem => ({ item: EMPTY_INPUT, keptUuid: uuid }))
-  const summary: InputItem = { from: 'host', blocks: [{ type: 'text', text: message }] }
+  const summary: CodexInputItem = { from: 'host', blocks: [{ type: 'text', text: message }] }
   return [...prompts, { item: summary, keptUuid: null }]
 }
 
 /** Maximum length of the user prompts that are kept: 20,000 tokens at four characters each. */
 const KEPT_PROMPT_CHARACTERS = 80_000
-const EMPTY_INPUT: InputItem = { from: 'user', blocks: [] }
+const EMPTY_INPUT: CodexInputItem = { from: 'user', blocks: [] }
 
 /** Keeps only the two longest runs of kept items, because a compaction boundary can refer to only two lists of records. */
 function keepTwoLongestRuns(items: readonly HistoryItem[]): readonly HistoryItem[] {
@@ -155,7 +155,7 @@ function toCopyRecord(
   place: RecordFields,
   { part, at }: { readonly part: ContextItem; readonly at: CompactionInput },
 ): LogRecord['record'] {
-  indexItem(log, part, place.uuid)
+  indexCodexItem(log, part, place.uuid)
   if (part.from === 'model')
     return toAssistantRecord(place, part, { id: `codex-${place.uuid}`, model: at.model, usage: null })
   return { ...toUserRecord(place, part), isMeta: true }

@@ -2,17 +2,22 @@
 import { type Block, isText, type RawBlockText } from '@tidemark/core'
 import type { CodexLine, JsonFields } from './codex-line.ts'
 import {
-  type CallIds,
-  readCallId,
   readContentText,
+  readToolCallId,
+  type ToolCallIds,
   toCodexBlocks,
   toToolResult,
   toToolUse,
 } from './codex-tools.ts'
 
-export type CodexItem = ModelItem | InputItem | ToolResultItem | OtherItem | UnreadableItem
+export type CodexItem =
+  | CodexModelItem
+  | CodexInputItem
+  | ToolResultItem
+  | NonConversationItem
+  | UnreadableItem
 
-export interface ModelItem {
+export interface CodexModelItem {
   readonly from: 'model'
   readonly blocks: readonly Block[]
   readonly raw: readonly RawBlockText[]
@@ -21,7 +26,7 @@ export interface ModelItem {
 }
 
 /** Input to the next API request, written by the user or by Codex itself. */
-export interface InputItem {
+export interface CodexInputItem {
   readonly from: 'user' | 'host'
   readonly blocks: readonly Block[]
 }
@@ -32,7 +37,7 @@ export interface ToolResultItem {
 }
 
 /** A line that keeps its place in the log but is not part of the conversation. */
-export interface OtherItem {
+export interface NonConversationItem {
   readonly from: 'other'
 }
 
@@ -42,9 +47,9 @@ interface UnreadableItem {
 }
 
 /** A response of the model without content. */
-export const EMPTY_RESPONSE: ModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
+export const EMPTY_RESPONSE: CodexModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
-export function readCodexItem(item: JsonFields, ids: CallIds): CodexItem {
+export function readCodexItem(item: JsonFields, ids: ToolCallIds): CodexItem {
   switch (item.type) {
     case 'message':
       return readMessage(item)
@@ -88,12 +93,12 @@ function readMessage(item: JsonFields): CodexItem {
 
 const BAD_CONTENT = 'the content of a message is a list of objects with a type'
 
-function readInput(from: InputItem['from'], item: JsonFields): InputItem | UnreadableItem {
+function readInput(from: CodexInputItem['from'], item: JsonFields): CodexInputItem | UnreadableItem {
   const blocks = toCodexBlocks(item.content)
   return blocks === null ? unreadableItem(BAD_CONTENT) : { from, blocks }
 }
 
-function toModelItem(item: JsonFields, block: Block): ModelItem {
+function toModelItem(item: JsonFields, block: Block): CodexModelItem {
   return { from: 'model', blocks: [block], raw: [], identifier: readItemId(item) }
 }
 
@@ -107,8 +112,8 @@ function readReasoningText({ content, summary }: JsonFields): string {
 }
 
 /** Reads a tool call. A tool search without call id runs at the provider, and the log does not contain its result. */
-function readToolCall(item: JsonFields, ids: CallIds): CodexItem {
-  const callId = readCallId(item)
+function readToolCall(item: JsonFields, ids: ToolCallIds): CodexItem {
+  const callId = readToolCallId(item)
   if (callId === null) {
     if (item.type === 'tool_search_call') return toModelItem(item, { ...item, type: item.type })
     return unreadableItem('a call has a call_id')
@@ -119,7 +124,7 @@ function readToolCall(item: JsonFields, ids: CallIds): CodexItem {
     : { from: 'model', blocks: [call.block], raw: call.raw, identifier: callId }
 }
 
-function readToolOutput(item: JsonFields, ids: CallIds): CodexItem {
+function readToolOutput(item: JsonFields, ids: ToolCallIds): CodexItem {
   const { call_id: callId } = item
   if (typeof callId !== 'string') {
     return item.type === 'tool_search_output'
@@ -137,7 +142,7 @@ function unreadableItem(why: string): UnreadableItem {
 }
 
 /** Returns a key that is equal for an item and for its copy in a compacted history. */
-export function itemIdentity(part: ModelItem | InputItem | ToolResultItem): string {
+export function createItemKey(part: CodexModelItem | CodexInputItem | ToolResultItem): string {
   const [block] = part.blocks
   if (part.from === 'tool') return `result ${String(block?.tool_use_id)}`
   if (block?.type === 'tool_use') return `call ${String(block.id)}`
@@ -150,12 +155,12 @@ export function itemIdentity(part: ModelItem | InputItem | ToolResultItem): stri
 /** Length up to which the whole content is the key. Longer items are images, which length, start and end identify. */
 const MAX_IDENTITY_LENGTH = 65_536
 
-export function isInputItem(part: CodexItem): part is InputItem {
+export function isCodexInputItem(part: CodexItem): part is CodexInputItem {
   return part.from === 'user' || part.from === 'host'
 }
 
 /** Reads a message between agents, which Codex sends to the model as a user message. */
-export function readCommunication(payload: JsonFields): CodexItem {
+export function readAgentMessage(payload: JsonFields): CodexItem {
   const { content } = payload
   if (typeof content !== 'string' || content === '') return { from: 'other' }
   return { from: 'host', blocks: [{ type: 'text', text: content }] }
@@ -188,7 +193,7 @@ export interface PendingRecord {
   readonly timestamp: string
   /** The model in use when the item was logged. */
   readonly model: string
-  readonly item: ModelItem | InputItem | ToolResultItem | OtherItem
+  readonly item: CodexModelItem | CodexInputItem | ToolResultItem | NonConversationItem
   /** The original line, which becomes the record if the item is not part of the conversation. */
   readonly source: CodexLine
 }

@@ -7,10 +7,10 @@ import {
   type UserRecord,
 } from '@tidemark/core'
 import {
-  type InputItem,
-  itemIdentity,
-  type ModelItem,
-  type OtherItem,
+  type CodexInputItem,
+  type CodexModelItem,
+  createItemKey,
+  type NonConversationItem,
   type PendingRecord,
   type ToolResultItem,
 } from './codex-items.ts'
@@ -93,21 +93,21 @@ function toRecord(log: CodexLog, draft: PendingRecord, response: ResponseInfo): 
     return record
   }
   const place = createRecordFields(log, draft)
-  indexItem(log, item, place.uuid)
+  indexCodexItem(log, item, place.uuid)
   if (item.from === 'user') log.prompts.push(toPrompt(item, place))
   return item.from === 'model'
     ? toAssistantRecord(place, item, { ...response, model: draft.model })
     : toUserRecord(place, item)
 }
 
-export function toUserRecord(place: RecordFields, part: InputItem | ToolResultItem): UserRecord {
+export function toUserRecord(place: RecordFields, part: CodexInputItem | ToolResultItem): UserRecord {
   const record: UserRecord = { ...place, type: 'user', message: { role: 'user', content: part.blocks } }
   return part.from === 'host' ? { ...record, isMeta: true } : record
 }
 
 export function toAssistantRecord(
   place: RecordFields,
-  part: ModelItem,
+  part: CodexModelItem,
   { id, model, usage }: ResponseInfo & { readonly model: string },
 ): AssistantRecord {
   const message = { id, role: 'assistant', model, content: part.blocks } as const
@@ -120,20 +120,20 @@ export function toAssistantRecord(
 }
 
 /** Adds an item to the index, so that a later compaction can keep it by reference. */
-export function indexItem(
+export function indexCodexItem(
   log: CodexLog,
-  part: Exclude<PendingRecord['item'], OtherItem>,
+  part: Exclude<PendingRecord['item'], NonConversationItem>,
   uuid: string,
 ): void {
   if (part.blocks.length === 0) return
-  const identity = itemIdentity(part)
+  const identity = createItemKey(part)
   const uuids = log.uuidsByIdentity.get(identity)
   if (uuids === undefined) log.uuidsByIdentity.set(identity, [uuid])
   else uuids.push(uuid)
 }
 
 /** Rolls back the newest turns: the next record will follow the record before their first prompt. */
-export function dropTurns(log: CodexLog, turns: number): void {
+export function rollBackTurns(log: CodexLog, turns: number): void {
   const kept = Math.max(0, log.prompts.length - turns)
   const first = log.prompts[kept]
   if (first === undefined) return
@@ -141,7 +141,7 @@ export function dropTurns(log: CodexLog, turns: number): void {
   log.prompts = log.prompts.slice(0, kept)
 }
 
-function toPrompt(part: InputItem, { uuid, parentUuid }: RecordFields): LoggedPrompt {
+function toPrompt(part: CodexInputItem, { uuid, parentUuid }: RecordFields): LoggedPrompt {
   const lengths = part.blocks.map(({ text }) => (typeof text === 'string' ? text.length : 0))
   return { uuid, parentUuid, textLength: lengths.reduce((sum, length) => sum + length, 0) }
 }

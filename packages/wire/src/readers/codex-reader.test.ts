@@ -1,10 +1,10 @@
 import {
   buildContextView,
   buildSessionLog,
-  flatten,
+  flattenContext,
   strictProfile,
   toApiMessages,
-  validate,
+  validateRequest,
 } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -165,7 +165,7 @@ describe('a rolled back turn', () => {
       message('assistant', 'last'),
     ])
     const folded = buildSessionLog(records.map(({ record }) => record))
-    const texts = toApiMessages(flatten(buildContextView(folded))).map(({ content }) =>
+    const texts = toApiMessages(flattenContext(buildContextView(folded))).map(({ content }) =>
       JSON.stringify(content),
     )
     expect([...folded.damage]).toEqual([])
@@ -261,9 +261,9 @@ describe('damage', () => {
       fc.property(log, (lines) => {
         const { records } = readAll(lines.map(([type, given]) => line(type, given)))
         const messages = toApiMessages(
-          flatten(buildContextView(buildSessionLog(records.map(({ record }) => record)))),
+          flattenContext(buildContextView(buildSessionLog(records.map(({ record }) => record)))),
         )
-        expect(() => validate({ model: 'm', messages }, strictProfile)).not.toThrow()
+        expect(() => validateRequest({ model: 'm', messages }, strictProfile)).not.toThrow()
       }),
       { numRuns: 300 },
     )

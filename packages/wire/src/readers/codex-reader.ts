@@ -4,13 +4,19 @@ import { toCompactionRecords } from './codex-compaction.ts'
 import {
   type CodexItem,
   EMPTY_RESPONSE,
-  isInputItem,
+  isCodexInputItem,
   type PendingRecord,
+  readAgentMessage,
   readCodexItem,
-  readCommunication,
 } from './codex-items.ts'
 import { type CodexLine, type JsonFields, parseCodexLine } from './codex-line.ts'
-import { type CodexLog, createCodexLog, dropTurns, readSessionMeta, toResponseRecords } from './codex-log.ts'
+import {
+  type CodexLog,
+  createCodexLog,
+  readSessionMeta,
+  rollBackTurns,
+  toResponseRecords,
+} from './codex-log.ts'
 import {
   createResponseGrouper,
   createUsageReader,
@@ -18,7 +24,7 @@ import {
   type ResponseGrouper,
   type UsageReader,
 } from './codex-responses.ts'
-import { type CallIds, createCallIds } from './codex-tools.ts'
+import { createToolCallIds, type ToolCallIds } from './codex-tools.ts'
 import {
   createDamageCollector,
   createMetaCollector,
@@ -33,7 +39,7 @@ import {
 interface CodexReaderState {
   readonly damage: DamageCollector
   readonly meta: MetaCollector
-  readonly ids: CallIds
+  readonly ids: ToolCallIds
   readonly counts: UsageReader
   readonly responses: ResponseGrouper
   readonly log: CodexLog
@@ -49,7 +55,7 @@ export function createCodexReader(): LogReader {
   const reading: CodexReaderState = {
     damage: createDamageCollector(),
     meta: createMetaCollector(),
-    ids: createCallIds(),
+    ids: createToolCallIds(),
     counts,
     responses: createResponseGrouper(() => counts.hasUsage),
     log: createCodexLog(),
@@ -118,7 +124,7 @@ function readLine(reading: CodexReaderState, line: CodexLine): readonly LogRecor
     case 'response_item':
       return addItem(reading, line, readCodexItem(payload, reading.ids))
     case 'inter_agent_communication':
-      return addItem(reading, line, readCommunication(payload))
+      return addItem(reading, line, readAgentMessage(payload))
     case 'token_usage_record':
       return [...readUsage(reading, line), ...keepLine(reading, line)]
     case 'event_msg':
@@ -132,7 +138,7 @@ function readLine(reading: CodexReaderState, line: CodexLine): readonly LogRecor
 
 function addItem(reading: CodexReaderState, line: CodexLine, part: CodexItem): readonly LogRecord[] {
   if (part.from === 'unreadable') return reportDamage(reading, 'bad-shape', part.why)
-  const before = isInputItem(part) ? reading.responses.close() : []
+  const before = isCodexInputItem(part) ? reading.responses.close() : []
   reading.hasUserPrompt ||= part.from === 'user'
   return toRecords(reading, [...before, ...reading.responses.add(createPendingRecord(reading, line, part))])
 }
@@ -159,7 +165,7 @@ function readEvent(reading: CodexReaderState, line: CodexLine): readonly LogReco
   if (!isEdge) return keepLine(reading, line)
   const before = toRecords(reading, reading.responses.close())
   reading.hasUserPrompt = false
-  if (type === 'thread_rolled_back' && typeof turns === 'number') dropTurns(reading.log, turns)
+  if (type === 'thread_rolled_back' && typeof turns === 'number') rollBackTurns(reading.log, turns)
   return [...before, ...keepLine(reading, line)]
 }
 

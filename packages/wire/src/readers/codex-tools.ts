@@ -36,7 +36,7 @@ function parseArguments(text: string): Json | undefined {
 }
 
 /** Returns the id that a tool call's output refers to, or null. Older local shell calls have only the item's own id. */
-export function readCallId(item: JsonFields): string | null {
+export function readToolCallId(item: JsonFields): string | null {
   if (typeof item.call_id === 'string' && item.call_id !== '') return item.call_id
   return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
 }
@@ -121,14 +121,14 @@ function toImageBlock(item: Block): Block {
  * Makes the ids of tool calls unique within a session. Some providers behind Codex number their calls from 0 in every
  * response, so a later call would be mistaken for an earlier one.
  */
-export interface CallIds {
+export interface ToolCallIds {
   /** Returns a unique id for a new tool call. */
   assign(callId: string): string
   /** Returns the unique id of the newest tool call with this `call_id`. */
   resolve(callId: string): string
 }
 
-export function createCallIds(): CallIds {
+export function createToolCallIds(): ToolCallIds {
   const counts = new Map<string, number>()
   return {
     assign(callId) {

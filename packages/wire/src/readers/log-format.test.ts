@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { detectFormat, detectLineFormat } from './log-format.ts'
+import { detectLineFormat, detectLogFormat } from './log-format.ts'
 
 describe('the format of a log', () => {
   it.each([
@@ -46,7 +46,7 @@ describe('the format of a log', () => {
       '{"type":"compacted","payload":{}}',
       '{"type":"tidemark"}',
     ]
-    expect(detectFormat(lines)).toEqual({ ok: true, format: 'codex' })
+    expect(detectLogFormat(lines)).toEqual({ ok: true, format: 'codex' })
   })
 
   const expected =
@@ -57,6 +57,6 @@ describe('the format of a log', () => {
     [['hello', '{"half'], `has no JSON lines: ${expected}`],
     [['{"a":1}'], `has JSON lines, but none of a kind that is known: ${expected}`],
   ])('%j is refused', (lines, message) => {
-    expect(detectFormat(lines)).toEqual({ ok: false, message })
+    expect(detectLogFormat(lines)).toEqual({ ok: false, message })
   })
 })

@@ -11,7 +11,7 @@ type FormatDetection =
   | { readonly ok: false; readonly message: string }
 
 /** Detects the format of a log from the first line that only one program writes. Damaged lines are skipped. */
-export function detectFormat(lines: Iterable<string>): FormatDetection {
+export function detectLogFormat(lines: Iterable<string>): FormatDetection {
   let isJson = false
   let isBlank = true
   for (const line of lines) {

@@ -1,6 +1,6 @@
 import { isTooDeep, MAX_JSON_DEPTH } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { createDamageCollector, mergeInLineOrder } from './log-reader.ts'
+import { createDamageCollector, mergeDamage } from './log-reader.ts'
 
 describe('notes of damage', () => {
   it('become one entry if consecutive lines have the same problem', () => {
@@ -33,7 +33,7 @@ describe('notes of damage', () => {
       line,
       why,
     })
-    expect(mergeInLineOrder([at(1, 'a'), at(5, 'a')], [at(1, 'b'), at(3, 'b')])).toEqual([
+    expect(mergeDamage([at(1, 'a'), at(5, 'a')], [at(1, 'b'), at(3, 'b')])).toEqual([
       at(1, 'a'),
       at(1, 'b'),
       at(3, 'b'),

@@ -18,10 +18,10 @@ export interface LogReader {
   /** Reads the next line, given without its newline. An empty line is counted but gives no record. */
   readLine(text: string): readonly LogRecord[]
   /** Ends the log. `rest` is the text after the last newline. */
-  finish(rest?: string): LogEnd
+  finish(rest?: string): LogEndResult
 }
 
-export interface LogEnd {
+export interface LogEndResult {
   readonly records: readonly LogRecord[]
   /** Damaged parts of the log, in line order. */
   readonly damage: readonly Damage[]
@@ -153,7 +153,7 @@ export function createDamageCollector(): DamageCollector {
 }
 
 /** Merges two lists of damage in line order. Entries of the same line keep their order. */
-export function mergeInLineOrder(one: readonly Damage[], other: readonly Damage[]): readonly Damage[] {
+export function mergeDamage(one: readonly Damage[], other: readonly Damage[]): readonly Damage[] {
   if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one
   return [...one, ...other].sort((a, b) => a.line - b.line)
 }

@@ -2,7 +2,7 @@ import type { SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
 import { createLogReader } from './log-format.ts'
-import { claudeCodeReminder, isClaudeCodeRestart } from './record-reader.ts'
+import { findReminderRule, isClaudeCodeRestart } from './record-reader.ts'
 
 function user(uuid: string, more: object = {}): string {
   return JSON.stringify({
@@ -215,7 +215,7 @@ describe('isClaudeCodeRestart', () => {
 
 describe('claudeCodeReminder', () => {
   it('is a guess for logs that leave out what the program adds', () => {
-    expect(claudeCodeReminder([line({}), said('go')])?.every).toBe(10)
-    expect(claudeCodeReminder([said('go'), line({ type: 'attachment', attachment: {} })])).toBeUndefined()
+    expect(findReminderRule([line({}), said('go')])?.every).toBe(10)
+    expect(findReminderRule([said('go'), line({ type: 'attachment', attachment: {} })])).toBeUndefined()
   })
 })

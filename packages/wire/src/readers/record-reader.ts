@@ -11,11 +11,11 @@ import {
   createDamageCollector,
   createMetaCollector,
   type DamageCollector,
-  type LogEnd,
+  type LogEndResult,
   type LogReader,
   type LogRecord,
   type MetaCollector,
-  mergeInLineOrder,
+  mergeDamage,
   NO_RECORDS,
   TOO_DEEP_MESSAGE,
 } from './log-reader.ts'
@@ -56,14 +56,14 @@ function readLine(reading: RecordReaderState, text: string): readonly LogRecord[
   )
 }
 
-function finishLog(reading: RecordReaderState, rest: string): LogEnd {
+function finishLog(reading: RecordReaderState, rest: string): LogEndResult {
   reading.line += 1
   const isTorn = findLineProblem(rest) !== null
   if (isTorn) reading.damage.add('torn-line', reading.line, TORN_LINE)
   const { reader, damage, meta } = reading
   const found = catchTooDeep(reading, () => reader.finish(isTorn ? '' : rest), null) ?? reader.finish()
   const records = withLineNumbers(reading, found.records)
-  return { records, damage: mergeInLineOrder(found.damage, damage.list), meta: meta.meta }
+  return { records, damage: mergeDamage(found.damage, damage.list), meta: meta.meta }
 }
 
 const NO_SESSION_RECORDS: readonly SessionRecord[] = []
@@ -143,7 +143,7 @@ function readField(record: SessionRecord, field: string): unknown {
 }
 
 /** Returns the rule for reminders that Claude Code sent but did not log; undefined for versions that do log them. */
-export function claudeCodeReminder(records: Iterable<SessionRecord>): ReminderRule | undefined {
+export function findReminderRule(records: Iterable<SessionRecord>): ReminderRule | undefined {
   for (const record of records) if (record.type === 'attachment') return undefined
   return CLAUDE_CODE_REMINDER
 }

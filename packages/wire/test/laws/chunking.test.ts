@@ -2,15 +2,15 @@
 import { collectReply, type Reply, type ReplyEvent } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encodeReplyFrames, splitEvery } from '../../src/anthropic/reply-frames.ts'
-import { finishBytes, initialByteStreamState, stepBytes } from '../../src/anthropic/stream.ts'
+import { createTextSplitter, encodeReplyFrames } from '../../src/anthropic/reply-frames.ts'
+import { decodeReplyBytes, finishReplyBytes, initialByteStreamState } from '../../src/anthropic/stream.ts'
 import { encodeSseComment, encodeSseFrame } from '../../src/http/sse.ts'
 import { reply } from '../arbitrary.ts'
 
 const LINE_ENDS = ['\n', '\r\n', '\r']
 
 function bytesOf(whole: Reply, size: number, lineEnd: string): Uint8Array {
-  const frames = encodeReplyFrames(whole, splitEvery(size)).map(encodeSseFrame)
+  const frames = encodeReplyFrames(whole, createTextSplitter(size)).map(encodeSseFrame)
   const [first = '', ...rest] = frames
   const text = [first, encodeSseComment('still here'), ...rest].join('')
   return new TextEncoder().encode(text.replaceAll('\n', lineEnd))
@@ -20,11 +20,11 @@ function decode(chunks: readonly Uint8Array[]): readonly ReplyEvent[] {
   let state = initialByteStreamState
   const events: ReplyEvent[] = []
   for (const chunk of chunks) {
-    const [next, news] = stepBytes(state, chunk)
+    const [next, news] = decodeReplyBytes(state, chunk)
     state = next
     events.push(...news)
   }
-  return [...events, ...finishBytes(state)[1]]
+  return [...events, ...finishReplyBytes(state)[1]]
 }
 
 function cutAt(bytes: Uint8Array, places: readonly number[]): readonly Uint8Array[] {

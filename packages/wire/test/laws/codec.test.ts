@@ -11,21 +11,21 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeRequest } from '../../src/anthropic/decode-request.ts'
 import {
+  createTextSplitter,
   encodeReplyFrames,
   replyToEvents,
-  splitEvery,
   toSseFrames,
 } from '../../src/anthropic/reply-frames.ts'
-import { encodeRequest, joinBodyText } from '../../src/anthropic/request.ts'
+import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/request.ts'
 import { decodeResponse, encodeResponse } from '../../src/anthropic/response.ts'
-import { initialStreamState, stepFrame } from '../../src/anthropic/stream.ts'
+import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/stream.ts'
 import type { SseFrame } from '../../src/http/sse.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
 
 function decode(frames: readonly SseFrame[]): readonly ReplyEvent[] {
   let state = initialStreamState
   return frames.flatMap((frame) => {
-    const [next, events] = stepFrame(state, frame)
+    const [next, events] = decodeReplyFrame(state, frame)
     state = next
     return events
   })
@@ -35,7 +35,7 @@ describe('replies', () => {
   it('come out of a stream as they went in', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
-        expect(collectReply(decode(encodeReplyFrames(whole, splitEvery(size))))).toEqual(whole)
+        expect(collectReply(decode(encodeReplyFrames(whole, createTextSplitter(size))))).toEqual(whole)
       }),
       { numRuns: 300 },
     )
@@ -51,7 +51,7 @@ describe('replies', () => {
           message: { ...whole.message, content },
           cutInputs: [{ index: content.length - 1, text }],
         }
-        expect(collectReply(decode(encodeReplyFrames(cut, splitEvery(3))))).toEqual(cut)
+        expect(collectReply(decode(encodeReplyFrames(cut, createTextSplitter(3))))).toEqual(cut)
       }),
     )
   })
@@ -70,7 +70,7 @@ describe('replies', () => {
   it('make the same events again from the frames of their events', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
-        const events = decode(encodeReplyFrames(whole, splitEvery(size)))
+        const events = decode(encodeReplyFrames(whole, createTextSplitter(size)))
         expect(decode(events.flatMap(toSseFrames))).toEqual(events)
       }),
     )
@@ -98,7 +98,7 @@ describe('requests', () => {
     fc.assert(
       fc.property(payload, (whole) => {
         const encoded = encodeRequest(whole, { strings: 'keep' })
-        expect(decodeRequest(joinBodyText(encoded), encoded.betas)).toEqual({
+        expect(decodeRequest(joinEncodedRequest(encoded), encoded.betas)).toEqual({
           ok: true,
           payload: whole,
           raw: {},
@@ -112,7 +112,7 @@ describe('requests', () => {
     fc.assert(
       fc.property(payload, (whole) => {
         const encoded = encodeRequest(whole)
-        expect(decodeRequest(joinBodyText(encoded), encoded.betas)).toMatchObject({
+        expect(decodeRequest(joinEncodedRequest(encoded), encoded.betas)).toMatchObject({
           ok: true,
           payload: withBlocks(whole),
         })
@@ -126,7 +126,9 @@ describe('requests', () => {
       fc.property(objectText, objectText, (first, second) => {
         const body = `{"model":"m","metadata":${first},"tools":[{"name":"t","input_schema":${second}}],"system":[{"type":"text","text":"s","x":${first}}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"tool_use","input":${second}}]}]}`
         const decoded = decodeRequest(body)
-        expect(decoded.ok && joinBodyText(encodeRequest(decoded.payload, { raw: decoded.raw }))).toBe(body)
+        expect(decoded.ok && joinEncodedRequest(encodeRequest(decoded.payload, { raw: decoded.raw }))).toBe(
+          body,
+        )
       }),
       { numRuns: 300 },
     )

@@ -3,15 +3,15 @@ import {
   appendRecord,
   assembleRequest,
   buildRequestPrefix,
-  captureCacheSafeParams,
-  createFork,
+  captureForkParent,
+  createForkRequest,
   createPolicy,
+  createPrefixSnapshot,
   createProfile,
-  createSnapshot,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
-  flatten,
+  flattenContext,
   type JsonObject,
   listRawTexts,
   type ProviderProfile,
@@ -19,15 +19,15 @@ import {
   toPayload,
   updateContextView,
 } from '@tidemark/core'
-import { Choices, generateSession } from '@tidemark/core/testing'
+import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   extendRequest,
   type IncrementalRequest,
-  joinRequestText,
+  joinIncrementalRequest,
 } from '../../src/anthropic/incremental-request.ts'
-import { encodeRequest, joinBodyText } from '../../src/anthropic/request.ts'
+import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/request.ts'
 
 const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache
@@ -42,7 +42,7 @@ function profileThat(cacheEdits: boolean): ProviderProfile {
 }
 
 const tool = (name: string): JsonObject => ({ name, description: name, input_schema: { type: 'object' } })
-const epoch = createSnapshot(
+const epoch = createPrefixSnapshot(
   {
     sections: [
       { name: 'rules', part: 'static', text: 'Be "careful".' },
@@ -75,7 +75,7 @@ function roughened(record: SessionRecord, dice: number): SessionRecord {
 }
 
 function plainBody(request: AssembledRequest): string {
-  return joinBodyText(
+  return joinEncodedRequest(
     encodeRequest({ ...toPayload(request), ...STREAM }, { raw: { messages: listRawTexts(request) } }),
   )
 }
@@ -95,10 +95,10 @@ describe('a request that grows', () => {
         let flat: FlattenedContext | undefined
         let previous: AssembledRequest | undefined
         let grown: IncrementalRequest | undefined
-        for (const [index, record] of generateSession(new Choices(choices)).records.entries()) {
+        for (const [index, record] of generateSession(new GeneratorChoices(choices)).records.entries()) {
           session = appendRecord(session, roughened(record, choices[index % choices.length] ?? 0))
           view = updateContextView(view, session)
-          flat = flatten(view, flat)
+          flat = flattenContext(view, flat)
           const result = [...flat.frozen]
             .flatMap(({ message }) => (typeof message.content === 'string' ? [] : message.content))
             .find((block) => block.type === 'tool_result')
@@ -106,19 +106,19 @@ describe('a request that grows', () => {
           const edge = { result: first, left: null, rewrittenAt: 0 }
           const request = assembleRequest({ front, flat, profile, markers, ttl, clears, edge }, previous)
           grown = extendRequest(request, { fields: STREAM, previous: grown })
-          expect(joinRequestText(grown)).toBe(plainBody(request))
+          expect(joinIncrementalRequest(grown)).toBe(plainBody(request))
           expect(grown.betas).toEqual(['b-1'])
           previous = request
         }
         if (previous === undefined) return
-        const forked = createFork(
-          captureCacheSafeParams(previous, profile),
+        const forked = createForkRequest(
+          captureForkParent(previous, profile),
           [{ role: 'user', content: 'and?' }],
           { ttl },
         )
         if (!forked.ok) throw new Error(forked.message)
         const side = extendRequest(forked.request, { fields: STREAM, previous: grown })
-        expect(joinRequestText(side)).toBe(plainBody(forked.request))
+        expect(joinIncrementalRequest(side)).toBe(plainBody(forked.request))
       }),
       { numRuns: 60 },
     )
@@ -126,8 +126,8 @@ describe('a request that grows', () => {
 
   it('spells nothing twice: what is settled is the very text of the request before', () => {
     const profile = profileThat(false)
-    const { builder } = generateSession(new Choices([]))
-    const before = flatten(builder.view)
+    const { builder } = generateSession(new GeneratorChoices([]))
+    const before = flattenContext(builder.view)
     const first = extendRequest(
       assembleRequest({ front, flat: before, profile, markers, ttl: '5m', clears: true }),
     )
@@ -135,7 +135,7 @@ describe('a request that grows', () => {
       builder.assistant(builder.id('msg'), [{ type: 'text', text: `answer ${turn}` }])
       builder.user(`question ${turn}`)
     }
-    const flat = flatten(builder.view, before)
+    const flat = flattenContext(builder.view, before)
     const next = assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
     const grown = extendRequest(next, { previous: first })
     const again = extendRequest(next, { previous: grown })
@@ -149,12 +149,12 @@ describe('a request that grows', () => {
   it('starts over where the messages are others', () => {
     const profile = profileThat(true)
     const requestOf = (numbers: readonly number[]): AssembledRequest => {
-      const flat = flatten(generateSession(new Choices(numbers)).builder.view)
+      const flat = flattenContext(generateSession(new GeneratorChoices(numbers)).builder.view)
       return assembleRequest({ front, flat, profile, markers, ttl: '5m', clears: true })
     }
     const one = requestOf([1, 7, 300, 20, 5, 800, 33, 41])
     const other = requestOf([9, 2, 60, 77, 1, 90, 3, 4])
     const grown = extendRequest(other, { fields: STREAM, previous: extendRequest(one) })
-    expect(joinRequestText(grown)).toBe(plainBody(other))
+    expect(joinIncrementalRequest(grown)).toBe(plainBody(other))
   })
 })

@@ -59,7 +59,7 @@ export interface UnmeasuredDraft {
   readonly durationMs: number
 }
 
-/** Creates the records that committing the draft would append now; null if the draft is stale (`entriesAddedSince`). */
+/** Creates the records that committing the draft would append now; null if the draft is stale (`findAddedEntries`). */
 export function createDraftRecords(
   turn: TurnContext,
   compaction: CompactionServices,

@@ -45,7 +45,7 @@ export interface RequestSizeRules {
 
 export interface RequestSizeInput {
   readonly messages: MessageList
-  /** Bytes of everything in the request except its messages (`measureOtherBytes`). */
+  /** Bytes of everything in the request except its messages (`measureNonMessageBytes`). */
   readonly around: number
 }
 

@@ -38,7 +38,7 @@ function createBrokenConnection(): BrokenConnectionError {
 }
 
 /**
- * Sends an answer and resolves when it begins. Rejects with a `BrokenConnection` if the connection breaks before
+ * Sends an answer and resolves when it begins. Rejects with a `BrokenConnectionError` if the connection breaks before
  * that.
  */
 export async function sendAnswer(answer: HttpAnswer, sending: SendOptions): Promise<Response> {

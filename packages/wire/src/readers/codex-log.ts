@@ -35,7 +35,7 @@ export interface CodexLog {
   /** Input tokens of the newest model call. */
   inputTokens: number
   prompts: LoggedPrompt[]
-  /** Uuids of the records with the same content, by the key from `itemIdentity`. */
+  /** Uuids of the records with the same content, by the key from `createItemKey`. */
   readonly uuidsByIdentity: Map<string, string[]>
 }
 

@@ -91,10 +91,7 @@ function completeBatch(
   return otherRecords.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
-/**
- * Gives a record its position. A `seq` out of order is kept and reported as damage; the log continues from the highest
- * position.
- */
+/** Gives a record its position. A `seq` out of order is kept and reported; the log continues from the highest position. */
 function assignPosition(gathering: BatchState, { record, line }: NumberedRecord): PositionedRecord {
   const expected = gathering.position + 1
   const position = record.seq ?? expected

@@ -44,10 +44,7 @@ export function findNonJson(value: unknown, path = '', open: readonly unknown[] 
   return null
 }
 
-/**
- * Returns true for a plain object, and for an array without properties besides its items. (Gaps in an array are found
- * as undefined items.)
- */
+/** Returns true for a plain object, and for an array without extra properties. (Gaps are found as undefined items.) */
 function isPlainValue(value: object): boolean {
   if (Array.isArray(value)) return Object.keys(value).length <= value.length
   const prototype = Object.getPrototypeOf(value)

@@ -18,8 +18,8 @@ export interface RecordBase {
   readonly timestamp: string
   readonly sessionId: string
   /**
-   * Position of the record in the log, from 1; the argument `after` of `append` refers to it. Absent in other tools'
-   * logs.
+   * Position of the record in the log, from 1, to which the argument `after` of `append` refers. Absent in other
+   * tools' logs.
    */
   readonly seq?: number
   readonly batch?: BatchStamp
@@ -131,10 +131,7 @@ interface Pin {
   readonly pinned: boolean
 }
 
-/**
- * Data of an `epoch` record: a prefix snapshot. Every API request begins with these sections and tools until the next
- * one.
- */
+/** Data of an `epoch` record: a prefix snapshot. Until the next one, API requests begin with these sections and tools. */
 export interface PrefixSnapshot {
   readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
@@ -322,10 +319,7 @@ export interface ClearedInput {
 
 // Model calls outside the conversation, and cache losses: with them, the log alone gives the cost of a session.
 
-/**
- * Data of a `model_call` record: a model call outside the conversation (a summary, a cache-sharing fork call, an empty
- * reply).
- */
+/** Data of a `model_call` record: a call outside the conversation (a summary, a cache-sharing fork call, an empty reply). */
 interface LoggedModelCall {
   /** Message id of the response. */
   readonly id: string

@@ -287,10 +287,7 @@ function collectPromptChain(session: SessionLog): Set<number> {
   return chain
 }
 
-/**
- * Returns true if the newest prompt continues the active branch: it abandons no record of it, and its parent is not on
- * an abandoned branch.
- */
+/** Returns true if the newest prompt continues the active branch: it abandons no record and returns to no abandoned one. */
 function continuesBranch(session: SessionLog, lastPrompt: number): boolean {
   const parent = readParent(session, session.newestPrompt)
   if (parent === NO_PARENT) return session.branch.length === 0

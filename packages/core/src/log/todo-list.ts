@@ -26,10 +26,7 @@ export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 const LIST_FIELDS = ['todos', 'plan', 'tasks']
 const TEXT_FIELDS = ['content', 'subject', 'step', 'title', 'text', 'description']
 const LIST_TOOL_NAME = /todo|task|plan/i
-/**
- * Matches tools that create or update single tasks. MCP tools are excluded: an issue tracker behind an MCP server
- * holds other tasks.
- */
+/** Matches tools for single tasks, except MCP tools: an issue tracker behind an MCP server holds other tasks. */
 const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
 
 type Input = Readonly<Record<string, unknown>>

@@ -8,10 +8,7 @@ import { type Block, isText, isToolResult, isToolUse, type ToolUseBlock, toBlock
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 
-/**
- * What a tool call does: `write` writes a whole file, `edit` changes part of a file, `search` lists or greps, `run`
- * runs a shell command.
- */
+/** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
 export type ToolKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
 
 export interface ToolCallFacts {
@@ -85,10 +82,7 @@ const PATCH_FILE_LINE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
 
 type Input = Readonly<Record<string, unknown>>
 
-/**
- * Returns what a tool call does, from its name and input. `tools` names tools that read or write files whatever their
- * input looks like.
- */
+/** Returns what a tool call does. `tools` names tools that read or write files whatever their input looks like. */
 export function describeToolCall(name: string, input: unknown, tools: FileToolNames = {}): ToolCallFacts {
   const fields: Input = isObject(input) ? input : { input }
   const path = findPath(fields)
@@ -148,10 +142,7 @@ function findPath(input: Input): string | null {
   return path === null || path.trim() === '' ? null : path
 }
 
-/**
- * Returns the shell command of a tool call: a string or an array of arguments. OpenAI's local shell puts it under
- * `action`.
- */
+/** Returns the shell command, given as a string or an array of arguments. OpenAI's local shell puts it under `action`. */
 function findCommand(input: Input): string | null {
   for (const name of COMMAND_FIELDS) {
     const value = input[name]
@@ -198,10 +189,7 @@ function findTextField(input: Input, names: readonly string[]): string | null {
   return null
 }
 
-/**
- * Returns every string in a JSON value, without field names. Iterative, because a model may nest values deeper than
- * the stack allows.
- */
+/** Returns every string in a JSON value, without field names. Iterative: a model may nest deeper than the stack allows. */
 export function collectStrings(value: unknown): readonly string[] {
   const found: string[] = []
   const left: unknown[] = [value]
@@ -221,10 +209,7 @@ export interface ToolRun extends ToolCallFacts {
   readonly input: unknown
   /** uuid of the record that contains the tool call. */
   readonly uuid: string
-  /**
-   * Index in the history of the record with the tool call. `resultIndex` is that of the record with the result; null
-   * while there is none.
-   */
+  /** Index in the history of the record with the tool call; `resultIndex` is that of its result, null while there is none. */
   readonly callIndex: number
   readonly resultIndex: number | null
   readonly resultUuid: string | null

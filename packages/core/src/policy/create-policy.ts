@@ -14,8 +14,7 @@ export type PolicyOverrides = DeepPartial<Policy>
  */
 export function createPolicy(overrides: PolicyOverrides = {}): Policy {
   const reading = readFields(policyFields, overrides)
-  // The cast is safe: `policyFields` has a field for each of `Policy`, and each one passed its check or has its
-  // default.
+  // The cast is safe: the table has every field of `Policy`, and each one passed its check or has its default.
   const policy = reading.value as Policy
   const problems = [...reading.problems, ...findBrokenRules(policy, reading.problems)]
   if (problems.length === 0) return policy

@@ -16,10 +16,7 @@ export interface Thresholds {
   /** Tokens that input can fill: the context window minus the reserve for output. */
   readonly effective: number
   readonly autoCompact: number
-  /**
-   * Tokens that the context meter counts down to: the auto-compact threshold if auto-compaction is on, otherwise
-   * `effective`.
-   */
+  /** The limit that the context meter shows: the auto-compact threshold if auto-compaction is on, otherwise `effective`. */
   readonly limit: number
   readonly warning: number
   readonly error: number
@@ -141,8 +138,8 @@ export interface KnownWindowLimits extends CommonLimits {
 }
 
 /**
- * Limits for an unknown context window: no thresholds, so nothing that needs one starts automatically, and unscaled
- * budgets.
+ * Limits for an unknown context window. Without thresholds, nothing that needs one starts automatically. Budgets are
+ * unscaled.
  */
 interface UnknownWindowLimits extends CommonLimits {
   readonly known: false
@@ -322,10 +319,7 @@ function limitBudget(
   return { each: Math.min(eachTokens, total), total }
 }
 
-/**
- * Scales the budgets of session notes. The budget of one section shrinks with the total, since the file has about ten
- * sections.
- */
+/** Scales the budgets of session notes. A section shrinks with the total, since the file has about ten sections. */
 function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
   const total = Math.min(notes.totalTokens, share('notes'))
   return {

@@ -23,10 +23,7 @@ export function decimalNumber(least: number, most: number): FieldCheck<number> {
   return { allowed: `a number ${formatRange(least, most)}`, accepts }
 }
 
-/**
- * Accepts percentages: 25 means 25%, never 0.25. Half percentages stay exact, and so do the thresholds computed from
- * them.
- */
+/** Accepts percentages: 25 means 25%, never 0.25. Half percentages stay exact, and so do thresholds computed from them. */
 export function percentage(least = 0.1, most = 100): FieldCheck<number> {
   const { accepts } = decimalNumber(least, most)
   return { allowed: `a percentage from ${least} to ${most} (25 means 25%)`, accepts }

@@ -31,10 +31,7 @@ export interface MarkersPolicy {
   readonly maximum: number
   /** Put a cache marker on the block before the first tool result that clearing could still change. */
   readonly edge: boolean
-  /**
-   * Number of blocks that a turn may add before it gets an extra cache marker; more would exceed the provider's
-   * look-back.
-   */
+  /** Blocks that a turn may add before it gets an extra cache marker; more would exceed the provider's look-back. */
   readonly laggingAfterPositions: number
 }
 
@@ -54,10 +51,7 @@ export interface BreaksPolicy {
 }
 
 export interface CachePolicy {
-  /**
-   * Cache lifetime. `auto` decides by the observed gaps and prices, and keeps its decision until the next prefix
-   * snapshot.
-   */
+  /** Cache lifetime. `auto` decides by observed gaps and prices, and keeps its decision until the next prefix snapshot. */
   readonly ttl: '5m' | '1h' | 'auto'
   /** Patterns of query sources that get a one-hour cache if the account is entitled to it. */
   readonly oneHourSources: readonly string[]
@@ -142,15 +136,9 @@ interface NativePolicy {
 }
 
 export interface ClearPolicy {
-  /**
-   * Names of tools whose results can be produced again. Results of other tools are cleared only if `mcp` or the host
-   * allows it.
-   */
+  /** Tools whose results can be produced again. Results of other tools are cleared only if `mcp` or the host allows it. */
   readonly tools: readonly string[]
-  /**
-   * Names of tools that write files whatever their input looks like. Their large inputs may be cleared if `tools`
-   * names them.
-   */
+  /** Tools that write files whatever their input looks like. Their large inputs may be cleared if `tools` names them. */
   readonly writeTools: readonly string[]
   /** Whether results of MCP tools may be cleared: only if the tool is annotated as read-only, or never. */
   readonly mcp: 'read-only' | 'never'
@@ -348,10 +336,7 @@ interface ReservePolicy extends OffsetPolicy {
 }
 
 interface AutoCompactLinePolicy extends OffsetPolicy {
-  /**
-   * Auto-compact threshold as a percentage of the effective window, never above the default threshold; null uses the
-   * default.
-   */
+  /** Auto-compact threshold as a percentage of the effective window, never above the default; null uses the default. */
   readonly percentOfEffective: number | null
 }
 
@@ -374,8 +359,8 @@ export interface LadderPolicy {
 }
 
 /**
- * Percentage of the effective window that each kind of content may take. Larger token figures in other settings are
- * limited to this share.
+ * Percentage of the effective window that a kind of content may take. Larger token figures in the policy are limited
+ * to it.
  */
 export interface SharePolicy {
   readonly files: number

@@ -13,10 +13,7 @@ export type SwitchName =
   | 'FORCE_PROMPT_CACHING_5M'
   | 'DISABLE_PROMPT_CACHING'
 
-/**
- * Variables that set the auto-compact threshold. Other tools use the second name; the first wins if both hold a
- * percentage.
- */
+/** Variables for the auto-compact threshold. Other tools use the second name; the first wins if both hold a percentage. */
 type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
 
 export interface Switches {

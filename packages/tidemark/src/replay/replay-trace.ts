@@ -74,10 +74,7 @@ export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay
   return { lifetime, calls }
 }
 
-/**
- * Limits a forecast of cache reads: content sent for the first time cannot be cached, and no more can be read than is
- * sent.
- */
+/** Limits a forecast: content sent for the first time cannot be cached, and no more can be read than is sent. */
 function boundForecast({ read }: CacheForecast, call: TraceCall): number {
   const { read: logged, written } = call.usage
   return Math.min(read, Math.max(0, logged + written - countNewTokens(call)))

@@ -50,10 +50,7 @@ const TRACE_VERSION = 1
 /** Kinds of input blocks. A trace file stores a kind as its index in this list. */
 const KINDS = ['result', 'prompt', 'host'] as const
 
-/**
- * Returns the decoded trace, or null for a value that is not a trace of this version. Figures that are not counts are
- * read as 0.
- */
+/** Returns the decoded trace, or null if the value is not a trace of this version. Figures that are not counts become 0. */
 export function decodeTrace(value: unknown): Trace | null {
   if (!isObject(value) || value.v !== TRACE_VERSION) return null
   const { id, model, base_tokens: base, steps, events } = value

@@ -64,7 +64,7 @@ export const mutants: readonly Mutant[] = [
     name: 'stub-counts-as-content',
     law: 'where the answer was only',
     file: 'packages/core/src/sources/file-source.ts',
-    find: '!isStub(readResultText(content))',
+    find: '!isStub(readToolResultText(content))',
     replace: "!isStub('')",
     tests: [`${TESTS}/files`],
   },

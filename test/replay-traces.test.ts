@@ -9,11 +9,11 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import {
-  compareHitRates,
-  hasNoEvents,
+  compareCacheHitRates,
+  hasNoRewrites,
   readTrace,
   replayTrace,
-  type Trace,
+  type SessionTrace,
   type TraceReplay,
 } from 'tidemark/internal'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -24,7 +24,7 @@ const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.end
 const note = files.length === 0 ? ' (skipped: no traces here)' : ''
 
 interface Replayed {
-  readonly trace: Trace
+  readonly trace: SessionTrace
   readonly replay: TraceReplay
   /** Foreseen hit rate less the logged one. */
   readonly points: number
@@ -37,7 +37,7 @@ async function replayed(file: string): Promise<Replayed> {
   const found = lookUpModel(modelCatalogue, trace.model)
   if (!found.found) throw new Error(`${trace.model} is not in the catalogue`)
   const replay = replayTrace(trace, createProviderProfile(found.model))
-  return { trace, replay, points: compareHitRates(replay.calls).points ?? Number.NaN }
+  return { trace, replay, points: compareCacheHitRates(replay.calls).points ?? Number.NaN }
 }
 
 function median(values: readonly number[]): number {
@@ -54,7 +54,7 @@ describe.skipIf(files.length === 0)(`recorded sessions replayed as traces${note}
   beforeAll(async () => {
     all = await Promise.all(files.map(replayed))
   })
-  const free = () => all.filter(({ trace }) => hasNoEvents(trace))
+  const free = () => all.filter(({ trace }) => hasNoRewrites(trace))
   const differences = () => free().map(({ points }) => Math.abs(points))
 
   it('covers every trace, half of them event-free', () => {
@@ -92,7 +92,7 @@ describe.skipIf(files.length === 0)(`recorded sessions replayed as traces${note}
   })
 })
 
-function logOf({ id }: Trace): string {
+function logOf({ id }: SessionTrace): string {
   return `${transcripts}claude-code_${id}.jsonl.gz`
 }
 

@@ -8,8 +8,8 @@ import {
   type ApiMessage,
   appendRecord,
   buildContextView,
-  createProfile,
   decodeRecord,
+  defineProviderProfile,
   emptySessionLog,
   flattenContext,
   isCompactBoundary,
@@ -39,7 +39,7 @@ function recordsIn(name: string): { readonly lines: number; readonly records: re
 }
 
 /** A log may stop after the model's last word; a thought alone in mid-conversation stays (the provider may need it). */
-const profile = createProfile({
+const profile = defineProviderProfile({
   roles: { prefill: 'allowed', consecutive: 'merged' },
   thinking: { closing: 'not-at-end' },
 })

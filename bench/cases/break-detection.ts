@@ -1,8 +1,8 @@
 /** What watching the cache costs must not grow with the conversation: forecast, snapshot and compare of one more call. */
 import {
   appendRecord,
-  createProfile,
   DEFAULT_POLICY,
+  defineProviderProfile,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
@@ -27,7 +27,7 @@ const ROUNDS = 15
 const SOURCE = 'repl_main_thread'
 const RULES: BreakRules = {
   policy: DEFAULT_POLICY.cache.breaks,
-  profile: createProfile(),
+  profile: defineProviderProfile(),
   prices: { input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 },
 }
 const TOOLS = ['Bash', 'Edit', 'Read'].map((name) => ({ name, text: `{"name":"${name}"}` }))

@@ -5,7 +5,7 @@ import {
   createEstimator,
   createFixedWeights,
   createPolicy,
-  createProfile,
+  defineProviderProfile,
   emptyContextView,
   emptySessionLog,
   type SessionRecord,
@@ -36,7 +36,7 @@ const RULES = createIndexRules({
   policy: POLICY.clear,
   largeInput: SCALED.budgets.clear.largeInput,
 })
-const PROFILE = createProfile({ thinking: { binding: 'none' } })
+const PROFILE = defineProviderProfile({ thinking: { binding: 'none' } })
 const CALIBRATION = startCalibration({ scale: 1, offset: 0, weight: 2_000 })
 const CACHE = { isWarm: true, expiresAt: 1, ttlMs: 300_000, expectedCalls: 27, tokensBehind: () => 1_000_000 }
 const RATES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }

@@ -2,7 +2,7 @@
 import {
   appendRecord,
   type ContextView,
-  createProfile,
+  defineProviderProfile,
   emptyContextView,
   emptySessionLog,
   type Finding,
@@ -31,7 +31,7 @@ const START: State = {
   session: emptySessionLog(),
   view: emptyContextView(),
   flat: undefined,
-  checked: startValidation(createProfile({ roles: { prefill: 'allowed' } })),
+  checked: startValidation(defineProviderProfile({ roles: { prefill: 'allowed' } })),
   findings: [],
 }
 const TURNS = 100

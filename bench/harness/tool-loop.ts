@@ -6,8 +6,8 @@ import {
   buildRequestPrefix,
   type ContextView,
   createPrefixSnapshot,
-  createProfile,
   DEFAULT_POLICY,
+  defineProviderProfile,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
@@ -17,7 +17,7 @@ import {
   updateContextView,
 } from '@tidemark/core'
 
-const profile = createProfile()
+const profile = defineProviderProfile()
 const epoch = createPrefixSnapshot(
   {
     sections: [{ name: 'rules', part: 'static', text: 'You help.' }],

@@ -2,7 +2,7 @@
 import {
   type ApiMessage,
   type Block,
-  createProfile,
+  defineProviderProfile,
   type Finding,
   toBlocks,
   validateRequest,
@@ -19,7 +19,7 @@ export interface Left {
   readonly refused: string | null
 }
 
-const profile = createProfile({ thinking: { binding: 'none' } })
+const profile = defineProviderProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 
 export function leftOf(messages: readonly ApiMessage[]): Left {

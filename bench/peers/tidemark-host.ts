@@ -5,7 +5,7 @@ import {
   createFixedWeights,
   createIndexRules,
   createPolicy,
-  createProfile,
+  defineProviderProfile,
   type IdGenerator,
   type Journal,
   NO_RETRIEVAL,
@@ -32,7 +32,7 @@ export const UNHURRIED: Policy = createPolicy({ compact: { chain, priceDecides: 
 
 const estimator = createEstimator(createFixedWeights(policy.estimate))
 const rules = createIndexRules({ estimator, policy: policy.clear, largeInput: 1_000 })
-const profile = createProfile({ thinking: { binding: 'none' } })
+const profile = defineProviderProfile({ thinking: { binding: 'none' } })
 const tools = TOOLS.map((name) => ({ name, input_schema: { type: 'object' } }))
 const START = Date.UTC(2026, 0, 1)
 const RECORD_MS = 10_000 / 3

@@ -1,5 +1,5 @@
 /** What a call added, as a row of a linear problem: the counts that the estimator's weights are multiplied with. */
-import { type Block, isThinking } from '../../packages/core/src/log/block.ts'
+import { type Block, isThinkingBlock } from '../../packages/core/src/log/block.ts'
 import {
   CHARACTER_CLASSES,
   COUNTS_LENGTH,
@@ -65,7 +65,7 @@ function featuresOf(call: MeasuredCall, reminder: number): Float64Array {
   for (const block of [...call.said, ...call.heard]) {
     const parts = splitBlock(block, 'fields')
     add('field', parts.fields)
-    if (isThinking(block)) {
+    if (isThinkingBlock(block)) {
       add('cipher', parts.signatureLength)
       add('thinking', 1)
       continue

@@ -8,7 +8,7 @@ import {
   isRewriteBoundary,
   isSyntheticError,
   type KnownRecord,
-  recordAt,
+  readRecordAt,
   type SessionRecord,
 } from '@tidemark/core'
 import { createLogReader } from '@tidemark/wire'
@@ -24,7 +24,7 @@ export function readRecords(file: string): readonly SessionRecord[] {
 /** The branch that counts, in order, without the acts of whoever led it; each follows the one before. */
 export function linear(records: readonly SessionRecord[]): readonly KnownRecord[] {
   const session = buildSessionLog(records)
-  const branch = [...session.branch].map((index) => recordAt(session, index)).filter(isKnownRecord)
+  const branch = [...session.branch].map((index) => readRecordAt(session, index)).filter(isKnownRecord)
   const said = branch.filter(
     (record) =>
       record.type !== 'system' &&

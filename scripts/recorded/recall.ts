@@ -3,7 +3,7 @@
  * share that a ledger of everything before holds. Written apart from the ledger: the names are found by rules of
  * their own, from decoded strings, and matched as whole words.
  */
-import { isText, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
+import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import type { RecordedHistory } from './history.ts'
 
@@ -81,7 +81,7 @@ function textsBefore(records: readonly KnownRecord[], place: number): readonly s
   return records.slice(0, place).flatMap((record) => {
     if ((record.type !== 'user' && record.type !== 'assistant') || record.isCompactSummary === true) return []
     return toBlocks(record.message.content).flatMap((block) => {
-      if (isText(block)) return [block.text]
+      if (isTextBlock(block)) return [block.text]
       if (isToolUse(block)) return decoded(block.input)
       return isToolResult(block) ? decoded(block.content) : []
     })

@@ -2,7 +2,7 @@
  * Retention: what of a session is still there, letter for letter, in the text that replaces it. The facts are found by
  * rules written apart from the engine's own: this is the measure, not the thing measured.
  */
-import { isText, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
+import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { redact } from '../../packages/core/src/summary/redact.ts'
 import { decoded } from './recall.ts'
@@ -43,7 +43,7 @@ export function heldIn(text: string, facts: readonly Fact[]): number {
 function userMessages(record: KnownRecord): readonly Fact[] {
   if (record.type !== 'user' || record.isMeta === true || record.isCompactSummary === true) return []
   const texts = toBlocks(record.message.content)
-    .filter(isText)
+    .filter(isTextBlock)
     .map((block) => block.text)
   const said = texts.filter((text) => text.trim() !== '' && !WRITTEN_BY_PROGRAMS.test(text)).join('\n')
   if (said === '') return []

@@ -1,7 +1,7 @@
 /** What stands in the place of a history when it is compacted without a model: summary and ledger, by the defaults. */
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { DEFAULT_POLICY } from '../../packages/core/src/policy/create-policy.ts'
-import { computeBudgets } from '../../packages/core/src/policy/limits.ts'
+import { computeContentBudgets } from '../../packages/core/src/policy/limits.ts'
 import { buildLedger } from '../../packages/core/src/summary/ledger.ts'
 import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
 import { extractSessionFacts } from '../../packages/core/src/summary/session-facts.ts'
@@ -25,7 +25,7 @@ export interface Summarised {
 
 export function summarise(history: readonly KnownRecord[], estimate: Estimator): Summarised {
   const started = performance.now()
-  const { userMessages, ledger } = computeBudgets(DEFAULT_POLICY, null)
+  const { userMessages, ledger } = computeContentBudgets(DEFAULT_POLICY, null)
   const { outputTokens } = DEFAULT_POLICY.compact.direct
   const rules = {
     form: 'full' as const,

@@ -1,5 +1,5 @@
 /** Many hands on one session: messages that arrive at any moment, a summary in the making, a second process. */
-import { createProfile, isText, isToolResult, toBlocks, validateRequest } from '@tidemark/core'
+import { defineProviderProfile, isTextBlock, isToolResult, toBlocks, validateRequest } from '@tidemark/core'
 import type { Session, SessionEvent } from 'tidemark'
 import { user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
@@ -10,7 +10,7 @@ const MARK = 'A word in between.'
 
 function timesSaid(session: Session, text: string): number {
   const blocks = session.messages().flatMap(({ content }) => [...toBlocks(content)])
-  return blocks.filter((block) => isText(block) && block.text === text).length
+  return blocks.filter((block) => isTextBlock(block) && block.text === text).length
 }
 
 /** No message of a response stands apart from the rest of it, and every call is answered right behind it. */
@@ -148,7 +148,7 @@ describe('a hundred appends at once', () => {
     const said = session.messages().flatMap(({ content }) => [...toBlocks(content)])
     expect(said.map(({ text }) => text)).toEqual(texts)
     const payload = { model: 'm', max_tokens: 1, messages: session.messages() }
-    expect(validateRequest(payload, createProfile({ name: 'any' }))).toEqual([])
+    expect(validateRequest(payload, defineProviderProfile({ name: 'any' }))).toEqual([])
   })
 })
 

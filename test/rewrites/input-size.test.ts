@@ -3,8 +3,8 @@ import {
   type ContextEntry,
   createEstimator,
   createFixedWeights,
-  createProfile,
   DEFAULT_POLICY,
+  defineProviderProfile,
 } from '@tidemark/core'
 import { GeneratorChoices, generateSession, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
@@ -12,7 +12,12 @@ import { describe, expect, it } from 'vitest'
 import { buildSummaryRequest, stripInput } from '../../packages/core/src/summary/summary-input.ts'
 
 const estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
-const summariser = { model: 'model-a', profile: createProfile({}), window: 100_000, outputTokens: 1_000 }
+const summariser = {
+  model: 'model-a',
+  profile: defineProviderProfile({}),
+  window: 100_000,
+  outputTokens: 1_000,
+}
 const numbers = fc.array(fc.nat({ max: 0xffff }), { minLength: 20, maxLength: 200, size: 'max' })
 
 /** For the text that names tool and caller where calls are sent as text. */

@@ -4,7 +4,7 @@ import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { expect } from 'vitest'
-import { systemError } from '../../packages/tidemark/src/testing/crash-file.ts'
+import { createSystemError } from '../../packages/tidemark/src/testing/crash-file.ts'
 import {
   type CrashFileSystem,
   createCrashFileSystem,
@@ -99,7 +99,7 @@ async function interruptAct({ one, started, operations, mostBytes, ending }: Int
   await writer.close()
   const before = countOperations(files)
   files.interfere(({ kind, path, number, bytes }) => {
-    if (number - before > operations) return { error: systemError('EIO', path), takes: bytes % 7 }
+    if (number - before > operations) return { error: createSystemError('EIO', path), takes: bytes % 7 }
     return kind === 'append' ? { takes: Math.min(bytes, mostBytes) } : undefined
   })
   const host = createActHost(one, started, openJournal(files, machine))

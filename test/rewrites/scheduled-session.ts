@@ -3,7 +3,7 @@ import {
   type CompactHooks,
   type ContextSource,
   createFixedWeights,
-  createProfile,
+  defineProviderProfile,
   type IdGenerator,
   type Journal,
   type Model,
@@ -72,7 +72,7 @@ function createPrefixedIds(prefix: string): IdGenerator {
 function createModelChoice(model: Model): ModelChoice {
   return {
     id: 'model-a',
-    profile: createProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
+    profile: defineProviderProfile({ window: WINDOW.window, maxOutput: WINDOW.maxOutput }),
     ...WINDOW,
     priceList: () => null,
     weights: (policy) => createFixedWeights(policy),

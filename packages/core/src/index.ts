@@ -255,11 +255,11 @@ export {
   isBlankText,
   isBlock,
   isCompactionBlock,
-  isMedia,
+  isMediaBlock,
   isServerToolResult,
   isServerToolUse,
-  isText,
-  isThinking,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type MessageContent,
@@ -269,31 +269,31 @@ export {
 } from './log/block.ts'
 export { createLogHeader, type DecodeResult, decodeRecord, LOG_VERSION } from './log/decode-record.ts'
 export {
-  findMember,
-  findNonJson,
-  findRawBlocks,
-  formatArray,
-  formatObject,
+  findJsonMember,
+  findNonJsonPath,
+  findRawBlockTexts,
+  formatJsonArray,
+  formatJsonObject,
+  isNestedTooDeep,
   isObject,
-  isTooDeep,
   type Json,
   type JsonMember,
   type JsonObject,
-  keepIfUnstable,
+  keepUnstableJson,
   MAX_JSON_DEPTH,
   parseJson,
-  splitElements,
-  splitMembers,
-  survivesRoundTrip,
-  withMember,
-  withoutMember,
+  splitJsonArray,
+  splitJsonObject,
+  survivesJsonRoundTrip,
+  withJsonMember,
+  withoutJsonMember,
 } from './log/json.ts'
 export {
   createLogLineReader,
   type LogLineReader,
-  type LogPosition,
   type LogReaderOptions,
   type LogReadResult,
+  type LogResumePoint,
 } from './log/log-reader.ts'
 export { AppendList } from './log/persistent-collections.ts'
 export {
@@ -302,7 +302,7 @@ export {
   type Attachment,
   type AttachmentRecord,
   type BatchStamp,
-  CACHE_EDITS_DROPPED,
+  CACHE_EDITS_DROPPED_SUBTYPE,
   type CacheLoss,
   CLEARED_RESULT_TEXT,
   type ClearedInput,
@@ -312,14 +312,14 @@ export {
   type CompactCause,
   type CompactMetadata,
   type CompactTrigger,
-  endsTurn,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
-  isNewTurnContent,
   isPrompt,
   isRewriteBoundary,
   isSyntheticError,
+  isTurnEndingBlock,
+  isTurnEndingMessage,
   type KnownRecord,
   type MicrocompactBoundary,
   type MicrocompactMetadata,
@@ -329,7 +329,7 @@ export {
   type PreservedSegment,
   type RawBlockText,
   type RecordBase,
-  readTypedText,
+  readUserTypedText,
   type SessionRecord,
   type SnapshotSection,
   type SpilledContent,
@@ -343,8 +343,8 @@ export {
   buildSessionLog,
   emptySessionLog,
   findRecordIndex,
-  listHistory,
-  recordAt,
+  listBranchRecords,
+  readRecordAt,
   type SessionLog,
 } from './log/session.ts'
 export type { TodoItem } from './log/todo-list.ts'
@@ -352,10 +352,10 @@ export {
   describeToolCall,
   type FileTouch,
   normalizePath,
-  readResultText,
+  readToolResultText,
   type TextReplacement,
   type ToolCallFacts,
-  type ToolKind,
+  type ToolCallKind,
   type ToolRun,
 } from './log/tool-calls.ts'
 export { type ContextPlan, makeContextPlan } from './planner/plan.ts'
@@ -371,6 +371,7 @@ export {
 export { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from './policy/create-policy.ts'
 export {
   type ContentBudgets,
+  computeThresholdState,
   findSmallestWindow,
   type KnownWindowLimits,
   type ModelLimits,
@@ -379,14 +380,18 @@ export {
   scalePolicy,
   type ThresholdState,
   type Thresholds,
-  thresholdState,
 } from './policy/limits.ts'
-export { type EstimatePolicy, type Policy, policyPaths, readPolicyValue } from './policy/policy.ts'
-export { type DeepPartial, type FieldProblem, findNearestName, formatValue } from './policy/policy-fields.ts'
+export { type Policy, policyFieldPaths, readPolicyValue, type TokenEstimatePolicy } from './policy/policy.ts'
 export {
-  createProfile,
-  type ProfileOverrides,
+  type DeepPartial,
+  type FieldProblem,
+  findNearestName,
+  formatErrorValue,
+} from './policy/policy-fields.ts'
+export {
+  defineProviderProfile,
   type ProviderProfile,
+  type ProviderProfileOverrides,
   strictProfile,
 } from './policy/provider-profile.ts'
 export {

@@ -2,7 +2,7 @@ import {
   type AssistantRecord,
   flattenContext,
   isServerToolUse,
-  isThinking,
+  isThinkingBlock,
   isToolUse,
   listRepairs,
   type SessionRecord,
@@ -35,7 +35,7 @@ function inRecord(record: SessionRecord): readonly string[] {
   const kinds = blocks.map((block) =>
     isToolUse(block)
       ? 'call'
-      : isThinking(block)
+      : isThinkingBlock(block)
         ? 'thinking'
         : isServerToolUse(block)
           ? 'server call'

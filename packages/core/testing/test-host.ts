@@ -6,7 +6,7 @@ import type { Deadlines } from '../src/engine/ports.ts'
 import { createPolicy } from '../src/policy/create-policy.ts'
 import { scalePolicy } from '../src/policy/limits.ts'
 import type { Policy } from '../src/policy/policy.ts'
-import { createProfile } from '../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../src/policy/provider-profile.ts'
 import type { Switches } from '../src/policy/switches.ts'
 import { orderPromptSections } from '../src/request/system-prompt.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../src/tokens/estimator.ts'
@@ -21,7 +21,7 @@ export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
     clock: createFakeClock(),
     ids: createCountingIds(),
     policy: createPolicy({}),
-    profile: createProfile({}),
+    profile: defineProviderProfile({}),
     source: 'sdk',
     isInteractive: false,
     pricesOf: () => null,

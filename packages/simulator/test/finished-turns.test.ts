@@ -2,7 +2,7 @@
  * Two places decide when a turn is finished and its thinking removed: the engine, which has to predict it, and the
  * simulator, which does it. The two are written independently, from the same facts.
  */
-import { endsTurn, flattenContext, listTracedMessages } from '@tidemark/core'
+import { flattenContext, isTurnEndingMessage, listTracedMessages } from '@tidemark/core'
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ const placeOf = ({ message, index }: RequestBlock): string => `${message}.${inde
 
 /** Where the engine expects thinking to remain: after the newest message that ended a turn. */
 function expectedThinking(messages: readonly MessageParam[]): readonly string[] {
-  const end = messages.findLastIndex(endsTurn)
+  const end = messages.findLastIndex(isTurnEndingMessage)
   return toRequestBlocks(messages)
     .filter(({ message, block }) => isThinkingBlock(block) && message > end)
     .map(placeOf)

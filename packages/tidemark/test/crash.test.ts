@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readFileAtomic } from '../src/storage/atomic-file.ts'
 import { createFileJournal } from '../src/storage/file-journal.ts'
-import { systemError } from '../src/testing/crash-file.ts'
+import { createSystemError } from '../src/testing/crash-file.ts'
 import {
   type CrashFileSystem,
   createCrashFileSystem,
@@ -96,7 +96,7 @@ async function liveAndCrash(world: World, one: Life, history: History): Promise<
   const journal = journalOf(world)
   const before = Object.values(files.counts).reduce((sum, count) => sum + count, 0)
   files.interfere(({ kind, path, number, bytes }) => {
-    if (number - before > one.operations) return { error: systemError('EIO', path), takes: bytes % 7 }
+    if (number - before > one.operations) return { error: createSystemError('EIO', path), takes: bytes % 7 }
     return kind === 'append' ? { takes: Math.min(bytes, one.mostBytes) } : undefined
   })
   await live(journal, one, history).catch(() => null)

@@ -1,7 +1,7 @@
 /** A long generated session as units to append, and the problems of the request that a log of it leads to. */
 import {
   appendRecord,
-  createProfile,
+  defineProviderProfile,
   emptyContextView,
   emptySessionLog,
   flattenContext,
@@ -27,7 +27,7 @@ export function withoutStamps(records: readonly SessionRecord[]): readonly NewRe
   return records.map(({ seq: _seq, batch: _batch, ...record }) => record)
 }
 
-const profile = createProfile({
+const profile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
 })

@@ -1,5 +1,5 @@
 /** Traces for tests, built call by call. */
-import type { Trace, TraceCall, TraceInputBlock, TraceUsage } from '../src/replay/trace.ts'
+import type { SessionTrace, TraceCall, TraceInputBlock, TraceUsage } from '../src/replay/trace.ts'
 
 export function createTraceCall(
   seconds: number,
@@ -10,7 +10,7 @@ export function createTraceCall(
   return { at: seconds * 1000, added, outputTokens, usage: { input: 0, read: 0, written: 0, ...usage } }
 }
 
-export function createTrace(calls: readonly TraceCall[], given: Partial<Trace> = {}): Trace {
+export function createTrace(calls: readonly TraceCall[], given: Partial<SessionTrace> = {}): SessionTrace {
   return { id: 'made-up', model: 'claude-opus-4-5', baseTokens: 20_000, calls, events: [], ...given }
 }
 

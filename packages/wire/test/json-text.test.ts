@@ -1,13 +1,13 @@
 import {
-  findMember,
-  findRawBlocks,
-  formatObject,
-  keepIfUnstable,
+  findJsonMember,
+  findRawBlockTexts,
+  formatJsonObject,
+  keepUnstableJson,
   parseJson,
-  splitElements,
-  splitMembers,
-  survivesRoundTrip,
-  withMember,
+  splitJsonArray,
+  splitJsonObject,
+  survivesJsonRoundTrip,
+  withJsonMember,
 } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -32,15 +32,15 @@ describe('survives', () => {
     ['0.1', true],
     ['{', false],
   ])('%s: %s', (text, expected) => {
-    expect(survivesRoundTrip(text)).toBe(expected)
+    expect(survivesJsonRoundTrip(text)).toBe(expected)
   })
 
   it('is the same rule as for lines of a log', () => {
     fc.assert(
       fc.property(jsonText, (text) => {
         const block = `{"type":"x","value":${text}}`
-        const raw = keepIfUnstable(block)
-        expect(findRawBlocks(`{"message":{"content":[${block}]}}`)).toEqual(
+        const raw = keepUnstableJson(block)
+        expect(findRawBlockTexts(`{"message":{"content":[${block}]}}`)).toEqual(
           raw === undefined ? [] : [{ index: 0, text: raw }],
         )
       }),
@@ -51,7 +51,7 @@ describe('survives', () => {
 
 describe('taking apart', () => {
   it('gives members in the order they were written, each of a duplicate', () => {
-    expect(splitMembers(' {"10" : "a}\\"" , "2":[1, {"x":2}],"10":-1.50 } ')).toEqual([
+    expect(splitJsonObject(' {"10" : "a}\\"" , "2":[1, {"x":2}],"10":-1.50 } ')).toEqual([
       { key: '10', text: '"a}\\""' },
       { key: '2', text: '[1, {"x":2}]' },
       { key: '10', text: '-1.50' },
@@ -59,23 +59,23 @@ describe('taking apart', () => {
   })
 
   it('gives elements', () => {
-    expect(splitElements('[ 1 ,"]", [ ] ,{"a":[]}]')).toEqual(['1', '"]"', '[ ]', '{"a":[]}'])
-    expect([splitElements('[]'), splitElements('[ ]')]).toEqual([[], []])
+    expect(splitJsonArray('[ 1 ,"]", [ ] ,{"a":[]}]')).toEqual(['1', '"]"', '[ ]', '{"a":[]}'])
+    expect([splitJsonArray('[]'), splitJsonArray('[ ]')]).toEqual([[], []])
   })
 
   it('takes the last member of a name, as a parser does', () => {
-    expect([findMember('{"a":1,"a":2}', 'a'), findMember('{}', 'a')]).toEqual(['2', undefined])
+    expect([findJsonMember('{"a":1,"a":2}', 'a'), findJsonMember('{}', 'a')]).toEqual(['2', undefined])
   })
 
   it('goes as deep as the text does', () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
-    expect(findMember(`{"a":${deep},"b":1}`, 'b')).toBe('1')
+    expect(findJsonMember(`{"a":${deep},"b":1}`, 'b')).toBe('1')
   })
 
   it('keeps a replaced member once', () => {
-    const members = splitMembers('{"a":1,"b":2,"a":3}')
-    expect(formatObject(withMember(members, 'a', '4'))).toBe('{"b":2,"a":4}')
-    expect(formatObject(withMember(members, 'c', '5'))).toBe('{"a":1,"b":2,"a":3,"c":5}')
+    const members = splitJsonObject('{"a":1,"b":2,"a":3}')
+    expect(formatJsonObject(withJsonMember(members, 'a', '4'))).toBe('{"b":2,"a":4}')
+    expect(formatJsonObject(withJsonMember(members, 'c', '5'))).toBe('{"a":1,"b":2,"a":3,"c":5}')
   })
 })
 

@@ -8,8 +8,8 @@ import {
   type Finding,
   isCompactBoundary,
   isMicrocompactBoundary,
-  isText,
-  isThinking,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type KnownRecord,
@@ -142,7 +142,7 @@ function entryAuthor(record: KnownRecord): string {
   if (first === undefined) return record.type
   if (isToolUse(first)) return 'call'
   if (isToolResult(first)) return 'result'
-  return isThinking(first) ? 'thinking' : record.type
+  return isThinkingBlock(first) ? 'thinking' : record.type
 }
 
 function entryText(record: KnownRecord): string {
@@ -166,12 +166,12 @@ function entryText(record: KnownRecord): string {
 }
 
 function blockText(block: Block): string {
-  if (isText(block)) return block.text
+  if (isTextBlock(block)) return block.text
   if (isToolUse(block)) return `${block.name} ${JSON.stringify(block.input)}`
   if (isToolResult(block)) {
     const { content = '' } = block
     return typeof content === 'string' ? content : content.map(blockText).join(' ')
   }
-  if (isThinking(block)) return typeof block.thinking === 'string' ? block.thinking : '(not readable)'
+  if (isThinkingBlock(block)) return typeof block.thinking === 'string' ? block.thinking : '(not readable)'
   return JSON.stringify(block)
 }

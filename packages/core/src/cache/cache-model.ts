@@ -4,7 +4,7 @@
  * reads from it and updates it; break detection finds in it what an API request should have read.
  */
 
-import { type Block, isThinking } from '../log/block.ts'
+import { type Block, isThinkingBlock } from '../log/block.ts'
 import { countJsonBytes, type JsonObject } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
@@ -168,7 +168,7 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
     if (start >= to) return null
     const message = messageAt(further.messages, index)
     const blocks = message === undefined ? [] : toMessageBlocks(message)
-    const found = blocks.findIndex((block, at) => start + at >= from && isThinking(block))
+    const found = blocks.findIndex((block, at) => start + at >= from && isThinkingBlock(block))
     if (found !== -1) return start + found < to ? start + found : null
   }
   return null
@@ -216,7 +216,7 @@ function estimateThinkingTokens(counted: BlockIndex): number {
     index += 1
   ) {
     const message = messageAt(messages, index)
-    for (const block of message === undefined ? [] : toMessageBlocks(message).filter(isThinking)) {
+    for (const block of message === undefined ? [] : toMessageBlocks(message).filter(isThinkingBlock)) {
       const { texts, signatureLength } = splitBlock(block, 'json')
       const characters = texts.reduce((sum, text) => sum + text.length, 0)
       tokens += Math.max(characters / CHARACTERS_PER_TOKEN, signatureLength / CIPHER_CHARACTERS_PER_TOKEN)

@@ -5,7 +5,7 @@
 
 import type { ModelPrices } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
-import type { BreaksPolicy } from '../policy/policy.ts'
+import type { CacheBreaksPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { BlockIndex } from '../request/block-index.ts'
 import {
@@ -64,7 +64,7 @@ export function recordSentRequest(
   watch: CacheMonitor,
   sent: SentRequest,
   forecast: CacheForecast,
-  policy: BreaksPolicy,
+  policy: CacheBreaksPolicy,
 ): CacheMonitor {
   const key = toMonitorKey(sent.source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
@@ -154,7 +154,7 @@ export interface CacheCheckInput {
 }
 
 export interface BreakRules {
-  readonly policy: BreaksPolicy
+  readonly policy: CacheBreaksPolicy
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
   /** Prices of the model that was called; null if unknown. */
   readonly prices: ModelPrices | null

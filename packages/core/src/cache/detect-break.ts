@@ -5,7 +5,7 @@
 
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
 import type { Usage } from '../log/record.ts'
-import type { BreaksPolicy } from '../policy/policy.ts'
+import type { CacheBreaksPolicy } from '../policy/policy.ts'
 import { type BlockPosition, findFirstDifference, readTotalsBeforeMessage } from '../request/block-index.ts'
 import type { TokensByClass } from '../tokens/usage.ts'
 import {
@@ -305,7 +305,7 @@ export function countLostCacheTokens({ expected, tokens }: CacheReading): number
 /** Checks whether the loss exceeds both the percentage and the number of tokens that policy sets. */
 export function isCacheBreak(
   reading: CacheReading,
-  { percent, tokens }: Pick<BreaksPolicy, 'percent' | 'tokens'>,
+  { percent, tokens }: Pick<CacheBreaksPolicy, 'percent' | 'tokens'>,
 ): boolean {
   const lost = countLostCacheTokens(reading)
   return lost > tokens && lost * 100 > reading.expected * percent

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { longTalk } from '../../test/breaks/talk.ts'
 import type { JsonObject } from '../log/json.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { indexBlocks } from '../request/block-index.ts'
 import { type AssembledRequest, assembleRequest } from '../request/build-request.ts'
 import { buildRequestPrefix, type RequestPrefix } from '../request/prefix.ts'
 import { diffRequests } from './request-diff.ts'
 import { type SendContext, type SentRequest, toSentRequest } from './sent-request.ts'
 
-const profile = createProfile({
+const profile = defineProviderProfile({
   cache: {
     ttls: [
       { name: '1h', seconds: 3600 },

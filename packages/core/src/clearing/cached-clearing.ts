@@ -4,7 +4,7 @@
  * expired. Requires the profile capability `cacheEdits`.
  */
 import { formatCount } from '../cache/cache-break.ts'
-import { CACHE_EDITS_DROPPED, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
+import { CACHE_EDITS_DROPPED_SUBTYPE, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
 import { type ClearInput, type ClearOutcome, pluralize } from './clear-plan.ts'
 import {
   type ClearProposal,
@@ -95,5 +95,5 @@ export function createDropNotice(
   register: ToolResultIndex,
   isWarm: boolean,
 ): { readonly subtype: string } | null {
-  return isWarm || register.deletions.length === 0 ? null : { subtype: CACHE_EDITS_DROPPED }
+  return isWarm || register.deletions.length === 0 ? null : { subtype: CACHE_EDITS_DROPPED_SUBTYPE }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, Situation } from '../../test/clear/situation.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { canPayOff, findInvalidatedThinking, priceRewrite } from './clear-plan.ts'
 
 const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
@@ -52,7 +52,7 @@ describe('break-even of a rewrite', () => {
   })
 })
 
-const LEADING = createProfile({ thinking: { binding: 'prefix', firstInModes: ['enabled'] } })
+const LEADING = defineProviderProfile({ thinking: { binding: 'prefix', firstInModes: ['enabled'] } })
 
 function thinking(): Situation {
   const situation = new Situation()

@@ -6,7 +6,7 @@
 import { formatCount } from '../cache/cache-break.ts'
 import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
 import type { TokenRates } from '../cost/prices.ts'
-import { isThinking, toBlocks } from '../log/block.ts'
+import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { ClearMode, MicrocompactMetadata } from '../log/record.ts'
 import type { ScaledPolicy } from '../policy/limits.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -275,7 +275,7 @@ export function findInvalidatedThinking(question: BoundInput, changed: number): 
     const { record, cleared } = entry
     if (record.type !== 'assistant' || cleared?.thinking === true) continue
     const { id, content } = record.message
-    if (!behind.has(id) || !toBlocks(content).some(isThinking)) continue
+    if (!behind.has(id) || !toBlocks(content).some(isThinkingBlock)) continue
     tokens.set(id, (tokens.get(id) ?? 0) + register.rules.estimator.thinking(entry))
   }
   if (mustKeep(question, tokens)) return { ok: false, why: MUST_KEEP_THINKING }

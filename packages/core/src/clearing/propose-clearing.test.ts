@@ -3,7 +3,7 @@ import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/
 import { COLD_CACHE } from '../cache/cache-temperature.ts'
 import type { ClearMode } from '../log/record.ts'
 import { scalePolicy } from '../policy/limits.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
 import { mustClear } from './clear-plan.ts'
 import {
@@ -17,9 +17,9 @@ import {
 } from './propose-clearing.ts'
 
 const EDITS = { clearThinking: 'a', clearToolUses: 'b' }
-const DELETES = createProfile({ capabilities: { cacheEdits: true }, thinking: { binding: 'none' } })
-const NATIVE = createProfile({ contextEdits: EDITS, thinking: { binding: 'none' } })
-const BOUND = createProfile({ contextEdits: EDITS, thinking: { binding: 'prefix' } })
+const DELETES = defineProviderProfile({ capabilities: { cacheEdits: true }, thinking: { binding: 'none' } })
+const NATIVE = defineProviderProfile({ contextEdits: EDITS, thinking: { binding: 'none' } })
+const BOUND = defineProviderProfile({ contextEdits: EDITS, thinking: { binding: 'prefix' } })
 const LOW = { expected: 1, high: 1 }
 const HIGH = { expected: 147_000, high: 147_000 }
 const HOUR = 61 * 60_000

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation, text, warm } from '../../test/clear/situation.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { validateRequest } from '../validate/validate.ts'
 import {
   findAppliedClearing,
@@ -11,7 +11,7 @@ import {
   toContextEdits,
 } from './provider-clearing.ts'
 
-const NATIVE = createProfile({
+const NATIVE = defineProviderProfile({
   thinking: { binding: 'prefix', firstInModes: [] },
   contextEdits: { clearThinking: 'clear_thinking_x', clearToolUses: 'clear_tool_uses_x' },
 })

@@ -6,7 +6,12 @@
 import type { ContextEntry } from '../context/entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { isUnchangedNotice, type LargeInput, readResultText, type ToolCallFacts } from '../log/tool-calls.ts'
+import {
+  isFileUnchangedNotice,
+  type LargeInput,
+  readToolResultText,
+  type ToolCallFacts,
+} from '../log/tool-calls.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
@@ -237,7 +242,8 @@ export function createIndexRules(question: IndexRulesOptions): IndexRules {
     isClearable: createClearableCheck(policy, host),
     writeTools: policy.writeTools,
     largeInput: policy.inputs ? largeInput : Number.POSITIVE_INFINITY,
-    isUnchanged: question.isUnchanged ?? (({ content }) => isUnchangedNotice(readResultText(content))),
+    isUnchanged:
+      question.isUnchanged ?? (({ content }) => isFileUnchangedNotice(readToolResultText(content))),
     isWhole: question.isWhole ?? (() => true),
   }
 }

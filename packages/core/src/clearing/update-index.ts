@@ -7,7 +7,7 @@ import type { ContextView } from '../context/context-view.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { isTurnEnd, isVisibleToModel } from '../context/entry.ts'
 import {
-  isThinking,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type ToolResultBlock,
@@ -18,7 +18,7 @@ import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import {
   type AssistantRecord,
   type AttachmentRecord,
-  CACHE_EDITS_DROPPED,
+  CACHE_EDITS_DROPPED_SUBTYPE,
   isClearedByProvider,
   isMicrocompactBoundary,
   type MicrocompactMetadata,
@@ -78,7 +78,7 @@ function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): 
   const { entry, record, place } = placed
   const { id, content } = record.message
   let next = withResponse(register, id, place)
-  const thinks = entry.cleared?.thinking !== true && toBlocks(content).some(isThinking)
+  const thinks = entry.cleared?.thinking !== true && toBlocks(content).some(isThinkingBlock)
   if (thinks && next.thinkingResponses.last !== id)
     next = { ...next, thinkingResponses: next.thinkingResponses.push(id) }
   for (const block of toBlocks(content)) {
@@ -294,7 +294,7 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
 // The following functions index earlier clearings in the log and deletions that the provider was asked for.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
-  if (record.subtype === CACHE_EDITS_DROPPED) return withoutDeletions(register)
+  if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE) return withoutDeletions(register)
   if (!isMicrocompactBoundary(record)) return register
   const { microcompactMetadata } = record
   const cleared = { ...register, clearableSinceLast: EMPTY_RESULT_TALLY }

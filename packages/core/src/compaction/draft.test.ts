@@ -1,7 +1,7 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/entry.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import {
@@ -94,7 +94,7 @@ describe('the records of a compaction', () => {
   })
 })
 
-const BOUND = createProfile({ thinking: { binding: 'prefix' } })
+const BOUND = defineProviderProfile({ thinking: { binding: 'prefix' } })
 
 function entries(...ids: readonly string[]): readonly ContextEntry[] {
   const builder = new SessionBuilder('told')
@@ -150,6 +150,6 @@ describe('thinking that a compaction makes invalid', () => {
     ['what came meanwhile', keeping({}, { added: entries('late') }), ['late']],
   ])('%s', (_, kept, lost) => {
     expect(findLostThinking(kept, BOUND)).toEqual(lost)
-    expect(findLostThinking(kept, createProfile({ thinking: { binding: 'model' } }))).toEqual([])
+    expect(findLostThinking(kept, defineProviderProfile({ thinking: { binding: 'model' } }))).toEqual([])
   })
 })

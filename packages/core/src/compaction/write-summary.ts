@@ -8,7 +8,7 @@ import { withContextState } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
-import { recordAt } from '../log/session.ts'
+import { readRecordAt } from '../log/session.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
 import type {
   AttemptResult,
@@ -279,7 +279,7 @@ export function listSummarizedRecords(
   for (let position = 0; position < view.branch.length; position += 1) {
     const index = view.branch.at(position) ?? -1
     if (index < first || index > last) continue
-    const record = recordAt(session, index)
+    const record = readRecordAt(session, index)
     if (isKnownRecord(record) && !shown.has(record.uuid)) records.push(record)
   }
   historyBySpan.set(span, records)

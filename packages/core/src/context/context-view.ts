@@ -9,7 +9,7 @@
 import type { Damage, DamageKind } from '../log/batch.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import {
-  CACHE_EDITS_DROPPED,
+  CACHE_EDITS_DROPPED_SUBTYPE,
   type CompactBoundary,
   isClearedByProvider,
   isCompactBoundary,
@@ -21,7 +21,7 @@ import {
   type PreservedSegment,
   type SystemRecord,
 } from '../log/record.ts'
-import { findRecordIndex, NO_PARENT, recordAt, type SessionLog } from '../log/session.ts'
+import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session.ts'
 import { applyClearingToEntries, type ContextEntry, withoutCacheEdits, withoutThinking } from './entry.ts'
 
 /** A compaction or clearing that is in effect, with the entries that it replaced, which an undo restores. */
@@ -100,7 +100,7 @@ interface RecordPosition {
 
 function applyRecord(view: ContextView, session: SessionLog, position: number): ContextView {
   const index = session.branch.at(position) ?? NO_PARENT
-  const record = recordAt(session, index)
+  const record = readRecordAt(session, index)
   if (!isKnownRecord(record)) return view
   const at = { session, position, index }
   if (isCompactBoundary(record)) return startCompaction(view, record, at)
@@ -160,7 +160,7 @@ function applyCompaction(
   at: RecordPosition,
 ): ContextView {
   const index = at.session.branch.at(pending.position) ?? NO_PARENT
-  const boundary = recordAt(at.session, index) as CompactBoundary
+  const boundary = readRecordAt(at.session, index) as CompactBoundary
   const kept = collectKeptRecords(boundary, pending.replacedEntries, at.session)
   let next: ContextView = {
     ...view,
@@ -187,7 +187,7 @@ function applyClearing(view: ContextView, record: MicrocompactBoundary, at: Reco
 function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
   const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index } : view
   const next = pushEntry(rewritten, { record, index: at.index })
-  if (record.subtype === CACHE_EDITS_DROPPED)
+  if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE)
     return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
@@ -214,13 +214,15 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
     (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
   )
   for (const item of withoutThinking(later, record.clearedThinking)) next = pushEntry(next, item)
-  const dropsEdits = later.some((entry) => (entry.record as SystemRecord).subtype === CACHE_EDITS_DROPPED)
+  const dropsEdits = later.some(
+    (entry) => (entry.record as SystemRecord).subtype === CACHE_EDITS_DROPPED_SUBTYPE,
+  )
   return dropsEdits ? { ...next, entries: withoutCacheEdits(next.entries) } : next
 }
 
 function listEntriesBetween(session: SessionLog, from: number, to: number): readonly ContextEntry[] {
   return session.branch.toArray(from, to).flatMap((index) => {
-    const record = recordAt(session, index)
+    const record = readRecordAt(session, index)
     return isKnownRecord(record) ? [{ record, index }] : []
   })
 }
@@ -312,7 +314,7 @@ function toPreservedMessages(
 
 function findEntryInLog(uuid: string, session: SessionLog): ContextEntry | undefined {
   const index = findRecordIndex(session, uuid)
-  const record = index === undefined ? undefined : recordAt(session, index)
+  const record = index === undefined ? undefined : readRecordAt(session, index)
   return index === undefined || record === undefined || !isKnownRecord(record) ? undefined : { record, index }
 }
 

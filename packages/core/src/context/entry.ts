@@ -5,10 +5,10 @@
 import {
   type Block,
   isBlock,
-  isCacheEdits,
-  isMedia,
-  isText,
-  isThinking,
+  isCacheEditsBlock,
+  isMediaBlock,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   toBlocks,
@@ -19,8 +19,8 @@ import {
   type Attachment,
   CLEARED_RESULT_TEXT,
   type ClearedInput,
-  endsTurn,
   isSyntheticError,
+  isTurnEndingMessage,
   type KnownRecord,
   type MicrocompactMetadata,
 } from '../log/record.ts'
@@ -68,7 +68,7 @@ export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
 export function isTurnEnd(entry: ContextEntry): boolean {
   const { record } = entry
   if (record.type === 'attachment') return isVisibleToModel(entry)
-  return record.type === 'user' && endsTurn(record.message)
+  return record.type === 'user' && isTurnEndingMessage(record.message)
 }
 
 /** One block of a message, and the record that the block comes from. */
@@ -99,7 +99,7 @@ const CLEARED_INPUT_TEXT = '[Old tool input cleared]'
 
 function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePart[] {
   const { block, origin } = part
-  if (cleared.thinking && isThinking(block)) return []
+  if (cleared.thinking && isThinkingBlock(block)) return []
   if (isToolResult(block)) {
     const result = cleared.results.find((item) => item.id === block.tool_use_id)
     if (result === undefined) return [part]
@@ -152,7 +152,7 @@ export function withoutThinking(
 export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const isEdits = ({ record }: ContextEntry): boolean => {
     const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
-    return blocks.length > 0 && blocks.every(isCacheEdits)
+    return blocks.length > 0 && blocks.every(isCacheEditsBlock)
   }
   const cleared = { ...NOTHING_CLEARED, whole: true }
   return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
@@ -237,7 +237,7 @@ const MEDIA_PLACEHOLDERS: ReadonlySet<string> = new Set(
 
 /** True for an image, a document, or the placeholder of one. */
 export function isMediaOrPlaceholder(block: Block): boolean {
-  return isMedia(block) || (isText(block) && MEDIA_PLACEHOLDERS.has(block.text))
+  return isMediaBlock(block) || (isTextBlock(block) && MEDIA_PLACEHOLDERS.has(block.text))
 }
 
 /** Replaces the images and documents listed in `hidden` by placeholders. Other blocks stay the same objects. */
@@ -260,7 +260,7 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
   return blocks.map((block: unknown) => {
     if (!isBlock(block) || !isMediaOrPlaceholder(block)) return block as Block
     nth += 1
-    return numbers.has(nth) && isMedia(block) ? mediaPlaceholder(block.type) : block
+    return numbers.has(nth) && isMediaBlock(block) ? mediaPlaceholder(block.type) : block
   })
 }
 
@@ -350,7 +350,7 @@ function findFirstText(attachment: Attachment, fields: readonly string[]): strin
 export function findResponsesWithThinking(entries: readonly ContextEntry[]): readonly string[] {
   const ids = entries.flatMap((entry) => {
     const { record } = entry
-    return record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isThinking(block))
+    return record.type === 'assistant' && toMessageParts(entry).some(({ block }) => isThinkingBlock(block))
       ? [record.message.id]
       : []
   })

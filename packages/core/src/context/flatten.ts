@@ -12,7 +12,7 @@ import {
   isBlock,
   isCompactionBlock,
   isServerToolResult,
-  isText,
+  isTextBlock,
   isToolResult,
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
@@ -328,7 +328,7 @@ function hasUserMessageBefore(drafts: readonly MessageDraft[], index: number): b
 
 function toReminder(draft: MessageDraft): MessageDraft {
   const parts = [...draft.parts].map(({ block, origin }) =>
-    isText(block)
+    isTextBlock(block)
       ? { block: { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }, origin }
       : { block, origin },
   )

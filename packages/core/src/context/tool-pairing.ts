@@ -10,7 +10,7 @@ import {
   isBlankText,
   isServerToolResult,
   isServerToolUse,
-  isThinking,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type ToolResultBlock,
@@ -76,7 +76,7 @@ export function isEmptyDraft(draft: MessageDraft): boolean {
 /** True for a response with only thinking and blank text. The provider refuses a request that ends with such a response. */
 export function isBlankResponse(draft: MessageDraft): boolean {
   if (draft.role !== 'assistant') return false
-  return [...draft.parts].every((part) => isThinking(part.block) || isBlankText(part.block))
+  return [...draft.parts].every((part) => isThinkingBlock(part.block) || isBlankText(part.block))
 }
 
 // The functions below pair client tool calls with their results.

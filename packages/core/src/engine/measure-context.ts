@@ -8,7 +8,7 @@ import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
 import { isObject } from '../log/json.ts'
 import { isPrompt, type PrefixSnapshot } from '../log/record.ts'
-import { recordAt } from '../log/session.ts'
+import { readRecordAt } from '../log/session.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -150,7 +150,7 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
 
 function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {
   if (lastResponseIndex < 0) return null
-  const at = Date.parse(recordAt(session, lastResponseIndex).timestamp ?? '')
+  const at = Date.parse(readRecordAt(session, lastResponseIndex).timestamp ?? '')
   return Number.isNaN(at) ? null : Math.max(0, now - at)
 }
 

@@ -6,7 +6,7 @@ import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../
 import type { ContextView } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
 import { isKnownRecord } from '../log/record.ts'
-import { recordAt, type SessionLog } from '../log/session.ts'
+import { readRecordAt, type SessionLog } from '../log/session.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
@@ -126,7 +126,7 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
     position < view.branch.length;
     position += 1
   ) {
-    const record = recordAt(session, view.branch.at(position) ?? 0)
+    const record = readRecordAt(session, view.branch.at(position) ?? 0)
     if (record.uuid === act?.summaryUuid) break
     if (record.type === 'attachment') end = record.uuid ?? null
   }
@@ -142,6 +142,6 @@ export function diagnosticsField(state: SessionState, { profile, policy }: TurnH
 /** Returns the id of the newest response. Reads the log, so every process returns the same id. */
 function findNewestResponse({ session, lastResponseIndex }: SessionState): string | null {
   if (lastResponseIndex < 0) return null
-  const record = recordAt(session, lastResponseIndex)
+  const record = readRecordAt(session, lastResponseIndex)
   return isKnownRecord(record) && record.type === 'assistant' ? record.message.id : null
 }

@@ -28,7 +28,7 @@ import {
 } from '../log/record.ts'
 import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session.ts'
 import type { ExpectedResult } from '../planner/plan-input.ts'
-import type { AutoPolicy } from '../policy/policy.ts'
+import type { AutoCompactPolicy } from '../policy/policy.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
@@ -238,7 +238,7 @@ export interface CompactionSpacing {
 
 export function measureCompactionSpacing(
   tracking: CompactionTracking,
-  { closeTurns }: AutoPolicy,
+  { closeTurns }: AutoCompactPolicy,
 ): CompactionSpacing {
   const { turns, compactedIn } = tracking
   const isClose = compactedIn !== null && turns <= closeTurns
@@ -380,7 +380,10 @@ export interface CompactionBreaker {
 
 export const CLOSED_BREAKER: CompactionBreaker = { failures: 0, lastReason: null, at: -1 }
 
-export function isBreakerOpen({ failures }: CompactionBreaker, { breakerFailures }: AutoPolicy): boolean {
+export function isBreakerOpen(
+  { failures }: CompactionBreaker,
+  { breakerFailures }: AutoCompactPolicy,
+): boolean {
   return failures >= breakerFailures
 }
 

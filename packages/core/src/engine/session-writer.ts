@@ -11,7 +11,7 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../log/record.ts'
-import { NO_PARENT, recordAt } from '../log/session.ts'
+import { NO_PARENT, readRecordAt } from '../log/session.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'
@@ -112,7 +112,9 @@ export function linkRecords(
 
 /** Returns the uuid of the last record of the conversation; null if there is none. */
 export function findLastRecordUuid({ session }: SessionState): string | null {
-  return session.newestRecord === NO_PARENT ? null : (recordAt(session, session.newestRecord).uuid ?? null)
+  return session.newestRecord === NO_PARENT
+    ? null
+    : (readRecordAt(session, session.newestRecord).uuid ?? null)
 }
 
 export function isTurnAborted({ signal }: TurnContext): boolean {

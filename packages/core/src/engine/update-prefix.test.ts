@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createCacheMonitor } from '../cache/cache-monitor.ts'
 import { createPolicy } from '../policy/create-policy.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import type { ContextSource, SourceItem } from '../sources/context-source.ts'
 import type { CompactionServices } from './host.ts'
 import type { Deadlines } from './ports.ts'
@@ -18,8 +18,8 @@ const BETAS = [
   { where: 'edit' as const, name: 'clear_thinking', betas: ['edits-2025'] },
   { where: 'edit' as const, name: 'compact', betas: ['compact-2026'] },
 ]
-const BOUND = createProfile({ thinking: { binding: 'prefix' }, contextEdits: EDITS, betas: BETAS })
-const PLAIN = createProfile({ thinking: { binding: 'none' }, contextEdits: EDITS, betas: BETAS })
+const BOUND = defineProviderProfile({ thinking: { binding: 'prefix' }, contextEdits: EDITS, betas: BETAS })
+const PLAIN = defineProviderProfile({ thinking: { binding: 'none' }, contextEdits: EDITS, betas: BETAS })
 const POLICY = createPolicy({})
 
 describe('betas for edits by the provider', () => {
@@ -49,7 +49,7 @@ describe('betas for edits by the provider', () => {
   })
 
   it('are not missed where the provider wants none', () => {
-    expect(hasContextEditBetas({}, createProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
+    expect(hasContextEditBetas({}, defineProviderProfile({ contextEdits: EDITS, betas: [] }))).toBe(true)
   })
 })
 

@@ -8,7 +8,7 @@ import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
-import { findNonJson, isObject, isTooDeep, type JsonObject } from '../log/json.ts'
+import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -215,7 +215,7 @@ function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
   }
   const { model } = offered
   const [tools, parameters] = [offered.tools.map(withoutUndefined), withoutUndefined(offered.parameters)]
-  const path = findNonJson({ model, parameters, tools })
+  const path = findNonJsonPath({ model, parameters, tools })
   if (path !== null)
     return createPrefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
   return findMechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
@@ -242,7 +242,7 @@ function describeThrown(thrown: unknown): string {
 
 /** Removes undefined fields. Returns the same object if there are none. */
 function withoutUndefined<T>(value: T): T {
-  return findNonJson(value) === null || isTooDeep(value) ? value : (dropUndefined(value) as T)
+  return findNonJsonPath(value) === null || isNestedTooDeep(value) ? value : (dropUndefined(value) as T)
 }
 
 function dropUndefined(value: unknown): unknown {

@@ -1,7 +1,7 @@
 import { createFakeBlobs, GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isText, toBlocks } from '../log/block.ts'
+import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isKnownRecord } from '../log/record.ts'
 import { buildSessionLog } from '../log/session.ts'
 import { exportMarkdown, fenceText, streamMarkdown } from './export-markdown.ts'
@@ -180,7 +180,7 @@ describe('a conversation as Markdown', () => {
           .filter(({ isSidechain }) => isSidechain !== true)) {
           if (record.type !== 'user' && record.type !== 'assistant') continue
           expect(text).toContain(record.uuid)
-          for (const block of toBlocks(record.message.content).filter(isText))
+          for (const block of toBlocks(record.message.content).filter(isTextBlock))
             expect(text).toContain(block.text)
         }
       }),

@@ -5,7 +5,15 @@
 
 import { buildContextView, type ContextRewrite, type ContextView } from '../context/context-view.ts'
 import { formatAttachmentText, isVisibleToModel } from '../context/entry.ts'
-import { type Block, isMedia, isText, isThinking, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import {
+  type Block,
+  isMediaBlock,
+  isTextBlock,
+  isThinkingBlock,
+  isToolResult,
+  isToolUse,
+  toBlocks,
+} from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session.ts'
@@ -223,13 +231,13 @@ interface BlockContext {
 }
 
 function formatBlockMarkdown(block: Block, words: BlockContext): string {
-  if (isText(block)) return words.redact(block.text)
+  if (isTextBlock(block)) return words.redact(block.text)
   if (isToolUse(block)) return formatCall(block, words)
   if (isToolResult(block)) return formatResult(block, words)
-  if (isMedia(block)) return `*${formatBlock(block)}*`
+  if (isMediaBlock(block)) return `*${formatBlock(block)}*`
   const thinking = typeof block.thinking === 'string' ? block.thinking : ''
-  const text = words.redact(isThinking(block) ? thinking : JSON.stringify(block, null, 2))
-  const line = isThinking(block) ? 'Thinking' : toInlineHtml(block.type)
+  const text = words.redact(isThinkingBlock(block) ? thinking : JSON.stringify(block, null, 2))
+  const line = isThinkingBlock(block) ? 'Thinking' : toInlineHtml(block.type)
   return text === '' ? `*${line}, hidden*` : foldText(line, fenceText(text))
 }
 
@@ -254,10 +262,10 @@ function formatResult(block: Block & { readonly tool_use_id: string }, words: Bl
   const parts = typeof content === 'string' || Array.isArray(content) ? toBlocks(content) : []
   const tool = words.tools.get(id)
   const failed = is_error === true ? ', which failed' : ''
-  const length = parts.reduce((sum, part) => sum + (isText(part) ? part.text.length : 0), 0)
+  const length = parts.reduce((sum, part) => sum + (isTextBlock(part) ? part.text.length : 0), 0)
   const line = `Result of ${tool === undefined ? 'a call' : toInlineHtml(tool)}${failed} · ${formatCode(id)} · ${formatNumber(length)} characters`
   const bodies = parts.map((part) =>
-    isText(part) ? fenceText(words.redact(part.text)) : formatBlockMarkdown(part, words),
+    isTextBlock(part) ? fenceText(words.redact(part.text)) : formatBlockMarkdown(part, words),
   )
   return foldText(line, bodies.length === 0 ? '*nothing*' : bodies.join('\n\n'))
 }

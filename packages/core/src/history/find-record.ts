@@ -3,16 +3,16 @@
 import { formatAttachmentText } from '../context/entry.ts'
 import {
   type Block,
-  isMedia,
-  isText,
-  isThinking,
+  isMediaBlock,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type ToolResultBlock,
   toBlocks,
 } from '../log/block.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SpilledContent } from '../log/record.ts'
-import { findRecordIndex, recordAt, type SessionLog } from '../log/session.ts'
+import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session.ts'
 import {
   type BlobReader,
   parseBlock,
@@ -43,7 +43,7 @@ interface HistoryStore {
 export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<HistoryItem | null> {
   const { session } = shelf
   const place = findRecordIndex(session, id)
-  if (place !== undefined) return describeRecords(shelf, [recordAt(session, place)])
+  if (place !== undefined) return describeRecords(shelf, [readRecordAt(session, place)])
   const call = session.callRecords.get(id)
   if (call !== undefined) return describeCall(shelf, id, call)
   const response = session.responseStarts.get(id)
@@ -90,7 +90,7 @@ function listMedia(record: SessionRecord): readonly Block[] {
   if (!isKnownRecord(record) || record.type !== 'user') return []
   return toBlocks(record.message.content)
     .flatMap((block) => (isToolResult(block) ? resultParts(block) : [block]))
-    .filter(isMedia)
+    .filter(isMediaBlock)
 }
 
 function resultParts({ content }: ToolResultBlock): readonly Block[] {
@@ -100,13 +100,15 @@ function resultParts({ content }: ToolResultBlock): readonly Block[] {
 /** Describes a tool call and its result, without the other blocks of their records. */
 async function describeCall(shelf: HistoryStore, id: string, place: number): Promise<HistoryItem> {
   const { session } = shelf
-  const calls = listBlocks(recordAt(session, place)).filter((block) => isToolUse(block) && block.id === id)
+  const calls = listBlocks(readRecordAt(session, place)).filter(
+    (block) => isToolUse(block) && block.id === id,
+  )
   const result = await findResult(shelf, id, place)
   const parts = result === null ? [] : resultParts(result)
   return {
     heading: `Tool call ${id}${result === null ? ', which has no result' : ''}`,
     text: [...calls, ...(result === null ? [] : [result])].map(formatBlock).join('\n'),
-    media: parts.filter(isMedia),
+    media: parts.filter(isMediaBlock),
   }
 }
 
@@ -116,7 +118,7 @@ async function findResult(
   from: number,
 ): Promise<ToolResultBlock | null> {
   for (let index = from; index < session.records.length; index += 1) {
-    const record = recordAt(session, index)
+    const record = readRecordAt(session, index)
     const found = listBlocks(record)
       .filter(isToolResult)
       .find((block) => block.tool_use_id === id)
@@ -184,12 +186,12 @@ function formatSystemRecord(record: KnownRecord & { readonly type: 'system' }): 
 }
 
 export function formatBlock(block: Block): string {
-  if (isText(block)) return block.text
-  if (isThinking(block))
+  if (isTextBlock(block)) return block.text
+  if (isThinkingBlock(block))
     return typeof block.thinking === 'string' ? `(thinking) ${block.thinking}` : '(thinking)'
   if (isToolUse(block)) return `(call ${block.id}) ${block.name} ${JSON.stringify(block.input)}`
   if (isToolResult(block)) return formatToolResult(block)
-  return isMedia(block) ? formatMedia(block) : JSON.stringify(block)
+  return isMediaBlock(block) ? formatMedia(block) : JSON.stringify(block)
 }
 
 function formatToolResult(block: Block & { readonly tool_use_id: string }): string {

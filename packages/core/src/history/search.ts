@@ -6,7 +6,7 @@
 import type { Block } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
-import { findRecordIndex, recordAt, type SessionLog } from '../log/session.ts'
+import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session.ts'
 import type { HistoryPolicy } from '../policy/policy.ts'
 import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
 import {
@@ -64,7 +64,7 @@ async function searchRecord(
   finder: TextMatcher,
   source: HistorySource,
 ): Promise<{ readonly text: string | null; readonly work: number }> {
-  const record = await restoreSpilledRecord(source, recordAt(source.session, index))
+  const record = await restoreSpilledRecord(source, readRecordAt(source.session, index))
   const body = formatRecordBody(record)
   const reach = Math.floor(source.policy.searchSteps / finder.stepsPerCharacter)
   const lines = body.slice(0, reach).split('\n').filter(finder.isIn)
@@ -147,7 +147,7 @@ export function listRecordRange(query: HistoryQuery, source: HistorySource): His
   let at = stretch.findIndex((index) => index >= (query.cursor ?? 0))
   if (at === -1) at = stretch.length
   for (; at < stretch.length; at += 1) {
-    const text = formatShortRecord(recordAt(source.session, stretch[at] ?? 0), source)
+    const text = formatShortRecord(readRecordAt(source.session, stretch[at] ?? 0), source)
     if (shown.length > 0 && isPageFull([...shown, text], source)) break
     shown.push(text)
   }
@@ -160,7 +160,7 @@ function selectRange({ from, to, last }: HistoryQuery, session: SessionLog): rea
   const [first, end] = [findRangeEnd(session, from, 'from'), findRangeEnd(session, to, 'to')]
   if (typeof first === 'string') return first
   if (typeof end === 'string') return end
-  const branch = session.branch.toArray().filter((index) => isListedRecord(recordAt(session, index)))
+  const branch = session.branch.toArray().filter((index) => isListedRecord(readRecordAt(session, index)))
   const within = branch.filter((index) => index >= (first ?? 0) && index <= (end ?? Number.POSITIVE_INFINITY))
   return last === null ? within : within.slice(-last)
 }

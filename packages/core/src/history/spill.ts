@@ -8,8 +8,8 @@ import { type RetrievalPaths, retrievalHint } from '../clearing/select-results.t
 import {
   type Block,
   isBlock,
-  isMedia,
-  isText,
+  isMediaBlock,
+  isTextBlock,
   isToolResult,
   type ToolResultBlock,
   toBlocks,
@@ -67,7 +67,7 @@ function canSpill({ policy, paths, tool }: SpillInput): boolean {
 
 function toContent(content: string | readonly Block[], blocks: readonly Block[]): string | readonly Block[] {
   const [first] = blocks
-  return typeof content === 'string' && first !== undefined && isText(first) ? first.text : blocks
+  return typeof content === 'string' && first !== undefined && isTextBlock(first) ? first.text : blocks
 }
 
 interface PartOutcome {
@@ -77,7 +77,7 @@ interface PartOutcome {
 }
 
 async function spillPart(question: SpillInput, block: Block, part: number | null): Promise<PartOutcome> {
-  const large = isText(block) ? findLargeText(question, block.text) : findLargeMedia(question, block)
+  const large = isTextBlock(block) ? findLargeText(question, block.text) : findLargeMedia(question, block)
   if (large === null) return { block }
   if (!large.text.isWellFormed()) {
     return { block, failed: 'the text contains half a surrogate pair, which a blob cannot store' }
@@ -86,10 +86,10 @@ async function spillPart(question: SpillInput, block: Block, part: number | null
   try {
     const blob = await question.blobs.put(bytes)
     const shown = large.replacementText(retrievalHint(blob, question.paths) ?? '')
-    if (isText(block) && question.measure(shown) >= question.measure(block.text)) return { block }
+    if (isTextBlock(block) && question.measure(shown) >= question.measure(block.text)) return { block }
     const { tool_use_id: toolUseId } = question.result
     const spilled = { toolUseId, part, blob, holds: large.holds, bytes: bytes.length }
-    return { block: isText(block) ? { ...block, text: shown } : { type: 'text', text: shown }, spilled }
+    return { block: isTextBlock(block) ? { ...block, text: shown } : { type: 'text', text: shown }, spilled }
   } catch (thrown) {
     return { block, failed: thrown instanceof Error ? thrown.message : String(thrown) }
   }
@@ -119,7 +119,7 @@ function endLine(head: string): string {
 
 function findLargeMedia({ policy }: SpillInput, block: Block): LargePart | null {
   const { source } = block
-  if (!isMedia(block) || !isObject(source) || typeof source.data !== 'string') return null
+  if (!isMediaBlock(block) || !isObject(source) || typeof source.data !== 'string') return null
   if (source.data.length <= policy.imageBytes) return null
   const kind = typeof source.media_type === 'string' ? `, ${source.media_type}` : ''
   const replace = (how: string): string =>

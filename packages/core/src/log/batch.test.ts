@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { alone, foreign, found, HEADER, part, read, textOf } from '../../test/log-lines.ts'
 import {
   abandonBatch,
-  addRecord,
+  addRecordToBatch,
   type BatchState,
-  checkStamp,
+  checkBatchStamp,
   createBatchState,
   type PositionedRecord,
 } from './batch.ts'
@@ -22,19 +22,23 @@ describe('gather', () => {
     const counted = parts.map(
       (record, index): PositionedRecord => ({ record, line: index + 5, position: index + 1 }),
     )
-    expect(counted.map(({ record, line }) => addRecord(gathering, record, line))).toEqual([[], [], counted])
+    expect(counted.map(({ record, line }) => addRecordToBatch(gathering, record, line))).toEqual([
+      [],
+      [],
+      counted,
+    ])
     expect(gathering).toEqual<BatchState>({ damage: [], position: 3, openBatch: null })
   })
 
   it('returns a batch of one record at once', () => {
-    expect(addRecord(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
+    expect(addRecordToBatch(createBatchState(0), partBatch(1, 0, 1), 1)).toEqual([
       { record: partBatch(1, 0, 1), line: 1, position: 1 },
     ])
   })
 
   it('sets an incomplete batch aside when the log ends', () => {
     const gathering = createBatchState(0)
-    addRecord(gathering, partBatch(1, 0, 3), 5)
+    addRecordToBatch(gathering, partBatch(1, 0, 3), 5)
     abandonBatch(gathering)
     abandonBatch(gathering)
     const why = '1 of the 3 records appended together are there; none of them counts'
@@ -60,7 +64,7 @@ describe('stampProblem', () => {
     [{ seq: 1, batch: { id: 'b', index: 0.5, of: 1 } }, bad],
     [{ seq: 1, batch: { id: 7, index: 0, of: 1 } }, bad],
   ])('of %j is %s', (fields, problem) => {
-    expect(checkStamp({ type: 'note', ...fields })).toBe(problem)
+    expect(checkBatchStamp({ type: 'note', ...fields })).toBe(problem)
   })
 })
 

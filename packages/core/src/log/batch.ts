@@ -23,7 +23,7 @@ export function createBatchState(position: number): BatchState {
 }
 
 /** Returns why a record's `seq` or `batch` is invalid, or null. The `batch` of a record without `seq` is ignored. */
-export function checkStamp({ seq, batch }: SessionRecord): string | null {
+export function checkBatchStamp({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
   return batch == null || isBatchStamp(batch) ? null : 'batch has an id, an index and how many there are'
@@ -33,7 +33,7 @@ export function checkStamp({ seq, batch }: SessionRecord): string | null {
  * Adds a record and returns the records that are now valid: this record, all records of the batch that it completes,
  * or none while its batch is incomplete.
  */
-export function addRecord(
+export function addRecordToBatch(
   gathering: BatchState,
   record: SessionRecord,
   line: number,

@@ -38,7 +38,7 @@ function blockGuard<B extends Block>(type: string, field: string): BlockGuard<B>
   return (block): block is B => block.type === type && typeof block[field] === 'string'
 }
 
-export const isText: BlockGuard<TextBlock> = blockGuard('text', 'text')
+export const isTextBlock: BlockGuard<TextBlock> = blockGuard('text', 'text')
 export const isToolUse: BlockGuard<ToolUseBlock> = blockGuard('tool_use', 'id')
 export const isToolResult: BlockGuard<ToolResultBlock> = blockGuard('tool_result', 'tool_use_id')
 
@@ -62,16 +62,16 @@ function ofType(...types: readonly string[]): BlockTest {
 }
 
 /** Thinking in any form: with text, with only a signature, or redacted. */
-export const isThinking: BlockTest = ofType('thinking', 'redacted_thinking')
-export const isMedia: BlockTest = ofType('image', 'document')
+export const isThinkingBlock: BlockTest = ofType('thinking', 'redacted_thinking')
+export const isMediaBlock: BlockTest = ofType('image', 'document')
 /** A summary written by the provider; it may be the first block of a conversation. */
 export const isCompactionBlock: BlockTest = ofType('compaction')
 /** Deletions in the provider's prompt cache (clearing/cached-clearing.ts): an instruction, not part of the prompt. */
-export const isCacheEdits: BlockTest = ofType('cache_edits')
+export const isCacheEditsBlock: BlockTest = ofType('cache_edits')
 
 /** Returns true for a text block with only white space, which providers refuse. */
 export function isBlankText(block: Block): boolean {
-  return isText(block) && block.text.trim() === ''
+  return isTextBlock(block) && block.text.trim() === ''
 }
 
 export function isBlock(value: unknown): value is Block {

@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   countJsonBytes,
-  findNonJson,
-  findRawBlocks,
-  isTooDeep,
+  findNonJsonPath,
+  findRawBlockTexts,
+  isNestedTooDeep,
   MAX_JSON_DEPTH,
-  survivesRoundTrip,
+  survivesJsonRoundTrip,
 } from './json.ts'
 
 function lists(levels: number): unknown {
@@ -27,16 +27,20 @@ describe('isTooDeep', () => {
     [MAX_JSON_DEPTH + 1, true],
     [20_000, true],
   ])('%i levels: %s', (levels, expected) => {
-    expect([isTooDeep(lists(levels)), isTooDeep(objects(levels))]).toEqual([expected, expected])
+    expect([isNestedTooDeep(lists(levels)), isNestedTooDeep(objects(levels))]).toEqual([expected, expected])
   })
 
   it('counts levels of nesting, not values', () => {
-    expect(isTooDeep(Array.from({ length: 5_000 }, () => ({ a: [1] })))).toBe(false)
-    expect([isTooDeep(null), isTooDeep('text'), isTooDeep(undefined)]).toEqual([false, false, false])
+    expect(isNestedTooDeep(Array.from({ length: 5_000 }, () => ({ a: [1] })))).toBe(false)
+    expect([isNestedTooDeep(null), isNestedTooDeep('text'), isNestedTooDeep(undefined)]).toEqual([
+      false,
+      false,
+      false,
+    ])
   })
 
   it('is true for a value that contains itself', () => {
-    expect(isTooDeep(cycle)).toBe(true)
+    expect(isNestedTooDeep(cycle)).toBe(true)
   })
 })
 
@@ -57,25 +61,25 @@ describe('firstNonJson', () => {
     ['a gap that a field makes up for', Object.assign(gap.slice(), { extra: 1 }), '0'],
     ['as many levels as may be', lists(MAX_JSON_DEPTH), null],
   ])('of %s', (_name, value, expected) => {
-    expect(findNonJson(value)).toBe(expected)
+    expect(findNonJsonPath(value)).toBe(expected)
   })
 
   it('returns a path in a value nested too deeply, however deep it is', () => {
     for (const levels of [MAX_JSON_DEPTH + 1, 20_000])
-      expect(findNonJson(lists(levels))).toBe(Array.from({ length: MAX_JSON_DEPTH }, () => '0').join('.'))
+      expect(findNonJsonPath(lists(levels))).toBe(Array.from({ length: MAX_JSON_DEPTH }, () => '0').join('.'))
   })
 
   it('accepts exactly the values that a JSON round trip does not change', () => {
     fc.assert(
       fc.property(fc.anything({ withSparseArray: true, withNullPrototype: true }), (value) => {
-        if (findNonJson(value) === null)
+        if (findNonJsonPath(value) === null)
           expect(JSON.parse(JSON.stringify(value))).toEqual(withoutMinus(value))
       }),
       { numRuns: 1000 },
     )
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(findNonJson(value)).toBe(null)
+        expect(findNonJsonPath(value)).toBe(null)
       }),
     )
   })
@@ -121,32 +125,34 @@ describe('rawBlocksIn', () => {
     ['an exponent', '{"type":"a","n":1e3}'],
     ['duplicate keys', '{"type":"a","k":1,"k":1}'],
   ])('keeps the text of a block with %s', (_, text) => {
-    expect(findRawBlocks(line(`{"type":"text","text":"a, ]}"},${text}`))).toEqual([{ index: 1, text }])
+    expect(findRawBlockTexts(line(`{"type":"text","text":"a, ]}"},${text}`))).toEqual([{ index: 1, text }])
   })
 
   it('ignores blocks that survive, whatever their white space and escapes', () => {
     expect(
-      findRawBlocks(line('{ "type" : "text", "text":"\\u0041\\/ \\"[{" } , {"type":"b","n":[1,-2.5,null]}')),
+      findRawBlockTexts(
+        line('{ "type" : "text", "text":"\\u0041\\/ \\"[{" } , {"type":"b","n":[1,-2.5,null]}'),
+      ),
     ).toEqual([])
   })
 
   it('finds nothing in a line without blocks', () => {
     expect([
-      findRawBlocks('{"type":"user","message":{"content":"text"}}'),
-      findRawBlocks('{}'),
-      findRawBlocks('[1]'),
+      findRawBlockTexts('{"type":"user","message":{"content":"text"}}'),
+      findRawBlockTexts('{}'),
+      findRawBlockTexts('[1]'),
     ]).toEqual([[], [], []])
   })
 
   it('agrees with parse and stringify on every JSON value', () => {
-    fc.assert(fc.property(fc.json(), (text) => survivesRoundTrip(JSON.stringify(JSON.parse(text)))))
+    fc.assert(fc.property(fc.json(), (text) => survivesJsonRoundTrip(JSON.stringify(JSON.parse(text)))))
   })
 
   it('returns the text of each block', () => {
     fc.assert(
       fc.property(fc.array(fc.json({ noUnicodeString: false })), (values) => {
         const blocks = values.map((value) => `{"type":"t","1":2,"v":${value},"0":1.50}`)
-        expect(findRawBlocks(line(blocks.join(' , ')))).toEqual(
+        expect(findRawBlockTexts(line(blocks.join(' , ')))).toEqual(
           blocks.map((text, index) => ({ index, text })),
         )
       }),

@@ -19,10 +19,10 @@ export function isObject(value: unknown): value is { readonly [key: string]: unk
 }
 
 /** Returns true for a value with more than `levels` levels of nesting, and for a value that contains itself. */
-export function isTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): boolean {
+export function isNestedTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
-  for (const item of Object.values(value)) if (isTooDeep(item, levels - 1)) return true
+  for (const item of Object.values(value)) if (isNestedTooDeep(item, levels - 1)) return true
   return false
 }
 
@@ -31,14 +31,14 @@ export function isTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH): bool
  * cycle, a gap in an array, more than `MAX_JSON_DEPTH` levels …), or null if there is none. A record that passes is
  * unchanged by a JSON round trip, except that -0 becomes 0.
  */
-export function findNonJson(value: unknown, path = '', open: readonly unknown[] = []): string | null {
+export function findNonJsonPath(value: unknown, path = '', open: readonly unknown[] = []): string | null {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return null
   if (typeof value === 'number') return Number.isFinite(value) ? null : path || '(value)'
   if (typeof value !== 'object' || open.includes(value)) return path || '(value)'
   if (open.length >= MAX_JSON_DEPTH || !isPlainValue(value)) return path || '(value)'
   const inside = [...open, value]
   for (const [key, item] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
-    const found = findNonJson(item, path === '' ? `${key}` : `${path}.${key}`, inside)
+    const found = findNonJsonPath(item, path === '' ? `${key}` : `${path}.${key}`, inside)
     if (found !== null) return found
   }
   return null
@@ -97,7 +97,7 @@ export function parseJson(text: string): Json | undefined {
  * Returns true if parse and stringify keep the members of a JSON text, their order and the numbers. White space and
  * the escaping of strings may change.
  */
-export function survivesRoundTrip(text: string): boolean {
+export function survivesJsonRoundTrip(text: string): boolean {
   try {
     const again = JSON.stringify(JSON.parse(text))
     return again === text || again === minifyJson(text)
@@ -107,12 +107,12 @@ export function survivesRoundTrip(text: string): boolean {
 }
 
 /** Returns the JSON text if parse and stringify would change it, otherwise undefined. */
-export function keepIfUnstable(text: string): string | undefined {
-  return survivesRoundTrip(text) ? undefined : text
+export function keepUnstableJson(text: string): string | undefined {
+  return survivesJsonRoundTrip(text) ? undefined : text
 }
 
 /** Returns the members of a JSON object in order, duplicates included. The text must be valid JSON. */
-export function splitMembers(text: string): readonly JsonMember[] {
+export function splitJsonObject(text: string): readonly JsonMember[] {
   const members: JsonMember[] = []
   for (let at = skipSpace(text, text.indexOf('{') + 1); text[at] === '"'; ) {
     const keyEnd = skipString(text, at)
@@ -125,7 +125,7 @@ export function splitMembers(text: string): readonly JsonMember[] {
 }
 
 /** Returns the text of each element of a JSON array. The text must be valid JSON. */
-export function splitElements(text: string): readonly string[] {
+export function splitJsonArray(text: string): readonly string[] {
   const elements: string[] = []
   const start = skipSpace(text, text.indexOf('[') + 1)
   for (let at = start; at < text.length && text[at] !== ']'; ) {
@@ -137,20 +137,24 @@ export function splitElements(text: string): readonly string[] {
 }
 
 /** Returns the text of the last member with this key, which is the one that `JSON.parse` uses; undefined if there is none. */
-export function findMember(text: string, key: string): string | undefined {
-  return splitMembers(text).findLast((member) => member.key === key)?.text
+export function findJsonMember(text: string, key: string): string | undefined {
+  return splitJsonObject(text).findLast((member) => member.key === key)?.text
 }
 
-export function formatObject(members: readonly JsonMember[]): string {
+export function formatJsonObject(members: readonly JsonMember[]): string {
   return `{${members.map(({ key, text }) => `${JSON.stringify(key)}:${text}`).join(',')}}`
 }
 
-export function formatArray(elements: readonly string[]): string {
+export function formatJsonArray(elements: readonly string[]): string {
   return `[${elements.join(',')}]`
 }
 
 /** Returns `members` with one member `key`: at the position of its last occurrence, or at the end if there was none. */
-export function withMember(members: readonly JsonMember[], key: string, text: string): readonly JsonMember[] {
+export function withJsonMember(
+  members: readonly JsonMember[],
+  key: string,
+  text: string,
+): readonly JsonMember[] {
   const place = members.findLastIndex((member) => member.key === key)
   if (place === -1) return [...members, { key, text }]
   return members.flatMap((member, index) => {
@@ -159,7 +163,7 @@ export function withMember(members: readonly JsonMember[], key: string, text: st
   })
 }
 
-export function withoutMember(members: readonly JsonMember[], key: string): readonly JsonMember[] {
+export function withoutJsonMember(members: readonly JsonMember[], key: string): readonly JsonMember[] {
   return members.filter((member) => member.key !== key)
 }
 
@@ -225,11 +229,15 @@ function skipUntil(text: string, from: number, stops: string): number {
  * Returns the exact text of each block in `message.content` of a log line that parse and stringify would change. Such
  * a block must be sent as this text, because key order is part of the provider's cache key and of signed thinking.
  */
-export function findRawBlocks(line: string): readonly { readonly index: number; readonly text: string }[] {
-  const message = hasOpening(line, '{') ? findMember(line, 'message') : undefined
-  const content = hasOpening(message, '{') ? findMember(message, 'content') : undefined
+export function findRawBlockTexts(
+  line: string,
+): readonly { readonly index: number; readonly text: string }[] {
+  const message = hasOpening(line, '{') ? findJsonMember(line, 'message') : undefined
+  const content = hasOpening(message, '{') ? findJsonMember(message, 'content') : undefined
   if (!hasOpening(content, '[')) return []
-  return splitElements(content).flatMap((text, index) => (survivesRoundTrip(text) ? [] : [{ index, text }]))
+  return splitJsonArray(content).flatMap((text, index) =>
+    survivesJsonRoundTrip(text) ? [] : [{ index, text }],
+  )
 }
 
 function hasOpening(text: string | undefined, bracket: '{' | '['): text is string {

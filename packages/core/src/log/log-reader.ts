@@ -4,9 +4,9 @@
  */
 import {
   abandonBatch,
-  addRecord,
+  addRecordToBatch,
   type BatchState,
-  checkStamp,
+  checkBatchStamp,
   createBatchState,
   type Damage,
   type DamageKind,
@@ -21,7 +21,7 @@ import {
   type Upcast,
   upcastLine,
 } from './decode-record.ts'
-import { findRawBlocks, isObject, isTooDeep, MAX_JSON_DEPTH, parseJson } from './json.ts'
+import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
 import type { SessionRecord } from './record.ts'
 
 export interface LogLineReader {
@@ -43,11 +43,11 @@ export interface LogReadResult {
   /** False if no line is a record or a header and the file does not look like the torn start of a log. */
   readonly isLog: boolean
   /** The place from which a later reading can continue; null if it has to start over. */
-  readonly resume: LogPosition | null
+  readonly resume: LogResumePoint | null
 }
 
 /** A place between two lines of a log, with the state that a reader needs to continue from there. */
-export interface LogPosition {
+export interface LogResumePoint {
   /** Number of lines before this place in the log. */
   readonly line: number
   readonly position: number
@@ -57,7 +57,7 @@ export interface LogPosition {
 export interface LogReaderOptions {
   readonly upcasts?: readonly Upcast[]
   /** The place in the log to start at; the beginning by default. */
-  readonly start?: LogPosition
+  readonly start?: LogResumePoint
   /** Return only the records after this position; all records by default. */
   readonly from?: number
 }
@@ -147,16 +147,20 @@ function describeUnreadableLine(line: string, kind: DamageKind): string {
 function readValue(reading: ReaderState, value: unknown, line: string): readonly PositionedRecord[] {
   if (!isObject(value)) return rejectLine(reading, 'a record is a JSON object; the line is set aside')
   // Each level of nesting takes at least two characters, so most lines are too short to exceed the depth limit.
-  if (line.length > 2 * MAX_JSON_DEPTH && isTooDeep(value)) return rejectLine(reading, TOO_DEEP)
+  if (line.length > 2 * MAX_JSON_DEPTH && isNestedTooDeep(value)) return rejectLine(reading, TOO_DEEP)
   if (isLogHeader(value)) return readHeader(reading, value)
   const { version, upcasts } = reading
   const decoded = decodeRecord(version === null ? value : upcastLine(value, version, upcasts))
-  const why = decoded.ok ? checkStamp(decoded.record) : decoded.why
+  const why = decoded.ok ? checkBatchStamp(decoded.record) : decoded.why
   if (!decoded.ok || why !== null) return rejectLine(reading, `${why}; the line is set aside`)
   reading.isRecognised = true
   const { record, note } = decoded
   if (note !== undefined) reportDamage(reading, 'bad-shape', note)
-  return addRecord(reading.gathering, record.seq == null ? withRawBlocks(record, line) : record, reading.line)
+  return addRecordToBatch(
+    reading.gathering,
+    record.seq == null ? withRawBlocks(record, line) : record,
+    reading.line,
+  )
 }
 
 const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`
@@ -167,7 +171,7 @@ const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it
  */
 function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
   if (JSON.stringify(record) === line) return record
-  const rawBlocks = findRawBlocks(line)
+  const rawBlocks = findRawBlockTexts(line)
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }
 

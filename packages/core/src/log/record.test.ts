@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { MessageContent } from './block.ts'
-import { endsTurn, readTypedText } from './record.ts'
+import { isTurnEndingMessage, readUserTypedText } from './record.ts'
 
 const result = { type: 'tool_result', tool_use_id: 'c', content: 'done' }
 const text = { type: 'text', text: 'go on' }
@@ -18,7 +18,7 @@ it.each<[string, string, MessageContent, boolean]>([
   ['a system message in mid-conversation', 'system', 'it is late', false],
   ['a response', 'assistant', [text], false],
 ])('%s of the %s', (_, role, content, expected) => {
-  expect(endsTurn({ role, content })).toBe(expected)
+  expect(isTurnEndingMessage({ role, content })).toBe(expected)
 })
 
 const base = { uuid: 'u', parentUuid: null, timestamp: 't', sessionId: 's' }
@@ -48,17 +48,17 @@ describe('the text that the user typed', () => {
     ],
     ['a system message', { role: 'system', content: 'go' }, null],
   ])('%s', (_, message, expected) => {
-    expect(readTypedText({ ...base, type: 'user', message: { role: 'user', ...message } } as never)).toBe(
+    expect(readUserTypedText({ ...base, type: 'user', message: { role: 'user', ...message } } as never)).toBe(
       expected,
     )
   })
 
   it.each([{ isMeta: true }, { isCompactSummary: true }])('is null with %j', (flag) => {
     const message = { role: 'user', content: 'go' } as const
-    expect(readTypedText({ ...base, ...flag, type: 'user', message })).toBeNull()
+    expect(readUserTypedText({ ...base, ...flag, type: 'user', message })).toBeNull()
   })
 
   it('is null in a record of another type', () => {
-    expect(readTypedText({ type: 'summary' })).toBeNull()
+    expect(readUserTypedText({ type: 'summary' })).toBeNull()
   })
 })

@@ -2,7 +2,14 @@
  * The types of records, which are the lines of a session log. Field names are those of Claude Code's session JSONL, so
  * its sessions load unchanged. Unknown fields stay on the record and are never sent to the model.
  */
-import { type Block, isCacheEdits, isText, isToolResult, type MessageContent, toBlocks } from './block.ts'
+import {
+  type Block,
+  isCacheEditsBlock,
+  isTextBlock,
+  isToolResult,
+  type MessageContent,
+  toBlocks,
+} from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** Marks a record as part of a batch: records appended together, which are valid only if all `of` of them are present. */
@@ -233,7 +240,7 @@ export function isRewriteBoundary(record: SessionRecord): record is CompactBound
 }
 
 /** Subtype of the notice that cached deletions are no longer sent, because the cache that contained them has expired. */
-export const CACHE_EDITS_DROPPED = 'cache_edits_dropped'
+export const CACHE_EDITS_DROPPED_SUBTYPE = 'cache_edits_dropped'
 
 /** First line of the placeholder that replaces a cleared tool result. */
 export const CLEARED_RESULT_TEXT = '[Old tool result content cleared]'
@@ -348,19 +355,19 @@ export interface CacheLoss {
 // contains anything but tool results: text, an image, or a reminder beside a result.
 
 /** Returns true for any block but a tool result. `cache_edits` blocks do not count: they are instructions to the cache. */
-export function isNewTurnContent(block: Block): boolean {
-  return block.type !== 'tool_result' && !isCacheEdits(block)
+export function isTurnEndingBlock(block: Block): boolean {
+  return block.type !== 'tool_result' && !isCacheEditsBlock(block)
 }
 
 /** Returns true if a message ends the turn before it: a user message with any content but tool results. */
-export function endsTurn({
+export function isTurnEndingMessage({
   role,
   content,
 }: {
   readonly role: string
   readonly content: MessageContent
 }): boolean {
-  return role === 'user' && content !== '' && toBlocks(content).some(isNewTurnContent)
+  return role === 'user' && content !== '' && toBlocks(content).some(isTurnEndingBlock)
 }
 
 /** Matches user content that a program wrote: commands, their output, and interruption notices. */
@@ -370,10 +377,10 @@ const PROGRAM_TEXT = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrup
  * Returns the text that the user typed in a record, or null if there is none. A record with a tool result may have
  * such text too: what the user typed when rejecting the tool call.
  */
-export function readTypedText(record: SessionRecord): string | null {
+export function readUserTypedText(record: SessionRecord): string | null {
   if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return null
   if (record.isMeta === true || record.isCompactSummary === true) return null
-  const typed = toBlocks(record.message.content).flatMap((block) => (isText(block) ? [block.text] : []))
+  const typed = toBlocks(record.message.content).flatMap((block) => (isTextBlock(block) ? [block.text] : []))
   const texts = typed.filter((text) => text.trim() !== '' && !PROGRAM_TEXT.test(text))
   return texts.length === 0 ? null : texts.join('\n')
 }

@@ -74,7 +74,7 @@ export function buildSessionLog(records: Iterable<SessionRecord>): SessionLog {
  * Returns every record of the active branch, including those that compactions removed from the context. If the branch
  * contains the record with uuid `before`, the list ends just before that record.
  */
-export function listHistory({ branch, records }: SessionLog, before?: string): readonly KnownRecord[] {
+export function listBranchRecords({ branch, records }: SessionLog, before?: string): readonly KnownRecord[] {
   const history: KnownRecord[] = []
   for (const index of branch) {
     const record = records.at(index)
@@ -85,7 +85,7 @@ export function listHistory({ branch, records }: SessionLog, before?: string): r
   return history
 }
 
-export function recordAt({ records }: SessionLog, index: number): SessionRecord {
+export function readRecordAt({ records }: SessionLog, index: number): SessionRecord {
   const record = records.at(index)
   if (record === undefined) throw new RangeError(`no record at ${index} of ${records.length}`)
   return record
@@ -106,7 +106,7 @@ export function appendRecord(session: SessionLog, record: SessionRecord, line?: 
   const why = `the uuid ${uuid} was there before`
   const damaged = withDamage(session, [{ kind: 'duplicate-uuid', line: at, uuid, why }])
   // An exact copy of an earlier record is left out of the conversation; a record with other content stays in it.
-  return toContentKey(recordAt(session, twin)) === toContentKey(record)
+  return toContentKey(readRecordAt(session, twin)) === toContentKey(record)
     ? storeRecord(damaged, record, NOT_IN_CONVERSATION)
     : linkRecord(damaged, record, at)
 }
@@ -263,17 +263,19 @@ function readTurnPrompt(session: SessionLog, index: number): number {
 function extendBranch(session: SessionLog, index: number, lastPrompt: number): AppendList<number> {
   const { branch } = session
   if (session.newestPrompt !== index) return joinsBranch(session, index, branch) ? branch.push(index) : branch
-  return continuesBranch(session, lastPrompt) ? branch.push(index) : computeBranch(session)
+  return continuesBranch(session, lastPrompt) ? branch.push(index) : computeActiveBranch(session)
 }
 
 /** Computes the active branch from all records of the log. */
-export function computeBranch(session: SessionLog): AppendList<number> {
+export function computeActiveBranch(session: SessionLog): AppendList<number> {
   const prompts = collectPromptChain(session)
   const abandoned = new Set([...prompts].flatMap((prompt) => findAbandonedRecords(session, prompt)))
   let branch = AppendList.of<number>()
   for (let index = 0; index < session.records.length; index += 1) {
     if (readParent(session, index) === NOT_IN_CONVERSATION || abandoned.has(index)) continue
-    const isOn = isPrompt(recordAt(session, index)) ? prompts.has(index) : joinsBranch(session, index, branch)
+    const isOn = isPrompt(readRecordAt(session, index))
+      ? prompts.has(index)
+      : joinsBranch(session, index, branch)
     if (isOn) branch = branch.push(index)
   }
   return branch
@@ -308,7 +310,7 @@ function joinsBranch(session: SessionLog, index: number, branch: AppendList<numb
  * tool calls that it answers.
  */
 function findRelatedRecords(session: SessionLog, index: number): readonly number[] {
-  const record = recordAt(session, index)
+  const record = readRecordAt(session, index)
   if (!isKnownRecord(record) || (record.type !== 'assistant' && record.type !== 'user')) return []
   const { content } = record.message
   const results = typeof content === 'string' ? [] : content.filter(isToolResult)
@@ -333,7 +335,7 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
     if (!below.has(parent)) continue
     below.add(index)
     if (belongsBefore(session, index, fork)) continue
-    if (abandoned.has(parent) || startsOtherBranch(recordAt(session, index))) abandoned.add(index)
+    if (abandoned.has(parent) || startsOtherBranch(readRecordAt(session, index))) abandoned.add(index)
   }
   for (const index of [...abandoned]) {
     let up = readParent(session, index)
@@ -345,7 +347,7 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
 /** Checks whether a record is part of a response that had begun by `fork`, or a result for one of its tool calls. */
 function belongsBefore(session: SessionLog, index: number, fork: number): boolean {
   return findRelatedRecords(session, index).some((kin) => {
-    const record = recordAt(session, kin)
+    const record = readRecordAt(session, kin)
     const isResponse = isKnownRecord(record) && record.type === 'assistant'
     return ((isResponse ? session.responseStarts.get(record.message.id) : undefined) ?? kin) <= fork
   })

@@ -3,7 +3,7 @@
  * tasks created and updated one by one (`TaskCreate`, `TaskUpdate`). Used by the summary and the todos source.
  */
 import { isObject } from './json.ts'
-import { hasSucceeded, type ToolRun } from './tool-calls.ts'
+import { hasToolRunSucceeded, type ToolRun } from './tool-calls.ts'
 
 export interface TodoItem {
   readonly text: string
@@ -40,7 +40,7 @@ export function readTodoList(
   let made = 0
   let newest: Omit<TodoList, 'items'> | null = null
   for (const run of runs) {
-    if (!hasSucceeded(run) || !isObject(run.input)) continue
+    if (!hasToolRunSucceeded(run) || !isObject(run.input)) continue
     const list = readList(run.name, run.input, todoTools)
     const task = list === null ? readCreatedTask(run.name, run.input) : null
     if (list !== null) todos = new Map(list.map((item, index) => [`list ${index}`, item]))

@@ -6,13 +6,13 @@ import { collectSources } from '../sources/collect.ts'
 import { filesSource } from '../sources/file-source.ts'
 import { extractSessionFacts } from '../summary/session-facts.ts'
 import type { Json, JsonObject } from './json.ts'
-import { listHistory } from './session.ts'
+import { listBranchRecords } from './session.ts'
 import {
-  collectStrings,
+  collectJsonStrings,
   describeToolCall,
   type FileTouch,
   findLargeInputs,
-  isUnchangedNotice,
+  isFileUnchangedNotice,
   normalizePath,
   type ToolCallFacts,
 } from './tool-calls.ts'
@@ -28,7 +28,7 @@ async function answersFor(name: string, input: Json): Promise<readonly unknown[]
   const situation = new Situation()
   // `Situation` takes objects; a tool may be given a plain text too.
   situation.call(name, input as JsonObject, 'done')
-  const [file] = extractSessionFacts(listHistory(situation.builder.session)).files
+  const [file] = extractSessionFacts(listBranchRecords(situation.builder.session)).files
   const change = file?.isCreated === true ? 'write' : 'edit'
   const summary = file?.path !== PATH ? null : file.edits > 0 ? change : 'read'
   const { kind = null, path = null } = situation.register.calls.at(0) ?? {}
@@ -186,7 +186,7 @@ describe('what a call says of itself', () => {
 
 it('the texts in a value are decoded, in order, without the names of fields', () => {
   const value = { a: 'one\ntwo', b: [1, 'three', { c: 'four' }], d: null }
-  expect(collectStrings(value)).toEqual(['one\ntwo', 'three', 'four'])
+  expect(collectJsonStrings(value)).toEqual(['one\ntwo', 'three', 'four'])
 })
 
 it('large inputs are texts from the figure on', () => {
@@ -206,7 +206,7 @@ it.each([
   ['[file unchanged]', true],
   ['The file unchanged since May', false],
 ])('a result of %j says that the file is unchanged: %s', (result, expected) => {
-  expect(isUnchangedNotice(result)).toBe(expected)
+  expect(isFileUnchangedNotice(result)).toBe(expected)
 })
 
 it.each([

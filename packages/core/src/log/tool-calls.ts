@@ -4,15 +4,15 @@
  * decide only ambiguous shapes (`Edit {file_path}`).
  */
 
-import { type Block, isText, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from './block.ts'
+import { type Block, isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from './block.ts'
 import { isObject } from './json.ts'
 import { isSyntheticError, type KnownRecord } from './record.ts'
 
 /** What a tool call does: `write` a whole file, `edit` part of a file, `search` (list or grep), `run` a shell command. */
-export type ToolKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
+export type ToolCallKind = 'read' | 'write' | 'edit' | 'run' | 'search' | 'other'
 
 export interface ToolCallFacts {
-  readonly kind: ToolKind
+  readonly kind: ToolCallKind
   /** The file that the tool call reads, writes or edits; null if there is none, or if a patch names several. */
   readonly path: string | null
   /** The part of the file that a read asks for, as JSON of its range fields; null for the whole file. */
@@ -190,7 +190,7 @@ function findTextField(input: Input, names: readonly string[]): string | null {
 }
 
 /** Returns every string in a JSON value, without field names. Iterative: a model may nest deeper than the stack allows. */
-export function collectStrings(value: unknown): readonly string[] {
+export function collectJsonStrings(value: unknown): readonly string[] {
   const found: string[] = []
   const left: unknown[] = [value]
   while (left.length > 0) {
@@ -243,7 +243,7 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
       }
       const run = record.type === 'user' && isToolResult(block) ? runs.get(block.tool_use_id) : undefined
       if (run === undefined || run.resultIndex !== null) continue
-      const result = readResultText(block.content)
+      const result = readToolResultText(block.content)
       const failed = block.is_error === true || (run.kind === 'run' && hasFailingExitCode(result))
       runs.set(run.id, { ...run, resultIndex: place, resultUuid: uuid, result, failed })
     }
@@ -257,20 +257,20 @@ export function readToolName({ name }: Block): string {
 }
 
 /** Returns true if the tool call has a result and the result is not a failure. */
-export function hasSucceeded({ resultIndex, failed }: ToolRun): boolean {
+export function hasToolRunSucceeded({ resultIndex, failed }: ToolRun): boolean {
   return resultIndex !== null && !failed
 }
 
-export function readResultText(content: unknown): string {
+export function readToolResultText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
-  return content.flatMap((block: Block) => (isText(block) ? [block.text] : [])).join('\n')
+  return content.flatMap((block: Block) => (isTextBlock(block) ? [block.text] : [])).join('\n')
 }
 
 /** Matches the notice that file tools return in place of the text if a file has not changed since it was last read. */
 const UNCHANGED_NOTICE = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
 
-export function isUnchangedNotice(result: string): boolean {
+export function isFileUnchangedNotice(result: string): boolean {
   return UNCHANGED_NOTICE.test(result)
 }
 

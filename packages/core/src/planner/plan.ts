@@ -8,7 +8,7 @@ import { type ClearingDecision, proposeClearing } from '../clearing/propose-clea
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ClearProposal } from '../clearing/select-results.ts'
 import type { ClearMode, CompactCause } from '../log/record.ts'
-import { type ScaledPolicy, type ThresholdState, thresholdState } from '../policy/limits.ts'
+import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/limits.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
@@ -74,7 +74,7 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
     native: clearing.native,
     refusal: describeRefusal(context, tokens.high, act),
     context: tokens,
-    ladder: scaled.known ? thresholdState(scaled.lines, tokens.high) : null,
+    ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,
     scaled,
     trace,
   }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { type Policy, policyFields, policyPaths, readPolicyValue } from './policy.ts'
+import { type Policy, policyFieldPaths, policyFields, readPolicyValue } from './policy.ts'
 import { type FieldSpecTree, isFieldSpec } from './policy-fields.ts'
 
 /** Untyped, as given by JavaScript and JSON files. */
@@ -84,7 +84,7 @@ describe('createPolicy', () => {
     const policy = createPolicy({ clear: { tools } })
     tools.push('Bash')
     expect(policy.clear.tools).toEqual(['Read'])
-    for (const path of policyPaths) {
+    for (const path of policyFieldPaths) {
       const parent = path.split('.').slice(0, -1).join('.')
       expect(Object.isFrozen(readPolicyValue(policy, parent))).toBe(true)
       expect(Object.isFrozen(readPolicyValue(policy, path))).toBe(true)
@@ -327,7 +327,7 @@ describe('fields that contradict each other', () => {
 })
 
 describe('every field', () => {
-  const leaves = policyPaths.map((path) => {
+  const leaves = policyFieldPaths.map((path) => {
     const node = path.split('.').reduce<FieldSpecTree[string]>((tree, key) => {
       const inner = isFieldSpec(tree) ? undefined : tree[key]
       if (inner === undefined) throw new Error(`no field ${path}`)
@@ -346,7 +346,7 @@ describe('every field', () => {
   })
 
   it('is either reported or in the policy: never a crash, never ignored', () => {
-    const anyPath = fc.constantFrom(...policyPaths)
+    const anyPath = fc.constantFrom(...policyFieldPaths)
     fc.assert(
       fc.property(anyPath, fc.anything(), (path, value) => {
         if (value === undefined) return

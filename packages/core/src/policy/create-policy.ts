@@ -2,7 +2,7 @@
 import { TidemarkError } from '../errors.ts'
 import { findSmallestWindow } from './limits.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
-import { createProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
+import { createFieldProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
 
 /** The policy fields to change, at any depth. An omitted field keeps its default. */
 export type PolicyOverrides = DeepPartial<Policy>
@@ -114,7 +114,7 @@ function findBrokenRules(policy: Policy, invalid: readonly FieldProblem[]): read
   const isSound = invalid.length + broken.length === 0
   return [...broken, ...(isSound ? WINDOW_RULES.filter(isBroken) : [])].map((rule) => {
     const [path = ''] = rule.fields
-    return createProblem(path, readPolicyValue(policy, path), rule.describeAllowed(policy))
+    return createFieldProblem(path, readPolicyValue(policy, path), rule.describeAllowed(policy))
   })
 }
 

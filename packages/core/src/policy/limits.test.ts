@@ -10,7 +10,7 @@ import {
   type ThresholdInput,
   type Thresholds,
 } from './limits.ts'
-import type { LadderPolicy, Policy } from './policy.ts'
+import type { Policy, ThresholdPolicy } from './policy.ts'
 
 const maxOutput = fc.option(fc.oneof(fc.constant(0), fc.nat(2_000), fc.nat(2_000_000)), { nil: null })
 const extra = fc.oneof(fc.nat(3_000), fc.nat(300_000), fc.nat(2 ** 40))
@@ -31,7 +31,7 @@ const offset = (tokens: fc.Arbitrary<number>, most: number) =>
   fc.record({ tokens, maximumPercent: fc.double({ min: 0.1, max: most, noNaN: true }) })
 
 /** Ladders that `createPolicy` accepts. */
-const ladders: fc.Arbitrary<LadderPolicy> = fc
+const ladders: fc.Arbitrary<ThresholdPolicy> = fc
   .record({
     reserve: fc
       .tuple(offset(fc.integer({ min: 1, max: 100_000 }), 40), fc.constantFrom('smaller', 'larger', 'none'))

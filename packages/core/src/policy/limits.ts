@@ -6,8 +6,8 @@
  */
 
 import { TidemarkError } from '../errors.ts'
-import type { LadderPolicy, OffsetPolicy, Policy, SharePolicy } from './policy.ts'
-import { formatValue } from './policy-fields.ts'
+import type { ContentSharePolicy, Policy, ThresholdOffsetPolicy, ThresholdPolicy } from './policy.ts'
+import { formatErrorValue } from './policy-fields.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
 
 /** Thresholds of the context size, in tokens. A context of exactly a threshold's size has reached it. */
@@ -36,7 +36,7 @@ export interface ThresholdInput {
   readonly targetPercent: number
 }
 
-export function computeThresholds(ladder: LadderPolicy, question: ThresholdInput): Thresholds {
+export function computeThresholds(ladder: ThresholdPolicy, question: ThresholdInput): Thresholds {
   const { window, maxOutput, autoCompactOn, percentOfEffective, targetPercent } = question
   const exactEffective = window - computeReserve(ladder, window, maxOutput)
   const effective = roundDownTokens(exactEffective)
@@ -50,7 +50,7 @@ export function computeThresholds(ladder: LadderPolicy, question: ThresholdInput
   const target = roundDownTokens((autoCompact * targetPercent) / 100)
   const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
   // With a lower warning threshold, a context that was just compacted would already prepare the next compaction.
-  const warn = (offset: OffsetPolicy): number => {
+  const warn = (offset: ThresholdOffsetPolicy): number => {
     const exact = exactLimit - scaleOffset(offset, window)
     return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, roundDownTokens(exact)))
   }
@@ -63,7 +63,7 @@ export function computeThresholds(ladder: LadderPolicy, question: ThresholdInput
 const LARGEST_WINDOW = 2 ** 50
 
 /** Returns the smallest context window the thresholds work in. A model with a longer output leaves less for input. */
-export function findSmallestWindow(ladder: LadderPolicy, maxOutput: number | null): number {
+export function findSmallestWindow(ladder: ThresholdPolicy, maxOutput: number | null): number {
   let [tooSmall, enough] = [0, 1]
   while (enough < LARGEST_WINDOW && !isLargeEnough(ladder, enough, maxOutput))
     [tooSmall, enough] = [enough, enough * 2]
@@ -79,14 +79,14 @@ export function findSmallestWindow(ladder: LadderPolicy, maxOutput: number | nul
  * Returns true if the window leaves enough usable tokens and no two thresholds are equal. If true for a window, it is
  * true for every larger window.
  */
-function isLargeEnough(ladder: LadderPolicy, window: number, maxOutput: number | null): boolean {
+function isLargeEnough(ladder: ThresholdPolicy, window: number, maxOutput: number | null): boolean {
   const blocking = scaleOffset(ladder.blocking, window)
   const usable = roundDownTokens(window - computeReserve(ladder, window, maxOutput))
   const apart = blocking >= 1 && scaleOffset(ladder.autoCompact, window) - blocking >= 1
   return apart && usable >= ladder.minimumUsableTokens
 }
 
-function computeReserve(ladder: LadderPolicy, window: number, maxOutput: number | null): number {
+function computeReserve(ladder: ThresholdPolicy, window: number, maxOutput: number | null): number {
   const { rule, tokens } = ladder.reserve
   if (rule === 'none') return 0
   const output = maxOutput || tokens
@@ -94,7 +94,7 @@ function computeReserve(ladder: LadderPolicy, window: number, maxOutput: number 
   return scaleOffset({ ...ladder.reserve, tokens: wanted }, window)
 }
 
-function scaleOffset({ tokens, maximumPercent }: OffsetPolicy, window: number): number {
+function scaleOffset({ tokens, maximumPercent }: ThresholdOffsetPolicy, window: number): number {
   return Math.min(tokens, (window * maximumPercent) / 100)
 }
 
@@ -165,7 +165,7 @@ export function scalePolicy(
   requireTokens('maxOutput', model.maxOutput, 0)
   const stated = model.window ?? policy.window.givenTokens
   if (stated === null) {
-    const budgets = computeBudgets(policy, null)
+    const budgets = computeContentBudgets(policy, null)
     return { known: false, why: UNKNOWN_WINDOW, budgets, images: policy.request.imagesInSmallWindow }
   }
   const window = Math.min(stated, policy.window.capTokens ?? stated)
@@ -194,7 +194,7 @@ function scaleToWindow(policy: Policy, lines: Thresholds, maxOutput: number | nu
       error: lines.limit - lines.error,
       blocking: lines.effective - lines.blocking,
     },
-    budgets: computeBudgets(policy, lines),
+    budgets: computeContentBudgets(policy, lines),
     images: lines.window <= request.smallWindowTokens ? request.imagesInSmallWindow : request.images,
     summaryOutput: Math.min(compact.direct.outputTokens, maxOutput || answerShare, answerShare),
     nativeTrigger: Math.min(clear.native.triggerTokens, lines.warning),
@@ -206,7 +206,7 @@ function requireTokens(what: 'window' | 'maxOutput', given: number | null, least
   const expected = `a whole number of tokens of ${least} or more, or null where it is not known`
   throw new TidemarkError(
     'bad-policy',
-    `The model's ${what} is ${formatValue(given)}: expected ${expected}.`,
+    `The model's ${what} is ${formatErrorValue(given)}: expected ${expected}.`,
     {
       details: { path: what, given },
     },
@@ -264,7 +264,7 @@ interface ClearBudgets {
 }
 
 /** Computes the content budgets. `lines` is null if the window is unknown; the policy's figures then apply unscaled. */
-export function computeBudgets(policy: Policy, lines: Thresholds | null): ContentBudgets {
+export function computeContentBudgets(policy: Policy, lines: Thresholds | null): ContentBudgets {
   const share = createShareLookup(policy.shares, lines)
   const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
   return {
@@ -292,13 +292,13 @@ export function computeBudgets(policy: Policy, lines: Thresholds | null): Conten
   }
 }
 
-type ShareLookup = (kind: keyof SharePolicy) => number
+type ShareLookup = (kind: keyof ContentSharePolicy) => number
 
 /**
  * Creates a function that returns the tokens a kind of content may take: its percentage of the effective window, but
  * never more than the target of a compaction, which can be lower if the auto-compact threshold is low.
  */
-function createShareLookup(policy: SharePolicy, lines: Thresholds | null): ShareLookup {
+function createShareLookup(policy: ContentSharePolicy, lines: Thresholds | null): ShareLookup {
   if (lines === null) return () => Number.POSITIVE_INFINITY
   return (kind) => Math.min(roundDownTokens((lines.effective * policy[kind]) / 100), lines.target)
 }
@@ -372,7 +372,7 @@ export interface ThresholdState {
   readonly isAtBlockingLimit: boolean
 }
 
-export function thresholdState(lines: Thresholds, used: number): ThresholdState {
+export function computeThresholdState(lines: Thresholds, used: number): ThresholdState {
   const autoCompactOn = lines.limit === lines.autoCompact
   return {
     used,

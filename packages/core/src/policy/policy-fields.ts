@@ -10,57 +10,57 @@ export interface FieldCheck<T> {
 }
 
 /** Accepts whole numbers in a range: tokens, results, seconds. */
-export function wholeNumber(least = 0, most: number = Number.MAX_SAFE_INTEGER): FieldCheck<number> {
+export function wholeNumberCheck(least = 0, most: number = Number.MAX_SAFE_INTEGER): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most
   return { allowed: `a whole number ${formatRange(least, most)}`, accepts }
 }
 
 /** Accepts any finite number in a range: a ratio, a factor. */
-export function decimalNumber(least: number, most: number): FieldCheck<number> {
+export function decimalNumberCheck(least: number, most: number): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isFinite(value) && value >= least && value <= most
   return { allowed: `a number ${formatRange(least, most)}`, accepts }
 }
 
 /** Accepts percentages: 25 means 25%, never 0.25. Half percentages stay exact, and so do thresholds computed from them. */
-export function percentage(least = 0.1, most = 100): FieldCheck<number> {
-  const { accepts } = decimalNumber(least, most)
+export function percentageCheck(least = 0.1, most = 100): FieldCheck<number> {
+  const { accepts } = decimalNumberCheck(least, most)
   return { allowed: `a percentage from ${least} to ${most} (25 means 25%)`, accepts }
 }
 
-export function trueOrFalse(): FieldCheck<boolean> {
+export function booleanCheck(): FieldCheck<boolean> {
   return { allowed: 'true or false', accepts: (value): value is boolean => typeof value === 'boolean' }
 }
 
-export function anyString(): FieldCheck<string> {
+export function stringCheck(): FieldCheck<string> {
   return { allowed: 'a string', accepts: (value): value is string => typeof value === 'string' }
 }
 
 /** Accepts strings that are not blank. */
-export function nonBlankString(): FieldCheck<string> {
+export function nonBlankCheck(): FieldCheck<string> {
   const accepts = (value: unknown): value is string => typeof value === 'string' && value.trim() !== ''
   return { allowed: 'a string that is not blank', accepts }
 }
 
-export function choice<const T extends string>(...choices: readonly T[]): FieldCheck<T> {
+export function choiceCheck<const T extends string>(...choices: readonly T[]): FieldCheck<T> {
   const accepts = (value: unknown): value is T => choices.some((choice) => choice === value)
   return { allowed: choices.map((choice) => `'${choice}'`).join(' or '), accepts }
 }
 
 /** Accepts lists without duplicates, in any order. */
-export function uniqueList<T>(item: FieldCheck<T>): FieldCheck<readonly T[]> {
+export function uniqueListCheck<T>(item: FieldCheck<T>): FieldCheck<readonly T[]> {
   const accepts = (value: unknown): value is readonly T[] =>
     Array.isArray(value) && Array.from(value).every(item.accepts) && new Set(value).size === value.length
   return { allowed: `a list without repeats, each item ${item.allowed}`, accepts }
 }
 
-export function nullable<T>(check: FieldCheck<T>): FieldCheck<T | null> {
+export function nullableCheck<T>(check: FieldCheck<T>): FieldCheck<T | null> {
   const accepts = (value: unknown): value is T | null => value === null || check.accepts(value)
   return { allowed: `${check.allowed}, or null`, accepts }
 }
 
-export function either<A, B>(one: FieldCheck<A>, other: FieldCheck<B>): FieldCheck<A | B> {
+export function eitherCheck<A, B>(one: FieldCheck<A>, other: FieldCheck<B>): FieldCheck<A | B> {
   const accepts = (value: unknown): value is A | B => one.accepts(value) || other.accepts(value)
   return { allowed: `${one.allowed}, or ${other.allowed}`, accepts }
 }
@@ -130,8 +130,8 @@ interface ReadFieldsResult {
   readonly problems: readonly FieldProblem[]
 }
 
-export function createProblem(path: string, given: unknown, allowed: string): FieldProblem {
-  const shown = formatValue(given)
+export function createFieldProblem(path: string, given: unknown, allowed: string): FieldProblem {
+  const shown = formatErrorValue(given)
   const message = `${path === '' ? 'at the top' : path}: got ${shown}, allowed is ${allowed}`
   return { path, given: shown, allowed, message }
 }
@@ -150,7 +150,7 @@ export function readFields(
   const problems: FieldProblem[] = []
   const known = Object.keys(tree).join(', ')
   if (fields === null)
-    problems.push(createProblem(path, given, `a plain object with any of the fields ${known}`))
+    problems.push(createFieldProblem(path, given, `a plain object with any of the fields ${known}`))
   const value: Record<string, unknown> = {}
   for (const [key, node] of Object.entries(tree)) {
     const part = fields !== null && Object.hasOwn(fields, key) ? fields[key] : undefined
@@ -172,7 +172,10 @@ export function readFields(
 function readField(node: FieldSpec<unknown>, given: unknown, path: string): ReadFieldsResult {
   if (given === undefined) return { value: freezeCopy(node.defaultValue), problems: [] }
   if (node.check.accepts(given)) return { value: freezeCopy(given), problems: [] }
-  return { value: freezeCopy(node.defaultValue), problems: [createProblem(path, given, node.check.allowed)] }
+  return {
+    value: freezeCopy(node.defaultValue),
+    problems: [createFieldProblem(path, given, node.check.allowed)],
+  }
 }
 
 /** Returns a frozen deep copy, so that checked values cannot be changed later. */
@@ -251,7 +254,7 @@ function readCell(row: readonly number[], index: number): number {
 const LONGEST_VALUE = 60
 
 /** Formats a value for an error message: exactly if it is short, otherwise shortened or described. */
-export function formatValue(value: unknown): string {
+export function formatErrorValue(value: unknown): string {
   if (typeof value === 'string') return quoteText(value)
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'bigint') return `${value}n`
@@ -265,6 +268,6 @@ function quoteText(value: string): string {
 }
 
 function formatList(list: readonly unknown[]): string {
-  const whole = `[${Array.from(list, formatValue).join(', ')}]`
+  const whole = `[${Array.from(list, formatErrorValue).join(', ')}]`
   return whole.length > LONGEST_VALUE ? `a list of ${list.length}` : whole
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
 import { scalePolicy } from './limits.ts'
-import { policyPaths, readPolicyValue } from './policy.ts'
+import { policyFieldPaths, readPolicyValue } from './policy.ts'
 import { readSwitches } from './switches.ts'
 
 const page = readFileSync(new URL('../../../../docs/policy.md', import.meta.url), 'utf8')
@@ -31,13 +31,15 @@ describe('docs/policy.md', () => {
   it('has a row for every field with its default, in order, and no other', () => {
     const fields = rows.filter(([name]) => /^`[a-zA-Z]+\.[a-zA-Z.]+`$/.test(name ?? ''))
     expect(fields.map(([name, fallback]) => [name, fallback])).toEqual(
-      policyPaths.map((path) => [`\`${path}\``, written(readPolicyValue(DEFAULT_POLICY, path))]),
+      policyFieldPaths.map((path) => [`\`${path}\``, written(readPolicyValue(DEFAULT_POLICY, path))]),
     )
     expect(fields.filter((cells) => cells.length !== 4 || cells[3] === '')).toEqual([])
   })
 
   it('names a unit for every number', () => {
-    const numbers = policyPaths.filter((path) => typeof readPolicyValue(DEFAULT_POLICY, path) === 'number')
+    const numbers = policyFieldPaths.filter(
+      (path) => typeof readPolicyValue(DEFAULT_POLICY, path) === 'number',
+    )
     const withUnit = rows.filter((cells) => cells.length === 4 && cells[2] !== '').map(([name]) => name)
     expect(numbers.filter((path) => !withUnit.includes(`\`${path}\``))).toEqual([])
   })

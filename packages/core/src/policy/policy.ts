@@ -8,25 +8,25 @@ import type { ClearMode } from '../log/record.ts'
 import { TODO_TOOLS } from '../log/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
-  anyString,
-  choice,
-  decimalNumber,
-  either,
+  booleanCheck,
+  choiceCheck,
+  decimalNumberCheck,
+  eitherCheck,
   type FieldSpecs,
   type FieldSpecTree,
   fieldSpec,
   listFieldPaths,
-  nonBlankString,
-  nullable,
-  percentage,
-  trueOrFalse,
-  uniqueList,
-  wholeNumber,
+  nonBlankCheck,
+  nullableCheck,
+  percentageCheck,
+  stringCheck,
+  uniqueListCheck,
+  wholeNumberCheck,
 } from './policy-fields.ts'
 
 // Settings of the prompt cache: markers, lifetime, and what counts as a cache break.
 
-export interface MarkersPolicy {
+export interface CacheMarkersPolicy {
   /** Maximum number of cache markers in an API request; the provider's own limit applies too. */
   readonly maximum: number
   /** Put a cache marker on the block before the first tool result that clearing could still change. */
@@ -35,7 +35,7 @@ export interface MarkersPolicy {
   readonly laggingAfterPositions: number
 }
 
-export interface BreaksPolicy {
+export interface CacheBreaksPolicy {
   /** A cache break is a cache read more than this percentage, and more than `tokens`, below the expected one. */
   readonly percent: number
   /** A cache break is a cache read more than this many tokens, and more than `percent`, below the expected one. */
@@ -62,30 +62,30 @@ export interface CachePolicy {
    * rewritten `inline`, which breaks the cache.
    */
   readonly volatile: 'delta' | 'inline'
-  readonly markers: MarkersPolicy
-  readonly breaks: BreaksPolicy
+  readonly markers: CacheMarkersPolicy
+  readonly breaks: CacheBreaksPolicy
 }
 
 const oneHourSources = ['repl_main_thread*', 'sdk', 'agent:*']
 const fiveMinuteSources = ['session_memory', 'speculation', 'prompt_suggestion']
 
 const cacheFields: FieldSpecs<CachePolicy> = {
-  ttl: fieldSpec('auto', choice('5m', '1h', 'auto')),
-  oneHourSources: fieldSpec<readonly string[]>(oneHourSources, uniqueList(nonBlankString())),
-  fiveMinuteSources: fieldSpec<readonly string[]>(fiveMinuteSources, uniqueList(nonBlankString())),
-  volatile: fieldSpec('delta', choice('delta', 'inline')),
+  ttl: fieldSpec('auto', choiceCheck('5m', '1h', 'auto')),
+  oneHourSources: fieldSpec<readonly string[]>(oneHourSources, uniqueListCheck(nonBlankCheck())),
+  fiveMinuteSources: fieldSpec<readonly string[]>(fiveMinuteSources, uniqueListCheck(nonBlankCheck())),
+  volatile: fieldSpec('delta', choiceCheck('delta', 'inline')),
   markers: {
-    maximum: fieldSpec(4, wholeNumber(1, 4)),
-    edge: fieldSpec(true, trueOrFalse()),
-    laggingAfterPositions: fieldSpec(18, wholeNumber(1)),
+    maximum: fieldSpec(4, wholeNumberCheck(1, 4)),
+    edge: fieldSpec(true, booleanCheck()),
+    laggingAfterPositions: fieldSpec(18, wholeNumberCheck(1)),
   },
   breaks: {
-    percent: fieldSpec(5, percentage(0, 100)),
-    tokens: fieldSpec(2_000, wholeNumber()),
-    sources: fieldSpec(10, wholeNumber(1)),
-    excludedModels: fieldSpec<readonly string[]>(['*haiku*'], uniqueList(nonBlankString())),
-    diffFiles: fieldSpec(true, trueOrFalse()),
-    askProvider: fieldSpec(true, trueOrFalse()),
+    percent: fieldSpec(5, percentageCheck(0, 100)),
+    tokens: fieldSpec(2_000, wholeNumberCheck()),
+    sources: fieldSpec(10, wholeNumberCheck(1)),
+    excludedModels: fieldSpec<readonly string[]>(['*haiku*'], uniqueListCheck(nonBlankCheck())),
+    diffFiles: fieldSpec(true, booleanCheck()),
+    askProvider: fieldSpec(true, booleanCheck()),
   },
 }
 
@@ -168,35 +168,35 @@ const clearableTools = ['Read', 'Bash', 'Grep', 'Glob', 'WebFetch', 'WebSearch',
 const clearModes: readonly ClearMode[] = ['idle', 'budget', 'cached', 'native']
 
 const clearFields: FieldSpecs<ClearPolicy> = {
-  tools: fieldSpec<readonly string[]>(clearableTools, uniqueList(nonBlankString())),
-  writeTools: fieldSpec(WRITE_TOOLS, uniqueList(nonBlankString())),
-  mcp: fieldSpec('read-only', choice('read-only', 'never')),
-  ways: fieldSpec(clearModes, uniqueList(choice('idle', 'budget', 'cached', 'native'))),
-  priceGate: fieldSpec(true, trueOrFalse()),
-  expectedCallsFiveMinutes: fieldSpec(27, wholeNumber(1)),
-  expectedCallsOneHour: fieldSpec(200, wholeNumber(1)),
-  supersededFirst: fieldSpec(true, trueOrFalse()),
-  inputs: fieldSpec(true, trueOrFalse()),
-  largeInputTokens: fieldSpec(1_000, wholeNumber(1)),
-  boundThinking: fieldSpec('remove', choice('remove', 'provider')),
+  tools: fieldSpec<readonly string[]>(clearableTools, uniqueListCheck(nonBlankCheck())),
+  writeTools: fieldSpec(WRITE_TOOLS, uniqueListCheck(nonBlankCheck())),
+  mcp: fieldSpec('read-only', choiceCheck('read-only', 'never')),
+  ways: fieldSpec(clearModes, uniqueListCheck(choiceCheck('idle', 'budget', 'cached', 'native'))),
+  priceGate: fieldSpec(true, booleanCheck()),
+  expectedCallsFiveMinutes: fieldSpec(27, wholeNumberCheck(1)),
+  expectedCallsOneHour: fieldSpec(200, wholeNumberCheck(1)),
+  supersededFirst: fieldSpec(true, booleanCheck()),
+  inputs: fieldSpec(true, booleanCheck()),
+  largeInputTokens: fieldSpec(1_000, wholeNumberCheck(1)),
+  boundThinking: fieldSpec('remove', choiceCheck('remove', 'provider')),
   idle: {
-    afterMinutes: fieldSpec<number | 'ttl'>(60, either(wholeNumber(5), choice('ttl'))),
-    keep: fieldSpec(5, wholeNumber()),
-    minimumFreedTokens: fieldSpec(5_000, wholeNumber()),
+    afterMinutes: fieldSpec<number | 'ttl'>(60, eitherCheck(wholeNumberCheck(5), choiceCheck('ttl'))),
+    keep: fieldSpec(5, wholeNumberCheck()),
+    minimumFreedTokens: fieldSpec(5_000, wholeNumberCheck()),
   },
   budget: {
-    keep: fieldSpec(3, wholeNumber()),
-    targetTokens: fieldSpec(40_000, wholeNumber()),
-    minimumFreedTokens: fieldSpec(20_000, wholeNumber(1)),
+    keep: fieldSpec(3, wholeNumberCheck()),
+    targetTokens: fieldSpec(40_000, wholeNumberCheck()),
+    minimumFreedTokens: fieldSpec(20_000, wholeNumberCheck(1)),
   },
-  cached: { fireAt: fieldSpec(12, wholeNumber(1)), keep: fieldSpec(5, wholeNumber()) },
+  cached: { fireAt: fieldSpec(12, wholeNumberCheck(1)), keep: fieldSpec(5, wholeNumberCheck()) },
   native: {
-    triggerTokens: fieldSpec(180_000, wholeNumber(1)),
-    keepTokens: fieldSpec(40_000, wholeNumber()),
-    keepAtLeast: fieldSpec(3, wholeNumber()),
-    clearAtLeastTokens: fieldSpec(20_000, wholeNumber()),
-    thinkingAfterMinutes: fieldSpec(60, wholeNumber(1)),
-    thinkingTurns: fieldSpec(1, wholeNumber(1)),
+    triggerTokens: fieldSpec(180_000, wholeNumberCheck(1)),
+    keepTokens: fieldSpec(40_000, wholeNumberCheck()),
+    keepAtLeast: fieldSpec(3, wholeNumberCheck()),
+    clearAtLeastTokens: fieldSpec(20_000, wholeNumberCheck()),
+    thinkingAfterMinutes: fieldSpec(60, wholeNumberCheck(1)),
+    thinkingTurns: fieldSpec(1, wholeNumberCheck(1)),
   },
 }
 
@@ -204,7 +204,7 @@ const clearFields: FieldSpecs<ClearPolicy> = {
 
 export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
 
-export interface TargetPolicy {
+export interface CompactTargetPolicy {
   /** Size that a compacted context should have, as a percentage of the auto-compact threshold. */
   readonly percentOfAutoCompact: number
   /** Sources to drop, in this order, if the compacted context is above its target size. Nothing else is ever dropped. */
@@ -233,7 +233,7 @@ interface DirectPolicy {
 }
 
 /** Retries after the provider refuses the summary request as too long: each one drops the oldest rounds. */
-export interface HeadDropPolicy {
+export interface DropOldestPolicy {
   readonly retries: number
   /** Percentage of the rounds to drop if the provider does not report the excess tokens. */
   readonly percentOfRounds: number
@@ -252,10 +252,10 @@ interface WaitingPolicy {
 }
 
 export interface CompactPolicy {
-  readonly target: TargetPolicy
+  readonly target: CompactTargetPolicy
   readonly chain: ChainPolicy
   readonly direct: DirectPolicy
-  readonly headDrop: HeadDropPolicy
+  readonly headDrop: DropOldestPolicy
   readonly waiting: WaitingPolicy
   /** Text added to the instructions of every compaction, automatic ones too. */
   readonly instructions: string
@@ -277,37 +277,37 @@ const dropOrder: readonly DroppableSource[] = ['skills', 'files', 'agents', 'del
 
 const compactFields: FieldSpecs<CompactPolicy> = {
   target: {
-    percentOfAutoCompact: fieldSpec(50, percentage(1, 95)),
-    shed: fieldSpec(dropOrder, uniqueList(choice('skills', 'files', 'agents', 'deltas'))),
-    keptSkills: fieldSpec(1, wholeNumber()),
+    percentOfAutoCompact: fieldSpec(50, percentageCheck(1, 95)),
+    shed: fieldSpec(dropOrder, uniqueListCheck(choiceCheck('skills', 'files', 'agents', 'deltas'))),
+    keptSkills: fieldSpec(1, wholeNumberCheck()),
   },
   chain: {
-    block: fieldSpec(true, trueOrFalse()),
-    fork: fieldSpec(true, trueOrFalse()),
-    local: fieldSpec('last', choice('last', 'only', 'never')),
+    block: fieldSpec(true, booleanCheck()),
+    fork: fieldSpec(true, booleanCheck()),
+    local: fieldSpec('last', choiceCheck('last', 'only', 'never')),
   },
   direct: {
-    model: fieldSpec(null, nullable(nonBlankString())),
-    outputTokens: fieldSpec(20_000, wholeNumber(500)),
-    retries: fieldSpec(2, wholeNumber(0, 20)),
+    model: fieldSpec(null, nullableCheck(nonBlankCheck())),
+    outputTokens: fieldSpec(20_000, wholeNumberCheck(500)),
+    retries: fieldSpec(2, wholeNumberCheck(0, 20)),
   },
   headDrop: {
-    retries: fieldSpec(3, wholeNumber(0, 20)),
-    percentOfRounds: fieldSpec(20, percentage(1, 100)),
-    minimumRounds: fieldSpec(1, wholeNumber(1)),
+    retries: fieldSpec(3, wholeNumberCheck(0, 20)),
+    percentOfRounds: fieldSpec(20, percentageCheck(1, 100)),
+    minimumRounds: fieldSpec(1, wholeNumberCheck(1)),
   },
   waiting: {
-    keepAliveSeconds: fieldSpec(30, wholeNumber(1)),
-    stallSeconds: fieldSpec(120, wholeNumber(1)),
-    attemptSeconds: fieldSpec(600, wholeNumber(1)),
+    keepAliveSeconds: fieldSpec(30, wholeNumberCheck(1)),
+    stallSeconds: fieldSpec(120, wholeNumberCheck(1)),
+    attemptSeconds: fieldSpec(600, wholeNumberCheck(1)),
   },
-  instructions: fieldSpec('', anyString()),
-  instructionCharacters: fieldSpec(8_000, wholeNumber()),
-  maximumPercentOfReplaced: fieldSpec(100, percentage(1, 100)),
-  pinTokens: fieldSpec(20_000, wholeNumber()),
-  background: fieldSpec(true, trueOrFalse()),
-  priceDecides: fieldSpec(true, trueOrFalse()),
-  carriersFirst: fieldSpec(false, trueOrFalse()),
+  instructions: fieldSpec('', stringCheck()),
+  instructionCharacters: fieldSpec(8_000, wholeNumberCheck()),
+  maximumPercentOfReplaced: fieldSpec(100, percentageCheck(1, 100)),
+  pinTokens: fieldSpec(20_000, wholeNumberCheck()),
+  background: fieldSpec(true, booleanCheck()),
+  priceDecides: fieldSpec(true, booleanCheck()),
+  carriersFirst: fieldSpec(false, booleanCheck()),
 }
 
 // Settings of the context window: its size, its thresholds, and the share that each kind of content may take.
@@ -322,12 +322,12 @@ interface WindowPolicy {
 }
 
 /** A distance in tokens, limited to `maximumPercent` of the context window. */
-export interface OffsetPolicy {
+export interface ThresholdOffsetPolicy {
   readonly tokens: number
   readonly maximumPercent: number
 }
 
-interface ReservePolicy extends OffsetPolicy {
+interface ReservePolicy extends ThresholdOffsetPolicy {
   /**
    * How many tokens are reserved for the output: the `smaller` of the model's maximum output and `tokens`, the
    * `larger` of the two, or `none` (thresholds then count from the whole window).
@@ -335,22 +335,22 @@ interface ReservePolicy extends OffsetPolicy {
   readonly rule: 'smaller' | 'larger' | 'none'
 }
 
-interface AutoCompactLinePolicy extends OffsetPolicy {
+interface AutoCompactLinePolicy extends ThresholdOffsetPolicy {
   /** Auto-compact threshold as a percentage of the effective window, never above the default; null uses the default. */
   readonly percentOfEffective: number | null
 }
 
-export interface LadderPolicy {
+export interface ThresholdPolicy {
   /** Tokens reserved for output. The context window minus this reserve is the effective window. */
   readonly reserve: ReservePolicy
   /** Distance below the effective window at which automatic compaction starts. */
   readonly autoCompact: AutoCompactLinePolicy
   /** Distance below the limit at which the meter turns yellow, and budget clearing and background summaries begin. */
-  readonly warning: OffsetPolicy
+  readonly warning: ThresholdOffsetPolicy
   /** Distance below the limit at which the meter turns red. */
-  readonly error: OffsetPolicy
+  readonly error: ThresholdOffsetPolicy
   /** Distance below the effective window at which a new prompt is refused if automatic compaction is not available. */
-  readonly blocking: OffsetPolicy
+  readonly blocking: ThresholdOffsetPolicy
   /**
    * Minimum effective window in tokens; a model with a smaller one is refused. Half of the auto-compact threshold must
    * hold the headings of a summary (some 300 tokens), the unanswered message, and a few hundred tokens of content.
@@ -362,7 +362,7 @@ export interface LadderPolicy {
  * Percentage of the effective window that a kind of content may take. Larger token figures in the policy are limited
  * to it.
  */
-export interface SharePolicy {
+export interface ContentSharePolicy {
   readonly files: number
   readonly skills: number
   readonly notes: number
@@ -384,44 +384,48 @@ export interface SharePolicy {
   readonly spill: number
 }
 
-const offsetFields = (tokens: number, maximumPercent: number, least = 0): FieldSpecs<OffsetPolicy> => ({
-  tokens: fieldSpec(tokens, wholeNumber(least)),
-  maximumPercent: fieldSpec(maximumPercent, percentage()),
+const offsetFields = (
+  tokens: number,
+  maximumPercent: number,
+  least = 0,
+): FieldSpecs<ThresholdOffsetPolicy> => ({
+  tokens: fieldSpec(tokens, wholeNumberCheck(least)),
+  maximumPercent: fieldSpec(maximumPercent, percentageCheck()),
 })
 
 const windowFields: FieldSpecs<WindowPolicy> = {
-  givenTokens: fieldSpec(null, nullable(wholeNumber(1))),
-  givenOutputTokens: fieldSpec(null, nullable(wholeNumber(1))),
-  capTokens: fieldSpec(null, nullable(wholeNumber(1))),
+  givenTokens: fieldSpec(null, nullableCheck(wholeNumberCheck(1))),
+  givenOutputTokens: fieldSpec(null, nullableCheck(wholeNumberCheck(1))),
+  capTokens: fieldSpec(null, nullableCheck(wholeNumberCheck(1))),
 }
 
-const ladderFields: FieldSpecs<LadderPolicy> = {
+const ladderFields: FieldSpecs<ThresholdPolicy> = {
   reserve: {
-    rule: fieldSpec('smaller', choice('smaller', 'larger', 'none')),
+    rule: fieldSpec('smaller', choiceCheck('smaller', 'larger', 'none')),
     ...offsetFields(20_000, 25, 1),
   },
   autoCompact: {
     ...offsetFields(13_000, 6.5, 1),
-    percentOfEffective: fieldSpec(null, nullable(percentage(0.1, 100))),
+    percentOfEffective: fieldSpec(null, nullableCheck(percentageCheck(0.1, 100))),
   },
   warning: offsetFields(20_000, 10),
   error: offsetFields(20_000, 10),
   blocking: offsetFields(3_000, 1.5, 1),
-  minimumUsableTokens: fieldSpec(2_000, wholeNumber(100, 1_000_000)),
+  minimumUsableTokens: fieldSpec(2_000, wholeNumberCheck(100, 1_000_000)),
 }
 
-const shareFields: FieldSpecs<SharePolicy> = {
-  files: fieldSpec(25, percentage()),
-  skills: fieldSpec(12, percentage()),
-  notes: fieldSpec(12, percentage()),
-  keptMessages: fieldSpec(20, percentage()),
-  clearableResults: fieldSpec(20, percentage(0.1, 50)),
-  ambient: fieldSpec(25, percentage()),
-  userMessages: fieldSpec(17, percentage()),
-  ledger: fieldSpec(5, percentage()),
-  hookOutput: fieldSpec(10, percentage()),
-  host: fieldSpec(6, percentage()),
-  spill: fieldSpec(10, percentage()),
+const shareFields: FieldSpecs<ContentSharePolicy> = {
+  files: fieldSpec(25, percentageCheck()),
+  skills: fieldSpec(12, percentageCheck()),
+  notes: fieldSpec(12, percentageCheck()),
+  keptMessages: fieldSpec(20, percentageCheck()),
+  clearableResults: fieldSpec(20, percentageCheck(0.1, 50)),
+  ambient: fieldSpec(25, percentageCheck()),
+  userMessages: fieldSpec(17, percentageCheck()),
+  ledger: fieldSpec(5, percentageCheck()),
+  hookOutput: fieldSpec(10, percentageCheck()),
+  host: fieldSpec(6, percentageCheck()),
+  spill: fieldSpec(10, percentageCheck()),
 }
 
 // Settings of what is re-attached after a compaction, and of what the engine itself adds to a summary.
@@ -482,33 +486,39 @@ interface LedgerPolicy {
 
 const rehydrateFields: FieldSpecs<RehydratePolicy> = {
   files: {
-    count: fieldSpec(5, wholeNumber()),
-    eachTokens: fieldSpec(5_000, wholeNumber(1)),
-    totalTokens: fieldSpec(50_000, wholeNumber()),
-    readTools: fieldSpec(READ_TOOLS, uniqueList(nonBlankString())),
-    writeTools: fieldSpec(WRITE_TOOLS, uniqueList(nonBlankString())),
+    count: fieldSpec(5, wholeNumberCheck()),
+    eachTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    totalTokens: fieldSpec(50_000, wholeNumberCheck()),
+    readTools: fieldSpec(READ_TOOLS, uniqueListCheck(nonBlankCheck())),
+    writeTools: fieldSpec(WRITE_TOOLS, uniqueListCheck(nonBlankCheck())),
   },
-  skills: { eachTokens: fieldSpec(5_000, wholeNumber(1)), totalTokens: fieldSpec(25_000, wholeNumber()) },
-  host: { eachTokens: fieldSpec(5_000, wholeNumber(1)), totalTokens: fieldSpec(10_000, wholeNumber()) },
-  todos: fieldSpec(true, trueOrFalse()),
-  todoTools: fieldSpec(TODO_TOOLS, uniqueList(nonBlankString())),
-  plan: fieldSpec(true, trueOrFalse()),
-  planMode: fieldSpec(true, trueOrFalse()),
-  agents: fieldSpec(true, trueOrFalse()),
-  deltas: fieldSpec(true, trueOrFalse()),
+  skills: {
+    eachTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    totalTokens: fieldSpec(25_000, wholeNumberCheck()),
+  },
+  host: {
+    eachTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+    totalTokens: fieldSpec(10_000, wholeNumberCheck()),
+  },
+  todos: fieldSpec(true, booleanCheck()),
+  todoTools: fieldSpec(TODO_TOOLS, uniqueListCheck(nonBlankCheck())),
+  plan: fieldSpec(true, booleanCheck()),
+  planMode: fieldSpec(true, booleanCheck()),
+  agents: fieldSpec(true, booleanCheck()),
+  deltas: fieldSpec(true, booleanCheck()),
 }
 
 const ledgerFields: FieldSpecs<LedgerPolicy> = {
-  userMessagesTokens: fieldSpec(30_000, wholeNumber()),
-  userMessageTokens: fieldSpec(2_000, wholeNumber(1)),
-  filesTokens: fieldSpec(2_000, wholeNumber()),
-  namesTokens: fieldSpec(1_500, wholeNumber()),
-  errors: fieldSpec(10, wholeNumber()),
+  userMessagesTokens: fieldSpec(30_000, wholeNumberCheck()),
+  userMessageTokens: fieldSpec(2_000, wholeNumberCheck(1)),
+  filesTokens: fieldSpec(2_000, wholeNumberCheck()),
+  namesTokens: fieldSpec(1_500, wholeNumberCheck()),
+  errors: fieldSpec(10, wholeNumberCheck()),
 }
 
 // Settings of one turn: automatic compaction, recovery from refusals, network retries and hooks; then the switches.
 
-export interface AutoPolicy {
+export interface AutoCompactPolicy {
   /** Number of consecutive failures after which a session stops compacting automatically. */
   readonly breakerFailures: number
   /** Two compactions at most this many turns apart are reported as too close. */
@@ -545,7 +555,7 @@ interface HooksPolicy {
 }
 
 interface TurnPolicy {
-  readonly auto: AutoPolicy
+  readonly auto: AutoCompactPolicy
   readonly reactive: ReactivePolicy
   readonly network: NetworkPolicy
   readonly hooks: HooksPolicy
@@ -563,35 +573,35 @@ export interface SwitchPolicy {
 }
 
 const turnFields: FieldSpecs<TurnPolicy> = {
-  auto: { breakerFailures: fieldSpec(3, wholeNumber(1)), closeTurns: fieldSpec(3, wholeNumber()) },
+  auto: { breakerFailures: fieldSpec(3, wholeNumberCheck(1)), closeTurns: fieldSpec(3, wholeNumberCheck()) },
   reactive: {
-    enabled: fieldSpec(true, trueOrFalse()),
-    retries: fieldSpec(1, wholeNumber(0, 10)),
-    mediaRetries: fieldSpec(1, wholeNumber(0, 10)),
+    enabled: fieldSpec(true, booleanCheck()),
+    retries: fieldSpec(1, wholeNumberCheck(0, 10)),
+    mediaRetries: fieldSpec(1, wholeNumberCheck(0, 10)),
   },
   network: {
-    retries: fieldSpec(8, wholeNumber(0, 100)),
-    firstDelayMs: fieldSpec(500, wholeNumber(1)),
-    maximumDelayMs: fieldSpec(8_000, wholeNumber(1)),
-    jitterPercent: fieldSpec(25, percentage(0, 100)),
-    longestRetryAfterSeconds: fieldSpec(300, wholeNumber()),
+    retries: fieldSpec(8, wholeNumberCheck(0, 100)),
+    firstDelayMs: fieldSpec(500, wholeNumberCheck(1)),
+    maximumDelayMs: fieldSpec(8_000, wholeNumberCheck(1)),
+    jitterPercent: fieldSpec(25, percentageCheck(0, 100)),
+    longestRetryAfterSeconds: fieldSpec(300, wholeNumberCheck()),
   },
   hooks: {
-    timeoutSeconds: fieldSpec(600, wholeNumber(1)),
-    outputCharacters: fieldSpec(10_000, wholeNumber()),
+    timeoutSeconds: fieldSpec(600, wholeNumberCheck(1)),
+    outputCharacters: fieldSpec(10_000, wholeNumberCheck()),
   },
 }
 
 const switchFields: FieldSpecs<SwitchPolicy> = {
-  compactEnabled: fieldSpec(true, trueOrFalse()),
-  autoCompactEnabled: fieldSpec(true, trueOrFalse()),
-  microcompactEnabled: fieldSpec(true, trueOrFalse()),
-  promptCachingEnabled: fieldSpec(true, trueOrFalse()),
+  compactEnabled: fieldSpec(true, booleanCheck()),
+  autoCompactEnabled: fieldSpec(true, booleanCheck()),
+  microcompactEnabled: fieldSpec(true, booleanCheck()),
+  promptCachingEnabled: fieldSpec(true, booleanCheck()),
 }
 
 // Settings of token estimates, and limits of an API request in bytes and images.
 
-export interface EstimatePolicy {
+export interface TokenEstimatePolicy {
   /** Characters per token of a model without weights in the catalogue, until calibration has measured them. */
   readonly charactersPerToken: number
   /** Estimated tokens of an image with unknown dimensions. */
@@ -610,7 +620,7 @@ export interface EstimatePolicy {
   readonly signatureLessTokens: number
 }
 
-export interface RequestPolicy {
+export interface RequestLimitsPolicy {
   /** Maximum bytes of an API request body. Above it the oldest images become placeholders. */
   readonly bodyBytes: number
   /** Maximum number of images and documents in an API request. */
@@ -621,22 +631,22 @@ export interface RequestPolicy {
   readonly smallWindowTokens: number
 }
 
-const estimateFields: FieldSpecs<EstimatePolicy> = {
-  charactersPerToken: fieldSpec(4, decimalNumber(0.5, 20)),
-  imageTokens: fieldSpec(2_000, wholeNumber()),
-  documentTokens: fieldSpec(2_000, wholeNumber()),
-  highFactor: fieldSpec(4 / 3, decimalNumber(1, 10)),
-  calibrate: fieldSpec(true, trueOrFalse()),
-  narrowestHighFactor: fieldSpec(1.05, decimalNumber(1, 10)),
-  signatureTokensPerCharacter: fieldSpec(0.205, decimalNumber(0, 10)),
-  signatureLessTokens: fieldSpec(38, wholeNumber()),
+const estimateFields: FieldSpecs<TokenEstimatePolicy> = {
+  charactersPerToken: fieldSpec(4, decimalNumberCheck(0.5, 20)),
+  imageTokens: fieldSpec(2_000, wholeNumberCheck()),
+  documentTokens: fieldSpec(2_000, wholeNumberCheck()),
+  highFactor: fieldSpec(4 / 3, decimalNumberCheck(1, 10)),
+  calibrate: fieldSpec(true, booleanCheck()),
+  narrowestHighFactor: fieldSpec(1.05, decimalNumberCheck(1, 10)),
+  signatureTokensPerCharacter: fieldSpec(0.205, decimalNumberCheck(0, 10)),
+  signatureLessTokens: fieldSpec(38, wholeNumberCheck()),
 }
 
-const requestFields: FieldSpecs<RequestPolicy> = {
-  bodyBytes: fieldSpec(32_000_000, wholeNumber(1_000)),
-  images: fieldSpec(600, wholeNumber()),
-  imagesInSmallWindow: fieldSpec(100, wholeNumber()),
-  smallWindowTokens: fieldSpec(200_000, wholeNumber()),
+const requestFields: FieldSpecs<RequestLimitsPolicy> = {
+  bodyBytes: fieldSpec(32_000_000, wholeNumberCheck(1_000)),
+  images: fieldSpec(600, wholeNumberCheck()),
+  imagesInSmallWindow: fieldSpec(100, wholeNumberCheck()),
+  smallWindowTokens: fieldSpec(200_000, wholeNumberCheck()),
 }
 
 // Settings of spilled tool results, and of the tool that looks up what left the context.
@@ -667,18 +677,18 @@ export interface HistoryPolicy {
 }
 
 const spillFields: FieldSpecs<SpillPolicy> = {
-  enabled: fieldSpec(true, trueOrFalse()),
-  thresholdTokens: fieldSpec(10_000, wholeNumber(100)),
-  headTokens: fieldSpec(1_500, wholeNumber(1)),
-  tailTokens: fieldSpec(1_500, wholeNumber(1)),
-  imageBytes: fieldSpec(4_000_000, wholeNumber(1_000)),
-  exceptTools: fieldSpec<readonly string[]>([], uniqueList(nonBlankString())),
+  enabled: fieldSpec(true, booleanCheck()),
+  thresholdTokens: fieldSpec(10_000, wholeNumberCheck(100)),
+  headTokens: fieldSpec(1_500, wholeNumberCheck(1)),
+  tailTokens: fieldSpec(1_500, wholeNumberCheck(1)),
+  imageBytes: fieldSpec(4_000_000, wholeNumberCheck(1_000)),
+  exceptTools: fieldSpec<readonly string[]>([], uniqueListCheck(nonBlankCheck())),
 }
 
 const historyFields: FieldSpecs<HistoryPolicy> = {
-  pageTokens: fieldSpec(4_000, wholeNumber(200)),
-  matches: fieldSpec(20, wholeNumber(1, 1_000)),
-  searchSteps: fieldSpec(20_000_000, wholeNumber(100_000)),
+  pageTokens: fieldSpec(4_000, wholeNumberCheck(200)),
+  matches: fieldSpec(20, wholeNumberCheck(1, 1_000)),
+  searchSteps: fieldSpec(20_000_000, wholeNumberCheck(100_000)),
 }
 
 // Settings of tier 3: session notes, and memory files by folder.
@@ -732,38 +742,38 @@ interface MemoryFilesPolicy {
 const memoryNames = ['CLAUDE.md', '.claude/CLAUDE.md', 'CLAUDE.local.md', 'AGENTS.md']
 
 const notesFields: FieldSpecs<NotesPolicy> = {
-  enabled: fieldSpec(true, trueOrFalse()),
-  extractor: fieldSpec('auto', choice('auto', 'model', 'local')),
-  titleMinimumWords: fieldSpec(5, wholeNumber(1)),
-  titleMaximumWords: fieldSpec(10, wholeNumber(1)),
-  sectionTokens: fieldSpec(2_000, wholeNumber(50)),
-  totalTokens: fieldSpec(12_000, wholeNumber(500)),
-  startTokens: fieldSpec(10_000, wholeNumber()),
-  growthTokens: fieldSpec(5_000, wholeNumber(1)),
-  toolCalls: fieldSpec(3, wholeNumber()),
-  waitSeconds: fieldSpec(15, wholeNumber()),
-  deadAfterSeconds: fieldSpec(60, wholeNumber(1)),
+  enabled: fieldSpec(true, booleanCheck()),
+  extractor: fieldSpec('auto', choiceCheck('auto', 'model', 'local')),
+  titleMinimumWords: fieldSpec(5, wholeNumberCheck(1)),
+  titleMaximumWords: fieldSpec(10, wholeNumberCheck(1)),
+  sectionTokens: fieldSpec(2_000, wholeNumberCheck(50)),
+  totalTokens: fieldSpec(12_000, wholeNumberCheck(500)),
+  startTokens: fieldSpec(10_000, wholeNumberCheck()),
+  growthTokens: fieldSpec(5_000, wholeNumberCheck(1)),
+  toolCalls: fieldSpec(3, wholeNumberCheck()),
+  waitSeconds: fieldSpec(15, wholeNumberCheck()),
+  deadAfterSeconds: fieldSpec(60, wholeNumberCheck(1)),
   kept: {
-    minimumTokens: fieldSpec(10_000, wholeNumber()),
-    minimumMessages: fieldSpec(5, wholeNumber()),
-    maximumTokens: fieldSpec(40_000, wholeNumber()),
+    minimumTokens: fieldSpec(10_000, wholeNumberCheck()),
+    minimumMessages: fieldSpec(5, wholeNumberCheck()),
+    maximumTokens: fieldSpec(40_000, wholeNumberCheck()),
   },
 }
 
 const memoryFilesFields: FieldSpecs<MemoryFilesPolicy> = {
-  names: fieldSpec<readonly string[]>(memoryNames, uniqueList(nonBlankString())),
-  rules: fieldSpec<readonly string[]>(['.claude/rules/*.md'], uniqueList(nonBlankString())),
-  importHops: fieldSpec(4, wholeNumber(0, 20)),
-  reminderTokens: fieldSpec(40_000, wholeNumber()),
+  names: fieldSpec<readonly string[]>(memoryNames, uniqueListCheck(nonBlankCheck())),
+  rules: fieldSpec<readonly string[]>(['.claude/rules/*.md'], uniqueListCheck(nonBlankCheck())),
+  importHops: fieldSpec(4, wholeNumberCheck(0, 20)),
+  reminderTokens: fieldSpec(40_000, wholeNumberCheck()),
 }
 
 export interface Policy {
   readonly switches: SwitchPolicy
   readonly window: WindowPolicy
-  readonly ladder: LadderPolicy
-  readonly shares: SharePolicy
-  readonly estimate: EstimatePolicy
-  readonly request: RequestPolicy
+  readonly ladder: ThresholdPolicy
+  readonly shares: ContentSharePolicy
+  readonly estimate: TokenEstimatePolicy
+  readonly request: RequestLimitsPolicy
   readonly clear: ClearPolicy
   readonly compact: CompactPolicy
   readonly rehydrate: RehydratePolicy
@@ -799,7 +809,7 @@ const allFields: FieldSpecs<Policy> = {
 export const policyFields: FieldSpecTree = allFields
 
 /** Dotted path of every policy field, as in `clear.idle.keep`. */
-export const policyPaths: readonly string[] = listFieldPaths(policyFields)
+export const policyFieldPaths: readonly string[] = listFieldPaths(policyFields)
 
 /** Returns the value of the policy field at `path`; undefined if there is no such field. */
 export function readPolicyValue(policy: Policy, path: string): unknown {

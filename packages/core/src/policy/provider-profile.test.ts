@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
-import { createProfile, type ProfileOverrides, strictProfile } from './provider-profile.ts'
+import { defineProviderProfile, type ProviderProfileOverrides, strictProfile } from './provider-profile.ts'
 
 function problemsOf(overrides: unknown): unknown {
   try {
-    createProfile(overrides as ProfileOverrides)
+    defineProviderProfile(overrides as ProviderProfileOverrides)
   } catch (error) {
     if (error instanceof TidemarkError && error.code === 'bad-profile') {
       return (error.details.problems as { path: string }[]).map(({ path }) => path)
@@ -16,7 +16,12 @@ function problemsOf(overrides: unknown): unknown {
 
 describe('createProfile', () => {
   it('applies overrides to the strict profile and keeps the rest', () => {
-    const profile = createProfile({ name: 'mine', window: 200_000, roles: { prefill: 'allowed' }, betas: [] })
+    const profile = defineProviderProfile({
+      name: 'mine',
+      window: 200_000,
+      roles: { prefill: 'allowed' },
+      betas: [],
+    })
     expect(profile).toEqual({
       ...strictProfile,
       name: 'mine',
@@ -26,7 +31,7 @@ describe('createProfile', () => {
   })
 
   it('is the same after a JSON round trip, and frozen', () => {
-    expect(createProfile(JSON.parse(JSON.stringify(strictProfile)))).toEqual(strictProfile)
+    expect(defineProviderProfile(JSON.parse(JSON.stringify(strictProfile)))).toEqual(strictProfile)
     expect(Object.isFrozen(strictProfile.roles)).toBe(true)
   })
 
@@ -85,6 +90,10 @@ describe('createProfile', () => {
   it('accepts a refusal of one field of a block, and its own lists', () => {
     const refusedBlocks = [{ role: 'user', type: 'text', field: 'citations' }] as const
     const betas = [{ where: 'message-field', name: 'clear_at', betas: ['b-1', 'b-2'] }] as const
-    expect(createProfile({ refusedBlocks, betas })).toEqual({ ...strictProfile, refusedBlocks, betas })
+    expect(defineProviderProfile({ refusedBlocks, betas })).toEqual({
+      ...strictProfile,
+      refusedBlocks,
+      betas,
+    })
   })
 })

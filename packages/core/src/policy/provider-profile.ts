@@ -4,20 +4,20 @@
  */
 import { TidemarkError } from '../errors.ts'
 import {
-  choice,
-  createProblem,
+  booleanCheck,
+  choiceCheck,
+  createFieldProblem,
   type DeepPartial,
   type FieldCheck,
   type FieldProblem,
   type FieldSpec,
   type FieldSpecs,
   fieldSpec,
-  nonBlankString,
-  nullable,
+  nonBlankCheck,
+  nullableCheck,
   readFields,
-  trueOrFalse,
-  uniqueList,
-  wholeNumber,
+  uniqueListCheck,
+  wholeNumberCheck,
 } from './policy-fields.ts'
 
 export interface ProviderProfile {
@@ -33,7 +33,7 @@ export interface ProviderProfile {
   readonly tools: ToolRules
   readonly thinking: ThinkingRules
   readonly cache: CacheRules
-  readonly sizes: SizeRules
+  readonly sizes: ProviderSizeRules
   /** Context edits that the provider can do itself (`context_management`). */
   readonly contextEdits: ContextEditRules
   /** Rules for summaries that the provider writes (`compaction`). */
@@ -124,7 +124,7 @@ export interface CacheTtl {
   readonly seconds: number
 }
 
-export interface SizeRules {
+export interface ProviderSizeRules {
   /** Maximum size of the API request's JSON, in UTF-8 bytes. */
   readonly bodyBytes: number
   /** Maximum number of tools whose loading is deferred. */
@@ -190,14 +190,14 @@ export interface RefusedBlock {
 
 // Every field of a provider profile with its strictest value and its check.
 
-const thinkingMode: FieldCheck<ThinkingMode> = choice('enabled', 'adaptive', 'between_tools', 'disabled')
-const messageRole: FieldCheck<RefusedBlock['role']> = choice('user', 'assistant', 'system')
-const betaPlace: FieldCheck<BetaRule['where']> = choice('field', 'message-field', 'block', 'edit')
+const thinkingMode: FieldCheck<ThinkingMode> = choiceCheck('enabled', 'adaptive', 'between_tools', 'disabled')
+const messageRole: FieldCheck<RefusedBlock['role']> = choiceCheck('user', 'assistant', 'system')
+const betaPlace: FieldCheck<BetaRule['where']> = choiceCheck('field', 'message-field', 'block', 'edit')
 
 const nameList = (...fallback: readonly string[]): FieldSpec<readonly string[]> =>
-  fieldSpec(fallback, uniqueList(nonBlankString()))
+  fieldSpec(fallback, uniqueListCheck(nonBlankCheck()))
 const modeList = (...fallback: readonly ThinkingMode[]): FieldSpec<readonly ThinkingMode[]> =>
-  fieldSpec(fallback, uniqueList(thinkingMode))
+  fieldSpec(fallback, uniqueListCheck(thinkingMode))
 
 /** Accepts an object with these fields and no others; the fields in `optional` may be missing. */
 function objectWith<T>(
@@ -226,87 +226,90 @@ const regexSource: FieldCheck<string> = {
   },
 }
 
-const ttl = objectWith<CacheTtl>({ name: nonBlankString(), seconds: wholeNumber(1) })
+const ttl = objectWith<CacheTtl>({ name: nonBlankCheck(), seconds: wholeNumberCheck(1) })
 const betaRule = objectWith<BetaRule>({
   where: betaPlace,
-  name: nonBlankString(),
-  betas: uniqueList(nonBlankString()),
+  name: nonBlankCheck(),
+  betas: uniqueListCheck(nonBlankCheck()),
 })
 const blockRefusal = objectWith<RefusedBlock>(
-  { role: messageRole, type: nonBlankString(), field: nonBlankString() },
+  { role: messageRole, type: nonBlankCheck(), field: nonBlankCheck() },
   ['field'],
 )
 
 const profileFields: FieldSpecs<ProviderProfile> = {
-  name: fieldSpec('strict', nonBlankString()),
-  window: fieldSpec<number | null>(null, nullable(wholeNumber(1))),
-  maxOutput: fieldSpec<number | null>(null, nullable(wholeNumber(1))),
-  maxOutputRequired: fieldSpec(true, trueOrFalse()),
+  name: fieldSpec('strict', nonBlankCheck()),
+  window: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck(1))),
+  maxOutput: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck(1))),
+  maxOutputRequired: fieldSpec(true, booleanCheck()),
   roles: {
-    first: fieldSpec('user', choice('user', 'any')),
-    consecutive: fieldSpec('refused', choice('merged', 'refused')),
-    prefill: fieldSpec('refused', choice('allowed', 'refused')),
-    system: fieldSpec('refused', choice('placed', 'refused')),
-    turnScoped: fieldSpec(false, trueOrFalse()),
-    messageEffort: fieldSpec(false, trueOrFalse()),
+    first: fieldSpec('user', choiceCheck('user', 'any')),
+    consecutive: fieldSpec('refused', choiceCheck('merged', 'refused')),
+    prefill: fieldSpec('refused', choiceCheck('allowed', 'refused')),
+    system: fieldSpec('refused', choiceCheck('placed', 'refused')),
+    turnScoped: fieldSpec(false, booleanCheck()),
+    messageEffort: fieldSpec(false, booleanCheck()),
   },
   tools: {
     namePattern: fieldSpec('^[a-zA-Z0-9_-]{1,64}$', regexSource),
     idPattern: fieldSpec('^[a-zA-Z0-9_-]+$', regexSource),
-    resultsFirst: fieldSpec(true, trueOrFalse()),
-    declaredWhenUsed: fieldSpec(true, trueOrFalse()),
-    forcedChoice: fieldSpec('refused', choice('allowed', 'refused')),
+    resultsFirst: fieldSpec(true, booleanCheck()),
+    declaredWhenUsed: fieldSpec(true, booleanCheck()),
+    forcedChoice: fieldSpec('refused', choiceCheck('allowed', 'refused')),
   },
   thinking: {
     modes: modeList('enabled', 'adaptive', 'disabled'),
     whenAbsent: fieldSpec('disabled', thinkingMode),
-    minimumBudget: fieldSpec(1024, wholeNumber()),
+    minimumBudget: fieldSpec(1024, wholeNumberCheck()),
     budgetOverBetas: nameList(),
     firstInModes: modeList('enabled'),
     unforcedInModes: modeList('enabled'),
-    disabledEfforts: fieldSpec<readonly string[] | null>(null, nullable(uniqueList(nonBlankString()))),
-    closing: fieldSpec('never', choice('never', 'not-at-end', 'allowed')),
-    signed: fieldSpec(true, trueOrFalse()),
-    binding: fieldSpec('prefix', choice('none', 'model', 'prefix')),
-    stripsFinishedTurns: fieldSpec(false, trueOrFalse()),
+    disabledEfforts: fieldSpec<readonly string[] | null>(
+      null,
+      nullableCheck(uniqueListCheck(nonBlankCheck())),
+    ),
+    closing: fieldSpec('never', choiceCheck('never', 'not-at-end', 'allowed')),
+    signed: fieldSpec(true, booleanCheck()),
+    binding: fieldSpec('prefix', choiceCheck('none', 'model', 'prefix')),
+    stripsFinishedTurns: fieldSpec(false, booleanCheck()),
   },
   cache: {
-    maxMarkers: fieldSpec(4, wholeNumber()),
+    maxMarkers: fieldSpec(4, wholeNumberCheck()),
     ttls: fieldSpec<readonly CacheTtl[]>(
       [
         { name: '1h', seconds: 3600 },
         { name: '5m', seconds: 300 },
       ],
-      uniqueList(ttl),
+      uniqueListCheck(ttl),
     ),
-    defaultTtl: fieldSpec('5m', nonBlankString()),
+    defaultTtl: fieldSpec('5m', nonBlankCheck()),
     unmarkable: nameList('thinking', 'redacted_thinking', 'cache_edits'),
-    automatic: fieldSpec(false, trueOrFalse()),
+    automatic: fieldSpec(false, booleanCheck()),
     scopes: nameList(),
-    minimumTokens: fieldSpec<number | null>(null, nullable(wholeNumber())),
-    lookBack: fieldSpec(20, wholeNumber(1)),
-    collapsesToolRuns: fieldSpec(false, trueOrFalse()),
+    minimumTokens: fieldSpec<number | null>(null, nullableCheck(wholeNumberCheck())),
+    lookBack: fieldSpec(20, wholeNumberCheck(1)),
+    collapsesToolRuns: fieldSpec(false, booleanCheck()),
   },
   sizes: {
-    bodyBytes: fieldSpec(32_000_000, wholeNumber(1)),
-    deferredTools: fieldSpec(10_000, wholeNumber()),
-    messages: fieldSpec(100_000, wholeNumber(1)),
-    images: fieldSpec(100, wholeNumber()),
-    imagePixels: fieldSpec(8000, wholeNumber(1)),
-    manyImages: fieldSpec(20, wholeNumber()),
-    manyImagePixels: fieldSpec(2000, wholeNumber(1)),
+    bodyBytes: fieldSpec(32_000_000, wholeNumberCheck(1)),
+    deferredTools: fieldSpec(10_000, wholeNumberCheck()),
+    messages: fieldSpec(100_000, wholeNumberCheck(1)),
+    images: fieldSpec(100, wholeNumberCheck()),
+    imagePixels: fieldSpec(8000, wholeNumberCheck(1)),
+    manyImages: fieldSpec(20, wholeNumberCheck()),
+    manyImagePixels: fieldSpec(2000, wholeNumberCheck(1)),
   },
   contextEdits: {
-    clearThinking: fieldSpec<string | null>(null, nullable(nonBlankString())),
-    clearToolUses: fieldSpec<string | null>(null, nullable(nonBlankString())),
-    compact: fieldSpec<string | null>(null, nullable(nonBlankString())),
-    minimumCompactTrigger: fieldSpec(50_000, wholeNumber()),
+    clearThinking: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
+    clearToolUses: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
+    compact: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
+    minimumCompactTrigger: fieldSpec(50_000, wholeNumberCheck()),
   },
   compaction: {
-    blocks: fieldSpec(false, trueOrFalse()),
-    onDemand: fieldSpec(false, trueOrFalse()),
-    beta: fieldSpec<string | null>(null, nullable(nonBlankString())),
-    maxInstructionCharacters: fieldSpec(16_384, wholeNumber(1)),
+    blocks: fieldSpec(false, booleanCheck()),
+    onDemand: fieldSpec(false, booleanCheck()),
+    beta: fieldSpec<string | null>(null, nullableCheck(nonBlankCheck())),
+    maxInstructionCharacters: fieldSpec(16_384, wholeNumberCheck(1)),
     notWithRequest: nameList(
       'context_management',
       'stop_sequences',
@@ -317,29 +320,29 @@ const profileFields: FieldSpecs<ProviderProfile> = {
     notWithBlock: nameList('output_config.task_budget.remaining'),
   },
   capabilities: {
-    cacheEdits: fieldSpec(false, trueOrFalse()),
-    cacheDiagnostics: fieldSpec(false, trueOrFalse()),
-    toolChanges: fieldSpec(false, trueOrFalse()),
-    prewarm: fieldSpec(false, trueOrFalse()),
+    cacheEdits: fieldSpec(false, booleanCheck()),
+    cacheDiagnostics: fieldSpec(false, booleanCheck()),
+    toolChanges: fieldSpec(false, booleanCheck()),
+    prewarm: fieldSpec(false, booleanCheck()),
   },
-  betas: fieldSpec<readonly BetaRule[]>([], uniqueList(betaRule)),
+  betas: fieldSpec<readonly BetaRule[]>([], uniqueListCheck(betaRule)),
   refusedFields: nameList(),
   refusedBlocks: fieldSpec<readonly RefusedBlock[]>(
     [
       { role: 'assistant', type: 'image' },
       { role: 'assistant', type: 'document' },
     ],
-    uniqueList(blockRefusal),
+    uniqueListCheck(blockRefusal),
   ),
 }
 
-export type ProfileOverrides = DeepPartial<ProviderProfile>
+export type ProviderProfileOverrides = DeepPartial<ProviderProfile>
 
 /**
  * Returns a provider profile with the strict values, except for `overrides`. A list replaces the whole strict list.
  * Throws `bad-profile` for an unknown or invalid field; `details.problems` names each one.
  */
-export function createProfile(overrides: ProfileOverrides = {}): ProviderProfile {
+export function defineProviderProfile(overrides: ProviderProfileOverrides = {}): ProviderProfile {
   const { value, problems } = readFields(profileFields, overrides)
   const profile = value as ProviderProfile
   const found = problems.length > 0 ? problems : findContradictions(profile)
@@ -382,7 +385,7 @@ function findContradictions({ cache, thinking, sizes }: ProviderProfile): readon
     ],
   ]
   return rules.flatMap(([holds, path, value, allowed]) =>
-    holds ? [] : [createProblem(path, value, allowed)],
+    holds ? [] : [createFieldProblem(path, value, allowed)],
   )
 }
 
@@ -390,4 +393,4 @@ function findContradictions({ cache, thinking, sizes }: ProviderProfile): readon
  * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no context
  * window, no betas, and none of the features that only some providers have.
  */
-export const strictProfile: ProviderProfile = createProfile()
+export const strictProfile: ProviderProfile = defineProviderProfile()

@@ -21,7 +21,7 @@ import {
   type SnapshotSection,
   type UserRecord,
 } from '../log/record.ts'
-import { recordAt, type SessionLog } from '../log/session.ts'
+import { readRecordAt, type SessionLog } from '../log/session.ts'
 
 /**
  * Types of the attachments that announce a change of the prefix. If the provider can add or remove tools itself, a tool
@@ -89,7 +89,7 @@ export function updateAnnouncedPrefix(
   const grew = branch.extends(told.branch) && entries.extends(told.entries) && undoneRewrites === told.undone
   let next: AnnouncedPrefix = { ...(grew ? told : emptyAnnouncedPrefix()), undone: undoneRewrites }
   for (let position = next.branch.length; position < branch.length; position += 1) {
-    const record = recordAt(session, branch.at(position) ?? 0)
+    const record = readRecordAt(session, branch.at(position) ?? 0)
     if (isKnownRecord(record) && !isUndoneRecord(record, undoneRewrites))
       next = applyPrefixRecord(next, record)
   }

@@ -5,10 +5,10 @@
 
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Role } from '../context/payload.ts'
-import { type Block, isThinking, toBlocks } from '../log/block.ts'
+import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import { isNewTurnContent } from '../log/record.ts'
+import { isTurnEndingBlock } from '../log/record.ts'
 
 /**
  * The messages of an API request: `frozen` messages never change, `tail` holds the messages after them as they would be
@@ -158,9 +158,9 @@ function addBlockTotals(count: BlockTotals, block: Block, role: Role, collapses:
   return {
     blocks: count.blocks + 1,
     positions: count.positions + (goesOn ? 0 : 1),
-    thinkingBlocks: count.thinkingBlocks + (isThinking(block) ? 1 : 0),
+    thinkingBlocks: count.thinkingBlocks + (isThinkingBlock(block) ? 1 : 0),
     openRun: run,
-    blocksBeforePrompt: role === 'user' && isNewTurnContent(block) ? count.blocks : count.blocksBeforePrompt,
+    blocksBeforePrompt: role === 'user' && isTurnEndingBlock(block) ? count.blocks : count.blocksBeforePrompt,
     traits: withBlockTraits(count.traits, block),
   }
 }

@@ -9,7 +9,7 @@ import type { ApiMessage, Payload } from '../context/payload.ts'
 import { type Block, isToolResult } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { MarkersPolicy } from '../policy/policy.ts'
+import type { CacheMarkersPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from '../validate/content-rules.ts'
 import type { Finding } from '../validate/finding.ts'
@@ -59,7 +59,7 @@ export interface AssembleRequestInput {
   readonly front: RequestPrefix
   readonly flat: MessagesWithCalls
   readonly profile: ProviderProfile
-  readonly markers: MarkersPolicy
+  readonly markers: CacheMarkersPolicy
   /** Lifetime of the cache markers; null if caching is off, so that no block is marked. */
   readonly ttl: string | null
   /** True if the policy clears old tool results. */

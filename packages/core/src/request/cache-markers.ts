@@ -13,7 +13,7 @@ import type { TracedMessage } from '../context/flatten.ts'
 import { isToolResult } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { MarkersPolicy } from '../policy/policy.ts'
+import type { CacheMarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
 import { isTurnScopedMessage } from '../validate/finding.ts'
@@ -50,7 +50,7 @@ export interface PlannedMarker {
 export interface PlanMarkersInput {
   readonly front: RequestPrefix
   readonly blockIndex: BlockIndex
-  readonly policy: MarkersPolicy
+  readonly policy: CacheMarkersPolicy
   readonly cache: CacheRules
   /** Name of the cache lifetime to use, such as `5m` or `1h`. */
   readonly ttl: string

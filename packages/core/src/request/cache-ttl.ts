@@ -6,7 +6,7 @@
 
 import type { TokenRates } from '../cost/prices.ts'
 import { isKnownRecord, type KnownRecord, type SnapshotTtl, SYNTHETIC_MODEL } from '../log/record.ts'
-import { recordAt, type SessionLog } from '../log/session.ts'
+import { readRecordAt, type SessionLog } from '../log/session.ts'
 import type { CachePolicy } from '../policy/policy.ts'
 import type { CacheRules, CacheTtl } from '../policy/provider-profile.ts'
 import type { Switches, SwitchName } from '../policy/switches.ts'
@@ -180,7 +180,7 @@ export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTall
     prefix: 0,
   }
   for (const index of session.branch) {
-    const record = recordAt(session, index)
+    const record = readRecordAt(session, index)
     if (isKnownRecord(record)) walk = addRecordToWalk(walk, record, cache)
   }
   return walk.tally

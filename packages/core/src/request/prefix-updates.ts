@@ -3,7 +3,7 @@
  * is announced at the end of the conversation, which costs no cache. A change that cannot be announced, or that policy
  * wants applied at once, needs a new snapshot, which breaks the cache; the causes are reported.
  */
-import { type Block, isThinking, isToolResult } from '../log/block.ts'
+import { type Block, isThinkingBlock, isToolResult } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
 import type {
   AttachmentRecord,
@@ -303,7 +303,7 @@ function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
   for (let index = from; index >= 0; index -= 1) {
     const message = messageAt(messages, index)
     if (message === undefined) continue
-    if (message.message.role === 'assistant' && toMessageBlocks(message).some(isThinking)) return true
+    if (message.message.role === 'assistant' && toMessageBlocks(message).some(isThinkingBlock)) return true
     if (message.message.role === 'user' && !toMessageBlocks(message).every(isToolResult)) return false
   }
   return false

@@ -2,7 +2,7 @@
  * Creates prefix snapshots (`epoch` records): system prompt, tools and parameters of the API request, frozen byte for
  * byte. Changes enter the next snapshot, which starts where the cached prefix is lost anyway.
  */
-import { type Block, isThinking, toBlocks } from '../log/block.ts'
+import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord, PrefixSnapshot, SnapshotSection, SnapshotTtl } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
@@ -98,7 +98,7 @@ function toSentParts({ sections, tools, model, parameters }: PrefixSnapshot): re
 export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: ProviderProfile): boolean {
   if (thinking.binding !== 'prefix') return false
   for (const record of records) {
-    if (record.type === 'assistant' && toBlocks(record.message.content).some(isThinking)) return true
+    if (record.type === 'assistant' && toBlocks(record.message.content).some(isThinkingBlock)) return true
   }
   return false
 }

@@ -10,8 +10,8 @@ import { type Block, isBlock, isToolResult } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { RequestPolicy } from '../policy/policy.ts'
-import type { ProviderProfile, SizeRules } from '../policy/provider-profile.ts'
+import type { RequestLimitsPolicy } from '../policy/policy.ts'
+import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-profile.ts'
 import { type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import { toRequestFields } from './build-request.ts'
 import { findLastResponseIndex } from './cache-markers.ts'
@@ -38,7 +38,7 @@ const LOW_WATER_SHARE = 0.75
 
 export interface RequestSizeRules {
   readonly profile: ProviderProfile
-  readonly policy: RequestPolicy
+  readonly policy: RequestLimitsPolicy
   /** uuids of pinned records, which every compaction and clearing keeps verbatim. */
   readonly pins?: ReadonlySet<string>
 }
@@ -153,7 +153,7 @@ function isUserMedia(
 
 export function findRequestSizeLimits(
   { sizes, window }: ProviderProfile,
-  policy: RequestPolicy,
+  policy: RequestLimitsPolicy,
 ): RequestSize {
   const isSmall = window === null || window <= policy.smallWindowTokens
   const images = isSmall ? policy.imagesInSmallWindow : policy.images
@@ -192,7 +192,7 @@ function selectOldestMedia(
 }
 
 /** True if there are many images and one of them is too large: a provider accepts only small images among many. */
-function hasTooLargeImages(items: readonly MediaItem[], sizes: SizeRules): boolean {
+function hasTooLargeImages(items: readonly MediaItem[], sizes: ProviderSizeRules): boolean {
   const images = filterImages(items)
   return images.length > sizes.manyImages && images.some(({ side }) => side > sizes.manyImagePixels)
 }
@@ -202,7 +202,7 @@ function withLargeImages(
   items: readonly MediaItem[],
   old: readonly MediaItem[],
   dropped: ReadonlySet<MediaItem>,
-  sizes: SizeRules,
+  sizes: ProviderSizeRules,
 ): ReadonlySet<MediaItem> {
   const all = new Set(dropped)
   const listKept = (): readonly MediaItem[] => items.filter((item) => !all.has(item))

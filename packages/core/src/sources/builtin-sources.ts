@@ -3,7 +3,7 @@
 import type { ContextEntry } from '../context/entry.ts'
 import { formatAttachmentText } from '../context/entry.ts'
 import { toBlocks } from '../log/block.ts'
-import { listHistory } from '../log/session.ts'
+import { listBranchRecords } from '../log/session.ts'
 import { readTodoList } from '../log/todo-list.ts'
 import { listToolRuns } from '../log/tool-calls.ts'
 import type { DroppableSource } from '../policy/policy.ts'
@@ -119,7 +119,7 @@ export function todosSource({ read, tellsChanges = false }: TodosSourceOptions =
 
 function readFromRecords(context: SourceContext): readonly SourceItem[] {
   const { session, policy, kept } = context
-  const list = readTodoList(listToolRuns(listHistory(session)), policy.rehydrate.todoTools)
+  const list = readTodoList(listToolRuns(listBranchRecords(session)), policy.rehydrate.todoTools)
   if (list === null) return []
   const { items, callId, isWhole } = list
   // A tool call that updates one task does not show the whole todo list, so the list is attached anyway.

@@ -7,7 +7,7 @@
 import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
 import type { Attachment } from '../log/record.ts'
-import type { Policy, TargetPolicy } from '../policy/policy.ts'
+import type { CompactTargetPolicy, Policy } from '../policy/policy.ts'
 import type { TokenCounter } from '../summary/truncate-text.ts'
 import {
   type CollectedSources,
@@ -196,7 +196,7 @@ export interface DroppedAttachments {
 export function dropOptionalAttachments(
   carried: readonly SourceAttachment[],
   overBy: number,
-  policy: TargetPolicy,
+  policy: CompactTargetPolicy,
 ): DroppedAttachments {
   const gone = new Set<SourceAttachment>()
   let freedTokens = 0
@@ -216,8 +216,8 @@ export function dropOptionalAttachments(
 /** Lists the attachments of one kind that may be dropped, oldest first; keeps the newest `keptSkills` skills. */
 function listDroppable(
   carried: readonly SourceAttachment[],
-  kind: TargetPolicy['shed'][number],
-  { keptSkills }: TargetPolicy,
+  kind: CompactTargetPolicy['shed'][number],
+  { keptSkills }: CompactTargetPolicy,
 ): readonly SourceAttachment[] {
   const ofKind = carried.filter((one) => one.sheddable === kind)
   return ofKind.slice(kind === 'skills' ? keptSkills : 0).reverse()

@@ -5,14 +5,14 @@
 
 import type { ContextEntry } from '../context/entry.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { listHistory, type SessionLog } from '../log/session.ts'
+import { listBranchRecords, type SessionLog } from '../log/session.ts'
 import {
   type FileToolNames,
-  hasSucceeded,
-  isUnchangedNotice,
+  hasToolRunSucceeded,
+  isFileUnchangedNotice,
   listToolRuns,
   normalizePath,
-  readResultText,
+  readToolResultText,
 } from '../log/tool-calls.ts'
 import type { ContextSource, SourceContext, SourceItem } from './context-source.ts'
 
@@ -85,7 +85,7 @@ function findCandidates(
   options: FilesSourceOptions,
   { session, kept, policy }: SourceContext,
 ): ReadonlySet<string> {
-  const { folder = null, recent, isStub = isUnchangedNotice } = options
+  const { folder = null, recent, isStub = isFileUnchangedNotice } = options
   const touches = findTouches(session, policy.rehydrate.files, folder)
   const shown = findShownFiles(touches, [...kept], isStub)
   const paths = recent?.().map((path) => normalizePath(path, folder)) ?? touches.map(({ path }) => path)
@@ -152,7 +152,7 @@ function findTouches(
   tools: FileToolNames,
   folder: string | null,
 ): readonly SourceFileTouch[] {
-  const runs = listToolRuns(listHistory(session), tools).filter(hasSucceeded)
+  const runs = listToolRuns(listBranchRecords(session), tools).filter(hasToolRunSucceeded)
   const touches = runs.flatMap((run) =>
     run.touches.map(({ path, action }) => ({
       path: normalizePath(path, folder),
@@ -192,7 +192,7 @@ function listCallsWithContent(
       : toBlocks(record.message.content)
           .filter(isToolResult)
           .filter(({ tool_use_id: id }) => !cleared?.results.some((result) => result.id === id))
-          .filter(({ content }) => !isStub(readResultText(content)))
+          .filter(({ content }) => !isStub(readToolResultText(content)))
           .map(({ tool_use_id: id }) => id),
   )
   return new Set(ids)

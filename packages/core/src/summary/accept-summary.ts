@@ -3,7 +3,7 @@
  * stays unchanged.
  */
 
-import { type Block, isCompactionBlock, isServerToolUse, isText, isToolUse } from '../log/block.ts'
+import { type Block, isCompactionBlock, isServerToolUse, isTextBlock, isToolUse } from '../log/block.ts'
 import { findSections } from './summary-prompt.ts'
 
 export interface SummaryAnswer {
@@ -46,7 +46,7 @@ export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): Ac
   const stopped = findStopProblem(answer, ['end_turn', 'stop_sequence'])
   if (stopped !== null) return refuseAnswer(stopped)
   const text = answer.content
-    .filter(isText)
+    .filter(isTextBlock)
     .map((block) => block.text)
     .join('\n')
   const parsed = parseSummary(text)

@@ -4,8 +4,8 @@ import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { toMessageParts } from '../context/entry.ts'
 import type { Payload } from '../context/payload.ts'
-import { isThinking, toBlocks } from '../log/block.ts'
-import { readTypedText } from '../log/record.ts'
+import { isThinkingBlock, toBlocks } from '../log/block.ts'
+import { readUserTypedText } from '../log/record.ts'
 import { type AcceptanceRules, SUMMARY_HEADING } from './accept-summary.ts'
 import type {
   AttemptDeadlines,
@@ -63,7 +63,7 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
 /** Checks whether messages kept behind the summary contain thinking that only a compaction block in front of them leaves valid. */
 function needsBlock({ context: { span, conversationModel } }: SummaryAttemptState): boolean {
   if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
-  return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinking(block)))
+  return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinkingBlock(block)))
 }
 
 /** Checks that the first kept message is not a system message and has another role than the last summarised one. */
@@ -196,7 +196,7 @@ const FIRST_WORDS_CHARACTERS = 120
 function readFirstWords(entries: readonly ContextEntry[]): string | null {
   const first = entries.find(hasRole)
   if (first === undefined) return null
-  const texts = [readTypedText(first.record), ...toMessageParts(first).map(({ block }) => block.text)]
+  const texts = [readUserTypedText(first.record), ...toMessageParts(first).map(({ block }) => block.text)]
   const text = texts.find((value) => typeof value === 'string') ?? ''
   const line = [...text.replace(/\s+/g, ' ').trim()].slice(0, FIRST_WORDS_CHARACTERS).join('')
   return line === '' ? null : line

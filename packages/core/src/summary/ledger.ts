@@ -4,9 +4,14 @@
  * degrade it.
  */
 
-import { type Block, isText, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord, readTypedText } from '../log/record.ts'
-import { collectStrings, describeToolCall, type FileTouch, readResultText } from '../log/tool-calls.ts'
+import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord, readUserTypedText } from '../log/record.ts'
+import {
+  collectJsonStrings,
+  describeToolCall,
+  type FileTouch,
+  readToolResultText,
+} from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
 
@@ -248,25 +253,25 @@ export function findMentions(history: readonly KnownRecord[]): readonly Mention[
 function findSightings(record: KnownRecord, touched: Map<string, readonly FileTouch[]>): readonly Sighting[] {
   if (record.type === 'assistant')
     return toBlocks(record.message.content).flatMap((block) => {
-      if (isText(block)) return [createSighting('work', [block.text])]
+      if (isTextBlock(block)) return [createSighting('work', [block.text])]
       if (!isToolUse(block)) return []
       const { touches } = describeToolCall(block.name, block.input)
       touched.set(block.id, touches)
-      return [createSighting('work', collectStrings(block.input), touches)]
+      return [createSighting('work', collectJsonStrings(block.input), touches)]
     })
   if (record.type !== 'user') return []
-  const typed = readTypedText(record)
+  const typed = readUserTypedText(record)
   const results = toBlocks(record.message.content)
     .filter(isToolResult)
     .map((block) => {
       const about = touched.get(block.tool_use_id)?.[0]?.path ?? null
-      return { ...createSighting('result', [readResultText(block.content)]), about }
+      return { ...createSighting('result', [readToolResultText(block.content)]), about }
     })
   return typed === null ? results : [...results, createSighting('work', [typed])]
 }
 
 function readBlockText(block: Block): string {
-  return isText(block) ? block.text : ''
+  return isTextBlock(block) ? block.text : ''
 }
 
 function createSighting(

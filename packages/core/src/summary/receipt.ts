@@ -7,7 +7,7 @@ import type { ContextEntry } from '../context/entry.ts'
 import { isVisibleToModel, toMessageParts } from '../context/entry.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
-import { collectStrings } from '../log/tool-calls.ts'
+import { collectJsonStrings } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { isFileMentioned } from './check-summary.ts'
 import { findMentions, findNames, weighNames } from './ledger.ts'
@@ -126,6 +126,6 @@ function findLostIdentifiers(records: readonly KnownRecord[], after: string): re
 function entryText(entry: ContextEntry): string {
   if (!isVisibleToModel(entry)) return ''
   return toMessageParts(entry)
-    .flatMap(({ block }: { readonly block: Block }) => collectStrings(block))
+    .flatMap(({ block }: { readonly block: Block }) => collectJsonStrings(block))
     .join('\n')
 }

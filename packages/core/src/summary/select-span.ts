@@ -9,7 +9,7 @@ import { findCutPoints } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
 import { isVisibleToModel } from '../context/entry.ts'
 import { flattenContext, listWaitingCallIds } from '../context/flatten.ts'
-import { isMedia, toBlocks } from '../log/block.ts'
+import { isMediaBlock, toBlocks } from '../log/block.ts'
 import {
   type CompactMetadata,
   isClearedByProvider,
@@ -17,7 +17,7 @@ import {
   isPrompt,
   isSyntheticError,
   type KnownRecord,
-  readTypedText,
+  readUserTypedText,
 } from '../log/record.ts'
 import type { CompactionForm } from './summary-prompt.ts'
 
@@ -290,8 +290,8 @@ export function readMessageRole(record: KnownRecord): 'user' | 'assistant' | 'sy
 /** Checks whether the user wrote a record: typed text, also beside a tool result, or an image without text. */
 function isUserPrompt(record: KnownRecord): boolean {
   if (record.type !== 'user') return false
-  if (readTypedText(record) !== null) return true
-  return isPrompt(record) && toBlocks(record.message.content).some(isMedia)
+  if (readUserTypedText(record) !== null) return true
+  return isPrompt(record) && toBlocks(record.message.content).some(isMediaBlock)
 }
 
 /** Returns the position of the last entry that is part of a model's response; −1 if there is none. */

@@ -3,8 +3,8 @@
  * the cut, so that repeated compactions lose nothing. An earlier summary is quoted only if its records are missing
  * from the log.
  */
-import { isText, toBlocks } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord, readTypedText } from '../log/record.ts'
+import { isTextBlock, toBlocks } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord, readUserTypedText } from '../log/record.ts'
 import { readTodoList, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
@@ -97,7 +97,7 @@ function findEarlierSummary(
 function readText(record: KnownRecord): string {
   if (record.type !== 'user' && record.type !== 'assistant') return ''
   return toBlocks(record.message.content)
-    .flatMap((block) => (isText(block) ? [block.text] : []))
+    .flatMap((block) => (isTextBlock(block) ? [block.text] : []))
     .join('\n')
 }
 
@@ -121,7 +121,7 @@ function collectUserPrompts(
   const messages: UserPrompt[] = []
   let isCorrection = false
   history.forEach((record, place) => {
-    const typed = readTypedText(record)
+    const typed = readUserTypedText(record)
     if (typed !== null) messages.push({ uuid: record.uuid, place, text: clean(typed), isCorrection })
     if (typed !== null || record.type === 'assistant') isCorrection = false
     if (isInterruption(record)) isCorrection = true
@@ -131,7 +131,7 @@ function collectUserPrompts(
 
 function isInterruption(record: KnownRecord): boolean {
   if (record.type !== 'user' || record.isMeta === true) return false
-  return toBlocks(record.message.content).some((block) => isText(block) && INTERRUPTION.test(block.text))
+  return toBlocks(record.message.content).some((block) => isTextBlock(block) && INTERRUPTION.test(block.text))
 }
 
 /** A user message longer than this is cut in the middle; `PROMPT_END_CHARACTERS` remain at each end. */

@@ -2,7 +2,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { ContextEntry } from '../context/entry.ts'
-import { createProfile } from '../policy/provider-profile.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { validateRequest } from '../validate/validate.ts'
 import { MAX_PARTS, splitIntoParts } from './attempt-requests.ts'
 import {
@@ -17,7 +17,7 @@ import {
   withLeadingMarker,
 } from './summary-input.ts'
 
-const profile = createProfile({ window: 200_000, maxOutput: 64_000 })
+const profile = defineProviderProfile({ window: 200_000, maxOutput: 64_000 })
 const summariser: SummaryModel = { model: 'model-b', profile, window: 200_000, outputTokens: 20_000 }
 const read = {
   name: 'Read',
@@ -239,7 +239,7 @@ describe('the request of a call of its own', () => {
 })
 
 describe('thinking while a summary is written', () => {
-  type Thinking = Parameters<typeof createProfile>[0] extends infer P
+  type Thinking = Parameters<typeof defineProviderProfile>[0] extends infer P
     ? NonNullable<P> extends { thinking?: infer T }
       ? T
       : never
@@ -267,12 +267,14 @@ describe('thinking while a summary is written', () => {
       { max_tokens: 28_000, thinking: { type: 'enabled', budget_tokens: 1024 } },
     ],
   ])('%s', (_, thinking, settings) => {
-    const made = createProfile({ ...(thinking === undefined ? {} : { thinking }) })
+    const made = defineProviderProfile({ ...(thinking === undefined ? {} : { thinking }) })
     expect(chooseAnswerSettings({ ...summariser, profile: made })).toEqual(settings)
   })
 
   it('never more than the model can write', () => {
-    expect(chooseAnswerSettings({ ...summariser, profile: createProfile({ maxOutput: 8_000 }) })).toEqual({
+    expect(
+      chooseAnswerSettings({ ...summariser, profile: defineProviderProfile({ maxOutput: 8_000 }) }),
+    ).toEqual({
       max_tokens: 8_000,
     })
   })

@@ -8,11 +8,11 @@ import {
   type Block,
   isBlock,
   isCompactionBlock,
-  isMedia,
+  isMediaBlock,
   isServerToolResult,
   isServerToolUse,
-  isText,
-  isThinking,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   toBlocks,
@@ -25,7 +25,7 @@ import {
   type KnownRecord,
   type RawBlockText,
 } from '../log/record.ts'
-import type { HeadDropPolicy } from '../policy/policy.ts'
+import type { DropOldestPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 
 export interface DirectInputOptions {
@@ -205,15 +205,15 @@ function withContent(
 
 /** Turns a system message's block into a reminder, since not every provider accepts system messages inside a conversation. */
 function toReminder(block: Block): Block {
-  if (!isText(block)) return block
+  if (!isTextBlock(block)) return block
   return { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }
 }
 
 /** Returns a block as the summarizer may read it, or null for thinking, which is left out. */
 function stripBlock(block: Block, { asText }: StripOptions): Block | null {
-  if (isText(block)) return toPlainText(block)
-  if (isThinking(block)) return null
-  if (isMedia(block)) return textBlock(`[${block.type}]`)
+  if (isTextBlock(block)) return toPlainText(block)
+  if (isThinkingBlock(block)) return null
+  if (isMediaBlock(block)) return textBlock(`[${block.type}]`)
   if (isCompactionBlock(block))
     return textBlock(typeof block.content === 'string' ? block.content : UNREADABLE_SUMMARY)
   if (isToolUse(block))
@@ -235,7 +235,7 @@ function toPlainText(block: Block & { readonly text: string }): Block {
 
 function withoutMedia(block: Block): Block {
   const { content } = block
-  if (!Array.isArray(content) || content.every((item) => isBlock(item) && isText(item))) return block
+  if (!Array.isArray(content) || content.every((item) => isBlock(item) && isTextBlock(item))) return block
   return { ...block, content: toTextBlocks(content) }
 }
 
@@ -266,7 +266,7 @@ function isOpaque(key: string, held: unknown): boolean {
 }
 
 function toMediaText(held: unknown): unknown {
-  return isObject(held) && isBlock(held) && isMedia(held) ? `[${held.type}]` : held
+  return isObject(held) && isBlock(held) && isMediaBlock(held) ? `[${held.type}]` : held
 }
 
 function textBlock(content: string): Block {
@@ -341,7 +341,7 @@ interface DropRules {
   /** Tokens by which the request exceeded the context window; null if the provider did not report them. */
   readonly over: number | null
   readonly countTokens: (entry: ContextEntry) => number
-  readonly policy: Pick<HeadDropPolicy, 'percentOfRounds' | 'minimumRounds'>
+  readonly policy: Pick<DropOldestPolicy, 'percentOfRounds' | 'minimumRounds'>
 }
 
 /** Drops at least one round, so that a retry differs from the failed request. Returns null if no message would remain. */

@@ -2,7 +2,15 @@
  * Counts the tokens of a conversation by kind of content, and finds files that were read more than once. The counts are
  * updated record by record, so a turn costs time only for its own records.
  */
-import { type Block, isMedia, isText, isThinking, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
+import {
+  type Block,
+  isMediaBlock,
+  isTextBlock,
+  isThinkingBlock,
+  isToolResult,
+  isToolUse,
+  toBlocks,
+} from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { describeToolCall, readToolName } from '../log/tool-calls.ts'
 
@@ -83,7 +91,7 @@ export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
         else if (isToolResult(block)) addResult(ledger, calls.get(block.tool_use_id), tokens)
         else if (record.type === 'attachment')
           addToTally(ledger.attachments, record.attachment.type ?? 'unknown', tokens)
-        else if (isMedia(block)) ledger.media = withTokens(ledger.media, tokens)
+        else if (isMediaBlock(block)) ledger.media = withTokens(ledger.media, tokens)
         else ledger[chooseClass(block, record)] += tokens
       }
     },
@@ -130,8 +138,8 @@ function listCountedBlocks(record: KnownRecord): readonly Block[] {
 }
 
 function chooseClass(block: Block, record: KnownRecord): BreakdownClass {
-  if (isThinking(block)) return 'thinking'
-  if (!isText(block)) return 'other'
+  if (isThinkingBlock(block)) return 'thinking'
+  if (!isTextBlock(block)) return 'other'
   if (record.type === 'assistant') return 'assistantText'
   if (record.isCompactSummary === true) return 'summaries'
   if (block.text.includes('local-command-stdout')) return 'localCommandOutput'

@@ -7,7 +7,7 @@ import type { ContextView } from '../context/context-view.ts'
 import { type ContextEntry, isTurnEnd } from '../context/entry.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
-import type { EstimatePolicy } from '../policy/policy.ts'
+import type { TokenEstimatePolicy } from '../policy/policy.ts'
 import type { Estimator } from './estimator.ts'
 import {
   addGrowthObservation,
@@ -275,7 +275,7 @@ function toResponse(entry: ContextEntry | undefined): AssistantRecord | null {
 
 export interface ReadMeterOptions {
   readonly calibration: Calibration
-  readonly policy: EstimatePolicy
+  readonly policy: TokenEstimatePolicy
   /** True if the provider drops the thinking of finished turns. */
   readonly stripsThinking: boolean
   /** Estimates the tokens of system prompt and tools; called only if no response has been measured. */

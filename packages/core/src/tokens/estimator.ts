@@ -6,9 +6,9 @@ import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/
 import type { Payload } from '../context/payload.ts'
 import {
   type Block,
-  isMedia,
-  isText,
-  isThinking,
+  isMediaBlock,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type MessageContent,
@@ -16,7 +16,7 @@ import {
 } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
 import { isObject } from '../log/json.ts'
-import type { EstimatePolicy } from '../policy/policy.ts'
+import type { TokenEstimatePolicy } from '../policy/policy.ts'
 
 export interface Estimator {
   readonly weights: EstimatorWeights
@@ -52,7 +52,7 @@ export function createEstimator(weights: EstimatorWeights): Estimator {
     block,
     content,
     entry: memoize((entry) => all(listVisibleBlocks(entry))),
-    thinking: (entry) => all(listVisibleBlocks(entry).filter(isThinking)),
+    thinking: (entry) => all(listVisibleBlocks(entry).filter(isThinkingBlock)),
     prefix,
     payload: (payload) =>
       prefix(payload) + sumTokens(payload.messages.map((message) => content(message.content))),
@@ -161,11 +161,11 @@ const NO_PARTS = { texts: [], fields: 0, signatureLength: 0, nestedBlocks: [] } 
  * by field with strings unescaped.
  */
 export function splitBlock(block: Block, inputForm: 'json' | 'fields'): BlockParts {
-  if (isText(block)) return { ...NO_PARTS, kind: 'text', texts: [block.text] }
+  if (isTextBlock(block)) return { ...NO_PARTS, kind: 'text', texts: [block.text] }
   if (isToolUse(block)) return { ...NO_PARTS, kind: 'tool-use', ...splitCall(block, inputForm) }
   if (isToolResult(block)) return { ...NO_PARTS, kind: 'tool-result', ...splitContent(block.content) }
-  if (isThinking(block)) return { ...NO_PARTS, kind: 'thinking', ...splitThinking(block) }
-  if (!isMedia(block)) return { ...NO_PARTS, kind: 'other', texts: [toJson(block)] }
+  if (isThinkingBlock(block)) return { ...NO_PARTS, kind: 'thinking', ...splitThinking(block) }
+  if (!isMediaBlock(block)) return { ...NO_PARTS, kind: 'other', texts: [toJson(block)] }
   return block.type === 'image'
     ? { ...NO_PARTS, kind: 'image' }
     : { ...NO_PARTS, kind: 'document', ...splitDocument(block.source) }
@@ -187,8 +187,8 @@ function splitContent(content: unknown): Pick<BlockParts, 'texts' | 'nestedBlock
   if (typeof content === 'string') return { texts: [content], nestedBlocks: [] }
   const blocks: readonly Block[] = Array.isArray(content) ? content : []
   return {
-    texts: blocks.flatMap((block) => (isText(block) ? [block.text] : [])),
-    nestedBlocks: blocks.filter((block) => !isText(block)),
+    texts: blocks.flatMap((block) => (isTextBlock(block) ? [block.text] : [])),
+    nestedBlocks: blocks.filter((block) => !isTextBlock(block)),
   }
 }
 
@@ -280,7 +280,7 @@ export interface CalibrationStart {
 }
 
 /** Creates weights that count every character alike, for a tokenizer family without measured weights. */
-export function createFixedWeights(policy: EstimatePolicy): EstimatorWeights {
+export function createFixedWeights(policy: TokenEstimatePolicy): EstimatorWeights {
   const text = createEvenWeights(1 / policy.charactersPerToken)
   return {
     text,

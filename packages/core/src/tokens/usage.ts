@@ -4,7 +4,7 @@
  */
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
-import type { EstimatePolicy } from '../policy/policy.ts'
+import type { TokenEstimatePolicy } from '../policy/policy.ts'
 import type { CalibrationStart } from './estimator.ts'
 
 type UsageFields = { readonly [field: string]: unknown }
@@ -209,7 +209,7 @@ export function readCalibrationScale({ estimated, reported }: Calibration): numb
 export function calibrateSize(
   calibration: Calibration,
   tokens: number,
-  policy: EstimatePolicy,
+  policy: TokenEstimatePolicy,
 ): TokenEstimate {
   return toEstimate(readCalibrationScale(calibration) * tokens, computeHighFactor(calibration, policy))
 }
@@ -218,7 +218,7 @@ export function calibrateSize(
 export function calibrateGrowth(
   calibration: Calibration,
   tokens: number,
-  policy: EstimatePolicy,
+  policy: TokenEstimatePolicy,
 ): TokenEstimate {
   if (tokens <= 0) return { expected: 0, high: 0 }
   const grown = readCalibrationScale(calibration) * tokens + calibration.offset
@@ -232,7 +232,7 @@ const MARGIN_LIMITS = { weight: 20_000, errors: 3 }
  * Returns the factor from the expected to the high estimate: `policy.highFactor`, narrowed as far as the observed
  * errors allow.
  */
-export function computeHighFactor(calibration: Calibration, policy: EstimatePolicy): number {
+export function computeHighFactor(calibration: Calibration, policy: TokenEstimatePolicy): number {
   if (!policy.calibrate) return policy.highFactor
   const { errorTokens, observedTokens } = calibration
   const margin =

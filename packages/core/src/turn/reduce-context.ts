@@ -20,7 +20,7 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
-import { isThinking, toBlocks } from '../log/block.ts'
+import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
 import { type ContextPlan, makeContextPlan as planNext } from '../planner/plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
@@ -231,7 +231,7 @@ function isMidTurn({ flat }: SessionState): boolean {
   const { message } = flat.tail.at(-1) ?? {}
   const hasResultsOnly = toBlocks(message?.content ?? '').every(({ type }) => type === 'tool_result')
   const response = flat.tail.at(-2)?.message
-  return hasResultsOnly && response !== undefined && toBlocks(response.content).some(isThinking)
+  return hasResultsOnly && response !== undefined && toBlocks(response.content).some(isThinkingBlock)
 }
 
 /** Estimates the tokens before the drop and the tokens saved; both are 0 if the host has no estimator. */

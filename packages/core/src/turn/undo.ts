@@ -16,7 +16,7 @@ import {
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isRewriteBoundary } from '../log/record.ts'
-import { recordAt } from '../log/session.ts'
+import { readRecordAt } from '../log/session.ts'
 
 export interface UndoRewriteOptions {
   /** uuid of the boundary of the rewrite to undo. Default: the newest rewrite. */
@@ -101,7 +101,7 @@ function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite
 
 /** Returns the tokens of the context before the rewrite, as its boundary recorded them; null if it did not. */
 function findSizeBefore({ session, view }: SessionState, act: ContextRewrite): number | null {
-  const record = recordAt(session, view.branch.at(act.position) ?? 0)
+  const record = readRecordAt(session, view.branch.at(act.position) ?? 0)
   if (!isRewriteBoundary(record)) return null
   const metadata = 'compactMetadata' in record ? record.compactMetadata : record.microcompactMetadata
   const tokens = metadata?.preTokens

@@ -8,7 +8,7 @@ import {
   type Block,
   isBlankText,
   isBlock,
-  isCacheEdits,
+  isCacheEditsBlock,
   isServerToolResult,
   isServerToolUse,
 } from '../log/block.ts'
@@ -118,7 +118,7 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: CheckInput)
     report('block-field', `${path}.${field}`, `no ${field} on a ${block.type} block`)
   }
   if (isBlankText(block)) report('text-blank', path)
-  const edits = isCacheEdits(block) || block.cache_reference != null
+  const edits = isCacheEditsBlock(block) || block.cache_reference != null
   if (edits && !profile.capabilities.cacheEdits) report('cache-edit-refused', path)
   if (rule?.holders !== undefined && !rule.holders.includes(holder)) {
     report('block-refused', path, `no ${block.type} block here, only in: ${rule.holders.join(', ')}`)

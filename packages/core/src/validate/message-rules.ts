@@ -8,8 +8,8 @@ import {
   isCompactionBlock,
   isServerToolResult,
   isServerToolUse,
-  isText,
-  isThinking,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
 } from '../log/block.ts'
@@ -94,10 +94,10 @@ export function checkLastMessage(
   if (block !== undefined) {
     // The provider paused the turn at this block, or `checkLastThinking` reports the block.
     if (isServerToolResult(block) || isCompactionBlock(block)) return
-    if (isThinking(block) && profile.thinking.closing !== 'allowed') return
+    if (isThinkingBlock(block) && profile.thinking.closing !== 'allowed') return
   }
   if (profile.roles.prefill === 'refused') report('prefill-refused', last.path)
-  else if (block !== undefined && isText(block) && block.text !== block.text.trimEnd()) {
+  else if (block !== undefined && isTextBlock(block) && block.text !== block.text.trimEnd()) {
     report('trailing-whitespace', last.path)
   }
 }
@@ -401,8 +401,8 @@ export function checkThinking(
     if (thinking.signed && isUnsigned) report('thinking-signature', `${item.path}.signature`)
   }
   const first = blocks.find(({ block }) => !isCompactionBlock(block))
-  const opening = first === undefined ? null : { path: first.path, isThinking: isThinking(first.block) }
-  const endsThinking = blocks.slice(-1).some(({ block }) => isThinking(block))
+  const opening = first === undefined ? null : { path: first.path, isThinking: isThinkingBlock(first.block) }
+  const endsThinking = blocks.slice(-1).some(({ block }) => isThinkingBlock(block))
   return { opening: state.opening ?? opening, closing: endsThinking ? path : null }
 }
 

@@ -1,10 +1,10 @@
 /** What breaks are judged by in tests: the default policy, a provider that counts tool runs as one, known prices. */
 import type { BreakRules } from '../../src/cache/cache-monitor.ts'
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 
 export const RULES: BreakRules = {
   policy: DEFAULT_POLICY.cache.breaks,
-  profile: createProfile({ cache: { collapsesToolRuns: true, lookBack: 20 } }),
+  profile: defineProviderProfile({ cache: { collapsesToolRuns: true, lookBack: 20 } }),
   prices: { input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 },
 }

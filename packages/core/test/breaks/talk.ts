@@ -2,7 +2,7 @@
 import type { SentMarker, SentRequest } from '../../src/cache/sent-request.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
-import { type Block, isThinking, toBlocks } from '../../src/log/block.ts'
+import { type Block, isThinkingBlock, toBlocks } from '../../src/log/block.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import { appendRecord, emptySessionLog, type SessionLog } from '../../src/log/session.ts'
 import type { MessageList } from '../../src/request/block-index.ts'
@@ -114,7 +114,7 @@ export function requestOf(talk: Talk, at: number, lifetime: Lifetime = FIVE_MINU
 export function tailOf({ frozen, tail }: MessageList): Pick<SentMarker, 'index' | 'block'> {
   for (let index = frozen.length + tail.length - 1; index >= 0; index -= 1) {
     const sent = index < frozen.length ? frozen.at(index) : tail[index - frozen.length]
-    const block = toBlocks(sent?.message.content ?? []).findLastIndex((each) => !isThinking(each))
+    const block = toBlocks(sent?.message.content ?? []).findLastIndex((each) => !isThinkingBlock(each))
     if (block !== -1) return { index, block }
   }
   return { index: 0, block: 0 }

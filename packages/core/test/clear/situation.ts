@@ -18,7 +18,7 @@ import { createPolicy } from '../../src/policy/create-policy.ts'
 import { scalePolicy } from '../../src/policy/limits.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../../src/tokens/context-meter.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 import { startCalibration } from '../../src/tokens/usage.ts'
@@ -27,8 +27,8 @@ export const POLICY: Policy = createPolicy({})
 export const ESTIMATOR: Estimator = createEstimator(createFixedWeights(POLICY.estimate))
 /** Dollars as of a model whose reads cost a tenth of its input. */
 export const RATES: TokenRates = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
-export const PLAIN = createProfile({ thinking: { binding: 'none', firstInModes: [] } })
-export const BINDING = createProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
+export const PLAIN = defineProviderProfile({ thinking: { binding: 'none', firstInModes: [] } })
+export const BINDING = defineProviderProfile({ thinking: { binding: 'prefix', firstInModes: [] } })
 
 /** A text that the fixed rule counts as so many tokens. */
 export function text(tokens: number): string {

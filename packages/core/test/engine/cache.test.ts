@@ -9,9 +9,9 @@ import type { NewRecord } from '../../src/engine/ports.ts'
 import { openSession, readNewRecords, type SessionState } from '../../src/engine/session-state.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
-import { recordAt } from '../../src/log/session.ts'
+import { readRecordAt } from '../../src/log/session.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text } from './test-session.ts'
 
 const PRICES = { input: 10, cacheRead: 1, write5m: 12.5, write1h: 20, output: 50 }
@@ -51,7 +51,7 @@ async function appended(
   host: TurnHost,
   bodies: readonly object[],
 ): Promise<SessionState> {
-  let parentUuid = recordAt(state.session, state.session.newestRecord).uuid ?? null
+  let parentUuid = readRecordAt(state.session, state.session.newestRecord).uuid ?? null
   const records = bodies.map((body, index) => {
     const record = {
       parentUuid,
@@ -75,7 +75,7 @@ describe('a call whose cache was read', () => {
       { type: 'cache-judged', source: 'sdk', outcome: { kind: 'read', expected: 50_000, read: 50_000 } },
     ])
     expect(of(events, 'priced')).toMatchObject([{ totals: { calls: 2, unpricedCalls: 0, breaks: 0 } }])
-    expect(recordAt(outcome.state.session, outcome.state.session.newestRecord).type).toBe('assistant')
+    expect(readRecordAt(outcome.state.session, outcome.state.session.newestRecord).type).toBe('assistant')
   })
 })
 
@@ -88,7 +88,7 @@ describe('a call whose cache was lost', () => {
       event: { reason: { kind: 'evicted' }, tokensLost: 50_000, moneyLost: 0.575, ours: null },
       diffProblem: null,
     })
-    const last = recordAt(outcome.state.session, outcome.state.session.newestRecord)
+    const last = readRecordAt(outcome.state.session, outcome.state.session.newestRecord)
     expect(last).toMatchObject({
       subtype: 'cache_loss',
       batch: { index: 1, of: 2 },
@@ -234,7 +234,7 @@ describe("the engine's own acts", () => {
 })
 
 describe("the provider's own word", () => {
-  const profile = createProfile({ capabilities: { cacheDiagnostics: true } })
+  const profile = defineProviderProfile({ capabilities: { cacheDiagnostics: true } })
   const diagnostics = { cache_miss_reason: { type: 'system_changed', cache_missed_input_tokens: 49_000 } }
 
   it('is asked for with the response before, and joined with ours', async () => {

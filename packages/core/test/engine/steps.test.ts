@@ -13,7 +13,7 @@ import {
 import { appendSourceUpdates } from '../../src/engine/update-prefix.ts'
 import type { Block } from '../../src/log/block.ts'
 import { makeContextPlan } from '../../src/planner/plan.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { reduceContext } from '../../src/turn/reduce-context.ts'
 import { answerHistoryCall, spillLargeResult } from '../../src/turn/run-tools.ts'
 import { recordResponse } from '../../src/turn/turn.ts'
@@ -148,7 +148,7 @@ describe('after an answer', () => {
 })
 
 describe('deletions from a cache that has lapsed', () => {
-  const profile = createProfile({
+  const profile = defineProviderProfile({
     roles: { consecutive: 'merged', prefill: 'allowed' },
     thinking: { closing: 'not-at-end', firstInModes: [] },
     capabilities: { cacheEdits: true },

@@ -24,7 +24,7 @@ import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { runSingleTurn, type TurnOptions } from '../../src/turn/turn.ts'
 import { type UndoResult, undoRewrite } from '../../src/turn/undo.ts'
@@ -89,13 +89,13 @@ function isAborted(signal: Signal | undefined): boolean {
 }
 
 /** What a present-day provider takes. */
-export const LENIENT: ProviderProfile = createProfile({
+export const LENIENT: ProviderProfile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
 })
 
 /** The same where thinking is bound to everything before it. */
-export const BOUND: ProviderProfile = createProfile({
+export const BOUND: ProviderProfile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'prefix' },
 })

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/entry.ts'
 import { flattenContext, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
 import type { MessageRepair } from '../../src/context/tool-pairing.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import type {
   AttemptResult,
   AttemptsInput,
@@ -92,7 +92,7 @@ const BENIGN: ReadonlySet<string> = new Set(['no-first-prompt', 'open-server-cal
 /** A result without its call is called by another name once the call is summarised. */
 const repairKey = ({ kind, id, origin }: MessageRepair): string =>
   kind.endsWith('-result') && kind !== 'missing-result' ? `stray ${id} ${origin}` : `${kind} ${id ?? origin}`
-const profile = createProfile({
+const profile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
 })
@@ -264,7 +264,7 @@ function checkEnd(done: AttemptsOutcome, span: CompactionSpan, local: string): v
 describe('law 9: asking ends', () => {
   it('whatever comes back: within the calls allowed, never the same request twice, every request one a provider takes', () => {
     const seen = { local: 0, model: 0, failed: 0, parts: 0, drops: 0 }
-    const strict = createProfile({ window: 200_000 })
+    const strict = defineProviderProfile({ window: 200_000 })
     fc.assert(
       fc.property(
         fc.oneof(

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import type { ClearProposal } from '../../src/clearing/select-results.ts'
 import { makeContextPlan } from '../../src/planner/plan.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { Situation, warm } from '../clear/situation.ts'
 
 const MINIMUM = 20_000
@@ -73,7 +73,10 @@ describe('how often the prefix is rewritten', () => {
   })
 
   it('cached: deletions only ever come to those that stand, and never go below what is kept', () => {
-    const profile = createProfile({ capabilities: { cacheEdits: true }, thinking: { binding: 'none' } })
+    const profile = defineProviderProfile({
+      capabilities: { cacheEdits: true },
+      thinking: { binding: 'none' },
+    })
     fc.assert(
       fc.property(sizes, (given) => {
         const deleted = new Set<string>()

@@ -19,11 +19,11 @@ import {
 } from '../../src/context/context-view.ts'
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
-import { isThinking, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
+import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { scalePolicy } from '../../src/policy/limits.ts'
-import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { generatedSessions } from './generated-sessions.ts'
@@ -188,7 +188,7 @@ describe('laws of clearing', () => {
   })
 
   it('leaves requests valid that were', () => {
-    const profile: ProviderProfile = createProfile({
+    const profile: ProviderProfile = defineProviderProfile({
       roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed', first: 'any' },
       thinking: { closing: 'allowed', signed: false, firstInModes: [], binding: 'prefix' },
     })
@@ -221,7 +221,7 @@ describe('laws of clearing', () => {
         )
         expect(changed).not.toBe(-1)
         for (const [index, message] of after.entries()) {
-          if (index > changed) expect(toBlocks(message.content).filter(isThinking)).toEqual([])
+          if (index > changed) expect(toBlocks(message.content).filter(isThinkingBlock)).toEqual([])
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
@@ -259,7 +259,7 @@ describe('laws of clearing', () => {
 
 function withoutThinking(message: { readonly content: unknown } | undefined): unknown {
   if (message === undefined || !Array.isArray(message.content)) return message
-  return { ...message, content: message.content.filter((block) => !isThinking(block)) }
+  return { ...message, content: message.content.filter((block) => !isThinkingBlock(block)) }
 }
 
 /** Everything in a register that is not private to a class. */

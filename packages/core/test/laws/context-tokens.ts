@@ -5,7 +5,7 @@
 import type { ContextView } from '../../src/context/context-view.ts'
 import { type ContextEntry, isTurnEnd } from '../../src/context/entry.ts'
 import type { Block } from '../../src/log/block.ts'
-import type { EstimatePolicy } from '../../src/policy/policy.ts'
+import type { TokenEstimatePolicy } from '../../src/policy/policy.ts'
 import {
   findMeasuredResponse,
   type MeasuredContext,
@@ -24,7 +24,7 @@ export interface ContextQuestion {
   readonly view: MeasuredContext
   readonly estimator: Estimator
   readonly calibration: Calibration
-  readonly policy: EstimatePolicy
+  readonly policy: TokenEstimatePolicy
   /** The provider drops the thinking of finished turns. */
   readonly stripsThinking: boolean
   /** Estimate of system prompt and tools; called only if nothing has been measured. */

@@ -17,7 +17,7 @@ import type { SessionRecord } from '../../src/log/record.ts'
 import {
   appendRecord,
   buildSessionLog,
-  computeBranch,
+  computeActiveBranch,
   emptySessionLog,
   type SessionLog,
 } from '../../src/log/session.ts'
@@ -58,7 +58,7 @@ describe('law 1: replay', () => {
           session = appendRecord(session, record)
           view = updateContextView(view, session)
           flat = flattenContext(view, flat)
-          expect([...session.branch]).toEqual([...computeBranch(session)])
+          expect([...session.branch]).toEqual([...computeActiveBranch(session)])
           const fresh = buildContextView(session)
           expect(shown(view)).toEqual(shown(fresh))
           expect(sent(flat)).toEqual(sent(flattenContext(fresh)))

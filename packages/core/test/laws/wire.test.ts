@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   startValidation,
   updateValidation,
@@ -15,7 +15,7 @@ import {
 import { generatedSessions } from './generated-sessions.ts'
 
 /** What a present-day provider takes: roles may repeat, thinking may stand anywhere but at the end. */
-const profile = createProfile({
+const profile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
 })
@@ -49,7 +49,7 @@ describe('law 2: wire', () => {
   it('checking as it grows finds what checking the whole finds', () => {
     fc.assert(
       fc.property(generatedSessions(), fc.boolean(), ({ records }, strict) => {
-        const rules = strict ? createProfile() : profile
+        const rules = strict ? defineProviderProfile() : profile
         let session = emptySessionLog()
         let view = emptyContextView()
         let flat: FlattenedContext | undefined

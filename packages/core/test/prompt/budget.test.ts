@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/log/block.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   findRequestSizeLimits,
@@ -44,7 +44,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
 
 const where = ({ index, block, inner }: MediaItem) => [index, block, inner]
 const few = (images: number, more: object = {}) =>
-  createProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, images, ...more } })
+  defineProviderProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, images, ...more } })
 const prompts = (count: number, block = picture()) => Array.from({ length: count }, () => [block, text])
 
 describe('images and bytes', () => {
@@ -68,7 +68,7 @@ describe('images and bytes', () => {
   })
 
   it('bytes count as they are sent, and so do placeholders', () => {
-    const profile = createProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, bodyBytes: 40_000 } })
+    const profile = defineProviderProfile({ ...PROFILE, sizes: { ...PROFILE.sizes, bodyBytes: 40_000 } })
     const { before, after, drop, fits, payload } = proposal(prompts(5, picture(10, 10_000)), profile)
     const sent = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
     expect(before.bytes).toBeGreaterThanOrEqual(sent(payload))

@@ -11,7 +11,7 @@ import type { Block } from '../../src/log/block.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { PrefixSnapshot, Usage } from '../../src/log/record.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
@@ -49,7 +49,7 @@ import { startValidation, updateValidation, type ValidationState } from '../../s
 import { ProviderCache } from '../provider-cache.ts'
 
 /** What a present-day provider takes. */
-export const PROFILE: ProviderProfile = createProfile({
+export const PROFILE: ProviderProfile = defineProviderProfile({
   roles: { consecutive: 'merged', system: 'placed', prefill: 'allowed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
   cache: { collapsesToolRuns: true },

@@ -1,14 +1,14 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { KnownRecord, PrefixSnapshot } from '../../src/log/record.ts'
-import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import { createPrefixSnapshot, hasBoundThinking, replacePrefixSnapshot } from '../../src/request/prefix.ts'
 import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
 
-const INLINE = createProfile({
+const INLINE = defineProviderProfile({
   roles: { consecutive: 'merged', system: 'placed' },
   thinking: { binding: 'prefix', closing: 'not-at-end', firstInModes: [] },
   capabilities: { toolChanges: true },
@@ -160,7 +160,7 @@ describe('a section that changes within an epoch', () => {
 
   it('waits for the prompt where words would finish a turn that has thought', () => {
     const conversation = begun(
-      createProfile({
+      defineProviderProfile({
         ...PROFILE,
         thinking: { ...PROFILE.thinking, stripsFinishedTurns: true },
       }),

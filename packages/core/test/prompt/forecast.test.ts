@@ -8,7 +8,7 @@ import {
 } from '../../src/cache/cache-forecast.ts'
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
 import { captureForkParent, createForkRequest } from '../../src/request/fork.ts'
@@ -118,7 +118,7 @@ describe('what is foreseen', () => {
   it('too short a prefix is not kept', () => {
     const conversation = begun(
       '5m',
-      createProfile({ ...PROFILE, cache: { ...PROFILE.cache, minimumTokens: 100_000 } }),
+      defineProviderProfile({ ...PROFILE, cache: { ...PROFILE.cache, minimumTokens: 100_000 } }),
     )
     expect(asked(conversation)).toEqual({ why: 'first', isRight: true, read: 0 })
     expect(cacheExpiry(conversation.lineage)).toBe(null)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../src/log/block.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   captureForkParent,
@@ -48,7 +48,7 @@ describe('a fork', () => {
   })
 
   it('goes on with the last message where a role may not come twice', () => {
-    const { sent: body } = forked({}, createProfile({ thinking: { binding: 'none' } }))
+    const { sent: body } = forked({}, defineProviderProfile({ thinking: { binding: 'none' } }))
     expect(body?.messages).toEqual([
       { role: 'user', content: [{ ...text('begin'), cache_control: { type: 'ephemeral' } }, text('sum up')] },
     ])

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
-import { createProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
   assembleRequest,
@@ -21,12 +21,12 @@ import { generatedSessions } from '../laws/generated-sessions.ts'
 import { POLICY, PRESENT } from './conversation.ts'
 
 const tools = [...PRESENT.tools, { type: 'search_1', name: 'web_search' }]
-const epoch = createPrefixSnapshot({ ...PRESENT, tools }, createProfile())
+const epoch = createPrefixSnapshot({ ...PRESENT, tools }, defineProviderProfile())
 const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 const { markers } = POLICY.cache
 
 /** Sessions with everything in them that a log may hold, whatever the rules about turns. */
-const profile = createProfile({
+const profile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [] },
   cache: { collapsesToolRuns: true },

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { TracedMessage } from '../../src/context/flatten.ts'
 import type { Block } from '../../src/log/block.ts'
 import { AppendList } from '../../src/log/persistent-collections.ts'
-import { createProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
 import { type MessagePlace, type PlanMarkersInput, planMarkers } from '../../src/request/cache-markers.ts'
 import { buildRequestPrefix, createPrefixSnapshot, type DesiredPrefix } from '../../src/request/prefix.ts'
@@ -127,15 +127,15 @@ describe('markers', () => {
     [
       'unless the provider counts them apart',
       [user(text()), assistant(...Array.from({ length: 30 }, (_, i) => call(`${i}`))), user(text())],
-      { profile: createProfile({ cache: { collapsesToolRuns: false } }) },
+      { profile: defineProviderProfile({ cache: { collapsesToolRuns: false } }) },
       ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
     [
       'a shorter look-back needs it sooner',
       [user(text()), assistant(...many(5)), user(text())],
       {
-        profile: createProfile({ cache: { lookBack: 6 } }),
-        cache: createProfile({ cache: { lookBack: 6 } }).cache,
+        profile: defineProviderProfile({ cache: { lookBack: 6 } }),
+        cache: defineProviderProfile({ cache: { lookBack: 6 } }).cache,
       },
       ['static-system system.2', 'system system.3', 'previous-last-message 0.0', 'last-message 2.0'],
     ],
@@ -181,7 +181,12 @@ describe('markers', () => {
       { firstClearable: at(2, 0), policy: { maximum: 2 } },
       ['before-first-clearable 1.2', 'last-message 2.1'],
     ],
-    ['the provider takes none', LOOP, { cache: createProfile({ cache: { maxMarkers: 0 } }).cache }, []],
+    [
+      'the provider takes none',
+      LOOP,
+      { cache: defineProviderProfile({ cache: { maxMarkers: 0 } }).cache },
+      [],
+    ],
     [
       'without a system prompt the tools end the front',
       [user(text())],
@@ -233,7 +238,7 @@ describe('markers', () => {
     expect(controls('5m')).toEqual(all.map((kind) => [kind, plain]))
     expect(controls('1h')).toEqual(all.map((kind) => [kind, hour]))
     expect(controls('2d')).toEqual(all.map((kind) => [kind, plain]))
-    const shared = createProfile({ cache: { scopes: ['global'] } })
+    const shared = defineProviderProfile({ cache: { scopes: ['global'] } })
     const mine = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__x')] }
     const scopes = (present: DesiredPrefix) =>
       controls('5m', shared, present).map(([kind, control]) => [kind, (control as { scope?: string }).scope])

@@ -2,15 +2,15 @@
 
 import type { Payload } from '../../src/context/payload.ts'
 import {
-  createProfile,
-  type ProfileOverrides,
+  defineProviderProfile,
   type ProviderProfile,
+  type ProviderProfileOverrides,
 } from '../../src/policy/provider-profile.ts'
 import type { FindingCode } from '../../src/validate/finding.ts'
 
 export const ALL_BETAS = ['clear-at', 'effort', 'edits', 'binding', 'tool-changes', 'summaries'] as const
 
-export const everything: ProfileOverrides = {
+export const everything: ProviderProfileOverrides = {
   name: 'everything',
   window: 200_000,
   maxOutput: 8192,
@@ -49,16 +49,16 @@ export const everything: ProfileOverrides = {
   ],
 }
 
-export const fullProfile: ProviderProfile = createProfile(everything)
+export const fullProfile: ProviderProfile = defineProviderProfile(everything)
 
 /** The full profile with some groups changed in part. */
-export function profileWith(changes: ProfileOverrides): ProviderProfile {
+export function profileWith(changes: ProviderProfileOverrides): ProviderProfile {
   const groups = Object.entries(changes).map(([name, change]) => {
     const base: unknown = fullProfile[name as keyof ProviderProfile]
     const isGroup = typeof change === 'object' && change !== null && !Array.isArray(change)
     return [name, isGroup ? { ...(base as object), ...change } : change]
   })
-  return createProfile({ ...fullProfile, ...Object.fromEntries(groups) })
+  return defineProviderProfile({ ...fullProfile, ...Object.fromEntries(groups) })
 }
 
 /** A request that breaks rules, and exactly the findings it must have: code and path. */

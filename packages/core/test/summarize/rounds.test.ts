@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toBlocks } from '../../src/log/block.ts'
 import type { KnownRecord } from '../../src/log/record.ts'
-import { collectStrings } from '../../src/log/tool-calls.ts'
+import { collectJsonStrings } from '../../src/log/tool-calls.ts'
 import { repairSummary } from '../../src/summary/check-summary.ts'
 import { buildLedger, findNames } from '../../src/summary/ledger.ts'
 import { writeLocalSummary } from '../../src/summary/local-summary.ts'
@@ -69,10 +69,10 @@ function logText(history: readonly KnownRecord[]): string {
   const first = history.find(({ type }) => type === 'user' || type === 'assistant')
   return history
     .flatMap((record) => {
-      if (record.type === 'attachment') return collectStrings(record.attachment)
+      if (record.type === 'attachment') return collectJsonStrings(record.attachment)
       if (record.type !== 'user' && record.type !== 'assistant') return []
       if (record.isCompactSummary === true && record !== first) return []
-      return toBlocks(record.message.content).flatMap((block) => collectStrings(block))
+      return toBlocks(record.message.content).flatMap((block) => collectJsonStrings(block))
     })
     .join('\n')
 }

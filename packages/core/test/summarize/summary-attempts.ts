@@ -2,7 +2,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import type { ContextEntry } from '../../src/context/entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { createProfile, type ProfileOverrides } from '../../src/policy/provider-profile.ts'
+import { defineProviderProfile, type ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
 import type {
   AttemptResult,
   AttemptsInput,
@@ -49,7 +49,7 @@ export function selectSpan(
 export interface AttemptOptions {
   readonly span?: CompactionSpan
   readonly policy?: Parameters<typeof createPolicy>[0]
-  readonly profile?: ProfileOverrides
+  readonly profile?: ProviderProfileOverrides
   readonly direct?: Partial<SummaryModel>
   readonly context?: Partial<AttemptsInput>
 }
@@ -57,7 +57,7 @@ export interface AttemptOptions {
 const tokensOf = (entry: ContextEntry): number => Math.ceil(JSON.stringify(entry.record).length / 4)
 
 export function createContext(given: AttemptOptions = {}): AttemptsInput {
-  const profile = createProfile({ window: 200_000, ...given.profile })
+  const profile = defineProviderProfile({ window: 200_000, ...given.profile })
   const own: SummaryModel = { model: 'model-a', profile, window: 200_000, outputTokens: 20_000 }
   return {
     span: given.span ?? selectSpan(buildLongSession()),

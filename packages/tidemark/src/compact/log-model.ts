@@ -1,6 +1,5 @@
 /** Finds the model that continues a logged session: its provider profile, context window and prices, as far as known. */
 import {
-  type EstimatePolicy,
   type EstimatorWeights,
   type FindModelPrices,
   isKnownRecord,
@@ -10,6 +9,7 @@ import {
   SYNTHETIC_MODEL,
   type SystemRecord,
   strictProfile,
+  type TokenEstimatePolicy,
 } from '@tidemark/core'
 import {
   createProviderProfile,
@@ -30,7 +30,7 @@ export interface LogModel {
   /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
   readonly maxOutput: number | null
-  readonly weights: (policy: EstimatePolicy) => EstimatorWeights
+  readonly weights: (policy: TokenEstimatePolicy) => EstimatorWeights
   readonly pricesOf: FindModelPrices
   /** Sentences for the user about facts of the model that are unknown, such as its window. */
   readonly notes: readonly string[]

@@ -11,7 +11,7 @@ import {
   isToolResult,
   isToolUse,
   normalizePath,
-  readResultText,
+  readToolResultText,
   type SessionRecord,
   type SessionState,
   type TextReplacement,
@@ -126,7 +126,7 @@ export function collectLogTexts(
       if (call !== undefined)
         applyFileCall(texts, {
           call,
-          result: readResultText(block.content),
+          result: readToolResultText(block.content),
           beside: toFields(beside),
           folder,
         })

@@ -11,8 +11,8 @@ import {
   findDuplicateReads,
   isKnownRecord,
   isObject,
-  isText,
-  isThinking,
+  isTextBlock,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type KnownRecord,
@@ -134,9 +134,9 @@ function describeBlock(
     const call = calls.get(block.tool_use_id)
     return { kind: 'result', tool: call?.tool ?? 'unknown', what: call?.what ?? '' }
   }
-  if (isThinking(block)) return { kind: 'thinking', tool: null, what: '' }
+  if (isThinkingBlock(block)) return { kind: 'thinking', tool: null, what: '' }
   if (record.type === 'attachment') return { kind: 'attachment', tool: null, what: preview(block.type) }
-  if (!isText(block)) return { kind: 'other', tool: null, what: preview(block.type) }
+  if (!isTextBlock(block)) return { kind: 'other', tool: null, what: preview(block.type) }
   return { kind: classifyText(record), tool: null, what: preview(block.text) }
 }
 

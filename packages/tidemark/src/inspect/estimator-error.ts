@@ -11,14 +11,13 @@ import {
   calibrateGrowth,
   countContextTokens,
   DEFAULT_POLICY,
-  type EstimatePolicy,
   type Estimator,
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
   isObject,
   isPrompt,
-  isThinking,
+  isThinkingBlock,
   isToolUse,
   isTurnEnd,
   isVisibleToModel,
@@ -27,6 +26,7 @@ import {
   type SessionRecord,
   SYNTHETIC_MODEL,
   startCalibration,
+  type TokenEstimatePolicy,
   toBlocks,
   toMessageParts,
 } from '@tidemark/core'
@@ -76,7 +76,7 @@ export interface ModelEstimator {
 }
 
 export interface PredictionOptions {
-  readonly policy: EstimatePolicy
+  readonly policy: TokenEstimatePolicy
   /** Returns the estimator for a model; models with the same tokenizer share one. */
   readonly forModel: (model: string) => ModelEstimator
   /** The rule for reminders that the host sends to the model but does not log. */
@@ -164,8 +164,8 @@ function addedBy(
   { estimator, stripsThinking }: ModelEstimator,
 ): Added {
   const tokens = (blocks: readonly Block[]): number => sum(blocks.map(estimator.block))
-  const thinking = tokens(said.filter(isThinking))
-  const rest = tokens(said.filter((block) => !isThinking(block))) + tokens(heard)
+  const thinking = tokens(said.filter(isThinkingBlock))
+  const rest = tokens(said.filter((block) => !isThinkingBlock(block))) + tokens(heard)
   return { tokens: endsTurn && stripsThinking ? rest : rest + thinking, thinking }
 }
 
@@ -314,7 +314,7 @@ export function listReminderTokens(calls: readonly MeasuredCall[], rule: Reminde
   let sinceReminder = 0
   return calls.map(({ said, broken }) => {
     for (const block of said) {
-      if (isThinking(block)) continue
+      if (isThinkingBlock(block)) continue
       sinceUse = isToolUse(block) && rule.tools.includes(block.name) ? 0 : sinceUse + 1
       sinceReminder += 1
     }

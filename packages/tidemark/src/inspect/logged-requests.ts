@@ -8,14 +8,14 @@ import {
   flattenContext,
   isKnownRecord,
   isObject,
-  isThinking,
+  isThinkingBlock,
   isToolResult,
   isToolUse,
   type JsonObject,
   type PrefixSnapshot,
   type PrefixUpdate,
   type ProviderProfile,
-  readTypedText,
+  readUserTypedText,
   type SentMarker,
   type SentRequest,
   type SessionRecord,
@@ -143,7 +143,7 @@ export function toSentRequest({
   const last = toBlocks((tail.at(-1) ?? frozen.last)?.message.content ?? [])
   const block = Math.max(
     0,
-    last.findLastIndex((each) => !isThinking(each)),
+    last.findLastIndex((each) => !isThinkingBlock(each)),
   )
   return {
     source: toCallSource(call),
@@ -208,7 +208,7 @@ interface LoggedUserFields {
 
 /** Checks whether a record is text that the user typed, not a tool result. */
 function isTypedPrompt(record: SessionRecord): boolean {
-  if (readTypedText(record) === null || !isKnownRecord(record) || record.type !== 'user') return false
+  if (readUserTypedText(record) === null || !isKnownRecord(record) || record.type !== 'user') return false
   return !toBlocks(record.message.content).some(isToolResult)
 }
 

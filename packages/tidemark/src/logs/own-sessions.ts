@@ -3,10 +3,10 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   isKnownRecord,
-  isText,
+  isTextBlock,
   isToolResult,
   REDACTED,
-  readTypedText,
+  readUserTypedText,
   redact,
   type SessionRecord,
   toBlocks,
@@ -111,16 +111,19 @@ type AttributedText = Pick<SessionMatch, 'who' | 'text'>
 
 function listTexts(record: SessionRecord): readonly AttributedText[] {
   if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) return []
-  const author = record.type === 'assistant' ? 'model' : readTypedText(record) === null ? 'engine' : 'person'
+  const author =
+    record.type === 'assistant' ? 'model' : readUserTypedText(record) === null ? 'engine' : 'person'
   return toBlocks(record.message.content).flatMap((block): readonly AttributedText[] => {
     if (isToolResult(block)) return [{ who: 'tool', text: resultText(block.content) }]
-    return isText(block) ? [{ who: author, text: block.text }] : []
+    return isTextBlock(block) ? [{ who: author, text: block.text }] : []
   })
 }
 
 function resultText(content: unknown): string {
   if (typeof content === 'string') return content
-  return Array.isArray(content) ? content.map((block) => (isText(block) ? block.text : '')).join('\n') : ''
+  return Array.isArray(content)
+    ? content.map((block) => (isTextBlock(block) ? block.text : '')).join('\n')
+    : ''
 }
 
 function indexIgnoringCase(text: string, wanted: string): number {

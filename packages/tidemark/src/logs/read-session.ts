@@ -1,6 +1,6 @@
 /** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
 import { resolve } from 'node:path'
-import { type Damage, readTypedText, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
+import { type Damage, readUserTypedText, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
 import { findAgentFiles } from './find-logs.ts'
 import { type FoundLog, type LogRefusal, refuseLog } from './found-log.ts'
@@ -190,7 +190,7 @@ export function findUserPrompts(records: Iterable<SessionRecord>): {
   let firstPrompt: string | null = null
   for (const record of records) {
     if (record.uuid === undefined) continue
-    const text = readTypedText(record)
+    const text = readUserTypedText(record)
     if (text === null || lines.isDuplicate(record)) continue
     userMessages += 1
     firstPrompt ??= redact(text.slice(0, 10 * FIRST_PROMPT_CHARACTERS)).slice(0, FIRST_PROMPT_CHARACTERS)

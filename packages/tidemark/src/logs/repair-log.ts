@@ -5,16 +5,16 @@
 import {
   createLogHeader,
   type Damage,
-  findMember,
-  formatObject,
+  findJsonMember,
+  formatJsonObject,
   type IdGenerator,
   isObject,
   isToolResult,
   type JsonMember,
   parseJson,
-  splitMembers,
+  splitJsonObject,
   type UserRecord,
-  withMember,
+  withJsonMember,
 } from '@tidemark/core'
 import { systemIds } from '../platform/node-ports.ts'
 import { createDraftFile } from '../storage/atomic-file.ts'
@@ -199,15 +199,15 @@ function recordText(state: CopyState, text: string, change: LineChange): string 
 const POSITION = /^\{"seq":(\d+)[,}]/
 
 function readPosition(text: string): number | null {
-  const found = POSITION.exec(text)?.[1] ?? findMember(text, 'seq')
+  const found = POSITION.exec(text)?.[1] ?? findJsonMember(text, 'seq')
   return found === undefined || found === 'null' ? null : Number(found)
 }
 
 /** Sets fields of a JSON object; all other fields keep their exact text. */
 function withFields(text: string, fields: readonly (readonly [string, unknown])[]): string {
-  let members: readonly JsonMember[] = splitMembers(text)
-  for (const [field, value] of fields) members = withMember(members, field, JSON.stringify(value))
-  return formatObject(members)
+  let members: readonly JsonMember[] = splitJsonObject(text)
+  for (const [field, value] of fields) members = withJsonMember(members, field, JSON.stringify(value))
+  return formatJsonObject(members)
 }
 
 /** Returns a new header if the header of a Tidemark log was damaged; otherwise an empty string. */

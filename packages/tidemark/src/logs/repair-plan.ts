@@ -7,7 +7,7 @@ import {
   isKnownRecord,
   isToolResult,
   isToolUse,
-  recordAt,
+  readRecordAt,
   type SessionLog,
   type SessionRecord,
   toBlocks,
@@ -102,7 +102,7 @@ const PARENT_LOST = 'its parent does not come before it; it was linked to the pr
 
 function uuidAt(planning: PlanState, index: number): string | null {
   if (index < 0) return null
-  return planning.renamed.get(index) ?? recordAt(planning.session, index).uuid ?? null
+  return planning.renamed.get(index) ?? readRecordAt(planning.session, index).uuid ?? null
 }
 
 function change(planning: PlanState, line: number, fields: LineChange, what: string): void {

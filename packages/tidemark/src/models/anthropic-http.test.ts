@@ -4,8 +4,8 @@ import {
   buildRequestPrefix,
   createPolicy,
   createPrefixSnapshot,
-  createProfile,
   DEFAULT_POLICY,
+  defineProviderProfile,
   flattenContext,
   type ModelCall,
   type ModelFailure,
@@ -193,7 +193,7 @@ describe('the Messages API over HTTP', () => {
   })
 })
 
-const profile = createProfile()
+const profile = defineProviderProfile()
 const epoch = createPrefixSnapshot(
   {
     sections: [{ name: 'rules', part: 'static', text: 'You help.' }],

@@ -1,5 +1,5 @@
 /** Describes a model of the Messages API, either from the model catalogue or from figures that the caller gives. */
-import { type FindModelPrices, formatValue, type JsonObject } from '@tidemark/core'
+import { type FindModelPrices, formatErrorValue, type JsonObject } from '@tidemark/core'
 import {
   type Catalogue,
   type Credentials,
@@ -148,7 +148,7 @@ function findBaseUrl(id: string, { baseUrl }: AnthropicOptions): string | undefi
   const name = baseUrl === undefined ? 'ANTHROPIC_BASE_URL' : 'baseUrl'
   throw badOptionError(
     'baseUrl',
-    `anthropic("${id}"): ${name} is ${formatValue(url)}; expected an address such as https://api.anthropic.com.`,
+    `anthropic("${id}"): ${name} is ${formatErrorValue(url)}; expected an address such as https://api.anthropic.com.`,
   )
 }
 

@@ -1,12 +1,12 @@
 /** Checks the names of options and creates `bad-option` errors, which suggest the option that was probably meant. */
 
-import { findNearestName, formatValue, isObject, TidemarkError } from '@tidemark/core'
+import { findNearestName, formatErrorValue, isObject, TidemarkError } from '@tidemark/core'
 
 /** Throws `bad-option` for an option whose name is not in `names`. The message begins with `caller`, such as `run`. */
 export function checkOptionNames(caller: string, options: unknown, names: readonly string[]): void {
   if (options === undefined) return
   if (!isObject(options))
-    throw badOptionError(caller, `${caller}: expected an object, found ${formatValue(options)}.`)
+    throw badOptionError(caller, `${caller}: expected an object, found ${formatErrorValue(options)}.`)
   for (const name of Object.keys(options))
     if (!names.includes(name)) throw unknownNameError(caller, name, names)
 }

@@ -1,10 +1,10 @@
-import { createProfile, strictProfile } from '@tidemark/core'
+import { defineProviderProfile, strictProfile } from '@tidemark/core'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createTrace, createTraceCall, host, prompt, result } from '../../test/trace-fixtures.ts'
 import {
-  compareHitRates,
+  compareCacheHitRates,
   detectCacheTtl,
   isContextRewritten,
   type ReplayedCall,
@@ -117,8 +117,8 @@ describe('replayTrace', () => {
   })
 })
 
-const keeps = createProfile({ thinking: { stripsFinishedTurns: false } })
-const strips = createProfile({ thinking: { stripsFinishedTurns: true } })
+const keeps = defineProviderProfile({ thinking: { stripsFinishedTurns: false } })
+const strips = defineProviderProfile({ thinking: { stripsFinishedTurns: true } })
 
 /** A finished turn of two responses with 900 output tokens, then a call that sends `sent` tokens. */
 function third(sent: number, added: readonly TraceInputBlock[]) {
@@ -214,11 +214,14 @@ function replayedCall(sent: number, foreseen: number, logged: number): ReplayedC
 }
 
 it('hit rates are shares of all tokens sent', () => {
-  const { points, ...rates } = compareHitRates([replayedCall(1_000, 0, 0), replayedCall(3_000, 3_000, 2_960)])
+  const { points, ...rates } = compareCacheHitRates([
+    replayedCall(1_000, 0, 0),
+    replayedCall(3_000, 3_000, 2_960),
+  ])
   expect(rates).toEqual({ foreseen: 0.75, logged: 0.74 })
   expect(points).toBeCloseTo(1, 9)
 })
 
 it('hit rates are null when nothing was sent', () => {
-  expect(compareHitRates([])).toEqual({ foreseen: null, logged: null, points: null })
+  expect(compareCacheHitRates([])).toEqual({ foreseen: null, logged: null, points: null })
 })

@@ -14,8 +14,8 @@ import {
   type ProviderProfile,
   updateFromResponse,
 } from '@tidemark/core'
-import { countNewTokens, countSentTokens, type Trace, type TraceCall } from './trace.ts'
-import { createTracePrefix, TraceConversation, toPrefixSections } from './trace-conversation.ts'
+import { countNewTokens, countSentTokens, type SessionTrace, type TraceCall } from './trace.ts'
+import { createTracePrefix, TraceConversation, toTraceSections } from './trace-conversation.ts'
 
 export interface TraceReplay {
   readonly lifetime: DetectedCacheTtl
@@ -34,12 +34,12 @@ export interface ReplayedCall {
 }
 
 /** Replays the model calls of a trace. Calls without usage are left out. */
-export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay {
+export function replayTrace(trace: SessionTrace, profile: ProviderProfile): TraceReplay {
   const lifetime = detectCacheTtl(trace, profile.cache)
   const sentCalls = trace.calls.filter((call) => countSentTokens(call) > 0)
   const [first] = sentCalls
   if (first === undefined) return { lifetime, calls: [] }
-  const sections = toPrefixSections(trace.baseTokens, first.usage.read)
+  const sections = toTraceSections(trace.baseTokens, first.usage.read)
   const front = createTracePrefix(trace.model, sections)
   const conversation = new TraceConversation(new Map(sections.map(({ text, tokens }) => [text, tokens])))
   const rules = { profile, markers: DEFAULT_POLICY.cache.markers, ttl: lifetime.name, clears: false }
@@ -51,13 +51,13 @@ export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay
     const sent = countSentTokens(call)
     if (isContextRewritten(sentCalls, index, profile))
       conversation.restart(Math.max(0, sent - trace.baseTokens - countNewTokens(call)))
-    conversation.append(call.added)
+    conversation.appendInput(call.added)
     request = assembleRequest({ ...rules, front, flat: conversation.flat }, request)
     const forecast = forecastCacheRead(lineage, {
       request,
       now: at,
       profile,
-      weigh: (block) => conversation.weigh(block),
+      weigh: (block) => conversation.countBlockTokens(block),
     })
     const foreseen = index === 0 ? usage.read : boundForecast(forecast, call)
     // The engine learns from the usage that its own forecast would have led to.
@@ -69,7 +69,7 @@ export function replayTrace(trace: Trace, profile: ProviderProfile): TraceReplay
     })
     const why = index === 0 ? 'given' : forecast.why
     calls.push({ at, sent, foreseen, logged: usage.read, why })
-    conversation.answer(call, sentCalls[index + 1])
+    conversation.appendResponse(call, sentCalls[index + 1])
   }
   return { lifetime, calls }
 }
@@ -130,7 +130,7 @@ export type DetectedCacheTtl = ProviderProfile['cache']['ttls'][number] & {
  * decides, because the times are those of responses and not of requests, and a loss may have another cause.
  */
 export function detectCacheTtl(
-  { calls }: Trace,
+  { calls }: SessionTrace,
   { ttls, defaultTtl }: ProviderProfile['cache'],
 ): DetectedCacheTtl {
   const byLength = ttls.toSorted((one, other) => one.seconds - other.seconds)
@@ -157,7 +157,7 @@ export interface HitRateComparison {
   readonly points: number | null
 }
 
-export function compareHitRates(calls: readonly ReplayedCall[]): HitRateComparison {
+export function compareCacheHitRates(calls: readonly ReplayedCall[]): HitRateComparison {
   const sent = calls.reduce((sum, call) => sum + call.sent, 0)
   if (sent === 0) return { foreseen: null, logged: null, points: null }
   const foreseen = calls.reduce((sum, call) => sum + call.foreseen, 0) / sent

@@ -44,14 +44,14 @@ export class TraceConversation {
     this.#append('user', [this.#createText(tokens)])
   }
 
-  append(pieces: readonly TraceInputBlock[]): void {
+  appendInput(pieces: readonly TraceInputBlock[]): void {
     if (pieces.length === 0) return
     const blocks = pieces.map((piece) => this.#createInput(piece))
     this.#append('user', blocks)
   }
 
   /** Appends the response to a model call. It gets one tool call for each tool result in `next`, the following model call. */
-  answer({ outputTokens }: TraceCall, next: TraceCall | undefined): void {
+  appendResponse({ outputTokens }: TraceCall, next: TraceCall | undefined): void {
     const results = next?.added.filter(({ kind }) => kind === 'result') ?? []
     const calls = results.map((): Block => {
       const id = this.#nextName('call')
@@ -66,7 +66,7 @@ export class TraceConversation {
   }
 
   /** Returns the tokens of a block; 0 for a tool call, whose tokens are counted with the text of its response. */
-  weigh(block: Block | JsonObject): number {
+  countBlockTokens(block: Block | JsonObject): number {
     const { text, tool_use_id: id } = block
     const name = typeof text === 'string' ? text : id
     return typeof name === 'string' ? (this.#tokens.get(name) ?? 0) : 0
@@ -116,7 +116,7 @@ export interface PrefixSection {
  * Returns the system prompt of a trace as two sections. `firstRead` is the number of tokens that the first call read
  * from the cache. Other sessions wrote them, so they end where the part shared with those sessions (`static`) ends.
  */
-export function toPrefixSections(baseTokens: number, firstRead: number): readonly PrefixSection[] {
+export function toTraceSections(baseTokens: number, firstRead: number): readonly PrefixSection[] {
   const shared = Math.min(firstRead, baseTokens)
   const parts: readonly PrefixSection[] = [
     { part: 'static', text: 'static part', tokens: shared },

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { logFolder } from '../../test/log-folder.ts'
-import { countNewTokens, countSentTokens, decodeTrace, hasNoEvents, readTrace } from './trace.ts'
+import { countNewTokens, countSentTokens, decodeTrace, hasNoRewrites, readTrace } from './trace.ts'
 
 const step = [
   12.5,
@@ -42,7 +42,7 @@ describe('decodeTrace', () => {
   it('reads events; isEventFree is true without any', () => {
     const trace = decodeTrace({ ...written, events: [{ t: 3.5, kind: 'compact', pre: 9 }] })
     expect(trace?.events).toEqual([{ at: 3_500, kind: 'compact' }])
-    expect([trace, decodeTrace(written)].map((each) => each !== null && hasNoEvents(each))).toEqual([
+    expect([trace, decodeTrace(written)].map((each) => each !== null && hasNoRewrites(each))).toEqual([
       false,
       true,
     ])

@@ -9,7 +9,7 @@ import { isObject, toTokenCount } from '@tidemark/core'
 import { type LogRefusal, refuseForReadError, refuseLog } from '../logs/found-log.ts'
 import { detectCompression } from '../logs/read-lines.ts'
 
-export interface Trace {
+export interface SessionTrace {
   readonly id: string
   readonly model: string
   /** Tokens before the conversation: tools, system prompt, and what the host sends with the first prompt. */
@@ -51,7 +51,7 @@ const TRACE_VERSION = 1
 const KINDS = ['result', 'prompt', 'host'] as const
 
 /** Returns the decoded trace, or null if the value is not a trace of this version. Figures that are not counts become 0. */
-export function decodeTrace(value: unknown): Trace | null {
+export function decodeTrace(value: unknown): SessionTrace | null {
   if (!isObject(value) || value.v !== TRACE_VERSION) return null
   const { id, model, base_tokens: base, steps, events } = value
   if (typeof id !== 'string' || typeof model !== 'string' || !Array.isArray(steps)) return null
@@ -84,7 +84,7 @@ function toMilliseconds(seconds: unknown): number {
 }
 
 /** Returns true if the session's log records no compaction and no clearing. */
-export function hasNoEvents({ events }: Trace): boolean {
+export function hasNoRewrites({ events }: SessionTrace): boolean {
   return events.length === 0
 }
 
@@ -98,7 +98,7 @@ export function countNewTokens({ added }: TraceCall): number {
   return added.reduce((sum, { tokens }) => sum + tokens, 0)
 }
 
-export type ReadTraceResult = { readonly ok: true; readonly trace: Trace } | LogRefusal
+export type ReadTraceResult = { readonly ok: true; readonly trace: SessionTrace } | LogRefusal
 
 /** Reads a trace file. Refuses a file that cannot be read or is not a trace; the message names the file. */
 export async function readTrace(path: string): Promise<ReadTraceResult> {

@@ -5,7 +5,7 @@ import {
   createUndoNotice,
   finishModelCall,
   isKnownRecord,
-  isText,
+  isTextBlock,
   isToolResult,
   isToolUse,
   type MessageContent,
@@ -261,6 +261,6 @@ function findResponseRecords(session: SessionLog, { message }: Reply): readonly 
 /** Returns the text of a reply, without thinking and tool calls. */
 export function extractReplyText({ message }: Reply): string {
   return toBlocks(message.content)
-    .flatMap((block) => (isText(block) ? [block.text] : []))
+    .flatMap((block) => (isTextBlock(block) ? [block.text] : []))
     .join('')
 }

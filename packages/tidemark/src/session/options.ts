@@ -9,7 +9,7 @@ import {
   type ContextSource,
   createPolicy,
   type Deadlines,
-  formatValue,
+  formatErrorValue,
   HISTORY_TOOL_NAME,
   type HostTools,
   type IdGenerator,
@@ -167,7 +167,7 @@ function isHook(hook: unknown): boolean {
 /** Checks the options of `open`. Options that `createTidemark` also has are checked in the same way. */
 export function checkOpenOptions(options: unknown): void {
   if (!isObject(options))
-    throw badOptionError('options', `open: expected options, found ${formatValue(options)}.`)
+    throw badOptionError('options', `open: expected options, found ${formatErrorValue(options)}.`)
   checkOptionNames('open', options, ['tools', 'runTool', ...OPEN_OPTIONS])
   for (const name of OPEN_OPTIONS) checkOption('open', name, options[name])
   if (options.system !== undefined) orderPromptSections(options.system as SystemPrompt)
@@ -212,7 +212,7 @@ function checkOptions(options: TidemarkOptions): void {
 function checkOption(caller: string, name: string, value: unknown): void {
   const expected = value === undefined ? null : CHECKS[name as keyof TidemarkOptions](value)
   if (expected === null) return
-  throw badOptionError(name, `${caller}: ${name} is ${formatValue(value)}; expected ${expected}.`)
+  throw badOptionError(name, `${caller}: ${name} is ${formatErrorValue(value)}; expected ${expected}.`)
 }
 
 /** The options of `createTidemark` with all defaults applied; all its sessions share them. */
@@ -286,7 +286,7 @@ function findHome({ home, env }: TidemarkOptions): string {
   const found = home === undefined ? tidemarkHome(env ?? process.env) : resolveHome(home)
   if (isUsable(found)) return found
   const name = home === undefined && (env ?? process.env).TIDEMARK_HOME ? 'TIDEMARK_HOME' : 'The home'
-  const message = `${name} is ${formatValue(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
+  const message = `${name} is ${formatErrorValue(found)}, which is a file or is below a file. Name a folder; it is created if it does not exist.`
   throw new TidemarkError('bad-home', message, { details: { name, value: found } })
 }
 

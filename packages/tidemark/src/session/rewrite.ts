@@ -7,7 +7,7 @@ import {
   type CompactionResult,
   commitCompaction,
   compact,
-  formatValue,
+  formatErrorValue,
   isObject,
   pinRecord,
   planCompaction,
@@ -126,7 +126,7 @@ export async function undoSessionRewrite(
   if (id !== undefined && typeof id !== 'string')
     throw badOptionError(
       'id',
-      `undo: the id is ${formatValue(id)}; expected that of a compaction or clearing, or nothing for the newest.`,
+      `undo: the id is ${formatErrorValue(id)}; expected that of a compaction or clearing, or nothing for the newest.`,
     )
   const { force = false } = options
   return runRewrite(session, 'undo', options, (run) =>
@@ -187,7 +187,7 @@ function checkStepInput(step: 'prepare' | 'commit', input: unknown, fields: read
   if (isObject(input) && input.ok === true && fields.every((field) => isObject(input[field]))) return
   const expected = step === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'
   const isRefusal = isObject(input) && typeof input.message === 'string'
-  const found = isRefusal ? `a refusal: ${input.message}` : `${formatValue(input)}.`
+  const found = isRefusal ? `a refusal: ${input.message}` : `${formatErrorValue(input)}.`
   throw badOptionError(step, `${step}: expected ${expected} returns it if ok, found ${found}`)
 }
 

@@ -3,7 +3,7 @@ import {
   type ApiMessage,
   calibrateSize,
   countPrefixTokens,
-  formatValue,
+  formatErrorValue,
   isBlock,
   type MessageContent,
   startCalibration,
@@ -57,7 +57,7 @@ export function startTurn(
   if (prompt !== null && typeof prompt !== 'string' && !isBlockList(prompt))
     throw badOptionError(
       'prompt',
-      `run: the prompt is ${formatValue(prompt)}; expected text, blocks, or null to continue.`,
+      `run: the prompt is ${formatErrorValue(prompt)}; expected text, blocks, or null to continue.`,
     )
   const { tools = session.tools.definitions, runTool } = options
   const isNew = options.tools !== undefined || runTool !== undefined

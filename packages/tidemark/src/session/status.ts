@@ -4,6 +4,7 @@
  */
 import {
   type ContextEntry,
+  computeThresholdState,
   createBreakdown,
   type DuplicateRead,
   findDuplicateReads,
@@ -14,7 +15,6 @@ import {
   type Thresholds,
   type TokenBreakdown,
   type TokenTally,
-  thresholdState,
   toMessageParts,
 } from '@tidemark/core'
 import { createTurnHost, type OpenSession } from './open-session.ts'
@@ -187,7 +187,7 @@ export function measureContextRemaining(session: OpenSession): ContextRemaining 
   const { expected, high, source } = measureContext(session.state, host, host.compaction)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
-  const ladder = lines === null ? null : thresholdState(lines, expected)
+  const ladder = lines === null ? null : computeThresholdState(lines, expected)
   return {
     tokens: expected,
     high,

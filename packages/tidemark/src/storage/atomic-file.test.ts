@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Interference, type OperationKind, systemError } from '../testing/crash-file.ts'
+import { createSystemError, type FaultInjector, type OperationKind } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import {
   appendAllBytes,
@@ -18,8 +18,9 @@ async function textAt(files: CrashFileSystem, path: string): Promise<string | nu
   return file === null ? null : Buffer.from(file.bytes).toString()
 }
 
-function failing(kind: OperationKind, code: string): Interference {
-  return (operation) => (operation.kind === kind ? { error: systemError(code, operation.path) } : undefined)
+function failing(kind: OperationKind, code: string): FaultInjector {
+  return (operation) =>
+    operation.kind === kind ? { error: createSystemError(code, operation.path) } : undefined
 }
 
 async function names(files: CrashFileSystem): Promise<readonly string[]> {
@@ -145,7 +146,7 @@ describe('a draft', () => {
     const files = createCrashFileSystem()
     const name = await put(files, createDraftPath('/x'), 0)
     files.interfere((operation) =>
-      operation.kind === kind ? { error: systemError('EACCES', operation.path) } : undefined,
+      operation.kind === kind ? { error: createSystemError('EACCES', operation.path) } : undefined,
     )
     await removeStaleDrafts(files, '/', NOW_MS)
     files.interfere(null)

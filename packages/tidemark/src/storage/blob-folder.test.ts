@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path'
 import { createFakeClock } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { systemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createDraftPath } from './atomic-file.ts'
 import { createBlobFolder } from './blob-folder.ts'
@@ -69,7 +69,7 @@ describe('a blob', () => {
       const files = createCrashFileSystem()
       const blobs = createBlobFolder({ home: '/home', files })
       files.interfere((operation) =>
-        operation.kind === kind ? { error: systemError('ENOSPC', operation.path) } : undefined,
+        operation.kind === kind ? { error: createSystemError('ENOSPC', operation.path) } : undefined,
       )
       await expect(blobs.put(Buffer.from('hello'))).rejects.toMatchObject({
         code: 'io-failed',
@@ -88,7 +88,7 @@ describe('a blob', () => {
           const files = createCrashFileSystem()
           const blobs = createBlobFolder({ home: '/home', files })
           files.interfere(({ number, path }) =>
-            number > operations ? { error: systemError('EIO', path) } : undefined,
+            number > operations ? { error: createSystemError('EIO', path) } : undefined,
           )
           const promised = await blobs.put(Buffer.from('hello')).catch(() => null)
           files.crash({ write: () => kept, name: () => names })

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { isUint8Array } from 'node:util/types'
-import { type BlobStore, type Clock, formatValue, TidemarkError } from '@tidemark/core'
+import { type BlobStore, type Clock, formatErrorValue, TidemarkError } from '@tidemark/core'
 import { systemClock } from '../platform/node-ports.ts'
 import { readFileAtomic, removeStaleDrafts, replaceFileAtomic } from './atomic-file.ts'
 import {
@@ -96,6 +96,6 @@ function isBlobId(id: string): boolean {
 /** Returns a copy of the bytes, since the caller may change them later. Throws `bad-blob` if not given a Uint8Array. */
 export function copyBlobBytes(given: Uint8Array): Uint8Array {
   if (isUint8Array(given)) return Uint8Array.from(given)
-  const message = `A blob must be a Uint8Array, found ${formatValue(given)}. For text, give new TextEncoder().encode(text).`
+  const message = `A blob must be a Uint8Array, found ${formatErrorValue(given)}. For text, give new TextEncoder().encode(text).`
   throw new TidemarkError('bad-blob', message)
 }

@@ -1,10 +1,10 @@
 import type { Damage, Journal } from '@tidemark/core'
 import { createFakeClock, readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { systemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
-import { uuidsOf } from '../testing/journal-refusal-cases.ts'
+import { listUuids } from '../testing/journal-refusal-cases.ts'
 import { appendAllBytes, readFileAtomic } from './atomic-file.ts'
 import { createFileJournal, type FileJournal } from './file-journal.ts'
 
@@ -106,7 +106,7 @@ describe('the log', () => {
         damage,
       })
       expect(await journal.append('s', position, sampleRecords('x', 'y'))).toMatchObject({ ok: true })
-      expect((await uuidsOf(open(), 's')).slice(position)).toEqual(['x', 'y'])
+      expect((await listUuids(open(), 's')).slice(position)).toEqual(['x', 'y'])
     },
   )
 
@@ -185,7 +185,7 @@ describe('appending', () => {
       ok: true,
       position: 3,
     })
-    expect(await uuidsOf(journal, 's')).toEqual(['a', 'b', 'c'])
+    expect(await listUuids(journal, 's')).toEqual(['a', 'b', 'c'])
   })
 
   it('does not show an unfinished write to readers of the same journal', async () => {
@@ -218,7 +218,7 @@ describe('appending', () => {
       position: 2,
     })
     expect(await journal.append('s', 2, sampleRecords('b'))).toMatchObject({ ok: true, position: 3 })
-    expect(await uuidsOf(journal, 's')).toEqual(['a', 'u', 'b'])
+    expect(await listUuids(journal, 's')).toEqual(['a', 'u', 'b'])
   })
 
   it('sees that the log was removed or replaced', async () => {
@@ -235,7 +235,7 @@ describe('appending', () => {
     await put(files, await textOf(files), '/home/sessions/copy')
     await files.rename('/home/sessions/copy', LOG)
     await journal.append('s', 1, sampleRecords('d'))
-    expect(await uuidsOf(journal, 's')).toEqual(['c', 'd'])
+    expect(await listUuids(journal, 's')).toEqual(['c', 'd'])
   })
 })
 
@@ -258,7 +258,7 @@ describe('when the disk fails', () => {
     const journal = made.open()
     await journal.append('s', 0, sampleRecords('a', 'b'))
     made.files.interfere(({ kind, path }) =>
-      kind === at && path === LOG ? { error: systemError('ENOSPC', path), takes } : undefined,
+      kind === at && path === LOG ? { error: createSystemError('ENOSPC', path), takes } : undefined,
     )
     return { scene: made, journal }
   }
@@ -296,24 +296,26 @@ describe('when the disk fails', () => {
       reason: 'conflict',
       position: 3,
     })
-    expect(await uuidsOf(journal, 's')).toEqual(['a', 'b', 'c'])
+    expect(await listUuids(journal, 's')).toEqual(['a', 'b', 'c'])
   })
 
   it('a folder that cannot be made, a log that cannot be read and a failed listing are reported', async () => {
     const { files, open } = scene()
     const journal = open()
-    files.interfere(({ path }) => ({ error: systemError('EACCES', path) }))
+    files.interfere(({ path }) => ({ error: createSystemError('EACCES', path) }))
     const expected = { code: 'io-failed', cause: { code: 'EACCES' } }
     await expect(journal.append('s', 0, sampleRecords('a'))).rejects.toMatchObject(expected)
     await expect(journal.acquire('s')).rejects.toMatchObject(expected)
     await expect(journal.list()).rejects.toMatchObject(expected)
     files.interfere(({ kind, path }) =>
-      kind === 'open' ? { error: systemError('EACCES', path) } : undefined,
+      kind === 'open' ? { error: createSystemError('EACCES', path) } : undefined,
     )
     await expect(readAllRecords(journal, 's')).rejects.toMatchObject(expected)
     files.interfere(null)
     expect(await journal.append('s', 0, sampleRecords('a'))).toMatchObject({ ok: true })
-    files.interfere(({ kind, path }) => (kind === 'read' ? { error: systemError('EIO', path) } : undefined))
+    files.interfere(({ kind, path }) =>
+      kind === 'read' ? { error: createSystemError('EIO', path) } : undefined,
+    )
     await expect(readAllRecords(journal, 's')).rejects.toMatchObject({
       code: 'io-failed',
       cause: { code: 'EIO' },
@@ -360,7 +362,7 @@ describe('the session', () => {
     })
     expect(await far.append('s', 1, sampleRecords('b'))).toMatchObject({ ok: true })
     expect(await journal.append('s', 1, sampleRecords('x'))).toMatchObject({ ok: false, reason: 'locked' })
-    expect(await uuidsOf(journal, 's')).toEqual(['a', 'b'])
+    expect(await listUuids(journal, 's')).toEqual(['a', 'b'])
     await far.release('s')
     expect(await journal.append('s', 1, sampleRecords('x'))).toEqual({
       ok: false,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { systemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file.ts'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { ensureDirectory, syncDirectoryNames } from './file-system.ts'
 
@@ -29,7 +29,8 @@ describe('syncNames', () => {
 
   it('skips directories without permission, but not failing ones', async () => {
     const files = createCrashFileSystem({ directories: ['/a', '/a/b'] })
-    const failWith = (code: string) => files.interfere(({ path }) => ({ error: systemError(code, path) }))
+    const failWith = (code: string) =>
+      files.interfere(({ path }) => ({ error: createSystemError(code, path) }))
     failWith('EACCES')
     await syncDirectoryNames(files, '/a/b', '/a')
     failWith('EIO')

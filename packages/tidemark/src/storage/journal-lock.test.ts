@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { systemIds } from '../platform/node-ports.ts'
 import type { ProcessPort } from '../platform/processes.ts'
-import { systemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { createFileAtomic, readFileAtomic } from './atomic-file.ts'
@@ -178,7 +178,7 @@ function dyingAt(kind: string, fatal: number): Parameters<CrashFileSystem['inter
   let seen = 0
   return (operation) => {
     seen += operation.kind === kind || seen >= fatal ? 1 : 0
-    return seen >= fatal ? { error: systemError('EIO', operation.path) } : undefined
+    return seen >= fatal ? { error: createSystemError('EIO', operation.path) } : undefined
   }
 }
 

@@ -2,11 +2,11 @@
 import {
   type DecodeResult,
   decodeRecord,
-  findNonJson,
-  formatValue,
+  findNonJsonPath,
+  formatErrorValue,
   isKnownRecord,
+  isNestedTooDeep,
   isObject,
-  isTooDeep,
   MAX_JSON_DEPTH,
   type NewRecord,
   type SessionRecord,
@@ -25,7 +25,7 @@ export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDr
   if (!Array.isArray(records))
     throw new TidemarkError(
       'bad-record',
-      `Records must be a list, found ${formatValue(records)}. Nothing was written.`,
+      `Records must be a list, found ${formatErrorValue(records)}. Nothing was written.`,
     )
   return Array.from(records, (given: unknown, index) => {
     const read = parseNewRecord(given)
@@ -62,7 +62,7 @@ type Fields = { readonly [field: string]: unknown }
 export function parseNewRecord(given: unknown): DecodeResult {
   if (!isObject(given)) return { ok: false, why: 'a record is an object' }
   const { seq: _seq, batch: _batch, ...fields } = given
-  if (isTooDeep(fields)) return { ok: false, why: TOO_DEEP }
+  if (isNestedTooDeep(fields)) return { ok: false, why: TOO_DEEP }
   const decoded = decodeRecord(fields)
   if (!decoded.ok) return decoded
   const why = findProblem(decoded.record, fields, decoded.note)
@@ -75,7 +75,7 @@ function findProblem(record: SessionRecord, fields: Fields, note: string | undef
   if (record.type === 'tidemark') return 'the type tidemark is for headers'
   const problem = linkProblem(record, fields) ?? rawBlocksProblem(fields.rawBlocks)
   if (problem !== null) return problem
-  const path = findNonJson(fields)
+  const path = findNonJsonPath(fields)
   if (path !== null) return `${path} is not a JSON value`
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
@@ -133,6 +133,6 @@ export function checkStaleLockMs(ms: number): number {
 }
 
 function throwBadOption(name: string, given: unknown, expected: string): never {
-  const message = `${name} is ${formatValue(given)}; expected ${expected}.`
+  const message = `${name} is ${formatErrorValue(given)}; expected ${expected}.`
   throw new TidemarkError('bad-option', message, { details: { name, given } })
 }

@@ -1,7 +1,7 @@
 /** Paths of sessions and blobs in the Tidemark home: `TIDEMARK_HOME`, or a folder in the user's data directory. */
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { formatValue, TidemarkError } from '@tidemark/core'
+import { formatErrorValue, TidemarkError } from '@tidemark/core'
 
 export interface HomeEnvironment {
   readonly TIDEMARK_HOME?: string | undefined
@@ -31,7 +31,7 @@ function checkAbsolute(name: string, value: unknown, advice: string): string {
   if (typeof value === 'string' && isAbsolute(value)) return resolve(value)
   throw new TidemarkError(
     'bad-home',
-    `${name} is ${formatValue(value)}; expected an absolute path. ${advice}.`,
+    `${name} is ${formatErrorValue(value)}; expected an absolute path. ${advice}.`,
     {
       details: { name, value },
     },
@@ -55,7 +55,7 @@ export function checkSessionId(id: unknown): void {
   if (isSessionId(id)) return
   throw new TidemarkError(
     'bad-session-id',
-    `${formatValue(id)} cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a Windows device name (con, nul, com1 …).`,
+    `${formatErrorValue(id)} cannot be a session id: use 1 to 128 letters, digits, dots, hyphens and underscores, beginning with a letter or digit, without two dots in a row or one at the end, not ending in .jsonl or .lock, and not a Windows device name (con, nul, com1 …).`,
     { details: { id } },
   )
 }

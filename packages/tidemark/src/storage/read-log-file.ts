@@ -2,9 +2,9 @@
 import {
   createLogLineReader,
   type Damage,
-  type LogPosition,
   type LogReaderOptions,
   type LogReadResult,
+  type LogResumePoint,
   type SessionRecord,
   TidemarkError,
 } from '@tidemark/core'
@@ -170,7 +170,7 @@ function notASessionError({ session, path }: LogFileLocation): TidemarkError {
 }
 
 /** A point between two lines where a later read can resume, with data to verify that the file before it is unchanged. */
-export interface ResumeMark extends LogPosition {
+export interface ResumeMark extends LogResumePoint {
   /** Offset of the mark in the file, in bytes. */
   readonly sizeBytes: number
   readonly identity: string

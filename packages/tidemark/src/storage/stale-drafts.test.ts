@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { createFakeClock, readAllRecords, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { systemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createDraftPath } from './atomic-file.ts'
 import { createFileJournal } from './file-journal.ts'
@@ -32,7 +32,7 @@ describe('a journal', () => {
   it('writes even if it cannot remove drafts', async () => {
     const files = createCrashFileSystem()
     files.interfere(({ kind, path }) =>
-      kind === 'list' ? { error: systemError('EACCES', path) } : undefined,
+      kind === 'list' ? { error: createSystemError('EACCES', path) } : undefined,
     )
     expect(
       await createFileJournal({ home: '/home', files }).append('s', 0, sampleRecords('a')),

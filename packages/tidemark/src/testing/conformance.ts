@@ -8,7 +8,7 @@ export interface ConformanceCase {
 }
 
 /** Creates the cases of a suite. Each case gets its own subject, which is ended afterwards even if the case fails. */
-export function casesFor<Subject>(
+export function createCases<Subject>(
   make: () => Subject | Promise<Subject>,
   end: (subject: Subject) => unknown,
   checks: Readonly<Record<string, (subject: Subject) => void | Promise<void>>>,
@@ -35,7 +35,7 @@ export interface ClockSubject {
 }
 
 export function clockCases(make: () => ClockSubject | Promise<ClockSubject>): readonly ConformanceCase[] {
-  return casesFor(make, () => {}, checks)
+  return createCases(make, () => {}, checks)
 }
 
 const checks: Readonly<Record<string, (subject: ClockSubject) => Promise<void>>> = {
@@ -103,7 +103,7 @@ export interface DeadlinesSubject {
 export function deadlinesCases(
   make: () => DeadlinesSubject | Promise<DeadlinesSubject>,
 ): readonly ConformanceCase[] {
-  return casesFor(make, () => {}, checksDeadlinesCases)
+  return createCases(make, () => {}, checksDeadlinesCases)
 }
 
 const NEVER = new Promise<never>(() => {})
@@ -170,7 +170,7 @@ const checksDeadlinesCases: Readonly<Record<string, (subject: DeadlinesSubject) 
 // Conformance cases for every id generator.
 
 export function idsCases(make: () => IdGenerator | Promise<IdGenerator>): readonly ConformanceCase[] {
-  return casesFor(make, () => {}, checksIdsCases)
+  return createCases(make, () => {}, checksIdsCases)
 }
 
 const KINDS = ['record', 'message', 'batch', 'lock']
@@ -198,7 +198,7 @@ export interface BlobStoreSubject {
 export function blobStoreCases(
   make: () => BlobStoreSubject | Promise<BlobStoreSubject>,
 ): readonly ConformanceCase[] {
-  return casesFor(make, (subject) => subject.end(), checksBlobStoreCases)
+  return createCases(make, (subject) => subject.end(), checksBlobStoreCases)
 }
 
 function bytesOf(text: string): Uint8Array {

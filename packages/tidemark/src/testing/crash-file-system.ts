@@ -6,15 +6,15 @@
 import { basename, dirname } from 'node:path'
 import type { DirectoryEntry, FileFacts, FileSystem } from '../storage/file-system.ts'
 import {
+  createFileNode,
+  createSystemError,
+  dropUnsyncedWrites,
+  type FaultInjector,
   type FileNode,
-  factsOf,
-  forget,
-  type Interference,
-  newNode,
   type OperationKind,
-  Operations,
-  openNode,
-  systemError,
+  OperationTracker,
+  openFileNode,
+  readFileFacts,
   type UnsyncedWrite,
 } from './crash-file.ts'
 
@@ -22,7 +22,7 @@ export interface CrashFileSystem extends FileSystem {
   /** Number of times that each kind of operation was started. */
   readonly counts: Readonly<Record<OperationKind, number>>
   /** Sets a function that is called before every operation and may return a fault for it; null removes the function. */
-  interfere(interference: Interference | null): void
+  interfere(interference: FaultInjector | null): void
   /** Simulates a crash and a restart. Only synced data and what `kept` selects survives; open files can no longer be used. */
   crash(kept?: SurvivingWrites): void
 }
@@ -45,7 +45,7 @@ export function createCrashFileSystem({
   directories = [],
   now = Date.now,
 }: CrashFileSystemOptions = {}): CrashFileSystem {
-  const operations = new Operations()
+  const operations = new OperationTracker()
   const names = new CrashFileNames(['/', ...directories])
   return {
     counts: operations.counts,
@@ -54,12 +54,12 @@ export function createCrashFileSystem({
       operations.restart()
       names.crash((change) => kept.name?.(change) ?? false)
       for (const [path, node] of names.files())
-        forget(node, (write) => kept.write?.({ ...write, path }) ?? false)
+        dropUnsyncedWrites(node, (write) => kept.write?.({ ...write, path }) ?? false)
     },
     async open(path, purpose) {
       operations.begin('open', path)
       const node = purpose === 'create' ? names.create(path, now()) : names.node(path)
-      return node === null ? null : openNode(node, { path, purpose, now, operations })
+      return node === null ? null : openFileNode(node, { path, purpose, now, operations })
     },
     async facts(path) {
       operations.begin('facts', path)
@@ -92,7 +92,7 @@ export function createCrashFileSystem({
     async touch(path, atMs) {
       operations.begin('touch', path)
       const node = names.node(path)
-      if (node === null) throw systemError('ENOENT', path)
+      if (node === null) throw createSystemError('ENOENT', path)
       node.modifiedMs = atMs
     },
     removeAtExit: () => () => {},
@@ -122,7 +122,7 @@ export class CrashFileNames {
   #changes: Change[] = []
 
   constructor(directories: readonly string[]) {
-    this.#now = new Map(directories.map((path) => [path, newNode('directory', 0)]))
+    this.#now = new Map(directories.map((path) => [path, createFileNode('directory', 0)]))
     this.#durable = new Map(this.#now)
   }
 
@@ -136,7 +136,7 @@ export class CrashFileNames {
 
   facts(path: string): FileFacts | null {
     const node = this.node(path)
-    return node === null ? null : factsOf(node)
+    return node === null ? null : readFileFacts(node)
   }
 
   within(directory: string): readonly DirectoryEntry[] {
@@ -146,11 +146,11 @@ export class CrashFileNames {
   }
 
   create(path: string, atMs: number): FileNode | null {
-    return this.#add('create', path, newNode('file', atMs))
+    return this.#add('create', path, createFileNode('file', atMs))
   }
 
   makeDirectory(path: string, atMs: number): boolean {
-    return this.#add('makeDirectory', path, newNode('directory', atMs)) !== null
+    return this.#add('makeDirectory', path, createFileNode('directory', atMs)) !== null
   }
 
   link(from: string, to: string): boolean {
@@ -195,7 +195,7 @@ export class CrashFileNames {
 
   #there(path: string): FileNode {
     const node = this.node(path)
-    if (node === null) throw systemError('ENOENT', path)
+    if (node === null) throw createSystemError('ENOENT', path)
     return node
   }
 

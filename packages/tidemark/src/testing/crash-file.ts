@@ -30,9 +30,9 @@ export interface Fault {
   readonly takes?: number
 }
 
-export type Interference = (operation: FileOperation) => Fault | undefined
+export type FaultInjector = (operation: FileOperation) => Fault | undefined
 
-export class Operations {
+export class OperationTracker {
   readonly counts: Record<OperationKind, number> = {
     open: 0,
     read: 0,
@@ -50,9 +50,9 @@ export class Operations {
   /** Number of simulated restarts. Files that were opened before the last restart can no longer be used. */
   boot = 0
   #number = 0
-  #interference: Interference | null = null
+  #interference: FaultInjector | null = null
 
-  interfere(interference: Interference | null): void {
+  interfere(interference: FaultInjector | null): void {
     this.#interference = interference
   }
 
@@ -75,7 +75,7 @@ export class Operations {
 }
 
 /** Creates an error with a `code`, as the operating system would throw it. */
-export function systemError(code: string, path: string): Error {
+export function createSystemError(code: string, path: string): Error {
   return Object.assign(new Error(`${code}: ${path}`), { code, path })
 }
 
@@ -104,25 +104,25 @@ export interface UnsyncedWrite {
 
 let made = 0
 
-export function newNode(kind: FileNode['kind'], modifiedMs: number): FileNode {
+export function createFileNode(kind: FileNode['kind'], modifiedMs: number): FileNode {
   made += 1
   const empty = new Uint8Array()
   return { kind, identity: `node-${made}`, content: empty, durable: empty, unsynced: [], modifiedMs }
 }
 
-export interface Opening {
+export interface OpenNodeOptions {
   readonly path: string
   readonly purpose: OpenMode
-  readonly operations: Operations
+  readonly operations: OperationTracker
   now(): number
 }
 
-export function openNode(node: FileNode, { path, purpose, operations, now }: Opening): OpenFile {
+export function openFileNode(node: FileNode, { path, purpose, operations, now }: OpenNodeOptions): OpenFile {
   const { boot } = operations
   let isOpen = true
   function check(may: boolean): void {
-    if (boot !== operations.boot) throw systemError('EIO', `${path}: the machine went down`)
-    if (!isOpen || !may) throw systemError('EBADF', path)
+    if (boot !== operations.boot) throw createSystemError('EIO', `${path}: the machine went down`)
+    if (!isOpen || !may) throw createSystemError('EBADF', path)
   }
   return {
     async read(into, position) {
@@ -150,7 +150,7 @@ export function openNode(node: FileNode, { path, purpose, operations, now }: Ope
     },
     async facts() {
       check(true)
-      return factsOf(node)
+      return readFileFacts(node)
     },
     async close() {
       isOpen = false
@@ -158,13 +158,13 @@ export function openNode(node: FileNode, { path, purpose, operations, now }: Ope
   }
 }
 
-export function factsOf(node: FileNode): Awaited<ReturnType<OpenFile['facts']>> {
+export function readFileFacts(node: FileNode): Awaited<ReturnType<OpenFile['facts']>> {
   const { kind, identity, modifiedMs, content } = node
   return { kind, identity, modifiedMs, sizeBytes: content.length }
 }
 
 /** Reduces a file to what a crash leaves: the synced content, and as much of each unsynced write as `keep` returns. */
-export function forget(node: FileNode, keep: (write: Write) => number | boolean): void {
+export function dropUnsyncedWrites(node: FileNode, keep: (write: Write) => number | boolean): void {
   keepUnsynced(node, keep)
   node.unsynced = []
   node.content = node.durable

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../storage/file-system.ts'
-import { type ConformanceCase, casesFor } from './conformance.ts'
+import { type ConformanceCase, createCases } from './conformance.ts'
 
 export interface FilePortSubject {
   readonly files: FileSystem
@@ -14,7 +14,7 @@ export interface FilePortSubject {
 export function filePortCases(
   make: () => FilePortSubject | Promise<FilePortSubject>,
 ): readonly ConformanceCase[] {
-  return casesFor(make, (subject) => subject.end(), checks)
+  return createCases(make, (subject) => subject.end(), checks)
 }
 
 async function write({ files, root }: FilePortSubject, name: string, text: string): Promise<string> {

@@ -2,13 +2,17 @@
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
-import { type ConformanceCase, casesFor } from './conformance.ts'
-import { type JournalSubject, refusalChecks, uuidsOf } from './journal-refusal-cases.ts'
+import { type ConformanceCase, createCases } from './conformance.ts'
+import { type JournalSubject, journalRefusalChecks, listUuids } from './journal-refusal-cases.ts'
 
 export function journalCases(
   make: () => JournalSubject | Promise<JournalSubject>,
 ): readonly ConformanceCase[] {
-  return casesFor(make, (subject) => subject.end(), { ...checks, ...readingOnChecks, ...refusalChecks })
+  return createCases(make, (subject) => subject.end(), {
+    ...checks,
+    ...readingOnChecks,
+    ...journalRefusalChecks,
+  })
 }
 
 function positionOf(outcome: AppendOutcome): number {
@@ -67,7 +71,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
       const outcome = await journal.append('s', after, sampleRecords('x'))
       assert.deepEqual(outcome, { ok: false, reason: 'conflict', position: 2 }, `after ${after}`)
     }
-    assert.deepEqual(await uuidsOf(journal, 's'), ['a', 'b'])
+    assert.deepEqual(await listUuids(journal, 's'), ['a', 'b'])
   },
 
   async 'appends that overlap are taken in the order of the calls'({ open }) {
@@ -82,7 +86,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
       Array.from({ length: 20 }, (_, index) => index * 2 + 2),
     )
     assert.deepEqual(
-      await uuidsOf(journal, 's'),
+      await listUuids(journal, 's'),
       Array.from({ length: 20 }, (_, index) => [`a${index}`, `b${index}`]).flat(),
     )
   },
@@ -96,7 +100,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     ])
     assert.deepEqual([first.ok, third.ok], [true, true])
     assert.deepEqual(second, { ok: false, reason: 'conflict', position: 1 })
-    assert.deepEqual(await uuidsOf(journal, 's'), ['a', 'c'])
+    assert.deepEqual(await listUuids(journal, 's'), ['a', 'c'])
   },
 
   async 'text of any kind comes back as it was'({ open }) {
@@ -144,7 +148,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     await journal.append('s', 0, sampleRecords('a'))
     assert.deepEqual(await journal.append('s', 1, []), { ok: true, position: 1, records: [] })
     assert.deepEqual(await journal.append('s', 0, []), { ok: false, reason: 'conflict', position: 1 })
-    assert.deepEqual(await uuidsOf(journal, 's'), ['a'])
+    assert.deepEqual(await listUuids(journal, 's'), ['a'])
   },
 
   async 'sessions do not mix, and the list has those that were written'({ open }) {
@@ -152,8 +156,8 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
     await journal.append('one', 0, sampleRecords('a'))
     await journal.append('two.2_x-y', 0, sampleRecords('b'))
     await readAllRecords(journal, 'three')
-    assert.deepEqual(await uuidsOf(journal, 'one'), ['a'])
-    assert.deepEqual(await uuidsOf(journal, 'two.2_x-y'), ['b'])
+    assert.deepEqual(await listUuids(journal, 'one'), ['a'])
+    assert.deepEqual(await listUuids(journal, 'two.2_x-y'), ['b'])
     assert.deepEqual([...(await journal.list())].sort(), ['one', 'two.2_x-y'])
   },
 
@@ -165,7 +169,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
       0,
       uuids.map((uuid) => sampleRecord(uuid, 'x'.repeat(800))),
     )
-    assert.deepEqual(await uuidsOf(journal, 's'), uuids)
+    assert.deepEqual(await listUuids(journal, 's'), uuids)
   },
 
   async 'trouble of the visitor is its own'({ open }) {
@@ -176,7 +180,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
       throw mine
     })
     await assert.rejects(read, mine)
-    assert.deepEqual(await uuidsOf(journal, 's'), ['a'])
+    assert.deepEqual(await listUuids(journal, 's'), ['a'])
   },
 }
 

@@ -28,7 +28,7 @@ const BAD_IDS = [
 
 const NOTHING = { exists: false, position: 0, damage: [], records: [] }
 
-export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
+export const journalRefusalChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'ids that could lead elsewhere are refused, in every call'({ open }) {
     const journal = await open()
     const expected = { name: 'TidemarkError', code: 'bad-session-id' }
@@ -99,7 +99,7 @@ export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) =>
     assert.match(refused.message, /^Session "s" is open for writing by [^\n]+$/)
     assert.ok((await second.append('t', 0, sampleRecords('c'))).ok, 'another session is free')
     assert.ok((await first.append('s', 1, sampleRecords('d'))).ok, 'the first goes on')
-    assert.deepEqual(await uuidsOf(second, 's'), ['a', 'd'])
+    assert.deepEqual(await listUuids(second, 's'), ['a', 'd'])
   },
 
   async 'a session that was let go is for the next writer'({ open }) {
@@ -114,7 +114,7 @@ export const refusalChecks: Readonly<Record<string, (subject: JournalSubject) =>
       position: 2,
     })
     assert.ok((await first.append('s', 2, sampleRecords('c'))).ok, 'the first writes again')
-    assert.deepEqual(await uuidsOf(second, 's'), ['a', 'b', 'c'])
+    assert.deepEqual(await listUuids(second, 's'), ['a', 'b', 'c'])
   },
 
   async 'letting go of a session that one does not have changes nothing'({ open, locks }) {
@@ -147,6 +147,6 @@ export interface JournalSubject {
   end(): Promise<void>
 }
 
-export async function uuidsOf(journal: Journal, session: string): Promise<readonly (string | undefined)[]> {
+export async function listUuids(journal: Journal, session: string): Promise<readonly (string | undefined)[]> {
   return (await readAllRecords(journal, session)).records.map(({ uuid }) => uuid)
 }

@@ -4,17 +4,17 @@
  */
 import {
   type ApiMessage,
-  findMember,
+  findJsonMember,
   isBlock,
   isObject,
   type Json,
   type JsonObject,
-  keepIfUnstable,
+  keepUnstableJson,
   type Payload,
   parseJson,
-  splitElements,
-  splitMembers,
-  survivesRoundTrip,
+  splitJsonArray,
+  splitJsonObject,
+  survivesJsonRoundTrip,
 } from '@tidemark/core'
 import type { ExactJsonTexts } from './request.ts'
 
@@ -38,7 +38,7 @@ export function decodeRequest(text: string, betas: readonly string[] = []): Deco
   const fields = withDefaults(body)
   if (!isPayload(fields)) return { ok: false, problems: findBodyProblems(fields) }
   const payload: Payload = betas.length === 0 ? fields : { ...fields, betas }
-  return { ok: true, payload, raw: survivesRoundTrip(text) ? {} : findRawTexts(text) }
+  return { ok: true, payload, raw: survivesJsonRoundTrip(text) ? {} : findRawTexts(text) }
 }
 
 /** Removes optional fields that are null, and gives system messages without content an empty list. */
@@ -137,24 +137,24 @@ const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
 
 /** Returns exact JSON texts of values that parsing and stringifying would change. `text` is a valid request body. */
 function findRawTexts(text: string): ExactJsonTexts {
-  const parameters = splitMembers(text).flatMap(({ key, text: value }) => {
-    const raw = LIST_FIELDS.has(key) ? undefined : keepIfUnstable(value)
+  const parameters = splitJsonObject(text).flatMap(({ key, text: value }) => {
+    const raw = LIST_FIELDS.has(key) ? undefined : keepUnstableJson(value)
     return raw === undefined ? [] : [[key, raw] as const]
   })
   return {
     ...(parameters.length === 0 ? {} : { parameters: new Map(parameters) }),
-    tools: findRawElements(findMember(text, 'tools')),
-    system: findRawElements(findMember(text, 'system')),
-    messages: splitElements(findMember(text, 'messages') ?? '[]').map((message) =>
-      findRawElements(findMember(message, 'content')),
+    tools: findRawElements(findJsonMember(text, 'tools')),
+    system: findRawElements(findJsonMember(text, 'system')),
+    messages: splitJsonArray(findJsonMember(text, 'messages') ?? '[]').map((message) =>
+      findRawElements(findJsonMember(message, 'content')),
     ),
   }
 }
 
 function findRawElements(list: string | undefined): ReadonlyMap<number, string> {
   if (!list?.startsWith('[')) return new Map()
-  const raws = splitElements(list).flatMap((element, index) => {
-    const raw = keepIfUnstable(element)
+  const raws = splitJsonArray(list).flatMap((element, index) => {
+    const raw = keepUnstableJson(element)
     return raw === undefined ? [] : [[index, raw] as const]
   })
   return new Map(raws)

@@ -6,20 +6,20 @@ import {
   type Block,
   type BlockDelta,
   type BlockEnded,
-  findMember,
-  formatObject,
+  findJsonMember,
+  formatJsonObject,
   isBlock,
   type Json,
   type JsonObject,
-  keepIfUnstable,
+  keepUnstableJson,
   parseJson,
   type Reply,
   type ReplyEvent,
   type ReplyUpdated,
-  splitElements,
-  splitMembers,
+  splitJsonArray,
+  splitJsonObject,
   type Usage,
-  withMember,
+  withJsonMember,
 } from '@tidemark/core'
 import type { SseFrame } from '../http/sse.ts'
 import { omitUndefined } from '../optional-fields.ts'
@@ -147,12 +147,12 @@ function disassembleText(ended: BlockEnded, split: TextSplitter): DisassembledBl
 
 function toCitationDeltas({ block, raw }: BlockEnded): readonly BlockDelta[] {
   const text =
-    (raw === undefined ? undefined : findMember(raw, 'citations')) ?? JSON.stringify(block.citations)
-  return splitElements(text).map((each): BlockDelta => {
+    (raw === undefined ? undefined : findJsonMember(raw, 'citations')) ?? JSON.stringify(block.citations)
+  return splitJsonArray(text).map((each): BlockDelta => {
     return {
       kind: 'citation',
       citation: parseJson(each) ?? null,
-      ...omitUndefined({ raw: keepIfUnstable(each) }),
+      ...omitUndefined({ raw: keepUnstableJson(each) }),
     }
   })
 }
@@ -168,7 +168,7 @@ function disassembleThinking(ended: BlockEnded, split: TextSplitter): Disassembl
 /** Splits a tool call. The API sends an empty first input delta, and no further delta if the input is `{}`. */
 function disassembleToolUse(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { block, raw, cutInput } = ended
-  const exact = raw === undefined ? undefined : findMember(raw, 'input')
+  const exact = raw === undefined ? undefined : findJsonMember(raw, 'input')
   const text = cutInput ?? exact ?? JSON.stringify(block.input)
   const pieces = text === '{}' ? [] : splitText(text, split)
   const deltas = ['', ...pieces].map((json): BlockDelta => ({ kind: 'input', json }))
@@ -199,12 +199,12 @@ function emptyBlock(
 ): DisassembledBlock {
   if (raw === undefined) return { block: { ...block, ...fields, type: block.type }, deltas }
   const members = Object.entries(fields).reduce(
-    (all, [key, value]) => withMember(all, key, JSON.stringify(value)),
-    splitMembers(raw),
+    (all, [key, value]) => withJsonMember(all, key, JSON.stringify(value)),
+    splitJsonObject(raw),
   )
-  const text = formatObject(members)
+  const text = formatJsonObject(members)
   const start = parseJson(text)
-  return { block: isBlock(start) ? start : block, ...omitUndefined({ raw: keepIfUnstable(text) }), deltas }
+  return { block: isBlock(start) ? start : block, ...omitUndefined({ raw: keepUnstableJson(text) }), deltas }
 }
 
 // These functions encode reply events as SSE frames of the Messages API.

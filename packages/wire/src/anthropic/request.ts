@@ -6,19 +6,19 @@
 import {
   type ApiMessage,
   type Block,
-  findMember,
-  formatArray,
-  formatObject,
+  findJsonMember,
+  formatJsonArray,
+  formatJsonObject,
   isToolResult,
   type Json,
   type JsonObject,
   type MessageContent,
   type Payload,
   type Role,
-  splitElements,
-  splitMembers,
-  withMember,
-  withoutMember,
+  splitJsonArray,
+  splitJsonObject,
+  withJsonMember,
+  withoutJsonMember,
 } from '@tidemark/core'
 
 /** Exact JSON texts of values whose bytes would change when parsed and stringified, by their position in the payload. */
@@ -232,7 +232,7 @@ export function createCacheReference(block: Block): string {
 
 /** Adds a `cache_reference` that the value has and its exact text `raw` lacks. */
 function withReference(value: Block | JsonObject, raw: string, exact: string): string {
-  const isNew = value[REFERENCE] !== undefined && findMember(raw, REFERENCE) === undefined
+  const isNew = value[REFERENCE] !== undefined && findJsonMember(raw, REFERENCE) === undefined
   return isNew ? insertMember(exact, encodeReferenceMember(value[REFERENCE])) : exact
 }
 
@@ -247,13 +247,15 @@ function insertMember(text: string, member: string): string {
 }
 
 function removeMarker(raw: string): string {
-  const members = splitMembers(raw)
-  return members.some(({ key }) => key === MARKER) ? formatObject(withoutMember(members, MARKER)) : raw
+  const members = splitJsonObject(raw)
+  return members.some(({ key }) => key === MARKER)
+    ? formatJsonObject(withoutJsonMember(members, MARKER))
+    : raw
 }
 
 /** Removes cache markers from blocks nested inside a tool result or a document. */
 function removeInnerMarkers(text: string): string {
-  const source = findMember(text, 'source')
+  const source = findJsonMember(text, 'source')
   const inner = source?.startsWith('{') ? removeContentMarkers(source) : source
   const bare = removeContentMarkers(text)
   return inner === undefined || inner === source ? bare : replaceMember(bare, 'source', inner)
@@ -261,15 +263,15 @@ function removeInnerMarkers(text: string): string {
 
 /** Removes cache markers from the blocks in `content`. Without any, returns the same text with its white space. */
 function removeContentMarkers(text: string): string {
-  const content = findMember(text, 'content')
+  const content = findJsonMember(text, 'content')
   if (!content?.startsWith('[')) return text
-  const blocks = splitElements(content)
+  const blocks = splitJsonArray(content)
   const bare = blocks.map((each) => (each.startsWith('{') ? removeMarker(each) : each))
   return bare.every((each, index) => each === blocks[index])
     ? text
-    : replaceMember(text, 'content', formatArray(bare))
+    : replaceMember(text, 'content', formatJsonArray(bare))
 }
 
 function replaceMember(text: string, key: string, value: string): string {
-  return formatObject(withMember(splitMembers(text), key, value))
+  return formatJsonObject(withJsonMember(splitJsonObject(text), key, value))
 }

@@ -2,17 +2,17 @@
 import {
   type AssistantMessage,
   type Block,
-  findMember,
+  findJsonMember,
   isBlock,
   isObject,
   type Json,
   type JsonObject,
-  keepIfUnstable,
+  keepUnstableJson,
   type ModelFailure,
   parseJson,
   type Reply,
-  splitElements,
-  survivesRoundTrip,
+  splitJsonArray,
+  survivesJsonRoundTrip,
   type Usage,
 } from '@tidemark/core'
 import { createFailure } from '../failure/classify-failure.ts'
@@ -54,9 +54,9 @@ function readContentBlocks({ content }: JsonObject): readonly Block[] | null {
 }
 
 function findRawBlocks(text: string): Reply['rawBlocks'] {
-  if (survivesRoundTrip(text)) return []
-  return splitElements(findMember(text, 'content') ?? '[]').flatMap((element, index) => {
-    const raw = keepIfUnstable(element)
+  if (survivesJsonRoundTrip(text)) return []
+  return splitJsonArray(findJsonMember(text, 'content') ?? '[]').flatMap((element, index) => {
+    const raw = keepUnstableJson(element)
     return raw === undefined ? [] : [{ index, text: raw }]
   })
 }

@@ -9,24 +9,24 @@ import {
   type BlockDelta,
   type BlockEnded,
   emptyReplyAssembly,
-  findMember,
-  formatArray,
-  formatObject,
+  findJsonMember,
+  formatJsonArray,
+  formatJsonObject,
   isBlock,
   isObject,
   type JsonMember,
   type JsonObject,
-  keepIfUnstable,
+  keepUnstableJson,
   type ModelFailure,
   type OpenBlock,
   parseJson,
   type ReplyAssembly,
   type ReplyEvent,
-  splitElements,
-  splitMembers,
-  survivesRoundTrip,
+  splitJsonArray,
+  splitJsonObject,
+  survivesJsonRoundTrip,
   toReply,
-  withMember,
+  withJsonMember,
 } from '@tidemark/core'
 import { createFailure } from '../failure/classify-failure.ts'
 import {
@@ -249,9 +249,9 @@ function readCitationDelta({ citation }: JsonObject, text: string): BlockDelta |
 
 /** Returns the exact JSON text of a member, or undefined if parsing and stringifying would not change it. */
 function findRawMember(text: string, key: string): string | undefined {
-  if (survivesRoundTrip(text)) return undefined
-  const member = findMember(text, key)
-  return member === undefined ? undefined : keepIfUnstable(member)
+  if (survivesJsonRoundTrip(text)) return undefined
+  const member = findJsonMember(text, key)
+  return member === undefined ? undefined : keepUnstableJson(member)
 }
 
 // These functions build a finished block, and its exact JSON text if parsing and stringifying would change it.
@@ -271,13 +271,13 @@ function finishBlock(open: OpenBlock): BlockEnded {
 }
 
 function findRawBlock(open: OpenBlock, block: Block, input: string | undefined): string | undefined {
-  const plain = open.raw === undefined && open.citations.every(survivesRoundTrip)
-  if (plain && (input === undefined || survivesRoundTrip(input))) return undefined
-  const written = splitMembers(JSON.stringify(block))
-  let members = open.raw === undefined ? written : mergeChangedMembers(splitMembers(open.raw), written)
-  if (input !== undefined) members = withMember(members, 'input', input)
-  if (open.citations.length > 0) members = withMember(members, 'citations', encodeCitations(open))
-  return keepIfUnstable(formatObject(members))
+  const plain = open.raw === undefined && open.citations.every(survivesJsonRoundTrip)
+  if (plain && (input === undefined || survivesJsonRoundTrip(input))) return undefined
+  const written = splitJsonObject(JSON.stringify(block))
+  let members = open.raw === undefined ? written : mergeChangedMembers(splitJsonObject(open.raw), written)
+  if (input !== undefined) members = withJsonMember(members, 'input', input)
+  if (open.citations.length > 0) members = withJsonMember(members, 'citations', encodeCitations(open))
+  return keepUnstableJson(formatJsonObject(members))
 }
 
 /** Returns the block's members as `content_block_start` sent them, with the members that deltas changed replaced. */
@@ -288,14 +288,14 @@ function mergeChangedMembers(
   return written.reduce((all, { key, text }) => {
     const before = all.findLast((member) => member.key === key)
     const same = before !== undefined && JSON.stringify(parseJson(before.text)) === text
-    return same ? all : withMember(all, key, text)
+    return same ? all : withJsonMember(all, key, text)
   }, announced)
 }
 
 function encodeCitations({ raw, block, citations }: OpenBlock): string {
-  const text = raw === undefined ? undefined : findMember(raw, 'citations')
-  if (text?.startsWith('[')) return formatArray([...splitElements(text), ...citations])
+  const text = raw === undefined ? undefined : findJsonMember(raw, 'citations')
+  if (text?.startsWith('[')) return formatJsonArray([...splitJsonArray(text), ...citations])
   const all = Array.isArray(block.citations) ? block.citations : []
   const announced = all.slice(0, all.length - citations.length).map((each) => JSON.stringify(each))
-  return formatArray([...announced, ...citations])
+  return formatJsonArray([...announced, ...citations])
 }

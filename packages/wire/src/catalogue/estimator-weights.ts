@@ -3,9 +3,9 @@ import {
   type CharacterClass,
   createEvenWeights,
   createFixedWeights,
-  type EstimatePolicy,
   type EstimatorWeights,
   type TextWeights,
+  type TokenEstimatePolicy,
 } from '@tidemark/core'
 import { FITTED_CONSTANTS, type FittedConstants } from './estimator-constants.ts'
 import type { TokenizerFamily } from './model-entry.ts'
@@ -14,7 +14,10 @@ import type { TokenizerFamily } from './model-entry.ts'
  * Returns the token estimator's weights for a tokenizer family; null stands for an unknown tokenizer. The tokens of
  * images and documents come from the policy.
  */
-export function estimatorWeights(family: TokenizerFamily | null, policy: EstimatePolicy): EstimatorWeights {
+export function estimatorWeights(
+  family: TokenizerFamily | null,
+  policy: TokenEstimatePolicy,
+): EstimatorWeights {
   switch (family) {
     case 'claude-to-4.6':
       return createFittedWeights(FITTED_CONSTANTS, policy)
@@ -53,7 +56,7 @@ const STANDARD_PATCHES = { pixels: 28, maxEdge: 1568, maxTokens: 1568 }
 const LARGE_PATCHES = { pixels: 28, maxEdge: 2576, maxTokens: 4784 }
 
 /** Returns estimator weights from constants that were fitted to sessions of Claude up to 4.6. */
-export function createFittedWeights(fitted: FittedConstants, policy: EstimatePolicy): EstimatorWeights {
+export function createFittedWeights(fitted: FittedConstants, policy: TokenEstimatePolicy): EstimatorWeights {
   const text = { characters: fitted.characters, runs: fitted.runs }
   return {
     text,
@@ -82,7 +85,7 @@ export function createFittedWeights(fitted: FittedConstants, policy: EstimatePol
  */
 const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 
-function claudeFrom47Weights(policy: EstimatePolicy): EstimatorWeights {
+function claudeFrom47Weights(policy: TokenEstimatePolicy): EstimatorWeights {
   const older = createFittedWeights(FITTED_CONSTANTS, policy)
   return {
     ...older,
@@ -104,7 +107,7 @@ function claudeFrom47Weights(policy: EstimatePolicy): EstimatorWeights {
  */
 const O200K_RATIO = { share: 0.87, perItem: 12 }
 
-function openaiWeights(policy: EstimatePolicy): EstimatorWeights {
+function openaiWeights(policy: TokenEstimatePolicy): EstimatorWeights {
   const text = scaleTextWeights(FITTED_TEXT_WEIGHTS, O200K_RATIO.share)
   return {
     ...createFixedWeights(policy),

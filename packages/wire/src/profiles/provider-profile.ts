@@ -2,7 +2,7 @@
  * Creates a provider profile, the rules that API requests to a model must follow, from its catalogue entry. Where a
  * fact is unknown, the stricter rule applies, so that the provider accepts the request in either case.
  */
-import { createProfile, type ProfileOverrides, type ProviderProfile } from '@tidemark/core'
+import { defineProviderProfile, type ProviderProfile, type ProviderProfileOverrides } from '@tidemark/core'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
 interface ProviderProfileOptions {
@@ -16,10 +16,10 @@ export function createProviderProfile(
   model: ModelEntry,
   options: ProviderProfileOptions = {},
 ): ProviderProfile {
-  return createProfile(providerRules(model, options.anthropicVersion ?? '2026-10-21'))
+  return defineProviderProfile(providerRules(model, options.anthropicVersion ?? '2026-10-21'))
 }
 
-function providerRules(model: ModelEntry, version: AnthropicVersion): ProfileOverrides {
+function providerRules(model: ModelEntry, version: AnthropicVersion): ProviderProfileOverrides {
   if (model.vendor === 'anthropic') return anthropicProfile(model, version)
   if (model.vendor === 'openai') return openaiProfile(model)
   return model.vendor === 'google' ? geminiProfile(model) : unknownProviderProfile(model)
@@ -67,7 +67,7 @@ const REJECTED_BLOCKS: Readonly<Record<AnthropicVersion, readonly RejectedBlock[
   ],
 }
 
-function anthropicProfile(model: ModelEntry, version: AnthropicVersion): ProfileOverrides {
+function anthropicProfile(model: ModelEntry, version: AnthropicVersion): ProviderProfileOverrides {
   const { capabilities } = model
   const isPlaced = capabilities.systemMessages === true
   return {
@@ -107,7 +107,7 @@ function anthropicProfile(model: ModelEntry, version: AnthropicVersion): Profile
 
 function contextEditRules({
   capabilities,
-}: ModelEntry): Pick<ProfileOverrides, 'contextEdits' | 'compaction'> {
+}: ModelEntry): Pick<ProviderProfileOverrides, 'contextEdits' | 'compaction'> {
   const edits = capabilities.contextEditing === true
   const compacts = capabilities.thresholdCompaction === true
   const onDemand = capabilities.onDemandCompaction === true
@@ -128,16 +128,16 @@ function contextEditRules({
 // Rules of OpenAI and Google. Their codecs produce the format; the engine checks only these rules beforehand.
 
 /** Returns the rules for OpenAI models. The codec sends each result and text as an item, so role order is not checked. */
-function openaiProfile(model: ModelEntry): ProfileOverrides {
+function openaiProfile(model: ModelEntry): ProviderProfileOverrides {
   const system = model.capabilities.systemMessages === true ? 'placed' : 'refused'
   return { ...commonRules(model), roles: { first: 'any', consecutive: 'merged', system } }
 }
 
-function geminiProfile(model: ModelEntry): ProfileOverrides {
+function geminiProfile(model: ModelEntry): ProviderProfileOverrides {
   return { ...commonRules(model), roles: { consecutive: 'merged' } }
 }
 
-function commonRules(model: ModelEntry): ProfileOverrides {
+function commonRules(model: ModelEntry): ProviderProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
     ...windowLimits(model),
@@ -158,7 +158,7 @@ function commonRules(model: ModelEntry): ProfileOverrides {
 }
 
 /** Returns the rules for a model of an unknown provider: its own limits, and the strictest rule for everything else. */
-function unknownProviderProfile(model: ModelEntry): ProfileOverrides {
+function unknownProviderProfile(model: ModelEntry): ProviderProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
     ...windowLimits(model),
@@ -172,14 +172,14 @@ function unknownProviderProfile(model: ModelEntry): ProfileOverrides {
 
 // These functions convert catalogue facts into rules, for all providers.
 
-type ProfilePart<Key extends keyof ProfileOverrides> = NonNullable<ProfileOverrides[Key]>
+type ProfilePart<Key extends keyof ProviderProfileOverrides> = NonNullable<ProviderProfileOverrides[Key]>
 
 function toPermission(capability: boolean | null): 'allowed' | 'refused' {
   return capability === true ? 'allowed' : 'refused'
 }
 
 /** Returns the size limits. `window` is the longest prompt, without tokens that the provider reserves for the reply. */
-function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProfileOverrides {
+function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProviderProfileOverrides {
   const known = [window, maxInput].filter((size) => size !== null)
   return { window: known.length === 0 ? null : Math.min(...known), maxOutput }
 }

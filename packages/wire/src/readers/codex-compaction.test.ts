@@ -3,7 +3,7 @@ import {
   buildSessionLog,
   type ContextView,
   flattenContext,
-  readTypedText,
+  readUserTypedText,
   type SystemRecord,
   toApiMessages,
 } from '@tidemark/core'
@@ -141,7 +141,7 @@ describe('a compaction of Codex', () => {
 
   it('does not count a user message twice', () => {
     const { records } = readAll([...TALK, compacted([user('one'), user('x'), user('tw…')])])
-    expect(records.map(({ record }) => readTypedText(record)).filter((text) => text !== null)).toEqual([
+    expect(records.map(({ record }) => readUserTypedText(record)).filter((text) => text !== null)).toEqual([
       'one',
       'two',
       'three',

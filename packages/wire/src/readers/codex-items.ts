@@ -1,5 +1,5 @@
 /** Converts one item of a Codex rollout into content blocks and determines its author. */
-import { type Block, isText, type RawBlockText } from '@tidemark/core'
+import { type Block, isTextBlock, type RawBlockText } from '@tidemark/core'
 import type { CodexLine, JsonFields } from './codex-line.ts'
 import {
   readContentText,
@@ -175,7 +175,7 @@ const INSTRUCTIONS_HEADING = '# AGENTS.md instructions'
 
 /** Checks whether a message contains only text that Codex wrote. */
 function isCodexContext(blocks: readonly Block[]): boolean {
-  const texts = blocks.filter(isText)
+  const texts = blocks.filter(isTextBlock)
   return texts.length > 0 && texts.length === blocks.length && texts.every(({ text }) => isContextText(text))
 }
 

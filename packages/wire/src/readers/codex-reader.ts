@@ -1,5 +1,5 @@
 /** Reads a Codex rollout. Response items become records; all other lines keep their place and their type. */
-import { isObject, isTooDeep, parseJson } from '@tidemark/core'
+import { isNestedTooDeep, isObject, parseJson } from '@tidemark/core'
 import { toCompactionRecords } from './codex-compaction.ts'
 import {
   type CodexItem,
@@ -90,7 +90,7 @@ function readText(
   if (trimmed === '') return NO_RECORDS
   const value = parseJson(trimmed)
   if (value === undefined) return reportDamage(reading, kind, UNREADABLE_MESSAGES[kind])
-  if (isTooDeep(value)) return reportDamage(reading, 'bad-shape', TOO_DEEP_MESSAGE)
+  if (isNestedTooDeep(value)) return reportDamage(reading, 'bad-shape', TOO_DEEP_MESSAGE)
   const line = isObject(value) ? parseCodexLine(value) : null
   if (line === null || RESERVED_TYPES.has(line.type)) return reportDamage(reading, 'bad-shape', BAD_LINE)
   return readLine(reading, line)

@@ -1,14 +1,14 @@
 /** Converts Codex's tool calls, outputs and message content into content blocks. Other content is kept unchanged. */
 import {
   type Block,
-  formatObject,
+  formatJsonObject,
   isBlock,
+  isNestedTooDeep,
   isObject,
-  isTooDeep,
   type Json,
   parseJson,
   type RawBlockText,
-  survivesRoundTrip,
+  survivesJsonRoundTrip,
 } from '@tidemark/core'
 import type { JsonFields } from './codex-line.ts'
 
@@ -25,14 +25,14 @@ export function toToolUse(item: JsonFields, id: string): ToolUse | null {
   const given = item.arguments
   const parsed = typeof given === 'string' ? parseArguments(given) : undefined
   const block = { type: 'tool_use', id, name, input: readToolInput(item, parsed) }
-  const isExact = typeof given !== 'string' || !isObject(parsed) || survivesRoundTrip(given)
+  const isExact = typeof given !== 'string' || !isObject(parsed) || survivesJsonRoundTrip(given)
   return { block, raw: isExact ? [] : [{ index: 0, text: encodeToolUse({ id, name }, given) }] }
 }
 
 /** Parses tool arguments. Returns undefined if the text is not JSON or is nested too deeply. */
 function parseArguments(text: string): Json | undefined {
   const value = parseJson(text)
-  return isTooDeep(value) ? undefined : value
+  return isNestedTooDeep(value) ? undefined : value
 }
 
 /** Returns the id that a tool call's output refers to, or null. Older local shell calls have only the item's own id. */
@@ -77,7 +77,7 @@ function readToolInput(item: JsonFields, parsed: Json | undefined): unknown {
 
 function encodeToolUse({ id, name }: { readonly id: string; readonly name: string }, given: string): string {
   const texts = { type: '"tool_use"', id: JSON.stringify(id), name: JSON.stringify(name), input: given }
-  return formatObject(Object.entries(texts).map(([key, text]) => ({ key, text })))
+  return formatJsonObject(Object.entries(texts).map(([key, text]) => ({ key, text })))
 }
 
 /** Returns the content of a tool result. A string stays a string, as the model received it. */

@@ -1,4 +1,4 @@
-import { isTooDeep, MAX_JSON_DEPTH } from '@tidemark/core'
+import { isNestedTooDeep, MAX_JSON_DEPTH } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { createDamageCollector, mergeDamage } from './log-reader.ts'
 
@@ -47,10 +47,10 @@ it.each([
   [MAX_JSON_DEPTH + 1, true],
   [1_000_000, true],
 ])('%i levels: %s', (levels, expected) => {
-  expect(isTooDeep(JSON.parse('['.repeat(levels) + ']'.repeat(levels)))).toBe(expected)
-  expect(isTooDeep(JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`))).toBe(expected)
+  expect(isNestedTooDeep(JSON.parse('['.repeat(levels) + ']'.repeat(levels)))).toBe(expected)
+  expect(isNestedTooDeep(JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`))).toBe(expected)
 })
 
 it.each([[null], ['x'], [{ a: [1, { b: null }] }]])('%j is not', (value) => {
-  expect(isTooDeep(value)).toBe(false)
+  expect(isNestedTooDeep(value)).toBe(false)
 })

@@ -1,8 +1,8 @@
 /** Reads logs of Claude Code and of Tidemark, whose lines are records already. */
 import {
   createLogLineReader,
+  isNestedTooDeep,
   isObject,
-  isTooDeep,
   type LogLineReader,
   type SessionRecord,
 } from '@tidemark/core'
@@ -96,7 +96,7 @@ function withLineNumbers(
   const { lineNumbers } = reading.reader
   return records.flatMap((record, index) => {
     const line = lineNumbers[index] ?? reading.line
-    if (isTooDeep(record)) {
+    if (isNestedTooDeep(record)) {
       reading.damage.add('bad-shape', line, TOO_DEEP_MESSAGE)
       return []
     }

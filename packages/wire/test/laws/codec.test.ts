@@ -3,8 +3,8 @@ import {
   collectReply,
   type Payload,
   type ReplyEvent,
-  splitMembers,
-  survivesRoundTrip,
+  splitJsonObject,
+  survivesJsonRoundTrip,
   toBlocks,
 } from '@tidemark/core'
 import fc from 'fast-check'
@@ -176,7 +176,7 @@ describe('JSON texts', () => {
   it('are taken apart where the parser would', () => {
     fc.assert(
       fc.property(objectText, (text) => {
-        const members = splitMembers(text)
+        const members = splitJsonObject(text)
         const again = Object.fromEntries(members.map(({ key, text: value }) => [key, JSON.parse(value)]))
         expect(again).toEqual(JSON.parse(text))
       }),
@@ -186,8 +186,8 @@ describe('JSON texts', () => {
   it('survive exactly when stringify makes them again', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(survivesRoundTrip(JSON.stringify(value))).toBe(true)
-        expect(survivesRoundTrip(JSON.stringify(value, null, 2))).toBe(true)
+        expect(survivesJsonRoundTrip(JSON.stringify(value))).toBe(true)
+        expect(survivesJsonRoundTrip(JSON.stringify(value, null, 2))).toBe(true)
       }),
     )
   })

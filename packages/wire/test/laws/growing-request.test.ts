@@ -7,7 +7,7 @@ import {
   createForkRequest,
   createPolicy,
   createPrefixSnapshot,
-  createProfile,
+  defineProviderProfile,
   emptyContextView,
   emptySessionLog,
   type FlattenedContext,
@@ -33,7 +33,7 @@ const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache
 
 function profileThat(cacheEdits: boolean): ProviderProfile {
-  return createProfile({
+  return defineProviderProfile({
     roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
     thinking: { closing: 'not-at-end', firstInModes: [] },
     cache: { collapsesToolRuns: true },
@@ -52,7 +52,7 @@ const epoch = createPrefixSnapshot(
     model: 'model-a',
     parameters: { max_tokens: 1000, betas: ['b-1'], metadata: { user: 'ü' } },
   },
-  createProfile(),
+  defineProviderProfile(),
 )
 const front = buildRequestPrefix({ uuid: 'e', epoch, parameters: epoch.parameters, isFresh: false })
 

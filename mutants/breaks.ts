@@ -400,7 +400,7 @@ export const mutants: readonly Mutant[] = [
     name: 'log-compaction-told-as-a-break',
     law: 'no breaks',
     file: 'packages/tidemark/src/inspect/cache-breaks.ts',
-    find: "if (acts.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })",
+    find: "if (records.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })",
     replace: 'if (acts.length < 0) return watch',
     tests: ['packages/tidemark/src/inspect/cache-breaks.test'],
   },

@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'outdated-copy-stays',
     law: 'one copy of each thing, equal to its source',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: 'isSame ? -1 : undefined',
     replace: 'isSameAttachment ? -1 : -1',
     tests: [`${TESTS}/laws`],
@@ -15,7 +15,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'ended-state-goes-on-being-shown',
     law: 'one copy of each thing, equal to its source',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: 'if (!carrier.isWhole || failed !== null) return []',
     replace: 'if (carrier.isWhole || failed !== null) return []',
     tests: [`${TESTS}/laws`],
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'failure-ends-what-is-shown',
     law: 'a carrier that fails ends nothing',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: '!carrier.isWhole || failed !== null',
     replace: '!carrier.isWhole',
     tests: [`${TESTS}/carriers`],
@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'total-budget-is-not-used-up',
     law: 'budgets are never exceeded',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: 'total -= placed.tokens',
     replace: 'total -= 0 * placed.tokens',
     tests: [`${TESTS}/laws`],
@@ -47,7 +47,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'newest-skill-is-shed',
     law: 'never touches what may not go',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: "kind === 'skills' ? keptSkills : 0",
     replace: "kind === 'skills' ? keptSkills - 1 : 0",
     tests: [`${TESTS}/laws`],
@@ -55,7 +55,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'newest-file-is-shed-first',
     law: 'to free 14',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: 'keptSkills : 0).reverse()',
     replace: 'keptSkills : 0)',
     tests: [`${TESTS}/laws`],
@@ -95,7 +95,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'changed-carriers-stand-in-front',
     law: 'those that did not change, in their former order',
-    file: 'packages/core/src/sources/collect.ts',
+    file: 'packages/core/src/sources/collect-sources.ts',
     find: 'readAttachmentKey(other) === key && isSameAttachmentText(other, attachment)',
     replace: 'readAttachmentKey(other) === key',
     tests: [`${TESTS}/laws`],
@@ -103,18 +103,18 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'spilled-without-a-way-back',
     law: 'stays whole where the model has no way',
-    file: 'packages/core/src/history/spill.ts',
+    file: 'packages/core/src/history/spill-results.ts',
     find: '!policy.enabled || paths.historyTool === null',
     replace: '!policy.enabled',
-    tests: ['packages/core/src/history/spill.test'],
+    tests: ['packages/core/src/history/spill-results.test'],
   },
   {
     name: 'wrong-block-is-put-back',
     law: 'comes back byte for byte',
-    file: 'packages/core/src/history/spill.ts',
+    file: 'packages/core/src/history/spill-results.ts',
     find: 'item.part === null) content = text',
     replace: 'item.part !== null) content = text',
-    tests: ['packages/core/src/history/spill.test'],
+    tests: ['packages/core/src/history/spill-results.test'],
   },
   {
     name: 'any-blob-can-be-read',

@@ -98,7 +98,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'next-summary-may-be-as-large',
     law: 'leaves a summary without a model no more room than there is',
-    file: 'packages/core/src/summary/attempt-requests.ts',
+    file: 'packages/core/src/summary/plan-attempts.ts',
     find: 'Math.min(share, chain.context.maximumSummaryTokens ?? share)',
     replace: 'Math.min(share, chain.context.policy.direct.outputTokens)',
     tests: ['packages/core/src/summary/attempts-retry.test'],
@@ -146,7 +146,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'cut-short-answer-is-taken',
     law: 'by the stop reason',
-    file: 'packages/core/src/turn/recover.ts',
+    file: 'packages/core/src/turn/recover-refusal.ts',
     find: "if (stop_reason === 'model_context_window_exceeded') return true",
     replace: "if (stop_reason === 'refusal') return true",
     tests: [`${TESTS}/room`],
@@ -170,7 +170,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'host-forgets-what-is-kept',
     law: 'tells what left the view, and not what is kept',
-    file: 'packages/core/src/compaction/commit.ts',
+    file: 'packages/core/src/compaction/commit-draft.ts',
     find: 'has.resultPlaces.get(id) === undefined',
     replace: "id !== ''",
     tests: [`${TESTS}/compaction`],
@@ -202,7 +202,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'emptied-summary-is-committed',
     law: 'where its summary was emptied',
-    file: 'packages/core/src/compaction/commit.ts',
+    file: 'packages/core/src/compaction/commit-draft.ts',
     find: "draft.summary.text.trim() === ''",
     replace: "draft.summary.text === ''",
     tests: [`${TESTS}/draft-undo`],
@@ -218,9 +218,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'silent-model-is-waited-for',
     law: 'is read no further where nobody listens',
-    file: 'packages/core/src/compaction/run-attempt.ts',
+    file: 'packages/core/src/compaction/run-summary-attempt.ts',
     find: 'if (!isHeard || ',
     replace: 'if (',
-    tests: ['packages/core/src/compaction/run-attempt.test'],
+    tests: ['packages/core/src/compaction/run-summary-attempt.test'],
   },
 ]

@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'rewind-takes-the-abandoned-turn-along',
     law: 'branches',
-    file: 'packages/core/src/log/session.ts',
+    file: 'packages/core/src/log/session-log.ts',
     find: 'if (follows && (owner === NO_PARENT || isOnBranch(branch, owner))) return true',
     replace: 'if (follows) return true',
     tests: ['packages/core/src/log/branches.test'],
@@ -112,7 +112,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'odd-metadata-is-fatal',
     law: 'total',
-    file: 'packages/core/src/context/entry.ts',
+    file: 'packages/core/src/context/context-entry.ts',
     find: "if (record.type !== 'assistant' || !Array.isArray(clearedInputs)) return []",
     replace: "if (record.type !== 'assistant' || clearedInputs === undefined) return []",
     tests: [`${LAWS}/total`],
@@ -161,7 +161,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'parallel-results-fall-off-the-branch',
     law: 'branches',
-    file: 'packages/core/src/log/session.ts',
+    file: 'packages/core/src/log/session-log.ts',
     find: 'return findRelatedRecords(session, index).some((kin) => {',
     replace: 'return index < fork || [].some((kin: number) => {',
     tests: ['packages/core/src/log/branches.test'],
@@ -169,7 +169,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'every-fork-is-a-branch',
     law: 'branches',
-    file: 'packages/core/src/log/session.ts',
+    file: 'packages/core/src/log/session-log.ts',
     find: 'const follows = parent === NO_PARENT || isOnBranch(branch, parent)',
     replace: 'const follows = parent === index - 1',
     tests: ['packages/core/src/log/branches.test'],

@@ -50,7 +50,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'betas-named-when-the-tool-comes',
     law: 'come by the provider where it can add them',
-    file: 'packages/core/src/request/prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: 'profile.capabilities.toolChanges ? listToolChangeBetas(profile) : []',
     replace: 'profile.capabilities.cacheEdits ? listToolChangeBetas(profile) : []',
     tests: [`${TESTS}/epochs`],
@@ -58,7 +58,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'epoch-turns-under-bound-thinking',
     law: 'bound thinking kept',
-    file: 'packages/core/src/request/prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: "if (thinking.binding !== 'prefix') return false",
     replace: "if (thinking.binding !== 'model') return false",
     tests: [`${TESTS}/epochs`],
@@ -66,10 +66,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tools-in-the-order-they-came',
     law: 'does not depend on the order they came in',
-    file: 'packages/core/src/request/prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: 'return one < other ? -1 : 1',
     replace: 'return one < other ? 0 : 0',
-    tests: ['packages/core/src/request/prefix.test'],
+    tests: ['packages/core/src/request/prefix-snapshot.test'],
   },
   {
     name: 'boundary-goes-out',
@@ -162,7 +162,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-without-what-its-parent-refers-to',
     law: 'that has deleted from the cached prefix',
-    file: 'packages/core/src/request/fork.ts',
+    file: 'packages/core/src/request/fork-request.ts',
     find: 'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },',
     replace:
       'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl, addsCacheReferences: false },',
@@ -171,7 +171,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-forgets-the-fields-of-its-parent',
     law: 'with the fields of one request alone',
-    file: 'packages/core/src/request/fork.ts',
+    file: 'packages/core/src/request/fork-request.ts',
     find: 'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },',
     replace: 'request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl, extra: {} },',
     tests: [`${SIMULATED}/forks`],
@@ -179,7 +179,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-marked-at-its-own-end',
     law: 'reads all that the parent left, and writes nothing',
-    file: 'packages/core/src/request/fork.ts',
+    file: 'packages/core/src/request/fork-request.ts',
     find: 'const last = markers.at(-1)',
     replace: "const last = markers.findLast(({ kind }) => kind === 'system')",
     tests: [`${SIMULATED}/forks`],
@@ -195,7 +195,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'speed-on-the-level-of-messages',
     law: 'another speed',
-    file: 'packages/core/src/request/prefix.ts',
+    file: 'packages/core/src/request/prefix-snapshot.ts',
     find: "['speed', 'system'],",
     replace: "['speed', 'messages'],",
     tests: [`${SIMULATED}/mutations`],
@@ -267,7 +267,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-writes-behind-its-parent',
     law: 'law: forks',
-    file: 'packages/core/src/request/fork.ts',
+    file: 'packages/core/src/request/fork-request.ts',
     find: 'return [{ ...last, control:',
     replace: 'return [{ ...last, place: { ...last.place, index: last.place.index + 1 }, control:',
     tests: [`${TESTS}/laws`],
@@ -275,7 +275,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fork-obeys-an-override',
     law: 'refuses to change',
-    file: 'packages/core/src/request/fork.ts',
+    file: 'packages/core/src/request/fork-request.ts',
     find: 'if (fields.length > 0) return refuseOverrides(fields)',
     replace: 'if (fields.length > 1) return refuseOverrides(fields)',
     tests: [`${TESTS}/fork`],

@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'compaction-committed-in-two-batches',
     law: 'before or after and never between',
-    file: 'packages/core/src/compaction/commit.ts',
+    file: 'packages/core/src/compaction/commit-draft.ts',
     find: 'const failure = yield* appendLinkedRecords(turn, valid.records)',
     replace:
       'const failure = (yield* appendLinkedRecords(turn, valid.records.slice(0, 2))) ?? (yield* appendLinkedRecords(turn, valid.records.slice(2)))',
@@ -33,16 +33,16 @@ export const mutants: readonly Mutant[] = [
     name: 'draft-of-an-older-view-committed',
     law: 'it is refused as superseded',
     file: 'packages/core/src/compaction/draft.ts',
-    find: 'return acts === seen.rewrites && entries.extends(seen.entries) ? entries.toArray(seen.entries.length) : null',
-    replace: 'return acts === seen.acts ? entries.toArray(seen.entries.length) : []',
+    find: 'return rewrites === seen.rewrites && entries.extends(seen.entries)',
+    replace: 'return rewrites === seen.rewrites',
     tests: [`${TESTS}/two-writers.test`],
   },
   {
     name: 'undone-act-forgotten-by-a-draft',
     law: 'that was undone again',
     file: 'packages/core/src/compaction/draft.ts',
-    find: 'acts === seen.rewrites && entries.extends(seen.entries)',
-    replace: 'acts.length === seen.acts.length && entries.extends(seen.entries)',
+    find: 'rewrites === seen.rewrites && entries.extends(seen.entries)',
+    replace: 'rewrites.length === seen.rewrites.length && entries.extends(seen.entries)',
     tests: [`${TESTS}/two-writers.test`],
   },
   {

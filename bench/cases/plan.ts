@@ -13,14 +13,14 @@ import {
   startCalibration,
   updateContextView,
 } from '@tidemark/core'
-import { NO_RETRIEVAL } from '../../packages/core/src/clearing/select-results.ts'
+import { NO_RETRIEVAL } from '../../packages/core/src/clearing/clear-candidates.ts'
 import {
   createIndexRules,
   createToolResultIndex,
   type ToolResultIndex,
 } from '../../packages/core/src/clearing/tool-result-index.ts'
-import { updateToolResultIndex } from '../../packages/core/src/clearing/update-index.ts'
-import { type ContextPlan, makeContextPlan } from '../../packages/core/src/planner/plan.ts'
+import { updateToolResultIndex } from '../../packages/core/src/clearing/update-tool-result-index.ts'
+import { type ContextPlan, makeContextPlan } from '../../packages/core/src/planner/context-plan.ts'
 import { EMPTY_PLAN_TRACKING } from '../../packages/core/src/planner/plan-input.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../../packages/core/src/tokens/context-meter.ts'
 import type { BenchCase } from '../harness/bench-case.ts'

@@ -4,7 +4,7 @@ import { readAllRecords } from '@tidemark/core/testing'
 import { createFileJournal } from 'tidemark'
 import { createMemoryJournal } from 'tidemark/testing'
 import { expect } from 'vitest'
-import { createSystemError } from '../../packages/tidemark/src/testing/crash-file.ts'
+import { createSystemError } from '../../packages/tidemark/src/testing/crash-file-node.ts'
 import {
   type CrashFileSystem,
   createCrashFileSystem,

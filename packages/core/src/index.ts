@@ -70,6 +70,15 @@ export {
   createDropNotice,
 } from './clearing/cached-clearing.ts'
 export {
+  type ClearProposal,
+  findFirstClearable,
+  HISTORY_TOOL_NAME,
+  NO_RETRIEVAL,
+  type ReleasedContent,
+  type RetrievalPaths,
+  retrievalHint,
+} from './clearing/clear-candidates.ts'
+export {
   type ClearingDecision,
   type ProposeClearingInput,
   proposeClearing,
@@ -85,15 +94,6 @@ export {
   toContextEdits,
 } from './clearing/provider-clearing.ts'
 export {
-  type ClearProposal,
-  findFirstClearable,
-  HISTORY_TOOL_NAME,
-  NO_RETRIEVAL,
-  type ReleasedContent,
-  type RetrievalPaths,
-  retrievalHint,
-} from './clearing/select-results.ts'
-export {
   createIndexRules,
   createToolResultIndex,
   type HostTools,
@@ -101,12 +101,19 @@ export {
   type IndexRulesOptions,
   type ToolResultIndex,
 } from './clearing/tool-result-index.ts'
-export { updateToolResultIndex } from './clearing/update-index.ts'
-export { type CompactionResult, commitCompaction } from './compaction/commit.ts'
+export { updateToolResultIndex } from './clearing/update-tool-result-index.ts'
+export { type CompactionResult, commitCompaction } from './compaction/commit-draft.ts'
 export { compact } from './compaction/compact.ts'
 export type { CompactionDraft } from './compaction/draft.ts'
 export { type CompactionOptions, type CompactionPlan, planCompaction } from './compaction/plan-compaction.ts'
 export { prepareCompaction } from './compaction/prepare-draft.ts'
+export {
+  type ClearedParts,
+  type ContextEntry,
+  isTurnEnd,
+  isVisibleToModel,
+  toMessageParts,
+} from './context/context-entry.ts'
 export {
   buildContextView,
   type ContextRewrite,
@@ -117,8 +124,6 @@ export {
   updateContextView,
 } from './context/context-view.ts'
 export { findCutPointAtOrBefore, findCutPoints, groupIntoRounds } from './context/cut-points.ts'
-export type { ClearedParts, ContextEntry } from './context/entry.ts'
-export { isTurnEnd, isVisibleToModel, toMessageParts } from './context/entry.ts'
 export {
   createMissingResultsRecord,
   type FlattenedContext,
@@ -247,8 +252,8 @@ export { buildForkRequest, type ForkRequestOptions, type ForkResult, runFork } f
 export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
 export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'
-export type { HistorySource } from './history/search.ts'
-export { type BlobReader, restoreUserRecord, type SpillInput, spillResult } from './history/spill.ts'
+export type { HistorySource } from './history/search-history.ts'
+export { type BlobReader, restoreUserRecord, type SpillInput, spillResult } from './history/spill-results.ts'
 export type { Damage, DamageKind } from './log/batch.ts'
 export {
   type Block,
@@ -294,7 +299,7 @@ export {
   type LogReaderOptions,
   type LogReadResult,
   type LogResumePoint,
-} from './log/log-reader.ts'
+} from './log/log-line-reader.ts'
 export { AppendList } from './log/persistent-collections.ts'
 export {
   type AssistantMessage,
@@ -346,7 +351,7 @@ export {
   listBranchRecords,
   readRecordAt,
   type SessionLog,
-} from './log/session.ts'
+} from './log/session-log.ts'
 export type { TodoItem } from './log/todo-list.ts'
 export {
   describeToolCall,
@@ -358,7 +363,7 @@ export {
   type ToolCallKind,
   type ToolRun,
 } from './log/tool-calls.ts'
-export { type ContextPlan, makeContextPlan } from './planner/plan.ts'
+export { type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
   EMPTY_PLAN_TRACKING,
   type ExpectedResult,
@@ -369,18 +374,6 @@ export {
   type TurnMoment,
 } from './planner/plan-input.ts'
 export { createPolicy, DEFAULT_POLICY, type PolicyOverrides } from './policy/create-policy.ts'
-export {
-  type ContentBudgets,
-  computeThresholdState,
-  findSmallestWindow,
-  type KnownWindowLimits,
-  type ModelLimits,
-  type ScaledPolicy,
-  type SpillBudgets,
-  scalePolicy,
-  type ThresholdState,
-  type Thresholds,
-} from './policy/limits.ts'
 export { type Policy, policyFieldPaths, readPolicyValue, type TokenEstimatePolicy } from './policy/policy.ts'
 export {
   type DeepPartial,
@@ -394,6 +387,18 @@ export {
   type ProviderProfileOverrides,
   strictProfile,
 } from './policy/provider-profile.ts'
+export {
+  type ContentBudgets,
+  computeThresholdState,
+  findSmallestWindow,
+  type KnownWindowLimits,
+  type ModelLimits,
+  type ScaledPolicy,
+  type SpillBudgets,
+  scalePolicy,
+  type ThresholdState,
+  type Thresholds,
+} from './policy/scale-policy.ts'
 export {
   findMechanismStates,
   NO_SWITCHES,
@@ -447,7 +452,7 @@ export {
   type ForkOutcome,
   type ForkParent,
   listMessagesAfterRequest,
-} from './request/fork.ts'
+} from './request/fork-request.ts'
 export {
   buildRequestPrefix,
   createPrefixSnapshot,
@@ -457,7 +462,7 @@ export {
   type ReplaceSnapshotResult,
   type RequestPrefix,
   replacePrefixSnapshot,
-} from './request/prefix.ts'
+} from './request/prefix-snapshot.ts'
 export {
   createSnapshotRecord,
   diffPrefix,
@@ -516,7 +521,7 @@ export {
   dropOptionalAttachments,
   findPreviousAttachments,
   type PreviousAttachments,
-} from './sources/collect.ts'
+} from './sources/collect-sources.ts'
 export {
   type CollectedSources,
   type CollectSourcesInput,
@@ -549,7 +554,7 @@ export {
   type DeltaSourceOptions,
   deltaSource,
   type SourceUpdates,
-} from './sources/updates.ts'
+} from './sources/source-updates.ts'
 export {
   type AcceptanceRules,
   acceptCompactionBlock,
@@ -558,6 +563,14 @@ export {
   type SummaryAnswer,
   type SummaryRefusalReason,
 } from './summary/accept-summary.ts'
+export {
+  countMaximumCalls,
+  findNextAttempt,
+  isAttemptsOutcome,
+  recordAttemptResult,
+  rejectLargeSummary,
+  startAttempts,
+} from './summary/attempt-chain.ts'
 export type {
   AcceptedSummary,
   AttemptDeadlines,
@@ -574,21 +587,13 @@ export type {
   LocalAttempt,
   SummaryAttempt,
   SummaryAttemptState,
-} from './summary/attempt.ts'
-export { splitIntoParts } from './summary/attempt-requests.ts'
-export {
-  countMaximumCalls,
-  findNextAttempt,
-  isAttemptsOutcome,
-  recordAttemptResult,
-  rejectLargeSummary,
-  startAttempts,
-} from './summary/attempts.ts'
-export { type RepairRules, repairSummary } from './summary/check-summary.ts'
+} from './summary/attempt-types.ts'
 export { buildLedger } from './summary/ledger.ts'
 export { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from './summary/local-summary.ts'
+export { splitIntoParts } from './summary/plan-attempts.ts'
 export { createReceipt, type Receipt } from './summary/receipt.ts'
 export { REDACTED, redact, redactStrings } from './summary/redact.ts'
+export { type RepairRules, repairSummary } from './summary/repair-summary.ts'
 export {
   type CompactionSpan,
   chooseCompactionSpan,
@@ -683,7 +688,7 @@ export { reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
 export { prepareNextRequest, recordResponse, runSingleTurn, type TurnOptions, takeTurn } from './turn/turn.ts'
 export { type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
-export type { Finding, FindingCode } from './validate/finding.ts'
+export type { Finding, FindingCode } from './validate/findings.ts'
 export {
   startValidation,
   updateValidation,

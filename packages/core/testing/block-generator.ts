@@ -1,7 +1,7 @@
 /** Generates random content blocks of every kind that a conversation may contain, including unknown kinds. */
 import type { Block } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
-import type { GeneratorChoices } from './choices.ts'
+import type { GeneratorChoices } from './generator-choices.ts'
 
 const WORDS = [
   'login',

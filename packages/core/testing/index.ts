@@ -1,6 +1,5 @@
 /** The entry point `@tidemark/core/testing`: builders, generators and fakes for the tests of all packages. */
 
-export { createChoices, GeneratorChoices, scaleRuns, setRunShare } from './choices.ts'
 export { createFakeModel, type FakeModel, type FakeReply } from './fake-model.ts'
 export {
   createCountingIds,
@@ -13,6 +12,7 @@ export {
   sampleRecord,
   sampleRecords,
 } from './fake-ports.ts'
+export { createChoices, GeneratorChoices, scaleRuns, setRunShare } from './generator-choices.ts'
 export { type ExtraRecordFields, SessionBuilder } from './session-builder.ts'
 export {
   clearSession,

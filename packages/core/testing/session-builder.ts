@@ -13,7 +13,7 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../src/log/record.ts'
-import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/session.ts'
+import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/session-log.ts'
 
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 

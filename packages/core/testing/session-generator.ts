@@ -14,7 +14,7 @@ import {
   generateToolInput,
   generateUserBlocks,
 } from './block-generator.ts'
-import { GeneratorChoices } from './choices.ts'
+import { GeneratorChoices } from './generator-choices.ts'
 import { SessionBuilder } from './session-builder.ts'
 
 export interface GeneratedSession {

@@ -9,6 +9,6 @@ export {
   BAD_SUMMARIZERS,
   type BadSummarizerName,
   INJECTED_INSTRUCTIONS,
-} from './scripts/adversarial-models.ts'
+} from './scripts/bad-summarizers.ts'
 export { createFillerText } from './scripts/filler-text.ts'
 export { isSummaryRequest } from './scripts/script.ts'

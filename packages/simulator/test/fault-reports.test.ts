@@ -8,7 +8,7 @@ import {
   type SimulatorOptions,
 } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { parseScenario } from '../src/scripts/read-scenario.ts'
+import { parseScenario } from '../src/scripts/parse-scenario.ts'
 import { playScenario } from '../src/scripts/scenario.ts'
 import { postMessage, user } from './ask.ts'
 

@@ -2,7 +2,7 @@
 import { createManualClock, createSimulator, type Simulator } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import type { Block, MessageParam } from '../src/protocol/api.ts'
-import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS } from '../src/scripts/adversarial-models.ts'
+import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS } from '../src/scripts/bad-summarizers.ts'
 import { createCoder } from '../src/scripts/coder.ts'
 import { echo, listToolCalls } from '../src/scripts/script.ts'
 import { withSummaries } from '../src/scripts/summarizer.ts'

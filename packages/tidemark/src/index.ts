@@ -5,56 +5,58 @@
  */
 
 // Types of the policy, of context sources, and of the storage interfaces.
-export type {
-  BlobStore,
-  Block as ContentBlock,
-  CompactHooks,
-  CompactionDraft,
-  CompactionPlan,
-  CompactionResult as CompactionOutcome,
-  ContextSource,
-  CostTotals,
-  HistoryAnswer,
-  Journal,
-  Policy,
-  PolicyOverrides,
-  Receipt,
-  UndoResult as UndoOutcome,
-} from '@tidemark/core'
-// Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
-// export.
 export {
   agentsSource,
+  type BlobStore,
+  type Block as ContentBlock,
+  type CompactHooks,
+  type CompactionDraft,
+  type CompactionPlan,
+  type CompactionResult as CompactionOutcome,
+  type ContextSource,
+  type CostTotals,
   createPolicy,
   DEFAULT_POLICY,
   exportMarkdown,
+  type HistoryAnswer,
   hostSource,
   instructionsSource,
+  type Journal,
+  type Policy,
+  type PolicyOverrides,
   planModeSource,
   planSource,
+  type Receipt,
   redact,
   section,
   skillsSource,
   TidemarkError,
   todosSource,
+  type UndoResult as UndoOutcome,
 } from '@tidemark/core'
-export type { AnthropicOptions } from './models/anthropic.ts'
-export { anthropic } from './models/anthropic.ts'
+// Functions for the policy, for context sources (state that is re-attached after a compaction), and for Markdown
+// export.
+export { type AnthropicOptions, anthropic } from './models/anthropic.ts'
 export type { ModelChoice } from './models/model-choice.ts'
+export type { ContextBreakdown, ContextRemaining } from './session/context-usage.ts'
 export type { EventOf, SessionEvent, SessionEventType } from './session/events.ts'
-export type { Message, MessageInput } from './session/messages.ts'
-export { assistant, attachment, toolResult, user } from './session/messages.ts'
+export {
+  assistant,
+  attachment,
+  type Message,
+  type MessageInput,
+  toolResult,
+  user,
+} from './session/messages.ts'
 export type { NextOptions, NextOutcome } from './session/next.ts'
 export type { TidemarkOptions } from './session/options.ts'
 // Types of compaction options and of the result of pinning a record.
 export type { CompactOptions, PinOutcome } from './session/rewrite.ts'
 export type { Run, RunOptions, RunOutcome } from './session/run.ts'
 export type { Session } from './session/session.ts'
-export type { ContextBreakdown, ContextRemaining } from './session/status.ts'
 // Types of the `Tidemark` object and of the options of `open`.
-export type { OpenOptions, Tidemark } from './session/tidemark.ts'
+export { createTidemark, type OpenOptions, type Tidemark } from './session/tidemark.ts'
 // The entry point: `createTidemark` opens sessions.
-export { createTidemark } from './session/tidemark.ts'
 export type { Tool, ToolContext, ToolOutput, Tools } from './session/tools.ts'
 export { diskSources } from './sources/disk-sources.ts'
 export { createBlobFolder } from './storage/blob-folder.ts'

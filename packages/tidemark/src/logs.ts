@@ -1,18 +1,18 @@
 /** `tidemark/logs`: finds, reads, inspects, compacts, repairs and exports past sessions of Claude Code, Codex and Tidemark. */
 
-export type { UndoReport } from './compact/compact-log.ts'
-export { compactLog, undoLog } from './compact/compact-log.ts'
+export { compactLog, type UndoReport, undoLog } from './compact/compact-log.ts'
 export type { CompactionReport, CompactLogOptions } from './compact/compact-report.ts'
-export type { InspectionResult, InspectOptions } from './inspect/inspect-files.ts'
-export { inspectFiles } from './inspect/inspect-files.ts'
-export type { InspectLogOptions } from './inspect/inspect-log.ts'
-export { inspectLog } from './inspect/inspect-log.ts'
+export { type InspectionResult, type InspectOptions, inspectFiles } from './inspect/inspect-files.ts'
+export { type InspectLogOptions, inspectLog } from './inspect/inspect-log.ts'
 export type { SessionReport } from './inspect/report.ts'
 export { exportLog } from './logs/export-log.ts'
 export { findLogs } from './logs/find-logs.ts'
-export type { SessionListing, SessionMatch } from './logs/own-sessions.ts'
-export { deleteSession, listSessions, searchSessions } from './logs/own-sessions.ts'
-export type { LogContents, ReadLogOptions } from './logs/read-session.ts'
-export { readLog } from './logs/read-session.ts'
-export type { RepairReport } from './logs/repair-log.ts'
-export { repairLog } from './logs/repair-log.ts'
+export {
+  deleteSession,
+  listSessions,
+  type SessionListing,
+  type SessionMatch,
+  searchSessions,
+} from './logs/own-sessions.ts'
+export { type LogContents, type ReadLogOptions, readLog } from './logs/read-log.ts'
+export { type RepairReport, repairLog } from './logs/repair-log.ts'

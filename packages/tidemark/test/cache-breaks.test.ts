@@ -8,9 +8,9 @@ import { isRewriteBoundary } from '@tidemark/core'
 import { modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
-import { type LoggedCall, listConversationCalls, toResponseKey } from '../src/inspect/calls.ts'
+import { type LoggedCall, listConversationCalls, toResponseKey } from '../src/inspect/logged-calls.ts'
 import type { LoggedCacheBreak } from '../src/inspect/report.ts'
-import { readLog } from '../src/logs/read-session.ts'
+import { readLog } from '../src/logs/read-log.ts'
 
 const folder = new URL('../../../../shared/transcripts/', import.meta.url)
 const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.jsonl.gz')) : []

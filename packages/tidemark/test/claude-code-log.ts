@@ -2,9 +2,9 @@
 import type { Block, SessionRecord, Usage } from '@tidemark/core'
 import { type LogRecord, modelCatalogue } from '@tidemark/wire'
 import { findCacheBreaks } from '../src/inspect/cache-breaks.ts'
-import { listConversationCalls } from '../src/inspect/calls.ts'
+import { listConversationCalls } from '../src/inspect/logged-calls.ts'
 import type { CacheReport } from '../src/inspect/report.ts'
-import type { LogContents } from '../src/logs/read-session.ts'
+import type { LogContents } from '../src/logs/read-log.ts'
 
 export const MODEL: string = 'claude-opus-4-5-20251101'
 const START = Date.parse('2026-03-09T09:00:00.000Z')

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readFileAtomic } from '../src/storage/atomic-file.ts'
 import { createFileJournal } from '../src/storage/file-journal.ts'
-import { createSystemError } from '../src/testing/crash-file.ts'
+import { createSystemError } from '../src/testing/crash-file-node.ts'
 import {
   type CrashFileSystem,
   createCrashFileSystem,

@@ -5,7 +5,7 @@ import { type LogFormat, modelCatalogue } from '@tidemark/wire'
 import { inspectLog } from '../src/inspect/inspect-log.ts'
 import type { SessionReport } from '../src/inspect/report.ts'
 import { createDayFormatter } from '../src/inspect/spending.ts'
-import type { AgentLog, LogContents } from '../src/logs/read-session.ts'
+import type { AgentLog, LogContents } from '../src/logs/read-log.ts'
 
 export const MODEL = 'claude-opus-4-5-20251101'
 

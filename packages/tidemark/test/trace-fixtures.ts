@@ -1,5 +1,5 @@
 /** Traces for tests, built call by call. */
-import type { SessionTrace, TraceCall, TraceInputBlock, TraceUsage } from '../src/replay/trace.ts'
+import type { SessionTrace, TraceCall, TraceInputBlock, TraceUsage } from '../src/replay/trace-file.ts'
 
 export function createTraceCall(
   seconds: number,

@@ -23,7 +23,7 @@ import {
   type Usage,
 } from '@tidemark/core'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type LogContents, readLog } from '../src/logs/read-session.ts'
+import { type LogContents, readLog } from '../src/logs/read-log.ts'
 import { repairLog } from '../src/logs/repair-log.ts'
 
 interface Figures {

@@ -1,7 +1,22 @@
 /** Entry of the package: codecs, the model catalogue and the log readers. */
 
+export { detectReplyOverflow, toAnthropicFailure } from './anthropic/anthropic-errors.ts'
 export { type BodyProblem, decodeRequest } from './anthropic/decode-request.ts'
-export { detectReplyOverflow, toAnthropicFailure } from './anthropic/failure.ts'
+export {
+  decodeReplyBytes,
+  decodeReplyFrame,
+  finishReply,
+  finishReplyBytes,
+  initialByteStreamState,
+  initialStreamState,
+} from './anthropic/decode-stream.ts'
+export {
+  type EncodedRequest,
+  type EncodeRequestOptions,
+  type ExactJsonTexts,
+  encodeRequest,
+  joinEncodedRequest,
+} from './anthropic/encode-request.ts'
 export {
   type Credentials,
   fromRequestHeaders,
@@ -19,22 +34,7 @@ export {
   replyToEvents,
   toSseFrames,
 } from './anthropic/reply-frames.ts'
-export {
-  type EncodedRequest,
-  type EncodeRequestOptions,
-  type ExactJsonTexts,
-  encodeRequest,
-  joinEncodedRequest,
-} from './anthropic/request.ts'
 export { decodeResponse, encodeResponse } from './anthropic/response.ts'
-export {
-  decodeReplyBytes,
-  decodeReplyFrame,
-  finishReply,
-  finishReplyBytes,
-  initialByteStreamState,
-  initialStreamState,
-} from './anthropic/stream.ts'
 export {
   type Catalogue,
   createCatalogue,
@@ -63,7 +63,7 @@ export {
   type UncertainField,
 } from './catalogue/model-entry.ts'
 export { failureFromException } from './failure/classify-failure.ts'
-export { findPromptOverflow, findSilentOverflow } from './failure/overflow.ts'
+export { findPromptOverflow, findSilentOverflow } from './failure/prompt-overflow.ts'
 export {
   decodeSse,
   decodeSseText,
@@ -77,6 +77,7 @@ export {
 } from './http/sse.ts'
 export { omitUndefined } from './optional-fields.ts'
 export { type AnthropicVersion, createProviderProfile } from './profiles/provider-profile.ts'
+export { findReminderRule, isClaudeCodeRestart } from './readers/claude-code-reader.ts'
 export { createLogReader, detectLineFormat, detectLogFormat } from './readers/log-format.ts'
 export {
   createDamageCollector,
@@ -88,4 +89,3 @@ export {
   type LogRecord,
   mergeDamage,
 } from './readers/log-reader.ts'
-export { findReminderRule, isClaudeCodeRestart } from './readers/record-reader.ts'

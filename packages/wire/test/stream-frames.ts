@@ -1,6 +1,6 @@
 /** Short ways to write the frames of a stream, and to decode them. */
 import type { ReplyEvent } from '@tidemark/core'
-import { decodeReplyFrame, finishReply, initialStreamState } from '../src/anthropic/stream.ts'
+import { decodeReplyFrame, finishReply, initialStreamState } from '../src/anthropic/decode-stream.ts'
 import type { SseFrame } from '../src/http/sse.ts'
 
 export function frame(data: object): SseFrame {

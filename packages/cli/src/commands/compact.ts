@@ -34,7 +34,7 @@ import {
   renderCompactPage,
   renderUndoPage,
 } from '../pages/compact-page.ts'
-import { formatBytes, formatCount } from '../render/figures.ts'
+import { formatBytes, formatCount } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'

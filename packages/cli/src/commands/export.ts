@@ -2,7 +2,7 @@
 
 import { exportLogToFile } from 'tidemark/internal'
 import { exportLog } from 'tidemark/logs'
-import { formatCount } from '../render/figures.ts'
+import { formatCount } from '../render/format-numbers.ts'
 import { formatPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES, printError } from './exit-codes.ts'

@@ -17,9 +17,9 @@ import {
   type UnreadableLog,
 } from 'tidemark/internal'
 import { type InspectionResult, inspectFiles, type SessionReport } from 'tidemark/logs'
+import { renderSessionsPage } from '../pages/session-list-page.ts'
 import { renderSessionPage } from '../pages/session-page.ts'
-import { renderSessionsPage } from '../pages/sessions-page.ts'
-import { formatBytes } from '../render/figures.ts'
+import { formatBytes } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { createProgressLine, type Terminal, toSignalOption } from '../terminal.ts'

@@ -2,7 +2,7 @@
 
 import { redactStrings } from 'tidemark/internal'
 import { type RepairReport, repairLog } from 'tidemark/logs'
-import { formatCount } from '../render/figures.ts'
+import { formatCount } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { type Terminal, toSignalOption } from '../terminal.ts'

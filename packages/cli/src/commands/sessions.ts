@@ -2,7 +2,7 @@
 
 import { isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
 import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
-import { formatBytes, formatCount, formatInteger } from '../render/figures.ts'
+import { formatBytes, formatCount, formatInteger } from '../render/format-numbers.ts'
 import { renderTable, type TableColumn } from '../render/layout.ts'
 import { createScreen, type Screen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'

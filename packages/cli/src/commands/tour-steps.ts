@@ -1,6 +1,6 @@
 /** Output of the tour: converts session events to lines of text and to data for `--json`. Most give no line. */
 import type { SessionEvent } from 'tidemark'
-import { formatDollars, formatInteger, formatPercent, formatCount as many } from '../render/figures.ts'
+import { formatDollars, formatInteger, formatPercent, formatCount as many } from '../render/format-numbers.ts'
 import type { Screen } from '../render/screen.ts'
 import { wrapText } from '../render/text.ts'
 

@@ -15,7 +15,7 @@ import {
   type Tools,
 } from 'tidemark'
 import { createDeadlines, sessionPaths } from 'tidemark/internal'
-import { formatCost, formatCount, formatDollars, formatInteger } from '../render/figures.ts'
+import { formatCost, formatCount, formatDollars, formatInteger } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
 import { toPreview, wrapText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'

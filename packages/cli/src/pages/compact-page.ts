@@ -2,7 +2,13 @@
 import type { TurnEvent } from '@tidemark/core'
 import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
 import type { CompactionReport, UndoReport } from 'tidemark/logs'
-import { formatCount, formatDollars, formatInteger, formatLimit, formatTokens } from '../render/figures.ts'
+import {
+  formatCount,
+  formatDollars,
+  formatInteger,
+  formatLimit,
+  formatTokens,
+} from '../render/format-numbers.ts'
 import { renderHeading, stackBlocks } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
 import { alignLeft, alignRight, cutTextEnd, formatPath, sanitizeText, wrapText } from '../render/text.ts'

@@ -10,7 +10,13 @@ import type {
   LoggedCompaction,
 } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
-import { formatCount, formatInteger, formatLimit, formatPercent, formatTokens } from '../render/figures.ts'
+import {
+  formatCount,
+  formatInteger,
+  formatLimit,
+  formatPercent,
+  formatTokens,
+} from '../render/format-numbers.ts'
 import { renderBar, renderHeading } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
 import {

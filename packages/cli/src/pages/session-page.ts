@@ -11,7 +11,7 @@ import {
   formatPercent,
   formatTokens,
   formatWholePercent,
-} from '../render/figures.ts'
+} from '../render/format-numbers.ts'
 import { type BlockRenderer, placeSideBySide, renderHeading, stackBlocks } from '../render/layout.ts'
 import type { Screen } from '../render/screen.ts'
 import {
@@ -25,7 +25,6 @@ import {
   textWidth,
   wrapText,
 } from '../render/text.ts'
-import { renderCacheBreaks, renderCosts, renderSpentSince } from './costs.ts'
 import {
   renderContextCurve,
   renderLargestItems,
@@ -34,6 +33,7 @@ import {
   renderTokenClasses,
   renderToolUsage,
 } from './session-context.ts'
+import { renderCacheBreaks, renderCosts, renderSpentSince } from './session-costs.ts'
 
 /** Renders the page of one session. `sinceDay`: the day of `--since`; the page still covers the whole session. */
 export function renderSessionPage(

@@ -5,7 +5,7 @@
 
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
-import type { CacheLevel } from '../request/prefix.ts'
+import type { CacheLevel } from '../request/prefix-snapshot.ts'
 import { listBilledParts, type TokensByClass } from '../tokens/usage.ts'
 import type { MessageEditor } from './sent-request.ts'
 

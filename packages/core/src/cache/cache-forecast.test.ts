@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { POLICY, PRESENT, PROFILE } from '../../test/prompt/conversation.ts'
 import { flattenContext } from '../context/flatten.ts'
 import type { Block } from '../log/block.ts'
-import { buildRequestPrefix, createPrefixSnapshot } from '../request/prefix.ts'
+import { buildRequestPrefix, createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { restoreCacheModel } from './cache-forecast.ts'
 import { type CacheModel, cacheExpiry, EMPTY_CACHE_MODEL } from './cache-model.ts'
 

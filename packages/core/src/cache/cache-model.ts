@@ -19,7 +19,7 @@ import {
   readTotalsBeforeMessage,
   toMessageBlocks,
 } from '../request/block-index.ts'
-import type { CacheLevel } from '../request/prefix.ts'
+import type { CacheLevel } from '../request/prefix-snapshot.ts'
 import { splitBlock } from '../tokens/estimator.ts'
 import type { CacheableRequest } from './sent-request.ts'
 

@@ -5,7 +5,7 @@ import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { indexBlocks } from '../request/block-index.ts'
 import { type AssembledRequest, assembleRequest } from '../request/build-request.ts'
-import { buildRequestPrefix, type RequestPrefix } from '../request/prefix.ts'
+import { buildRequestPrefix, type RequestPrefix } from '../request/prefix-snapshot.ts'
 import { diffRequests } from './request-diff.ts'
 import { type SendContext, type SentRequest, toSentRequest } from './sent-request.ts'
 

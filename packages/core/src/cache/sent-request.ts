@@ -26,7 +26,7 @@ import {
   isLoadedUpfront,
   type RequestPrefix,
   readToolOrTypeName,
-} from '../request/prefix.ts'
+} from '../request/prefix-snapshot.ts'
 
 export interface SentRequest {
   /** The query source, such as `repl_main_thread`, `agent:…` or `compact`. */

@@ -5,13 +5,13 @@
  */
 import { formatCount } from '../cache/cache-break.ts'
 import { CACHE_EDITS_DROPPED_SUBTYPE, type MicrocompactMetadata, type UserRecord } from '../log/record.ts'
-import { type ClearInput, type ClearOutcome, pluralize } from './clear-plan.ts'
 import {
   type ClearProposal,
   findClearCandidates,
   findClearedContent,
   toClearSelection,
-} from './select-results.ts'
+} from './clear-candidates.ts'
+import { type ClearInput, type ClearOutcome, pluralize } from './clear-proposal.ts'
 import { findToolResult, type ToolResultIndex } from './tool-result-index.ts'
 
 /**

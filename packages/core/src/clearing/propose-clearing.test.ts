@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/situation.ts'
 import { COLD_CACHE } from '../cache/cache-temperature.ts'
 import type { ClearMode } from '../log/record.ts'
-import { scalePolicy } from '../policy/limits.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
+import { scalePolicy } from '../policy/scale-policy.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
-import { mustClear } from './clear-plan.ts'
+import { mustClear } from './clear-proposal.ts'
 import {
   type ClearModeInput,
   chooseClearMode,

@@ -8,14 +8,6 @@ import type { ClearMode } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from '../policy/switches.ts'
 import { proposeCachedClearing } from './cached-clearing.ts'
 import {
-  buildClearProposal,
-  type ClearInput,
-  type ClearOutcome,
-  formatMinutes,
-  mustClear,
-} from './clear-plan.ts'
-import { type ProviderEditPlan, planProviderEdits } from './provider-clearing.ts'
-import {
   type ClearCandidate,
   type ClearProposal,
   countCandidateTokens,
@@ -23,7 +15,15 @@ import {
   findClearCandidates,
   orderCandidates,
   SAMPLE_CALL_ID,
-} from './select-results.ts'
+} from './clear-candidates.ts'
+import {
+  buildClearProposal,
+  type ClearInput,
+  type ClearOutcome,
+  formatMinutes,
+  mustClear,
+} from './clear-proposal.ts'
+import { type ProviderEditPlan, planProviderEdits } from './provider-clearing.ts'
 
 export interface ClearModeInput extends ClearInput {
   readonly switches?: Switches

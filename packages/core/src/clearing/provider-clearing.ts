@@ -8,6 +8,7 @@ import { formatCount } from '../cache/cache-break.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { ContextEditRules } from '../policy/provider-profile.ts'
 import { toTokenCount } from '../tokens/usage.ts'
+import { type ClearProposal, findClearedContent } from './clear-candidates.ts'
 import {
   type ClearInput,
   canPayOff,
@@ -15,8 +16,7 @@ import {
   pluralize,
   priceRewrite,
   type RewritePrice,
-} from './clear-plan.ts'
-import { type ClearProposal, findClearedContent } from './select-results.ts'
+} from './clear-proposal.ts'
 import { findToolResult, type ToolCall, type ToolResultIndex } from './tool-result-index.ts'
 
 export interface ProviderEditsInput extends ClearInput {

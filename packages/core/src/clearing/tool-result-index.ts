@@ -3,7 +3,7 @@
  * its parts between versions.
  */
 
-import type { ContextEntry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import type { ToolResultBlock } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import {

@@ -4,7 +4,7 @@ import type { CompactionServices } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
 import { applyCompactionAttempt, type CompactionAttemptEnd, isBreakerOpen } from '../engine/session-state.ts'
 import type { TurnContext } from '../engine/session-writer.ts'
-import { type CompactionResult, commitDraft } from './commit.ts'
+import { type CompactionResult, commitDraft } from './commit-draft.ts'
 import { type CompactionOptions, planCompaction } from './plan-compaction.ts'
 import { prepareDraft } from './prepare-draft.ts'
 

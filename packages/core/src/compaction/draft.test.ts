@@ -1,6 +1,6 @@
 import { createCountingIds, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { ContextEntry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import type { RecordBody } from '../request/prefix-updates.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'

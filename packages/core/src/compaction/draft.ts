@@ -3,8 +3,8 @@
  * records that a draft becomes.
  */
 
+import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/entry.ts'
 import { type ContextPart, type RefusedRewrite, refuseRewrite, type SummaryUsage } from '../engine/events.ts'
 import type { CheckedSummary, CompactionServices } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'

@@ -2,8 +2,8 @@
  * Plans a compaction without changing anything: what it summarizes and keeps, the size now, the target, and the cost.
  */
 
+import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextRewrite } from '../context/context-view.ts'
-import type { ContextEntry } from '../context/entry.ts'
 import { type RefusedRewrite, refuseRewrite } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'

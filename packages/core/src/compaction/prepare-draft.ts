@@ -3,6 +3,7 @@
  * Appends nothing to the conversation; if a step fails, the session is unchanged.
  */
 
+import { limitSourceTime, readHostPrefix } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
   addReplyUsage,
@@ -16,16 +17,15 @@ import {
 import { type CompactionServices, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import { isTurnAborted, previewAppend, type TurnContext } from '../engine/session-writer.ts'
-import { limitSourceTime, readHostPrefix } from '../engine/update-prefix.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
-import { replacePrefixSnapshot } from '../request/prefix.ts'
+import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
 import {
   arrangeAttachments,
   collectSources,
   dropOptionalAttachments,
   findPreviousAttachments,
-} from '../sources/collect.ts'
+} from '../sources/collect-sources.ts'
 import type { SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'

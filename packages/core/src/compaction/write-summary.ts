@@ -8,30 +8,30 @@ import { withContextState } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
-import { readRecordAt } from '../log/session.ts'
+import { readRecordAt } from '../log/session-log.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
-import type {
-  AttemptResult,
-  AttemptsInput,
-  AttemptsOutcome,
-  SummaryAttemptState,
-} from '../summary/attempt.ts'
 import {
   findNextAttempt,
   isAttemptsOutcome,
   recordAttemptResult,
   rejectLargeSummary,
   startAttempts,
-} from '../summary/attempts.ts'
-import { repairSummary } from '../summary/check-summary.ts'
+} from '../summary/attempt-chain.ts'
+import type {
+  AttemptResult,
+  AttemptsInput,
+  AttemptsOutcome,
+  SummaryAttemptState,
+} from '../summary/attempt-types.ts'
 import { buildLedger } from '../summary/ledger.ts'
 import { prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
+import { repairSummary } from '../summary/repair-summary.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
-import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-attempt.ts'
+import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-summary-attempt.ts'
 
 export interface WriteSummaryInput {
   readonly plan: CompactionPlan

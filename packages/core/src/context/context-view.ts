@@ -21,8 +21,13 @@ import {
   type PreservedSegment,
   type SystemRecord,
 } from '../log/record.ts'
-import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session.ts'
-import { applyClearingToEntries, type ContextEntry, withoutCacheEdits, withoutThinking } from './entry.ts'
+import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
+import {
+  applyClearingToEntries,
+  type ContextEntry,
+  withoutCacheEdits,
+  withoutThinking,
+} from './context-entry.ts'
 
 /** A compaction or clearing that is in effect, with the entries that it replaced, which an undo restores. */
 export interface ContextRewrite {

@@ -6,7 +6,7 @@
 import { isServerToolResult, isServerToolUse, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { KnownRecord } from '../log/record.ts'
-import type { ContextEntry } from './entry.ts'
+import type { ContextEntry } from './context-entry.ts'
 import { flattenContext, listWaitingCallIds } from './flatten.ts'
 
 /**

@@ -17,8 +17,8 @@ import {
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { KnownRecord, UserRecord } from '../log/record.ts'
+import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
-import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './entry.ts'
 import type { ApiMessage } from './payload.ts'
 import {
   createInterruptedResult,

@@ -16,7 +16,7 @@ import {
   type ToolResultBlock,
 } from '../log/block.ts'
 import { AppendList } from '../log/persistent-collections.ts'
-import type { MessagePart } from './entry.ts'
+import type { MessagePart } from './context-entry.ts'
 import type { ApiMessage, Role } from './payload.ts'
 
 /** A message being assembled from the blocks of one or more records. */

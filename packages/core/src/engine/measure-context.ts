@@ -2,19 +2,20 @@
 
 import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import { estimateRemainingCalls, measureCacheTemperature } from '../cache/cache-temperature.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import type { ContextEntry } from '../context/entry.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
 import { isObject } from '../log/json.ts'
 import { isPrompt, type PrefixSnapshot } from '../log/record.ts'
-import { readRecordAt } from '../log/session.ts'
+import { readRecordAt } from '../log/session-log.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
+import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest } from './next-request.ts'
 import {
@@ -25,7 +26,6 @@ import {
   updateContextState,
 } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
-import { hasContextEditBetas, withEngineBetas } from './update-prefix.ts'
 
 /** Returns the estimated number of tokens in the context window now. */
 export function measureContext(
@@ -94,8 +94,7 @@ export function gatherPlanContext(
     : null
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
-    // Before the first request of this process, the next request is used: its cache markers are where the last ones
-    // were.
+    // Before the first request of this process, the next request is used: its markers are where the last ones were.
     sent: known.lastRequest ?? (current === null ? null : buildNextRequest(known, current, host).request),
     flat: known.flat,
     profile,

@@ -1,12 +1,12 @@
 /** Builds and validates the next request, and forecasts how much of it is read from the cache. */
 
 import { type CacheForecast, forecastCacheRead, restoreCacheModel } from '../cache/cache-forecast.ts'
+import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/clear-candidates.ts'
 import { toContextEdits } from '../clearing/provider-clearing.ts'
-import { createResultPlaceholder, findFirstClearable, SAMPLE_CALL_ID } from '../clearing/select-results.ts'
 import type { ContextView } from '../context/context-view.ts'
 import type { JsonObject } from '../log/json.ts'
 import { isKnownRecord } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session.ts'
+import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
@@ -17,8 +17,8 @@ import {
 } from '../request/build-request.ts'
 import { type FirstClearableMarker, updateFirstClearable } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
-import { buildRequestPrefix } from '../request/prefix.ts'
-import type { Finding } from '../validate/finding.ts'
+import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
+import type { Finding } from '../validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../validate/validate.ts'
 import type { TurnHost } from './host.ts'
 import { type SessionState, updateContextState } from './session-state.ts'

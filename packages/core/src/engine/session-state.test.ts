@@ -6,7 +6,7 @@ import {
   EMPTY_SOURCE_STATE,
   withSourceState,
 } from '../cache/cache-monitor.ts'
-import { type ContextEntry, findResponsesWithThinking } from '../context/entry.ts'
+import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import {

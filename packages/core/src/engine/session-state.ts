@@ -11,7 +11,7 @@ import {
   type IndexRules,
   type ToolResultIndex,
 } from '../clearing/tool-result-index.ts'
-import { updateToolResultIndex } from '../clearing/update-index.ts'
+import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../context/flatten.ts'
 import type { SessionCost } from '../cost/session-cost.ts'
@@ -26,7 +26,7 @@ import {
   SYNTHETIC_MODEL,
   type SystemRecord,
 } from '../log/record.ts'
-import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session.ts'
+import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
 import type { ExpectedResult } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/policy.ts'
 import {
@@ -36,7 +36,7 @@ import {
 } from '../request/announced-prefix.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import { type FirstClearableMarker, NO_FIRST_CLEARABLE } from '../request/cache-markers.ts'
-import type { RequestPrefix } from '../request/prefix.ts'
+import type { RequestPrefix } from '../request/prefix-snapshot.ts'
 import type { MediaTally } from '../request/request-size.ts'
 import type { SectionTexts } from '../request/system-prompt.ts'
 import { NO_SHOWN_ATTACHMENTS, type ShownAttachments } from '../sources/context-source.ts'

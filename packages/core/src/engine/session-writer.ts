@@ -11,7 +11,7 @@ import type {
   SystemRecord,
   UserRecord,
 } from '../log/record.ts'
-import { NO_PARENT, readRecordAt } from '../log/session.ts'
+import { NO_PARENT, readRecordAt } from '../log/session-log.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'

@@ -25,8 +25,8 @@ import {
   type ForkOutcome,
   type ForkRefusal,
   listMessagesAfterRequest,
-} from '../request/fork.ts'
-import type { RequestPrefix } from '../request/prefix.ts'
+} from '../request/fork-request.ts'
+import type { RequestPrefix } from '../request/prefix-snapshot.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isKnownRecord } from '../log/record.ts'
-import { buildSessionLog } from '../log/session.ts'
+import { buildSessionLog } from '../log/session-log.ts'
 import { exportMarkdown, fenceText, streamMarkdown } from './export-markdown.ts'
 
 function createExampleSession(): SessionBuilder {

@@ -3,8 +3,8 @@
  * with tool calls folded. The same session always gives the same text.
  */
 
+import { formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { buildContextView, type ContextRewrite, type ContextView } from '../context/context-view.ts'
-import { formatAttachmentText, isVisibleToModel } from '../context/entry.ts'
 import {
   type Block,
   isMediaBlock,
@@ -16,9 +16,9 @@ import {
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
-import type { SessionLog } from '../log/session.ts'
+import type { SessionLog } from '../log/session-log.ts'
 import { formatBlock, restoreSpilledRecord } from './find-record.ts'
-import type { BlobReader } from './spill.ts'
+import type { BlobReader } from './spill-results.ts'
 
 interface ExportOptions {
   /** Title of the document. Default: `Conversation` and the session's id. */

@@ -1,6 +1,6 @@
 /** Finds a record, tool call, response or blob of one session by its id. Ids of other sessions find nothing. */
 
-import { formatAttachmentText } from '../context/entry.ts'
+import { formatAttachmentText } from '../context/context-entry.ts'
 import {
   type Block,
   isMediaBlock,
@@ -12,7 +12,7 @@ import {
   toBlocks,
 } from '../log/block.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SpilledContent } from '../log/record.ts'
-import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session.ts'
+import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session-log.ts'
 import {
   type BlobReader,
   parseBlock,
@@ -20,7 +20,7 @@ import {
   readSpilledParts,
   restoreResult,
   restoreUserRecord,
-} from './spill.ts'
+} from './spill-results.ts'
 
 export interface HistoryItem {
   /** One line that describes the found item. */

@@ -1,14 +1,14 @@
 import { createFakeBlobs, GeneratorChoices, generateSession, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { NO_RETRIEVAL, retrievalHint } from '../clearing/select-results.ts'
+import { NO_RETRIEVAL, retrievalHint } from '../clearing/clear-candidates.ts'
 import { isKnownRecord } from '../log/record.ts'
-import { buildSessionLog } from '../log/session.ts'
+import { buildSessionLog } from '../log/session-log.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { formatRecordBody } from './find-record.ts'
 import { createHistoryTool, runHistoryTool } from './history-tool.ts'
-import type { HistorySource } from './search.ts'
-import { spillResult } from './spill.ts'
+import type { HistorySource } from './search-history.ts'
+import { spillResult } from './spill-results.ts'
 
 const measure = (text: string): number => text.length
 

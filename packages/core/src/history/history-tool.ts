@@ -3,7 +3,7 @@
  * size and work, and says how to continue.
  */
 
-import { HISTORY_TOOL_NAME } from '../clearing/select-results.ts'
+import { HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { takeHead } from '../summary/truncate-text.ts'
@@ -16,7 +16,7 @@ import {
   parseHistoryQuery,
   searchConversation,
   searchItemText,
-} from './search.ts'
+} from './search-history.ts'
 
 const TOOL_DESCRIPTION = `Reads this conversation's own past: what a summary replaced, tool results that were cleared, \
 large results of which only head and tail are shown. Nothing that was ever said here is lost. \

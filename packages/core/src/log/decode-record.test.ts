@@ -8,7 +8,7 @@ import {
   type Upcast,
   upcastLine,
 } from './decode-record.ts'
-import { createLogLineReader } from './log-reader.ts'
+import { createLogLineReader } from './log-line-reader.ts'
 
 // Invented format versions: version 1 called the uuid `key`, version 2 called it `name`.
 const upcasts: readonly Upcast[] = [

@@ -1,8 +1,8 @@
 /** Creates a policy: the defaults with overrides applied, checked field by field and by rules between fields. */
 import { TidemarkError } from '../errors.ts'
-import { findSmallestWindow } from './limits.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createFieldProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
+import { findSmallestWindow } from './scale-policy.ts'
 
 /** The policy fields to change, at any depth. An omitted field keeps its default. */
 export type PolicyOverrides = DeepPartial<Policy>

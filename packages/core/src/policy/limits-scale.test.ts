@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { TidemarkError } from '../errors.ts'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { type KnownWindowLimits, type ModelLimits, scalePolicy } from './limits.ts'
 import type { Policy } from './policy.ts'
+import { type KnownWindowLimits, type ModelLimits, scalePolicy } from './scale-policy.ts'
 import { readSwitches } from './switches.ts'
 
 function known(

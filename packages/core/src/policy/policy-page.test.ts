@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
-import { scalePolicy } from './limits.ts'
 import { policyFieldPaths, readPolicyValue } from './policy.ts'
+import { scalePolicy } from './scale-policy.ts'
 import { readSwitches } from './switches.ts'
 
 const page = readFileSync(new URL('../../../../docs/policy.md', import.meta.url), 'utf8')

@@ -6,9 +6,8 @@
  * The result is updated along the branch; records of an undone compaction or clearing do not count.
  */
 
+import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import type { ContextEntry } from '../context/entry.ts'
-import { isVisibleToModel } from '../context/entry.ts'
 import { toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
@@ -21,7 +20,7 @@ import {
   type SnapshotSection,
   type UserRecord,
 } from '../log/record.ts'
-import { readRecordAt, type SessionLog } from '../log/session.ts'
+import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 
 /**
  * Types of the attachments that announce a change of the prefix. If the provider can add or remove tools itself, a tool

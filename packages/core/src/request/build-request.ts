@@ -12,7 +12,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from '../validate/content-rules.ts'
-import type { Finding } from '../validate/finding.ts'
+import type { Finding } from '../validate/findings.ts'
 import {
   checkMessage,
   finishMessageCheck,
@@ -31,7 +31,7 @@ import {
   type PlannedMarker,
   planMarkers,
 } from './cache-markers.ts'
-import type { RequestPrefix } from './prefix.ts'
+import type { RequestPrefix } from './prefix-snapshot.ts'
 
 export interface AssembledRequest {
   readonly front: RequestPrefix

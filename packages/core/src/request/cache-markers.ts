@@ -16,7 +16,7 @@ import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/policy.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import { canCarryMarker } from '../validate/content-rules.ts'
-import { isTurnScopedMessage } from '../validate/finding.ts'
+import { isTurnScopedMessage } from '../validate/findings.ts'
 import {
   type BlockIndex,
   countMessages,
@@ -25,7 +25,7 @@ import {
   messageAt,
   toMessageBlocks,
 } from './block-index.ts'
-import { isLoadedUpfront, type RequestPrefix } from './prefix.ts'
+import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
 
 /**
  * The kinds of cache marker, by position. `after-sources`: after the attachments of context sources that a compaction

@@ -29,7 +29,7 @@ import {
   listToolChangeBetas,
   readBetas,
   readToolOrTypeName,
-} from './prefix.ts'
+} from './prefix-snapshot.ts'
 import { RESERVED_NAME_PREFIX } from './system-prompt.ts'
 
 export interface PrefixUpdateRules {

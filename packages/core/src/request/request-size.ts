@@ -4,7 +4,7 @@
  * the change; the caller appends the record that makes it.
  */
 
-import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/entry.ts'
+import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import { type Block, isBlock, isToolResult } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
@@ -15,7 +15,7 @@ import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-prof
 import { type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import { toRequestFields } from './build-request.ts'
 import { findLastResponseIndex } from './cache-markers.ts'
-import type { RequestPrefix } from './prefix.ts'
+import type { RequestPrefix } from './prefix-snapshot.ts'
 
 export interface RequestSize {
   readonly bytes: number

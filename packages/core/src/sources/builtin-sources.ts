@@ -1,9 +1,8 @@
 /** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
-import type { ContextEntry } from '../context/entry.ts'
-import { formatAttachmentText } from '../context/entry.ts'
+import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
 import { toBlocks } from '../log/block.ts'
-import { listBranchRecords } from '../log/session.ts'
+import { listBranchRecords } from '../log/session-log.ts'
 import { readTodoList } from '../log/todo-list.ts'
 import { listToolRuns } from '../log/tool-calls.ts'
 import type { DroppableSource } from '../policy/policy.ts'

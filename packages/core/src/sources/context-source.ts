@@ -4,14 +4,13 @@
  * state; budgets, duplicates and order are handled centrally.
  */
 
-import type { ContextEntry } from '../context/entry.ts'
-import { formatAttachmentText, isVisibleToModel } from '../context/entry.ts'
+import { type ContextEntry, formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
 import { isObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Attachment, AttachmentRecord } from '../log/record.ts'
-import type { SessionLog } from '../log/session.ts'
-import type { ContentBudgets } from '../policy/limits.ts'
+import type { SessionLog } from '../log/session-log.ts'
 import type { DroppableSource, Policy } from '../policy/policy.ts'
+import type { ContentBudgets } from '../policy/scale-policy.ts'
 import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
 
 /** The kinds of context sources, in the order in which their attachments are appended. */

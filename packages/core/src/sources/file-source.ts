@@ -3,9 +3,9 @@
  * content. A file that cannot be read is skipped and reported.
  */
 
-import type { ContextEntry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import { isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { listBranchRecords, type SessionLog } from '../log/session.ts'
+import { listBranchRecords, type SessionLog } from '../log/session-log.ts'
 import {
   type FileToolNames,
   hasToolRunSucceeded,

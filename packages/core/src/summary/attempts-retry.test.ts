@@ -6,7 +6,6 @@ import {
   runAttempts,
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
-import type { AttemptResult } from './attempt.ts'
 import {
   countMaximumCalls,
   findNextAttempt,
@@ -14,7 +13,8 @@ import {
   recordAttemptResult,
   rejectLargeSummary,
   startAttempts,
-} from './attempts.ts'
+} from './attempt-chain.ts'
+import type { AttemptResult } from './attempt-types.ts'
 
 const binding = {
   thinking: { binding: 'prefix' as const },

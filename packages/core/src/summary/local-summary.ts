@@ -4,6 +4,7 @@
  */
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
+import type { SessionFacts } from './session-facts.ts'
 import {
   createErrorPieces,
   createFilePieces,
@@ -16,8 +17,7 @@ import {
   type PlacedPieces,
   SNIPPETS_GROUP,
   type SummaryPiece,
-} from './local-sections.ts'
-import type { SessionFacts } from './session-facts.ts'
+} from './summary-pieces.ts'
 import { type CompactionForm, listSectionTitles } from './summary-prompt.ts'
 import { truncateEnd } from './truncate-text.ts'
 

@@ -3,14 +3,13 @@
  * longer mentions. Compares the texts of the contexts before and after, not what the engine meant to keep.
  */
 
-import type { ContextEntry } from '../context/entry.ts'
-import { isVisibleToModel, toMessageParts } from '../context/entry.ts'
+import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { collectJsonStrings } from '../log/tool-calls.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import { isFileMentioned } from './check-summary.ts'
 import { findMentions, findNames, weighNames } from './ledger.ts'
+import { isFileMentioned } from './repair-summary.ts'
 import { extractSessionFacts, listRequiredTexts } from './session-facts.ts'
 
 export interface Receipt {

@@ -1,6 +1,6 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { ContextEntry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import {
   type CompactionSpan,
   chooseCompactionSpan,

@@ -4,10 +4,9 @@
  * class.
  */
 
+import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { findCutPoints } from '../context/cut-points.ts'
-import type { ContextEntry } from '../context/entry.ts'
-import { isVisibleToModel } from '../context/entry.ts'
 import { flattenContext, listWaitingCallIds } from '../context/flatten.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
 import {

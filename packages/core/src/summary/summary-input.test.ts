@@ -1,10 +1,10 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import type { ContextEntry } from '../context/context-entry.ts'
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
-import type { ContextEntry } from '../context/entry.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { validateRequest } from '../validate/validate.ts'
-import { MAX_PARTS, splitIntoParts } from './attempt-requests.ts'
+import { MAX_PARTS, splitIntoParts } from './plan-attempts.ts'
 import {
   buildSummaryRequest,
   chooseAnswerSettings,

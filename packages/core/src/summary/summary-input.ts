@@ -1,7 +1,7 @@
 /** Builds a direct summary request: a short system prompt, the stripped conversation, the summary prompt as the last message. */
 
+import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
-import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
 import { flattenContext, listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import {

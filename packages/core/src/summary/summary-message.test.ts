@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ContextEntry } from '../context/entry.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import { prependLocalSummary } from './local-summary.ts'
 import { createMetaRecord } from './summary-input.ts'
 import {

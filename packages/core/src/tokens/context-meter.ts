@@ -3,8 +3,9 @@
  * of everything added since. The meter is updated entry by entry, so a turn costs time only for its own entries. A
  * compaction or clearing starts a new measurement.
  */
+
+import { type ContextEntry, isTurnEnd } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { type ContextEntry, isTurnEnd } from '../context/entry.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { TokenEstimatePolicy } from '../policy/policy.ts'

@@ -2,7 +2,7 @@
  * Estimates tokens without a tokenizer. Estimates are integers, at least 1 per block, and never fall when text is
  * appended. They are uncalibrated: the calibration of a session (`usage.ts`) turns them into expected sizes.
  */
-import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/entry.ts'
+import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
 import {
   type Block,

@@ -2,7 +2,7 @@
 
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
-import { findRecordIndex } from '../log/session.ts'
+import { findRecordIndex } from '../log/session-log.ts'
 
 /** Result of pinning. `note` is a sentence for the user if the pin has no effect yet. */
 type PinResult = { readonly ok: true; readonly note?: string } | RefusedRewrite

@@ -5,9 +5,9 @@
  */
 
 import { countDeletedTokens, createDeletionMessage, createDropNotice } from '../clearing/cached-clearing.ts'
-import type { ClearProposal } from '../clearing/select-results.ts'
+import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { compact } from '../compaction/compact.ts'
-import { findResponsesWithThinking } from '../context/entry.ts'
+import { findResponsesWithThinking } from '../context/context-entry.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { gatherPlanContext, measureContext } from '../engine/measure-context.ts'
@@ -22,9 +22,9 @@ import {
 } from '../engine/session-writer.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
 import type { MicrocompactMetadata } from '../log/record.ts'
-import { type ContextPlan, makeContextPlan as planNext } from '../planner/plan.ts'
+import { type ContextPlan, makeContextPlan as planNext } from '../planner/context-plan.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
-import { buildRequestPrefix } from '../request/prefix.ts'
+import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
 import {
   isOverSizeLimit,
   type MediaDropProposal,

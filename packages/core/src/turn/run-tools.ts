@@ -14,7 +14,7 @@ import {
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { runHistoryTool } from '../history/history-tool.ts'
-import { spillResult } from '../history/spill.ts'
+import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 
 interface ToolCall {

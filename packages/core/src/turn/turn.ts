@@ -5,6 +5,7 @@
 
 import { findAppliedClearing, readAppliedEdits } from '../clearing/provider-clearing.ts'
 import { createMissingResultsRecord, listUnansweredCalls } from '../context/flatten.ts'
+import { appendPrefixUpdates, appendSourceUpdates } from '../engine/announce-updates.ts'
 import {
   type ModelCallResult,
   type PendingModelCall,
@@ -25,11 +26,10 @@ import {
   type UnlinkedRecord,
   withWriteLock,
 } from '../engine/session-writer.ts'
-import { appendPrefixUpdates, appendSourceUpdates } from '../engine/update-prefix.ts'
 import { TidemarkError } from '../errors.ts'
 import type { MessageContent } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
-import { isRecoverableFailure, NO_REMEDIES_TRIED, recoverFromRefusal } from './recover.ts'
+import { isRecoverableFailure, NO_REMEDIES_TRIED, recoverFromRefusal } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 

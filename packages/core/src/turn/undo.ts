@@ -1,7 +1,7 @@
 /** Undoes the newest rewrite: restores the context from before it, followed by the records appended since. */
 
+import { findResponsesWithThinking } from '../context/context-entry.ts'
 import { type ContextRewrite, findUndoTarget } from '../context/context-view.ts'
-import { findResponsesWithThinking } from '../context/entry.ts'
 import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import { type CompactionServices, runCleanups } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
@@ -16,7 +16,7 @@ import {
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
 import { isRewriteBoundary } from '../log/record.ts'
-import { readRecordAt } from '../log/session.ts'
+import { readRecordAt } from '../log/session-log.ts'
 
 export interface UndoRewriteOptions {
   /** uuid of the boundary of the rewrite to undo. Default: the newest rewrite. */

@@ -17,17 +17,17 @@ import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
-  type CheckInput,
   type FieldShapes,
   isNonEmptyString,
   isTurnScopedMessage,
   type ParsedBlock,
   type ParsedMessage,
   type RawFields,
+  type RuleSet,
   type Shape,
   stringShape,
-  toArrayOrEmpty,
-} from './finding.ts'
+  toArray,
+} from './findings.ts'
 
 /** The place of a block: a message with a role, the system prompt (`prompt`), or a tool result (`result`). */
 type Holder = Role | 'prompt' | 'result'
@@ -106,7 +106,7 @@ function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
     : undefined
 }
 
-export function checkBlock(item: ParsedBlock, holder: Holder, rules: CheckInput): void {
+export function checkBlock(item: ParsedBlock, holder: Holder, rules: RuleSet): void {
   const { block, path } = item
   const { profile, report } = rules
   const rule = findBlockRule(item)
@@ -131,7 +131,7 @@ export function checkBlock(item: ParsedBlock, holder: Holder, rules: CheckInput)
 function checkRefusedBlocks(
   { block, path }: ParsedBlock,
   holder: Holder,
-  { profile, report }: CheckInput,
+  { profile, report }: RuleSet,
 ): void {
   for (const { role, type, field } of profile.refusedBlocks) {
     if (role !== holder || type !== block.type || (field !== undefined && block[field] == null)) continue
@@ -155,7 +155,7 @@ export interface SizeState {
 export const INITIAL_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: AppendList.of() }
 
 /** Counts a message and its bytes, even if the message is malformed. Reports a message that JSON cannot represent. */
-export function countMessage(state: SizeState, message: unknown, { report }: CheckInput): SizeState {
+export function countMessage(state: SizeState, message: unknown, { report }: RuleSet): SizeState {
   const bytes = countJsonBytes(message)
   if (bytes === null) report('not-json', `messages.${state.messages}`)
   return { ...state, messages: state.messages + 1, bytes: state.bytes + (bytes ?? 0) }
@@ -164,7 +164,7 @@ export function countMessage(state: SizeState, message: unknown, { report }: Che
 export function checkImages(
   state: SizeState,
   message: ParsedMessage,
-  { profile: { sizes }, report }: CheckInput,
+  { profile: { sizes }, report }: RuleSet,
 ): SizeState {
   let { images, large } = state
   for (const { block, path } of message.all) {
@@ -198,7 +198,7 @@ export function checkSizeLimits(
   { messages, bytes, images, large }: SizeState,
   request: RawFields,
   placed: readonly PlacedMarker[],
-  { profile: { sizes }, report }: CheckInput,
+  { profile: { sizes }, report }: RuleSet,
 ): void {
   if (messages > sizes.messages) {
     report('message-count', 'messages', `at most ${sizes.messages} messages, found ${messages}`)
@@ -230,19 +230,15 @@ interface Marker {
   readonly ttl: string | null
 }
 
-export interface MarkerCheckState {
+export interface MarkerCheck {
   readonly markers: AppendList<Marker>
   /** Path of the last block that can carry a cache marker. The provider places a request-level marker on this block. */
   readonly target: string | null
 }
 
-export const INITIAL_MARKERS: MarkerCheckState = { markers: AppendList.of(), target: null }
+export const INITIAL_MARKERS: MarkerCheck = { markers: AppendList.of(), target: null }
 
-export function checkMessageMarkers(
-  state: MarkerCheckState,
-  message: ParsedMessage,
-  rules: CheckInput,
-): MarkerCheckState {
+export function checkMessageMarkers(state: MarkerCheck, message: ParsedMessage, rules: RuleSet): MarkerCheck {
   const isScoped = isTurnScopedMessage(message.fields)
   let { markers } = state
   for (const { block, path } of message.all) {
@@ -260,7 +256,7 @@ export function canCarryMarker(block: Block, { unmarkable }: CacheRules): boolea
 }
 
 /** Reads the cache marker of the block at `path`, and reports each rule that the marker breaks. */
-export function checkBlockMarker(block: Block, path: string, rules: CheckInput): Marker {
+export function checkBlockMarker(block: Block, path: string, rules: RuleSet): Marker {
   if (!canCarryMarker(block, rules.profile.cache)) {
     const kind = isBlankText(block) ? 'text that is blank' : `a ${block.type} block`
     rules.report('marker-refused', `${path}.cache_control`, `no cache marker on ${kind}`)
@@ -272,7 +268,7 @@ export function checkBlockMarker(block: Block, path: string, rules: CheckInput):
 export function checkMarkerTtl(
   control: unknown,
   path: string,
-  { profile: { cache }, report }: CheckInput,
+  { profile: { cache }, report }: RuleSet,
 ): string | null {
   if (!isObject(control) || control.type !== 'ephemeral') {
     report('marker-shape', path)
@@ -292,10 +288,10 @@ export function checkMarkerTtl(
 }
 
 /** Lists the cache markers on tools, then on the system prompt. Findings are dropped: these markers were checked before. */
-function listPrefixMarkers(request: RawFields, rules: CheckInput): readonly Marker[] {
+function listPrefixMarkers(request: RawFields, rules: RuleSet): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
-    toArrayOrEmpty(request[zone]).flatMap((item, index): readonly Marker[] =>
+    toArray(request[zone]).flatMap((item, index): readonly Marker[] =>
       isObject(item) && item.cache_control != null
         ? [{ path: `${zone}.${index}`, ttl: checkMarkerTtl(item.cache_control, '', silent) }]
         : [],
@@ -308,7 +304,7 @@ export function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
   request: RawFields,
-  rules: CheckInput,
+  rules: RuleSet,
 ): void {
   const { profile, report } = rules
   const { maxMarkers } = profile.cache
@@ -338,7 +334,7 @@ export function checkMarkers(
 }
 
 /** Checks that no marker requests a longer lifetime than an earlier one. Returns the shortest lifetime in seconds. */
-function checkMarkerOrder(markers: readonly Marker[], { profile, report }: CheckInput): number {
+function checkMarkerOrder(markers: readonly Marker[], { profile, report }: RuleSet): number {
   let shortest = Number.POSITIVE_INFINITY
   for (const { path, ttl } of markers) {
     if (ttl === null) continue
@@ -355,11 +351,11 @@ function toSeconds(ttl: string, cache: CacheRules): number {
 
 /** Path of the tool or system block that gets the request-level marker if no message can carry it; null if none can. */
 function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
-  const inSystem = toArrayOrEmpty(request.system).findLastIndex(
+  const inSystem = toArray(request.system).findLastIndex(
     (block) => isBlock(block) && canCarryMarker(block, cache),
   )
   if (inSystem >= 0) return `system.${inSystem}`
-  const tools = toArrayOrEmpty(request.tools).length
+  const tools = toArray(request.tools).length
   return tools > 0 ? `tools.${tools - 1}` : null
 }
 
@@ -378,14 +374,14 @@ export interface PlacedMarker {
 
 /** Returns the cache markers of the checked messages together with the placed ones, in request order. */
 export function withPlacedMarkers(
-  { markers }: MarkerCheckState,
+  { markers }: MarkerCheck,
   placed: readonly PlacedMarker[],
-  rules: CheckInput,
+  rules: RuleSet,
 ): readonly Marker[] {
   return [...markers, ...placed.flatMap((marker) => checkPlacedMarker(marker, rules))].sort(compareMarkers)
 }
 
-function checkPlacedMarker(marker: PlacedMarker, rules: CheckInput): readonly Marker[] {
+function checkPlacedMarker(marker: PlacedMarker, rules: RuleSet): readonly Marker[] {
   const { message, index, block: at, control } = marker
   const path = `messages.${index}.content.${at}`
   const block = Array.isArray(message.content) ? message.content[at] : undefined

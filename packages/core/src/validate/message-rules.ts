@@ -17,7 +17,6 @@ import { isObject } from '../log/json.ts'
 import { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
-  type CheckInput,
   isNonEmptyString,
   isTurnScopedMessage,
   listToolNames,
@@ -25,10 +24,11 @@ import {
   type ParsedBlock,
   type ParsedMessage,
   type RawFields,
+  type RuleSet,
   readFieldAt,
   readThinkingMode,
-  toArrayOrEmpty,
-} from './finding.ts'
+  toArray,
+} from './findings.ts'
 
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
 
@@ -54,7 +54,7 @@ const isSummaryBlock = ({ block }: ParsedBlock): boolean => isCompactionBlock(bl
 export function checkRole(
   { last, afterSummary, hasContent, emptyTail }: RoleState,
   message: ParsedMessage,
-  { profile: { roles }, report }: CheckInput,
+  { profile: { roles }, report }: RuleSet,
 ): RoleState {
   const { role, isEmpty, path, blocks } = message
   if (emptyTail !== null) report('message-empty', emptyTail)
@@ -78,8 +78,8 @@ export function checkRole(
 export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: RawFields,
-  { pending, waiting }: CallCheckState,
-  { profile, report }: CheckInput,
+  { pending, waiting }: CallCheck,
+  { profile, report }: RuleSet,
 ): void {
   if (last === null) {
     report('messages-empty', 'messages')
@@ -105,7 +105,7 @@ export function checkLastMessage(
 // The functions below check system messages in mid-conversation: their fields and their position.
 
 /** State of a section: consecutive system messages, checked together. A message without content only sets the effort. */
-export interface SystemCheckState {
+export interface SystemCheck {
   /** What precedes the section: a user turn, a paused assistant turn, or anything that a system message may not follow. */
   readonly before: 'user' | 'paused' | 'other'
   /** Path of the first message with content in the section; null if there is none or its position was already reported. */
@@ -113,13 +113,9 @@ export interface SystemCheckState {
   readonly hasContent: boolean
 }
 
-export const INITIAL_SYSTEM: SystemCheckState = { before: 'other', section: null, hasContent: false }
+export const INITIAL_SYSTEM: SystemCheck = { before: 'other', section: null, hasContent: false }
 
-export function checkSystemMessage(
-  state: SystemCheckState,
-  message: ParsedMessage,
-  rules: CheckInput,
-): SystemCheckState {
+export function checkSystemMessage(state: SystemCheck, message: ParsedMessage, rules: RuleSet): SystemCheck {
   checkMessageFields(message, rules)
   const { role, blocks } = message
   if (role === 'system') return checkSection(state, message, rules)
@@ -129,11 +125,7 @@ export function checkSystemMessage(
   return { before, section: null, hasContent: false }
 }
 
-function checkSection(
-  state: SystemCheckState,
-  message: ParsedMessage,
-  { profile, report }: CheckInput,
-): SystemCheckState {
+function checkSection(state: SystemCheck, message: ParsedMessage, { profile, report }: RuleSet): SystemCheck {
   const { path, blocks, fields } = message
   if (profile.roles.system === 'refused') {
     report('system-refused', path)
@@ -161,7 +153,7 @@ function checkSection(
 
 function checkMessageFields(
   { role, path, fields }: ParsedMessage,
-  { profile: { roles }, report }: CheckInput,
+  { profile: { roles }, report }: RuleSet,
 ): void {
   const allowed = role === 'system' ? listSystemFields(roles) : MESSAGE_FIELDS
   for (const field of Object.keys(fields)) {
@@ -183,7 +175,7 @@ function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles'
 // The functions below check tool calls. A client tool call needs its result in the next user turn, first and once. A
 // server tool call needs its result in the same assistant turn, which user messages of only tool results do not end.
 
-export interface CallCheckState {
+export interface CallCheck {
   /** Ids of all tool calls checked so far. */
   readonly seen: PersistentMap<true>
   /** Index of the message of each client tool call of the last assistant turn that has no result, by call id. */
@@ -209,7 +201,7 @@ interface AnswerState {
   readonly hasResult: boolean
 }
 
-export const INITIAL_CALLS: CallCheckState = {
+export const INITIAL_CALLS: CallCheck = {
   seen: PersistentMap.empty(),
   pending: new Map(),
   waiting: new Map(),
@@ -218,18 +210,14 @@ export const INITIAL_CALLS: CallCheckState = {
 }
 
 /** A mutable copy of the state that is updated while one message is checked. */
-interface CallDraft extends CallCheckState {
+interface CallDraft extends CallCheck {
   seen: PersistentMap<true>
   readonly pending: Map<string, number>
   readonly waiting: Map<string, WaitingCall>
   usesTools: boolean
 }
 
-export function checkToolCalls(
-  state: CallCheckState,
-  message: ParsedMessage,
-  rules: CheckInput,
-): CallCheckState {
+export function checkToolCalls(state: CallCheck, message: ParsedMessage, rules: RuleSet): CallCheck {
   if (message.role === 'system') return state
   const draft: CallDraft = {
     ...state,
@@ -265,7 +253,7 @@ function findServerTool({ type, name }: Block): string | null {
   return name.endsWith('code_execution') ? 'code_execution' : name
 }
 
-function addCall(draft: CallDraft, id: string, path: string, { profile, report }: CheckInput): boolean {
+function addCall(draft: CallDraft, id: string, path: string, { profile, report }: RuleSet): boolean {
   const pattern = profile.tools.idPattern
   if (!matchesRegExp(id, pattern)) report('tool-id', `${path}.id`, `an id that matches ${pattern}`)
   if (draft.seen.has(id)) {
@@ -276,7 +264,7 @@ function addCall(draft: CallDraft, id: string, path: string, { profile, report }
   return true
 }
 
-function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: CheckInput): AnswerState {
+function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: RuleSet): AnswerState {
   const { profile, report } = rules
   const answered = new Set(draft.answer?.answered)
   let { hasOther = false, hasResult = false } = draft.answer ?? {}
@@ -302,7 +290,7 @@ function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: CheckI
 }
 
 /** Handles a block other than a tool result, which ends the assistant's turn and the server tool calls still running. */
-function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: CheckInput): void {
+function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: RuleSet): void {
   if (waiting.size > 0 && hasResult) {
     const calls = [...waiting.keys()].join(', ')
     report('server-wait-results-only', path, `nothing but results while the provider runs ${calls}`)
@@ -315,7 +303,7 @@ function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { 
 }
 
 /** Reports one finding for each message that contains client tool calls without a result. */
-export function reportMissingResults({ pending }: CallCheckState, { report }: CheckInput): void {
+export function reportMissingResults({ pending }: CallCheck, { report }: RuleSet): void {
   for (const message of new Set(pending.values())) {
     const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
     const expected = `a tool_result for each tool_use in the next message; missing: ${ids.join(', ')}`
@@ -330,11 +318,7 @@ export type ToolChanges = PersistentMap<string>
 
 export const INITIAL_TOOL_CHANGES: ToolChanges = PersistentMap.empty()
 
-export function checkToolChanges(
-  changes: ToolChanges,
-  message: ParsedMessage,
-  rules: CheckInput,
-): ToolChanges {
+export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: RuleSet): ToolChanges {
   let after = changes
   for (const { block, path } of message.blocks) {
     if (!isToolChange(block)) continue
@@ -352,14 +336,14 @@ function isToolChange({ type }: Block): boolean {
 
 /** Checks that tools are declared if messages use them, and that each running server tool call has its tool or server. */
 export function checkUsedTools(
-  { usesTools, waiting }: CallCheckState,
+  { usesTools, waiting }: CallCheck,
   changes: ToolChanges,
   request: RawFields,
-  { profile, report }: CheckInput,
+  { profile, report }: RuleSet,
 ): void {
   const names = listToolNames(request)
-  const isServed = toArrayOrEmpty(request.mcp_servers).length > 0
-  if (toArrayOrEmpty(request.tools).length === 0) {
+  const isServed = toArray(request.mcp_servers).length > 0
+  if (toArray(request.tools).length === 0) {
     const isMissing = (usesTools && profile.tools.declaredWhenUsed) || (waiting.size > 0 && !isServed)
     if (isMissing) report('tools-undeclared', 'tools')
   } else if (!isServed) {
@@ -388,7 +372,7 @@ export const INITIAL_THINKING: ThinkingState = { opening: null, closing: null }
 export function checkThinking(
   state: ThinkingState,
   { role, path, blocks }: ParsedMessage,
-  { profile: { thinking }, report }: CheckInput,
+  { profile: { thinking }, report }: RuleSet,
 ): ThinkingState {
   if (role === 'system' || blocks.length === 0) return state
   if (role === 'user') {
@@ -410,7 +394,7 @@ export function checkThinking(
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
   request: RawFields,
-  { profile: { thinking }, report }: CheckInput,
+  { profile: { thinking }, report }: RuleSet,
 ): void {
   if (closing !== null && thinking.closing !== 'allowed') report('thinking-last', closing)
   if (opening === null || opening.isThinking || request.compaction != null) return

@@ -5,7 +5,6 @@ import { isObject } from '../log/json.ts'
 import type { BetaRule, ContextEditRules } from '../policy/provider-profile.ts'
 import { checkBlock, checkBlockMarker, checkMarkerTtl } from './content-rules.ts'
 import {
-  type CheckInput,
   type FieldShapes,
   flagShape,
   isNonEmptyString,
@@ -14,15 +13,16 @@ import {
   type ParsedMessage,
   parseContent,
   type RawFields,
+  type RuleSet,
   readFieldAt,
   readThinkingMode,
   type Shape,
   stringShape,
-  toArrayOrEmpty,
-} from './finding.ts'
-import type { CallCheckState } from './message-rules.ts'
+  toArray,
+} from './findings.ts'
+import type { CallCheck } from './message-rules.ts'
 
-export function checkRequestFields(request: RawFields, rules: CheckInput): void {
+export function checkRequestFields(request: RawFields, rules: RuleSet): void {
   if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
   checkMaxTokens(request, rules)
   const { betas } = request
@@ -34,7 +34,7 @@ export function checkRequestFields(request: RawFields, rules: CheckInput): void 
   }
   checkSystem(request.system, rules)
   checkTools(request, rules)
-  for (const [index, tool] of toArrayOrEmpty(request.tools).entries()) {
+  for (const [index, tool] of toArray(request.tools).entries()) {
     const isMarked = isObject(tool) && tool.cache_control != null
     if (isMarked) checkMarkerTtl(tool.cache_control, `tools.${index}.cache_control`, rules)
   }
@@ -43,7 +43,7 @@ export function checkRequestFields(request: RawFields, rules: CheckInput): void 
   checkEdits(request, rules)
 }
 
-function checkMaxTokens(request: RawFields, { profile, report }: CheckInput): void {
+function checkMaxTokens(request: RawFields, { profile, report }: RuleSet): void {
   const most = request.max_tokens
   if (most == null) {
     if (profile.maxOutputRequired) report('max-tokens', 'max_tokens')
@@ -66,7 +66,7 @@ function checkMaxTokens(request: RawFields, { profile, report }: CheckInput): vo
   }
 }
 
-function checkSystem(system: unknown, rules: CheckInput): void {
+function checkSystem(system: unknown, rules: RuleSet): void {
   if (system == null) return
   if (typeof system !== 'string' && !Array.isArray(system)) {
     rules.report('system-shape', 'system')
@@ -78,11 +78,11 @@ function checkSystem(system: unknown, rules: CheckInput): void {
   }
 }
 
-function checkTools({ tools }: RawFields, { profile, report }: CheckInput): void {
+function checkTools({ tools }: RawFields, { profile, report }: RuleSet): void {
   if (tools != null && !Array.isArray(tools)) report('tools-shape', 'tools', 'a list of tools')
   const names = new Set<unknown>()
   let deferred = 0
-  for (const [index, tool] of toArrayOrEmpty(tools).entries()) {
+  for (const [index, tool] of toArray(tools).entries()) {
     const path = `tools.${index}`
     if (!isObject(tool)) {
       report('tools-shape', path)
@@ -102,7 +102,7 @@ function checkTools({ tools }: RawFields, { profile, report }: CheckInput): void
 function checkTool(
   { type, name, input_schema }: RawFields,
   path: string,
-  { profile, report }: CheckInput,
+  { profile, report }: RuleSet,
 ): void {
   const isOwn = type == null || type === 'custom'
   const pattern = profile.tools.namePattern
@@ -120,7 +120,7 @@ function hasForcedToolChoice({ tool_choice: choice }: RawFields): boolean {
   return isObject(choice) && (choice.type === 'any' || choice.type === 'tool')
 }
 
-function checkToolChoice(request: RawFields, { profile, report }: CheckInput): void {
+function checkToolChoice(request: RawFields, { profile, report }: RuleSet): void {
   const choice = request.tool_choice
   if (choice == null) return
   if (!isObject(choice) || !TOOL_CHOICES.includes(choice.type)) {
@@ -128,7 +128,7 @@ function checkToolChoice(request: RawFields, { profile, report }: CheckInput): v
     return
   }
   const isNamed = typeof choice.name === 'string' && listToolNames(request).has(choice.name)
-  if (toArrayOrEmpty(request.tools).length === 0) report('tool-choice', 'tool_choice')
+  if (toArray(request.tools).length === 0) report('tool-choice', 'tool_choice')
   else if (choice.type === 'tool' && !isNamed) {
     report('tool-choice', 'tool_choice.name', 'the name of a declared tool')
   }
@@ -139,7 +139,7 @@ function checkToolChoice(request: RawFields, { profile, report }: CheckInput): v
   }
 }
 
-function checkThinkingSettings(request: RawFields, rules: CheckInput): void {
+function checkThinkingSettings(request: RawFields, rules: RuleSet): void {
   const { thinking } = request
   if (thinking == null) return
   if (!isObject(thinking)) {
@@ -155,7 +155,7 @@ function checkThinkingSettings(request: RawFields, rules: CheckInput): void {
   if (!isObject(binding) || !isKnown) rules.report('thinking-binding', 'thinking.block_binding')
 }
 
-function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: CheckInput): void {
+function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, report }: RuleSet): void {
   if (!thinking.modes.some((known) => known === mode)) {
     report('thinking-mode', 'thinking.type', `one of: ${thinking.modes.join(', ')}`)
     return
@@ -169,7 +169,7 @@ function checkMode(request: RawFields, mode: unknown, { profile: { thinking }, r
 function checkThinkingBudget(
   request: RawFields,
   { type, budget_tokens: budget }: RawFields,
-  { profile: { thinking }, report }: CheckInput,
+  { profile: { thinking }, report }: RuleSet,
 ): void {
   const path = 'thinking.budget_tokens'
   if (type !== 'enabled') {
@@ -181,7 +181,7 @@ function checkThinkingBudget(
     return
   }
   const most = request.max_tokens
-  const mayExceed = thinking.budgetOverBetas.some((beta) => toArrayOrEmpty(request.betas).includes(beta))
+  const mayExceed = thinking.budgetOverBetas.some((beta) => toArray(request.betas).includes(beta))
   if (typeof most === 'number' && budget >= most && !mayExceed) {
     report('thinking-budget', path, `less than max_tokens, which is ${most}`)
   }
@@ -199,12 +199,12 @@ function isEdit(edit: unknown): edit is RawFields {
 
 /** Lists the well-formed context edits of a request, each with its path. */
 function listEdits(request: RawFields): readonly Edit[] {
-  return toArrayOrEmpty(readFieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
+  return toArray(readFieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
     isEdit(edit) ? [[edit, `${EDITS_PATH}.${index}`]] : [],
   )
 }
 
-function checkEdits(request: RawFields, rules: CheckInput): void {
+function checkEdits(request: RawFields, rules: RuleSet): void {
   const { profile, report } = rules
   const management = request.context_management
   if (management == null) return
@@ -218,7 +218,7 @@ function checkEdits(request: RawFields, rules: CheckInput): void {
   if (!isObject(management) || !(edits == null || Array.isArray(edits))) {
     report('edit-shape', 'context_management', 'an object with a list of edits')
   }
-  for (const [index, edit] of toArrayOrEmpty(edits).entries()) {
+  for (const [index, edit] of toArray(edits).entries()) {
     if (!isEdit(edit)) report('edit-shape', `${EDITS_PATH}.${index}`)
   }
   for (const [index, [edit, path]] of listEdits(request).entries()) {
@@ -235,7 +235,7 @@ function checkEdits(request: RawFields, rules: CheckInput): void {
   }
 }
 
-function checkEditParameters(edit: RawFields, path: string, { profile, report }: CheckInput): void {
+function checkEditParameters(edit: RawFields, path: string, { profile, report }: RuleSet): void {
   const parameters = findEditParameters(edit.type, profile.contextEdits)
   for (const [name, value] of Object.entries(edit)) {
     if (name === 'type' || value == null) continue
@@ -295,7 +295,7 @@ export type SignedSummary = string | null
 export function checkCompactionBlocks(
   signed: SignedSummary,
   { blocks }: ParsedMessage,
-  { profile, report }: CheckInput,
+  { profile, report }: RuleSet,
 ): SignedSummary {
   let first = signed
   for (const { block, path } of blocks) {
@@ -312,8 +312,8 @@ export function checkCompactionBlocks(
 export function checkCompaction(
   signed: SignedSummary,
   request: RawFields,
-  { waiting }: CallCheckState,
-  rules: CheckInput,
+  { waiting }: CallCheck,
+  rules: RuleSet,
 ): void {
   const { profile, report } = rules
   if (signed !== null) {
@@ -328,24 +328,19 @@ export function checkCompaction(
   for (const { path } of waiting.values()) report('compaction-incomplete-turn', path)
 }
 
-function checkCompactionBeta(path: string, { betas }: RawFields, { profile, report }: CheckInput): void {
+function checkCompactionBeta(path: string, { betas }: RawFields, { profile, report }: RuleSet): void {
   const { beta } = profile.compaction
-  if (beta !== null && !toArrayOrEmpty(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
+  if (beta !== null && !toArray(betas).includes(beta)) report('beta-missing', path, `the beta ${beta}`)
 }
 
-function checkBeside(
-  paths: readonly string[],
-  what: string,
-  request: RawFields,
-  { report }: CheckInput,
-): void {
+function checkBeside(paths: readonly string[], what: string, request: RawFields, { report }: RuleSet): void {
   for (const path of paths) {
     if (readFieldAt(request, path) == null) continue
     report('compaction-combination', path, `no ${path} beside ${what}`)
   }
 }
 
-function checkSummaryRequest(request: RawFields, rules: CheckInput): void {
+function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
   const { profile, report } = rules
   const { onDemand, notWithRequest, maxInstructionCharacters: most } = profile.compaction
   if (!onDemand) {
@@ -376,7 +371,7 @@ export type BetaState = ReadonlyMap<BetaRule, string>
 
 export const INITIAL_BETAS: BetaState = new Map()
 
-export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: CheckInput): BetaState {
+export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: RuleSet): BetaState {
   let after = state
   for (const rule of profile.betas) {
     const path = state.has(rule) ? null : findUseInMessage(rule, message)
@@ -390,8 +385,8 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
   return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
 }
 
-export function checkBetas(state: BetaState, request: RawFields, { profile, report }: CheckInput): void {
-  const named = toArrayOrEmpty(request.betas)
+export function checkBetas(state: BetaState, request: RawFields, { profile, report }: RuleSet): void {
+  const named = toArray(request.betas)
   for (const rule of profile.betas) {
     if (rule.betas.some((beta) => named.includes(beta))) continue
     const path = state.get(rule) ?? findUseInRequest(rule, request)

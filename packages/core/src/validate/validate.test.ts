@@ -21,7 +21,7 @@ import type { ApiMessage } from '../context/payload.ts'
 import { countJsonBytes, type Json } from '../log/json.ts'
 import { type ProviderProfile, strictProfile } from '../policy/provider-profile.ts'
 import type { PlacedMarker } from './content-rules.ts'
-import { findingCodes } from './finding.ts'
+import { findingCodes } from './findings.ts'
 import {
   checkMessage,
   finishMessageCheck,

@@ -19,14 +19,14 @@ import {
   countMessage,
   INITIAL_MARKERS,
   INITIAL_SIZE,
-  type MarkerCheckState,
+  type MarkerCheck,
   type PlacedMarker,
   type SizeState,
   withPlacedMarkers,
 } from './content-rules.ts'
-import { createFindingReporter, type Finding, parseMessage, type RawFields } from './finding.ts'
+import { createFindingReporter, type Finding, parseMessage, type RawFields } from './findings.ts'
 import {
-  type CallCheckState,
+  type CallCheck,
   checkLastMessage,
   checkLastThinking,
   checkRole,
@@ -42,7 +42,7 @@ import {
   INITIAL_TOOL_CHANGES,
   type RoleState,
   reportMissingResults,
-  type SystemCheckState,
+  type SystemCheck,
   type ThinkingState,
   type ToolChanges,
 } from './message-rules.ts'
@@ -97,11 +97,11 @@ export interface MessageCheck {
   /** Number of messages, bytes and images so far. */
   readonly size: SizeState
   readonly roles: RoleState
-  readonly system: SystemCheckState
-  readonly calls: CallCheckState
+  readonly system: SystemCheck
+  readonly calls: CallCheck
   readonly toolChanges: ToolChanges
   readonly thinking: ThinkingState
-  readonly cache: MarkerCheckState
+  readonly cache: MarkerCheck
   readonly summary: SignedSummary
   readonly betas: BetaState
 }

@@ -4,7 +4,7 @@ import { type ContextView, emptyContextView, updateContextView } from '../../src
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { type Block, isThinkingBlock, toBlocks } from '../../src/log/block.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { appendRecord, emptySessionLog, type SessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog, type SessionLog } from '../../src/log/session-log.ts'
 import type { MessageList } from '../../src/request/block-index.ts'
 
 export interface Talk {

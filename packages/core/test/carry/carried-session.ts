@@ -1,11 +1,15 @@
 /** A session whose files are on a disk in memory, and compactions that carry state over, as the engine writes them. */
 import type { SessionBuilder } from '@tidemark/core/testing'
-import type { ContextEntry } from '../../src/context/entry.ts'
+import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { scalePolicy } from '../../src/policy/limits.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
-import { arrangeAttachments, collectSources, findPreviousAttachments } from '../../src/sources/collect.ts'
+import { scalePolicy } from '../../src/policy/scale-policy.ts'
+import {
+  arrangeAttachments,
+  collectSources,
+  findPreviousAttachments,
+} from '../../src/sources/collect-sources.ts'
 import type {
   CollectedSources,
   CollectSourcesInput,

@@ -1,8 +1,8 @@
 /** Which files come back after a compaction, as they are on disk now. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { ContextEntry } from '../../src/context/entry.ts'
-import { collectSources } from '../../src/sources/collect.ts'
+import type { ContextEntry } from '../../src/context/context-entry.ts'
+import { collectSources } from '../../src/sources/collect-sources.ts'
 import { type FilesSourceOptions, filesSource } from '../../src/sources/file-source.ts'
 import { addCall, createCarryContext, Disk, measure } from './carried-session.ts'
 

@@ -3,7 +3,7 @@
 import { SessionBuilder, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ContextEntry, formatAttachmentText } from '../../src/context/entry.ts'
+import { type ContextEntry, formatAttachmentText } from '../../src/context/context-entry.ts'
 import { flattenContext, listTracedMessages } from '../../src/context/flatten.ts'
 import type { Attachment } from '../../src/log/record.ts'
 import {
@@ -20,7 +20,7 @@ import {
   collectSources,
   dropOptionalAttachments,
   findPreviousAttachments,
-} from '../../src/sources/collect.ts'
+} from '../../src/sources/collect-sources.ts'
 import {
   type ContextSource,
   readAttachmentKey,

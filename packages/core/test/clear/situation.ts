@@ -1,24 +1,24 @@
 /** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { type CacheTemperature, COLD_CACHE } from '../../src/cache/cache-temperature.ts'
+import { NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
-import { NO_RETRIEVAL } from '../../src/clearing/select-results.ts'
 import {
   createIndexRules,
   createToolResultIndex,
   type IndexRules,
   type ToolResultIndex,
 } from '../../src/clearing/tool-result-index.ts'
-import { updateToolResultIndex } from '../../src/clearing/update-index.ts'
+import { updateToolResultIndex } from '../../src/clearing/update-tool-result-index.ts'
 import type { TokenRates } from '../../src/cost/prices.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { MicrocompactMetadata } from '../../src/log/record.ts'
 import { EMPTY_PLAN_TRACKING, type PlanContext } from '../../src/planner/plan-input.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { scalePolicy } from '../../src/policy/limits.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
+import { scalePolicy } from '../../src/policy/scale-policy.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../../src/tokens/context-meter.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 import { startCalibration } from '../../src/tokens/usage.ts'

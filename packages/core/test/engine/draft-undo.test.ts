@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { commitCompaction } from '../../src/compaction/commit.ts'
+import { commitCompaction } from '../../src/compaction/commit-draft.ts'
 import type { CompactionDraft } from '../../src/compaction/draft.ts'
 import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'

@@ -2,6 +2,7 @@ import { createFakeBlobs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { findAddedEntries } from '../../src/compaction/draft.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'
+import { appendSourceUpdates } from '../../src/engine/announce-updates.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import { gatherPlanContext, isJustCompacted, measureContext } from '../../src/engine/measure-context.ts'
 import {
@@ -10,9 +11,8 @@ import {
   previewAppend,
   type UnlinkedRecord,
 } from '../../src/engine/session-writer.ts'
-import { appendSourceUpdates } from '../../src/engine/update-prefix.ts'
 import type { Block } from '../../src/log/block.ts'
-import { makeContextPlan } from '../../src/planner/plan.ts'
+import { makeContextPlan } from '../../src/planner/context-plan.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { reduceContext } from '../../src/turn/reduce-context.ts'
 import { answerHistoryCall, spillLargeResult } from '../../src/turn/run-tools.ts'

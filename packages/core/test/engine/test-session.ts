@@ -10,7 +10,7 @@ import {
   SessionBuilder,
 } from '@tidemark/core/testing'
 import { createIndexRules } from '../../src/clearing/tool-result-index.ts'
-import type { CompactionResult } from '../../src/compaction/commit.ts'
+import type { CompactionResult } from '../../src/compaction/commit-draft.ts'
 import { compact } from '../../src/compaction/compact.ts'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
 import { toApiMessages } from '../../src/context/flatten.ts'

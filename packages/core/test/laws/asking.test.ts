@@ -6,18 +6,18 @@ import {
 } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ContextEntry } from '../../src/context/entry.ts'
+import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { flattenContext, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
 import type { MessageRepair } from '../../src/context/tool-pairing.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
+import { countMaximumCalls, isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
   AttemptsInput,
   AttemptsOutcome,
   SummaryAttempt,
-} from '../../src/summary/attempt.ts'
-import { MAX_PARTS } from '../../src/summary/attempt-requests.ts'
-import { countMaximumCalls, isAttemptsOutcome } from '../../src/summary/attempts.ts'
+} from '../../src/summary/attempt-types.ts'
+import { MAX_PARTS } from '../../src/summary/plan-attempts.ts'
 import {
   type CompactionSpan,
   chooseCompactionSpan,

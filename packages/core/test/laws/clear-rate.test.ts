@@ -1,9 +1,9 @@
 import { scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { ClearProposal } from '../../src/clearing/clear-candidates.ts'
 import { proposeClearing } from '../../src/clearing/propose-clearing.ts'
-import type { ClearProposal } from '../../src/clearing/select-results.ts'
-import { makeContextPlan } from '../../src/planner/plan.ts'
+import { makeContextPlan } from '../../src/planner/context-plan.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { Situation, warm } from '../clear/situation.ts'
 

@@ -2,15 +2,15 @@ import { type SessionBuilder, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { COLD_CACHE } from '../../src/cache/cache-temperature.ts'
+import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import { type ProposeClearingInput, proposeClearing } from '../../src/clearing/propose-clearing.ts'
-import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/select-results.ts'
 import {
   createIndexRules,
   createToolResultIndex,
   type IndexRules,
   type ToolResultIndex,
 } from '../../src/clearing/tool-result-index.ts'
-import { updateToolResultIndex } from '../../src/clearing/update-index.ts'
+import { updateToolResultIndex } from '../../src/clearing/update-tool-result-index.ts'
 import {
   type ContextView,
   emptyContextView,
@@ -20,10 +20,10 @@ import {
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { MISSING_RESULT_TEXT } from '../../src/context/tool-pairing.ts'
 import { isThinkingBlock, isToolResult, isToolUse, toBlocks } from '../../src/log/block.ts'
-import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
-import { scalePolicy } from '../../src/policy/limits.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
+import { scalePolicy } from '../../src/policy/scale-policy.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import { BINDING, ESTIMATOR, PLAIN, RATES } from '../clear/situation.ts'
 import { generatedSessions } from './generated-sessions.ts'

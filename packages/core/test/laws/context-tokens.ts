@@ -2,8 +2,9 @@
  * Reference for law 11: how full the window is, counted from scratch in one pass over the context. The meter must give
  * the same figure after every record.
  */
+
+import { type ContextEntry, isTurnEnd } from '../../src/context/context-entry.ts'
 import type { ContextView } from '../../src/context/context-view.ts'
-import { type ContextEntry, isTurnEnd } from '../../src/context/entry.ts'
 import type { Block } from '../../src/log/block.ts'
 import type { TokenEstimatePolicy } from '../../src/policy/policy.ts'
 import {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { isKnownRecord, type SessionRecord } from '../../src/log/record.ts'
-import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import {
   createMeter,

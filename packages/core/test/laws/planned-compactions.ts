@@ -3,7 +3,7 @@ import { GeneratorChoices, generateSession, type SessionBuilder } from '@tidemar
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { CompactionOptions } from '../../src/compaction/plan-compaction.ts'
-import { type ContextEntry, isVisibleToModel } from '../../src/context/entry.ts'
+import { type ContextEntry, isVisibleToModel } from '../../src/context/context-entry.ts'
 import { listTracedMessages } from '../../src/context/flatten.ts'
 import type { RefusalReason } from '../../src/engine/events.ts'
 import type { HostSummaryInput, TurnHost } from '../../src/engine/host.ts'

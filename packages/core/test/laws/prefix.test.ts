@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import { isPrompt, isRewriteBoundary, type KnownRecord, type SessionRecord } from '../../src/log/record.ts'
-import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { blockFragments, generatedSessions } from './generated-sessions.ts'
 
 /** A request can go out when the response before it is whole and every call has its answer. */

@@ -20,7 +20,7 @@ import {
   computeActiveBranch,
   emptySessionLog,
   type SessionLog,
-} from '../../src/log/session.ts'
+} from '../../src/log/session-log.ts'
 import { generatedSessions } from './generated-sessions.ts'
 
 const shown = (view: ContextView) => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isVisibleToModel } from '../../src/context/entry.ts'
+import { isVisibleToModel } from '../../src/context/context-entry.ts'
 import { listTracedMessages } from '../../src/context/flatten.ts'
 import { countPrefixTokens, measureContext } from '../../src/engine/measure-context.ts'
 import { buildNextRequest } from '../../src/engine/next-request.ts'

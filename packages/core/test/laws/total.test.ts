@@ -4,7 +4,7 @@ import { buildContextView } from '../../src/context/context-view.ts'
 import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import { decodeRecord } from '../../src/log/decode-record.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 
 const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('u1', 'u2', 'u3', null, true, [], {}))
 const uuid = fc.constantFrom('u1', 'u2', 'u3', 'u4')

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten.ts'
-import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   startValidation,

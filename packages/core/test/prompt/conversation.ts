@@ -35,7 +35,7 @@ import {
   type ReplaceSnapshotResult,
   type RequestPrefix,
   replacePrefixSnapshot,
-} from '../../src/request/prefix.ts'
+} from '../../src/request/prefix-snapshot.ts'
 import {
   createSnapshotRecord,
   diffPrefix,
@@ -44,7 +44,7 @@ import {
   type PrefixUpdateRules,
   type RecordBody,
 } from '../../src/request/prefix-updates.ts'
-import type { Finding } from '../../src/validate/finding.ts'
+import type { Finding } from '../../src/validate/findings.ts'
 import { startValidation, updateValidation, type ValidationState } from '../../src/validate/validate.ts'
 import { ProviderCache } from '../provider-cache.ts'
 

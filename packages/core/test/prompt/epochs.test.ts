@@ -4,7 +4,11 @@ import type { KnownRecord, PrefixSnapshot } from '../../src/log/record.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
 import { toPayload } from '../../src/request/build-request.ts'
-import { createPrefixSnapshot, hasBoundThinking, replacePrefixSnapshot } from '../../src/request/prefix.ts'
+import {
+  createPrefixSnapshot,
+  hasBoundThinking,
+  replacePrefixSnapshot,
+} from '../../src/request/prefix-snapshot.ts'
 import { createSnapshotRecord } from '../../src/request/prefix-updates.ts'
 import { Conversation, PRESENT, PROFILE, tool } from './conversation.ts'
 
@@ -305,16 +309,16 @@ describe('the turn of an epoch', () => {
   const changed = withGit('dirty')
 
   it.each<[string, readonly KnownRecord[], ProviderProfile, object]>([
-    ['nothing kept', [], INLINE, { turns: true }],
-    ['bound thinking kept', [thought], INLINE, { turns: false, because: 'bound-thinking' }],
-    ['thinking kept that is bound to nothing', [thought], PROFILE, { turns: true }],
+    ['nothing kept', [], INLINE, { isReplaced: true }],
+    ['bound thinking kept', [thought], INLINE, { isReplaced: false, because: 'bound-thinking' }],
+    ['thinking kept that is bound to nothing', [thought], PROFILE, { isReplaced: true }],
   ])('%s', (_, records, profile, expected) => {
     expect(replacePrefixSnapshot(epoch, changed, { records, profile })).toMatchObject(expected)
   })
 
   it('does not happen where nothing would be otherwise', () => {
     expect(replacePrefixSnapshot(epoch, PRESENT, { records: [], profile: PROFILE })).toEqual({
-      turns: false,
+      isReplaced: false,
       because: 'unchanged',
     })
   })

@@ -11,7 +11,7 @@ import type { Block } from '../../src/log/block.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import { readGapsFromLog } from '../../src/request/cache-ttl.ts'
-import { captureForkParent, createForkRequest } from '../../src/request/fork.ts'
+import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
 import { Conversation, POLICY, PRESENT, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })

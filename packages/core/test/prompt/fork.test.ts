@@ -9,7 +9,7 @@ import {
   type ForkMessage,
   type ForkOptions,
   listMessagesAfterRequest,
-} from '../../src/request/fork.ts'
+} from '../../src/request/fork-request.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 
 const text = (said: string): Block => ({ type: 'text', text: said })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
-import { appendRecord, emptySessionLog } from '../../src/log/session.ts'
+import { appendRecord, emptySessionLog } from '../../src/log/session-log.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
 import {
   type AssembledRequest,
@@ -10,7 +10,7 @@ import {
   findRequestProblems,
   toPayload,
 } from '../../src/request/build-request.ts'
-import { buildRequestPrefix, createPrefixSnapshot } from '../../src/request/prefix.ts'
+import { buildRequestPrefix, createPrefixSnapshot } from '../../src/request/prefix-snapshot.ts'
 import {
   startValidation,
   updateValidation,

@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { buildContextView } from '../../src/context/context-view.ts'
 import type { ApiMessage, Payload } from '../../src/context/payload.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
-import { buildSessionLog } from '../../src/log/session.ts'
+import { buildSessionLog } from '../../src/log/session-log.ts'
 import {
   type AnnouncedPrefix,
   emptyAnnouncedPrefix,
   updateAnnouncedPrefix,
 } from '../../src/request/announced-prefix.ts'
 import { toPayload } from '../../src/request/build-request.ts'
-import { captureForkParent, createForkRequest } from '../../src/request/fork.ts'
+import { captureForkParent, createForkRequest } from '../../src/request/fork-request.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import { Conversation, PROFILE } from './conversation.ts'
 import { lead, led } from './led.ts'

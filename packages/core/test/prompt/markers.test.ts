@@ -5,7 +5,11 @@ import { AppendList } from '../../src/log/persistent-collections.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { indexBlocks } from '../../src/request/block-index.ts'
 import { type MessagePlace, type PlanMarkersInput, planMarkers } from '../../src/request/cache-markers.ts'
-import { buildRequestPrefix, createPrefixSnapshot, type DesiredPrefix } from '../../src/request/prefix.ts'
+import {
+  buildRequestPrefix,
+  createPrefixSnapshot,
+  type DesiredPrefix,
+} from '../../src/request/prefix-snapshot.ts'
 import { POLICY, PRESENT, PROFILE, tool } from './conversation.ts'
 
 const text = (said = 'x'): Block => ({ type: 'text', text: said })

@@ -6,7 +6,7 @@ import {
   type ProviderProfile,
   type ProviderProfileOverrides,
 } from '../../src/policy/provider-profile.ts'
-import type { FindingCode } from '../../src/validate/finding.ts'
+import type { FindingCode } from '../../src/validate/findings.ts'
 
 export const ALL_BETAS = ['clear-at', 'effort', 'edits', 'binding', 'tool-changes', 'summaries'] as const
 

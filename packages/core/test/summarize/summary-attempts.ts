@@ -1,21 +1,21 @@
 /** Summary attempts for tests: a session of a given length, a context, and outcomes of every kind. */
 import { SessionBuilder } from '@tidemark/core/testing'
-import type { ContextEntry } from '../../src/context/entry.ts'
+import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile, type ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
+import {
+  findNextAttempt,
+  isAttemptsOutcome,
+  recordAttemptResult,
+  startAttempts,
+} from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
   AttemptsInput,
   AttemptsOutcome,
   SummaryAttempt,
   SummaryAttemptState,
-} from '../../src/summary/attempt.ts'
-import {
-  findNextAttempt,
-  isAttemptsOutcome,
-  recordAttemptResult,
-  startAttempts,
-} from '../../src/summary/attempts.ts'
+} from '../../src/summary/attempt-types.ts'
 import { type CompactionSpan, chooseCompactionSpan } from '../../src/summary/select-span.ts'
 import type { SummaryModel } from '../../src/summary/summary-input.ts'
 import type { CompactionForm } from '../../src/summary/summary-prompt.ts'

@@ -1,8 +1,8 @@
 /** The rules for summaries in tests: default budgets and a plain estimator. */
 
 import { DEFAULT_POLICY } from '../../src/policy/create-policy.ts'
-import type { RepairRules } from '../../src/summary/check-summary.ts'
 import type { LocalSummaryOptions } from '../../src/summary/local-summary.ts'
+import type { RepairRules } from '../../src/summary/repair-summary.ts'
 import { createEstimator, createFixedWeights, type Estimator } from '../../src/tokens/estimator.ts'
 
 export const estimate: Estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))

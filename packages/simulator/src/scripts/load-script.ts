@@ -4,7 +4,7 @@ import { basename, extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isObject } from '../protocol/api.ts'
 import { findNamedScript, type LoadScenarioResult, SCRIPT_NAMES } from './named-scripts.ts'
-import { parseScenario } from './read-scenario.ts'
+import { parseScenario } from './parse-scenario.ts'
 import { playScenario } from './scenario.ts'
 import type { Script } from './script.ts'
 

@@ -1,5 +1,5 @@
 /** Finds built-in scripts by name, with options: `echo`, `coder?turns=40&resultTokens=2000`, `huge`. */
-import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS, type BadSummarizerName } from './adversarial-models.ts'
+import { BAD_SUMMARIZER_NAMES, BAD_SUMMARIZERS, type BadSummarizerName } from './bad-summarizers.ts'
 import { type CoderOptions, createCoder } from './coder.ts'
 import { echo, type Script } from './script.ts'
 import { summarizer, withSummaries } from './summarizer.ts'

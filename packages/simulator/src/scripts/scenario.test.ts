@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { assistant, call, context, readReplyText, request, result, user } from '../../test/script-request.ts'
-import { parseScenario } from './read-scenario.ts'
+import { parseScenario } from './parse-scenario.ts'
 import { playScenario } from './scenario.ts'
 import type { Script } from './script.ts'
 

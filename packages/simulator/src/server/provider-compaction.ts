@@ -19,7 +19,7 @@ import {
   type ModelResponse,
   type ResponseInput,
 } from './answer-message.ts'
-import { callScript } from './model-output.ts'
+import { callScript } from './call-script.ts'
 import { buildRequestCacheKey, type PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 

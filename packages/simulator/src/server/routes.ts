@@ -8,7 +8,7 @@ import type { Effort, SimulatedModel } from '../protocol/models.ts'
 import type { Endpoint } from '../validation/validate.ts'
 import { authenticateApiKey, type RequestHeaders } from './accounts.ts'
 import { readRequestBody } from './admit-request.ts'
-import { handleMessagesRequest } from './exchange.ts'
+import { handleMessagesRequest } from './handle-request.ts'
 import { BrokenConnectionError, type ClientConnection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 

@@ -23,7 +23,7 @@ import {
   checkMarkedTextNotEmpty,
   checkMarkerCount,
   checkMarkerOrder,
-} from './limit-rules.ts'
+} from './marker-and-image-rules.ts'
 import {
   checkCacheWarming,
   checkDeferredToolCount,

@@ -19,7 +19,7 @@ import {
   type RefusedRewrite,
   toApiMessages,
 } from '@tidemark/core'
-import type { LogContents } from '../logs/read-session.ts'
+import type { LogContents } from '../logs/read-log.ts'
 import {
   type CompactionPreview,
   type CompactionPrice,
@@ -34,7 +34,12 @@ import {
   type WrittenLog,
 } from './compact-report.ts'
 import { findLogModel, type LogModel } from './log-model.ts'
-import { createLogJournal, type LogJournal, type LogSession, openLoggedSession } from './log-session.ts'
+import {
+  createLogJournal,
+  type LogJournal,
+  type LogSession,
+  openLoggedSession,
+} from './open-logged-session.ts'
 import {
   findRecordByIdStart,
   type LogCut,

@@ -19,9 +19,9 @@ import {
   pricesAtDate,
   withModels,
 } from '@tidemark/wire'
-import { listConversationCalls } from '../inspect/calls.ts'
 import { detectWindow, readContextHistory } from '../inspect/context-curve.ts'
-import type { LogContents } from '../logs/read-session.ts'
+import { listConversationCalls } from '../inspect/logged-calls.ts'
+import type { LogContents } from '../logs/read-log.ts'
 
 export interface LogModel {
   /** The model id; `unknown` if neither the log nor the caller names a model. */

@@ -8,7 +8,7 @@ import {
   type SessionRecord,
 } from '@tidemark/core'
 import type { LogRecord } from '@tidemark/wire'
-import type { LogContents } from '../logs/read-session.ts'
+import type { LogContents } from '../logs/read-log.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 
 /**

@@ -39,9 +39,9 @@ import {
   lookUpModel,
   pricesAtDate,
 } from '@tidemark/wire'
-import type { LogContents } from '../logs/read-session.ts'
+import type { LogContents } from '../logs/read-log.ts'
 import { findBreakCause, isFirstForkCall, isLoggedTogether, toBreakCause } from './break-causes.ts'
-import { type LoggedCall, toResponseKey } from './calls.ts'
+import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
   type ReplayedRequest,

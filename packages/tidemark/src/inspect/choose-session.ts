@@ -1,5 +1,5 @@
 /** Sorts, filters and selects sessions from a list of reports. */
-import { sumPromptTokens } from './calls.ts'
+import { sumPromptTokens } from './logged-calls.ts'
 import type { SessionReport } from './report.ts'
 
 export const SORT_KEYS = ['cost', 'tokens', 'calls', 'date', 'hit'] as const

@@ -13,8 +13,8 @@ import {
   TidemarkError,
 } from '@tidemark/core'
 import type { FoundModel, LogFormat } from '@tidemark/wire'
-import type { LogContents } from '../logs/read-session.ts'
-import { type LoggedCall, toResponseKey } from './calls.ts'
+import type { LogContents } from '../logs/read-log.ts'
+import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, SessionReport } from './report.ts'
 
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'

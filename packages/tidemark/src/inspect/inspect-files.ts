@@ -2,10 +2,10 @@
 import { resolve } from 'node:path'
 import { type Catalogue, modelCatalogue } from '@tidemark/wire'
 import { findLogs } from '../logs/find-logs.ts'
-import type { FoundLog } from '../logs/found-log.ts'
-import { readLog } from '../logs/read-session.ts'
-import { addUsage, computeHitRate, NO_USAGE } from './calls.ts'
+import type { FoundLog } from '../logs/log-search-result.ts'
+import { readLog } from '../logs/read-log.ts'
 import { inspectLog } from './inspect-log.ts'
+import { addUsage, computeHitRate, NO_USAGE } from './logged-calls.ts'
 import type { DailySpending, SessionReport, UsageTotals } from './report.ts'
 import { addAmounts, createDayFormatter, roundDollars } from './spending.ts'
 

@@ -8,9 +8,11 @@ import {
   type SessionRecord,
 } from '@tidemark/core'
 import { type Catalogue, type LogRecord, lookUpModel } from '@tidemark/wire'
-import { findUserPrompts, type LogContents } from '../logs/read-session.ts'
+import { findUserPrompts, type LogContents } from '../logs/read-log.ts'
 import { findCacheBreaks } from './cache-breaks.ts'
-
+import { createModelEstimators, measureContents } from './context-contents.ts'
+import { measureLogContext } from './context-curve.ts'
+import { reportEstimatorError } from './estimator-error.ts'
 import {
   computeHitRate,
   countToolCalls,
@@ -19,11 +21,7 @@ import {
   type LoggedCall,
   listLogCalls,
   sumUsage,
-} from './calls.ts'
-import { createModelEstimators, measureContents } from './contents.ts'
-
-import { measureLogContext } from './context-curve.ts'
-import { reportEstimatorError } from './estimator-error.ts'
+} from './logged-calls.ts'
 import type { LogDamage, SessionReport } from './report.ts'
 import { type DayFormatter, reportSpending } from './spending.ts'
 

@@ -1,7 +1,7 @@
 import type { Usage } from '@tidemark/core'
 import { createProviderProfile, lookUpModel, modelCatalogue } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import type { LoggedCall } from './calls.ts'
+import type { LoggedCall } from './logged-calls.ts'
 import { readCacheTtl } from './logged-requests.ts'
 
 const HOUR = { ttl: '1h', seconds: 3600 }

@@ -24,7 +24,7 @@ import {
   updateContextView,
 } from '@tidemark/core'
 import type { LogRecord } from '@tidemark/wire'
-import { type LoggedCall, toResponseKey } from './calls.ts'
+import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 
 export interface ReplayedRequest {
   readonly call: LoggedCall

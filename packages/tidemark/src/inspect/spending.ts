@@ -12,7 +12,14 @@ import {
   ZERO_TOKENS,
 } from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, pricesAtDate } from '@tidemark/wire'
-import { addUsage, type LoggedCall, NO_USAGE, readOutputTokens, sumUsage, toUsageTotals } from './calls.ts'
+import {
+  addUsage,
+  type LoggedCall,
+  NO_USAGE,
+  readOutputTokens,
+  sumUsage,
+  toUsageTotals,
+} from './logged-calls.ts'
 import type {
   AgentReport,
   CacheLossCosts,

@@ -4,8 +4,8 @@ import { omitUndefined } from '@tidemark/wire'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
-import { formatFileExists, type LogRefusal } from './found-log.ts'
-import { readLog } from './read-session.ts'
+import { formatFileExists, type LogRefusal } from './log-search-result.ts'
+import { readLog } from './read-log.ts'
 
 export interface ExportLogOptions {
   /** Removes credentials from the export. Default: true. */

@@ -5,7 +5,7 @@ import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { isObject, parseJson } from '@tidemark/core'
 import type { LogFormat } from '@tidemark/wire'
-import { type HomeEnvironment, sessionsFolder, tidemarkHome } from '../storage/paths.ts'
+import { type HomeEnvironment, sessionsFolder, tidemarkHome } from '../storage/home-paths.ts'
 import {
   type FindLogsOptions,
   type FoundLog,
@@ -13,7 +13,7 @@ import {
   refuseForReadError,
   refuseLog,
   type SearchProblem,
-} from './found-log.ts'
+} from './log-search-result.ts'
 import { openFileLines } from './read-lines.ts'
 
 /**

@@ -13,7 +13,7 @@ import {
   mergeDamage,
 } from '@tidemark/wire'
 import type { SplitLine } from '../storage/split-lines.ts'
-import { type LogRefusal, refuseLog } from './found-log.ts'
+import { type LogRefusal, refuseLog } from './log-search-result.ts'
 import {
   type Compression,
   DEFAULT_MAX_LINE_BYTES,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { SessionBuilder } from '@tidemark/core/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createFileJournal } from '../storage/file-journal.ts'
-import { sessionPaths } from '../storage/paths.ts'
+import { sessionPaths } from '../storage/home-paths.ts'
 import { deleteSession, listSessions, searchSessions } from './own-sessions.ts'
 
 let home = ''

@@ -13,8 +13,8 @@ import {
 } from '@tidemark/core'
 import { createFileJournal } from '../storage/file-journal.ts'
 import { ioError } from '../storage/file-system.ts'
-import { isSessionId, LOG_EXTENSION, sessionPaths, sessionsFolder } from '../storage/paths.ts'
-import { findUserPrompts, type LogContents, readLog } from './read-session.ts'
+import { isSessionId, LOG_EXTENSION, sessionPaths, sessionsFolder } from '../storage/home-paths.ts'
+import { findUserPrompts, type LogContents, readLog } from './read-log.ts'
 
 export interface SessionInfo {
   readonly id: string

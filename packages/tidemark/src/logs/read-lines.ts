@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises'
 import * as zlib from 'node:zlib'
 import { ioError } from '../storage/file-system.ts'
 import { createLineSplitter, type SplitLine } from '../storage/split-lines.ts'
-import { type LogRefusal, refuseForReadError, refuseLog } from './found-log.ts'
+import { type LogRefusal, refuseForReadError, refuseLog } from './log-search-result.ts'
 
 export type Compression = 'none' | 'gzip' | 'zstd'
 

@@ -5,7 +5,7 @@ import { buildContextView, buildSessionLog, MISSING_RESULT_TEXT } from '@tidemar
 import { createCountingIds } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { callLine, type LogFolder, logFolder, resultLine, text, userLine } from '../../test/log-folder.ts'
-import { readLog } from './read-session.ts'
+import { readLog } from './read-log.ts'
 import { type RepairOptions, type RepairReport, repairLog } from './repair-log.ts'
 
 async function repaired(

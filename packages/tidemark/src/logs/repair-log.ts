@@ -19,7 +19,7 @@ import {
 import { systemIds } from '../platform/node-ports.ts'
 import { createDraftFile } from '../storage/atomic-file.ts'
 import { type FileSystem, nodeFileSystem } from '../storage/file-system.ts'
-import { formatFileExists, type LogRefusal } from './found-log.ts'
+import { formatFileExists, type LogRefusal } from './log-search-result.ts'
 import { type LogReadResult, type OpenLog, openLog, type ParsedLine } from './open-log.ts'
 import type { LineReadOptions } from './read-lines.ts'
 import { createRepairPlanner, type LineChange, type LineRepair, type RepairPlan } from './repair-plan.ts'

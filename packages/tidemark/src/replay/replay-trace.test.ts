@@ -10,7 +10,7 @@ import {
   type ReplayedCall,
   replayTrace,
 } from './replay-trace.ts'
-import { countSentTokens, type TraceCall, type TraceInputBlock } from './trace.ts'
+import { countSentTokens, type TraceCall, type TraceInputBlock } from './trace-file.ts'
 
 function profile(model: string) {
   const found = lookUpModel(modelCatalogue, model)

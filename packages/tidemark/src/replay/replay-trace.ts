@@ -14,8 +14,8 @@ import {
   type ProviderProfile,
   updateFromResponse,
 } from '@tidemark/core'
-import { countNewTokens, countSentTokens, type SessionTrace, type TraceCall } from './trace.ts'
 import { createTracePrefix, TraceConversation, toTraceSections } from './trace-conversation.ts'
+import { countNewTokens, countSentTokens, type SessionTrace, type TraceCall } from './trace-file.ts'
 
 export interface TraceReplay {
   readonly lifetime: DetectedCacheTtl

@@ -17,7 +17,7 @@ import {
   type SessionRecord,
   updateContextView,
 } from '@tidemark/core'
-import type { TraceCall, TraceInputBlock } from './trace.ts'
+import type { TraceCall, TraceInputBlock } from './trace-file.ts'
 
 export class TraceConversation {
   #session: SessionLog = emptySessionLog()

@@ -30,8 +30,8 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { createBlobFolder } from '../storage/blob-folder.ts'
 import { createFileJournal } from '../storage/file-journal.ts'
+import { resolveHome, sessionPaths, tidemarkHome } from '../storage/home-paths.ts'
 import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
-import { resolveHome, sessionPaths, tidemarkHome } from '../storage/paths.ts'
 import type { SessionEvent } from './events.ts'
 
 export interface TidemarkOptions {

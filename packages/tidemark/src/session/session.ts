@@ -20,6 +20,12 @@ import {
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { appendMessages } from './append.ts'
+import {
+  type ContextBreakdown,
+  type ContextRemaining,
+  measureBreakdown,
+  measureContextRemaining,
+} from './context-usage.ts'
 import type { EventOf, SessionEventType } from './events.ts'
 import type { MessageInput } from './messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
@@ -38,12 +44,6 @@ import {
   undoSessionRewrite,
 } from './rewrite.ts'
 import { type Run, type RunOptions, startTurn } from './run.ts'
-import {
-  type ContextBreakdown,
-  type ContextRemaining,
-  measureBreakdown,
-  measureContextRemaining,
-} from './status.ts'
 import { type SwitchOutcome, switchModel } from './switch-model.ts'
 
 export interface Session {

@@ -1,7 +1,7 @@
 /** The entry point of the library: `createTidemark` returns an object that opens any number of sessions. */
 import { orderPromptSections, TidemarkError } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
-import { checkSessionId } from '../storage/paths.ts'
+import { checkSessionId } from '../storage/home-paths.ts'
 import { openSessionById, type SessionOptions } from './open-session.ts'
 import { checkOpenOptions, createSettings, type TidemarkOptions } from './options.ts'
 import { createSession, type Session } from './session.ts'

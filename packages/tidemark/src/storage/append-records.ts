@@ -14,9 +14,9 @@ import {
   TidemarkError,
 } from '@tidemark/core'
 import { appendAllBytes } from './atomic-file.ts'
+import { type RecordDraft, toLogLines, toRecordDrafts } from './check-records.ts'
 import { type FileFacts, ioError, type OpenFile } from './file-system.ts'
 import { type HeldLock, type LockedResult, type LockOptions, takeLock } from './journal-lock.ts'
-import { type RecordDraft, toLogLines, toRecordDrafts } from './new-records.ts'
 import {
   type LogFileLocation,
   type LogState,

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createSystemError, type FaultInjector, type OperationKind } from '../testing/crash-file.ts'
+import { createSystemError, type FaultInjector, type OperationKind } from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import {
   appendAllBytes,

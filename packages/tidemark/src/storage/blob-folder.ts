@@ -13,7 +13,7 @@ import {
   nodeFileSystem,
   syncDirectoryNames,
 } from './file-system.ts'
-import { blobsFolder, resolveHome } from './paths.ts'
+import { blobsFolder, resolveHome } from './home-paths.ts'
 
 export interface BlobFolderOptions {
   /** Absolute path of the Tidemark home folder. Default: `tidemarkHome()`. */

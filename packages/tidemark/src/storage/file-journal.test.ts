@@ -1,7 +1,7 @@
 import type { Damage, Journal } from '@tidemark/core'
 import { createFakeClock, readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { createSystemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file-node.ts'
 import { type CrashFileSystem, createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { createFakeMachine } from '../testing/fake-machine.ts'
 import { listUuids } from '../testing/journal-refusal-cases.ts'

@@ -7,21 +7,21 @@ import { type ProcessPort, systemProcesses } from '../platform/processes.ts'
 import { LogFile, SessionWriter } from './append-records.ts'
 import { removeStaleDrafts } from './atomic-file.ts'
 import {
+  checkAppendPosition,
+  checkProgramName,
+  checkReadPosition,
+  checkStaleLockMs,
+  checkVisitor,
+} from './check-records.ts'
+import {
   ensureDirectory,
   type FileSystem,
   ioError,
   nodeFileSystem,
   syncDirectoryNames,
 } from './file-system.ts'
+import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder } from './home-paths.ts'
 import type { LockedResult } from './journal-lock.ts'
-import {
-  checkAppendPosition,
-  checkProgramName,
-  checkReadPosition,
-  checkStaleLockMs,
-  checkVisitor,
-} from './new-records.ts'
-import { isSessionId, LOG_EXTENSION, resolveHome, sessionPaths, sessionsFolder } from './paths.ts'
 import type { RecordVisitor } from './read-log-file.ts'
 
 export interface FileJournalOptions {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createSystemError } from '../testing/crash-file.ts'
+import { createSystemError } from '../testing/crash-file-node.ts'
 import { createCrashFileSystem } from '../testing/crash-file-system.ts'
 import { ensureDirectory, syncDirectoryNames } from './file-system.ts'
 

@@ -7,8 +7,8 @@ import {
   checkVisitor,
   toLogLines,
   toRecordDrafts,
-} from './new-records.ts'
-import { checkSessionId } from './paths.ts'
+} from './check-records.ts'
+import { checkSessionId } from './home-paths.ts'
 
 /** The sessions of an in-memory journal. Several journals can share one store, to simulate several processes. */
 export type MemoryStore = Map<string, MemorySession>

@@ -16,7 +16,7 @@ import {
   openFileNode,
   readFileFacts,
   type UnsyncedWrite,
-} from './crash-file.ts'
+} from './crash-file-node.ts'
 
 export interface CrashFileSystem extends FileSystem {
   /** Number of times that each kind of operation was started. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../storage/file-system.ts'
-import { type ConformanceCase, createCases } from './conformance.ts'
+import { type ConformanceCase, createCases } from './port-cases.ts'
 
 export interface FilePortSubject {
   readonly files: FileSystem

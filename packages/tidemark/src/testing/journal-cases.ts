@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import type { AppendOutcome } from '@tidemark/core'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
-import { type ConformanceCase, createCases } from './conformance.ts'
 import { type JournalSubject, journalRefusalChecks, listUuids } from './journal-refusal-cases.ts'
+import { type ConformanceCase, createCases } from './port-cases.ts'
 
 export function journalCases(
   make: () => JournalSubject | Promise<JournalSubject>,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Journal } from '@tidemark/core'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
-import { isSessionId } from '../storage/paths.ts'
+import { isSessionId } from '../storage/home-paths.ts'
 
 const BAD_IDS = [
   '',

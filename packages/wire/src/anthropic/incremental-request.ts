@@ -17,7 +17,7 @@ import {
   encodeWithoutMarker,
   findClosingBracket,
   toContentBlocks,
-} from './request.ts'
+} from './encode-request.ts'
 
 /** A request body as a list of JSON texts, in the order in which they are sent. */
 export interface IncrementalRequest {

@@ -23,7 +23,7 @@ import {
 } from '@tidemark/core'
 import type { SseFrame } from '../http/sse.ts'
 import { omitUndefined } from '../optional-fields.ts'
-import { toAnthropicError } from './failure.ts'
+import { toAnthropicError } from './anthropic-errors.ts'
 
 /** Message fields that are known only at the end of a reply and are therefore null in `message_start`. */
 const FIELDS_KNOWN_AT_END = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']

@@ -17,7 +17,7 @@ import {
 } from '@tidemark/core'
 import { createFailure } from '../failure/classify-failure.ts'
 import { omitUndefined } from '../optional-fields.ts'
-import { toAnthropicFailure } from './failure.ts'
+import { toAnthropicFailure } from './anthropic-errors.ts'
 
 type DecodedResponse =
   | { readonly ok: true; readonly reply: Reply }

@@ -12,8 +12,8 @@ import {
   ONE_MILLION_WINDOW,
   REGIONAL_PRICE_FACTOR,
 } from './anthropic-rules.ts'
+import { CLAUDE_5_2_SOURCE, CLAUDE_SOURCE } from './catalogue-sources.ts'
 import type { ModelEntry, UncertainField } from './model-entry.ts'
-import { CLAUDE_5_2_SOURCE, CLAUDE_SOURCE } from './sources.ts'
 
 type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | 'thinking'>
 

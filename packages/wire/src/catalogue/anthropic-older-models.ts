@@ -10,8 +10,8 @@ import {
   REGIONAL_PRICE_FACTOR,
   twoHundredThousandWindow,
 } from './anthropic-rules.ts'
+import { CLAUDE_SOURCE, OLDER_CLAUDE_SOURCE } from './catalogue-sources.ts'
 import type { ModelEntry, UncertainField } from './model-entry.ts'
-import { CLAUDE_SOURCE, OLDER_CLAUDE_SOURCE } from './sources.ts'
 
 type Common = Omit<ModelEntry, 'id' | 'prices' | 'cache' | keyof ReturnType<typeof twoHundredThousandWindow>>
 

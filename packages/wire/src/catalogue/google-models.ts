@@ -3,6 +3,7 @@
  * is automatic and best effort. Explicit caches, which are billed by the hour, are not covered.
  */
 import type { ModelPrices, PriceTier } from '@tidemark/core'
+import { GOOGLE_SOURCE } from './catalogue-sources.ts'
 import type {
   CacheFacts,
   ModelCapabilities,
@@ -10,7 +11,6 @@ import type {
   ThinkingFacts,
   UncertainField,
 } from './model-entry.ts'
-import { GOOGLE_SOURCE } from './sources.ts'
 
 function automaticCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 0, lookBack: 'unlimited', ttls: null }

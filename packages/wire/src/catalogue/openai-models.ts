@@ -3,6 +3,7 @@
  * minus the longest reply. Cache writes cost the input price before GPT-5.6, and more from then on.
  */
 import type { ModelPrices, TokenRates } from '@tidemark/core'
+import { OPENAI_SOURCE } from './catalogue-sources.ts'
 import {
   type CacheFacts,
   type ModelCapabilities,
@@ -11,7 +12,6 @@ import {
   type ThinkingFacts,
   type UncertainField,
 } from './model-entry.ts'
-import { OPENAI_SOURCE } from './sources.ts'
 
 /** Prompt cache of GPT-5.6 and later, where a request can set cache markers. Earlier models only cache automatically. */
 const MARKER_CACHE: CacheFacts = {

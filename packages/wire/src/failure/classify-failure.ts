@@ -6,7 +6,7 @@ import { isObject, type ModelFailure, type ModelFailureKind } from '@tidemark/co
 import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
 import { omitUndefined } from '../optional-fields.ts'
 import { type ErrorBody, readErrorBody } from './error-body.ts'
-import { findPromptOverflow, isRateLimitText } from './overflow.ts'
+import { findPromptOverflow, isRateLimitText } from './prompt-overflow.ts'
 
 export interface FailedCall {
   /** HTTP status; absent for an error event inside a stream. */

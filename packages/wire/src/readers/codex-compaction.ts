@@ -19,7 +19,7 @@ import {
   type RecordFields,
   toAssistantRecord,
   toUserRecord,
-} from './codex-log.ts'
+} from './codex-records.ts'
 import type { ToolCallIds } from './codex-tools.ts'
 import type { LogRecord } from './log-reader.ts'
 

@@ -16,7 +16,7 @@ import {
   readSessionMeta,
   rollBackTurns,
   toResponseRecords,
-} from './codex-log.ts'
+} from './codex-records.ts'
 import {
   createResponseGrouper,
   createUsageReader,

@@ -1,9 +1,9 @@
 /** Detects from the first lines of a log which program wrote it, and creates the reader for it. */
 import { isObject, parseJson } from '@tidemark/core'
+import { createRecordReader } from './claude-code-reader.ts'
 import { isCodexLine, type JsonFields } from './codex-line.ts'
 import { createCodexReader } from './codex-reader.ts'
 import type { LogFormat, LogReader } from './log-reader.ts'
-import { createRecordReader } from './record-reader.ts'
 
 type FormatDetection =
   | { readonly ok: true; readonly format: LogFormat }

@@ -2,8 +2,12 @@
 import { collectReply, type Reply, type ReplyEvent } from '@tidemark/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import {
+  decodeReplyBytes,
+  finishReplyBytes,
+  initialByteStreamState,
+} from '../../src/anthropic/decode-stream.ts'
 import { createTextSplitter, encodeReplyFrames } from '../../src/anthropic/reply-frames.ts'
-import { decodeReplyBytes, finishReplyBytes, initialByteStreamState } from '../../src/anthropic/stream.ts'
 import { encodeSseComment, encodeSseFrame } from '../../src/http/sse.ts'
 import { reply } from '../arbitrary.ts'
 

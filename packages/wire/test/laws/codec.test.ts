@@ -10,15 +10,15 @@ import {
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeRequest } from '../../src/anthropic/decode-request.ts'
+import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/decode-stream.ts'
+import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
 import {
   createTextSplitter,
   encodeReplyFrames,
   replyToEvents,
   toSseFrames,
 } from '../../src/anthropic/reply-frames.ts'
-import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/request.ts'
 import { decodeResponse, encodeResponse } from '../../src/anthropic/response.ts'
-import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/stream.ts'
 import type { SseFrame } from '../../src/http/sse.ts'
 import { objectText, payload, reply } from '../arbitrary.ts'
 

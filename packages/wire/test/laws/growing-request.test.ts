@@ -22,12 +22,12 @@ import {
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
 import {
   extendRequest,
   type IncrementalRequest,
   joinIncrementalRequest,
 } from '../../src/anthropic/incremental-request.ts'
-import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/request.ts'
 
 const STREAM = { stream: true }
 const { markers } = createPolicy({}).cache

@@ -1,0 +1,249 @@
+/** Renders the costs of a session: per class of tokens, of cache breaks and clearings, and since a given day. */
+import {
+  type BreakCause,
+  type ClearingCost,
+  type CostReport,
+  type LoggedCacheBreak,
+  type SpendingTotal,
+  sumSessions,
+} from 'tidemark/internal'
+import type { SessionReport } from 'tidemark/logs'
+import {
+  formatCost,
+  formatCount,
+  formatDollars,
+  formatInteger,
+  formatPercent,
+  formatTokens,
+} from '../render/format-numbers.ts'
+import { renderBar, renderHeading } from '../render/layout.ts'
+import type { Screen } from '../render/screen.ts'
+import { alignLeft, alignRight, cutTextEnd, sanitizeText, textWidth, wrapText } from '../render/text.ts'
+
+const COST_CLASS_NAMES: readonly (readonly [keyof CostReport['byClass'], string])[] = [
+  ['cacheRead', 'cache reads'],
+  ['write5m', 'cache writes, 5 minutes'],
+  ['write1h', 'cache writes, 1 hour'],
+  ['input', 'input, not cached'],
+  ['output', 'output'],
+]
+
+const COST_NAME_WIDTH = 25
+
+export function renderCosts(report: SessionReport, screen: Screen): readonly string[] {
+  const { money } = report
+  const used = COST_CLASS_NAMES.filter(([kind]) => money.byClass[kind].tokens > 0)
+  if (used.length === 0) return []
+  const { colors } = screen
+  const width = screen.columns - COST_NAME_WIDTH - 33
+  const columns = alignRight('tokens', 10) + alignRight('cost', 10) + alignRight('share', 9)
+  return [
+    `${colors.bold(alignLeft('Cost', COST_NAME_WIDTH + 2))}${colors.dim(columns)}`,
+    ...used.map(([kind, name]) =>
+      renderCostRow(
+        report,
+        { kind, name: kind === 'output' && report.outputEstimated ? `${name} *` : name, width },
+        screen,
+      ),
+    ),
+    ...renderFees(money),
+    `  ${alignLeft('total', COST_NAME_WIDTH)}${alignRight('', 10)}${colors.bold(alignRight(formatCost(report.costUsd, money.pricedUsd), 10))}`,
+    ...describeCosts(report).flatMap((remark) => wrapText(remark, screen.columns, '  ').map(colors.dim)),
+  ]
+}
+
+interface ClassRow {
+  readonly kind: keyof CostReport['byClass']
+  readonly name: string
+  readonly width: number
+}
+
+function renderCostRow({ money }: SessionReport, { kind, name, width }: ClassRow, screen: Screen): string {
+  const { tokens, usd } = money.byClass[kind]
+  const share = usd === null || money.pricedUsd === 0 ? null : usd / money.pricedUsd
+  const figures =
+    alignRight(formatTokens(tokens), 10) + alignRight(usd === null ? '?' : formatDollars(usd), 10)
+  const drawn = share === null ? '' : renderBar(share, width, screen.symbols)
+  const shareText = alignRight(share === null ? '' : formatPercent(share), 9)
+  return `  ${alignLeft(name, COST_NAME_WIDTH)}${figures}${shareText}  ${screen.colors.cyan(drawn)}`.trimEnd()
+}
+
+function renderFees({ feesUsd }: CostReport): readonly string[] {
+  if (feesUsd === 0) return []
+  return [
+    `  ${alignLeft('per-request fees', COST_NAME_WIDTH)}${alignRight('', 10)}${alignRight(feesUsd === null ? '?' : formatDollars(feesUsd), 10)}`,
+  ]
+}
+
+/** Describes the costs of summaries and clearings, which the host caused itself. */
+function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
+  return [
+    ...(spentOnCompaction === null || spentOnCompaction > 0
+      ? [`spent on summaries: ${formatCost(spentOnCompaction, 0)}`]
+      : []),
+    ...(spentOnClearings === null || spentOnClearings > 0
+      ? [`spent on re-caching after clearings: ${formatCost(spentOnClearings, 0)}`]
+      : []),
+  ]
+}
+
+function describeCosts(report: SessionReport): readonly string[] {
+  const { money, usage, outputEstimatedCalls, outputTokensEstimated } = report
+  const saved = money.savedByCache
+  return [
+    ...(outputEstimatedCalls > 0
+      ? [
+          `* estimated for ${formatCount(outputEstimatedCalls, 'call')}: the log has ${formatTokens(usage.output)} tokens in total, the text about ${formatTokens(outputTokensEstimated)}`,
+        ]
+      : []),
+    ...(saved !== null && saved >= 0.005 ? [`the cache saved ${formatDollars(saved)}`] : []),
+    ...(saved !== null && saved <= -0.005
+      ? [`the cache cost ${formatDollars(-saved)} more than it saved`]
+      : []),
+    ...describeOwnRewrites(money),
+    ...money.missing.map((what) => `not known: ${what}`),
+    ...money.assumed,
+  ]
+}
+
+// Cache breaks, most expensive first.
+
+const MAX_BREAKS = 5
+
+export function renderCacheBreaks(report: SessionReport, screen: Screen): readonly string[] {
+  const { cacheBreaks, clearingCosts } = report
+  if (cacheBreaks.length === 0 && clearingCosts.length === 0) return []
+  const listed = cacheBreaks.toSorted(compareCost).slice(0, MAX_BREAKS)
+  return [
+    renderHeading('Cache breaks', formatBreakTotals(report), screen),
+    ...renderCauses(cacheBreaks, screen),
+    ...listed.flatMap((found) => renderBreak(found, screen)),
+    ...renderOmitted(cacheBreaks.length - listed.length, screen),
+    ...renderClearingCosts(clearingCosts, screen),
+    ...renderHourTtl(report, screen),
+  ]
+}
+
+/** If 5-minute cache entries expired: renders what a 1-hour TTL, whose writes cost more, would have saved or cost. */
+function renderHourTtl(
+  { cacheBreaks, hourWouldSave }: SessionReport,
+  { columns, colors }: Screen,
+): readonly string[] {
+  if (hourWouldSave === null || !cacheBreaks.some(({ cause }) => cause === 'expired')) return []
+  const text =
+    hourWouldSave > 0
+      ? `a 1-hour cache TTL would have saved ${formatDollars(hourWouldSave)} in this session`
+      : `a 1-hour cache TTL would have cost ${formatDollars(-hourWouldSave)} more in this session`
+  return wrapText(text, columns, '  ').map(colors.dim)
+}
+
+function compareCost(one: LoggedCacheBreak, other: LoggedCacheBreak): number {
+  return (other.costUsd ?? 0) - (one.costUsd ?? 0) || other.tokensRewritten - one.tokensRewritten
+}
+
+function formatBreakTotals({ cacheBreaks, money }: SessionReport): string {
+  if (cacheBreaks.length === 0) return 'none'
+  const { shareLostToBreaks } = money
+  const part = shareLostToBreaks === null ? '' : `, ${formatPercent(shareLostToBreaks)} of the cost`
+  return `${formatInteger(cacheBreaks.length)}, ${formatLosses(cacheBreaks)} lost${part}`
+}
+
+function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): string {
+  const known = costs.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0)
+  return formatCost(costs.some(({ costUsd }) => costUsd === null) ? null : known, known)
+}
+
+/** Renders number and cost of the breaks per cause; empty if there are fewer than two causes. */
+function renderCauses(
+  all: readonly LoggedCacheBreak[],
+  { columns, colors, symbols }: Screen,
+): readonly string[] {
+  const causes = [...Map.groupBy(all, ({ cause }) => cause)]
+  if (causes.length < 2) return []
+  const sum = (group: readonly LoggedCacheBreak[]): number =>
+    group.reduce((total, { costUsd }) => total + (costUsd ?? 0), 0)
+  const totals = causes
+    .toSorted(([, one], [, other]) => sum(other) - sum(one) || other.length - one.length)
+    .map(
+      ([cause, group]) =>
+        `${formatCause(cause)} ${formatInteger(group.length)}${symbols.times} ${formatLosses(group)}`,
+    )
+  return wrapText(totals.join(', '), columns, '  ').map(colors.dim)
+}
+
+/** Column widths of a time such as `2026-02-08 09:24`, and of an amount of tokens or dollars. */
+const TIME_WIDTH = 16
+const FIGURE_WIDTH = 8
+
+function renderBreak(found: LoggedCacheBreak, screen: Screen): readonly string[] {
+  const { time, colors, columns, symbols } = screen
+  const { at, tokensRewritten, costUsd, cause, evidence, agent, source } = found
+  const when = Number.isNaN(Date.parse(at)) ? '?' : time.full(at)
+  const paid = costUsd === null ? '?' : formatDollars(costUsd)
+  const figures = `  ${alignLeft(when, TIME_WIDTH)}${alignRight(formatTokens(tokensRewritten), FIGURE_WIDTH)}  ${alignRight(paid, FIGURE_WIDTH)}  `
+  const beside = source === undefined ? '' : ` (${sanitizeText(source)})`
+  const who = agent === undefined ? beside : ` (agent ${sanitizeText(agent)})`
+  const why = cutTextEnd(`${formatCause(cause)}${who}`, columns - textWidth(figures), symbols.more)
+  return [
+    `${figures}${colors.bold(why)}`,
+    ...wrapText(sanitizeText(evidence), columns, '      ').map(colors.dim),
+  ]
+}
+
+function formatCause(cause: BreakCause): string {
+  return cause.replaceAll('-', ' ')
+}
+
+function renderOmitted(rest: number, { colors, symbols }: Screen): readonly string[] {
+  return rest > 0
+    ? [colors.dim(`  ${symbols.more} and ${formatInteger(rest)} cheaper (--json lists them all)`)]
+    : []
+}
+
+/** Renders the cost of re-caching the prompt after clearings by the host. These are not cache breaks. */
+function renderClearingCosts(
+  costs: readonly ClearingCost[],
+  { columns, colors, symbols }: Screen,
+): readonly string[] {
+  if (costs.length === 0) return []
+  const rewritten = costs.reduce((sum, { tokensRewritten }) => sum + tokensRewritten, 0)
+  const calls = costs.map(({ breakEvenCalls }) => breakEvenCalls).filter((number) => number !== null)
+  const back = calls.length === 0 ? '' : `; each pays for itself in ${formatCallRange(calls)}`
+  const text = `not breaks: ${formatCount(costs.length, 'clearing')} by the host, ${formatTokens(rewritten)} tokens re-cached for ${formatLosses(costs)}${back}`
+  return wrapText(text, columns, `  ${symbols.cleared} `).map(colors.dim)
+}
+
+function formatCallRange(calls: readonly number[]): string {
+  const [least, most] = [Math.min(...calls), Math.max(...calls)]
+  return least === most
+    ? formatCount(least, 'call')
+    : `${formatInteger(least)} to ${formatCount(most, 'call')}`
+}
+
+/**
+ * Renders what was spent since `day`, because pages show whole sessions, earlier days included. Empty if no day was
+ * given or all spending is newer.
+ */
+export function renderSpentSince(
+  sessions: readonly SessionReport[],
+  day: string | null,
+  { columns, colors }: Screen,
+): readonly string[] {
+  const isBefore = (one: string | null): boolean => day !== null && (one === null || one < day)
+  if (!sessions.some(({ spending }) => spending.some((part) => isBefore(part.day)))) return []
+  const [what, where] =
+    sessions.length === 1 ? ['This is the whole session', ''] : ['These are whole sessions', ', and below']
+  const sum = formatSpending(sumSessions(sessions, day))
+  return wrapText(`${what}, earlier days included. Since ${day}${where}: ${sum}.`, columns).map(colors.yellow)
+}
+
+/** Formats number of calls, cost and cache hits on one line. */
+export function formatSpending({
+  apiCalls,
+  costUsd,
+  pricedUsd,
+  hitRate,
+}: Omit<SpendingTotal, 'name'>): string {
+  const hits = hitRate === null ? '' : `, ${formatPercent(hitRate)} cache hits`
+  return `${formatCount(apiCalls, 'call')}, ${formatCost(costUsd, pricedUsd)}${hits}`
+}

@@ -1,0 +1,319 @@
+/**
+ * Selects the tool results that can be cleared: old enough, seen by the model, not pinned, and larger than their
+ * placeholder. Also computes what a selection frees and what the host must forget, and creates the placeholder.
+ */
+import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
+import type { ToolResultBlock } from '../log/block.ts'
+import {
+  CLEARED_RESULT_TEXT,
+  type ClearedInput,
+  type ClearMode,
+  type MicrocompactMetadata,
+} from '../log/record.ts'
+import {
+  countShownTokens,
+  findToolResult,
+  type MemoryFile,
+  type SupersedeReason,
+  type ToolResult,
+  type ToolResultIndex,
+} from './tool-result-index.ts'
+
+/** A clearing that has been worked out but not yet made. */
+export interface ClearProposal {
+  readonly way: ClearMode
+  readonly metadata: MicrocompactMetadata
+  /** Tokens that later API requests no longer contain. */
+  readonly freedTokens: number
+  /** Tokens after the first changed block that must be written to the cache again. */
+  readonly rewrittenTokens: number
+  /**
+   * Dollars for the rewritten tokens above the cache-read price; 0 if the cache is cold, null if prices are unknown.
+   */
+  readonly cost: number | null
+  /** Model calls after which the clearing has paid for itself; null if it never does. */
+  readonly breakEvenCalls: number | null
+  /** Reason for the clearing, as a sentence for the user. */
+  readonly why: string
+  readonly firstChange: FirstRewrittenPart
+  readonly released: ReleasedContent
+}
+
+/** Content that a clearing removes from the context; the host must no longer treat it as already read. */
+export interface ReleasedContent {
+  readonly toolUseIds: readonly string[]
+  /** Paths of files whose complete text is no longer shown, and of removed memory files. */
+  readonly filePaths: readonly string[]
+}
+
+export interface ClearCandidate {
+  readonly result: ToolResult
+  /** Estimated tokens that clearing the tool result frees; 0 if the result itself stays. */
+  readonly frees: number
+  /** Estimated tokens that clearing the large inputs of the tool call frees. */
+  readonly freesInputs: number
+  readonly superseded: SupersedeReason | null
+  /** Ids of results that only say "unchanged" about this result. It can be cleared only together with them. */
+  readonly dependents: readonly string[]
+}
+
+export interface CandidateInput {
+  readonly register: ToolResultIndex
+  /** uuids of pinned records. */
+  readonly pins: readonly string[]
+  /** Number of newest clearable results that are kept. */
+  readonly keep: number
+  /**
+   * Placeholder of a cleared result, to estimate its size; null if no placeholder is left, so that the whole result is
+   * freed.
+   */
+  readonly placeholder: ToolResultBlock | null
+}
+
+/** Returns the tool results that can be cleared, oldest first. */
+export function findClearCandidates({
+  register,
+  pins,
+  keep,
+  placeholder,
+}: CandidateInput): readonly ClearCandidate[] {
+  const pinned = new Set(pins)
+  const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
+  const old = listClearable(register).slice(0, -keep || undefined)
+  const free = new Map(old.filter((result) => canClear(register, result, pinned)).map((r) => [r.call.id, r]))
+  return [...free.values()].flatMap((result): readonly ClearCandidate[] => {
+    const { id, inputs } = result.call
+    const pointing = register.referringCalls.get(id) ?? []
+    const dependents = pointing.filter(
+      (dependent) => findToolResult(register, dependent)?.isCleared === false,
+    )
+    if (dependents.some((dependent) => !free.has(dependent))) return []
+    const isWorth = !result.isCleared && result.tokens >= MIN_PLACEHOLDERS * placeholderTokens
+    const frees = isWorth ? result.tokens - placeholderTokens : 0
+    const freesInputs = inputs.reduce(
+      (sum, { tokens }) => sum + Math.max(0, tokens - INPUT_PLACEHOLDER_TOKENS),
+      0,
+    )
+    const superseded = register.supersession.superseded.get(id)?.why ?? null
+    return frees + freesInputs === 0 ? [] : [{ result, frees, freesInputs, superseded, dependents }]
+  })
+}
+
+/** Tool results shorter than this many placeholders are not cleared. */
+const MIN_PLACEHOLDERS = 2
+
+/** Estimated tokens of the placeholder that replaces a large input. */
+const INPUT_PLACEHOLDER_TOKENS = 10
+
+/** Lists the clearable results that are shown and that the provider has not removed, oldest first. */
+function listClearable({ results, removedByProvider }: ToolResultIndex): readonly ToolResult[] {
+  return [...results].filter(
+    (result) =>
+      result.call.isClearable &&
+      countShownTokens(result) > 0 &&
+      removedByProvider.get(result.call.id) === undefined,
+  )
+}
+
+/**
+ * Checks whether a tool result may be cleared: it is not pinned, and the model has seen it together with all other
+ * results of the same response.
+ */
+function canClear(register: ToolResultIndex, result: ToolResult, pinned: ReadonlySet<string>): boolean {
+  const isSeen =
+    result.place < register.lastResponsePlace && !register.openResponses.includes(result.call.response)
+  return isSeen && !pinned.has(result.uuid) && !pinned.has(result.call.uuid)
+}
+
+/** Counts the estimated tokens of content that clearing a candidate removes, ignoring its placeholder. */
+export function countCandidateTokens({ result, frees }: ClearCandidate): number {
+  const inputs = result.call.inputs.reduce((sum, { tokens }) => sum + tokens, 0)
+  return (frees > 0 ? result.tokens : 0) + inputs
+}
+
+/** Orders candidates: superseded results first if asked for, otherwise unchanged (oldest first). */
+export function orderCandidates(
+  candidates: readonly ClearCandidate[],
+  isSupersededFirst: boolean,
+): readonly ClearCandidate[] {
+  if (!isSupersededFirst) return candidates
+  const superseded = candidates.filter((candidate) => candidate.superseded !== null)
+  return [...superseded, ...candidates.filter((candidate) => candidate.superseded === null)]
+}
+
+/**
+ * Returns the id of the first tool result that could be cleared now; a cache marker before it stays valid. Results too
+ * short to clear are skipped; results that the provider removed are not, since the messages still contain them. If the
+ * input of the tool call could be cleared too, the change would begin at the call, so the result before that call is
+ * returned. `placeholder`: what would replace the result.
+ */
+export function findFirstClearable(
+  register: ToolResultIndex,
+  pins: readonly string[],
+  placeholder: ToolResultBlock = createResultPlaceholder(SAMPLE_CALL_ID, NO_RETRIEVAL),
+): string | null {
+  const { results, firstClearableResult, rules } = register
+  const least = MIN_PLACEHOLDERS * rules.estimator.block(placeholder)
+  for (let index = firstClearableResult ?? results.length; index < results.length; index += 1) {
+    const result = results.at(index)
+    if (result === undefined || !isLong(result, least)) continue
+    if (!pins.includes(result.uuid) && !pins.includes(result.call.uuid)) return findEdge(results, index)
+  }
+  return null
+}
+
+/** Checks whether the result is long enough to be cleared or its tool call has large inputs. */
+function isLong({ call, tokens, isCleared }: ToolResult, least: number): boolean {
+  return call.isClearable && (call.inputs.length > 0 || (!isCleared && tokens >= least))
+}
+
+function findEdge(results: ToolResultIndex['results'], index: number): string | null {
+  const call = results.at(index)?.call
+  if (call === undefined || call.inputs.length === 0) return call?.id ?? null
+  let before = index - 1
+  while (before >= 0 && results.at(before)?.call.response === call.response) before -= 1
+  return before < 0 ? call.id : (results.at(before)?.call.id ?? call.id)
+}
+
+// The following functions compute what a clearing removes, in the order of the context.
+
+export interface ClearSelection {
+  readonly results: readonly ToolResult[]
+  readonly inputs: readonly (ClearedInput & { readonly result: ToolResult })[]
+}
+
+/**
+ * Returns everything that clearing the candidates removes. Results that refer to a cleared result are cleared with it,
+ * however small they are.
+ */
+export function toClearSelection(
+  register: ToolResultIndex,
+  candidates: readonly ClearCandidate[],
+): ClearSelection {
+  const own = candidates.filter(({ frees }) => frees > 0)
+  const ids = new Set([...own.map(({ result }) => result.call.id), ...own.flatMap((one) => one.dependents)])
+  const results = [...ids].flatMap((id) => findToolResult(register, id) ?? [])
+  const inputs = candidates.flatMap(({ result }) =>
+    result.call.inputs.map(({ field }) => ({ toolUseId: result.call.id, field, result })),
+  )
+  return {
+    results: results.toSorted(comparePlaces),
+    inputs: inputs.toSorted((one, other) => comparePlaces(one.result, other.result)),
+  }
+}
+
+function comparePlaces(one: ToolResult, other: ToolResult): number {
+  return one.place - other.place || one.call.place - other.call.place
+}
+
+/** Sums the estimated tokens that clearing the candidates frees. */
+export function countFreedTokens(candidates: readonly ClearCandidate[]): number {
+  return candidates.reduce((sum, { frees, freesInputs }) => sum + frees + freesInputs, 0)
+}
+
+/**
+ * Finds the first tool call or result that the selection changes, and the index of its response. Tool calls come before
+ * the results of the same response.
+ */
+export function findFirstChange({ results, inputs }: ClearSelection): {
+  readonly change: FirstRewrittenPart
+  readonly response: number
+} {
+  const changes = [
+    ...inputs.map(({ result }) => ({ call: result.call, part: 'call' as const })),
+    ...results.map(({ call }) => ({ call, part: 'result' as const })),
+  ]
+  const { call, part } = changes.reduce((first, each) =>
+    each.call.response < first.call.response ? each : first,
+  )
+  return { change: { toolUseId: call.id, part }, response: call.response }
+}
+
+/**
+ * Finds the tool results and files that the clearing removes from the context. A file stays known while a complete read
+ * or a whole write of it is shown.
+ */
+export function findClearedContent(
+  register: ToolResultIndex,
+  chosen: ClearSelection,
+  memories: readonly MemoryFile[],
+): ReleasedContent {
+  const gone = new Set(chosen.results.map(({ call }) => call.id))
+  const shorn = new Set(chosen.inputs.map(({ toolUseId }) => toolUseId))
+  const touched = [...chosen.results, ...chosen.inputs.map(({ result }) => result)]
+  const paths = new Set(touched.flatMap(({ call }) => call.path ?? []))
+  const shown = new Set<string>()
+  for (const result of paths.size === 0 ? [] : register.results) {
+    const { path, id } = result.call
+    if (path !== null && paths.has(path) && isFileShown(register, result) && !gone.has(id) && !shorn.has(id))
+      shown.add(path)
+  }
+  const files = [...paths].filter((path) => !shown.has(path))
+  return { toolUseIds: [...gone], filePaths: [...new Set([...files, ...memories.map(({ path }) => path)])] }
+}
+
+/** Checks whether a tool result, with its call, shows the whole text of a file. */
+export function isFileShown(
+  { removedByProvider }: ToolResultIndex,
+  { call, isError, isComplete, isCleared }: ToolResult,
+): boolean {
+  const isFile = call.kind === 'write' || (call.kind === 'read' && call.range === null)
+  return isFile && !isError && isComplete && !isCleared && removedByProvider.get(call.id) === undefined
+}
+
+/**
+ * Finds memory files in the context that are out of date because they were attached again or overwritten later. Pinned
+ * ones are left out; the oldest comes first.
+ */
+export function findStaleMemories(
+  { memories, results }: ToolResultIndex,
+  pins: readonly string[],
+): readonly MemoryFile[] {
+  if (memories.length === 0) return []
+  const newest = new Map([...memories].map(({ path, place }) => [path, place]))
+  for (const { call, place, isError } of results) {
+    if (call.kind !== 'write' || call.path === null || isError) continue
+    newest.set(call.path, Math.max(place, newest.get(call.path) ?? place))
+  }
+  return [...memories].filter(
+    ({ path, place, uuid }) => place < (newest.get(path) ?? place) && !pins.includes(uuid),
+  )
+}
+
+// The placeholder says that a tool result was cleared and how the model can read its text.
+
+/** Default name of the history tool; a host that already has a tool of this name sets another one. */
+export const HISTORY_TOOL_NAME = 'history'
+
+/**
+ * Ways in which the model can read content that is no longer in its context. Must name only what the model can really
+ * use.
+ */
+export interface RetrievalPaths {
+  /** Name under which the history tool is offered to the model; null if it is not offered. */
+  readonly historyTool: string | null
+  /** Path of a file with the whole conversation that the model can read; null if there is none. */
+  readonly transcript: string | null
+}
+
+export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
+
+/**
+ * Returns the second line of a placeholder: how the model can read the text. `id` names a record, a tool call or a
+ * blob. Null if the model cannot read it.
+ */
+export function retrievalHint(id: string, paths: RetrievalPaths): string | null {
+  if (paths.historyTool !== null)
+    return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
+  return paths.transcript === null ? null : `To read it, look for ${id} in ${paths.transcript}.`
+}
+
+/** Creates the placeholder that replaces a cleared tool result. */
+export function createResultPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
+  const note = retrievalHint(toolUseId, paths)
+  const content = note === null ? CLEARED_RESULT_TEXT : `${CLEARED_RESULT_TEXT}\n${note}`
+  return { type: 'tool_result', tool_use_id: toolUseId, content }
+}
+
+/** A tool call id of typical length, for estimating the size of a placeholder. */
+export const SAMPLE_CALL_ID = 'toolu_000000000000000000000000'

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { BINDING, PLAIN, Situation } from '../../test/clear/situation.ts'
+import { defineProviderProfile } from '../policy/provider-profile.ts'
+import { canPayOff, findInvalidatedThinking, priceRewrite } from './clear-proposal.ts'
+
+const rates = (read: number) => ({ input: 1, cacheRead: read, write5m: 1.25, write1h: 2, output: 5 })
+
+describe('break-even of a rewrite', () => {
+  it.each([
+    [0.1, 'write5m', 11.5],
+    [0.05, 'write5m', 24],
+    [0.025, 'write5m', 49],
+    [0.1, 'write1h', 19],
+    [0.05, 'write1h', 39],
+    [0.025, 'write1h', 79],
+  ] as const)('reads at %f, %s: %f calls for each token behind one freed', (read, write, factor) => {
+    const { breakEvenCalls } = priceRewrite(1_000, 1_000, { rates: rates(read), write })
+    expect(breakEvenCalls).toBeCloseTo(factor)
+    expect(priceRewrite(2_000, 1_000, { rates: rates(read), write }).breakEvenCalls).toBeCloseTo(factor / 2)
+  })
+
+  it('costs what writing costs above reading', () => {
+    expect(priceRewrite(1, 1_000_000, { rates: rates(0.1), write: 'write5m' }).cost).toBeCloseTo(1.15)
+  })
+
+  it.each([
+    ['nothing behind', 5, 0, 0.1, 0],
+    ['nothing freed', 0, 5, 0.1, null],
+    ['reads for nothing', 5, 5, 0, null],
+    ['writes no dearer than reads', 5, 5, 1.25, 0],
+  ] as const)('%s', (_, freed, behind, read, expected) => {
+    expect(priceRewrite(freed, behind, { rates: rates(read), write: 'write5m' }).breakEvenCalls).toBe(
+      expected,
+    )
+  })
+
+  it('takes the usual proportion where prices are not known, and says so', () => {
+    expect(priceRewrite(10, 10, { rates: null, write: 'write5m' })).toEqual({
+      breakEvenCalls: 11.5,
+      cost: null,
+      isAssumed: true,
+    })
+  })
+
+  it('must have paid before the calls are over', () => {
+    const weighed = { breakEvenCalls: 23, cost: 0, isAssumed: false }
+    expect([
+      canPayOff(weighed, 24),
+      canPayOff(weighed, 23),
+      canPayOff({ ...weighed, breakEvenCalls: null }, 1e9),
+    ]).toEqual([true, false, false])
+  })
+})
+
+const LEADING = defineProviderProfile({ thinking: { binding: 'prefix', firstInModes: ['enabled'] } })
+
+function thinking(): Situation {
+  const situation = new Situation()
+  situation.reads(3, 10, { thinks: true })
+  situation.builder.user('and now')
+  situation.reads(2, 10, { thinks: true })
+  return situation
+}
+
+describe('thinking bound to what is cleared', () => {
+  it('is that of all responses behind, oldest first', () => {
+    const { register } = thinking()
+    const behind = (changed: number) =>
+      findInvalidatedThinking({ register, profile: BINDING, thinkingMode: null }, changed)
+    const all = [...register.thinkingResponses]
+    expect(behind(0)).toEqual({ ok: true, responses: all.slice(1), tokens: 4 })
+    expect(behind(3)).toEqual({ ok: true, responses: all.slice(4), tokens: 1 })
+    expect(behind(4)).toEqual({ ok: true, responses: [], tokens: 0 })
+  })
+
+  it('is none where nothing is bound', () => {
+    const { register } = thinking()
+    expect(findInvalidatedThinking({ register, profile: PLAIN, thinkingMode: null }, 0)).toMatchObject({
+      responses: [],
+    })
+  })
+
+  it('cannot go where the turn under way must begin with it', () => {
+    const { register } = thinking()
+    const behind = (mode: 'enabled' | 'adaptive', changed: number) =>
+      findInvalidatedThinking({ register, profile: LEADING, thinkingMode: mode }, changed).ok
+    expect([behind('enabled', 0), behind('adaptive', 0), behind('enabled', 3)]).toEqual([false, true, true])
+  })
+})

@@ -1,0 +1,299 @@
+/**
+ * Turns selected tool results into a clearing proposal: what is cleared along with them, what it costs, whether it pays
+ * for itself, and the metadata for the log.
+ */
+import { formatCount } from '../cache/cache-break.ts'
+import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
+import type { TokenRates } from '../cost/prices.ts'
+import { isThinkingBlock, toBlocks } from '../log/block.ts'
+import type { ClearMode, MicrocompactMetadata } from '../log/record.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { ProviderProfile, ThinkingMode } from '../policy/provider-profile.ts'
+import type { ScaledPolicy } from '../policy/scale-policy.ts'
+import {
+  type ClearCandidate,
+  type ClearProposal,
+  type ClearSelection,
+  countFreedTokens,
+  findClearedContent,
+  findFirstChange,
+  findStaleMemories,
+  type RetrievalPaths,
+  retrievalHint,
+  toClearSelection,
+} from './clear-candidates.ts'
+import type { MemoryFile, ToolResultIndex } from './tool-result-index.ts'
+
+/** Input of a clearing proposal: the tool result index, the policy and profile, and the state of the cache. */
+export interface ClearInput {
+  readonly register: ToolResultIndex
+  readonly policy: Policy
+  /** Thresholds and budgets of `policy`, computed for the model's context window. */
+  readonly scaled: ScaledPolicy
+  readonly profile: ProviderProfile
+  /** uuids of pinned records. */
+  readonly pins: readonly string[]
+  readonly cache: CacheTemperature
+  readonly prices: CachePrices
+  readonly retrieval: RetrievalPaths
+  /** Tokens of the next API request: `expected` for reports, and the upper bound `high` for decisions. */
+  readonly context: { readonly expected: number; readonly high: number }
+  /** Calibration factor of the session: actual tokens per estimated token. */
+  readonly scale: number
+  /** Milliseconds since the newest response; null if there is no response yet. */
+  readonly idleMs: number | null
+  /** The thinking mode of the API request; null for the model's default. */
+  readonly thinkingMode: ThinkingMode | null
+  /**
+   * Set if the user asked for clearing: clears down to this many tokens of clearable results, regardless of thresholds.
+   */
+  readonly target?: number
+}
+
+/** A clearing proposal, or null and the reason why there is none. */
+export interface ClearOutcome<P> {
+  readonly proposal: P | null
+  readonly why: string
+}
+
+/** The tool results that a clearing mode selected, and why. */
+export interface ModeSelection {
+  readonly way: ClearMode
+  readonly candidates: readonly ClearCandidate[]
+  /** Minimum number of tokens that a clearing must free to be worth a rewrite. */
+  readonly minimum: number
+  /** True if the clearing happens whatever it costs. */
+  readonly isNeeded: boolean
+  /** Why the clearing mode acts, as the beginning of a sentence. */
+  readonly because: string
+}
+
+/**
+ * Checks whether a clearing happens whatever it costs: usage is above the auto-compact threshold, or the user asked for
+ * it.
+ */
+export function mustClear({ scaled, context, target }: ClearInput): boolean {
+  return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
+}
+
+export function buildClearProposal(question: ClearInput, choice: ModeSelection): ClearOutcome<ClearProposal> {
+  const { register, scale, policy, pins } = question
+  const { way, candidates, because } = choice
+  const chosen = toClearSelection(register, candidates)
+  const freed = Math.round(scale * countFreedTokens(candidates))
+  if (chosen.results.length + chosen.inputs.length === 0 || freed < choice.minimum) {
+    return decline(
+      `${because}, but clearing would free ${formatCount(freed)} tokens of the ${formatCount(choice.minimum)} that a rewrite must be worth`,
+    )
+  }
+  const first = findFirstChange(chosen)
+  const bound = findInvalidatedThinking(question, first.response)
+  if (!bound.ok) return decline(`${because}, but ${bound.why}`)
+  const removes = policy.clear.boundThinking === 'remove'
+  const thinking = removes ? bound.responses : []
+  const memories = findStaleMemories(register, pins)
+  const along = memories.reduce((sum, memory) => sum + memory.tokens, removes ? bound.tokens : 0)
+  const saved = freed + Math.round(scale * along)
+  const price = priceChange(question, first.change, saved)
+  const refusal = explainLoss(question, choice, price)
+  if (refusal !== null) return decline(refusal)
+  const why = describeProposal({ because, chosen, thinking, saved, price })
+  const proposal: ClearProposal = {
+    way,
+    metadata: toMetadata(question, { way, chosen, memories, thinking, saved }),
+    freedTokens: saved,
+    rewrittenTokens: price.rewritten,
+    cost: price.cost,
+    breakEvenCalls: price.breakEvenCalls,
+    why,
+    firstChange: first.change,
+    released: findClearedContent(register, chosen, memories),
+  }
+  return { proposal, why }
+}
+
+function decline(why: string): ClearOutcome<ClearProposal> {
+  return { proposal: null, why }
+}
+
+interface ClearedContent {
+  readonly chosen: ClearSelection
+  /** Ids of the responses whose thinking is also removed. */
+  readonly thinking: readonly string[]
+  readonly saved: number
+}
+
+function toMetadata(
+  { retrieval, target, context }: ClearInput,
+  cleared: ClearedContent & { readonly way: ClearMode; readonly memories: readonly MemoryFile[] },
+): MicrocompactMetadata {
+  const { way, chosen, memories, thinking, saved } = cleared
+  const ids = chosen.results.map(({ call }) => call.id)
+  const notes = ids.flatMap((id) => {
+    const note = retrievalHint(id, retrieval)
+    return note === null ? [] : [[id, note] as const]
+  })
+  const inputs = chosen.inputs.map(({ toolUseId, field }) => ({ toolUseId, field }))
+  return {
+    trigger: target === undefined ? 'auto' : 'manual',
+    way,
+    preTokens: context.expected,
+    tokensSaved: saved,
+    compactedToolIds: ids,
+    clearedAttachmentUUIDs: memories.map(({ uuid }) => uuid),
+    ...(notes.length === 0 ? {} : { notes: Object.fromEntries(notes) }),
+    ...(inputs.length === 0 ? {} : { clearedInputs: inputs }),
+    ...(thinking.length === 0 ? {} : { clearedThinking: thinking }),
+  }
+}
+
+function describeProposal(
+  cleared: ClearedContent & { readonly because: string; readonly price: ChangePrice },
+): string {
+  const { because, chosen, thinking, saved, price } = cleared
+  const parts = [
+    chosen.results.length > 0 ? pluralize(chosen.results.length, 'old result') : '',
+    chosen.inputs.length > 0 ? pluralize(chosen.inputs.length, 'large input') : '',
+    thinking.length > 0 ? `the thinking of ${pluralize(thinking.length, 'response')}` : '',
+  ].filter((part) => part !== '')
+  const { rewritten, breakEvenCalls } = price
+  const paid =
+    rewritten === 0
+      ? 'nothing is written again'
+      : `${formatCount(rewritten)} tokens are written again${breakEvenCalls === null ? '' : `, paid back in ${pluralize(Math.ceil(breakEvenCalls), 'call')}`}`
+  return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
+}
+
+// The following functions format figures for the texts of proposals.
+
+export function pluralize(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+export function formatMinutes(ms: number): string {
+  return pluralize(Math.floor(ms / 60_000), 'minute')
+}
+
+// Clearing frees E tokens, which no later call reads, but the L tokens after them are written to the cache again.
+// At read price r and write price w, the clearing has paid for itself after (w/r − 1) · L / E calls.
+
+export interface CachePrices {
+  /** Dollars per million tokens; null if prices are unknown. */
+  readonly rates: TokenRates | null
+  /** Which cache-write price applies, by cache lifetime. */
+  readonly write: 'write5m' | 'write1h'
+}
+
+export interface RewritePrice {
+  /** Model calls after which the rewrite has paid for itself; null if it never does. */
+  readonly breakEvenCalls: number | null
+  /** Dollars that writing the tokens to the cache costs above reading them; null if prices are unknown. */
+  readonly cost: number | null
+  /** True if prices are unknown and the usual ratio of write price to read price was used. */
+  readonly isAssumed: boolean
+}
+
+interface ChangePrice extends RewritePrice {
+  readonly rewritten: number
+}
+
+/** Prices a clearing. It costs nothing if the cache is cold, since everything is then written anyway. */
+function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, freed: number): ChangePrice {
+  if (!cache.isWarm) return { rewritten: 0, breakEvenCalls: 0, cost: 0, isAssumed: false }
+  const rewritten = Math.max(0, Math.round(cache.tokensBehind(change)) - freed)
+  return { rewritten, ...priceRewrite(freed, rewritten, prices) }
+}
+
+/** Explains why a clearing does not pay for itself; null if it does, or if its price does not matter. */
+function explainLoss(
+  { policy, cache }: ClearInput,
+  choice: ModeSelection,
+  price: ChangePrice,
+): string | null {
+  const { breakEvenCalls, rewritten, isAssumed } = price
+  if (!policy.clear.priceGate || choice.isNeeded || !cache.isWarm) return null
+  if (canPayOff(price, cache.expectedCalls)) return null
+  const calls =
+    breakEvenCalls === null ? 'never' : `only after ${formatCount(Math.ceil(breakEvenCalls))} calls`
+  const assumed = isAssumed ? ' (prices are not known; the usual ratio of write to read is assumed)' : ''
+  return `${choice.because}, but the ${formatCount(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${formatCount(cache.expectedCalls)} are expected${assumed}`
+}
+
+/** Price of a 5-minute cache write divided by the price of a cache read, at most providers. */
+const USUAL_WRITE_TO_READ_RATIO = 12.5
+
+/**
+ * Computes the price of rewriting part of a warm cache: `freed` tokens are removed, `rewritten` tokens are written
+ * again.
+ */
+export function priceRewrite(freed: number, rewritten: number, prices: CachePrices): RewritePrice {
+  const read = prices.rates?.cacheRead ?? null
+  const write = prices.rates?.[prices.write] ?? null
+  const isAssumed = read === null || write === null
+  const inReads = isAssumed ? USUAL_WRITE_TO_READ_RATIO : write / read
+  const cost = isAssumed ? null : (Math.max(0, write - read) * rewritten) / 1_000_000
+  return { breakEvenCalls: countBreakEvenCalls(freed, rewritten, inReads), cost, isAssumed }
+}
+
+function countBreakEvenCalls(freed: number, rewritten: number, inReads: number): number | null {
+  if (rewritten <= 0 || inReads <= 1) return 0
+  if (freed <= 0 || !Number.isFinite(inReads)) return null
+  return ((inReads - 1) * rewritten) / freed
+}
+
+export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: number): boolean {
+  return breakEvenCalls !== null && expectedCalls > breakEvenCalls
+}
+
+// Some providers bind thinking to all bytes before it, so a clearing invalidates the thinking after it.
+// Invalid thinking is removed with the clearing, or left for the provider to drop, as policy says.
+
+type BoundInput = Pick<ClearInput, 'register' | 'profile' | 'thinkingMode'>
+
+type BoundResult =
+  | { readonly ok: true; readonly responses: readonly string[]; readonly tokens: number }
+  | { readonly ok: false; readonly why: string }
+
+const NOT_BOUND: BoundResult = { ok: true, responses: [], tokens: 0 }
+
+const MUST_KEEP_THINKING =
+  'the current turn must begin with its thinking, which a clearing before it would make invalid; wait for the end of the turn'
+
+/**
+ * Finds the responses whose thinking a clearing invalidates, oldest first, with its estimated tokens. `changed`: index
+ * of the response whose tool call or result changes first.
+ */
+export function findInvalidatedThinking(question: BoundInput, changed: number): BoundResult {
+  const { register, profile } = question
+  if (profile.thinking.binding !== 'prefix') return NOT_BOUND
+  const first = register.responses.at(changed + 1)
+  if (first === undefined) return NOT_BOUND
+  const tokens = new Map<string, number>()
+  const behind = new Set(register.responses.toArray(changed + 1).map(({ id }) => id))
+  for (const entry of register.entries.toArray(first.place)) {
+    const { record, cleared } = entry
+    if (record.type !== 'assistant' || cleared?.thinking === true) continue
+    const { id, content } = record.message
+    if (!behind.has(id) || !toBlocks(content).some(isThinkingBlock)) continue
+    tokens.set(id, (tokens.get(id) ?? 0) + register.rules.estimator.thinking(entry))
+  }
+  if (mustKeep(question, tokens)) return { ok: false, why: MUST_KEEP_THINKING }
+  return { ok: true, responses: [...tokens.keys()], tokens: [...tokens.values()].reduce((a, b) => a + b, 0) }
+}
+
+/**
+ * Checks whether the clearing would remove thinking that must stay: in some modes an unfinished turn must begin with
+ * it.
+ */
+function mustKeep(
+  { register, profile, thinkingMode }: BoundInput,
+  lost: ReadonlyMap<string, number>,
+): boolean {
+  const { firstInModes, whenAbsent } = profile.thinking
+  if (!firstInModes.includes(thinkingMode ?? whenAbsent)) return false
+  const { responses, lastPromptPlace } = register
+  let opening = responses.length
+  while (opening > 0 && (responses.at(opening - 1)?.place ?? -1) >= lastPromptPlace) opening -= 1
+  const id = responses.at(opening)?.id
+  return id !== undefined && lost.has(id)
+}

@@ -1,0 +1,253 @@
+/**
+ * Commits a draft as one batch, with a compare-and-swap on the log's position. Entries appended meanwhile stay after
+ * the summary; if another writer has rewritten the context, nothing is committed.
+ */
+import { isFileShown } from '../clearing/clear-candidates.ts'
+import { createToolResultIndex, type IndexRules } from '../clearing/tool-result-index.ts'
+import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
+import type { ContextView } from '../context/context-view.ts'
+import { listUnansweredCalls } from '../context/flatten.ts'
+import {
+  ABORTED_REWRITE,
+  type CommittedCompaction,
+  emitDonePhase,
+  type RefusedRewrite,
+  refuseRewrite,
+  STALE_DRAFT_MESSAGE,
+  type TurnEvent,
+} from '../engine/events.ts'
+import { type CommittedRewrite, type CompactionServices, runCleanups, type TurnHost } from '../engine/host.ts'
+import { measureContext, withContextState } from '../engine/measure-context.ts'
+import { buildNextRequest } from '../engine/next-request.ts'
+import type { NewRecord } from '../engine/ports.ts'
+import {
+  CLOSED_BREAKER,
+  type CompactionSpacing,
+  type ContextState,
+  measureCompactionSpacing,
+  resetCompactionTracking,
+  type SessionState,
+} from '../engine/session-state.ts'
+import {
+  appendLinkedRecords,
+  linkRecords,
+  previewAppend,
+  refreshSession,
+  type TurnContext,
+} from '../engine/session-writer.ts'
+import { redact } from '../summary/redact.ts'
+import type { Finding } from '../validate/findings.ts'
+import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
+import { type CompactionDraft, createDraftReceipt, createDraftRecords, findAddedEntries } from './draft.ts'
+
+export type CompactionResult =
+  | { readonly ok: true; readonly compaction: CommittedCompaction }
+  | RefusedRewrite
+
+/** Number of attempts before a commit is given up because other writers keep appending. */
+const MAX_TRIES = 8
+
+/** Commits a draft that was prepared earlier, and emits the phase `done`. */
+export function commitCompaction(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  draft: CompactionDraft,
+): AsyncGenerator<TurnEvent, CompactionResult> {
+  return emitDonePhase(commitDraft(turn, compaction, draft))
+}
+
+/** Commits a draft without emitting the phase `done`, which is left to the caller. */
+export async function* commitDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  draft: CompactionDraft,
+): AsyncGenerator<TurnEvent, CompactionResult> {
+  for (let tried = 0; tried < MAX_TRIES; tried += 1) {
+    if (turn.signal?.aborted === true) return ABORTED_REWRITE
+    const valid = validateDraft(turn, compaction, draft)
+    if ('ok' in valid) return valid
+    const before = turn.state
+    const failure = yield* appendLinkedRecords(turn, valid.records)
+    if (failure === null) {
+      const known = withContextState(before, compaction).context
+      const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
+      const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
+      const result = describeCompaction(valid, link)
+      turn.state = stateAfterCompaction(turn.state, compaction, { ...known, tracking }, valid)
+      yield { type: 'compact', compaction: result }
+      const released = findReleasedContent(draft.plan.entries, turn.state.view.entries, compaction.rules)
+      const rewritten = { kind: 'compact' as const, source: turn.host.source, ...released }
+      yield { type: 'rewritten', rewritten, faults: runCleanups(compaction.cleanups ?? [], rewritten) }
+      return { ok: true, compaction: result }
+    }
+    if (failure.reason === 'locked')
+      return refuseRewrite('locked', 'Another writer holds the session; nothing was changed.')
+    if (failure.reason !== 'conflict') return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
+    await refreshSession(turn)
+  }
+  return refuseRewrite(
+    'superseded',
+    'Others kept writing to the session; nothing was changed. Compact again.',
+  )
+}
+
+interface ValidDraft {
+  /** The draft as it is committed: with secrets removed and an up-to-date receipt. */
+  readonly draft: CompactionDraft
+  readonly records: readonly NewRecord[]
+  readonly after: number
+}
+
+/** Validates the draft against the current session, which may have grown since the draft was prepared. */
+function validateDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  given: CompactionDraft,
+): ValidDraft | RefusedRewrite {
+  const draft = applyEdit(given)
+  const { state, host } = turn
+  if (draft.summary.text.trim() === '' && draft.summary.block === null)
+    return refuseRewrite('no-summary', 'The summary is empty; give it a text.')
+  if (listUnansweredCalls(state.flat).length > 0)
+    return refuseRewrite('pending-call', 'A tool call waits for its answer; compact when it is there.')
+  const { plan } = draft
+  const isNewlyPinned = plan.span.summarised.some(
+    ({ record: { uuid } }) => state.pins.has(uuid) && !plan.pins.has(uuid),
+  )
+  if (isNewlyPinned) return refuseRewrite('superseded', PINNED_MESSAGE)
+  const records = createDraftRecords(turn, compaction, draft)
+  if (records === null) return refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
+  const next = previewAppend(state, records)
+  const after = measureContext(next, host, compaction).expected
+  if (after >= measureContext(state, host, compaction).expected)
+    return refuseRewrite(
+      'not-smaller',
+      `The result would have ${after} tokens, no fewer than now: nothing is gained.`,
+    )
+  const problem = findNewProblem(next, turn)
+  if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
+  // The prepared receipt is still right unless the summary was edited or entries were appended.
+  const isAsPrepared = draft === given && findAddedEntries(plan, state.view)?.length === 0
+  const receipt = isAsPrepared
+    ? given.receipt
+    : createDraftReceipt(compaction, draft, { before: state, after: next })
+  const [boundary, ...others] = records as [{ readonly compactMetadata: object } & NewRecord, ...NewRecord[]]
+  const measured = { ...boundary, compactMetadata: { ...boundary.compactMetadata, postTokens: after } }
+  return { draft: { ...draft, receipt }, records: [measured as NewRecord, ...others], after }
+}
+
+const PINNED_MESSAGE =
+  'A message was pinned that the summary already stands for. Nothing was changed; compact again to keep it.'
+
+/**
+ * Returns the draft with the user's edit of the summary and secrets removed, or the same draft if it was not edited. An
+ * edit replaces the provider's summary block; facts that were missing from the old text are no longer reported.
+ */
+function applyEdit(draft: CompactionDraft): CompactionDraft {
+  const { summary, preparedText } = draft
+  if (summary.text === preparedText) return draft
+  return { ...draft, summary: { ...summary, text: redact(summary.text), block: null, missingFacts: [] } }
+}
+
+/**
+ * Returns the first provider rule that the compacted context would break; null if there is none or the current context
+ * already breaks rules.
+ */
+function findNewProblem(next: SessionState, turn: TurnContext): string | null {
+  const { host } = turn
+  const [first] = findProblems(withProbePrompt({ ...turn, state: next }), host)
+  if (first === undefined || findProblems(withProbePrompt(turn), host).length > 0) return null
+  return `${first.path}: ${first.message}`
+}
+
+/**
+ * Appends a sample prompt to the state if the conversation ends with a response, as the next API request would have
+ * one.
+ */
+function withProbePrompt(turn: TurnContext): SessionState {
+  const { state } = turn
+  const last = state.flat.tail.at(-1) ?? state.flat.frozen.last
+  if (last?.message.role !== 'assistant') return state
+  return previewAppend(
+    state,
+    linkRecords(turn, [{ type: 'user', message: { role: 'user', content: 'Go on.' } }]),
+  )
+}
+
+/** Finds violations of provider rules in the next API request; if there is no prefix for it, in the messages alone. */
+function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
+  const { current } = state.prefix
+  if (current !== null) return buildNextRequest(state, current, host).findings
+  let { state: checked } = updateValidation(startValidation(host.profile), state.flat)
+  for (const { message } of state.flat.tail) checked = checkMessage(checked, message)
+  return checked.findings.toArray()
+}
+
+function describeCompaction(
+  { draft, after, records }: ValidDraft,
+  link: CompactionSpacing,
+): CommittedCompaction {
+  const { plan, summary, receipt, durationMs, usage } = draft
+  return {
+    id: records[0]?.uuid ?? '',
+    trigger: plan.request.trigger,
+    cause: plan.request.cause,
+    tokensBefore: plan.before.expected,
+    tokensAfter: after,
+    summarizer: summary.summarizer,
+    fallbackReason: summary.fallbackReason,
+    recordsCoveredLocally: summary.recordsCoveredLocally,
+    durationMs,
+    receipt,
+    notes: plan.notes,
+    usage,
+    firedBy: plan.request.firedBy ?? null,
+    steps: summary.steps,
+    link,
+    willRetrigger: plan.autoCompactTokens !== null && after >= plan.autoCompactTokens,
+  }
+}
+
+/**
+ * Returns the session state after a compaction: the breaker is closed, and the sizes are kept to predict the next
+ * compaction.
+ */
+function stateAfterCompaction(
+  state: SessionState,
+  compaction: CompactionServices,
+  known: ContextState,
+  { draft, after }: ValidDraft,
+): SessionState {
+  const summary = compaction.estimator.text(draft.summary.text)
+  const sources = [...draft.sourcesBefore, ...draft.sourcesAfter, ...draft.hookContext]
+  const carried = sources.reduce((sum, { tokens }) => sum + tokens, 0)
+  const next: ContextState = {
+    ...known,
+    breaker: CLOSED_BREAKER,
+    expectedResult: { after, summary, reattached: carried },
+  }
+  return withContextState({ ...state, context: next }, compaction)
+}
+
+/**
+ * Finds tool calls and files whose content left the context; the host must no longer treat them as already read. A file
+ * stays known while a complete read or a full write of it is among the kept messages.
+ */
+export function findReleasedContent(
+  before: ContextView['entries'],
+  after: ContextView['entries'],
+  rules: IndexRules,
+): Pick<CommittedRewrite, 'toolUseIds' | 'filePaths'> {
+  const had = updateToolResultIndex(createToolResultIndex(rules), { entries: before })
+  const has = updateToolResultIndex(createToolResultIndex(rules), { entries: after })
+  const shown = new Set(
+    [...has.results].flatMap((result) => (isFileShown(has, result) ? (result.call.path ?? []) : [])),
+  )
+  const paths = new Set([...had.calls].flatMap(({ path }) => path ?? []))
+  return {
+    toolUseIds: [...had.results]
+      .map(({ call }) => call.id)
+      .filter((id) => has.resultPlaces.get(id) === undefined),
+    filePaths: [...paths].filter((path) => !shown.has(path)),
+  }
+}

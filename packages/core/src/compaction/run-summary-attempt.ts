@@ -1,0 +1,350 @@
+/**
+ * Runs one attempt at a summary on the model port: a cache-sharing fork call, a separate model call, or a request for
+ * the provider's own summary block.
+ */
+import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
+import type { Payload } from '../context/payload.ts'
+import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { CompactionServices, TurnHost } from '../engine/host.ts'
+import type { DeadlineResult, Deadlines, Model, ModelCall, Signal } from '../engine/ports.ts'
+import type { Reply, ReplyEvent, ReplyFailed } from '../engine/reply.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import type { TurnContext } from '../engine/session-writer.ts'
+import {
+  buildForkRequest,
+  describeForkCacheRead,
+  runSideCall,
+  type SideCall,
+  toUncachedRequest,
+} from '../engine/side-call.ts'
+import { toBlocks } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
+import { AppendList } from '../log/persistent-collections.ts'
+import type { CacheRules } from '../policy/provider-profile.ts'
+import { indexBlocks, type MessageList } from '../request/block-index.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
+import {
+  comparePlaces,
+  findLastMarkableBlock,
+  findLastResponseIndex,
+  type PlannedMarker,
+} from '../request/cache-markers.ts'
+import type {
+  AttemptDeadlines,
+  AttemptResult,
+  BlockAttempt,
+  LocalAttempt,
+  SummaryAttempt,
+} from '../summary/attempt-types.ts'
+
+const COMPACT_SOURCE = 'compact'
+
+/** Runs one attempt to write the summary with a model; emits progress and keep-alive events meanwhile. */
+export async function* runSummaryAttempt(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  attempt: Exclude<SummaryAttempt, LocalAttempt>,
+): AsyncGenerator<TurnEvent, AttemptResult> {
+  const call = createAttemptCall(turn, attempt)
+  if ('kind' in call) return call
+  const { rung } = attempt
+  const since = turn.host.clock.now()
+  const { keepAliveMs } = attempt.deadlines
+  const events = runSideCall(createSideTurn(turn, compaction, attempt), call)
+  let characters = 0
+  yield { type: 'summary-progress', characters, rung }
+  for (;;) {
+    const step = yield* emitKeepAlive(turn, events.next(), {
+      deadlines: compaction.deadlines,
+      keepAliveMs,
+      since,
+    })
+    if (step.done === true) {
+      const { answer } = step.value
+      if (attempt.kind === 'fork' && answer.ok)
+        yield { type: 'fork', fork: describeForkCacheRead(COMPACT_SOURCE, answer.reply, step.value) }
+      return toAttemptResult(answer)
+    }
+    const { value } = step
+    yield value
+    if (value.type !== 'side-reply') continue
+    if (value.event.type === 'block-grew' && value.event.delta.kind === 'text')
+      characters += value.event.delta.text.length
+    if (characters > 0) yield { type: 'summary-progress', characters, rung }
+  }
+}
+
+/**
+ * Creates a turn context on the same session state and write lock, with a model that has time limits and may be a
+ * different one.
+ */
+function createSideTurn(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  attempt: Exclude<SummaryAttempt, LocalAttempt>,
+): TurnContext {
+  const { host } = turn
+  const { deadlines } = compaction
+  const other =
+    attempt.kind === 'direct' && attempt.payload.model !== host.modelSettings().model
+      ? compaction.summaryModel
+      : undefined
+  const model = createBoundedModel(other?.model ?? host.model, { deadlines, limits: attempt.deadlines })
+  const profile = other?.summariser.profile ?? host.profile
+  return {
+    get state() {
+      return turn.state
+    },
+    set state(next) {
+      turn.state = next
+    },
+    host: { ...host, model, profile },
+    signal: turn.signal,
+    ...(turn.writeLock === undefined ? {} : { writeLock: turn.writeLock }),
+  }
+}
+
+type UnavailableAttempt = Extract<AttemptResult, { readonly kind: 'unavailable' }>
+
+function createAttemptCall(
+  { state, host }: TurnContext,
+  attempt: Exclude<SummaryAttempt, LocalAttempt>,
+): SideCall | UnavailableAttempt {
+  const source = COMPACT_SOURCE
+  switch (attempt.kind) {
+    case 'fork': {
+      if (attempt.through !== null)
+        return unavailableAttempt('A fork goes on from all that was sent, not from a part of it.')
+      const fork = buildForkRequest(state, { source, messages: [attempt.message] }, host)
+      if (fork.ok) return { request: fork.request, source, forkOf: host.source }
+      return unavailableAttempt(
+        'message' in fork ? fork.message : `There is nothing to fork: ${fork.reason}.`,
+      )
+    }
+    case 'block': {
+      const request = createBlockRequest(state, attempt, isCacheWarm(state, host) ? host.profile.cache : null)
+      return request === null ? unavailableAttempt('There is no request to ask it on.') : { request, source }
+    }
+    case 'direct':
+      return { request: toUncachedRequest(state, attempt.payload as Payload, attempt.raw), source }
+  }
+}
+
+function unavailableAttempt(message: string): UnavailableAttempt {
+  return { kind: 'unavailable', message }
+}
+
+function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly reply: Reply }): AttemptResult {
+  if (answer.ok) {
+    const { message } = answer.reply
+    return { kind: 'answer', content: toBlocks(message.content), stopReason: message.stop_reason ?? null }
+  }
+  switch (answer.reason) {
+    case 'aborted':
+      return { kind: 'aborted' }
+    case 'failed':
+      return answer.failure.kind === 'timeout'
+        ? { kind: 'stalled', message: answer.failure.message }
+        : { kind: 'failure', failure: answer.failure }
+    case 'invalid': {
+      const [first] = answer.findings
+      return unavailableAttempt(`The provider would refuse the request: ${first?.message ?? 'invalid'}`)
+    }
+    default:
+      return unavailableAttempt(`The log could not be written: ${answer.reason}.`)
+  }
+}
+
+/**
+ * Builds the API request for the provider's own summary block: the last request, cut after the last summarized message,
+ * with the task in the field `compaction`. Context edits are removed, since the provider refuses them together with
+ * that field. `cache`: null if the cache is cold. Returns null if nothing was sent yet, or if no message contains the
+ * last summarized record.
+ */
+function createBlockRequest(
+  { lastRequest, flat }: SessionState,
+  attempt: BlockAttempt,
+  cache: CacheRules | null,
+): AssembledRequest | null {
+  if (lastRequest === null) return null
+  const messages = listTracedMessages(flat)
+  const end = messages.findLastIndex(({ origins }) => origins.includes(attempt.through))
+  if (end === -1) return null
+  const list = { frozen: AppendList.of<TracedMessage>(), tail: messages.slice(0, end + 1) }
+  const { context_management: _, ...parameters } = lastRequest.front.parameters
+  return {
+    ...lastRequest,
+    front: { ...lastRequest.front, parameters: withBeta(parameters, attempt.beta) },
+    messages: list,
+    blockIndex: indexBlocks(list, lastRequest.blockIndex.collapsesRuns),
+    markers: chooseMarkers(lastRequest.markers, list, end, cache),
+    extra: { compaction: { type: 'summarize', instructions: attempt.instructions } },
+  }
+}
+
+/**
+ * Chooses the cache markers of the shortened API request. If the cut removed markers, one is added at the end of the
+ * request that produced the newest response before the cut.
+ */
+function chooseMarkers(
+  markers: readonly PlannedMarker[],
+  list: MessageList,
+  end: number,
+  cache: CacheRules | null,
+): readonly PlannedMarker[] {
+  const left = markers.filter(({ place }) => place.zone !== 'messages' || place.index <= end)
+  const last = markers.at(-1)
+  const response = cache === null ? null : findLastResponseIndex(list)
+  if (cache === null || last === undefined || response === null || left.length === markers.length) return left
+  const place = findLastMarkableBlock(list, cache, { index: response, block: 0 })
+  if (place === null || left.some((marker) => comparePlaces(marker.place, place) === 0)) return left
+  return [...left, { ...last, place }].toSorted((one, other) => comparePlaces(one.place, other.place))
+}
+
+function withBeta(parameters: JsonObject, beta: string | null): JsonObject {
+  if (beta === null) return parameters
+  const betas = Array.isArray(parameters.betas) ? parameters.betas : []
+  return betas.includes(beta) ? parameters : { ...parameters, betas: [...betas, beta] }
+}
+
+interface ModelBounds {
+  readonly deadlines: Deadlines
+  readonly limits: AttemptDeadlines
+}
+
+/**
+ * Wraps a model with time limits on silence and on the whole reply; a reply that exceeds them ends with a failure
+ * event.
+ */
+export function createBoundedModel(model: Model, bounds: ModelBounds): Model {
+  return { stream: (call, signal) => streamBounded(model, bounds, call, signal) }
+}
+
+/**
+ * Reads the reply inside one piece of work with a deadline, so that the model's work ends with it, and yields the
+ * events through a queue. A model that never returns is abandoned.
+ */
+async function* streamBounded(
+  model: Model,
+  { deadlines, limits }: ModelBounds,
+  call: ModelCall,
+  signal: Signal | undefined,
+): AsyncGenerator<ReplyEvent, void> {
+  const queue = createEventQueue()
+  const reading = deadlines
+    .within(
+      limits.attemptMs,
+      async (inner) =>
+        await readReply(model.stream(call, inner), queue.push, (next) =>
+          deadlines.within(limits.stallMs, () => next, inner),
+        ),
+      signal,
+    )
+    .then(
+      (end) => queue.close(end.ok ? end.value : createReplyFailure(end.why, LIMIT_MESSAGES[end.why])),
+      (thrown: unknown) =>
+        queue.close(createReplyFailure('timeout', thrown instanceof Error ? thrown.message : String(thrown))),
+    )
+  try {
+    yield* queue.events()
+  } finally {
+    queue.close(null)
+  }
+  await reading
+}
+
+type NextEvent = IteratorResult<ReplyEvent>
+
+/** Reads a reply into the queue. Returns null if the reply sent its own last event or the queue is closed. */
+async function readReply(
+  stream: AsyncIterable<ReplyEvent>,
+  push: (event: ReplyEvent) => boolean,
+  wait: (next: Promise<NextEvent>) => Promise<DeadlineResult<NextEvent>>,
+): Promise<ReplyFailed | null> {
+  const events = stream[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = await wait(events.next())
+      if (!next.ok) return createReplyFailure(next.why, 'Nothing came for too long.')
+      if (next.value.done === true) return createReplyFailure('timeout', 'The reply stopped without an end.')
+      const { value } = next.value
+      const isHeard = push(value)
+      if (!isHeard || value.type === 'reply-ended' || value.type === 'reply-failed') return null
+    }
+  } finally {
+    // Ends the connection and its timers. The promise is not awaited because it may never settle.
+    events.return?.().catch(() => {})
+  }
+}
+
+const LIMIT_MESSAGES = { timeout: 'It took too long.', aborted: 'It was called off.' } as const
+
+function createReplyFailure(kind: 'timeout' | 'aborted', message: string): ReplyFailed {
+  return { type: 'reply-failed', failure: { kind, retryable: kind === 'timeout', message }, reply: null }
+}
+
+interface EventQueue {
+  /** Adds an event; returns false once the queue is closed. */
+  readonly push: (event: ReplyEvent) => boolean
+  /** Closes the queue. `last`: a final failure event, or null if the reply sent its own last event. */
+  readonly close: (last: ReplyFailed | null) => void
+  readonly events: () => AsyncGenerator<ReplyEvent, void>
+}
+
+function createEventQueue(): EventQueue {
+  const waiting: ReplyEvent[] = []
+  let isClosed = false
+  let wake = (): void => {}
+  return {
+    push: (event) => {
+      if (!isClosed) waiting.push(event)
+      wake()
+      return !isClosed
+    },
+    close: (last) => {
+      if (last !== null && !isClosed) waiting.push(last)
+      isClosed = true
+      wake()
+    },
+    events: async function* () {
+      for (;;) {
+        for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
+        if (isClosed) return
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+  }
+}
+
+interface KeepAliveOptions {
+  readonly deadlines: Deadlines
+  readonly keepAliveMs: number
+  /** Start of the wait, in milliseconds since 1970; default: now. */
+  readonly since?: number
+}
+
+/**
+ * Waits for `work` and emits `keep-alive` events meanwhile. `work` must have its own time limit and handle an abort
+ * itself.
+ */
+export async function* emitKeepAlive<Value>(
+  { host, signal }: TurnContext,
+  work: Promise<Value>,
+  { deadlines, keepAliveMs, since = host.clock.now() }: KeepAliveOptions,
+): AsyncGenerator<TurnEvent, Value> {
+  for (;;) {
+    const end = await deadlines.within(keepAliveMs, () => work, signal)
+    if (end.ok) return end.value
+    if (end.why === 'aborted') return await work
+    yield { type: 'keep-alive', waitedMs: host.clock.now() - since }
+  }
+}
+
+/** Checks whether the last API request can still be read from the provider's cache. */
+export function isCacheWarm({ cacheModel }: SessionState, { clock }: TurnHost): boolean {
+  const expiry = cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
+  return expiry !== null && clock.now() < expiry
+}

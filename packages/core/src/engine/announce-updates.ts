@@ -1,0 +1,344 @@
+/**
+ * Announces what changed since the last request. Prefix updates: system prompt and tools, announced in messages until
+ * the next prefix snapshot. Source updates: todos, plan and other context sources.
+ */
+import type { ProviderZone } from '../cache/cache-break.ts'
+import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
+import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
+import type { ContextView } from '../context/context-view.ts'
+import { TidemarkError } from '../errors.ts'
+import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
+import type { KnownRecord } from '../log/record.ts'
+import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { withoutCacheControl } from '../request/build-request.ts'
+import { chooseTtl, readGapsFromLog } from '../request/cache-ttl.ts'
+import {
+  createPrefixSnapshot,
+  type DesiredPrefix,
+  hasBoundThinking,
+  readBetas,
+} from '../request/prefix-snapshot.ts'
+import {
+  createSnapshotRecord,
+  diffPrefix,
+  mustDelayUpdate,
+  type PrefixChange,
+  type PrefixChangeCause,
+} from '../request/prefix-updates.ts'
+import {
+  listPresentSections,
+  listSectionsToCompute,
+  type PlacedSection,
+  type SectionText,
+  type SectionTexts,
+} from '../request/system-prompt.ts'
+import { type ContextSource, type SourceItem, updateShownAttachments } from '../sources/context-source.ts'
+import { collectSourceUpdates } from '../sources/source-updates.ts'
+import type { TurnEvent, TurnFailure } from './events.ts'
+import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
+import type { Signal } from './ports.ts'
+import { appendUnlinkedRecords, type TurnContext } from './session-writer.ts'
+
+/** Limit of update rounds. A new prefix snapshot may leave changes for the next round, but never this often. */
+const MAX_ROUNDS = 8
+
+/**
+ * Appends changes of system prompt and tools since the model last saw them: the first prefix snapshot, an update, or a
+ * new snapshot if an update is not possible.
+ */
+export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  let present = await readHostPrefix(turn)
+  if ('ok' in present) return present
+  if (turn.state.prefix.current === null) {
+    const epoch = createPrefixSnapshot(withTtl(turn, present), turn.host.profile)
+    yield { type: 'epoch-opened', epoch }
+    const failure = yield* appendUnlinkedRecords(turn, [createSnapshotRecord(epoch)])
+    if (failure !== null) return failure
+  }
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const change = diffPresentPrefix(turn, present)
+    if (change.kind === 'none') return null
+    // Sections of the system prompt may depend on the model, so a change of model computes them again.
+    if (round === 0 && change.kind === 'epoch' && change.causes.some(({ kind }) => kind === 'model')) {
+      turn.state = { ...turn.state, sectionTexts: new Map() }
+      present = await readHostPrefix(turn)
+      if ('ok' in present) return present
+      continue
+    }
+    yield { type: 'prefix-changed', change }
+    const failure = yield* appendUnlinkedRecords(turn, change.records)
+    if (failure !== null) return failure
+    if (change.kind === 'epoch' && change.breaksCache) {
+      const watch = announcePrefixSnapshot(turn.state.cacheMonitor, turn.host.source, change.causes)
+      turn.state = { ...turn.state, cacheMonitor: watch }
+    }
+  }
+  throw unstablePrefixError()
+}
+
+function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixChange {
+  const { state, host } = turn
+  const { current } = state.prefix
+  if (current === null) throw unstablePrefixError()
+  const { volatile } = host.policy.cache
+  const lateTools = host.lateTools ?? 'announce'
+  const mayRewrite = volatile === 'inline' || lateTools === 'define'
+  const rules = {
+    profile: host.profile,
+    volatile,
+    lateTools,
+    isBound: mayRewrite && hasBoundThinking(recordsWithThinking(state.view), host.profile),
+    holds: mustDelayUpdate(state.flat, host.profile),
+  }
+  const prefix = { ...state.prefix, current }
+  const change = diffPrefix(prefix, present, rules)
+  // Only a new prefix snapshot chooses a cache lifetime, because the choice reads the log.
+  return change.kind === 'epoch' ? diffPrefix(prefix, withTtl(turn, present), rules) : change
+}
+
+function* recordsWithThinking({ entries }: ContextView): Generator<KnownRecord> {
+  for (const { record, cleared } of entries) if (cleared?.thinking !== true) yield record
+}
+
+function withTtl({ state, host }: TurnContext, present: DesiredPrefix): DesiredPrefix {
+  const { policy, profile, switches = NO_SWITCHES, source, isInteractive } = host
+  const ttl = chooseTtl({
+    policy: policy.cache,
+    cache: profile.cache,
+    switches,
+    source,
+    rates: host.pricesOf(present.model, new Date(host.clock.now()).toISOString()),
+    isInteractive,
+    latched: state.prefix.current?.epoch.ttl,
+    readGaps: () => readGapsFromLog(state.session, profile.cache),
+    ...(host.isBedrock === undefined ? {} : { isBedrock: host.isBedrock }),
+    ...(host.entitlement === undefined ? {} : { entitlement: host.entitlement }),
+  })
+  return { ...present, ttl }
+}
+
+function unstablePrefixError(): TidemarkError {
+  const expected = 'Expected tools, model and parameters that stay the same when they are written and read'
+  return new TidemarkError('bad-option', `${expected}: give only what JSON can say.`)
+}
+
+/**
+ * Announces a new prefix snapshot to the cache monitor. The snapshot includes all pending changes, so no change of
+ * system prompt, tools or model is reported as a cache break.
+ */
+export function announcePrefixSnapshot(
+  watch: CacheMonitor,
+  source: string,
+  causes: readonly PrefixChangeCause[],
+): CacheMonitor {
+  const act = causes.map(describeCause).join(', ')
+  return ZONES.reduce((next, zone) => announceRewrite(next, source, { kind: 'rewrite', zone, act }), watch)
+}
+
+const ZONES: readonly ProviderZone[] = ['model', 'tools', 'system', 'other']
+
+function describeCause(cause: PrefixChangeCause): string {
+  switch (cause.kind) {
+    case 'model':
+      return `changed the model from ${cause.from} to ${cause.to}`
+    case 'sections':
+      return `rewrote ${listNames('section', cause.names)}`
+    case 'tools':
+      return `defined ${listNames('tool', cause.names)}`
+    case 'parameters':
+      return `changed ${listNames('parameter', cause.names)}`
+  }
+}
+
+const MAX_NAMES = 3
+
+function listNames(noun: string, names: readonly string[]): string {
+  const more = names.length - MAX_NAMES
+  const listed = names.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '')
+  return `${noun}${names.length === 1 ? '' : 's'} ${listed}`
+}
+
+// Reading the prefix that the host wants now. A section or tool that the host cannot supply ends the turn with a
+// message that names it.
+
+type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
+
+/** Returns the current sections, tools, model and parameters. Sections computed before are reused. */
+export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
+  const { host } = turn
+  const { known, since } = findReusableTexts(turn)
+  const rendered = await Promise.all(listSectionsToCompute(host.sections, known).map(renderSection))
+  const failed = rendered.find((each) => 'ok' in each)
+  if (failed !== undefined) return failed
+  const texts = new Map([...known, ...rendered.flatMap((each) => ('ok' in each ? [] : [each]))])
+  turn.state = { ...turn.state, sectionTexts: texts, sectionTextsSince: since }
+  const offered = readHostTools(host)
+  if ('ok' in offered) return offered
+  const parameters = withEngineBetas(offered.parameters, host)
+  return { ...offered, parameters, sections: listPresentSections(host.sections, texts) }
+}
+
+/** Returns section texts to reuse. A compaction makes them stale, unless it kept thinking bound to the prefix. */
+function findReusableTexts({ state, host }: TurnContext): {
+  readonly known: SectionTexts
+  readonly since: string | null
+} {
+  const since = state.view.rewrites.findLast(({ kind }) => kind === 'compact')?.uuid ?? null
+  if (since === state.sectionTextsSince || state.sectionTexts.size === 0)
+    return { known: state.sectionTexts, since }
+  return hasBoundThinking(recordsWithThinking(state.view), host.profile)
+    ? { known: state.sectionTexts, since: state.sectionTextsSince }
+    : { known: new Map(), since }
+}
+
+async function renderSection({
+  name,
+  compute,
+}: PlacedSection): Promise<readonly [string, SectionText] | PrefixFailure> {
+  try {
+    const text: unknown = await compute()
+    if (text === null || text === undefined) return [name, null]
+    return typeof text === 'string'
+      ? [name, text]
+      : createPrefixFailure(`Section "${name}" gave no text: ${typeof text}.`)
+  } catch (thrown) {
+    return createPrefixFailure(`Section "${name}" could not be computed: ${describeThrown(thrown)}`)
+  }
+}
+
+/**
+ * Reads the host's tools, model and parameters. Drops undefined fields and, if caching is on, the host's cache markers.
+ */
+function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
+  let offered: ModelSettings
+  try {
+    offered = host.modelSettings()
+  } catch (thrown) {
+    return createPrefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
+  }
+  const { model } = offered
+  const [tools, parameters] = [offered.tools.map(withoutUndefined), withoutUndefined(offered.parameters)]
+  const path = findNonJsonPath({ model, parameters, tools })
+  if (path !== null)
+    return createPrefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
+  return findMechanismStates(host.policy, host.switches ?? NO_SWITCHES).caching.on
+    ? { ...offered, tools: tools.map(withoutCacheControl), parameters: withoutCacheControl(parameters) }
+    : { ...offered, tools, parameters }
+}
+
+/** Turns the path `tools.3.description` into `description of tool Read`. */
+function nameTool(path: string, tools: ModelSettings['tools']): string {
+  const [head, index, ...rest] = path.split('.')
+  const tool = head === 'tools' ? tools[Number(index)] : undefined
+  const name = isObject(tool) && typeof tool.name === 'string' ? tool.name : null
+  return name === null ? path : `${rest.join('.') || 'the definition'} of tool ${name}`
+}
+
+function createPrefixFailure(message: string): PrefixFailure {
+  return { ok: false, reason: 'prefix', message }
+}
+
+function describeThrown(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message : String(thrown)
+  return text.trim() === '' ? 'no reason was given' : text
+}
+
+/** Removes undefined fields. Returns the same object if there are none. */
+function withoutUndefined<T>(value: T): T {
+  return findNonJsonPath(value) === null || isNestedTooDeep(value) ? value : (dropUndefined(value) as T)
+}
+
+function dropUndefined(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(dropUndefined)
+  if (!isObject(value) || Object.getPrototypeOf(value) !== Object.prototype) return value
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+  return Object.fromEntries(entries.map(([name, item]) => [name, dropUndefined(item)]))
+}
+
+// Beta names that the provider's context edits need. They are sent from the first request on, because adding them later
+// would break the cache.
+
+/** Returns the host's parameters with the beta names that the engine's own requests need. */
+export function withEngineBetas(
+  parameters: JsonObject,
+  { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
+): JsonObject {
+  if (!mayUseProviderEdits({ policy, profile })) return parameters
+  const given = readBetas(parameters)
+  const missing = missingEditBetas(given, profile).flatMap(({ betas }) => betas.slice(0, 1))
+  return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
+}
+
+/** Returns true if a request with these parameters may contain context edits. */
+export function hasContextEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
+  return missingEditBetas(readBetas(parameters), profile).length === 0
+}
+
+function missingEditBetas(
+  named: readonly string[],
+  { betas, contextEdits }: ProviderProfile,
+): readonly BetaRule[] {
+  const edits: readonly (string | null)[] = [contextEdits.clearThinking, contextEdits.clearToolUses]
+  return betas.filter(
+    ({ where, name, betas: any }) =>
+      where === 'edit' && edits.includes(name) && !any.some((beta) => named.includes(beta)),
+  )
+}
+
+/** Appends todos, plan and other context sources that changed since the context last showed them. */
+export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  const { policy, profile } = turn.host
+  const compaction = turn.host.compaction
+  const isTelling = compaction?.sources?.some(({ tellsChanges }) => tellsChanges) ?? false
+  if (compaction === undefined || !isTelling || mustDelayUpdate(turn.state.flat, profile)) return null
+  const { session, view } = turn.state
+  const shown = updateShownAttachments(turn.state.shownAttachments, view.entries)
+  const { carried, failed } = await collectSourceUpdates(limitSourceTime(compaction, turn.signal), {
+    session,
+    shown,
+    policy,
+    budgets: compaction.scaled.budgets,
+    measure: compaction.estimator.text,
+  })
+  turn.state = { ...turn.state, shownAttachments: shown }
+  if (turn.signal?.aborted === true) return { ok: false, reason: 'aborted' }
+  for (const { carrier, why } of failed) yield { type: 'restore-failed', carrier, why }
+  return yield* appendUnlinkedRecords(
+    turn,
+    carried.map(({ attachment }) => ({ type: 'attachment', isMeta: true, attachment })),
+  )
+}
+
+/** Time limit for one item of a context source, such as a file on a disk that does not respond. */
+const MAX_ITEM_SECONDS = 20
+
+/** Returns the context sources with a time limit. A source that exceeds it fails, and the others are still used. */
+export function limitSourceTime(
+  { sources = [], deadlines }: CompactionServices,
+  signal: Signal | undefined,
+): readonly ContextSource[] {
+  return sources.map((carrier) => ({
+    name: carrier.name,
+    kind: carrier.kind,
+    tellsChanges: carrier.tellsChanges,
+    isWhole: carrier.isWhole,
+    limit: (context) => carrier.limit(context),
+    render: async function* (context): AsyncGenerator<SourceItem, void> {
+      const offers = carrier.render(context)[Symbol.asyncIterator]()
+      try {
+        for (;;) {
+          const next = await deadlines.within(MAX_ITEM_SECONDS * 1000, () => offers.next(), signal)
+          if (!next.ok) throw new Error(next.why === 'timeout' ? ITEM_TIMEOUT_MESSAGE : 'was called off')
+          if (next.value.done === true) return
+          yield next.value.value
+        }
+      } finally {
+        // Not awaited, because a source that hangs would hang again in `return`.
+        offers.return?.().then(undefined, () => {})
+      }
+    },
+  }))
+}
+
+const ITEM_TIMEOUT_MESSAGE = `took longer than ${MAX_ITEM_SECONDS} seconds`

@@ -1,0 +1,205 @@
+/**
+ * Spills large tool results on arrival: the text goes to a blob; the record keeps its beginning and end and says how
+ * to read the rest. Happens before the record is written, so that nothing already sent changes, and only if the model
+ * has the history tool.
+ */
+import { type RetrievalPaths, retrievalHint } from '../clearing/clear-candidates.ts'
+import {
+  type Block,
+  isBlock,
+  isMediaBlock,
+  isTextBlock,
+  isToolResult,
+  type ToolResultBlock,
+  toBlocks,
+} from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import type { SpilledContent, UserRecord } from '../log/record.ts'
+import type { SpillPolicy } from '../policy/policy.ts'
+import type { SpillBudgets } from '../policy/scale-policy.ts'
+import { type TokenCounter, takeHead, takeTail } from '../summary/truncate-text.ts'
+
+/** The part of a blob store that writes. */
+interface BlobWriter {
+  put(bytes: Uint8Array): Promise<string>
+}
+
+export interface SpillInput {
+  readonly result: ToolResultBlock
+  /** Name of the tool that returned `result`. */
+  readonly tool: string
+  readonly policy: SpillPolicy
+  readonly budgets: SpillBudgets
+  readonly measure: TokenCounter
+  readonly blobs: BlobWriter
+  readonly paths: RetrievalPaths
+}
+
+interface SpillOutcome {
+  /** The tool result to store; the input object itself if nothing was spilled. */
+  readonly result: ToolResultBlock
+  /** Value of the record's field `spilled`: one item for each spilled part. */
+  readonly spilled: readonly SpilledContent[]
+  /** Error messages for parts that are large enough to spill but could not be stored. */
+  readonly failed: readonly string[]
+}
+
+export async function spillResult(question: SpillInput): Promise<SpillOutcome> {
+  const { result } = question
+  const { content } = result
+  if (!canSpill(question) || content === undefined) return { result, spilled: [], failed: [] }
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  const done: readonly PartOutcome[] = await Promise.all(
+    parts.map((block, index) => spillPart(question, block, typeof content === 'string' ? null : index)),
+  )
+  const spilled = done.flatMap((part) => part.spilled ?? [])
+  const failed = done.flatMap((part) => part.failed ?? [])
+  if (spilled.length === 0) return { result, spilled, failed }
+  const blocks = done.map(({ block }) => block)
+  return { result: { ...result, content: toContent(content, blocks) }, spilled, failed }
+}
+
+function canSpill({ policy, paths, tool }: SpillInput): boolean {
+  if (!policy.enabled || paths.historyTool === null) return false
+  return tool !== paths.historyTool && !policy.exceptTools.includes(tool)
+}
+
+function toContent(content: string | readonly Block[], blocks: readonly Block[]): string | readonly Block[] {
+  const [first] = blocks
+  return typeof content === 'string' && first !== undefined && isTextBlock(first) ? first.text : blocks
+}
+
+interface PartOutcome {
+  readonly block: Block
+  readonly spilled?: SpilledContent
+  readonly failed?: string
+}
+
+async function spillPart(question: SpillInput, block: Block, part: number | null): Promise<PartOutcome> {
+  const large = isTextBlock(block) ? findLargeText(question, block.text) : findLargeMedia(question, block)
+  if (large === null) return { block }
+  if (!large.text.isWellFormed()) {
+    return { block, failed: 'the text contains half a surrogate pair, which a blob cannot store' }
+  }
+  const bytes = encoder.encode(large.text)
+  try {
+    const blob = await question.blobs.put(bytes)
+    const shown = large.replacementText(retrievalHint(blob, question.paths) ?? '')
+    if (isTextBlock(block) && question.measure(shown) >= question.measure(block.text)) return { block }
+    const { tool_use_id: toolUseId } = question.result
+    const spilled = { toolUseId, part, blob, holds: large.holds, bytes: bytes.length }
+    return { block: isTextBlock(block) ? { ...block, text: shown } : { type: 'text', text: shown }, spilled }
+  } catch (thrown) {
+    return { block, failed: thrown instanceof Error ? thrown.message : String(thrown) }
+  }
+}
+
+interface LargePart {
+  /** The text to store as a blob. */
+  readonly text: string
+  readonly holds: SpilledContent['holds']
+  /** Returns the text that replaces the spilled part in the tool result; `how` tells the model how to read the rest. */
+  readonly replacementText: (how: string) => string
+}
+
+function findLargeText({ budgets, measure }: SpillInput, text: string): LargePart | null {
+  if (measure(text) <= budgets.threshold) return null
+  const head = takeHead(text, budgets.head, measure)
+  const tail = takeTail(text.slice(head.length), budgets.tail, measure)
+  const left = text.length - head.length - tail.length
+  const replace = (how: string): string =>
+    `${endLine(head)}[${left} of ${text.length} characters are not shown here. ${how} Add "lines" or "text" to find a part.]\n${tail}`
+  return { text, holds: 'text', replacementText: replace }
+}
+
+function endLine(head: string): string {
+  return head === '' || head.endsWith('\n') ? head : `${head}\n`
+}
+
+function findLargeMedia({ policy }: SpillInput, block: Block): LargePart | null {
+  const { source } = block
+  if (!isMediaBlock(block) || !isObject(source) || typeof source.data !== 'string') return null
+  if (source.data.length <= policy.imageBytes) return null
+  const kind = typeof source.media_type === 'string' ? `, ${source.media_type}` : ''
+  const replace = (how: string): string =>
+    `[A large ${block.type} (${source.data?.toString().length} bytes${kind}) was put aside. ${how}]`
+  return { text: JSON.stringify(block), holds: 'block', replacementText: replace }
+}
+
+// Restoration of spilled tool results from their blobs.
+
+/** The part of a blob store that reads. `get` returns null if no blob has the id. */
+export interface BlobReader {
+  get(id: string): Promise<Uint8Array | null>
+}
+
+/**
+ * Returns a record with its spilled tool results restored. If a blob is missing, only the beginning and end of that
+ * result remain.
+ */
+export async function restoreUserRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
+  const spilled = readSpilledParts(record)
+  if (spilled.length === 0 || blobs === null) return record
+  const content = await Promise.all(
+    toBlocks(record.message.content).map((block) =>
+      isToolResult(block) ? restoreResult(block, spilled, blobs) : block,
+    ),
+  )
+  const { spilled: _, ...whole } = record
+  return { ...whole, message: { ...record.message, content } }
+}
+
+/** Reads a record's field `spilled`; ignores invalid items, since a log may contain any JSON. */
+export function readSpilledParts(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
+  const { spilled } = record
+  return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []
+}
+
+export async function restoreResult(
+  result: ToolResultBlock,
+  spilled: readonly SpilledContent[],
+  blobs: BlobReader,
+): Promise<ToolResultBlock> {
+  let { content } = result
+  for (const item of spilled.filter(({ toolUseId }) => toolUseId === result.tool_use_id)) {
+    const text = await readBlobText(item.blob, blobs)
+    if (text === null) continue
+    if (item.part === null) content = text
+    else if (Array.isArray(content))
+      content = content.with(item.part, restorePart(content[item.part], item, text))
+  }
+  return content === undefined ? result : { ...result, content }
+}
+
+function restorePart(shown: Block | undefined, { holds }: SpilledContent, text: string): Block {
+  return holds === 'text'
+    ? { ...(shown ?? { type: 'text' }), text }
+    : (parseBlock(text) ?? { type: 'text', text })
+}
+
+/** Parses a content block from the JSON text of a blob; returns null if the text is not a block. */
+export function parseBlock(text: string): Block | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isBlock(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+export async function readBlobText(id: string, blobs: BlobReader): Promise<string | null> {
+  const bytes = await blobs.get(id)
+  return bytes === null ? null : decodeText(bytes)
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Decodes UTF-8 bytes; returns null if they are invalid. */
+function decodeText(bytes: Uint8Array): string | null {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return null
+  }
+}

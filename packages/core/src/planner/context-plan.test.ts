@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest'
+import { Situation, warm } from '../../test/clear/situation.ts'
+import { scalePolicy } from '../policy/scale-policy.ts'
+import { judgeCompaction, makeContextPlan } from './context-plan.ts'
+import { EMPTY_PLAN_TRACKING, type ExpectedResult, type PlanContext } from './plan-input.ts'
+
+/** So full by the provider's count, with so many results of so many tokens that could go. */
+function filled(
+  tokens: number,
+  [count, each]: readonly [number, number] = [0, 0],
+  overrides = {},
+): Situation {
+  const situation = new Situation(overrides)
+  situation.reads(count, each)
+  situation.measure(tokens)
+  return situation
+}
+
+const acts = (situation: Situation, overrides: Partial<PlanContext> = {}) =>
+  makeContextPlan(situation.planContext(overrides)).act
+
+describe('plan', () => {
+  it.each([
+    ['below the warning line', 146_999, [10, 10_000], 'wait'],
+    ['at the warning line, with results to clear', 147_000, [10, 10_000], 'clear'],
+    ['at the warning line, with none', 147_000, [0, 0], 'wait'],
+    ['below the auto-compact line, with none', 166_999, [0, 0], 'wait'],
+    ['at the auto-compact line, with none', 167_000, [0, 0], 'compact'],
+    ['at it, and clearing is enough', 167_000, [10, 10_000], 'clear'],
+    ['at it, and clearing would leave it above', 215_000, [8, 10_000], 'compact'],
+  ] as const)('%s', (_, tokens, results, act) => {
+    expect(acts(filled(tokens, results))).toBe(act)
+  })
+
+  it('takes a clearing that leaves it above the warning line only where the cache is cold, and nothing is lost', () => {
+    const situation = filled(195_000, [8, 10_000])
+    expect(acts(situation)).toBe('clear')
+    expect(acts(situation, { cache: warm({ expectedCalls: 1_000 }) })).toBe('compact')
+  })
+
+  it('takes the margin of what is cleared away with it', () => {
+    // Nothing is measured: 270,000 by estimate, up to 360,000; of 240,000 that can go 200,000 do.
+    const situation = new Situation()
+    situation.reads(24, 10_000)
+    situation.say()
+    const context = situation.planContext({ prefixTokens: 30_000, cache: warm({ expectedCalls: 1_000 }) })
+    const { act, context: tokens } = makeContextPlan(context)
+    expect([tokens.expected > 270_000, tokens.high > 360_000, act]).toEqual([true, true, 'clear'])
+  })
+
+  it('says what it would do, what it costs and why', () => {
+    const planned = makeContextPlan(filled(150_000, [10, 10_000]).planContext())
+    expect(planned.trace).toEqual([
+      {
+        tier: 'clear',
+        before: 150_000,
+        after: 150_000 - 59_952,
+        price: 0,
+        breakEven: 0,
+        why: '150,000 of 167,000 tokens are in use, above the warning line: clearing 6 old results frees 59,952 tokens; nothing is written again',
+        chosen: true,
+      },
+      {
+        tier: 'compact',
+        before: 150_000,
+        after: 33_000,
+        price: null,
+        breakEven: null,
+        why: '17,000 tokens are left before compaction must start, and what it would save cannot be told yet',
+        chosen: false,
+      },
+      {
+        tier: 'wait',
+        before: 150_000,
+        after: 150_000,
+        price: 0,
+        breakEven: null,
+        why: 'to clear is due',
+        chosen: false,
+      },
+    ])
+    expect(planned).toMatchObject({
+      way: 'budget',
+      prepare: true,
+      refusal: null,
+      context: { expected: 150_000, high: 150_000, source: 'measured' },
+      ladder: { isAboveWarningThreshold: true, isAboveAutoCompactThreshold: false },
+    })
+  })
+
+  it('carries the figures it was decided by', () => {
+    const context = filled(150_000).planContext()
+    expect(makeContextPlan(context).scaled).toBe(context.scaled)
+  })
+
+  it.each(['compact', 'session_memory'])('never stops or rewrites %s, which carries it all', (source) => {
+    const planned = makeContextPlan(filled(178_000, [10, 10_000]).planContext({ source }))
+    expect([planned.act, planned.refusal, planned.native, planned.prepare]).toEqual([
+      'wait',
+      null,
+      null,
+      false,
+    ])
+  })
+
+  it.each([
+    ['the breaker is open', { failures: 3 }, 'wait'],
+    ['two failures are none too many', { failures: 2 }, 'compact'],
+    ['calls are open', { openCalls: 1 }, 'wait'],
+    ['nothing has come since the last one', { justCompacted: true }, 'wait'],
+    ['an act was undone', { waitsForPrompt: true }, 'wait'],
+  ])('over the line, and %s', (_, tracking, act) => {
+    expect(acts(filled(170_000), { tracking: { ...EMPTY_PLAN_TRACKING, ...tracking } })).toBe(act)
+  })
+
+  it('waits after an undo until the person speaks, with clearing too', () => {
+    const tracking = { ...EMPTY_PLAN_TRACKING, waitsForPrompt: true }
+    expect(acts(filled(150_000, [10, 10_000]), { tracking })).toBe('wait')
+    expect(acts(filled(150_000, [10, 10_000]), { tracking, moment: 'prompt' })).toBe('clear')
+    expect(acts(filled(170_000), { tracking, moment: 'prompt' })).toBe('compact')
+  })
+
+  it('does again what was undone only where it must be, until something has been answered', () => {
+    const tracking = { ...EMPTY_PLAN_TRACKING, justUndone: true }
+    const moment = 'prompt'
+    expect(acts(filled(150_000, [10, 10_000]), { tracking, moment })).toBe('wait')
+    expect(acts(filled(168_000), { tracking, moment })).toBe('compact')
+    expect(acts(filled(168_000), { tracking: { ...tracking, waitsForPrompt: true }, moment: 'call' })).toBe(
+      'wait',
+    )
+  })
+
+  it('rewrites nothing between a call and its answer', () => {
+    const tracking = { ...EMPTY_PLAN_TRACKING, openCalls: 2 }
+    const planned = makeContextPlan(filled(150_000, [10, 10_000]).planContext({ tracking }))
+    expect([planned.act, planned.trace[0]?.why]).toEqual([
+      'wait',
+      'tool calls are still without their answers',
+    ])
+  })
+
+  it.each([
+    [
+      'auto-compaction is off',
+      { switches: { autoCompactEnabled: false } },
+      {},
+      177_000,
+      'compacting by itself is switched off by switches.autoCompactEnabled',
+    ],
+    [
+      'the breaker is open',
+      {},
+      { failures: 3 },
+      177_000,
+      '3 compactions in a row have failed; compact by hand, or rewind',
+    ],
+  ])('refuses a new message at the blocking line where %s', (_, policy, tracking, tokens, cause) => {
+    const told = { tracking: { ...EMPTY_PLAN_TRACKING, ...tracking } }
+    const refusal = (at: number) => makeContextPlan(filled(at, [0, 0], policy).planContext(told)).refusal
+    expect(refusal(tokens - 1)).toBeNull()
+    expect(refusal(tokens)).toBe(
+      `177,000 of 180,000 tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`,
+    )
+  })
+
+  it('does nothing by itself where the window is not known, and says so', () => {
+    const situation = filled(900_000)
+    const scaled = scalePolicy(situation.policy, { window: null, maxOutput: null })
+    const planned = makeContextPlan(situation.planContext({ scaled }))
+    expect([planned.act, planned.ladder, planned.refusal]).toEqual(['wait', null, null])
+    expect(planned.trace[1]?.why).toMatch(/window of this model is not known/)
+  })
+
+  it('counts what was deleted from the provider’s cache as gone', () => {
+    const context = filled(150_000).planContext({ deletedTokens: 20_000 })
+    expect(makeContextPlan(context).context).toEqual({ expected: 130_000, high: 130_000, source: 'both' })
+  })
+})
+
+describe('the soft trigger', () => {
+  /** Grows by 1,000 a call; a compaction leaves 33,000. */
+  function growing(overrides = {}): Situation {
+    const situation = new Situation(overrides)
+    for (let tokens = 70_000; tokens <= 100_000; tokens += 1_000) {
+      situation.measure(tokens)
+      situation.builder.user('go on')
+    }
+    return situation
+  }
+  const cache = warm()
+
+  it.each([
+    ['call', 'wait'],
+    ['prompt', 'compact'],
+    ['turn-end', 'compact'],
+    ['todo-done', 'compact'],
+  ] as const)('at %s: %s', (moment, act) => {
+    const planned = makeContextPlan(growing().planContext({ cache, moment }))
+    expect([planned.act, planned.compact]).toEqual([
+      act,
+      act === 'compact' ? { cause: 'threshold', hard: false } : undefined,
+    ])
+  })
+
+  it('waits where policy does not let price decide, where it would not pay, and below its size', () => {
+    const moment = 'turn-end'
+    expect(acts(growing({ compact: { priceDecides: false } }), { cache, moment })).toBe('wait')
+    expect(acts(growing(), { cache: warm({ expectedCalls: 5 }), moment })).toBe('wait')
+    const outlook: ExpectedResult = { after: 90_000, summary: 3_000, reattached: 20_000 }
+    expect(acts(growing(), { cache, moment, expectedResult: outlook })).toBe('wait')
+    expect(acts(growing(), { cache, moment, rates: null })).toBe('wait')
+  })
+
+  it('goes by the size as expected, not by the one that is only possible', () => {
+    const context = growing().planContext({ cache, moment: 'turn-end' })
+    const pays = judgeCompaction(context, makeContextPlan(context).context).optimalTrigger?.tokens ?? 0
+    const judged = (expected: number) =>
+      judgeCompaction(context, { expected, high: expected + 50_000, source: 'both' }).act
+    expect([judged(pays - 10_000), judged(pays + 10_000)]).toEqual(['none', 'soft'])
+  })
+
+  it('the hard one does not wait for the end of a turn', () => {
+    const planned = makeContextPlan(filled(170_000).planContext({ moment: 'call' }))
+    expect(planned.compact).toEqual({ cause: 'threshold', hard: true })
+  })
+})

@@ -1,0 +1,282 @@
+/**
+ * Plans what to do before the next API request: wait, clear or compact, and why. Clearing is considered first;
+ * compaction is chosen if clearing is not enough, or if it saves money. The engine carries out the plan.
+ */
+import { formatCount } from '../cache/cache-break.ts'
+import type { ClearProposal } from '../clearing/clear-candidates.ts'
+import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
+import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
+import type { ClearMode, CompactCause } from '../log/record.ts'
+import { computeThresholdState, type ScaledPolicy, type ThresholdState } from '../policy/scale-policy.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { measureGrowthPerCall } from '../tokens/context-meter.ts'
+import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
+import {
+  estimateTypicalResult,
+  findOptimalTrigger,
+  type OptimalTrigger,
+  type PlanContext,
+  readContextSize,
+} from './plan-input.ts'
+
+export interface ContextPlan {
+  readonly act: 'wait' | 'clear' | 'compact'
+  readonly clear?: ClearProposal
+  readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
+  /** True if a summary may be prepared in the background from now on. */
+  readonly prepare: boolean
+  /** The clearing mode that applies under the current policy and provider; null if none does. */
+  readonly way: ClearMode | null
+  /** Context edits that the next API request asks the provider to make; null if there are none. */
+  readonly native: ProviderEditPlan | null
+  /**
+   * Why a new message is refused: the context is at the blocking threshold and no rewrite is possible. Null if it is
+   * not refused.
+   */
+  readonly refusal: string | null
+  readonly context: ContextTokens
+  /** The thresholds that the context has reached; null if the context window is unknown. */
+  readonly ladder: ThresholdState | null
+  /** Thresholds and budgets that the plan was made with; carrying it out must use the same ones. */
+  readonly scaled: ScaledPolicy
+  readonly trace: readonly TraceStep[]
+}
+
+/** One option that the planner considered, and why it was or was not chosen, in a sentence for users. */
+interface TraceStep {
+  readonly tier: 'clear' | 'compact' | 'wait'
+  /** Tokens of the context now (`before`), and after carrying out the option (`after`). */
+  readonly before: number
+  readonly after: number
+  /** Cost of the option in dollars; null if prices are unknown. */
+  readonly price: number | null
+  /** Model calls until the option has paid for itself; null if unknown or never. */
+  readonly breakEven: number | null
+  readonly why: string
+  readonly chosen: boolean
+}
+
+export function makeContextPlan(context: PlanContext): ContextPlan {
+  const { scaled, prefixTokens } = context
+  const tokens = readContextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
+  const clearing = considerClearing(context, tokens)
+  const compaction = judgeCompaction(context, tokens)
+  const act = chooseAct(context, tokens, clearing, compaction)
+  const trace = listTraceSteps(tokens.high, act, clearing, compaction)
+  return {
+    act,
+    ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
+    ...(act === 'compact' ? { compact: { cause: 'threshold', hard: compaction.act === 'hard' } } : {}),
+    prepare: canPrepare(context, tokens),
+    way: clearing.way,
+    native: clearing.native,
+    refusal: describeRefusal(context, tokens.high, act),
+    context: tokens,
+    ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,
+    scaled,
+    trace,
+  }
+}
+
+/** Query sources whose API requests need the whole conversation, so nothing is rewritten for them. */
+const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
+
+/** Proposes a clearing, unless a clearing was just undone or tool calls have no result yet. */
+function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
+  const { source, tracking, rates, write, calibration, canEdit = true } = context
+  if (WHOLE_CONVERSATION_SOURCES.has(source)) {
+    return {
+      way: null,
+      proposal: null,
+      native: null,
+      why: `${source} carries the whole conversation as it is`,
+    }
+  }
+  const clearing = proposeClearing({
+    ...context,
+    canEdit,
+    prices: { rates, write },
+    context: tokens,
+    scale: readCalibrationScale(calibration),
+  })
+  if (clearing.proposal === null) return clearing
+  const undone = findReasonAfterUndo(context, tokens)
+  if (undone !== null) return { ...clearing, proposal: null, why: undone }
+  if (tracking.openCalls === 0) return clearing
+  return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }
+}
+
+/**
+ * Chooses clearing if it is enough. If it left the context above the warning threshold, a compaction would soon follow
+ * and the cost of clearing would be wasted, so a due compaction starts at once. With a cold cache clearing is free, so
+ * it only has to get below the auto-compact threshold.
+ */
+function chooseAct(
+  { scaled, cache }: PlanContext,
+  { expected, high }: ContextTokens,
+  { proposal }: ClearingDecision,
+  compaction: CompactionVerdict,
+): ContextPlan['act'] {
+  if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
+  if (compaction.act !== 'hard' || !scaled.known) return 'clear'
+  const freed = proposal.freedTokens
+  // The estimate of the freed tokens is as uncertain as the rest, so the safety margin shrinks in proportion.
+  const left = expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
+  return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
+}
+
+/**
+ * Checks whether a summary may be prepared in the background. This starts at the warning threshold, so that the summary
+ * is usually ready at the auto-compact threshold.
+ */
+function canPrepare(context: PlanContext, tokens: ContextTokens): boolean {
+  const { policy, scaled } = context
+  if (!policy.compact.background || !scaled.known || tokens.high < scaled.lines.warning) return false
+  return findReasonAgainstAuto(context) === null && findReasonAfterUndo(context, tokens) === null
+}
+
+/**
+ * Explains why a new message must be refused; null if it is accepted. Sources that write summaries and notes are never
+ * refused.
+ */
+function describeRefusal(context: PlanContext, used: number, act: ContextPlan['act']): string | null {
+  const { scaled, source } = context
+  if (act !== 'wait' || !scaled.known || used < scaled.lines.blocking) return null
+  if (WHOLE_CONVERSATION_SOURCES.has(source)) return null
+  const cause = findReasonAgainstAuto(context) ?? 'nothing more can be cleared'
+  return `${formatCount(used)} of ${formatCount(scaled.lines.effective)} tokens are in use and ${cause}. Compact by hand (/compact) or go back a few messages (/rewind); what you typed is kept.`
+}
+
+function listTraceSteps(
+  used: number,
+  act: ContextPlan['act'],
+  { proposal, why }: ClearingDecision,
+  compaction: CompactionVerdict,
+): readonly TraceStep[] {
+  const { optimalTrigger } = compaction
+  return [
+    {
+      tier: 'clear',
+      before: used,
+      after: Math.max(0, used - (proposal?.freedTokens ?? 0)),
+      price: proposal === null ? 0 : proposal.cost,
+      breakEven: proposal?.breakEvenCalls ?? null,
+      why,
+      chosen: act === 'clear',
+    },
+    {
+      tier: 'compact',
+      before: used,
+      after: Math.min(used, compaction.after),
+      price: optimalTrigger?.cost ?? null,
+      breakEven: optimalTrigger?.breakEvenCalls ?? null,
+      why: compaction.why,
+      chosen: act === 'compact',
+    },
+    {
+      tier: 'wait',
+      before: used,
+      after: used,
+      price: 0,
+      breakEven: null,
+      why: act === 'wait' ? 'nothing above is due' : `to ${act} is due`,
+      chosen: act === 'wait',
+    },
+  ]
+}
+
+interface CompactionVerdict {
+  /** `hard`: the auto-compact threshold is reached. `soft`: a compaction saves money, and this is a good moment. */
+  readonly act: 'none' | 'soft' | 'hard'
+  readonly optimalTrigger: OptimalTrigger | null
+  /** Tokens of the first API request after the compaction. */
+  readonly after: number
+  readonly why: string
+}
+
+/** Decides whether a compaction is due. Thresholds are compared with the high estimate, cost with the expected one. */
+export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
+  const { scaled, rates, write, cache, prefixTokens } = context
+  const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
+  const outlook =
+    context.expectedResult ?? estimateTypicalResult(prefixTokens, scaled.known ? scaled.lines.target : null)
+  const optimal =
+    rates === null || growth === null
+      ? null
+      : findOptimalTrigger({
+          context: tokens.expected,
+          expectedResult: outlook,
+          growthPerCall: growth,
+          rates,
+          write,
+          isWarm: cache.isWarm,
+        })
+  const verdict = (act: CompactionVerdict['act'], why: string): CompactionVerdict => ({
+    act,
+    optimalTrigger: optimal,
+    after: outlook.after,
+    why,
+  })
+  const against = findReasonAgainstAuto(context) ?? findReasonAfterUndo(context, tokens)
+  if (against !== null) return verdict('none', against)
+  if (!scaled.known) return verdict('none', scaled.why)
+  const { autoCompact } = scaled.lines
+  if (tokens.high >= autoCompact) {
+    const why = `${formatCount(tokens.high)} tokens are in use, and compaction starts at ${formatCount(autoCompact)}`
+    return verdict('hard', why)
+  }
+  const left = `${formatCount(autoCompact - tokens.expected)} tokens are left before compaction must start`
+  const waiting = findReasonAgainstSaving(context, tokens.expected, optimal)
+  if (waiting !== null || optimal === null) return verdict('none', `${left}${waiting ?? ''}`)
+  return verdict(
+    'soft',
+    `from ${formatCount(optimal.tokens)} tokens on a compaction costs less than going on, and this is a good place for it`,
+  )
+}
+
+/** Explains, as the end of a sentence, why a compaction that only saves money does not start now; null if it starts. */
+function findReasonAgainstSaving(
+  { policy, cache, moment }: PlanContext,
+  used: number,
+  optimal: OptimalTrigger | null,
+): string | null {
+  if (!policy.compact.priceDecides) return ''
+  if (optimal === null) return ', and what it would save cannot be told yet'
+  if (used < optimal.tokens) return `, and it would pay from ${formatCount(optimal.tokens)} on`
+  if (optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls)
+    return `, and it would not pay before the ${formatCount(cache.expectedCalls)} calls expected are over`
+  return moment === 'call' ? '; it would pay, and waits for the end of the turn' : null
+}
+
+/** Explains why no automatic compaction may start, for example after repeated failures; null if it may. */
+function findReasonAgainstAuto(context: PlanContext): string | null {
+  const { policy, source, tracking, switches = NO_SWITCHES } = context
+  const state = findMechanismStates(policy, switches).auto
+  if (WHOLE_CONVERSATION_SOURCES.has(source))
+    return `${source} carries the whole conversation and must not wait for itself`
+  if (!state.on) return `compacting by itself is switched off by ${state.because}`
+  if (tracking.failures >= policy.turn.auto.breakerFailures)
+    return `${formatCount(tracking.failures)} compactions in a row have failed; compact by hand, or rewind`
+  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON
+  if (tracking.openCalls > 0) return 'tool calls are still without their answers'
+  return tracking.justCompacted ? 'nothing has come since the last compaction' : null
+}
+
+const WAITS_FOR_PROMPT_REASON = 'an act was undone, so this waits for the next prompt'
+
+function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
+  return tracking.waitsForPrompt && moment !== 'prompt'
+}
+
+/**
+ * Explains why an undo prevents a rewrite; null if it does not. No rewrite starts before the user's next prompt. Until
+ * the model has answered that prompt, one starts only if the expected size reaches the auto-compact threshold or the
+ * high estimate reaches the blocking threshold.
+ */
+function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
+  if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON
+  const { tracking, scaled } = context
+  if (!tracking.justUndone) return null
+  const must = scaled.known && (expected >= scaled.lines.autoCompact || high >= scaled.lines.blocking)
+  return must ? null : 'an act was undone, and nothing has been answered since'
+}

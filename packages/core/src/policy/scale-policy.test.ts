@@ -1,0 +1,257 @@
+/** Properties of the thresholds and budgets over every window, maximum output and valid policy. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createPolicy, DEFAULT_POLICY } from './create-policy.ts'
+import type { Policy, ThresholdPolicy } from './policy.ts'
+import {
+  computeThresholds,
+  findSmallestWindow,
+  type KnownWindowLimits,
+  scalePolicy,
+  type ThresholdInput,
+  type Thresholds,
+} from './scale-policy.ts'
+
+const maxOutput = fc.option(fc.oneof(fc.constant(0), fc.nat(2_000), fc.nat(2_000_000)), { nil: null })
+const extra = fc.oneof(fc.nat(3_000), fc.nat(300_000), fc.nat(2 ** 40))
+const percents = fc.option(fc.double({ min: 0.1, max: 100, noNaN: true }), { nil: null })
+
+function ask(window: number, output: number | null, rest: Partial<ThresholdInput> = {}): ThresholdInput {
+  return {
+    window,
+    maxOutput: output,
+    autoCompactOn: true,
+    percentOfEffective: null,
+    targetPercent: 50,
+    ...rest,
+  }
+}
+
+const offset = (tokens: fc.Arbitrary<number>, most: number) =>
+  fc.record({ tokens, maximumPercent: fc.double({ min: 0.1, max: most, noNaN: true }) })
+
+/** Ladders that `createPolicy` accepts. */
+const ladders: fc.Arbitrary<ThresholdPolicy> = fc
+  .record({
+    reserve: fc
+      .tuple(offset(fc.integer({ min: 1, max: 100_000 }), 40), fc.constantFrom('smaller', 'larger', 'none'))
+      .map(([distance, rule]) => ({ ...distance, rule: rule as 'smaller' | 'larger' | 'none' })),
+    autoCompact: offset(fc.integer({ min: 2, max: 50_000 }), 20),
+    warning: offset(fc.nat(50_000), 25),
+    error: offset(fc.nat(50_000), 25),
+    blocking: offset(fc.integer({ min: 1, max: 20_000 }), 10),
+    minimumUsableTokens: fc.integer({ min: 100, max: 10_000 }),
+  })
+  .filter((ladder) => accepted(ladder))
+  .map((ladder) => createPolicy({ ladder }).ladder)
+
+function accepted(ladder: object): boolean {
+  try {
+    createPolicy({ ladder })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function expectOrder(lines: Thresholds, autoCompactOn: boolean): void {
+  const { target, warning, error, autoCompact, limit, blocking, effective, window } = lines
+  const below = autoCompactOn ? autoCompact : blocking
+  expect([target <= warning, warning <= error, error <= below]).toEqual([true, true, true])
+  expect([target < autoCompact, autoCompact < blocking, blocking < effective]).toEqual([true, true, true])
+  expect([effective <= window, limit]).toEqual([true, autoCompactOn ? autoCompact : effective])
+  expect(Object.values(lines).every((line) => Number.isSafeInteger(line) && line >= 0)).toBe(true)
+}
+
+describe('default thresholds', () => {
+  const { ladder } = DEFAULT_POLICY
+
+  it('are in order and leave enough usable tokens in every window that is large enough', () => {
+    fc.assert(
+      fc.property(
+        maxOutput,
+        extra,
+        fc.boolean(),
+        percents,
+        (output, more, autoCompactOn, percentOfEffective) => {
+          const window = findSmallestWindow(ladder, output) + more
+          const lines = computeThresholds(ladder, ask(window, output, { autoCompactOn, percentOfEffective }))
+          expectOrder(lines, autoCompactOn)
+          expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
+          expect(lines.effective).toBeLessThan(window)
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('never fall as the window grows', () => {
+    const growth = fc.oneof(fc.constant(1), fc.nat(1_000))
+    fc.assert(
+      fc.property(maxOutput, extra, growth, percents, (output, more, wider, percentOfEffective) => {
+        const window = findSmallestWindow(ladder, output) + more
+        const lines = computeThresholds(ladder, ask(window, output, { percentOfEffective }))
+        const next = computeThresholds(ladder, ask(window + wider, output, { percentOfEffective }))
+        expectNoLower(lines, next)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('never fall from one window size to the next, up to 220,000', () => {
+    let last = computeThresholds(ladder, ask(2_667, 64_000))
+    for (let window = 2_668; window <= 220_000; window += 1) {
+      const next = computeThresholds(ladder, ask(window, 64_000))
+      if (!notLower(last, next)) expectNoLower(last, next)
+      last = next
+    }
+    expect(last.autoCompact).toBe(187_000)
+  })
+
+  it('take no more than their share, apart from rounding by less than a token', () => {
+    fc.assert(
+      fc.property(maxOutput, extra, (output, more) => {
+        const window = findSmallestWindow(ladder, output) + more
+        const { effective, autoCompact, limit, warning, blocking } = computeThresholds(
+          ladder,
+          ask(window, output),
+        )
+        expect(window - effective).toBeLessThan(window * 0.25 + 1)
+        expect(effective - autoCompact).toBeLessThan(Math.min(13_000, window * 0.065) + 1)
+        expect(limit - warning).toBeLessThan(Math.min(20_000, window * 0.1) + 1)
+        expect(effective - blocking).toBeLessThan(Math.min(3_000, window * 0.015) + 1)
+      }),
+    )
+  })
+})
+
+describe('thresholds of any policy', () => {
+  it('are in order in every window that is large enough', () => {
+    fc.assert(
+      fc.property(ladders, maxOutput, extra, fc.boolean(), (ladder, output, more, autoCompactOn) => {
+        const window = findSmallestWindow(ladder, output) + more
+        const lines = computeThresholds(ladder, ask(window, output, { autoCompactOn }))
+        expectOrder(lines, autoCompactOn)
+        expect(lines.effective).toBeGreaterThanOrEqual(ladder.minimumUsableTokens)
+        expectNoLower(lines, computeThresholds(ladder, ask(window + 1, output, { autoCompactOn })))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+describe('smallestWindow', () => {
+  it.each([
+    // What is left of 2,667 after a quarter of it is 2,000.25; of 2,666 it is 1,999.5.
+    [64_000, 2_667],
+    [null, 2_667],
+    [0, 2_667],
+    [667, 2_667],
+    [666, 2_666],
+    [100, 2_100],
+    [1, 2_001],
+  ])('with a longest answer of %d is %d', (output, smallest) => {
+    expect(findSmallestWindow(DEFAULT_POLICY.ladder, output)).toBe(smallest)
+  })
+
+  it('terminates even for an unchecked policy', () => {
+    const ladder = { ...DEFAULT_POLICY.ladder, blocking: { tokens: 0, maximumPercent: 0 } }
+    expect(findSmallestWindow(ladder, null)).toBeGreaterThan(2 ** 40)
+  })
+})
+
+function notLower(before: Thresholds, after: Thresholds): boolean {
+  return (
+    after.effective >= before.effective &&
+    after.autoCompact >= before.autoCompact &&
+    after.warning >= before.warning &&
+    after.error >= before.error &&
+    after.blocking >= before.blocking &&
+    after.target >= before.target
+  )
+}
+
+function expectNoLower(before: Thresholds, after: Thresholds): void {
+  if (!notLower(before, after)) expect(after).toEqual(before)
+  expect(notLower(before, after)).toBe(true)
+}
+
+// The worked figures are in limits-scale.test.ts.
+
+const windows = fc.oneof(
+  fc.integer({ min: 2_667, max: 300_000 }),
+  fc.integer({ min: 2_667, max: 10_000_000 }),
+)
+const maxOutputBudgets = fc.option(fc.nat(200_000), { nil: null })
+const policies: fc.Arbitrary<Policy> = fc
+  .record({
+    percentOfEffective: fc.option(fc.integer({ min: 1, max: 100 }), { nil: null }),
+    targetTokens: fc.nat(400_000),
+    minimumFreedTokens: fc.integer({ min: 1, max: 400_000 }),
+    maximumTokens: fc.integer({ min: 10_000, max: 400_000 }),
+    totalTokens: fc.nat(400_000),
+    clearableResults: fc.integer({ min: 1, max: 50 }),
+    files: fc.integer({ min: 1, max: 100 }),
+  })
+  .map((given) =>
+    createPolicy({
+      ladder: { autoCompact: { percentOfEffective: given.percentOfEffective } },
+      clear: { budget: { targetTokens: given.targetTokens, minimumFreedTokens: given.minimumFreedTokens } },
+      notes: { kept: { maximumTokens: given.maximumTokens } },
+      rehydrate: { files: { totalTokens: given.totalTokens } },
+      shares: { clearableResults: given.clearableResults, files: given.files },
+    }),
+  )
+
+function known(policy: Policy, window: number, output: number | null): KnownWindowLimits {
+  const scaled = scalePolicy(policy, { window, maxOutput: output })
+  if (!scaled.known) throw new Error(scaled.why)
+  return scaled
+}
+
+function numbersIn(value: unknown): readonly number[] {
+  if (typeof value === 'number') return [value]
+  return Object.values(value as object).flatMap(numbersIn)
+}
+
+describe('budgets', () => {
+  it('are whole numbers that only grow with the window', () => {
+    fc.assert(
+      fc.property(windows, fc.nat(2_000), maxOutputBudgets, (window, wider, output) => {
+        const before = numbersIn(known(DEFAULT_POLICY, window, output).budgets)
+        const after = numbersIn(known(DEFAULT_POLICY, window + wider, output).budgets)
+        expect(before.every((budget) => Number.isSafeInteger(budget) && budget > 0)).toBe(true)
+        expect(after.map((budget, index) => budget >= (before[index] ?? 0))).toEqual(after.map(() => true))
+      }),
+    )
+  })
+
+  it('keep the clearing target below the warning threshold and all content within the compaction target', () => {
+    fc.assert(
+      fc.property(policies, windows, maxOutputBudgets, (policy, window, output) => {
+        const { lines, budgets } = known(policy, window, output)
+        expect(budgets.clear.target).toBeLessThanOrEqual(lines.warning / 2)
+        expect(budgets.keptMessages.minimum).toBeLessThanOrEqual(budgets.keptMessages.maximum)
+        for (const budget of [budgets.files, budgets.skills, budgets.userMessages]) {
+          expect(budget.each).toBeLessThanOrEqual(budget.total)
+          expect(budget.total).toBeLessThanOrEqual(lines.target)
+        }
+        expect(budgets.keptMessages.maximum).toBeLessThanOrEqual(lines.target)
+      }),
+    )
+  })
+
+  it('never exceed the policy', () => {
+    const policy = createPolicy({ rehydrate: { files: { totalTokens: 3_000 } } })
+    expect(known(policy, 1_000_000, 64_000).budgets.files).toEqual({ each: 3_000, total: 3_000 })
+  })
+
+  it('follow a low auto-compact threshold', () => {
+    const policy = createPolicy({ ladder: { autoCompact: { percentOfEffective: 10 } } })
+    const { lines, budgets } = known(policy, 200_000, 64_000)
+    expect([lines.autoCompact, lines.warning, lines.target]).toEqual([18_000, 9_000, 9_000])
+    expect([budgets.clear.target, budgets.keptMessages.maximum, budgets.files.total]).toEqual([
+      4_500, 9_000, 9_000,
+    ])
+  })
+})

@@ -1,0 +1,384 @@
+/**
+ * Thresholds and budgets for one model: the policy scaled to the model's context window.
+ *
+ * Each threshold is computed exactly and then rounded down to a whole token, so a larger window never has a lower
+ * threshold. (Rounding the offsets instead would lower a threshold by a token wherever two of them round together.)
+ */
+import { TidemarkError } from '../errors.ts'
+import type { ContentSharePolicy, Policy, ThresholdOffsetPolicy, ThresholdPolicy } from './policy.ts'
+import { formatErrorValue } from './policy-fields.ts'
+import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
+
+/** Thresholds of the context size, in tokens. A context of exactly a threshold's size has reached it. */
+export interface Thresholds {
+  readonly window: number
+  /** Tokens that input can fill: the context window minus the reserve for output. */
+  readonly effective: number
+  readonly autoCompact: number
+  /** The limit that the context meter shows: the auto-compact threshold if auto-compaction is on, otherwise `effective`. */
+  readonly limit: number
+  readonly warning: number
+  readonly error: number
+  readonly blocking: number
+  /** Context size in tokens that a compaction aims at. */
+  readonly target: number
+}
+
+export interface ThresholdInput {
+  readonly window: number
+  /** Maximum output tokens of the model; null or 0 if unknown. */
+  readonly maxOutput: number | null
+  readonly autoCompactOn: boolean
+  /** Auto-compact threshold as a percentage of `effective`, never above the default threshold; null for the default. */
+  readonly percentOfEffective: number | null
+  /** Context size that a compaction aims at, as a percentage of the auto-compact threshold. */
+  readonly targetPercent: number
+}
+
+export function computeThresholds(ladder: ThresholdPolicy, question: ThresholdInput): Thresholds {
+  const { window, maxOutput, autoCompactOn, percentOfEffective, targetPercent } = question
+  const exactEffective = window - computeReserve(ladder, window, maxOutput)
+  const effective = roundDownTokens(exactEffective)
+  const blocking = roundDownTokens(exactEffective - scaleOffset(ladder.blocking, window))
+  const byDefault = exactEffective - scaleOffset(ladder.autoCompact, window)
+  const atPercent = (of: number): number => Math.min(byDefault, (of * (percentOfEffective ?? 100)) / 100)
+  const autoCompact =
+    percentOfEffective === null
+      ? roundDownTokens(byDefault)
+      : Math.max(1, roundDownTokens(atPercent(effective)))
+  const target = roundDownTokens((autoCompact * targetPercent) / 100)
+  const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
+  // With a lower warning threshold, a context that was just compacted would already prepare the next compaction.
+  const warn = (offset: ThresholdOffsetPolicy): number => {
+    const exact = exactLimit - scaleOffset(offset, window)
+    return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, roundDownTokens(exact)))
+  }
+  const limit = autoCompactOn ? autoCompact : effective
+  const [warning, error] = [warn(ladder.warning), warn(ladder.error)]
+  return { window, effective, autoCompact, limit, warning, error, blocking, target }
+}
+
+/** Upper bound of the search for the smallest context window: no valid policy needs a larger one. */
+const LARGEST_WINDOW = 2 ** 50
+
+/** Returns the smallest context window the thresholds work in. A model with a longer output leaves less for input. */
+export function findSmallestWindow(ladder: ThresholdPolicy, maxOutput: number | null): number {
+  let [tooSmall, enough] = [0, 1]
+  while (enough < LARGEST_WINDOW && !isLargeEnough(ladder, enough, maxOutput))
+    [tooSmall, enough] = [enough, enough * 2]
+  while (enough - tooSmall > 1) {
+    const middle = Math.floor((tooSmall + enough) / 2)
+    if (isLargeEnough(ladder, middle, maxOutput)) enough = middle
+    else tooSmall = middle
+  }
+  return enough
+}
+
+/**
+ * Returns true if the window leaves enough usable tokens and no two thresholds are equal. If true for a window, it is
+ * true for every larger window.
+ */
+function isLargeEnough(ladder: ThresholdPolicy, window: number, maxOutput: number | null): boolean {
+  const blocking = scaleOffset(ladder.blocking, window)
+  const usable = roundDownTokens(window - computeReserve(ladder, window, maxOutput))
+  const apart = blocking >= 1 && scaleOffset(ladder.autoCompact, window) - blocking >= 1
+  return apart && usable >= ladder.minimumUsableTokens
+}
+
+function computeReserve(ladder: ThresholdPolicy, window: number, maxOutput: number | null): number {
+  const { rule, tokens } = ladder.reserve
+  if (rule === 'none') return 0
+  const output = maxOutput || tokens
+  const wanted = rule === 'larger' ? Math.max(output, tokens) : Math.min(output, tokens)
+  return scaleOffset({ ...ladder.reserve, tokens: wanted }, window)
+}
+
+function scaleOffset({ tokens, maximumPercent }: ThresholdOffsetPolicy, window: number): number {
+  return Math.min(tokens, (window * maximumPercent) / 100)
+}
+
+// All limits of one model, computed from the policy.
+
+export interface ModelLimits {
+  /** Size of the model's context window in tokens; null if unknown. */
+  readonly window: number | null
+  /** Maximum output tokens of the model; null or 0 if unknown. */
+  readonly maxOutput: number | null
+}
+
+/** Distances between the thresholds, in tokens. */
+interface ThresholdOffsets {
+  /** Tokens between the effective window and the context window. */
+  readonly reserve: number
+  /** Tokens between the auto-compact threshold and the effective window. */
+  readonly autoCompact: number
+  /** Tokens between the warning threshold and the limit. */
+  readonly warning: number
+  /** Tokens between the error threshold and the limit. */
+  readonly error: number
+  /** Tokens between the blocking threshold and the effective window. */
+  readonly blocking: number
+}
+
+interface CommonLimits {
+  readonly budgets: ContentBudgets
+  /** Maximum number of images and documents in an API request. */
+  readonly images: number
+}
+
+export interface KnownWindowLimits extends CommonLimits {
+  readonly known: true
+  readonly lines: Thresholds
+  readonly offsets: ThresholdOffsets
+  /** Maximum output tokens of a direct summary request (one that is not a cache-sharing fork call). */
+  readonly summaryOutput: number
+  /** Input tokens at which the provider is to clear tool results itself. */
+  readonly nativeTrigger: number
+}
+
+/**
+ * Limits for an unknown context window. Without thresholds, nothing that needs one starts automatically. Budgets are
+ * unscaled.
+ */
+interface UnknownWindowLimits extends CommonLimits {
+  readonly known: false
+  /** A sentence for the user that says why there are no thresholds. */
+  readonly why: string
+}
+
+export type ScaledPolicy = KnownWindowLimits | UnknownWindowLimits
+
+const UNKNOWN_WINDOW =
+  'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.'
+
+/**
+ * Scales the policy to a model's context window. Throws `bad-policy` for a window that is too small, with the smallest
+ * allowed one as `details.minimum`.
+ */
+export function scalePolicy(
+  policy: Policy,
+  model: ModelLimits,
+  switches: Switches = NO_SWITCHES,
+): ScaledPolicy {
+  requireTokens('window', model.window, 1)
+  requireTokens('maxOutput', model.maxOutput, 0)
+  const stated = model.window ?? policy.window.givenTokens
+  if (stated === null) {
+    const budgets = computeContentBudgets(policy, null)
+    return { known: false, why: UNKNOWN_WINDOW, budgets, images: policy.request.imagesInSmallWindow }
+  }
+  const window = Math.min(stated, policy.window.capTokens ?? stated)
+  const maxOutput = model.maxOutput || policy.window.givenOutputTokens
+  requireLargeEnough(policy, window, maxOutput)
+  const lines = computeThresholds(policy.ladder, {
+    window,
+    maxOutput,
+    autoCompactOn: findMechanismStates(policy, switches).auto.on,
+    percentOfEffective: switches.autoCompactPercent ?? policy.ladder.autoCompact.percentOfEffective,
+    targetPercent: policy.compact.target.percentOfAutoCompact,
+  })
+  return scaleToWindow(policy, lines, maxOutput)
+}
+
+function scaleToWindow(policy: Policy, lines: Thresholds, maxOutput: number | null): KnownWindowLimits {
+  const { request, ladder, compact, clear } = policy
+  const answerShare = roundDownTokens((lines.window * ladder.reserve.maximumPercent) / 100)
+  return {
+    known: true,
+    lines,
+    offsets: {
+      reserve: lines.window - lines.effective,
+      autoCompact: lines.effective - lines.autoCompact,
+      warning: lines.limit - lines.warning,
+      error: lines.limit - lines.error,
+      blocking: lines.effective - lines.blocking,
+    },
+    budgets: computeContentBudgets(policy, lines),
+    images: lines.window <= request.smallWindowTokens ? request.imagesInSmallWindow : request.images,
+    summaryOutput: Math.min(compact.direct.outputTokens, maxOutput || answerShare, answerShare),
+    nativeTrigger: Math.min(clear.native.triggerTokens, lines.warning),
+  }
+}
+
+function requireTokens(what: 'window' | 'maxOutput', given: number | null, least: number): void {
+  if (given === null || (Number.isSafeInteger(given) && given >= least)) return
+  const expected = `a whole number of tokens of ${least} or more, or null where it is not known`
+  throw new TidemarkError(
+    'bad-policy',
+    `The model's ${what} is ${formatErrorValue(given)}: expected ${expected}.`,
+    {
+      details: { path: what, given },
+    },
+  )
+}
+
+function requireLargeEnough({ ladder }: Policy, window: number, maxOutput: number | null): void {
+  const minimum = findSmallestWindow(ladder, maxOutput)
+  if (window >= minimum) return
+  throw new TidemarkError(
+    'bad-policy',
+    `A context window of ${window} tokens is too small: the smallest this policy works in is ${minimum}, which leaves ${ladder.minimumUsableTokens} for input. Use a model with a larger window, or lower ladder.minimumUsableTokens.`,
+    { details: { path: 'window', given: window, minimum } },
+  )
+}
+
+// Content budgets: the token figures of the policy, each limited to its share of the context window.
+
+/** Budgets of each kind of content, in tokens unless the name says otherwise. */
+export interface ContentBudgets {
+  readonly files: { readonly each: number; readonly total: number }
+  readonly skills: { readonly each: number; readonly total: number }
+  /** Budget of each context source of the host: for one item, and for all of its items. */
+  readonly host: { readonly each: number; readonly total: number }
+  readonly notes: {
+    readonly section: number
+    readonly total: number
+    readonly start: number
+    readonly growth: number
+  }
+  readonly keptMessages: { readonly minimum: number; readonly maximum: number }
+  readonly clear: ClearBudgets
+  readonly ambient: number
+  readonly userMessages: { readonly each: number; readonly total: number }
+  readonly ledger: { readonly files: number; readonly names: number }
+  readonly hookOutputCharacters: number
+  readonly spill: SpillBudgets
+  readonly historyPage: number
+}
+
+/** Budgets in tokens for one text of a tool result: the size above which it is spilled, and how much of it is then shown. */
+export interface SpillBudgets {
+  readonly threshold: number
+  readonly head: number
+  readonly tail: number
+}
+
+interface ClearBudgets {
+  readonly idleMinimumFreed: number
+  readonly target: number
+  readonly minimumFreed: number
+  readonly nativeKeep: number
+  readonly nativeClearAtLeast: number
+  readonly largeInput: number
+}
+
+/** Computes the content budgets. `lines` is null if the window is unknown; the policy's figures then apply unscaled. */
+export function computeContentBudgets(policy: Policy, lines: Thresholds | null): ContentBudgets {
+  const share = createShareLookup(policy.shares, lines)
+  const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
+  return {
+    files: limitBudget(rehydrate.files, share('files')),
+    skills: limitBudget(rehydrate.skills, share('skills')),
+    host: limitBudget(rehydrate.host, share('host')),
+    notes: scaleNotes(policy, share),
+    keptMessages: scaleKeptMessages(policy, share('keptMessages')),
+    clear: scaleClearing(policy, Math.min(share('clearableResults'), computeLowWaterMark(lines))),
+    ambient: Math.min(memoryFiles.reminderTokens, share('ambient')),
+    userMessages: limitBudget(
+      { eachTokens: ledger.userMessageTokens, totalTokens: ledger.userMessagesTokens },
+      share('userMessages'),
+    ),
+    ledger: {
+      files: Math.min(ledger.filesTokens, share('ledger')),
+      names: Math.min(ledger.namesTokens, share('ledger')),
+    },
+    hookOutputCharacters: Math.min(
+      turn.hooks.outputCharacters,
+      roundDownTokens(share('hookOutput') * estimate.charactersPerToken),
+    ),
+    spill: scaleSpill(policy, share('spill')),
+    historyPage: Math.min(policy.history.pageTokens, share('spill')),
+  }
+}
+
+type ShareLookup = (kind: keyof ContentSharePolicy) => number
+
+/**
+ * Creates a function that returns the tokens a kind of content may take: its percentage of the effective window, but
+ * never more than the target of a compaction, which can be lower if the auto-compact threshold is low.
+ */
+function createShareLookup(policy: ContentSharePolicy, lines: Thresholds | null): ShareLookup {
+  if (lines === null) return () => Number.POSITIVE_INFINITY
+  return (kind) => Math.min(roundDownTokens((lines.effective * policy[kind]) / 100), lines.target)
+}
+
+/**
+ * Returns half of the warning threshold. Clearing starts at that threshold and must end well below it, otherwise it
+ * would start again at once.
+ */
+function computeLowWaterMark(lines: Thresholds | null): number {
+  return lines === null ? Number.POSITIVE_INFINITY : roundDownTokens(lines.warning / 2)
+}
+
+function limitBudget(
+  { eachTokens, totalTokens }: { readonly eachTokens: number; readonly totalTokens: number },
+  share: number,
+): { readonly each: number; readonly total: number } {
+  const total = Math.min(totalTokens, share)
+  return { each: Math.min(eachTokens, total), total }
+}
+
+/** Scales the budgets of session notes. A section shrinks with the total, since the file has about ten sections. */
+function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
+  const total = Math.min(notes.totalTokens, share('notes'))
+  return {
+    section: roundDownTokens((notes.sectionTokens * total) / notes.totalTokens),
+    total,
+    start: Math.min(notes.startTokens, share('keptMessages')),
+    growth: Math.min(notes.growthTokens, share('keptMessages')),
+  }
+}
+
+function scaleKeptMessages({ notes: { kept } }: Policy, share: number): ContentBudgets['keptMessages'] {
+  return { minimum: Math.min(kept.minimumTokens, share), maximum: Math.min(kept.maximumTokens, share) }
+}
+
+/** Scales the spill budgets. The shown head and tail shrink in proportion to the threshold. */
+function scaleSpill({ spill }: Policy, share: number): SpillBudgets {
+  const threshold = Math.min(spill.thresholdTokens, share)
+  const scale = (tokens: number): number => roundDownTokens((tokens * threshold) / spill.thresholdTokens)
+  return { threshold, head: scale(spill.headTokens), tail: scale(spill.tailTokens) }
+}
+
+function scaleClearing(
+  { clear: { idle, budget, native, largeInputTokens } }: Policy,
+  share: number,
+): ClearBudgets {
+  return {
+    idleMinimumFreed: Math.min(idle.minimumFreedTokens, share),
+    target: Math.min(budget.targetTokens, share),
+    minimumFreed: Math.min(budget.minimumFreedTokens, share),
+    nativeKeep: Math.min(native.keepTokens, share),
+    nativeClearAtLeast: Math.min(native.clearAtLeastTokens, share),
+    largeInput: Math.min(largeInputTokens, share),
+  }
+}
+
+/** Rounds down to whole tokens, with a tolerance for binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
+function roundDownTokens(exact: number): number {
+  return Math.floor(exact + 1e-6)
+}
+
+/** The thresholds that a context of `used` tokens has reached. */
+export interface ThresholdState {
+  readonly used: number
+  /** Percentage of the limit that is left, as a whole number of at least 0. */
+  readonly percentLeft: number
+  readonly isAboveWarningThreshold: boolean
+  readonly isAboveErrorThreshold: boolean
+  /** True if auto-compaction is on and the context has reached the auto-compact threshold. */
+  readonly isAboveAutoCompactThreshold: boolean
+  readonly isAtBlockingLimit: boolean
+}
+
+export function computeThresholdState(lines: Thresholds, used: number): ThresholdState {
+  const autoCompactOn = lines.limit === lines.autoCompact
+  return {
+    used,
+    percentLeft: Math.max(0, Math.round(((lines.limit - used) / lines.limit) * 100)),
+    isAboveWarningThreshold: used >= lines.warning,
+    isAboveErrorThreshold: used >= lines.error,
+    isAboveAutoCompactThreshold: autoCompactOn && used >= lines.autoCompact,
+    isAtBlockingLimit: used >= lines.blocking,
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Builds a cache-sharing fork: an API request that reads the cached prefix of another one. A fork copies everything
+ * from the request that its parent actually sent and adds its own messages; overriding a field is refused, because it
+ * could change the cache key.
+ */
+import type { TracedMessage } from '../context/flatten.ts'
+import type { ApiMessage } from '../context/payload.ts'
+import type { Usage } from '../log/record.ts'
+import type { ProviderProfile } from '../policy/provider-profile.ts'
+import { listBilledParts } from '../tokens/usage.ts'
+import {
+  countMessages,
+  findFirstDifference,
+  indexBlocks,
+  type MessageList,
+  messageAt,
+  toMessageBlocks,
+} from './block-index.ts'
+import {
+  type AssembledRequest,
+  stripMarkers,
+  stripMessageMarkers,
+  toUnmarkedMessages,
+} from './build-request.ts'
+import type { PlannedMarker } from './cache-markers.ts'
+
+/**
+ * The API request that the parent sent, and the provider's rules. Both are immutable, so the parent can continue while
+ * a fork is running.
+ */
+export interface ForkParent {
+  readonly sent: AssembledRequest
+  readonly profile: ProviderProfile
+}
+
+/** Captures what a cache-sharing fork copies. `sent` must be the request that was actually sent, not the next one. */
+export function captureForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
+  return { sent, profile }
+}
+
+export interface ForkOptions {
+  /** Cache lifetime for the source of the fork (`chooseRequestTtl`); null if caching is off. */
+  readonly ttl: string | null
+  /** Request fields that the caller wants to change. A fork with any override is refused (`ForkRefusal`). */
+  readonly overrides?: Readonly<Record<string, unknown>>
+}
+
+export interface ForkRefusal {
+  readonly ok: false
+  readonly reason: 'override'
+  readonly fields: readonly string[]
+  readonly message: string
+}
+
+interface ForkSuccess {
+  readonly ok: true
+  readonly request: AssembledRequest
+  /**
+   * The fork declares the same tools as its parent. The host must deny calls of them, because setting `tool_choice`
+   * would miss the cache.
+   */
+  readonly tools: 'denied-locally'
+}
+
+export type ForkOutcome = ForkSuccess | ForkRefusal
+
+/** A new message of the fork, or a message of the conversation with the records it comes from. */
+export type ForkMessage = ApiMessage | TracedMessage
+
+/** Creates a fork request: all messages that the parent sent, followed by `added`. Refuses any override. */
+export function createForkRequest(
+  params: ForkParent,
+  added: readonly ForkMessage[],
+  options: ForkOptions,
+): ForkOutcome {
+  const fields = Object.keys(options.overrides ?? {})
+  if (fields.length > 0) return refuseOverrides(fields)
+  const { sent, profile } = params
+  const own = added.map(toFlatMessage)
+  const messages = withAddedMessages(
+    sent.messages,
+    sent.ttl === null ? own : own.map(stripMessageMarkers),
+    profile,
+  )
+  const counted = indexBlocks(messages, profile.cache.collapsesToolRuns, sent.blockIndex)
+  const markers = options.ttl === null ? [] : selectReadMarker(sent, profile, options.ttl)
+  return {
+    ok: true,
+    tools: 'denied-locally',
+    request: { ...sent, messages, blockIndex: counted, markers, ttl: options.ttl },
+  }
+}
+
+/**
+ * Returns one cache marker, on the block of the parent's last marker, so that the fork reads the cached prefix and
+ * writes nothing.
+ */
+function selectReadMarker(
+  { markers }: AssembledRequest,
+  { cache }: ProviderProfile,
+  ttl: string,
+): readonly PlannedMarker[] {
+  const last = markers.at(-1)
+  if (last === undefined) return []
+  const asks = ttl !== cache.defaultTtl && cache.ttls.some(({ name }) => name === ttl)
+  return [{ ...last, control: { type: 'ephemeral', ...(asks ? { ttl } : {}) } }]
+}
+
+/**
+ * Appends messages to those of the parent. If the provider refuses consecutive messages of one role, the first added
+ * message is joined to the parent's last one.
+ */
+function withAddedMessages(
+  parent: MessageList,
+  added: readonly TracedMessage[],
+  profile: ProviderProfile,
+): MessageList {
+  const [first, ...rest] = added
+  const last = parent.tail.at(-1)
+  const joins = profile.roles.consecutive === 'refused' && last?.message.role === first?.message.role
+  if (first === undefined || last === undefined || !joins)
+    return { ...parent, tail: [...parent.tail, ...added] }
+  return { ...parent, tail: [...parent.tail.slice(0, -1), joinMessages(last, first), ...rest] }
+}
+
+function toFlatMessage(message: ForkMessage): TracedMessage {
+  return isFlatMessage(message) ? message : { message, origins: [] }
+}
+
+function isFlatMessage(message: ForkMessage): message is TracedMessage {
+  return 'origins' in message && 'message' in message
+}
+
+function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
+  return {
+    ...one,
+    message: { ...one.message, content: [...toMessageBlocks(one), ...toMessageBlocks(other)] },
+  }
+}
+
+const REFUSAL_REASONS: Readonly<Record<string, string>> = {
+  max_tokens:
+    'it would change the thinking budget, and the thinking budget is part of what the cache is kept under',
+  tool_choice: 'it alone would miss every message in the cache; calls are denied by the host instead',
+  model: 'a cache belongs to one model',
+  tools: 'tools come first in the prefix, so that nothing of it would be read',
+  system: 'the system prompt comes before all messages, so that none of them would be read',
+}
+
+function refuseOverrides(fields: readonly string[]): ForkRefusal {
+  const told = fields.map(
+    (field) => `${field}: ${REFUSAL_REASONS[field] ?? 'it may be part of what the cache is kept under'}`,
+  )
+  const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a request of its own instead.`
+  return { ok: false, reason: 'override', fields, message }
+}
+
+/** Returns the share of a model call's prompt that was read from the cache, from 0 to 1; null for an empty prompt. */
+export function computeCacheReadShare(usage: Usage): number | null {
+  const parts = listBilledParts(usage).map(({ tokens }) => tokens)
+  const read = parts.reduce((sum, { cacheRead }) => sum + cacheRead, 0)
+  const all = parts.reduce(
+    (sum, { cacheRead, input, write5m, write1h }) => sum + cacheRead + input + write5m + write1h,
+    0,
+  )
+  return all === 0 ? null : read / all
+}
+
+/**
+ * Returns the messages added since `sent` was sent, which a fork must add to show the whole conversation. Null if the
+ * conversation no longer begins with the messages sent, so that the cached prefix cannot be used.
+ */
+export function listMessagesAfterRequest(
+  sent: AssembledRequest,
+  said: MessageList,
+): readonly TracedMessage[] | null {
+  const made = toUnmarkedMessages(sent)
+  const now = made === undefined ? said : stripMarkers(said, made)
+  if (findFirstDifference(sent.messages, now) !== null) return null
+  const last = countMessages(sent.messages) - 1
+  const since: TracedMessage[] = listAddedBlocks(messageAt(sent.messages, last), messageAt(now, last))
+  for (let index = last + 1; index < countMessages(now); index += 1) {
+    const message = messageAt(now, index)
+    if (message !== undefined) since.push(message)
+  }
+  return since
+}
+
+/** Returns the blocks added to the message that was the last one when the request was sent. */
+function listAddedBlocks(sent: TracedMessage | undefined, now: TracedMessage | undefined): TracedMessage[] {
+  if (sent === undefined || now === undefined) return []
+  const from = toMessageBlocks(sent).length
+  const blocks = toMessageBlocks(now).slice(from)
+  if (blocks.length === 0) return []
+  const raw = new Map(
+    [...(now.raw ?? [])].filter(([at]) => at >= from).map(([at, text]) => [at - from, text]),
+  )
+  const message = { ...now.message, content: blocks }
+  return [{ message, origins: now.origins.slice(from), ...(raw.size > 0 ? { raw } : {}) }]
+}

@@ -1,0 +1,277 @@
+/**
+ * Collects the attachments to append after a compaction: the current state of every context source, within its budget,
+ * in a fixed order, one copy each. State that kept messages already show is left out; outdated attachments are
+ * reported.
+ */
+import type { ContextView } from '../context/context-view.ts'
+import { TidemarkError } from '../errors.ts'
+import type { Attachment } from '../log/record.ts'
+import type { CompactTargetPolicy, Policy } from '../policy/policy.ts'
+import type { TokenCounter } from '../summary/truncate-text.ts'
+import {
+  type CollectedSources,
+  type CollectSourcesInput,
+  type ContextSource,
+  createAttachmentKey,
+  findShownAttachments,
+  fitRenderedItem,
+  isRenderedItem,
+  isSameAttachmentText,
+  NO_LIMIT,
+  readAttachmentKey,
+  type ShownAttachment,
+  type ShownAttachments,
+  type SkippedAttachment,
+  SOURCE_KINDS,
+  type SourceAttachment,
+  type SourceContext,
+  type SourceItem,
+  type SourceKind,
+  type SourceLimit,
+  sourceNameFromKey,
+} from './context-source.ts'
+
+export async function collectSources(
+  carriers: readonly ContextSource[],
+  question: CollectSourcesInput,
+): Promise<CollectedSources> {
+  const shown = findShownAttachments(question.kept)
+  const rendered = await renderSources(carriers, { ...question, shown, moment: 'compaction' })
+  const sorted = rendered.map((one) => compareWithShown(one, shown))
+  return {
+    carried: sortAttachmentsByKind(sorted.flatMap(({ carried }) => carried)),
+    alreadyShown: sorted.flatMap(({ alreadyShown }) => alreadyShown),
+    superseded: sorted.flatMap(({ superseded }) => superseded),
+    skipped: rendered.flatMap(({ skipped }) => skipped),
+    failed: listSourceFailures(rendered),
+  }
+}
+
+export function listSourceFailures(rendered: readonly SourceRendering[]): CollectedSources['failed'] {
+  return rendered.flatMap(({ carrier, failed }) =>
+    failed === null ? [] : [{ carrier: carrier.name, why: failed }],
+  )
+}
+
+/** Sorts attachments by kind, then by the order of the sources and their items, so that the same state gives the same order. */
+export function sortAttachmentsByKind(carried: readonly SourceAttachment[]): readonly SourceAttachment[] {
+  return SOURCE_KINDS.flatMap((kind) => carried.filter((one) => one.kind === kind))
+}
+
+function compareWithShown(
+  one: SourceRendering,
+  shown: ShownAttachments,
+): Pick<CollectedSources, 'carried' | 'alreadyShown' | 'superseded'> {
+  const carried: SourceAttachment[] = []
+  const alreadyShown: SkippedAttachment[] = []
+  const superseded: string[] = findEndedItems(one, shown).flatMap(([, attachments]) =>
+    attachments.map(({ uuid }) => uuid),
+  )
+  for (const { isDelta, ...rendering } of one.renderings) {
+    const before = isDelta ? [] : (shown.byKey.get(rendering.key) ?? [])
+    const last = before.at(-1)
+    const isSame = last !== undefined && isSameAttachmentText(last.attachment, rendering.attachment)
+    if (isSame)
+      alreadyShown.push({ carrier: one.carrier.name, key: rendering.key, why: `is shown by ${last.uuid}` })
+    else carried.push(rendering)
+    superseded.push(...before.slice(0, isSame ? -1 : undefined).map(({ uuid }) => uuid))
+  }
+  return { carried, alreadyShown, superseded }
+}
+
+/**
+ * Finds items in the context that a source no longer has. Returns none for a source that failed or that does not
+ * render all its items.
+ */
+export function findEndedItems(
+  { carrier, renderings, skipped, failed }: SourceRendering,
+  { byKey }: ShownAttachments,
+): readonly (readonly [string, readonly ShownAttachment[]])[] {
+  if (!carrier.isWhole || failed !== null) return []
+  const present = new Set([...renderings, ...skipped].map(({ key }) => key))
+  return [...byKey].filter(([key]) => sourceNameFromKey(key) === carrier.name && !present.has(key))
+}
+
+// Rendering of context sources within their limits. A source that fails is reported and does not affect other sources.
+
+export interface SourceRendering {
+  readonly carrier: ContextSource
+  readonly renderings: readonly (SourceAttachment & { readonly isDelta: boolean })[]
+  readonly skipped: readonly SkippedAttachment[]
+  readonly failed: string | null
+}
+
+/**
+ * Renders all enabled sources concurrently and returns the results in their order. Throws if a source's name is
+ * invalid or not unique.
+ */
+export function renderSources(
+  carriers: readonly ContextSource[],
+  context: SourceContext,
+): Promise<readonly SourceRendering[]> {
+  checkSourceNames(carriers)
+  const on = carriers.filter(({ kind }) => isSourceEnabled(kind, context.policy))
+  return Promise.all(on.map((carrier) => renderSource(carrier, context)))
+}
+
+function checkSourceNames(carriers: readonly ContextSource[]): void {
+  const names = carriers.map(({ name }) => name)
+  const wrong = names.find(
+    (name, index) => name === '' || name.includes(':') || names.indexOf(name) !== index,
+  )
+  if (wrong === undefined) return
+  throw new TidemarkError(
+    'bad-option',
+    `A context source is named "${wrong}": each needs a unique name without a colon.`,
+    { details: { name: wrong } },
+  )
+}
+
+function isSourceEnabled(kind: SourceKind, { rehydrate }: Policy): boolean {
+  const switches: Partial<Record<SourceKind, boolean>> = {
+    todos: rehydrate.todos,
+    plan: rehydrate.plan,
+    'plan-mode': rehydrate.planMode,
+    agents: rehydrate.agents,
+    deltas: rehydrate.deltas,
+  }
+  return switches[kind] ?? true
+}
+
+async function renderSource(carrier: ContextSource, context: SourceContext): Promise<SourceRendering> {
+  const renderings: SourceRendering['renderings'][number][] = []
+  const skipped: SkippedAttachment[] = []
+  try {
+    const limit = carrier.limit(context) ?? NO_LIMIT
+    let { total } = limit
+    if (limit.count <= 0) return { carrier, renderings, skipped, failed: null }
+    for await (const offer of carrier.render(context)) {
+      const key = createAttachmentKey(carrier.name, offer.id)
+      const isTwice = isRenderedItem(offer) && renderings.some((rendering) => rendering.key === key)
+      const limits = { ...limit, total }
+      const placed = isTwice ? 'was rendered twice' : fitSourceItem(carrier, offer, limits, context.measure)
+      if (typeof placed === 'string') {
+        skipped.push({ carrier: carrier.name, key, why: placed })
+      } else {
+        renderings.push(placed)
+        total -= placed.tokens
+        if (renderings.length >= limit.count) break
+      }
+    }
+    return { carrier, renderings, skipped, failed: null }
+  } catch (thrown) {
+    const failed = thrown instanceof Error ? thrown.message : String(thrown)
+    return { carrier, renderings, skipped, failed }
+  }
+}
+
+/** Returns the item, cut to its limit if necessary, or the reason why it is not attached. */
+function fitSourceItem(
+  { name, kind }: ContextSource,
+  offer: SourceItem,
+  limit: SourceLimit,
+  measure: TokenCounter,
+): SourceRendering['renderings'][number] | string {
+  if (!isRenderedItem(offer)) return offer.why
+  const key = createAttachmentKey(name, offer.id)
+  const fitted = fitRenderedItem({ ...offer, attachment: { ...offer.attachment, key } }, limit, measure)
+  if (typeof fitted === 'string') return fitted
+  const { source, sheddable = null, isDelta = false } = offer
+  const { attachment, tokens } = fitted
+  return { carrier: name, kind, key, attachment, source, sheddable, isDelta, tokens }
+}
+
+// Dropping of optional attachments if the compacted context is above its target. Most attachments are never dropped.
+
+export interface DroppedAttachments {
+  readonly kept: readonly SourceAttachment[]
+  readonly shed: readonly SourceAttachment[]
+  readonly freedTokens: number
+  /** Tokens still above the target after every optional attachment was dropped; 0 if enough were freed. */
+  readonly stillOver: number
+}
+
+/** Drops attachments in the policy's order, oldest first within a kind, until `overBy` tokens are freed. */
+export function dropOptionalAttachments(
+  carried: readonly SourceAttachment[],
+  overBy: number,
+  policy: CompactTargetPolicy,
+): DroppedAttachments {
+  const gone = new Set<SourceAttachment>()
+  let freedTokens = 0
+  for (const next of policy.shed.flatMap((kind) => listDroppable(carried, kind, policy))) {
+    if (freedTokens >= overBy) break
+    gone.add(next)
+    freedTokens += next.tokens
+  }
+  return {
+    kept: carried.filter((one) => !gone.has(one)),
+    shed: [...gone],
+    freedTokens,
+    stillOver: Math.max(0, overBy - freedTokens),
+  }
+}
+
+/** Lists the attachments of one kind that may be dropped, oldest first; keeps the newest `keptSkills` skills. */
+function listDroppable(
+  carried: readonly SourceAttachment[],
+  kind: CompactTargetPolicy['shed'][number],
+  { keptSkills }: CompactTargetPolicy,
+): readonly SourceAttachment[] {
+  const ofKind = carried.filter((one) => one.sheddable === kind)
+  return ofKind.slice(kind === 'skills' ? keptSkills : 0).reverse()
+}
+
+// Attachments that are unchanged since the last compaction go in front of the summary.
+// In that position they stay part of the cached prefix, so they are read from the cache again.
+
+/** The attachments that the last compaction appended, in order. */
+export interface PreviousAttachments {
+  /** Attachments in front of the last compaction's summary. */
+  readonly front: readonly Attachment[]
+  /** Attachments behind the last compaction's summary. */
+  readonly behind: readonly Attachment[]
+}
+
+export interface AttachmentOrder {
+  /** Attachments to place between boundary and summary, in this order. */
+  readonly front: readonly SourceAttachment[]
+  /** Number of attachments at the start of `front` that have the same position as before. */
+  readonly cached: number
+  /** Attachments to place behind the summary and the kept messages. */
+  readonly behind: readonly SourceAttachment[]
+}
+
+export function findPreviousAttachments({ rewrites, entries }: ContextView): PreviousAttachments {
+  const act = rewrites.findLast(({ kind }) => kind === 'compact')
+  if (act === undefined || act.batchId === null) return { front: [], behind: [] }
+  const records = [...entries].map(({ record }) => record)
+  const summary = records.findIndex(({ uuid }) => uuid === act.summaryUuid)
+  const own = (from: number, to?: number): readonly Attachment[] =>
+    records
+      .slice(from, to)
+      .flatMap((record) =>
+        record.type === 'attachment' && record.batch?.id === act.batchId ? [record.attachment] : [],
+      )
+  return { front: own(0, summary), behind: own(summary + 1) }
+}
+
+/** Places attachments around the summary: those already in front keep their order; unchanged ones from behind follow them. */
+export function arrangeAttachments(
+  carried: readonly SourceAttachment[],
+  former: PreviousAttachments,
+): AttachmentOrder {
+  const stayed = former.front.map((attachment) => carried.find((one) => isSameAttachment(one, attachment)))
+  const before = stayed.filter((one) => one !== undefined)
+  const joining = carried.filter(
+    (one) => !before.includes(one) && former.behind.some((attachment) => isSameAttachment(one, attachment)),
+  )
+  const front = [...before, ...joining]
+  const changed = stayed.indexOf(undefined)
+  const cached = changed === -1 ? stayed.length : changed
+  return { front, cached, behind: carried.filter((one) => !front.includes(one)) }
+}
+
+function isSameAttachment({ key, attachment }: SourceAttachment, other: Attachment): boolean {
+  return readAttachmentKey(other) === key && isSameAttachmentText(other, attachment)
+}

@@ -1,0 +1,117 @@
+/**
+ * Collects updates between compactions: state of context sources that has changed since the context last showed it.
+ * Unchanged state adds nothing to the API request.
+ */
+import { formatAttachmentText } from '../context/context-entry.ts'
+import type { Attachment } from '../log/record.ts'
+import {
+  findEndedItems,
+  listSourceFailures,
+  renderSources,
+  type SourceRendering,
+  sortAttachmentsByKind,
+} from './collect-sources.ts'
+import {
+  type CollectedSources,
+  type CollectUpdatesInput,
+  type ContextSource,
+  createListSource,
+  isSameAttachmentText,
+  type MaybePromise,
+  type ShownAttachment,
+  type SourceAttachment,
+  type SourceContext,
+} from './context-source.ts'
+
+export type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
+
+export async function collectSourceUpdates(
+  carriers: readonly ContextSource[],
+  question: CollectUpdatesInput,
+): Promise<SourceUpdates> {
+  const context: SourceContext = { ...question, kept: question.shown.entries, moment: 'change' }
+  const updating = carriers.filter(({ tellsChanges }) => tellsChanges)
+  const rendered = await renderSources(updating, context)
+  return {
+    carried: sortAttachmentsByKind(
+      rendered.flatMap((one) => [...findChanged(one, context), ...findEnded(one, context)]),
+    ),
+    skipped: rendered.flatMap(({ skipped }) => skipped),
+    failed: listSourceFailures(rendered),
+  }
+}
+
+function findChanged(
+  { renderings }: SourceRendering,
+  { shown, measure }: SourceContext,
+): readonly SourceAttachment[] {
+  return renderings.flatMap(({ isDelta, ...rendering }) => {
+    const last = isDelta ? undefined : shown.byKey.get(rendering.key)?.at(-1)
+    if (last === undefined) return [rendering]
+    if (isSameAttachmentText(last.attachment, rendering.attachment)) return []
+    const attachment = { ...rendering.attachment, update: true }
+    return [{ ...rendering, attachment, tokens: measure(formatAttachmentText(attachment)) }]
+  })
+}
+
+function findEnded(one: SourceRendering, { shown, measure }: SourceContext): readonly SourceAttachment[] {
+  const { name, kind } = one.carrier
+  return findEndedItems(one, shown).flatMap(([key, attachments]) => {
+    const last = attachments.at(-1)
+    if (last === undefined || last.attachment.ended === true) return []
+    const attachment = createEndNotice(last, key)
+    const tokens = measure(formatAttachmentText(attachment))
+    return [{ carrier: name, kind, key, attachment, tokens, source: last.uuid, sheddable: null }]
+  })
+}
+
+/** Creates an attachment that says an item has ended, with the fields that identify the item but without its text. */
+function createEndNotice({ attachment }: ShownAttachment, key: string): Attachment {
+  const named = ['type', 'path', 'filename', 'planFilePath', 'name', 'taskId', 'status'] as const
+  const fields = named.flatMap((field) =>
+    typeof attachment[field] === 'string' ? [[field, attachment[field]]] : [],
+  )
+  return { ...Object.fromEntries(fields), key, ended: true }
+}
+
+// Sources that announce a list item by item: deferred tools, available agents, instructions of MCP servers.
+// After the first announcement, only new, changed and removed items are appended.
+
+export interface AnnouncedItem {
+  readonly name: string
+  readonly text: string
+}
+
+export interface DeltaSourceOptions {
+  readonly name: string
+  readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
+  /** Returns all current items, in the host's order. */
+  readonly read: () => MaybePromise<readonly AnnouncedItem[]>
+}
+
+export function deltaSource({ name, type, read }: DeltaSourceOptions): ContextSource {
+  return createListSource({
+    name,
+    kind: 'deltas',
+    isWhole: false,
+    read: async (context) => {
+      const items = diffItems(await read(), context.shown.items.get(name) ?? new Map())
+      if (items.length === 0) return []
+      const attachment = { type, items: Object.fromEntries(items) }
+      return [{ id: 'delta', attachment, source: 'host', sheddable: 'deltas' as const, isDelta: true }]
+    },
+  })
+}
+
+function diffItems(
+  now: readonly AnnouncedItem[],
+  before: ReadonlyMap<string, string | null>,
+): readonly (readonly [string, string | null])[] {
+  const names = new Set(now.map(({ name }) => name))
+  const fresh = now.filter(({ name, text }) => before.get(name) !== text)
+  const gone = [...before].filter(([name, text]) => text !== null && !names.has(name))
+  return [
+    ...fresh.map(({ name, text }) => [name, text] as const),
+    ...gone.map(([name]) => [name, null] as const),
+  ]
+}

@@ -1,0 +1,404 @@
+/**
+ * Runs the attempts at a summary in order: the provider's compaction block, a fork call that reads the cached prefix,
+ * a direct call, a direct call with less input or in parts, a local summary without a model. A pure state machine that
+ * names the next attempt, takes its result, and never sends the same request twice.
+ */
+import type { Block } from '../log/block.ts'
+import { acceptCompactionBlock, acceptSummary } from './accept-summary.ts'
+import type {
+  AcceptedSummary,
+  AttemptFailure,
+  AttemptResult,
+  AttemptStage,
+  AttemptStep,
+  AttemptsFailure,
+  AttemptsInput,
+  AttemptsOutcome,
+  DirectAttempt,
+  FallbackReason,
+  LocalAttempt,
+  SummaryAttempt,
+  SummaryAttemptState,
+} from './attempt-types.ts'
+import {
+  type AttemptOrSkip,
+  canInputFit,
+  concatenateSummaries,
+  countAvailableTokens,
+  createAcceptanceRules,
+  createRequestKey,
+  filterSummarised,
+  findPartNumber,
+  isSameRequest,
+  MAX_PARTS,
+  planBlockAttempt,
+  planDirectAttempt,
+  planForkAttempt,
+  planJoinAttempt,
+  planLocalAttempt,
+  planPartAttempt,
+  startPartSummaries,
+  sumEntryTokens,
+} from './plan-attempts.ts'
+import { dropOldestRounds, stripInput } from './summary-input.ts'
+
+export function startAttempts(context: AttemptsInput): SummaryAttemptState {
+  const { policy, span, directModel } = context
+  const chain: Omit<SummaryAttemptState, 'next'> = {
+    context,
+    stage: policy.chain.local === 'only' ? 'local' : 'block',
+    input: stripInput(span.input, { asText: false }),
+    coveredLocally: [],
+    window: directModel.window,
+    attempts: 0,
+    drops: 0,
+    parts: null,
+    asText: false,
+    usesConversationModel: false,
+    remark: null,
+    calls: 0,
+    requestKeys: [],
+    trace: [],
+    fallbackReason: null,
+  }
+  return advanceToNextAttempt({ ...chain, next: createAttemptsFailure(chain) })
+}
+
+/** Returns the attempt to make now, or the final result if no attempt is left. */
+export function findNextAttempt(chain: SummaryAttemptState): SummaryAttempt | AttemptsOutcome {
+  return chain.next
+}
+
+export function isAttemptsOutcome(next: SummaryAttempt | AttemptsOutcome): next is AttemptsOutcome {
+  return 'done' in next
+}
+
+/** Returns the maximum number of model calls that one summary can cost under this policy. */
+export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
+  if (chain.local === 'only') return 0
+  const own = 1 + direct.retries + headDrop.retries
+  return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MAX_PARTS + 1
+}
+
+/** Records the result of the current attempt and plans the next one. Returns `chain` unchanged if the attempts have ended. */
+export function recordAttemptResult(chain: SummaryAttemptState, outcome: AttemptResult): SummaryAttemptState {
+  const ask = chain.next
+  if (isAttemptsOutcome(ask)) return chain
+  if (outcome.kind === 'aborted')
+    return { ...chain, next: { ...createAttemptsFailure(chain), aborted: true, message: ABORTED_MESSAGE } }
+  if (ask.kind === 'local') return recordLocalSummary(chain, ask, outcome)
+  const verdict = judgeResult(chain, ask, outcome)
+  if ('reason' in verdict) return advanceToNextAttempt(handleFailure(chain, ask, verdict))
+  const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
+  if (findPartNumber(ask) !== null) return advanceToNextAttempt(withPartSummary(accepted, verdict.summary))
+  return finishWithSummary(accepted, { summarizer: ask.kind === 'block' ? 'block' : 'model', ...verdict })
+}
+
+const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
+
+/**
+ * Rejects an accepted summary because the compacted context is above its target, and plans the next attempt.
+ * `largest`: maximum tokens of a summary that would fit.
+ */
+export function rejectLargeSummary(
+  chain: SummaryAttemptState,
+  message: string,
+  largest?: number,
+): SummaryAttemptState {
+  if (!isAttemptsOutcome(chain.next) || !chain.next.ok) return chain
+  const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
+  const stage: AttemptStage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
+  const context = largest === undefined ? chain.context : { ...chain.context, maximumSummaryTokens: largest }
+  const refused = withStep(chain, { rung, kind }, 'refused', { reason: 'above-target', message })
+  return advanceToNextAttempt({ ...refused, context, stage, fallbackReason: 'no_summary' })
+}
+
+function recordLocalSummary(
+  chain: SummaryAttemptState,
+  ask: LocalAttempt,
+  outcome: AttemptResult,
+): SummaryAttemptState {
+  const summary = outcome.kind === 'text' ? outcome.text.trim() : ''
+  if (summary !== '' && chain.context.countTextTokens(summary) <= ask.maximumTokens) {
+    const accepted = withStep(chain, ask, 'accepted', { reason: 'accepted', message: '' })
+    return finishWithSummary(
+      { ...accepted, coveredLocally: [] },
+      { summarizer: 'local', summary, block: null },
+    )
+  }
+  const why = summary === '' ? EMPTY_LOCAL : LARGE_LOCAL
+  return advanceToNextAttempt({ ...withStep(chain, ask, 'refused', why), stage: 'failed' })
+}
+
+const EMPTY_LOCAL = { reason: 'no-text', message: 'The summary without a model is empty.' }
+const LARGE_LOCAL = {
+  reason: 'too-large',
+  message: 'The summary without a model is not smaller than what it would replace.',
+}
+
+interface AttemptProblem {
+  readonly reason: string
+  readonly message: string
+  /** True if the model call failed; false if its response was refused. */
+  readonly failed: boolean
+  readonly gap?: AttemptFailure['gap']
+}
+
+function judgeResult(
+  chain: SummaryAttemptState,
+  ask: SummaryAttempt,
+  outcome: AttemptResult,
+): { readonly summary: string; readonly block: Block | null } | AttemptProblem {
+  if (outcome.kind === 'answer') {
+    const rules = createAcceptanceRules(chain, ask)
+    const verdict =
+      ask.kind === 'block' ? acceptCompactionBlock(outcome, rules) : acceptSummary(outcome, rules)
+    if (!verdict.ok) return { reason: verdict.reason, message: verdict.message, failed: false }
+    return { summary: verdict.summary, block: verdict.block ?? null }
+  }
+  if (outcome.kind === 'failure') {
+    const { kind, message, gap } = outcome.failure
+    return { reason: kind, message, failed: true, ...(gap === undefined ? {} : { gap }) }
+  }
+  const message = 'message' in outcome ? outcome.message : 'It was no answer.'
+  return { reason: outcome.kind, message, failed: true }
+}
+
+/** Advances through the stages until there is an attempt to make, or none is left. */
+function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
+  if (chain.stage === 'failed') return { ...chain, next: createAttemptsFailure(chain) }
+  if (chain.stage === 'together' || (chain.stage === 'join' && chain.parts?.summaries.length === 1))
+    return finishWithParts(chain)
+  const made = ATTEMPT_PLANNERS[chain.stage](chain)
+  if ('skip' in made) return advanceToNextAttempt(skipStage(chain, made))
+  if (chain.drops > 0 && isSameRequest(chain.next, made))
+    return advanceToNextAttempt(dropRounds({ ...chain, drops: chain.drops - 1 }, null))
+  const key = createRequestKey(chain, made)
+  if (chain.requestKeys.includes(key)) return advanceToNextAttempt(skipStage(chain, SENT_BEFORE))
+  const calls = chain.calls + (made.kind === 'local' ? 0 : 1)
+  return { ...chain, next: made, calls, requestKeys: [...chain.requestKeys, key] }
+}
+
+const ATTEMPT_PLANNERS: Readonly<
+  Record<
+    Exclude<AttemptStage, 'failed' | 'together'>,
+    (chain: SummaryAttemptState) => AttemptOrSkip<SummaryAttempt>
+  >
+> = {
+  block: planBlockAttempt,
+  fork: planForkAttempt,
+  direct: planDirectAttempt,
+  parts: planPartAttempt,
+  join: planJoinAttempt,
+  local: planLocalAttempt,
+}
+
+const STAGE_STEPS: Readonly<
+  Record<AttemptStage, Pick<AttemptStep, 'rung' | 'kind'> & { readonly after: AttemptStage }>
+> = {
+  block: { rung: 0, kind: 'block', after: 'fork' },
+  fork: { rung: 1, kind: 'fork', after: 'direct' },
+  direct: { rung: 2, kind: 'direct', after: 'local' },
+  parts: { rung: 3, kind: 'direct', after: 'local' },
+  join: { rung: 3, kind: 'direct', after: 'local' },
+  together: { rung: 3, kind: 'direct', after: 'local' },
+  local: { rung: 4, kind: 'local', after: 'failed' },
+  failed: { rung: 4, kind: 'local', after: 'failed' },
+}
+
+const SENT_BEFORE = { skip: 'asked-before', message: 'It was asked before.' }
+
+function skipStage(
+  chain: SummaryAttemptState,
+  why: { readonly skip: string; readonly message: string },
+): SummaryAttemptState {
+  const step = STAGE_STEPS[chain.stage]
+  const next = withStep(chain, step, 'skipped', { reason: why.skip, message: why.message })
+  if (chain.stage !== 'direct' || why.skip !== 'window-too-small') return { ...next, stage: step.after }
+  return startPartSummaries({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
+}
+
+/** Finishes with the concatenated summaries of the parts; falls back to a local summary if they are too large. */
+function finishWithParts(chain: SummaryAttemptState): SummaryAttemptState {
+  const { policy, countTextTokens, span } = chain.context
+  const summary = concatenateSummaries(chain.parts?.summaries ?? [])
+  const limit = sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced
+  if (countTextTokens(summary) * 100 >= limit) return advanceToNextAttempt({ ...chain, stage: 'local' })
+  return finishWithSummary(chain, { summarizer: 'model', summary, block: null })
+}
+
+function finishWithSummary(
+  chain: SummaryAttemptState,
+  summary: Pick<AcceptedSummary, 'summarizer' | 'summary' | 'block'>,
+): SummaryAttemptState {
+  const { trace, calls, fallbackReason, coveredLocally } = chain
+  return {
+    ...chain,
+    next: { done: true, ok: true, ...summary, coveredLocally, trace, calls, fallbackReason },
+  }
+}
+
+function createAttemptsFailure({
+  trace,
+  calls,
+  fallbackReason,
+}: Omit<SummaryAttemptState, 'next'>): AttemptsFailure {
+  const last = trace.findLast((step) => step.outcome !== 'skipped') ?? trace.at(-1)
+  const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again, or allow the summary without a model (compact.chain.local).`
+  return { done: true, ok: false, aborted: false, message, trace, calls, fallbackReason }
+}
+
+function withStep(
+  chain: SummaryAttemptState,
+  { rung, kind }: Pick<AttemptStep, 'rung' | 'kind'>,
+  outcome: AttemptStep['outcome'],
+  { reason, message }: Pick<AttemptStep, 'reason' | 'message'>,
+): SummaryAttemptState {
+  return { ...chain, trace: [...chain.trace, { rung, kind, outcome, reason, message }] }
+}
+
+// Handling of an attempt that produced no summary: chooses what to change for the next attempt.
+
+function handleFailure(
+  chain: SummaryAttemptState,
+  ask: SummaryAttempt,
+  refusal: AttemptProblem,
+): SummaryAttemptState {
+  const next = withFailedStep(chain, ask, refusal)
+  if (ask.kind === 'block') return { ...next, stage: 'fork' }
+  if (ask.kind === 'direct' && ask.part !== null) return handlePartFailure(next, ask.part, refusal)
+  if (isOverflow(refusal)) return handleOverflow(next, refusal.gap)
+  return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)
+}
+
+/**
+ * Records an unsuccessful attempt. An API request that could not be built does not count as a model call, and for a
+ * fork or a compaction block it is not a failure either.
+ */
+function withFailedStep(
+  chain: SummaryAttemptState,
+  ask: SummaryAttempt,
+  refusal: AttemptProblem,
+): SummaryAttemptState {
+  const isUnavailable = refusal.reason === 'unavailable'
+  const outcome = isUnavailable ? 'skipped' : refusal.failed ? 'failed' : 'refused'
+  const next = { ...withStep(chain, ask, outcome, refusal), calls: chain.calls - (isUnavailable ? 1 : 0) }
+  if (isUnavailable && ask.kind !== 'direct') return next
+  const otherReason: FallbackReason = refusal.failed ? 'api_error' : 'no_summary'
+  return { ...next, fallbackReason: isOverflow(refusal) ? 'prompt_too_long' : otherReason }
+}
+
+function isOverflow({ reason, failed }: AttemptProblem): boolean {
+  return failed ? reason === 'overflow' || reason === 'too-large' : reason === 'window-full'
+}
+
+/** Failures that every further call to the same model would have, so a retry is useless. */
+const PERMANENT_FAILURES: ReadonlySet<string> = new Set(['auth', 'billing', 'permission', 'not-found'])
+
+function isPermanent({ reason, failed }: AttemptProblem): boolean {
+  return failed && PERMANENT_FAILURES.has(reason)
+}
+
+/** Refusal reasons after which the first retry already sends tool calls as text; later retries always do. */
+const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
+  'tool-call',
+  'tool-protocol',
+  'invalid-request',
+  'thinking-binding',
+  'unavailable',
+])
+
+function retryDirect(chain: SummaryAttemptState, refusal: AttemptProblem): SummaryAttemptState {
+  const { conversationModel, directModel, policy } = chain.context
+  const attempts = chain.attempts + 1
+  const canSwitch = !chain.usesConversationModel && conversationModel.model !== directModel.model
+  if (attempts > policy.direct.retries || (isPermanent(refusal) && !canSwitch))
+    return { ...chain, stage: 'local' }
+  const switched = isPermanent(refusal)
+    ? { usesConversationModel: true, window: conversationModel.window }
+    : {}
+  const asText = chain.asText || attempts > 1 || WITHOUT_TOOLS.has(refusal.reason)
+  return {
+    ...chain,
+    ...switched,
+    stage: 'direct',
+    attempts,
+    asText,
+    remark: describeProblem(refusal, attempts),
+  }
+}
+
+function describeProblem({ reason, message, failed }: AttemptProblem, attempts: number): string {
+  const start = `This is attempt ${attempts + 1}.`
+  if (failed) return `${start} The attempt before it brought no answer.`
+  if (reason === 'cut-off' || reason === 'too-large')
+    return `${start} The answer before it was too long: ${message} Keep the analysis short, and in the summary only what matters.`
+  return `${start} The answer before it could not be used: ${message}`
+}
+
+function handlePartFailure(
+  chain: SummaryAttemptState,
+  part: NonNullable<DirectAttempt['part']>,
+  refusal: AttemptProblem,
+): SummaryAttemptState {
+  if (part === 'join') return { ...chain, stage: 'together' }
+  if (isPermanent(refusal)) return { ...withPartSummary(chain, null), stage: 'local' }
+  const shown = chain.parts?.parts[part.number - 1] ?? []
+  return {
+    ...withPartSummary(chain, null),
+    coveredLocally: [...chain.coveredLocally, ...filterSummarised(chain, shown)],
+  }
+}
+
+/** Stores the summary of a part (null: the part failed) and continues with the next part, or with joining after the last. */
+function withPartSummary(chain: SummaryAttemptState, summary: string | null): SummaryAttemptState {
+  if (chain.parts === null) return { ...chain, stage: 'local' }
+  const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
+  const parts = { ...chain.parts, sent: chain.parts.sent + 1, summaries }
+  return { ...chain, parts, stage: parts.sent < parts.parts.length ? 'parts' : 'join' }
+}
+
+/**
+ * Plans a shorter request after a context-window overflow: drops the oldest rounds, or splits the input into parts if
+ * it is far too long.
+ */
+function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']): SummaryAttemptState {
+  const { policy, conversationModel, directModel, span } = chain.context
+  const isFork = chain.stage === 'fork'
+  // The direct call uses another model with another window, so this overflow does not predict its size.
+  if (isFork && directModel.model !== conversationModel.model) return { ...chain, stage: 'direct' }
+  const tokens = sumEntryTokens(chain, chain.input)
+  // A fork call sends messages unstripped, so the direct call is smaller by the tokens of the stripped content.
+  const saved = isFork ? Math.max(0, sumEntryTokens(chain, span.input) - tokens) : 0
+  const over = gap?.over === undefined ? null : gap.over - saved
+  const isStrippedEnough =
+    over === null ? saved > 0 && chain.window !== null && canInputFit(chain) : over <= 0
+  if (isFork && isStrippedEnough) return { ...chain, stage: 'direct' }
+  const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
+  const isFar = over !== null && over * 2 > tokens && learnt !== chain
+  const split = isFar ? startPartSummaries(learnt) : chain
+  // A split into a single part would send the request that has just failed, so rounds are dropped instead.
+  if ((split.parts?.parts.length ?? 0) > 1) return split
+  if (chain.drops >= policy.headDrop.retries) return { ...chain, stage: 'local' }
+  const shorter = dropRounds(chain, addAnswerTokens(learnt, over))
+  return shorter.stage === 'local' ? dropRounds(chain, over) : shorter
+}
+
+/**
+ * Raises the tokens to drop so that the summary fits into the window too, once its size is known: a cut-off summary
+ * would cost another model call. At least half of the window stays for the conversation, since summaries rarely use
+ * their whole limit.
+ */
+function addAnswerTokens(chain: SummaryAttemptState, over: number | null): number | null {
+  const room = countAvailableTokens(chain)
+  if (over === null || room === null || chain.window === null) return over
+  return Math.max(over, sumEntryTokens(chain, chain.input) - Math.max(room, Math.floor(chain.window / 2)))
+}
+
+function dropRounds(chain: SummaryAttemptState, over: number | null): SummaryAttemptState {
+  const { policy, countEntryTokens } = chain.context
+  const drop = dropOldestRounds(chain.input, { over, countTokens: countEntryTokens, policy: policy.headDrop })
+  if (drop === null || filterSummarised(chain, drop.rest).length === 0) return { ...chain, stage: 'local' }
+  const covered = [...chain.coveredLocally, ...filterSummarised(chain, drop.dropped)]
+  return { ...chain, stage: 'direct', input: drop.rest, coveredLocally: covered, drops: chain.drops + 1 }
+}

@@ -1,0 +1,182 @@
+/** Types for the attempts at a summary: their input, the model call of each, and their result. Plain data. */
+import type { ContextEntry } from '../context/context-entry.ts'
+import type { ApiMessage } from '../context/payload.ts'
+import type { Block } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
+import type { CompactMetadata } from '../log/record.ts'
+import type { CompactPolicy } from '../policy/policy.ts'
+import type { SummaryRefusalReason } from './accept-summary.ts'
+import type { CompactionSpan } from './select-span.ts'
+import type { SummaryModel, SummaryRequest } from './summary-input.ts'
+
+export interface AttemptsInput {
+  readonly span: CompactionSpan
+  readonly policy: CompactPolicy
+  /** Custom instructions for the summary, composed and cut to their limit; null if there are none. */
+  readonly instructions: string | null
+  /** The model of the conversation. It writes compaction blocks and answers fork calls. */
+  readonly conversationModel: SummaryModel
+  /** The model of direct summary calls; may be the conversation's own model. */
+  readonly directModel: SummaryModel
+  /** The conversation's last API request, which a fork call extends; null if none has been sent. */
+  readonly parent: { readonly tokens: number } | null
+  /** True if the cached prefix of the conversation's last API request has not expired. */
+  readonly isWarm: boolean
+  /** Tokens of the conversation without provider-side clearing, which is the size of a compaction-block request. */
+  readonly unclearedTokens: number
+  readonly tools: readonly JsonObject[]
+  /** Maximum tokens of a local summary; set after a larger summary was rejected as too large. */
+  readonly maximumSummaryTokens?: number
+  /** Estimates the tokens of a context entry, calibrated by the usage that the provider reported. */
+  readonly countEntryTokens: (entry: ContextEntry) => number
+  readonly countTextTokens: (text: string) => number
+}
+
+export interface AttemptDeadlines {
+  readonly keepAliveMs: number
+  /** The attempt fails if the model call delivers no data for this many milliseconds. */
+  readonly stallMs: number
+  readonly attemptMs: number
+}
+
+interface AttemptBase {
+  /**
+   * Number of the fallback level: 0 compaction block, 1 fork, 2 direct call, 3 direct call with less input or in
+   * parts, 4 local summary.
+   */
+  readonly rung: 0 | 1 | 2 | 3 | 4
+  readonly deadlines: AttemptDeadlines
+}
+
+/**
+ * An attempt to have the provider write a compaction block: sends the conversation's messages up to and including
+ * record `through`, with `instructions`.
+ */
+export interface BlockAttempt extends AttemptBase {
+  readonly kind: 'block'
+  readonly instructions: string
+  readonly beta: string | null
+  readonly through: string
+}
+
+/**
+ * An attempt that extends the conversation's last API request by `message`. `through`: uuid of the last record to
+ * include (form `up_to`); null includes all.
+ */
+export interface ForkAttempt extends AttemptBase {
+  readonly kind: 'fork'
+  readonly message: ApiMessage
+  readonly through: string | null
+}
+
+export interface DirectAttempt extends AttemptBase, SummaryRequest {
+  readonly kind: 'direct'
+  /** Number of records that the summary replaces but that are missing from this model call's input. */
+  readonly dropped: number
+  readonly part: { readonly number: number; readonly of: number } | 'join' | null
+}
+
+/** An attempt to summarise `entries` without a model, in at most `maximumTokens`. */
+export interface LocalAttempt extends AttemptBase {
+  readonly kind: 'local'
+  readonly entries: readonly ContextEntry[]
+  readonly maximumTokens: number
+}
+
+export type SummaryAttempt = BlockAttempt | ForkAttempt | DirectAttempt | LocalAttempt
+
+/** The reason why a model call returned no response. The engine's `Failure` is assignable to this type. */
+export interface AttemptFailure {
+  readonly kind: string
+  readonly message: string
+  readonly gap?: { readonly actual?: number; readonly limit?: number; readonly over?: number }
+}
+
+export type AttemptResult =
+  | { readonly kind: 'answer'; readonly content: readonly Block[]; readonly stopReason: string | null }
+  | { readonly kind: 'failure'; readonly failure: AttemptFailure }
+  /** The model call exceeded one of its deadlines. */
+  | { readonly kind: 'stalled'; readonly message: string }
+  /** The API request could not be built: there is no request to fork, or the fork call was refused. */
+  | { readonly kind: 'unavailable'; readonly message: string }
+  /** A local summary was written; `text` contains it. */
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'aborted' }
+
+/** The kind of failure that caused a fallback to another attempt. Stored in the boundary record and reported in events. */
+export type FallbackReason = 'no_summary' | 'api_error' | 'prompt_too_long'
+
+/** One attempt at a summary that was made or skipped, with its outcome and reason. */
+export interface AttemptStep {
+  readonly rung: SummaryAttempt['rung']
+  readonly kind: SummaryAttempt['kind']
+  readonly outcome: 'accepted' | 'refused' | 'failed' | 'skipped'
+  readonly reason: SummaryRefusalReason | string
+  readonly message: string
+}
+
+interface AttemptsEndBase {
+  readonly done: true
+  readonly trace: readonly AttemptStep[]
+  /** Number of model calls made by all attempts together. */
+  readonly calls: number
+  /** The reason why the last unsuccessful model call failed; null if none failed. */
+  readonly fallbackReason: FallbackReason | null
+}
+
+export interface AcceptedSummary extends AttemptsEndBase {
+  readonly ok: true
+  readonly summarizer: Extract<CompactMetadata['summarizer'], 'model' | 'block' | 'local'>
+  /** The summary under the heading `Summary:`; for a compaction block, the provider's text unchanged. */
+  readonly summary: string
+  /** The provider's compaction block, to be stored and sent back byte for byte; null for any other summary. */
+  readonly block: Block | null
+  /** Entries that the summary replaces but no model has seen. A local summary of these entries is put in front of this summary. */
+  readonly coveredLocally: readonly ContextEntry[]
+}
+
+export interface AttemptsFailure extends AttemptsEndBase {
+  readonly ok: false
+  /** True if the user aborted the attempts. The context is unchanged, and the abort is not an error. */
+  readonly aborted: boolean
+  readonly message: string
+}
+
+export type AttemptsOutcome = AcceptedSummary | AttemptsFailure
+
+/** The kind of attempt that is tried now. `together`: the summaries of the parts are concatenated because joining failed. */
+export type AttemptStage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'together' | 'local' | 'failed'
+
+/** The state between two attempts at a summary. Immutable: every update returns a new value. */
+export interface SummaryAttemptState {
+  readonly context: AttemptsInput
+  readonly stage: AttemptStage
+  readonly next: SummaryAttempt | AttemptsOutcome
+  /** Entries to send in a direct summary call, with media and thinking stripped. Shortened by each overflow. */
+  readonly input: readonly ContextEntry[]
+  /** Entries that the summary replaces but that are not sent to any model. */
+  readonly coveredLocally: readonly ContextEntry[]
+  /** The summarizer's context window in tokens, as configured or as reported with an overflow; null if unknown. */
+  readonly window: number | null
+  /** Number of failed direct summary calls so far, without those that failed by an overflow. */
+  readonly attempts: number
+  readonly drops: number
+  readonly parts: {
+    readonly parts: readonly (readonly ContextEntry[])[]
+    /** Number of parts already sent to the model. */
+    readonly sent: number
+    readonly summaries: readonly string[]
+    readonly outputTokens: number
+  } | null
+  /** True if tool calls and tool results are sent to the summarizer as text. */
+  readonly asText: boolean
+  /** True if the conversation's own model is used in place of the configured summarizer. */
+  readonly usesConversationModel: boolean
+  /** Text about the fault of the previous response, added to the next summary prompt; null in the first attempt. */
+  readonly remark: string | null
+  readonly calls: number
+  /** Keys of the summary requests already sent, so that none is sent twice. */
+  readonly requestKeys: readonly string[]
+  readonly trace: readonly AttemptStep[]
+  readonly fallbackReason: FallbackReason | null
+}

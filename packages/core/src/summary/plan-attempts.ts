@@ -1,0 +1,355 @@
+/** Plans each attempt at a summary: returns the request to send, or the reason why the attempt is skipped. */
+
+import { type ContextEntry, toMessageParts } from '../context/context-entry.ts'
+import { groupEntriesIntoRounds } from '../context/cut-points.ts'
+import type { Payload } from '../context/payload.ts'
+import { isThinkingBlock, toBlocks } from '../log/block.ts'
+import { readUserTypedText } from '../log/record.ts'
+import { type AcceptanceRules, SUMMARY_HEADING } from './accept-summary.ts'
+import type {
+  AttemptDeadlines,
+  AttemptsOutcome,
+  BlockAttempt,
+  DirectAttempt,
+  ForkAttempt,
+  LocalAttempt,
+  SummaryAttempt,
+  SummaryAttemptState,
+} from './attempt-types.ts'
+import { readMessageRole } from './select-span.ts'
+import {
+  buildSummaryRequest,
+  countReservedTokens,
+  createMetaRecord,
+  SUMMARIZER_SYSTEM_PROMPT,
+  type SummaryModel,
+  TRUNCATION_MARKER,
+} from './summary-input.ts'
+import { limitInstructions, type SummaryTask, writeSummaryPrompt } from './summary-prompt.ts'
+
+export type AttemptOrSkip<A extends SummaryAttempt> = A | { readonly skip: string; readonly message: string }
+
+/**
+ * Plans a request for the provider's compaction block. Only needed if kept messages contain thinking that is bound to
+ * the messages before it.
+ */
+export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<BlockAttempt> {
+  const { span, policy, conversationModel, instructions } = chain.context
+  if (!policy.chain.block) return skipAttempt('off', 'The provider’s own summary is turned off by policy.')
+  if (!needsBlock(chain))
+    return skipAttempt('not-needed', 'No kept message carries thinking that is bound to what lies before it.')
+  const { onDemand, maxInstructionCharacters, beta } = conversationModel.profile.compaction
+  if (!onDemand) return skipAttempt('not-offered', 'The provider writes no summary on demand.')
+  if (span.pinned.length > 0 || !hasRoleChangeAtCut(chain))
+    return skipAttempt('no-place', 'The kept messages would not directly follow what is summarised.')
+  const promptWith = (text: string | null): string =>
+    writeSummaryPrompt({ ...createSummaryTask(chain), instructions: text, analysis: false })
+  const characters = maxInstructionCharacters - [...promptWith('x')].length + 1
+  const text = promptWith(limitInstructions(instructions ?? '', Math.max(0, characters)).text)
+  const last = span.summarised.at(-1)
+  if ([...text].length > maxInstructionCharacters || last === undefined)
+    return skipAttempt('no-room', 'The provider takes no instructions of this length.')
+  const tokens =
+    chain.context.unclearedTokens +
+    chain.context.countTextTokens(text) +
+    countReservedTokens(conversationModel)
+  if (conversationModel.window !== null && tokens > conversationModel.window)
+    return skipAttempt('window-too-small', 'The conversation without any clearing does not fit the window.')
+  const through = last.record.uuid
+  return { kind: 'block', rung: 0, instructions: text, beta, through, deadlines: toDeadlines(chain) }
+}
+
+/** Checks whether messages kept behind the summary contain thinking that only a compaction block in front of them leaves valid. */
+function needsBlock({ context: { span, conversationModel } }: SummaryAttemptState): boolean {
+  if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
+  return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinkingBlock(block)))
+}
+
+/** Checks that the first kept message is not a system message and has another role than the last summarised one. */
+function hasRoleChangeAtCut({ context: { span } }: SummaryAttemptState): boolean {
+  const before = span.summarised.findLast(hasRole)
+  const behind = [...span.kept, ...span.unanswered].find(hasRole)
+  if (before === undefined || behind === undefined) return false
+  const role = readMessageRole(behind.record)
+  return role !== 'system' && role !== readMessageRole(before.record)
+}
+
+function hasRole(entry: ContextEntry): boolean {
+  return readMessageRole(entry.record) !== null
+}
+
+/** Plans a fork call: extends the conversation's last API request, so that the cached prefix is read. */
+export function planForkAttempt(chain: SummaryAttemptState): AttemptOrSkip<ForkAttempt> {
+  const { policy, parent, isWarm, conversationModel, span, instructions } = chain.context
+  if (!policy.chain.fork) return skipAttempt('off', 'Forks are turned off by policy.')
+  if (parent === null) return skipAttempt('no-parent', 'No request of this conversation is there to fork.')
+  if (!isWarm) return skipAttempt('cold', 'The cache has gone cold: a call of its own is cheaper.')
+  const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions })
+  const tokens = parent.tokens + chain.context.countTextTokens(prompt) + conversationModel.outputTokens
+  if (conversationModel.window !== null && tokens > conversationModel.window)
+    return skipAttempt('window-too-small', 'The conversation and its summary do not fit the window together.')
+  const through = span.form === 'up_to' ? (span.summarised.at(-1)?.record.uuid ?? null) : null
+  const message = { role: 'user' as const, content: prompt }
+  return { kind: 'fork', rung: 1, message, through, deadlines: toDeadlines(chain) }
+}
+
+export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
+  const hasDropped = chain.drops > 0
+  if (!hasDropped && !canInputFit(chain))
+    return skipAttempt('window-too-small', 'The conversation does not fit the summariser’s window.')
+  return createDirectAttempt(chain, {
+    entries: chain.input,
+    task: { remark: chain.remark },
+    marker: hasDropped ? TRUNCATION_MARKER : null,
+    rung: hasDropped ? 3 : 2,
+    part: null,
+  })
+}
+
+const PART_MARKER = '[earlier parts of this conversation are summarised apart]'
+
+export function planPartAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
+  const { parts } = chain
+  const entries = parts?.parts[parts.sent]
+  if (parts === null || entries === undefined)
+    return skipAttempt('no-part', 'No part is left to be summarised.')
+  const part = { number: parts.sent + 1, of: parts.parts.length }
+  const task = part.of > 1 ? { part } : {}
+  const { outputTokens } = parts
+  return createDirectAttempt(chain, { entries, task, marker: PART_MARKER, rung: 3, part, outputTokens })
+}
+
+/** Plans the model call that joins the summaries of all parts into one; skipped if there are fewer than two. */
+export function planJoinAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
+  const summaries = chain.parts?.summaries ?? []
+  if (summaries.length < 2) return skipAttempt('no-part', 'There are no two parts to put together.')
+  const texts = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
+  const entries = [{ record: createMetaRecord('summaries-of-parts', texts.join('\n\n')), index: -1 }]
+  return createDirectAttempt(chain, { entries, task: { joins: true }, marker: null, rung: 3, part: 'join' })
+}
+
+/** Concatenates the summaries of all parts, for use when the model call that joins them has failed. */
+export function concatenateSummaries(summaries: readonly string[]): string {
+  const bodies = summaries.map((text) => text.replace(SUMMARY_HEADING, '').trim())
+  const parts = bodies.map((body, index) =>
+    bodies.length === 1 ? body : `Part ${index + 1} of ${bodies.length}, oldest first:\n${body}`,
+  )
+  return `${SUMMARY_HEADING}\n${parts.join('\n\n')}`
+}
+
+function createDirectAttempt(
+  chain: SummaryAttemptState,
+  {
+    rung,
+    part,
+    task,
+    ...input
+  }: Pick<DirectAttempt, 'part'> & {
+    readonly rung: 2 | 3
+    readonly task: Partial<SummaryTask>
+    readonly entries: readonly ContextEntry[]
+    readonly marker: string | null
+    readonly outputTokens?: number
+  },
+): DirectAttempt {
+  const { tools, instructions } = chain.context
+  const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions, ...task })
+  const summariser = chooseDirectModel(chain)
+  const request = buildSummaryRequest({ ...input, prompt, summariser, tools, asText: chain.asText })
+  const deadlines = toDeadlines(chain)
+  return { kind: 'direct', rung, part, dropped: chain.coveredLocally.length, deadlines, ...request }
+}
+
+export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<LocalAttempt> {
+  const { policy, span } = chain.context
+  if (policy.chain.local === 'never')
+    return skipAttempt('off', 'A summary without a model is forbidden by policy.')
+  const share =
+    Math.ceil((sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced) / 100) - 1
+  const maximumTokens = Math.max(0, Math.min(share, chain.context.maximumSummaryTokens ?? share))
+  const deadlines = toDeadlines(chain)
+  return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, deadlines }
+}
+
+function skipAttempt(reason: string, message: string): { readonly skip: string; readonly message: string } {
+  return { skip: reason, message }
+}
+
+function toDeadlines({ context: { policy } }: SummaryAttemptState): AttemptDeadlines {
+  const { keepAliveSeconds, stallSeconds, attemptSeconds } = policy.waiting
+  return {
+    keepAliveMs: keepAliveSeconds * 1000,
+    stallMs: stallSeconds * 1000,
+    attemptMs: attemptSeconds * 1000,
+  }
+}
+
+/** Creates the summary task without custom instructions; also used to recognise a response that repeats the prompt. */
+export function createSummaryTask({ context: { span } }: SummaryAttemptState): SummaryTask {
+  const { form } = span
+  return form === 'from' ? { form, beginsWith: readFirstWords(span.summarised) } : { form }
+}
+
+const FIRST_WORDS_CHARACTERS = 120
+
+function readFirstWords(entries: readonly ContextEntry[]): string | null {
+  const first = entries.find(hasRole)
+  if (first === undefined) return null
+  const texts = [readUserTypedText(first.record), ...toMessageParts(first).map(({ block }) => block.text)]
+  const text = texts.find((value) => typeof value === 'string') ?? ''
+  const line = [...text.replace(/\s+/g, ' ').trim()].slice(0, FIRST_WORDS_CHARACTERS).join('')
+  return line === '' ? null : line
+}
+
+/** Creates the rules by which the response to an attempt is accepted or refused. */
+export function createAcceptanceRules(chain: SummaryAttemptState, ask: SummaryAttempt): AcceptanceRules {
+  const { policy, countTextTokens, span } = chain.context
+  const part = findPartNumber(ask)
+  const replaced = part === null ? span.summarised : (chain.parts?.parts[part.number - 1] ?? [])
+  const joins = ask.kind === 'direct' && ask.part === 'join'
+  const task = { ...createSummaryTask(chain), ...(part === null ? {} : { part }), joins }
+  return {
+    prompt: writeSummaryPrompt({ ...task, analysis: ask.kind !== 'block' }),
+    replacedTokens: sumEntryTokens(chain, replaced),
+    maximumPercent: policy.maximumPercentOfReplaced,
+    countTokens: countTextTokens,
+  }
+}
+
+/** Returns the part that an attempt summarises; null if it summarises the whole or joins the parts. */
+export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part'], 'join'> {
+  return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
+}
+
+/** Returns a key that is equal for two attempts if they would send the same summary request. */
+export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
+  if (ask.kind !== 'direct') return ask.kind
+  const { model } = chooseDirectModel(chain)
+  return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])
+}
+
+/** Checks whether a retry would repeat the failed summary request, because the dropped rounds had no visible content. */
+export function isSameRequest(before: SummaryAttempt | AttemptsOutcome, ask: SummaryAttempt): boolean {
+  if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
+  return toComparableText(before.payload) === toComparableText(ask.payload)
+}
+
+/** Serializes model and messages for comparison; string content equals the same text in one text block. */
+function toComparableText({ model, messages }: Payload): string {
+  return JSON.stringify([model, messages.map(({ role, content }) => [role, toBlocks(content)])])
+}
+
+// Helpers for all attempts: token sizes, the entries to summarise, the model to call.
+
+/** Returns the tokens of the summarizer's context window left for the conversation; null if the window is unknown. */
+export function countAvailableTokens(
+  chain: SummaryAttemptState,
+  answer: number = countReservedTokens(chooseDirectModel(chain)),
+): number | null {
+  const { countTextTokens, instructions } = chain.context
+  if (chain.window === null) return null
+  const task = `${SUMMARIZER_SYSTEM_PROMPT}\n${writeSummaryPrompt({ ...createSummaryTask(chain), instructions })}`
+  return chain.window - answer - countTextTokens(task)
+}
+
+/** Checks whether the input fits into the summarizer's context window; true if the window is unknown. */
+export function canInputFit(chain: SummaryAttemptState): boolean {
+  const room = countAvailableTokens(chain)
+  return room === null || sumEntryTokens(chain, chain.input) <= room
+}
+
+export function sumEntryTokens({ context }: SummaryAttemptState, entries: readonly ContextEntry[]): number {
+  return entries.reduce((sum, entry) => sum + context.countEntryTokens(entry), 0)
+}
+
+export function chooseDirectModel({ context, usesConversationModel }: SummaryAttemptState): SummaryModel {
+  return usesConversationModel ? context.conversationModel : context.directModel
+}
+
+/** Returns those of `entries` that the summary replaces. All others are sent for context only and stay in the conversation. */
+export function filterSummarised(
+  { context }: SummaryAttemptState,
+  entries: readonly ContextEntry[],
+): readonly ContextEntry[] {
+  const uuids = new Set(entries.map((entry) => entry.record.uuid))
+  return context.span.summarised.filter((entry) => uuids.has(entry.record.uuid))
+}
+
+// A conversation too long for the summarizer's window is summarised in parts, and the summaries are then joined.
+
+/** Share of the context window that one part may use, since token estimates can be 10% too low. */
+const PART_MARGIN = 0.9
+
+/** Splits the entries to summarise into parts; changes the stage to `local` if the window is too small for parts. */
+export function startPartSummaries(chain: SummaryAttemptState): SummaryAttemptState {
+  const summariser = chooseDirectModel(chain)
+  const { outputTokens } = summariser
+  // If thinking cannot be turned off, its tokens are reserved in addition to the summary's.
+  const room = countAvailableTokens(chain, Math.max(0, countReservedTokens(summariser) - outputTokens))
+  const summarised = new Set(chain.context.span.summarised.map((entry) => entry.record.uuid))
+  const entries = chain.input.filter((entry) => summarised.has(entry.record.uuid))
+  const tokens = Math.floor((room ?? 0) * PART_MARGIN)
+  const split = splitIntoParts(entries, { tokens, outputTokens, tokensOf: chain.context.countEntryTokens })
+  if (split === null) return { ...chain, stage: 'local' }
+  const covered = [...chain.coveredLocally, ...filterSummarised(chain, split.covered)]
+  const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
+  return { ...chain, stage: 'parts', coveredLocally: covered, parts }
+}
+
+/** Maximum number of parts sent to the model; older parts get a local summary. */
+export const MAX_PARTS = 8
+interface SplitRounds {
+  readonly parts: readonly (readonly ContextEntry[])[]
+  readonly covered: readonly ContextEntry[]
+  readonly outputTokens: number
+}
+
+/** Minimum output tokens for a useful summary of one part. */
+const MIN_OUTPUT_TOKENS = 400
+
+/**
+ * Splits entries into parts of whole rounds that fit into the context window. Returns null if the window is too small
+ * for two parts.
+ * `room.tokens`: input and output of one part together, without the prompt. `covered`: rounds too large for any part,
+ * and the oldest ones beyond `MAX_PARTS`. `outputTokens`: limit of one part's summary, chosen so that all summaries
+ * together fit into the window.
+ */
+export function splitIntoParts(
+  entries: readonly ContextEntry[],
+  room: {
+    readonly tokens: number
+    readonly outputTokens: number
+    readonly tokensOf: (entry: ContextEntry) => number
+  },
+): SplitRounds | null {
+  const most = Math.min(MAX_PARTS, Math.floor(room.tokens / MIN_OUTPUT_TOKENS) - 2)
+  if (most < 2) return null
+  const outputTokens = Math.min(room.outputTokens, Math.floor(room.tokens / (most + 2)))
+  const parts = groupRounds(entries, room.tokens - outputTokens, room.tokensOf).slice(-most)
+  if (parts.length === 0) return null
+  const inParts = new Set(parts.flat())
+  return { parts, covered: entries.filter((entry) => !inParts.has(entry)), outputTokens }
+}
+
+/** Groups rounds so that each group has at most `each` tokens. A round larger than that is left out and ends the group before it. */
+function groupRounds(
+  entries: readonly ContextEntry[],
+  each: number,
+  tokensOf: (entry: ContextEntry) => number,
+): readonly (readonly ContextEntry[])[] {
+  const groups: ContextEntry[][] = []
+  let used = Number.POSITIVE_INFINITY
+  for (const round of groupEntriesIntoRounds(entries)) {
+    const tokens = round.reduce((sum, entry) => sum + tokensOf(entry), 0)
+    if (tokens > each) {
+      used = Number.POSITIVE_INFINITY
+    } else if (used + tokens > each) {
+      groups.push([...round])
+      used = tokens
+    } else {
+      groups.at(-1)?.push(...round)
+      used += tokens
+    }
+  }
+  return groups
+}

@@ -1,0 +1,292 @@
+/**
+ * Checks a summary against the facts of the log and repairs it: user messages, files, open tasks and errors that are
+ * missing are added at its end, within budgets. Deterministic; a second run changes nothing.
+ */
+import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
+import type { Estimator } from '../tokens/estimator.ts'
+import { toFileName } from './ledger.ts'
+import {
+  type FailingCommand,
+  isFileEdited,
+  listRequiredTexts,
+  type SessionFacts,
+  type TouchedFile,
+  type UserPrompt,
+  type UserPromptLimits,
+} from './session-facts.ts'
+import {
+  createErrorPieces,
+  createFilePieces,
+  createMessagePieces,
+  FILES_GROUP,
+  fitSummaryPieces,
+  formatTask,
+  MESSAGES_GROUP,
+  SHORT_ERROR_CHARACTERS,
+  type SummaryPiece,
+} from './summary-pieces.ts'
+
+export interface RepairRules {
+  /** Maximum tokens of one added user message, and of all added user messages together. */
+  readonly messages: { readonly each: number; readonly total: number }
+  /** Maximum tokens of the list of added files. */
+  readonly files: number
+  /** Number of errors added in full, newest first; older errors are cut to their end. */
+  readonly errors: number
+  /** Maximum tokens of all text added to the summary. */
+  readonly tokens: number
+  readonly estimate: Pick<Estimator, 'text'>
+}
+
+interface RepairedSummary {
+  /** The repaired summary, with credentials removed. */
+  readonly text: string
+  /** The paragraphs that were added to the summary. */
+  readonly repairs: readonly string[]
+  /** Facts that were missing from the summary: uuids of messages and tool results, paths of files, texts of tasks. */
+  readonly added: {
+    readonly messages: readonly string[]
+    readonly files: readonly string[]
+    readonly todos: readonly string[]
+    readonly errors: readonly string[]
+  }
+  /** Missing facts that were not added because they exceed the budget. */
+  readonly unfit: readonly string[]
+  /** Texts of completed tasks that the summary listed as pending; their lines are removed. */
+  readonly settled: readonly string[]
+  /** Lines with an order or a question that were marked as a note, in their original wording. */
+  readonly marked: readonly string[]
+}
+
+export function repairSummary(summary: string, facts: SessionFacts, rules: RepairRules): RepairedSummary {
+  const voiced = markOrdersAndQuestions(facts.clean(summary), listQuotedLines(facts))
+  const sorted = removeSettledTasks(voiced.text, facts.todos)
+  const missing = findMissing(sorted.text, facts, rules)
+  const repair = writeRepairs(missing, facts, rules)
+  const repaired = [sorted.text.trimEnd(), ...repair.paragraphs].join('\n\n')
+  return {
+    text: repair.paragraphs.length === 0 ? sorted.text : facts.clean(repaired),
+    repairs: repair.paragraphs,
+    added: {
+      messages: missing.messages.map(({ uuid }) => uuid),
+      files: missing.files.map(({ path }) => path),
+      todos: missing.todos.map(({ text }) => text),
+      errors: missing.commands.map(({ uuid }) => uuid),
+    },
+    unfit: repair.unfit,
+    settled: sorted.done,
+    marked: voiced.marked,
+  }
+}
+
+/** Lists the lines of user messages, tasks and errors, which a summary quotes word for word. */
+function listQuotedLines({ messages, commands, todos }: SessionFacts): ReadonlySet<string> {
+  const texts = [...messages, ...todos].map(({ text }) => text)
+  const errors = commands.map(({ error }) => error)
+  return new Set([...texts, ...errors].flatMap((text) => text.split('\n').map((line) => line.trim())))
+}
+
+function toMessageLimits({ messages, estimate }: RepairRules): UserPromptLimits {
+  return { eachTokens: messages.each, estimate }
+}
+
+const REPAIR_HEADINGS: readonly (readonly [section: number, heading: string])[] = [
+  [6, 'User messages, word for word:'],
+  [3, 'Files touched:'],
+  [7, 'Open tasks on the list:'],
+  [4, 'Commands that failed and have not succeeded since:'],
+]
+const REPAIR_INTRODUCTION = 'From the log, since the summary above does not have it:'
+
+function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairRules) {
+  const caps = new Map([
+    [MESSAGES_GROUP, rules.messages.total],
+    [FILES_GROUP, rules.files],
+  ])
+  const room = { total: rules.tokens, caps, estimate: rules.estimate }
+  const fitted = fitSummaryPieces(createMissingPieces(missing, facts, rules), room)
+  const parts = REPAIR_HEADINGS.flatMap(([section, heading]) => {
+    const own = fitted.placed.filter((piece) => piece.section === section).map(({ text }) => text)
+    return own.length === 0 ? [] : [[heading, ...own].join('\n')]
+  })
+  const unfit = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
+  return { paragraphs: parts.length === 0 ? [] : [REPAIR_INTRODUCTION, ...parts], unfit }
+}
+
+/** Creates the pieces to add for missing facts. User messages keep their number among all user messages. */
+function createMissingPieces(
+  missing: MissingFacts,
+  facts: SessionFacts,
+  rules: RepairRules,
+): readonly SummaryPiece[] {
+  const wanted = new Set(missing.messages.map(({ uuid }) => uuid))
+  const messages = createMessagePieces(facts.messages, 1, toMessageLimits(rules)).filter(({ id }) =>
+    wanted.has(id ?? ''),
+  )
+  const files = createFilePieces(missing.files, { edited: 3, snippets: 9, read: 5 })
+  const newest = new Set(
+    facts.commands
+      .filter(({ isSettled }) => !isSettled)
+      .slice(0, rules.errors)
+      .map(({ uuid }) => uuid),
+  )
+  const errors = createErrorPieces(missing.commands, [], { open: 4, settled: 4, calls: 4 }).map((piece) =>
+    newest.has(piece.id ?? '') ? piece : { ...piece, full: piece.short ?? piece.full, short: null },
+  )
+  const todos = missing.todos.map((todo, order) => ({
+    section: 7,
+    rank: 0,
+    order,
+    full: formatTask(todo),
+    short: null,
+    group: 'todos',
+    id: todo.text,
+  }))
+  return [...todos, ...messages, ...files.filter(({ group }) => group === FILES_GROUP), ...errors]
+}
+
+// Search for facts that a summary must contain and does not.
+
+interface MissingFacts {
+  readonly messages: readonly UserPrompt[]
+  readonly files: readonly TouchedFile[]
+  readonly todos: readonly TodoItem[]
+  /** Commands that still fail and whose last error is missing from the summary; for older ones the end of the error suffices. */
+  readonly commands: readonly FailingCommand[]
+}
+
+/** Finds the facts that `text` does not mention. Both `text` and `facts` must be redacted already. */
+function findMissing(text: string, facts: SessionFacts, rules: RepairRules): MissingFacts {
+  const failing = facts.commands.filter(({ isSettled }) => !isSettled)
+  return {
+    messages: facts.messages.filter(
+      (message) => !listRequiredTexts(message, toMessageLimits(rules)).every((part) => text.includes(part)),
+    ),
+    files: facts.files.filter((file) => !isFileNamed(text, file)),
+    todos: facts.todos.filter((todo) => isOpenTodo(todo) && !text.includes(todo.text)),
+    commands: failing.filter(({ error }, index) => {
+      const wanted = error.trim()
+      return !text.includes(index < rules.errors ? wanted : wanted.slice(-SHORT_ERROR_CHARACTERS))
+    }),
+  }
+}
+
+/** Checks whether a summary names a file: an edited one with its folder, one that was only read by its name. */
+function isFileNamed(text: string, file: TouchedFile): boolean {
+  return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
+}
+
+// A line with an order or a question could later be taken for the user's, so it is marked as a note.
+// Marking a line removes no text, and quotations are not marked.
+
+const ORDER_LINE =
+  /^(?:(?:please|now|next|then|ok(?:ay)?|so)[,:]?\s+)*(?:continue|proceed|resume|go (?:on|ahead)|keep (?:going|working)|carry on|let(?:'|’)?s (?:continue|proceed|go on))\b/i
+const QUESTION_LINE =
+  /^(?:(?:so|and|ok(?:ay)?)[,:]?\s+)*(?:shall|should|would|could|can|do|did|may|is it|are you|what|which|how)\b[^\n]*\b(?:i|you|we)\b[^\n]*\?$/i
+const SLASH_COMMAND = /^\/(?:compact|clear|init|resume)\b/
+/** Matches text that poses as a system message or tries to cancel earlier instructions. */
+const IMPERSONATION =
+  /^\W*(?:system(?: (?:prompt|message|note))?\s*:|(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions|rules|prompts?)\b)/i
+const FENCE = /^\s*(?:```|~~~)/
+const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
+const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
+const QUOTED_SECTION = 6
+/** A line longer than this is not checked for an order or a question. */
+const MAX_ORDER_CHARACTERS = 500
+
+/**
+ * Marks lines that give an order or ask a question as notes. `quoted`: lines to leave unchanged because they are
+ * quotations. `marked` in the result: the changed lines in their original wording.
+ */
+export function markOrdersAndQuestions(
+  text: string,
+  quoted: ReadonlySet<string> = new Set(),
+): { readonly text: string; readonly marked: readonly string[] } {
+  const marked: string[] = []
+  let section = 0
+  let isFenced = false
+  const lines = text.split('\n').map((line) => {
+    if (FENCE.test(line)) isFenced = !isFenced
+    const number = SECTION_NUMBER.exec(line)?.[1]
+    if (!isFenced && number !== undefined && Number(number) > section) section = Number(number)
+    if (
+      isFenced ||
+      section === QUOTED_SECTION ||
+      line.length > MAX_ORDER_CHARACTERS ||
+      quoted.has(line.trim())
+    )
+      return line
+    const voiced = neutralizeLine(line)
+    if (voiced !== line) marked.push(line)
+    return voiced
+  })
+  return { text: lines.join('\n'), marked }
+}
+
+function neutralizeLine(line: string): string {
+  const [, marker = '', said = ''] = LIST_MARKER.exec(line) ?? []
+  if (SLASH_COMMAND.test(said)) return `${marker}A command that was given: \`${said.trim()}\``
+  if (IMPERSONATION.test(said)) return `${marker}Text without any authority: “${said.trim()}”`
+  if (ORDER_LINE.test(said)) return `${marker}Noted as next: ${said}`
+  return QUESTION_LINE.test(said.trim()) ? `${marker}Open at the time: ${said}` : line
+}
+
+// Removal of completed tasks that a summary lists as pending, since the model would do that work twice.
+
+const PENDING_HEADING = /^[ \t#*]*7[.)][ \t*]*[^\n]*(?:pending|task)[^\n]*$/gim
+const NEXT_HEADING = /^[ \t#*]*[89][.)][ \t*]*\S/m
+const DONE_MARK = /\b(?:done|completed?|finished|fixed|resolved)\b|✅|\[x\]/i
+
+/**
+ * Removes the lines of section 7, "Pending tasks", that name a completed task without saying that it is done. If
+ * several sections have that heading, the last one counts, since user messages may quote one. `done`: texts of the
+ * tasks whose lines were removed.
+ */
+function removeSettledTasks(text: string, todos: readonly TodoItem[]) {
+  const head = [...text.matchAll(PENDING_HEADING)].at(-1)
+  const open = todos.filter(isOpenTodo).map(({ text: task }) => normalizeTask(task))
+  const settled = todos.filter((todo) => !isOpenTodo(todo) && !open.includes(normalizeTask(todo.text)))
+  if (head === undefined || settled.length === 0) return { text, done: [] }
+  const from = head.index + head[0].length
+  const length = NEXT_HEADING.exec(text.slice(from))?.index ?? text.length - from
+  const done = new Set<string>()
+  const lines = text.slice(from, from + length).split('\n')
+  const kept = lines.filter((line) => {
+    const task = settled.find(({ text: given }) => normalizeTask(line).includes(normalizeTask(given)))
+    if (task === undefined || DONE_MARK.test(line)) return true
+    if (open.some((other) => normalizeTask(line).includes(other))) return true
+    done.add(task.text)
+    return false
+  })
+  return { text: text.slice(0, from) + kept.join('\n') + text.slice(from + length), done: [...done] }
+}
+
+function normalizeTask(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[\s*_`]+/g, ' ')
+    .trim()
+}
+
+// A text names a file only if the name is a whole word: `a.ts` is not named by `data.ts`.
+
+const PART_OF_NAME = /[\w$]/
+
+function hasWord(text: string, word: string): boolean {
+  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) {
+    if (!PART_OF_NAME.test(text[at - 1] ?? ' ') && !PART_OF_NAME.test(text[at + word.length] ?? ' '))
+      return true
+  }
+  return false
+}
+
+/** Checks whether a text names a path by at least its last two parts, or by its file name if the path has no folder. */
+function isPathNamed(text: string, path: string): boolean {
+  const parts = path.split('/').filter((part) => part !== '')
+  return hasWord(text, parts.length < 2 ? path : parts.slice(-2).join('/'))
+}
+
+/** Checks whether a text contains the file name of `path` as a whole word. */
+export function isFileMentioned(text: string, path: string): boolean {
+  return hasWord(text, toFileName(path))
+}

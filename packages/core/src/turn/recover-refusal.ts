@@ -1,0 +1,124 @@
+/**
+ * Recovers after the provider refused a request or the context window ended the response: drops media, drops thinking
+ * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned.
+ */
+import { compact } from '../compaction/compact.ts'
+import { findResponsesWithThinking } from '../context/context-entry.ts'
+import type { ModelCallResult } from '../engine/call-model.ts'
+import type { TurnEvent, TurnFailure } from '../engine/events.ts'
+import type { CompactionServices, TurnHost } from '../engine/host.ts'
+import { measureContext } from '../engine/measure-context.ts'
+import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
+import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
+import type { AssistantMessage } from '../log/record.ts'
+import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
+import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
+import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
+import { listToolCalls } from './run-tools.ts'
+
+/** How often each remedy was tried for one request, or the limit of tries. */
+interface Remedies {
+  /** Tries to drop images and documents. */
+  readonly media: number
+  /** Tries to compact, or to drop thinking. */
+  readonly rewrites: number
+}
+
+export const NO_REMEDIES_TRIED: Remedies = { media: 0, rewrites: 0 }
+
+type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
+
+/** Tries the next remedy for a refused request. Returns null if there is no problem or no remedy is left. */
+export async function* recoverFromRefusal(
+  turn: TurnContext,
+  response: ModelCallResult,
+  tried: Remedies,
+): AsyncGenerator<TurnEvent, RecoveryResult | TurnFailure | null> {
+  const message = findProblem(response, turn.host)
+  if (message === null) return null
+  const failure = !response.ok && response.reason === 'failed' ? response.failure : null
+  const allowed = allowedRemedies(turn.host)
+  if (tried.media < allowed.media && (failure?.kind === 'media' || failure?.kind === 'too-large')) {
+    const dropped = yield* dropRefusedMedia(turn, failure)
+    if (typeof dropped === 'object') return dropped
+    if (dropped) return { ok: true, tried: { ...tried, media: tried.media + 1 } }
+  }
+  const compaction = turn.host.compaction
+  if (compaction === undefined || tried.rewrites >= allowed.rewrites || failure?.kind === 'media') return null
+  const recovered: RecoveryResult = { ok: true, tried: { ...tried, rewrites: tried.rewrites + 1 } }
+  if (failure?.kind === 'thinking-binding') {
+    const dropped = yield* dropThinking(turn, compaction)
+    if (typeof dropped === 'object') return dropped
+    return dropped ? recovered : null
+  }
+  yield { type: 'reactive-compact', message }
+  const end = yield* compact(turn, compaction, { trigger: 'auto', cause: 'reactive', isForced: true })
+  if (end.ok) return recovered
+  return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
+}
+
+/** Describes a problem that recovery may fix, as a sentence for the event; null if there is none. */
+function findProblem(response: ModelCallResult, host: TurnHost): string | null {
+  if (response.ok) {
+    const { reply } = response
+    const isFinal = listToolCalls(reply).length === 0
+    return isFinal && allowedRemedies(host).rewrites > 0 && hasOverflowed(reply.message, host)
+      ? CUT_SHORT_MESSAGE
+      : null
+  }
+  if (response.reason !== 'failed' || !isRecoverableFailure(response.failure, host)) return null
+  return response.failure.message
+}
+
+const CUT_SHORT_MESSAGE = 'The window was full before the answer was.'
+
+/** Returns true if the context window ended the response, according to its stop reason or its usage. */
+function hasOverflowed({ stop_reason, usage }: AssistantMessage, { profile }: TurnHost): boolean {
+  if (stop_reason === 'model_context_window_exceeded') return true
+  if (stop_reason !== 'max_tokens' || profile.window === null) return false
+  return countContextTokens(usage) + countOutputTokens(usage) >= profile.window
+}
+
+const RECOVERABLE_FAILURES: ReadonlySet<ModelFailureKind> = new Set([
+  'overflow',
+  'too-large',
+  'media',
+  'thinking-binding',
+])
+
+/** Returns true if a smaller request, or one with less thinking or media, may avoid the failure. */
+export function isRecoverableFailure({ kind }: ModelFailure, host: TurnHost): boolean {
+  const { media, rewrites } = allowedRemedies(host)
+  return RECOVERABLE_FAILURES.has(kind) && (rewrites > 0 || (media > 0 && kind !== 'overflow'))
+}
+
+function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHost): Remedies {
+  const { mediaRetries, retries } = policy.turn.reactive
+  const isOn = findMechanismStates(policy, switches).reactive.on
+  return { media: isOn ? mediaRetries : 0, rewrites: isOn && compaction !== undefined ? retries : 0 }
+}
+
+/**
+ * Drops all thinking from the context after the provider refused it, because it came from another account or model or
+ * because earlier messages changed. Returns true if there was any.
+ */
+async function* dropThinking(
+  turn: TurnContext,
+  compaction: CompactionServices,
+): AsyncGenerator<TurnEvent, boolean | TurnFailure> {
+  const clearedThinking = findResponsesWithThinking(turn.state.view.entries.toArray())
+  if (clearedThinking.length === 0) return false
+  const failure = yield* appendUnlinkedRecords(turn, [
+    createClearingBoundary({
+      trigger: 'thinking-refused',
+      preTokens: measureContext(turn.state, turn.host, compaction).expected,
+      tokensSaved: 0,
+      compactedToolIds: [],
+      clearedAttachmentUUIDs: [],
+      clearedThinking,
+    }),
+  ])
+  if (failure !== null) return failure
+  yield { type: 'thinking-dropped', responses: clearedThinking.length }
+  return true
+}

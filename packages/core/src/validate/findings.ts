@@ -1,0 +1,260 @@
+/**
+ * Defines findings: a code for each rule of an API request, the path where the rule is broken, and the value expected
+ * there. Also parses messages: anything malformed is reported once and skipped by all later checks.
+ */
+import type { Role } from '../context/payload.ts'
+import { type Block, isBlock } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
+import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.ts'
+
+/** What each rule expects, by finding code. A check that knows more, such as a limit or a name, reports its own text. */
+const EXPECTATIONS = {
+  // Codes for values of the wrong type or structure.
+  'payload-shape': 'an object',
+  'not-json': 'a value that JSON can carry',
+  'messages-shape': 'a list of messages',
+  'message-shape': 'an object with a role and content',
+  'message-field': 'no fields but those of its role',
+  'role-unknown': "'user', 'assistant' or 'system'",
+  'content-shape': 'a string or a list of blocks',
+  'block-shape': 'an object with a type',
+  'block-field': 'fields of the types that the block must have',
+  'block-refused': 'blocks of this type only where they may stand',
+  // Codes for the request fields around the messages.
+  'model-missing': 'the name of a model',
+  'max-tokens': 'a limit to the answer',
+  'prewarm-combination': 'max_tokens 0 to stand alone',
+  'field-refused': 'no field that the provider refuses',
+  'betas-shape': 'a list of strings',
+  'beta-missing': 'the beta that this needs',
+  'system-shape': 'a string or a list of text blocks',
+  // Codes for text and for the order of turns.
+  'messages-empty': 'at least one message of user or assistant',
+  'message-empty': 'content: only the last message may be empty, and only of the assistant',
+  'text-blank': 'text with more than white space in it',
+  'first-role': 'the first message to be from the user',
+  'role-repeated': 'roles that alternate',
+  'prefill-refused': 'the last message to be from the user',
+  'trailing-whitespace': 'the text of the last message not to end in white space',
+  // Codes for system messages in mid-conversation.
+  'system-refused': 'no system message among the messages',
+  'system-misplaced':
+    'it behind a user turn, or an assistant turn that ends in a result of the provider, and before an assistant turn or at the end',
+  'clear-at-role': 'clear_at on system messages only',
+  'clear-at-value': "'next_user_message' or 'never'",
+  'turn-scoped-content': 'text alone in a system message for one turn',
+  'turn-scoped-output-config': 'no output_config on a system message for one turn',
+  'turn-scoped-marker': 'no cache marker in a system message for one turn',
+  // Codes for tool definitions and tool choice.
+  'tools-shape': 'an object',
+  'tool-name': 'a name that matches the pattern',
+  'tool-name-repeated': 'a name that no other tool has',
+  'tool-count': 'fewer deferred tools',
+  'tool-schema': "a schema of type 'object'",
+  'tools-undeclared': 'the tools that the messages use to be declared',
+  'tool-choice': 'a choice only where tools are declared',
+  'tool-choice-forced': "'auto' or 'none'",
+  'tool-change-refused': 'no change of tools among the messages',
+  'tool-change-unknown': 'the name of a declared tool',
+  // Codes for tool calls and their results.
+  'tool-id': 'an id that matches the pattern',
+  'tool-id-repeated': 'an id that no other call has',
+  'tool-result-missing': 'a tool_result for each tool_use in the next message',
+  'tool-result-unexpected': 'a call in the message before that this answers',
+  'tool-result-repeated': 'one result for each call',
+  'tool-result-late': 'the results before anything else in the message',
+  'server-result-missing': "a result of the provider's call before the turn ends",
+  'server-result-unexpected': 'a call before it that has no result yet',
+  'server-wait-results-only': 'nothing but results while the provider runs a call',
+  // Codes for thinking settings and thinking blocks.
+  'thinking-shape': 'an object with a type',
+  'thinking-mode': 'a mode that the model has',
+  'thinking-budget': "a budget only with type 'enabled'",
+  'thinking-binding': "prefix_mismatch_behavior 'error' or 'drop_block'",
+  'thinking-signature': 'the signature that came with the block',
+  'thinking-not-first': 'thinking first in the last turn',
+  'thinking-last': 'text or a call behind the last thinking of the turn',
+  // Codes for cache markers (`cache_control`).
+  'marker-shape': "an object of type 'ephemeral'",
+  'marker-ttl': 'a lifetime that the provider has',
+  'marker-field': 'no field but type and ttl, and a scope where there is one',
+  'marker-refused': 'a block to put the marker on',
+  'marker-count': 'fewer markers',
+  'marker-order': 'a lifetime no longer than that of the markers before it, along tools, system and messages',
+  'marker-automatic': 'markers on blocks alone, none on the request',
+  'cache-edit-refused': 'neither cache edits nor references for them',
+  // Codes for context edits (`context_management`).
+  'edits-refused': 'no context_management',
+  'edit-shape': 'an object with a type',
+  'edit-unsupported': 'an edit that the provider has',
+  'edit-parameter': 'parameters of the types they must have',
+  'edit-order': 'the clearing of thinking to be the first edit',
+  'edit-without-thinking': 'the clearing of thinking only while the model thinks',
+  // Codes for compaction by the provider.
+  'compaction-refused': 'no compaction block',
+  'compaction-request': "an object of type 'summarize'",
+  'compaction-combination': 'no further summary beside a signed compaction block',
+  'compaction-incomplete-turn': 'every call to have its result before a summary',
+  'compaction-nothing': 'something to summarise',
+  'compaction-misplaced': 'the compaction block first, in place of what it summarises',
+  'compaction-repeated': 'one signed compaction block, the newest',
+  // Codes for limits on counts and sizes.
+  'message-count': 'fewer messages',
+  'body-size': 'fewer bytes of JSON',
+  'image-count': 'fewer images',
+  'image-size': 'a smaller image',
+  'many-image-size': 'smaller images where there are many',
+} as const
+
+export type FindingCode = keyof typeof EXPECTATIONS
+
+export const findingCodes: readonly FindingCode[] = Object.keys(EXPECTATIONS) as FindingCode[]
+
+export interface Finding {
+  readonly code: FindingCode
+  /** Path of the faulty value, as in `messages.3.content.1`; empty for the request as a whole. */
+  readonly path: string
+  /** Sentence that says which value was expected at `path`. */
+  readonly message: string
+}
+
+export type ReportFinding = (code: FindingCode, path: string, expected?: string) => void
+
+export function createFindingReporter(add: (finding: Finding) => void): ReportFinding {
+  return (code, path, expected = EXPECTATIONS[code]) => add({ code, path, message: `Expected ${expected}.` })
+}
+
+/** The input of every check: the provider's rules, and the function that reports findings. */
+export interface RuleSet {
+  readonly profile: ProviderProfile
+  readonly report: ReportFinding
+}
+
+/**
+ * An API request or a part of it before validation: any field may be missing or of any type. Providers treat null as
+ * missing.
+ */
+export interface RawFields {
+  readonly [field: string]: unknown
+}
+
+/** Returns the value at a dotted path such as `output_config.effort`; undefined if there is none. */
+export function readFieldAt(request: RawFields, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, key) => {
+    return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  }, request)
+}
+
+/** Returns an array with holes filled by undefined, and an empty list for any value that is not an array. */
+export function toArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? Array.from(value) : []
+}
+
+export function listToolNames({ tools }: RawFields): ReadonlySet<unknown> {
+  return new Set(toArray(tools).map((tool) => (isObject(tool) ? tool.name : undefined)))
+}
+
+export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules): unknown {
+  return isObject(thinking) ? thinking.type : rules.whenAbsent
+}
+
+const compiledPatterns = new Map<string, RegExp>()
+
+/**
+ * True if `text` matches a regular expression of a provider profile. Each pattern is compiled once and cached, since
+ * compiling costs more than matching.
+ */
+export function matchesRegExp(text: string, pattern: string): boolean {
+  const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
+  compiledPatterns.set(pattern, known)
+  return known.test(text)
+}
+
+/** A type that a field must have, for the tables of block fields and edit parameters. */
+export interface Shape {
+  readonly expected: string
+  fits(value: unknown): boolean
+}
+
+export type FieldShapes = { readonly [field: string]: Shape }
+
+export const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''
+export const stringShape: Shape = { expected: 'a string', fits: (value) => typeof value === 'string' }
+export const flagShape: Shape = { expected: 'true or false', fits: (value) => typeof value === 'boolean' }
+
+export interface ParsedBlock {
+  readonly path: string
+  readonly block: Block
+  /** The blocks inside a tool result; empty for other blocks. */
+  readonly inner: readonly ParsedBlock[]
+}
+
+export interface ParsedMessage {
+  readonly index: number
+  readonly path: string
+  readonly role: Role
+  readonly fields: RawFields
+  /** The blocks of the message; content that is a string becomes one text block. */
+  readonly blocks: readonly ParsedBlock[]
+  /** The blocks of the message, each followed by the blocks inside it. */
+  readonly all: readonly ParsedBlock[]
+  /** True if the content is an empty string or an empty list. */
+  readonly isEmpty: boolean
+}
+
+/** Parses one message. Returns null, and reports a finding, if the role is unknown or the content has the wrong type. */
+export function parseMessage(message: unknown, index: number, report: ReportFinding): ParsedMessage | null {
+  const path = `messages.${index}`
+  if (!isObject(message)) {
+    report('message-shape', path)
+    return null
+  }
+  const { role, content } = message
+  if (role !== 'user' && role !== 'assistant' && role !== 'system') {
+    report('role-unknown', `${path}.role`)
+    return null
+  }
+  if (typeof content !== 'string' && !Array.isArray(content)) {
+    report('content-shape', `${path}.content`)
+    return null
+  }
+  const blocks = parseContent(content, `${path}.content`, report)
+  const hasInner = blocks.some(({ inner }) => inner.length > 0)
+  const all = hasInner ? blocks.flatMap((item) => [item, ...item.inner]) : blocks
+  return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
+}
+
+/** Parses the content of a message or of the system prompt into blocks; an empty string has no blocks. */
+export function parseContent(
+  content: string | readonly unknown[],
+  path: string,
+  report: ReportFinding,
+): readonly ParsedBlock[] {
+  if (typeof content === 'string') {
+    return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
+  }
+  return parseBlocks(content, path, report).map((item) => {
+    // Only blocks directly inside a tool result are parsed: the provider refuses a tool result inside a tool result.
+    const { type, content: inside } = item.block
+    const holdsBlocks = type === 'tool_result' && Array.isArray(inside)
+    return holdsBlocks ? { ...item, inner: parseBlocks(inside, `${item.path}.content`, report) } : item
+  })
+}
+
+function parseBlocks(
+  content: readonly unknown[],
+  path: string,
+  report: ReportFinding,
+): readonly ParsedBlock[] {
+  const parsed: ParsedBlock[] = []
+  for (const [index, block] of content.entries()) {
+    if (isBlock(block)) parsed.push({ path: `${path}.${index}`, block, inner: [] })
+    else report('block-shape', `${path}.${index}`)
+  }
+  return parsed
+}
+
+/** True for a system message that applies to one turn only (`clear_at: 'next_user_message'`). */
+export function isTurnScopedMessage({ role, clear_at: clearAt }: RawFields): boolean {
+  return role === 'system' && clearAt === 'next_user_message'
+}

@@ -1,0 +1,221 @@
+/**
+ * Handles one request, from its headers to the answer that is about to be sent, and adds its record to the request
+ * log.
+ */
+import { applyFault, FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
+import { readRequestedFault } from '../faults/fault-schedule.ts'
+import {
+  type ApiError,
+  apiError,
+  createErrorAnswer,
+  createJsonAnswer,
+  type HttpAnswer,
+  invalidRequest,
+} from '../protocol/answer.ts'
+import { isObject } from '../protocol/api.ts'
+import {
+  type AdmittedRequest,
+  admitRequest,
+  authenticateRequest,
+  type IncomingRequest,
+} from './admit-request.ts'
+import {
+  answerCacheWarming,
+  answerMessage,
+  type ModelResponse,
+  type ResponseInput,
+} from './answer-message.ts'
+import type { PreparedRequest } from './prepare-prompt.ts'
+import { compactBeforeAnswer, compactOnDemand, isOverCompactThreshold } from './provider-compaction.ts'
+import {
+  analyzeCache,
+  type RequestContext,
+  type RequestOutcome,
+  recordResponse,
+  toRequestRecord,
+} from './record-request.ts'
+import { encodeReply } from './send-answer.ts'
+import type { SimulatorState } from './simulator-state.ts'
+
+interface ExchangeResult {
+  readonly answer: HttpAnswer
+  /** Called when the first byte of a successful answer is sent. */
+  begin(): void
+}
+
+/** Authenticates and validates the request, has the script answer it, and applies a fault. */
+export async function handleMessagesRequest(
+  state: SimulatorState,
+  incoming: IncomingRequest,
+): Promise<ExchangeResult> {
+  const entry = authenticateRequest(state, incoming.headers)
+  const wanted = readRequestedFault(incoming.headers, state.faults)
+  const request: RequestContext = {
+    number: state.log.next(),
+    requestId: state.ids.next('req'),
+    now: state.clock.now(),
+    incoming,
+    account: entry.ok ? entry.account : null,
+    fault: wanted.ok ? wanted.fault : null,
+  }
+  if (!entry.ok) return answerWithError(state, request, entry.error)
+  if (!wanted.ok) return answerWithError(state, request, invalidRequest(wanted.message))
+  if (request.fault?.type === 'status') return answerWithFault(state, request, request.fault)
+  if (incoming.bodyError !== undefined) return answerWithError(state, request, incoming.bodyError)
+  const admission = admitRequest(state, incoming, entry.account)
+  if (!admission.ok) return answerWithError(state, request, admission.error)
+  if (incoming.endpoint === 'count_tokens') return answerTokenCount(state, request, admission.prepared)
+  return answerWithResponse(state, request, admission)
+}
+
+/** Answers with a status fault. The fault replaces the answer, so the request is not validated. */
+function answerWithFault(state: SimulatorState, request: RequestContext, fault: Fault): ExchangeResult {
+  const answer = applyFault(
+    createJsonAnswer(200, '', responseHeaders(state, request)),
+    fault,
+    request.requestId,
+  )
+  return logRequest(state, request, { answer, error: describeFaultError(answer, fault) })
+}
+
+/** Returns the error of a fault for the request log: the fault's own message, if it has one. */
+function describeFaultError(answer: HttpAnswer, fault: Fault | null): { type: string; message: string } {
+  const faults = fault?.type === 'several' ? fault.faults : [fault]
+  const message = faults.find((each) => each?.type === 'status')?.message
+  const otherwise = answer.headers[FAULT_APPLIED_HEADER] ?? `answered with ${answer.status} on demand`
+  return { type: 'fault', message: message ?? otherwise }
+}
+
+function answerWithError(state: SimulatorState, request: RequestContext, error: ApiError): ExchangeResult {
+  const answer = createErrorAnswer(error, request.requestId, responseHeaders(state, request))
+  const { type, message } = error
+  return logRequest(state, request, { answer: applyRequestFault(answer, request), error: { type, message } })
+}
+
+function answerTokenCount(
+  state: SimulatorState,
+  request: RequestContext,
+  prepared: PreparedRequest,
+): ExchangeResult {
+  const { body, tokens, originalTokens } = prepared
+  const edited =
+    body.context_management == null ? {} : { context_management: { original_input_tokens: originalTokens } }
+  const text = JSON.stringify({ input_tokens: tokens, ...edited })
+  const answer = createJsonAnswer(200, text, responseHeaders(state, request))
+  return logRequest(state, request, {
+    answer: applyRequestFault(answer, request),
+    error: null,
+    counted: tokens,
+  })
+}
+
+function logRequest(state: SimulatorState, request: RequestContext, outcome: RequestOutcome): ExchangeResult {
+  const record = toRequestRecord(state, request, outcome)
+  state.log.add(record)
+  state.settings.onRequest(record)
+  return { answer: outcome.answer, begin: () => undefined }
+}
+
+/** Answers a valid request. Cache entries, diagnostics, threads and rate limits take effect when the answer begins. */
+async function answerWithResponse(
+  state: SimulatorState,
+  request: RequestContext,
+  admitted: AdmittedRequest,
+): Promise<ExchangeResult> {
+  const { prepared, thread, continues } = admitted
+  const { scope, body, model, features, sentPrompt } = prepared
+  const diagnosed = { scope, body, model, betas: features.betas, prompt: sentPrompt, now: request.now }
+  const diagnosis = state.diagnostics.diagnose(diagnosed)
+  const id = state.ids.next('msg')
+  const { number, now, incoming } = request
+  const response = await respond(state, prepared, { id, number, now, headers: incoming.headers, diagnosis })
+  if ('status' in response) {
+    state.threads.release(continues)
+    return answerWithError(state, request, response)
+  }
+  const struck = { ...request, fault: request.fault ?? response.fault }
+  const answer = applyRequestFault(encodeResponse(state, request, response, prepared), struck)
+  if (answer.status !== 200) {
+    state.threads.release(continues)
+    return logRequest(state, struck, { answer, error: describeFaultError(answer, struck.fault) })
+  }
+  let isBegun = false
+  const { analysis, seen } = analyzeCache(state, prepared, response.cache, {
+    number,
+    now,
+    hasBegun: () => isBegun,
+  })
+  state.log.addComparable(seen)
+  recordResponse(state, struck, { prepared, response, id, analysis, answer })
+  return {
+    answer,
+    begin() {
+      isBegun = true
+      response.commit()
+      state.diagnostics.remember(id, diagnosed)
+      state.threads.store(thread, {
+        id,
+        message: { role: 'assistant', content: response.reply.message.content },
+      })
+      const { read: _free, ...charged } = response.split
+      state.limiter.countTokens(scope.organization, {
+        input: sumValues(charged),
+        output: response.outputTokens,
+      })
+    },
+  }
+}
+
+/** Creates the response, or an error with status 500 if the script throws. */
+async function respond(
+  state: SimulatorState,
+  prepared: PreparedRequest,
+  call: ResponseInput,
+): Promise<ModelResponse | ApiError> {
+  const { body } = prepared
+  try {
+    if (body.max_tokens === 0) return answerCacheWarming(state, prepared, call)
+    if (isObject(body.compaction)) return await compactOnDemand(state, prepared, call)
+    if (isOverCompactThreshold(prepared)) return await compactBeforeAnswer(state, prepared, call)
+    return await answerMessage(state, prepared, call)
+  } catch (error) {
+    return apiError(500, `The script failed: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function sumValues(figures: Readonly<Record<string, number>>): number {
+  return Object.values(figures).reduce((total, each) => total + each, 0)
+}
+
+function applyRequestFault(answer: HttpAnswer, { fault, requestId }: RequestContext): HttpAnswer {
+  return fault === null ? answer : applyFault(answer, fault, requestId)
+}
+
+function encodeResponse(
+  state: SimulatorState,
+  request: RequestContext,
+  response: ModelResponse,
+  prepared: PreparedRequest,
+): HttpAnswer {
+  const { firstByteMs, deltaSize } = state.settings
+  const startMs = (response.delays.startMs ?? 0) + firstByteMs
+  return encodeReply(response.reply, {
+    stream: prepared.body.stream === true,
+    deltaSize,
+    delays: { ...response.delays, startMs },
+    headers: responseHeaders(state, request),
+  })
+}
+
+function responseHeaders(
+  state: SimulatorState,
+  { requestId, account }: RequestContext,
+): HttpAnswer['headers'] {
+  if (account === null) return { 'request-id': requestId }
+  return {
+    'request-id': requestId,
+    'anthropic-organization-id': account.organization,
+    'anthropic-workspace-id': account.workspace,
+    ...state.limiter.headers(account.organization),
+  }
+}

@@ -1,0 +1,216 @@
+/** Opens a logged session for compaction or undo with the same engine functions that live sessions use. */
+import { dirname, resolve } from 'node:path'
+import {
+  type Clock,
+  type CompactionDraft,
+  type CompactionOptions,
+  type CompactionPlan,
+  type CompactionResult,
+  type CompactionServices,
+  commitCompaction,
+  createEstimator,
+  createIndexRules,
+  createPolicy,
+  type Journal,
+  type JsonObject,
+  type Model,
+  type ModelSettings,
+  openSession,
+  type PlacedSection,
+  type Policy,
+  planCompaction,
+  prepareCompaction,
+  type RefusedRewrite,
+  type SeparateSummaryModel,
+  type SessionRecord,
+  type SessionState,
+  type SnapshotSection,
+  scalePolicy,
+  TidemarkError,
+  type TurnContext,
+  type TurnEvent,
+  type TurnHost,
+  type UndoResult,
+  type UndoRewriteOptions,
+  undoRewrite,
+} from '@tidemark/core'
+import type { LogContents } from '../logs/read-log.ts'
+import type { ModelChoice } from '../models/model-choice.ts'
+import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
+import { drainEvents } from '../session/events.ts'
+import { toLogLines, toRecordDrafts } from '../storage/check-records.ts'
+import { isSessionId } from '../storage/home-paths.ts'
+import type { CompactLogOptions } from './compact-report.ts'
+import type { LogModel } from './log-model.ts'
+import { createLogSources } from './log-sources.ts'
+
+export interface LogSession {
+  /** The current state of the session; it changes with `commit` and `undo`. */
+  readonly state: SessionState
+  readonly host: TurnHost
+  readonly room: CompactionServices
+  plan(asked: CompactionOptions): CompactionPlan | RefusedRewrite
+  prepare(plan: CompactionPlan): Promise<CompactionDraft | RefusedRewrite>
+  commit(draft: CompactionDraft): Promise<CompactionResult>
+  undo(asked: UndoRewriteOptions): Promise<UndoResult>
+}
+
+/** Opens a logged session on a journal, with the context sources that are re-attached after a compaction. */
+export async function openLoggedSession(
+  log: LogContents,
+  options: CompactLogOptions,
+  parts: { readonly model: LogModel; readonly journal: Journal; readonly note: (event: TurnEvent) => void },
+): Promise<LogSession> {
+  const { ledger, signal, clock = systemClock, ids = systemIds } = options
+  const { model, journal, note } = parts
+  const path = resolve(log.path)
+  const transcript = options.transcript === undefined ? path : resolve(options.transcript)
+  const choice = options.summariser?.(model.id) ?? null
+  const policy = createPolicy({
+    compact: { chain: { local: choice === null ? 'only' : 'last' } },
+    ...(ledger === undefined ? {} : { ledger: { namesTokens: ledger } }),
+  })
+  const state = await openSession(journal, findSessionId(log, transcript))
+  const estimator = createEstimator(model.weights(policy.estimate))
+  const scaled = scalePolicy(policy, model)
+  const { largeInput } = scaled.budgets.clear
+  const fromDisk = log.format === 'tidemark' && options.at === undefined
+  const room: CompactionServices = {
+    estimator,
+    scaled,
+    rules: createIndexRules({ estimator, policy: policy.clear, largeInput }),
+    deadlines: createDeadlines(clock),
+    retrieval: { historyTool: null, transcript },
+    sources: createLogSources(state, { folder: log.meta.cwd, fromDisk, path }),
+    ...(choice === null ? {} : { summaryModel: connectSummarizer(choice, clock, policy) }),
+  }
+  const host = createLogHost({ journal, clock, ids, policy, compaction: room }, model, state)
+  const run: TurnContext = { state, host, signal }
+  const onEvent = (event: TurnEvent): void => {
+    note(event)
+    options.onEvent?.(event)
+  }
+  return {
+    get state() {
+      return run.state
+    },
+    host,
+    room,
+    plan: (asked) => planCompaction(run.state, asked, { host, compaction: room }),
+    prepare: (plan) => drainEvents({ events: prepareCompaction(run, room, plan), onEvent }),
+    commit: (draft) => drainEvents({ events: commitCompaction(run, room, draft), onEvent }),
+    undo: (asked) => drainEvents({ events: undoRewrite(run, room, asked), onEvent }),
+  }
+}
+
+function connectSummarizer(choice: ModelChoice, clock: Clock, policy: Policy): SeparateSummaryModel {
+  const { id, profile, window, maxOutput } = choice
+  const scaled = scalePolicy(policy, { window, maxOutput })
+  const outputTokens = scaled.known ? scaled.summaryOutput : policy.compact.direct.outputTokens
+  const port = choice.connect({ clock, network: policy.turn.network })
+  return { model: port, summariser: { model: id, profile, window, outputTokens } }
+}
+
+function createLogHost(
+  parts: Pick<TurnHost, 'journal' | 'clock' | 'ids' | 'policy'> & { readonly compaction: CompactionServices },
+  model: LogModel,
+  state: SessionState,
+): TurnHost {
+  const { sections, offered } = readLogPrefix(state)
+  const present = offered ?? { tools: [], model: model.id, parameters: {} }
+  return {
+    ...parts,
+    model: parts.compaction.summaryModel?.model ?? MISSING_MODEL,
+    profile: model.profile,
+    source: 'sdk',
+    isInteractive: false,
+    pricesOf: model.pricesOf,
+    sections,
+    modelSettings: () => present,
+    runTool: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
+  }
+}
+
+/** A model port that must not be called: without a summary model, the policy allows only local summaries. */
+const MISSING_MODEL: Model = {
+  stream() {
+    throw new TidemarkError('bad-option', 'A model was called although none was given.')
+  },
+}
+
+/** Returns the session id: the log's file name if it is a valid id, otherwise the id recorded in the log. */
+function findSessionId({ meta }: LogContents, path: string): string {
+  const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(\.gz)?$/, '')
+  return isSessionId(name) ? name : (meta.sessionId ?? 'session')
+}
+
+// System prompt, tools and parameters are read from the log, because the program that ran the session is not available.
+
+/** Reads the current prefix snapshot of the log. `offered` is null if the log does not record tools and parameters. */
+function readLogPrefix({ prefix }: SessionState): {
+  readonly sections: readonly PlacedSection[]
+  readonly offered: ModelSettings | null
+} {
+  const { current } = prefix
+  if (current === null) return { sections: [], offered: null }
+  const { epoch, parameters } = current
+  const { sections, model } = epoch
+  const tools = listCurrentTools(epoch.tools, prefix.tools)
+  return { sections: listCurrentSections(sections, prefix.sections), offered: { tools, model, parameters } }
+}
+
+type Told = SessionState['prefix']
+
+function listCurrentSections(
+  sections: readonly SnapshotSection[],
+  changed: Told['sections'],
+): readonly PlacedSection[] {
+  const known = new Set(sections.map(({ name }) => name))
+  const added = [...changed].flatMap(([name, text]): readonly SnapshotSection[] =>
+    known.has(name) || text === null ? [] : [{ name, text, part: 'dynamic' }],
+  )
+  return [...sections, ...added].map(({ name, part, text }) => ({
+    name,
+    part,
+    compute: () => (changed.has(name) ? (changed.get(name) ?? null) : text),
+    volatileBecause: part === 'volatile' ? 'as the log has it' : null,
+  }))
+}
+
+function listCurrentTools(tools: readonly JsonObject[], changed: Told['tools']): readonly JsonObject[] {
+  const kept = tools.filter(({ name }) => !changed.has(String(name)))
+  const added = [...changed.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
+  return changed.size === 0 ? tools : [...kept, ...added]
+}
+
+// A journal in memory that holds a log's records and collects the records appended to it.
+
+export interface LogJournal extends Journal {
+  /** The JSONL text of the appended records; each line ends with a newline. */
+  readonly added: string
+}
+
+/** Creates a journal with one session. It ignores session ids: every id returns these records. */
+export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
+  const records = [...read]
+  let added = ''
+  return {
+    get added() {
+      return added
+    },
+    async read(_session, visit, from = 0) {
+      if (records.length > from) visit(records.slice(from))
+      return { exists: true, position: records.length, damage: [] }
+    },
+    async append(_session, after, given) {
+      const position = records.length
+      if (after !== position) return { ok: false, reason: 'conflict', position }
+      const { text, records: stamped } = toLogLines(toRecordDrafts(given), position)
+      records.push(...stamped)
+      added += text
+      return { ok: true, position: records.length, records: stamped }
+    },
+    list: async () => [],
+    release: async () => {},
+  }
+}

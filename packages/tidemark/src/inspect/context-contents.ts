@@ -1,0 +1,199 @@
+/**
+ * Measures what filled the main conversation: token classes, tools, repeated reads and the largest blocks. Each block
+ * counts once, however often it was sent.
+ */
+import {
+  type Block,
+  createBreakdown,
+  createEstimator,
+  DEFAULT_POLICY,
+  type Estimator,
+  findDuplicateReads,
+  isKnownRecord,
+  isObject,
+  isTextBlock,
+  isThinkingBlock,
+  isToolResult,
+  isToolUse,
+  type KnownRecord,
+  redact,
+  SYNTHETIC_MODEL,
+  type TokenBreakdown,
+  type TokenTally,
+  toBlocks,
+} from '@tidemark/core'
+import {
+  type Catalogue,
+  estimatorWeights,
+  type LogRecord,
+  lookUpModel,
+  type TokenizerFamily,
+} from '@tidemark/wire'
+import { createDuplicateFilter } from '../logs/read-log.ts'
+import type { ModelEstimator } from './estimator-error.ts'
+import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './report.ts'
+
+/** Names of the file-reading tools in the supported hosts. */
+const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
+
+/** Measures the content of the main conversation. `estimate`: returns the tokens of a block for its main model. */
+export function measureContents(
+  read: readonly LogRecord[],
+  estimate: (block: Block) => number,
+): Pick<SessionReport, 'tokensByClass' | 'byTool' | 'duplicateReads' | 'largest'> {
+  const lines = createDuplicateFilter()
+  const known = read.flatMap(({ record, line }) =>
+    isKnownRecord(record) && !lines.isDuplicate(record) ? [{ record, line }] : [],
+  )
+  const account = createBreakdown({ estimate, readTools: READ_TOOLS })
+  for (const { record } of known) account.add(record)
+  const { breakdown } = account
+  const repeated = findDuplicateReads(breakdown)
+  return {
+    tokensByClass: toTokensByClass(breakdown),
+    byTool: toToolShares(breakdown),
+    duplicateReads: repeated,
+    largest: findLargestBlocks(known, estimate),
+  }
+}
+
+function toTokensByClass(accounting: TokenBreakdown): ContentTokens {
+  const { human, assistantText, thinking, localCommandOutput, summaries, other, total, media } = accounting
+  const sumTokens = (tallies: ReadonlyMap<string, TokenTally>): number =>
+    [...tallies.values()].reduce((all, { tokens }) => all + tokens, 0)
+  return {
+    human,
+    assistantText,
+    thinking,
+    toolRequests: sumTokens(accounting.toolRequests),
+    toolResults: sumTokens(accounting.toolResults),
+    localCommandOutput,
+    attachments: sumTokens(accounting.attachments),
+    media: media.tokens,
+    summaries,
+    other,
+    total,
+  }
+}
+
+/** Returns the tokens of each tool's calls and results, the tool with the most tokens first. */
+function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly ToolTokens[] {
+  const names = [...new Set([...toolRequests.keys(), ...toolResults.keys()])]
+  const shares = names.map((tool) => ({
+    tool,
+    calls: toolRequests.get(tool)?.count ?? 0,
+    requestTokens: toolRequests.get(tool)?.tokens ?? 0,
+    resultTokens: toolResults.get(tool)?.tokens ?? 0,
+  }))
+  const countTokens = ({ requestTokens, resultTokens }: ToolTokens): number => requestTokens + resultTokens
+  return shares.sort(
+    (one, other) => countTokens(other) - countTokens(one) || (one.tool < other.tool ? -1 : 1),
+  )
+}
+
+const LARGEST_COUNT = 10
+
+/** The tool calls seen so far, keyed by id; they describe the results that follow. */
+type ToolCallsById = Map<string, Pick<LargeBlock, 'what'> & { readonly tool: string }>
+
+/** Returns the blocks with the most tokens, largest first. Memory use is bounded: only the largest candidates are kept. */
+function findLargestBlocks(
+  read: readonly { readonly record: KnownRecord; readonly line: number }[],
+  estimate: (block: Block) => number,
+): readonly LargeBlock[] {
+  const takeLargest = (items: readonly LargeBlock[]): LargeBlock[] =>
+    items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, LARGEST_COUNT)
+  const calls: ToolCallsById = new Map()
+  let items: LargeBlock[] = []
+  for (const { record, line } of read) {
+    for (const block of listBlocks(record)) {
+      if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: previewInput(block.input) })
+      items.push({ ...describeBlock(block, record, calls), tokens: estimate(block), line })
+    }
+    if (items.length > 50 * LARGEST_COUNT) items = takeLargest(items)
+  }
+  return takeLargest(items)
+}
+
+/** Lists the blocks of a record. An attachment is one block; a message that the host wrote for the model has none. */
+function listBlocks(record: KnownRecord): readonly Block[] {
+  if (record.type === 'attachment')
+    return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
+  if (record.type !== 'user' && record.type !== 'assistant') return []
+  const isSynthetic = record.type === 'assistant' && record.message.model === SYNTHETIC_MODEL
+  return isSynthetic ? [] : toBlocks(record.message.content)
+}
+
+function describeBlock(
+  block: Block,
+  record: KnownRecord,
+  calls: ToolCallsById,
+): Pick<LargeBlock, 'kind' | 'tool' | 'what'> {
+  if (isToolUse(block)) return { kind: 'request', tool: block.name, what: previewInput(block.input) }
+  if (isToolResult(block)) {
+    const call = calls.get(block.tool_use_id)
+    return { kind: 'result', tool: call?.tool ?? 'unknown', what: call?.what ?? '' }
+  }
+  if (isThinkingBlock(block)) return { kind: 'thinking', tool: null, what: '' }
+  if (record.type === 'attachment') return { kind: 'attachment', tool: null, what: preview(block.type) }
+  if (!isTextBlock(block)) return { kind: 'other', tool: null, what: preview(block.type) }
+  return { kind: classifyText(record), tool: null, what: preview(block.text) }
+}
+
+function classifyText(record: KnownRecord): LargeBlock['kind'] {
+  if (record.type === 'assistant') return 'text'
+  if (record.isCompactSummary === true) return 'summary'
+  return record.isMeta === true ? 'other' : 'prompt'
+}
+
+/** Input fields that best identify a tool call, in order of preference; the first one present is shown. */
+const IDENTIFYING_FIELDS = [
+  'file_path',
+  'path',
+  'notebook_path',
+  'command',
+  'cmd',
+  'url',
+  'pattern',
+  'query',
+  'description',
+  'prompt',
+]
+
+function previewInput(input: unknown): string {
+  if (typeof input === 'string') return preview(input)
+  if (!isObject(input)) return ''
+  const fields = IDENTIFYING_FIELDS.map((field) => input[field])
+  const shown = fields.find((value) => typeof value === 'string' || Array.isArray(value))
+  return preview(Array.isArray(shown) ? shown.map(String).join(' ') : String(shown ?? JSON.stringify(input)))
+}
+
+/** Returns one line of at most 300 characters. Secrets are removed before the text is cut, so that no part of one remains. */
+function preview(text: string): string {
+  return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
+}
+
+export interface ModelEstimators {
+  forModel(model: string): ModelEstimator
+}
+
+/** Creates token estimators by model id. Models with the same tokenizer share one; unknown models share a default. */
+export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
+  const families = new Map<TokenizerFamily | null, Estimator>()
+  const models = new Map<string, ModelEstimator>()
+  return {
+    forModel(model) {
+      const known = models.get(model)
+      if (known !== undefined) return known
+      const found = lookUpModel(catalogue, model)
+      const family = found.found ? found.model.tokenizer : null
+      const estimator =
+        families.get(family) ?? createEstimator(estimatorWeights(family, DEFAULT_POLICY.estimate))
+      families.set(family, estimator)
+      const stripsThinking = found.found && found.model.thinking.keepsPrior === false
+      const entry = { estimator, stripsThinking }
+      models.set(model, entry)
+      return entry
+    },
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Lists the API calls of a log. A response on several lines is one call. A response that an earlier file also contains
+ * is marked as a copy: resumed and forked sessions begin with a copy of the history. Tidemark logs also record calls
+ * outside the conversation (forks, summaries, empty replies), which are billed like the others.
+ */
+import {
+  type AssistantRecord,
+  type Block,
+  isKnownRecord,
+  isObject,
+  isToolUse,
+  readLoggedCall,
+  type SessionRecord,
+  SYNTHETIC_MODEL,
+  toBlocks,
+  toTokenCount,
+  type Usage,
+} from '@tidemark/core'
+import type { LogFormat } from '@tidemark/wire'
+import { createDuplicateFilter, type LogContents } from '../logs/read-log.ts'
+import type { UsageTotals } from './report.ts'
+
+export interface LoggedCall {
+  readonly key: string
+  readonly model: string
+  readonly at: string
+  /** The id of the side agent that made the call; null for the main conversation. */
+  readonly agent: string | null
+  /** The purpose of a call outside the conversation, such as `compact` or the name of a fork; otherwise null. */
+  readonly source: string | null
+  /** True if an earlier file also contains the call. */
+  readonly isCopy: boolean
+  readonly usage: Usage | null
+  readonly blocks: readonly Block[]
+}
+
+/** Lists the calls of the main conversation, then those of side agents. `elsewhere`: keys of calls in earlier files. */
+export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): readonly LoggedCall[] {
+  const calls = new Map<string, LoggedCall>()
+  for (const { agent, records } of [{ agent: null, records: log.records }, ...log.agents]) {
+    const found = listConversationCalls(
+      records.map(({ record }) => record),
+      { elsewhere, agent },
+    )
+    for (const call of found) if (!calls.has(call.key)) calls.set(call.key, call)
+  }
+  return [...calls.values()]
+}
+
+/**
+ * Lists the calls of one conversation in the order of the log. `elsewhere`: keys of calls in earlier files. `agent`: id
+ * of the side agent; null, the default, for the main conversation.
+ */
+export function listConversationCalls(
+  records: Iterable<SessionRecord>,
+  { elsewhere, agent = null }: { readonly elsewhere: ReadonlySet<string>; readonly agent?: string | null },
+): readonly LoggedCall[] {
+  const calls = new Map<string, LoggedCall & { readonly blocks: Block[]; usage: Usage | null }>()
+  const lines = createDuplicateFilter()
+  for (const record of records) {
+    const logged = readLoggedCall(record)
+    if (logged !== null) {
+      const { id, usage, ...call } = logged
+      const key = `${id}\n`
+      const isCopy = elsewhere.has(key)
+      // The response of this call may already be listed as part of the conversation.
+      if (!calls.has(key))
+        calls.set(key, { ...call, key, usage: toPlausibleUsage(usage), isCopy, agent, blocks: [] })
+    }
+    const key = toResponseKey(record)
+    if (key === null || !isModelResponse(record)) continue
+    const isRepeated = lines.isDuplicate(record)
+    const known = calls.get(key)
+    if (isRepeated && known === undefined) continue
+    const { message, timestamp } = record
+    const { model, content } = message
+    const isCopy = elsewhere.has(key)
+    const call = known ?? { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
+    calls.set(key, call)
+    if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
+    // Each line of a response has the usage at the time of writing, so the line with the most output tokens is the
+    // newest.
+    const usage = toPlausibleUsage(message.usage)
+    if (usage !== null && readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
+  }
+  return [...calls.values()]
+}
+
+/**
+ * Returns a key for the response of an assistant record; null for other records. The key includes the request id,
+ * because gateways may repeat message ids.
+ */
+export function toResponseKey(record: SessionRecord): string | null {
+  if (!isModelResponse(record)) return null
+  const { requestId } = record as AssistantRecord & { readonly requestId?: unknown }
+  return `${record.message.id}\n${typeof requestId === 'string' ? requestId : ''}`
+}
+
+/** Checks whether a record is a response of a model. Error messages that the host wrote in place of a response are not. */
+function isModelResponse(record: SessionRecord): record is AssistantRecord {
+  return isKnownRecord(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
+}
+
+const TOKEN_FIELDS = [
+  'input_tokens',
+  'output_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+]
+
+/** Returns null if the usage is missing or has an implausible number. Logs may contain arbitrary values. */
+function toPlausibleUsage(usage: Usage | null | undefined): Usage | null {
+  if (!isObject(usage)) return null
+  const isPlausible = TOKEN_FIELDS.every(
+    (field) => Math.abs(Number(usage[field] ?? 0)) <= Number.MAX_SAFE_INTEGER,
+  )
+  return isPlausible ? usage : null
+}
+
+export function readOutputTokens(usage: Usage | null): number {
+  return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
+}
+
+/** Returns false for a Codex call without usage: Codex records usage for every answered call. */
+export function isAnsweredCall({ usage }: LoggedCall, format: LogFormat): boolean {
+  return format !== 'codex' || usage !== null
+}
+
+/** Counts the tool calls in the responses; a repeated tool call id counts once. */
+export function countToolCalls(calls: readonly LoggedCall[]): number {
+  const ids = calls.flatMap(({ blocks }) => blocks.flatMap((block) => (isToolUse(block) ? [block.id] : [])))
+  return new Set(ids).size
+}
+
+/** Returns the model with the most calls in the main conversation; the later one of equals. `unknown` without calls. */
+export function findMainModel(calls: readonly LoggedCall[]): string {
+  const counts = new Map<string, number>()
+  for (const { model, agent, source } of calls)
+    if (agent === null && source === null) counts.set(model, (counts.get(model) ?? 0) + 1)
+  return [...counts].reduce((most, next) => (next[1] >= most[1] ? next : most), ['unknown', 0] as const)[0]
+}
+
+export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
+
+/** Converts the usage of a call to totals; a call without usage counts as zero. */
+export function toUsageTotals(usage: Usage | null): UsageTotals {
+  if (usage === null) return NO_USAGE
+  return {
+    input: toTokenCount(usage.input_tokens),
+    cacheRead: toTokenCount(usage.cache_read_input_tokens),
+    cacheCreation: toTokenCount(usage.cache_creation_input_tokens),
+    output: toTokenCount(usage.output_tokens),
+  }
+}
+
+export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    cacheCreation: one.cacheCreation + other.cacheCreation,
+    output: one.output + other.output,
+  }
+}
+
+export function sumUsage(calls: readonly LoggedCall[]): UsageTotals {
+  return calls.reduce((sum, { usage }) => addUsage(sum, toUsageTotals(usage)), NO_USAGE)
+}
+
+/** Returns cache reads as a share of all prompt tokens, rounded to four decimals; null if no prompt tokens were sent. */
+export function computeHitRate(usage: UsageTotals): number | null {
+  const prompt = sumPromptTokens(usage)
+  return prompt === 0 ? null : Math.round((usage.cacheRead / prompt) * 1e4) / 1e4
+}
+
+export function sumPromptTokens({ input, cacheRead, cacheCreation }: UsageTotals): number {
+  return input + cacheRead + cacheCreation
+}

@@ -1,0 +1,199 @@
+/** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
+import { resolve } from 'node:path'
+import { type Damage, readUserTypedText, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
+import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
+import { findAgentFiles } from './find-logs.ts'
+import { type FoundLog, type LogRefusal, refuseLog } from './log-search-result.ts'
+import { openLog } from './open-log.ts'
+import type { LineReadOptions } from './read-lines.ts'
+
+export interface LogContents {
+  readonly ok: true
+  readonly path: string
+  readonly format: LogFormat
+  readonly sizeBytes: number
+  readonly modifiedMs: number
+  readonly lines: number
+  /** The records of the main conversation, in order. */
+  readonly records: readonly LogRecord[]
+  readonly damage: readonly Damage[]
+  readonly meta: LogMeta
+  readonly agents: readonly AgentLog[]
+  /** Why the file could not be read to its end; absent or null if it was read completely. */
+  readonly fault?: string | null
+}
+
+/** The conversation of a subagent. Its records form a separate session. */
+export interface AgentLog {
+  readonly agent: string
+  /** The path of the subagent's log, or of the session's log if that contains the conversation. */
+  readonly path: string
+  readonly records: readonly LogRecord[]
+  /** Damage in the subagent's own file; empty if the conversation is part of the session's log. */
+  readonly damage: readonly Damage[]
+  /** Why the subagent's own file could not be read to its end; absent or null if it was read completely. */
+  readonly fault?: string | null
+}
+
+export interface ReadLogOptions extends LineReadOptions {
+  /** Reads the logs of subagents as well. Default: true. */
+  readonly withAgents?: boolean
+}
+
+export async function readLog(
+  log: string | FoundLog,
+  options: ReadLogOptions = {},
+): Promise<LogContents | LogRefusal> {
+  const path = typeof log === 'string' ? log : log.path
+  const own = await readFile(path, options)
+  if (!own.ok || options.withAgents === false) return own
+  const damage = [...own.damage]
+  const agents = [...own.agents]
+  const agentPaths =
+    typeof log === 'string'
+      ? (await findAgentFiles(resolve(log))).map(({ path }) => path).sort()
+      : log.agentPaths
+  for (const agentPath of agentPaths) {
+    const read = await readFile(agentPath, options)
+    if (read.ok) agents.push(...read.agents, ...toAgentLogs(read))
+    else damage.push({ kind: 'bad-shape', line: 0, why: read.message })
+  }
+  return { ...own, damage, agents }
+}
+
+/** Returns the main conversation of a subagent's file; empty if the file has none. */
+function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents): readonly AgentLog[] {
+  return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
+}
+
+async function readFile(path: string, options: LineReadOptions): Promise<LogContents | LogRefusal> {
+  const log = await openLog(path, options)
+  if (!log.ok) return log
+  const { format, sizeBytes, modifiedMs } = log
+  const chains = createSideChains()
+  const records: LogRecord[] = []
+  try {
+    const end = await log.read((read) => {
+      for (const item of read) if (!chains.take(item)) records.push(item)
+    })
+    const file = { ok: true, path, format, sizeBytes, modifiedMs } as const
+    return withSideChains({ ...file, ...end, records, agents: [] }, chains.list)
+  } catch (error) {
+    if (error instanceof TidemarkError && error.code === 'newer-format')
+      return refuseLog(path, 'newer-format', `cannot be read: ${error.message.replace(/\.$/, '')}`)
+    throw error
+  }
+}
+
+/** Adds the conversations of subagents. If the file contains only one of them, it becomes the main conversation. */
+function withSideChains(file: LogContents, chains: readonly SideChain[]): LogContents {
+  const [only] = chains
+  const isOne = only !== undefined && chains.length === 1 && !file.records.some(isMessage)
+  if (isOne) return { ...file, records: only.records, meta: { ...file.meta, agent: only.agent } }
+  return { ...file, agents: chains.map((chain) => ({ ...chain, path: file.path, damage: [] })) }
+}
+
+function isMessage({ record }: LogRecord): boolean {
+  return record.type === 'user' || record.type === 'assistant'
+}
+
+/** The conversation of a subagent inside a session's log. */
+interface SideChain {
+  /** The id of the subagent, or the uuid of its first record if no record names the subagent. */
+  readonly agent: string
+  readonly records: readonly LogRecord[]
+}
+
+interface SideChains {
+  /** Adds the record to a subagent's conversation; returns false if it belongs to the main conversation. */
+  take(read: LogRecord): boolean
+  readonly list: readonly SideChain[]
+}
+
+function createSideChains(): SideChains {
+  const chains = new Map<string, LogRecord[]>()
+  /** Subagent ids keyed by record uuid; records that name no subagent get the one of their parent. */
+  const agents = new Map<string, string>()
+  return {
+    take({ record, line }) {
+      if (record.isSidechain !== true) return false
+      const agent = findAgent(record, agents)
+      if (typeof record.uuid === 'string') agents.set(record.uuid, agent)
+      const own = { record: { ...record, isSidechain: false }, line }
+      const chain = chains.get(agent)
+      if (chain === undefined) chains.set(agent, [own])
+      else chain.push(own)
+      return true
+    },
+    get list() {
+      return [...chains].map(([agent, records]) => ({ agent, records }))
+    },
+  }
+}
+
+/** Returns the subagent that a record names, or that of its parent. A record with neither begins a conversation. */
+function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): string {
+  const { agentId } = record as { readonly agentId?: unknown }
+  if (typeof agentId === 'string' && agentId !== '') return agentId
+  const parent = record.parentUuid
+  return (typeof parent === 'string' ? agents.get(parent) : undefined) ?? record.uuid ?? 'unknown'
+}
+
+/** Recognizes records that repeat an earlier record. Contents are compared too: different records may have one uuid. */
+interface DuplicateFilter {
+  /** Returns true if the record repeats one that was checked before. A record without a uuid is never a duplicate. */
+  isDuplicate(record: SessionRecord): boolean
+}
+
+export function createDuplicateFilter(): DuplicateFilter {
+  const seen = new Map<string, SessionRecord[]>()
+  return {
+    isDuplicate(record) {
+      const { uuid } = record
+      if (typeof uuid !== 'string') return false
+      const before = seen.get(uuid)
+      if (before === undefined) {
+        seen.set(uuid, [record])
+        return false
+      }
+      const content = comparableContent(record)
+      if (before.some((one) => comparableContent(one) === content)) return true
+      before.push(record)
+      return false
+    },
+  }
+}
+
+/** Returns the content of a record for comparison. Usage is excluded: lines of one response differ in it. */
+function comparableContent(record: SessionRecord): string {
+  const { type, message, attachment, subtype, content } = record as SessionRecord & {
+    readonly [field: string]: unknown
+  }
+  return JSON.stringify([type, withoutUsage(message), attachment, subtype, content])
+}
+
+function withoutUsage(message: unknown): unknown {
+  if (typeof message !== 'object' || message === null) return message
+  const { usage, stop_reason, stop_sequence, ...rest } = message as { readonly [field: string]: unknown }
+  return rest
+}
+
+const FIRST_PROMPT_CHARACTERS = 300
+
+/** Counts the prompts that the user typed, and returns the beginning of the first one with secrets removed. */
+export function findUserPrompts(records: Iterable<SessionRecord>): {
+  readonly userMessages: number
+  readonly firstPrompt: string | null
+} {
+  const lines = createDuplicateFilter()
+  let userMessages = 0
+  let firstPrompt: string | null = null
+  for (const record of records) {
+    if (record.uuid === undefined) continue
+    const text = readUserTypedText(record)
+    if (text === null || lines.isDuplicate(record)) continue
+    userMessages += 1
+    firstPrompt ??= redact(text.slice(0, 10 * FIRST_PROMPT_CHARACTERS)).slice(0, FIRST_PROMPT_CHARACTERS)
+  }
+  return { userMessages, firstPrompt }
+}

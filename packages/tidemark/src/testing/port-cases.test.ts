@@ -1,0 +1,126 @@
+/** Every implementation of a port, real and fake, goes through the suite of its port. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createCountingIds, createFakeClock } from '@tidemark/core/testing'
+import { describe, it } from 'vitest'
+import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
+import { createBlobFolder } from '../storage/blob-folder.ts'
+import { createFileJournal, type FileJournal } from '../storage/file-journal.ts'
+import { nodeFileSystem } from '../storage/file-system.ts'
+import { createMemoryBlobs, createMemoryJournal } from '../storage/memory-stores.ts'
+import { createCrashFileSystem } from './crash-file-system.ts'
+import { createFakeMachine } from './fake-machine.ts'
+import { filePortCases } from './file-system-cases.ts'
+import { journalCases } from './journal-cases.ts'
+import { blobStoreCases, type ConformanceCase, clockCases, deadlinesCases, idsCases } from './port-cases.ts'
+
+function run(name: string, cases: readonly ConformanceCase[]): void {
+  describe(name, () => {
+    for (const one of cases) it(one.name, () => one.run())
+  })
+}
+
+async function folder(): Promise<{ readonly root: string; end(): Promise<void> }> {
+  const root = await mkdtemp(join(tmpdir(), 'tidemark-'))
+  return { root, end: () => rm(root, { recursive: true, force: true }) }
+}
+
+run(
+  'file port: Node',
+  filePortCases(async () => ({ files: nodeFileSystem, ...(await folder()) })),
+)
+run(
+  'file port: forgetful',
+  filePortCases(() => ({
+    files: createCrashFileSystem({ directories: ['/root'] }),
+    root: '/root',
+    end: async () => {},
+  })),
+)
+run(
+  'journal: files',
+  journalCases(async () => {
+    const { root, end } = await folder()
+    const open: FileJournal[] = []
+    return {
+      locks: true,
+      async open() {
+        const journal = createFileJournal({ home: join(root, 'home') })
+        open.push(journal)
+        return journal
+      },
+      async end() {
+        for (const journal of open) await journal.close()
+        await end()
+      },
+    }
+  }),
+)
+run(
+  'journal: files, on the forgetful port',
+  journalCases(() => {
+    const files = createCrashFileSystem()
+    const machine = createFakeMachine()
+    return {
+      locks: true,
+      open: async () => createFileJournal({ home: '/home', files, processes: machine.start() }),
+      end: async () => {},
+    }
+  }),
+)
+run(
+  'journal: memory',
+  journalCases(() => {
+    const store = new Map()
+    return { locks: true, open: async () => createMemoryJournal(store), end: async () => {} }
+  }),
+)
+run(
+  'blobs: folder',
+  blobStoreCases(async () => {
+    const { root, end } = await folder()
+    return { open: async () => createBlobFolder({ home: join(root, 'home') }), end }
+  }),
+)
+run(
+  'blobs: folder, on the forgetful port',
+  blobStoreCases(() => {
+    const files = createCrashFileSystem()
+    return { open: async () => createBlobFolder({ home: '/home', files }), end: async () => {} }
+  }),
+)
+run(
+  'blobs: memory',
+  blobStoreCases(() => {
+    const store = createMemoryBlobs()
+    return { open: async () => store, end: async () => {} }
+  }),
+)
+run(
+  'clock: system',
+  clockCases(() => ({ clock: systemClock, pass: (ms) => systemClock.sleep(ms) })),
+)
+run(
+  'clock: fake',
+  clockCases(() => {
+    const clock = createFakeClock()
+    return { clock, pass: (ms) => clock.advance(ms) }
+  }),
+)
+run(
+  'ids: system',
+  idsCases(() => systemIds),
+)
+run('ids: counting', idsCases(createCountingIds))
+run(
+  'deadlines: system',
+  deadlinesCases(() => ({ deadlines: createDeadlines(), pass: (ms) => systemClock.sleep(ms) })),
+)
+run(
+  'deadlines: on a fake clock',
+  deadlinesCases(() => {
+    const clock = createFakeClock()
+    return { deadlines: createDeadlines(clock), pass: (ms) => clock.advance(ms) }
+  }),
+)

@@ -1,0 +1,107 @@
+/**
+ * Classifies errors of the Messages API by code and type, and by message only if neither is specific. Also detects
+ * replies that the context window cut short.
+ */
+import {
+  type AssistantMessage,
+  countContextTokens,
+  countOutputTokens,
+  type JsonObject,
+  type ModelFailure,
+  type ModelFailureKind,
+  type TokenExcess,
+} from '@tidemark/core'
+import { classifyFailure, type ErrorClassifier, type FailedCall } from '../failure/classify-failure.ts'
+import type { ErrorBody } from '../failure/error-body.ts'
+import { findSilentOverflow } from '../failure/prompt-overflow.ts'
+import { omitUndefined } from '../optional-fields.ts'
+
+const KIND_BY_TYPE: Readonly<Record<string, ModelFailureKind>> = {
+  invalid_request_error: 'invalid-request',
+  authentication_error: 'auth',
+  billing_error: 'billing',
+  permission_error: 'permission',
+  not_found_error: 'not-found',
+  conflict_error: 'conflict',
+  request_too_large: 'too-large',
+  rate_limit_error: 'rate-limit',
+  api_error: 'server',
+  timeout_error: 'timeout',
+  overloaded_error: 'overloaded',
+}
+
+const KIND_BY_CODE: Readonly<Record<string, ModelFailureKind>> = {
+  enforced_spend_limit_reached: 'billing',
+  ramp_limit_exceeded: 'rate-limit',
+  organization_on_hold: 'billing',
+  request_body_too_large_after_decoding: 'too-large',
+  compaction_unavailable: 'overloaded',
+}
+
+/** Messages of errors that all have the type `invalid_request_error`, with the failure kind of each. */
+const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
+  ['thinking-binding', /invalid `?signature`? in `?thinking`? block/i],
+  ['thinking-binding', /`?thinking`? or `?redacted_thinking`? blocks .*cannot be modified/i],
+  ['thinking-binding', /block is bound to a different/i],
+  ['media', /image dimensions exceed max allowed size/i],
+  ['media', /image exceeds [\d.]+ ?MB maximum/i],
+  ['media', /maximum of \d+ PDF pages/i],
+  ['media', /too much media/i],
+  ['media', /could not process image/i],
+  ['media', /the PDF specified was not valid/i],
+  ['too-large', /request exceeds the maximum (?:size|allowed number of bytes)/i],
+  ['billing', /credit balance is too low/i],
+  ['billing', /reached your specified (?:\w+ )?API usage limits/i],
+]
+
+const ANTHROPIC_ERRORS: ErrorClassifier = { provider: 'anthropic', classifyError: classifyAnthropicError }
+
+export function toAnthropicFailure(call: FailedCall): ModelFailure {
+  return classifyFailure(call, ANTHROPIC_ERRORS)
+}
+
+/** Returns the `error` object of an error response, for servers that imitate the API. Inverse of `toAnthropicFailure`. */
+export function toAnthropicError(failed: ModelFailure): JsonObject {
+  const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
+  const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
+  const details =
+    failed.details ?? (failed.errorCode === undefined ? undefined : { error_code: failed.errorCode })
+  return { type, message: failed.message, ...omitUndefined({ details }) }
+}
+
+function classifyAnthropicError(body: ErrorBody, status: number | undefined): ModelFailureKind | undefined {
+  const byCode = findKind(KIND_BY_CODE, body.code)
+  if (byCode !== undefined) return byCode
+  const byType = findKind(KIND_BY_TYPE, body.type)
+  if (byType !== undefined && byType !== 'invalid-request') return byType
+  const byMessage = KIND_BY_MESSAGE.find(([, pattern]) => pattern.test(body.message))?.[0]
+  return byMessage ?? (status === undefined || status === 400 ? byType : undefined)
+}
+
+/** Looks up a failure kind. The server chooses the name, so `constructor` must not match the prototype. */
+function findKind(
+  kinds: Readonly<Record<string, ModelFailureKind>>,
+  name: string | undefined,
+): ModelFailureKind | undefined {
+  return name !== undefined && Object.hasOwn(kinds, name) ? kinds[name] : undefined
+}
+
+const LENGTH_STOP_REASONS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
+
+/**
+ * Returns by how many tokens prompt and reply exceeded `window`, according to stop reason and usage. Returns null if
+ * they fit or if the response has no usage and no such stop reason.
+ */
+export function detectReplyOverflow(
+  { stop_reason, usage }: AssistantMessage,
+  window: number,
+): TokenExcess | null {
+  const [inputTokens, outputTokens] = [countContextTokens(usage), countOutputTokens(usage)]
+  const silent = findSilentOverflow(
+    { inputTokens, outputTokens, stoppedByLength: LENGTH_STOP_REASONS.has(stop_reason) },
+    window,
+  )
+  if (silent !== null || stop_reason !== 'model_context_window_exceeded') return silent
+  const actual = inputTokens + outputTokens
+  return actual === 0 ? { limit: window } : { actual, limit: window, over: Math.max(0, actual - window) }
+}

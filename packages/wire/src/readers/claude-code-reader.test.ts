@@ -1,0 +1,221 @@
+import type { SessionRecord } from '@tidemark/core'
+import { describe, expect, it } from 'vitest'
+import { readAll } from '../../test/rollout.ts'
+import { findReminderRule, isClaudeCodeRestart } from './claude-code-reader.ts'
+import { createLogReader } from './log-format.ts'
+
+function user(uuid: string, more: object = {}): string {
+  return JSON.stringify({
+    type: 'user',
+    uuid,
+    parentUuid: null,
+    message: { role: 'user', content: uuid },
+    ...more,
+  })
+}
+
+describe('a log of Claude Code', () => {
+  it('gives its records with their lines, unknown kinds among them', () => {
+    const { records, damage } = readAll(
+      [user('a'), '', '{"type":"pr-link","prNumber":7}', `${user('b')}\r`],
+      'claude-code',
+    )
+    expect(damage).toEqual([])
+    expect(records.map(({ record, line }) => [line, record.type, record.uuid])).toEqual([
+      [1, 'user', 'a'],
+      [3, 'pr-link', undefined],
+      [4, 'user', 'b'],
+    ])
+  })
+
+  it('gives the first folder, and the last session id and version', () => {
+    const { meta } = readAll(
+      [
+        user('a', {
+          sessionId: 'old',
+          cwd: 'C:\\work\\boat',
+          version: '1',
+          timestamp: '2026-01-02T00:00:00Z',
+        }),
+        user('b', { sessionId: 'new', cwd: '/elsewhere', version: '2', timestamp: '2026-01-01T00:00:00Z' }),
+        user('c', {
+          sessionId: 'new',
+          forkedFrom: { sessionId: 'old', messageUuid: 'x' },
+          timestamp: 'yesterday',
+        }),
+      ],
+      'claude-code',
+    )
+    expect(meta).toEqual({
+      sessionId: 'new',
+      cwd: 'C:\\work\\boat',
+      project: 'boat',
+      version: '2',
+      startedAt: '2026-01-01T00:00:00Z',
+      endedAt: '2026-01-02T00:00:00Z',
+      forkedFrom: 'old',
+      parentSessionId: null,
+      agent: null,
+      contextWindow: null,
+    })
+  })
+
+  it.each([
+    ['text', 'hello', 'bad-json', 'the line is no JSON object with a type; it is set aside'],
+    ['a list', '[1]', 'bad-json', 'the line is no JSON object with a type; it is set aside'],
+    [
+      'an object that says no type',
+      '{"a":1}',
+      'bad-json',
+      'the line is no JSON object with a type; it is set aside',
+    ],
+    [
+      'a lost page',
+      `\0\0\0${user('x')}`,
+      'bad-json',
+      'the line has NUL bytes, as a page lost in a crash leaves; it is set aside',
+    ],
+    [
+      'half a line',
+      '{"type":"user","uuid":"x","message":{"ro',
+      'bad-json',
+      'the line is no JSON object with a type; it is set aside',
+    ],
+    ['broken JSON', '{"type":"user",,}', 'bad-json', 'the line is not JSON; it is set aside'],
+    [
+      'a wrong type',
+      user('x', { message: 7 }),
+      'bad-shape',
+      'a user record has a message; the line is set aside',
+    ],
+    [
+      'deep nesting',
+      user('x', { y: 0 }).replace('"y":0', `"y":${'['.repeat(9000)}${']'.repeat(9000)}`),
+      'bad-shape',
+      'the line is nested more than 1000 levels deep; it is set aside',
+    ],
+    [
+      'nesting that stringify takes',
+      user('x', { y: 0 }).replace('"y":0', `"y":${'['.repeat(1200)}${']'.repeat(1200)}`),
+      'bad-shape',
+      'the line is nested more than 1000 levels deep; it is set aside',
+    ],
+  ])('%s is damage in one line, and the rest is read', (_, text, kind, why) => {
+    const { records, damage } = readAll([user('a'), text, user('b')], 'claude-code')
+    expect(damage).toEqual([{ kind, line: 2, why }])
+    expect(records.map(({ line }) => line)).toEqual([1, 3])
+  })
+
+  it('a million broken lines are one entry', () => {
+    const reader = createLogReader('claude-code')
+    for (let line = 0; line < 1_000_000; line += 1) reader.readLine('x')
+    expect(reader.finish().damage).toEqual([
+      {
+        kind: 'bad-json',
+        line: 1,
+        why: 'lines 1 to 1000000: the line is no JSON object with a type; it is set aside',
+      },
+    ])
+  })
+
+  it.each([
+    ['cut off', user('b').slice(0, -5), 1, ['torn-line']],
+    ['cut off inside a list', `${user('b').slice(0, -2)}]}`, 1, ['torn-line']],
+    ['whole, without newline', user('b'), 2, []],
+    [
+      'nested too deeply',
+      user('b', { y: 0 }).replace('"y":0', `"y":${'['.repeat(9000)}${']'.repeat(9000)}`),
+      1,
+      ['bad-shape'],
+    ],
+    ['not there', '', 1, []],
+  ])('a last line that is %s', (_, rest, count, kinds) => {
+    const reader = createLogReader('claude-code')
+    const first = reader.readLine(user('a'))
+    const { records, damage } = reader.finish(rest)
+    expect([...first, ...records].map(({ line }) => line)).toEqual([1, 2].slice(0, count))
+    expect(damage.map(({ kind, line }) => [kind, line])).toEqual(kinds.map((kind) => [kind, 2]))
+  })
+})
+
+describe('a log of our own', () => {
+  const header = '{"type":"tidemark","format":"tidemark-session","version":1,"sessionId":"s","timestamp":"t"}'
+  const part = (seq: number, index: number, of: number): string =>
+    user(`r${seq}`, { seq, batch: { id: 'b', index, of } })
+
+  it('gives a batch when it is whole, each record with its own line', () => {
+    const reader = createLogReader('tidemark')
+    const given = [header, user('r1', { seq: 1 }), part(2, 0, 3), part(3, 1, 3), part(4, 2, 3)].map((text) =>
+      reader.readLine(text).map(({ record, line }) => [line, record.uuid]),
+    )
+    expect(given).toEqual([
+      [],
+      [[2, 'r1']],
+      [],
+      [],
+      [
+        [3, 'r2'],
+        [4, 'r3'],
+        [5, 'r4'],
+      ],
+    ])
+  })
+
+  it('gives each record with its own line, also where other lines stand among the parts of a batch', () => {
+    const lines = [header, part(1, 0, 3), '', part(2, 1, 3), part(2, 1, 3), user('x'), part(3, 2, 3)]
+    const { records, damage } = readAll(lines, 'tidemark')
+    expect(records.map(({ record, line }) => [line, record.uuid])).toEqual([
+      [2, 'r1'],
+      [4, 'r2'],
+      [6, 'x'],
+      [7, 'r3'],
+    ])
+    expect(damage.map(({ kind, line }) => [kind, line])).toEqual([['duplicate-uuid', 5]])
+  })
+
+  it('sets an incomplete batch aside', () => {
+    const { records, damage } = readAll([header, user('r1', { seq: 1 }), part(2, 0, 2)], 'tidemark')
+    expect(records.map(({ line }) => line)).toEqual([2])
+    expect(damage.map(({ kind, line }) => [kind, line])).toEqual([['incomplete-batch', 3]])
+  })
+})
+
+const line = (fields: object): SessionRecord => ({ type: 'progress', ...fields }) as SessionRecord
+const said = (content: unknown): SessionRecord => line({ type: 'user', message: { role: 'user', content } })
+
+describe('isClaudeCodeRestart', () => {
+  it.each<[string, SessionRecord, boolean]>([
+    ['the program comes up', line({ data: { hookName: 'SessionStart:startup' } }), true],
+    ['a session is taken up again', line({ data: { hookName: 'SessionStart:resume' } }), true],
+    [
+      'logged as an attachment',
+      line({ type: 'attachment', attachment: { hookName: 'SessionStart:resume' } }),
+      true,
+    ],
+    ['a hook after a compaction', line({ data: { hookName: 'SessionStart:compact' } }), false],
+    ['another hook', line({ data: { hookName: 'Stop' } }), false],
+    ['the person leaves', said('<command-name>/exit</command-name>\n<command-args></command-args>'), true],
+    ['another command', said('<command-name>/compact</command-name>'), false],
+    ['a word about leaving', said('what does <command-name>/exit</command-name> do?'), false],
+    ['blocks', said([{ type: 'text', text: '<command-name>/exit</command-name>' }]), false],
+    ['nothing of the kind', line({}), false],
+  ])('%s', (_, record, is) => {
+    expect(isClaudeCodeRestart(record, undefined)).toBe(is)
+  })
+
+  it.each<[string, object, object, boolean]>([
+    ['another version', { version: '2.1.37' }, { version: '2.1.36' }, true],
+    ['the same', { version: '2.1.36' }, { version: '2.1.36' }, false],
+    ['a line without one', {}, { version: '2.1.36' }, false],
+    ['behind a line without one', { version: '2.1.36' }, {}, false],
+  ])('%s', (_, now, before, is) => {
+    expect(isClaudeCodeRestart(line(now), line(before))).toBe(is)
+  })
+})
+
+describe('claudeCodeReminder', () => {
+  it('is a guess for logs that leave out what the program adds', () => {
+    expect(findReminderRule([line({}), said('go')])?.every).toBe(10)
+    expect(findReminderRule([said('go'), line({ type: 'attachment', attachment: {} })])).toBeUndefined()
+  })
+})

@@ -65,25 +65,28 @@ interface SharedArray {
 }
 
 /**
- * A map with string keys. Its versions share one native map, and each sees the entries set before it was made. Setting
- * a key that has a value, or a key of a version that was already extended, copies the map.
+ * A map with string keys, in layers. Versions that extend each other share the native map of their layer, and each sees
+ * the entries set before it was made. Extending a version a second time starts a new layer and copies no large one.
  */
 export class PersistentMap<V> {
+  readonly #below: PersistentMap<V> | null
+  readonly #layer: Map<string, OrderedEntry<V>>
+  /** Number of entries of the layer that this version sees. */
   readonly #size: number
-  readonly #entries: Map<string, OrderedEntry<V>>
 
-  private constructor(entries: Map<string, OrderedEntry<V>>) {
-    this.#entries = entries
-    this.#size = entries.size
+  private constructor(layer: Map<string, OrderedEntry<V>>, below: PersistentMap<V> | null) {
+    this.#layer = layer
+    this.#size = layer.size
+    this.#below = below
   }
 
   static empty<V>(): PersistentMap<V> {
-    return new PersistentMap<V>(new Map())
+    return new PersistentMap<V>(new Map(), null)
   }
 
   get(key: string): V | undefined {
-    const entry = this.#entries.get(key)
-    return entry !== undefined && entry.order < this.#size ? entry.value : undefined
+    const entry = this.#layer.get(key)
+    return entry !== undefined && entry.order < this.#size ? entry.value : this.#below?.get(key)
   }
 
   has(key: string): boolean {
@@ -91,10 +94,10 @@ export class PersistentMap<V> {
   }
 
   set(key: string, value: V): PersistentMap<V> {
-    const isFree = this.#entries.size === this.#size && !this.#entries.has(key)
-    const entries = isFree ? this.#entries : new Map([...this.#entries].slice(0, this.#size))
-    entries.set(key, { value, order: entries.get(key)?.order ?? this.#size })
-    return new PersistentMap(entries)
+    const isFree = this.#layer.size === this.#size && !this.#layer.has(key)
+    const layer = isFree ? this.#layer : new Map<string, OrderedEntry<V>>()
+    layer.set(key, { value, order: layer.size })
+    return new PersistentMap(layer, isFree ? this.#below : this.#mergeLayers())
   }
 
   /** Returns a map with this value for the key, or this map if the key already has a value. */
@@ -102,13 +105,25 @@ export class PersistentMap<V> {
     return this.has(key) ? this : this.set(key, value)
   }
 
-  /** Entries in the order in which their keys were first set. */
   *[Symbol.iterator](): Iterator<readonly [string, V]> {
-    for (const [key, { value, order }] of this.#entries) if (order < this.#size) yield [key, value]
+    const own = this.#listLayer().map(([key, { value }]) => [key, value] as const)
+    yield* new Map([...(this.#below ?? []), ...own])
+  }
+
+  /** Merges layers until each is less than half as large as the one below it, so that a lookup passes few of them. */
+  #mergeLayers(): PersistentMap<V> {
+    const below = this.#below
+    if (below === null || this.#size * 2 < below.#size) return this
+    const merged = new Map([...below.#listLayer(), ...this.#listLayer()])
+    return new PersistentMap(merged, below.#below).#mergeLayers()
+  }
+
+  #listLayer(): (readonly [string, OrderedEntry<V>])[] {
+    return [...this.#layer].slice(0, this.#size)
   }
 }
 
-/** A value with the number of keys that were set before its key. */
+/** A value with the number of entries that its layer had before. */
 interface OrderedEntry<V> {
   readonly value: V
   readonly order: number

@@ -14,7 +14,7 @@ import {
 } from '../log/block.ts'
 import { readImageSize } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
-import { AppendList } from '../log/persistent-collections.ts'
+import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
 import {
   type FieldShapes,
@@ -152,8 +152,6 @@ export interface SizeState {
   readonly large: AppendList<string>
 }
 
-export const INITIAL_SIZE: SizeState = { messages: 0, bytes: 0, images: 0, large: AppendList.of() }
-
 /** Counts a message and its bytes, even if the message is malformed. Reports a message that JSON cannot represent. */
 export function countMessage(state: SizeState, message: unknown, { report }: RuleSet): SizeState {
   const bytes = countJsonBytes(message)
@@ -235,8 +233,6 @@ export interface MarkerCheck {
   /** Path of the last block that can carry a cache marker. The provider places a request-level marker on this block. */
   readonly target: string | null
 }
-
-export const INITIAL_MARKERS: MarkerCheck = { markers: AppendList.of(), target: null }
 
 export function checkMessageMarkers(state: MarkerCheck, message: ParsedMessage, rules: RuleSet): MarkerCheck {
   const isScoped = isTurnScopedMessage(message.fields)

@@ -14,7 +14,7 @@ import {
   isToolUse,
 } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
-import { PersistentMap } from '../log/persistent-collections.ts'
+import type { PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   isNonEmptyString,
@@ -40,13 +40,6 @@ export interface RoleState {
   readonly hasContent: boolean
   /** Path of the last message if it is an assistant message without content; otherwise null. */
   readonly emptyTail: string | null
-}
-
-export const INITIAL_ROLES: RoleState = {
-  last: null,
-  afterSummary: false,
-  hasContent: false,
-  emptyTail: null,
 }
 
 const isSummaryBlock = ({ block }: ParsedBlock): boolean => isCompactionBlock(block)
@@ -112,8 +105,6 @@ export interface SystemCheck {
   readonly section: string | null
   readonly hasContent: boolean
 }
-
-export const INITIAL_SYSTEM: SystemCheck = { before: 'other', section: null, hasContent: false }
 
 export function checkSystemMessage(state: SystemCheck, message: ParsedMessage, rules: RuleSet): SystemCheck {
   checkMessageFields(message, rules)
@@ -199,14 +190,6 @@ interface AnswerState {
   /** True once the turn contains a block other than a tool result. */
   readonly hasOther: boolean
   readonly hasResult: boolean
-}
-
-export const INITIAL_CALLS: CallCheck = {
-  seen: PersistentMap.empty(),
-  pending: new Map(),
-  waiting: new Map(),
-  answer: null,
-  usesTools: false,
 }
 
 /** A mutable copy of the state that is updated while one message is checked. */
@@ -316,8 +299,6 @@ export function reportMissingResults({ pending }: CallCheck, { report }: RuleSet
 /** Path of the first block that adds or removes a tool, by tool name. */
 export type ToolChanges = PersistentMap<string>
 
-export const INITIAL_TOOL_CHANGES: ToolChanges = PersistentMap.empty()
-
 export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: RuleSet): ToolChanges {
   let after = changes
   for (const { block, path } of message.blocks) {
@@ -366,8 +347,6 @@ export interface ThinkingState {
   /** Path of the last message if it ends with a thinking block; otherwise null. */
   readonly closing: string | null
 }
-
-export const INITIAL_THINKING: ThinkingState = { opening: null, closing: null }
 
 export function checkThinking(
   state: ThinkingState,

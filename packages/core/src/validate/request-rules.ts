@@ -369,8 +369,6 @@ function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
 /** Path of the first block or field in the messages that needs a beta, by rule. */
 export type BetaState = ReadonlyMap<BetaRule, string>
 
-export const INITIAL_BETAS: BetaState = new Map()
-
 export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: RuleSet): BetaState {
   let after = state
   for (const rule of profile.betas) {

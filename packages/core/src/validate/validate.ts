@@ -8,7 +8,7 @@
 import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
 import { isObject } from '../log/json.ts'
-import { AppendList } from '../log/persistent-collections.ts'
+import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
   checkBlock,
@@ -17,8 +17,6 @@ import {
   checkMessageMarkers,
   checkSizeLimits,
   countMessage,
-  INITIAL_MARKERS,
-  INITIAL_SIZE,
   type MarkerCheck,
   type PlacedMarker,
   type SizeState,
@@ -35,11 +33,6 @@ import {
   checkToolCalls,
   checkToolChanges,
   checkUsedTools,
-  INITIAL_CALLS,
-  INITIAL_ROLES,
-  INITIAL_SYSTEM,
-  INITIAL_THINKING,
-  INITIAL_TOOL_CHANGES,
   type RoleState,
   reportMissingResults,
   type SystemCheck,
@@ -53,7 +46,6 @@ import {
   checkCompactionBlocks,
   checkRequestFields,
   findBetaUses,
-  INITIAL_BETAS,
   type SignedSummary,
 } from './request-rules.ts'
 
@@ -110,15 +102,21 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
   return {
     profile,
     findings: AppendList.of(),
-    size: INITIAL_SIZE,
-    roles: INITIAL_ROLES,
-    system: INITIAL_SYSTEM,
-    calls: INITIAL_CALLS,
-    toolChanges: INITIAL_TOOL_CHANGES,
-    thinking: INITIAL_THINKING,
-    cache: INITIAL_MARKERS,
+    size: { messages: 0, bytes: 0, images: 0, large: AppendList.of() },
+    roles: { last: null, afterSummary: false, hasContent: false, emptyTail: null },
+    system: { before: 'other', section: null, hasContent: false },
+    calls: {
+      seen: PersistentMap.empty(),
+      pending: new Map(),
+      waiting: new Map(),
+      answer: null,
+      usesTools: false,
+    },
+    toolChanges: PersistentMap.empty(),
+    thinking: { opening: null, closing: null },
+    cache: { markers: AppendList.of(), target: null },
     summary: null,
-    betas: INITIAL_BETAS,
+    betas: new Map(),
   }
 }
 

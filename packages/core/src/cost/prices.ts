@@ -8,8 +8,8 @@ import {
   type BilledPart,
   type ByPriceClass,
   listBilledParts,
-  mapPriceClasses,
   PRICE_CLASSES,
+  type PriceClass,
   type TokensByClass,
   toTokenCount,
 } from '../tokens/usage.ts'
@@ -189,4 +189,14 @@ export function addCosts(a: Cost, b: Cost): Cost {
 
 function addNullable(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : a + b
+}
+
+export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass<T> {
+  return {
+    input: value('input'),
+    cacheRead: value('cacheRead'),
+    write5m: value('write5m'),
+    write1h: value('write1h'),
+    output: value('output'),
+  }
 }

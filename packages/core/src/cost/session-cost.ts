@@ -5,11 +5,12 @@
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import { isKnownRecord, isSyntheticError, type SessionRecord, type Usage } from '../log/record.ts'
-import { listBilledParts, mapPriceClasses, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
+import { listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
   addCosts,
   type Cost,
   type ModelPrices,
+  mapPriceClasses,
   priceUsage,
   priceUsageUncached,
   UNKNOWN_RATES,

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord, PrefixSnapshot, SnapshotSection, SnapshotTtl } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { CurrentPrefix } from './announced-prefix.ts'
-import { ATTRIBUTION_SECTION, IDENTITY_SECTION, joinSectionTexts } from './system-prompt.ts'
+import { ATTRIBUTION_SECTION, IDENTITY_SECTION, SECTION_SEPARATOR } from './system-prompt.ts'
 
 /** The prefix that the host wants for the next API request. */
 export interface DesiredPrefix {
@@ -176,7 +176,7 @@ function toPromptBlocks(
 ): readonly SystemPromptBlock[] {
   const sections = all.filter((section) => section.text.trim() !== '' && findPromptPart(section) === part)
   if (sections.length === 0) return []
-  const text = joinSectionTexts(sections.map((section) => section.text))
+  const text = sections.map((section) => section.text).join(SECTION_SEPARATOR)
   return [{ part, sections: sections.map(({ name }) => name), block: { type: 'text', text } }]
 }
 

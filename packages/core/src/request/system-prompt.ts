@@ -12,6 +12,9 @@ export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY_
 /** Section names with this prefix are reserved for the engine. */
 export const RESERVED_NAME_PREFIX = '@'
 
+/** Stands between the section texts that are joined into one block of the system prompt. */
+export const SECTION_SEPARATOR = '\n\n'
+
 export type SectionText = string | null
 
 /** Computes the text of a section. Null or blank text leaves the section out. */
@@ -145,7 +148,7 @@ function toCallerSections(given: CallerPrompt): readonly PlacedSection[] {
   const texts = (typeof given === 'string' ? [given] : given).flatMap(splitAtBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
   const joinPart = (some: readonly string[]): string =>
-    joinSectionTexts(some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
+    some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY).join(SECTION_SEPARATOR)
   return [
     ...toFixedSection(CALLER_STATIC_SECTION, 'static', joinPart(texts.slice(0, boundary))),
     ...toFixedSection(CALLER_DYNAMIC_SECTION, 'dynamic', joinPart(texts.slice(boundary))),
@@ -157,11 +160,6 @@ function splitAtBoundaries(text: string): readonly string[] {
   if (others.length === 0) return [first]
   const apart = others.flatMap((other) => [SYSTEM_PROMPT_DYNAMIC_BOUNDARY, other.trim()])
   return [first.trim(), ...apart].filter((piece) => piece !== '')
-}
-
-/** Joins the texts of one part of the system prompt into one block. */
-export function joinSectionTexts(texts: readonly string[]): string {
-  return texts.join('\n\n')
 }
 
 function toFixedSection(name: string, part: SnapshotSection['part'], text: string): readonly PlacedSection[] {

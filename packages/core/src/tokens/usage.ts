@@ -54,16 +54,6 @@ export type PriceClass = (typeof PRICE_CLASSES)[number]
 export type ByPriceClass<T> = { readonly [Class in PriceClass]: T }
 export type TokensByClass = ByPriceClass<number>
 
-export function mapPriceClasses<T>(value: (name: PriceClass) => T): ByPriceClass<T> {
-  return {
-    input: value('input'),
-    cacheRead: value('cacheRead'),
-    write5m: value('write5m'),
-    write1h: value('write1h'),
-    output: value('output'),
-  }
-}
-
 /** The tokens billed for one iteration of a model call. */
 export interface BilledPart {
   readonly tokens: TokensByClass

@@ -14,7 +14,12 @@ import {
   toBlocks,
 } from '@tidemark/core'
 import { isClaudeCodeRestart, type LogRecord } from '@tidemark/wire'
-import type { CacheTtl, ReplayedRequest, ThinkingSettings } from './logged-requests.ts'
+import {
+  type CacheTtl,
+  MIN_RESPONSE_GAP_MS,
+  type ReplayedRequest,
+  type ThinkingSettings,
+} from './logged-requests.ts'
 import type { BreakCause, ExplainedCause } from './report.ts'
 
 export interface LogCauseInput {
@@ -299,9 +304,6 @@ function seenEvidence(reason: CacheBreakReason): string | null {
 // Some timestamps are the time of logging instead of the time of the API call. A forked session can begin with a copy
 // of another session's history, written all at once; the cache entries of those calls belong to the other session.
 
-/** Calls with less time between them than this were logged together: no response arrives faster. */
-export const MIN_RESPONSE_GAP_MS = 1_000
-
 /** Checks whether `now` is the first call that a forked session made itself, after the history copied from its parent. */
 export function isFirstForkCall(
   begun: SessionRecord | undefined,
@@ -315,9 +317,4 @@ export function isFirstForkCall(
 
 function readTime(record: SessionRecord | undefined): number {
   return typeof record?.timestamp === 'string' ? Date.parse(record.timestamp) : Number.NaN
-}
-
-/** Checks whether two successive requests have the same time; if so, both times are those of logging. */
-export function isLoggedTogether(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
-  return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }

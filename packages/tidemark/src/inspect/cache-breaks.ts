@@ -40,10 +40,11 @@ import {
   pricesAtDate,
 } from '@tidemark/wire'
 import type { LogContents } from '../logs/read-log.ts'
-import { findBreakCause, isFirstForkCall, isLoggedTogether, toBreakCause } from './break-causes.ts'
+import { findBreakCause, isFirstForkCall, toBreakCause } from './break-causes.ts'
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
+  isLoggedTogether,
   type ReplayedRequest,
   readCacheTtl,
   replayRequests,

@@ -240,3 +240,11 @@ export function readCacheTtl(
   const usual = cache.maxMarkers === 0 ? undefined : cache.ttls.find(({ name }) => name === cache.defaultTtl)
   return usual === undefined ? AUTOMATIC : { ttl: usual.name, seconds: usual.seconds }
 }
+
+/** Calls with less time between them than this were logged together: no response arrives faster. */
+export const MIN_RESPONSE_GAP_MS = 1_000
+
+/** Checks whether two successive requests have the same time; if so, both times are those of logging. */
+export function isLoggedTogether(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
+  return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
+}

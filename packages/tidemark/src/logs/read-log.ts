@@ -67,10 +67,10 @@ function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents)
 }
 
 async function readFile(path: string, options: LineReadOptions): Promise<LogContents | LogRefusal> {
+  const chains = createSideChains()
   const log = await openLog(path, options)
   if (!log.ok) return log
   const { format, sizeBytes, modifiedMs } = log
-  const chains = createSideChains()
   const records: LogRecord[] = []
   try {
     const end = await log.read((read) => {

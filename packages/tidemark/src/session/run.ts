@@ -124,9 +124,9 @@ function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFail
   const { effective } = scaled.lines
   const start = startCalibration(estimator.weights.start)
   const { estimate } = session.settings.policy
+  const prefixTokens = countPrefixTokens(session.state, createTurnHost(session), estimator)
+  const prefixSize = calibrateSize(start, prefixTokens, estimate).expected
   const promptTokens = calibrateSize(start, estimator.content(prompt), estimate).expected
-  const before = countPrefixTokens(session.state, createTurnHost(session), estimator)
-  const prefixSize = calibrateSize(start, before, estimate).expected
   if (promptTokens + prefixSize <= effective) return null
   const message = `The prompt has about ${formatTokens(promptTokens)} tokens, and the system prompt and tools before it have ${formatTokens(prefixSize)}: ${choice.id} takes ${formatTokens(effective)}. The prompt was not added to the session. Split it, or put it in a file that a tool can read.`
   return { ok: false, reason: 'full', message }

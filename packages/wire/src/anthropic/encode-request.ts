@@ -14,6 +14,7 @@ import {
   type JsonObject,
   type MessageContent,
   type Payload,
+  type PlannedMarker,
   type Role,
   splitJsonArray,
   splitJsonObject,
@@ -274,4 +275,24 @@ function removeContentMarkers(text: string): string {
 
 function replaceMember(text: string, key: string, value: string): string {
   return formatJsonObject(withJsonMember(splitJsonObject(text), key, value))
+}
+
+const plainTextCache = new WeakMap<object, string>()
+
+/** Encodes tools or system blocks. Texts are cached by object; the objects stay the same until the next prefix snapshot. */
+export function encodePrefixList(
+  zone: 'tools' | 'system',
+  values: readonly (Block | JsonObject)[],
+  markers: readonly PlannedMarker[],
+): readonly string[] {
+  return values.map((value, index) => {
+    const planned = markers.find(({ place }) => place.zone === zone && place.index === index)
+    const control = planned?.control ?? value.cache_control
+    const plain = plainTextCache.get(value) ?? encodeWithoutMarker(value)
+    plainTextCache.set(value, plain)
+    const end = findClosingBracket(plain)
+    return control === undefined
+      ? plain
+      : plain.slice(0, end) + encodeCacheControl(control) + plain.slice(end)
+  })
 }

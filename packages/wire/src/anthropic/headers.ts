@@ -30,7 +30,7 @@ export function toRequestHeaders({
 }: RequestHeaderFields): Readonly<Record<string, string>> {
   return {
     'content-type': 'application/json',
-    ...omitUndefined({ [VERSION_HEADER]: version }),
+    ...(version === undefined ? {} : { [VERSION_HEADER]: version }),
     ...(betas.length === 0 ? {} : { [BETA_HEADER]: [...new Set(betas)].join(',') }),
     ...(credentials === undefined ? {} : toAuthHeader(credentials)),
   }

@@ -2,18 +2,12 @@
  * Builds a request body by extending the previous one, so that only new messages are encoded. The bytes are the same as
  * those of `encodeRequest` for the same payload.
  */
-import {
-  AppendList,
-  type AssembledRequest,
-  type Block,
-  type JsonObject,
-  type PlannedMarker,
-  type TracedMessage,
-} from '@tidemark/core'
+import { AppendList, type AssembledRequest, type JsonObject, type TracedMessage } from '@tidemark/core'
 import {
   createCacheReference,
   encodeCacheControl,
   encodeParameters,
+  encodePrefixList,
   encodeWithoutMarker,
   findClosingBracket,
   toContentBlocks,
@@ -125,26 +119,6 @@ function applyMarkers(
       onTop.set(index, applyOverlay(message, { markers: onBlocks, referencedUntil: referTo }))
   }
   return { overlays: onTop, referencedUntil: addsCacheReferences ? last.index : 0 }
-}
-
-const plainTextCache = new WeakMap<object, string>()
-
-/** Encodes tools or system blocks. Texts are cached by object; the objects stay the same until the next prefix snapshot. */
-function encodePrefixList(
-  zone: 'tools' | 'system',
-  values: readonly (Block | JsonObject)[],
-  markers: readonly PlannedMarker[],
-): readonly string[] {
-  return values.map((value, index) => {
-    const planned = markers.find(({ place }) => place.zone === zone && place.index === index)
-    const control = planned?.control ?? value.cache_control
-    const plain = plainTextCache.get(value) ?? encodeWithoutMarker(value)
-    plainTextCache.set(value, plain)
-    const end = findClosingBracket(plain)
-    return control === undefined
-      ? plain
-      : plain.slice(0, end) + encodeCacheControl(control) + plain.slice(end)
-  })
 }
 
 // Messages are encoded to JSON once. Cache markers and references are then inserted into the text at known offsets.

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { createLogLineReader } from '../../packages/core/src/log/log-line-reader.ts'
+import { createLogLineReader } from '../../packages/core/src/log/decode-log.ts'
 import type { SessionRecord } from '../../packages/core/src/log/record.ts'
 import { listMeasuredCalls, type MeasuredCall } from '../../packages/tidemark/src/inspect/estimator-error.ts'
 import { isClaudeCodeRestart } from '../../packages/wire/src/readers/claude-code-reader.ts'

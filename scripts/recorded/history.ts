@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { createLogLineReader } from '../../packages/core/src/log/log-line-reader.ts'
+import { createLogLineReader } from '../../packages/core/src/log/decode-log.ts'
 import { isCompactBoundary, isKnownRecord, type KnownRecord } from '../../packages/core/src/log/record.ts'
 
 export interface RecordedHistory {

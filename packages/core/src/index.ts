@@ -272,7 +272,17 @@ export {
   type ToolUseBlock,
   toBlocks,
 } from './log/block.ts'
-export { createLogHeader, type DecodeResult, decodeRecord, LOG_VERSION } from './log/decode-record.ts'
+export {
+  createLogHeader,
+  createLogLineReader,
+  type DecodeResult,
+  decodeRecord,
+  LOG_VERSION,
+  type LogLineReader,
+  type LogReaderOptions,
+  type LogReadResult,
+  type LogResumePoint,
+} from './log/decode-log.ts'
 export {
   findJsonMember,
   findNonJsonPath,
@@ -293,13 +303,6 @@ export {
   withJsonMember,
   withoutJsonMember,
 } from './log/json.ts'
-export {
-  createLogLineReader,
-  type LogLineReader,
-  type LogReaderOptions,
-  type LogReadResult,
-  type LogResumePoint,
-} from './log/log-line-reader.ts'
 export { AppendList } from './log/persistent-collections.ts'
 export {
   type AssistantMessage,

@@ -1,5 +1,5 @@
 /** Lines of a log as tests write them, and a log as tests look at it once it was read. */
-import { createLogLineReader, type LogReadResult } from '../src/log/log-line-reader.ts'
+import { createLogLineReader, type LogReadResult } from '../src/log/decode-log.ts'
 import type { SessionRecord } from '../src/log/record.ts'
 
 export const HEADER: string =

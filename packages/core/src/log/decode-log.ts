@@ -1,0 +1,392 @@
+/**
+ * Decodes the lines of a log, of any format version, into records. A line that is not a record is set aside and
+ * reported as damage, with the reason; reading goes on.
+ */
+import { TidemarkError } from '../errors.ts'
+import {
+  abandonBatch,
+  addRecordToBatch,
+  type BatchState,
+  checkBatchStamp,
+  createBatchState,
+  type Damage,
+  type DamageKind,
+  type PositionedRecord,
+} from './batch.ts'
+import { isBlock } from './block.ts'
+import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
+import type { SessionRecord } from './record.ts'
+
+export type DecodeResult =
+  /** A valid record. `note` names the part of the line that was left out, if any. */
+  | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
+  | { readonly ok: false; readonly why: string }
+
+type LineFields = { readonly [key: string]: unknown }
+
+/**
+ * Returns the record of a parsed line, or the reason why the line is not a record. Checks only the fields that the
+ * engine relies on and keeps all others unchanged. A line of an unknown type is a record too.
+ */
+export function decodeRecord(value: unknown): DecodeResult {
+  if (!isObject(value)) return { ok: false, why: 'a record is a JSON object' }
+  if (typeof value.type !== 'string') return { ok: false, why: 'a record says its type' }
+  const why = checkRecord(value, value.type)
+  if (why !== null) return { ok: false, why }
+  const { value: kept, ...note } = withoutBadUsage(value)
+  return { ok: true, record: kept as unknown as SessionRecord, ...note }
+}
+
+function checkRecord(value: LineFields, type: string): string | null {
+  switch (type) {
+    case 'user':
+      return checkLinks(value) ?? checkUserMessage(value.message)
+    case 'assistant':
+      return checkLinks(value) ?? checkAssistantMessage(value.message)
+    case 'attachment':
+      return (
+        checkLinks(value) ?? (isObject(value.attachment) ? null : 'an attachment record has an attachment')
+      )
+    case 'system':
+      return checkLinks(value) ?? checkSystemRecord(value)
+    case 'progress':
+      return checkLinks(value)
+    default:
+      return value.uuid == null || typeof value.uuid === 'string' ? null : 'a uuid is a string'
+  }
+}
+
+const BOOLEAN_FIELDS = [
+  'isSidechain',
+  'isMeta',
+  'isCompactSummary',
+  'isVisibleInTranscriptOnly',
+  'isApiErrorMessage',
+]
+
+function checkLinks(value: LineFields): string | null {
+  const { uuid, parentUuid } = value
+  if (typeof uuid !== 'string' || uuid === '') return 'a record has a uuid'
+  if (parentUuid != null && typeof parentUuid !== 'string') return 'parentUuid is a uuid or null'
+  const bad = BOOLEAN_FIELDS.find((flag) => value[flag] != null && typeof value[flag] !== 'boolean')
+  return bad === undefined ? null : `${bad} is true or false`
+}
+
+function checkUserMessage(message: unknown): string | null {
+  if (!isObject(message)) return 'a user record has a message'
+  if (message.role !== 'user' && message.role !== 'system')
+    return 'the role of a user record is user or system'
+  return checkContent(message.content)
+}
+
+function checkAssistantMessage(message: unknown): string | null {
+  if (!isObject(message)) return 'an assistant record has a message'
+  if (typeof message.id !== 'string') return 'the message of an assistant record has an id'
+  if (typeof message.model !== 'string') return 'the message of an assistant record names its model'
+  return checkContent(message.content)
+}
+
+const USAGE_FIGURES = [
+  'input_tokens',
+  'output_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+]
+
+/** Drops the usage of an assistant record if one of its token counts is not a number; the record itself stays. */
+function withoutBadUsage(value: LineFields): { readonly value: LineFields; readonly note?: string } {
+  const { message } = value
+  if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
+  const { usage, ...rest } = message
+  if (
+    isObject(usage) &&
+    USAGE_FIGURES.every((field) => usage[field] == null || typeof usage[field] === 'number')
+  )
+    return { value }
+  return { value: { ...value, message: rest }, note: 'usage that is no figures was left out' }
+}
+
+function checkContent(content: unknown): string | null {
+  if (typeof content === 'string') return null
+  if (!Array.isArray(content)) return 'the content of a message is a string or a list of blocks'
+  const bad = content.findIndex((block) => !isBlock(block))
+  return bad === -1 ? null : `block ${bad} of the content is an object with a type`
+}
+
+function checkSystemRecord(value: LineFields): string | null {
+  switch (value.subtype) {
+    case 'compact_boundary':
+      return checkCompactMetadata(value.compactMetadata)
+    case 'compact_undone':
+    case 'clear_undone':
+      return typeof value.of === 'string' ? null : 'an undo names the boundary it takes back'
+    case 'pin':
+      return checkPin(value.pin)
+    case 'epoch':
+      return isObject(value.epoch) ? null : 'an epoch record has an epoch'
+    case 'delta':
+      return isObject(value.delta) ? null : 'a delta record has a delta'
+    default:
+      return null
+  }
+}
+
+function checkCompactMetadata(metadata: unknown): string | null {
+  if (metadata == null) return null
+  if (!isObject(metadata)) return 'compactMetadata is an object'
+  const { preservedMessages, unansweredMessages, preservedSegment } = metadata
+  if (isInvalidKeptList(preservedMessages)) return 'preservedMessages has an anchorUuid and a list of uuids'
+  if (isInvalidKeptList(unansweredMessages)) return 'unansweredMessages has an anchorUuid and a list of uuids'
+  if (preservedSegment != null && !isObject(preservedSegment)) return 'preservedSegment is an object'
+  return null
+}
+
+function isInvalidKeptList(kept: unknown): boolean {
+  if (kept == null) return false
+  if (!isObject(kept) || typeof kept.anchorUuid !== 'string' || !Array.isArray(kept.uuids)) return true
+  return !kept.uuids.every((uuid) => typeof uuid === 'string')
+}
+
+function checkPin(pin: unknown): string | null {
+  const good = isObject(pin) && typeof pin.target === 'string' && typeof pin.pinned === 'boolean'
+  return good ? null : 'a pin names its target and says whether it is pinned'
+}
+
+// Format versions. The first line of a log states its version. Lines of older versions are upcast when they are read;
+// the file is never rewritten.
+
+/** The header line: the first line of a log, and of every later part written in another version. It has no position. */
+interface LogHeader {
+  readonly type: 'tidemark'
+  readonly format: 'tidemark-session'
+  readonly version: number
+  readonly sessionId: string
+  readonly timestamp: string
+}
+
+/** A parsed log line that has not been decoded yet. */
+export type ParsedLine = { readonly [field: string]: unknown }
+
+/** Converts a parsed log line of one format version to the next version. */
+export type Upcast = (line: ParsedLine) => ParsedLine
+
+/** The upcasts in order: `UPCASTS[0]` converts version 1 to version 2. The current version is their number plus one. */
+export const UPCASTS: readonly Upcast[] = []
+
+export const LOG_VERSION: number = UPCASTS.length + 1
+
+export function createLogHeader(sessionId: string, timestamp: string): LogHeader {
+  return { type: 'tidemark', format: 'tidemark-session', version: LOG_VERSION, sessionId, timestamp }
+}
+
+export function isLogHeader(line: ParsedLine): boolean {
+  return line.type === 'tidemark'
+}
+
+/**
+ * Returns the format version in a header, or null if the header is invalid. Throws `newer-format` for a version that
+ * is newer than this code knows.
+ */
+export function readLogVersion(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
+  const { format, version } = header
+  if (format !== 'tidemark-session' || !isVersionNumber(version)) return null
+  const known = upcasts.length + 1
+  if (version <= known) return version
+  throw new TidemarkError(
+    'newer-format',
+    `This session was written in format version ${version}, and this tidemark reads up to version ${known}: update tidemark to open it.`,
+    { details: { version, known } },
+  )
+}
+
+/** Converts a parsed log line from format version `version` to the current version. */
+export function upcastLine(line: ParsedLine, version: number, upcasts: readonly Upcast[] = UPCASTS): unknown {
+  let present: unknown = line
+  for (let step = version; step <= upcasts.length && isObject(present); step += 1)
+    present = upcasts[step - 1]?.(present)
+  return present
+}
+
+function isVersionNumber(version: unknown): version is number {
+  return Number.isSafeInteger(version) && Number(version) >= 1
+}
+
+// Reads the lines of a session log, Tidemark's own or another tool's, into records. Unreadable lines are reported as
+// damage; only a log of a newer format version throws.
+
+export interface LogLineReader {
+  /** Reads the next line, without its newline. Returns the records that are now valid: none while a batch is incomplete. */
+  readLine(line: string): readonly SessionRecord[]
+  /** Ends the reading; `rest` is the text after the last newline. Returns the remaining records and all damage. */
+  finish(rest?: string): LogReadResult
+  /** Line number of each record that the last `readLine` or `finish` call returned. */
+  readonly lineNumbers: readonly number[]
+}
+
+export interface LogReadResult {
+  readonly records: readonly SessionRecord[]
+  /** Position of the last valid record. The records of another tool's log are counted from 1. */
+  readonly position: number
+  readonly damage: readonly Damage[]
+  /** Format version in the newest header; null for another tool's log, or if no header is readable. */
+  readonly version: number | null
+  /** False if no line is a record or a header and the file does not look like the torn start of a log. */
+  readonly isLog: boolean
+  /** The place from which a later reading can continue; null if it has to start over. */
+  readonly resume: LogResumePoint | null
+}
+
+/** A place between two lines of a log, with the state that a reader needs to continue from there. */
+export interface LogResumePoint {
+  /** Number of lines before this place in the log. */
+  readonly line: number
+  readonly position: number
+  readonly version: number | null
+}
+
+export interface LogReaderOptions {
+  readonly upcasts?: readonly Upcast[]
+  /** The place in the log to start at; the beginning by default. */
+  readonly start?: LogResumePoint
+  /** Return only the records after this position; all records by default. */
+  readonly from?: number
+}
+
+interface ReaderState {
+  readonly upcasts: readonly Upcast[]
+  readonly gathering: BatchState
+  readonly from: number
+  lines: readonly number[]
+  line: number
+  version: number | null
+  isRecognised: boolean
+  isForeign: boolean
+}
+
+const NO_RECORDS: readonly PositionedRecord[] = []
+
+export function createLogLineReader(options: LogReaderOptions = {}): LogLineReader {
+  const { upcasts = UPCASTS, start, from = 0 } = options
+  const reading: ReaderState = {
+    upcasts,
+    gathering: createBatchState(start?.position ?? 0),
+    from,
+    lines: [],
+    line: start?.line ?? 0,
+    version: start?.version ?? null,
+    isRecognised: start !== undefined,
+    isForeign: false,
+  }
+  return {
+    readLine: (line) => selectRecords(reading, readLine(reading, line, 'bad-json')),
+    finish: (rest = '') => finishLog(reading, rest),
+    get lineNumbers() {
+      return reading.lines
+    },
+  }
+}
+
+function selectRecords(reading: ReaderState, counted: readonly PositionedRecord[]): readonly SessionRecord[] {
+  const given = counted.filter(({ position }) => position > reading.from)
+  reading.lines = given.map(({ line }) => line)
+  return given.map(({ record }) => record)
+}
+
+function finishLog(reading: ReaderState, rest: string): LogReadResult {
+  const { gathering, line } = reading
+  // A later reading cannot start inside a batch.
+  const canResume = rest === '' && reading.isRecognised && gathering.openBatch === null
+  const resume = canResume ? { line, position: gathering.position, version: reading.version } : null
+  const records = selectRecords(reading, [
+    ...readLine(reading, rest, 'torn-line'),
+    ...abandonBatch(gathering),
+  ])
+  const { position, damage } = gathering
+  const { version, isRecognised, isForeign } = reading
+  return { records, position, damage, version, isLog: isRecognised || !isForeign, resume }
+}
+
+/** Reads one line. `whenUnreadable` is the damage to report if the line is not JSON: only the last line can be torn. */
+function readLine(
+  reading: ReaderState,
+  text: string,
+  whenUnreadable: DamageKind,
+): readonly PositionedRecord[] {
+  reading.line += 1
+  const line = reading.line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
+  const value = parseJson(line)
+  if (value !== undefined) return readValue(reading, value, line)
+  if (line.trim() === '') return NO_RECORDS
+  // After a crash, a log may begin with part of a JSON object or with a page of NUL bytes that was never written.
+  const looksTorn = line.startsWith('\0') || line.trimStart().startsWith('{')
+  if (!looksTorn) reading.isForeign = true
+  reportDamage(reading, whenUnreadable, describeUnreadableLine(line, whenUnreadable))
+  // A hole of NUL bytes may have replaced the newline before a complete line, so the text after the hole is tried too.
+  const afterHole = line.slice(line.lastIndexOf('\0') + 1)
+  const rescued = afterHole === line ? undefined : parseJson(afterHole)
+  return isObject(rescued) ? readValue(reading, rescued, afterHole) : NO_RECORDS
+}
+
+function describeUnreadableLine(line: string, kind: DamageKind): string {
+  if (line.includes('\0'))
+    return 'the line has NUL bytes, as a page lost in a crash leaves; what stands before them is set aside'
+  const what = kind === 'torn-line' ? 'the last line was cut off' : 'the line is not JSON'
+  return `${what}; it is set aside`
+}
+
+function readValue(reading: ReaderState, value: unknown, line: string): readonly PositionedRecord[] {
+  if (!isObject(value)) return setLineAside(reading, 'a record is a JSON object; the line is set aside')
+  // Each level of nesting takes at least two characters, so most lines are too short to exceed the depth limit.
+  if (line.length > 2 * MAX_JSON_DEPTH && isNestedTooDeep(value)) return setLineAside(reading, TOO_DEEP)
+  if (isLogHeader(value)) return readHeader(reading, value)
+  const { version, upcasts } = reading
+  const decoded = decodeRecord(version === null ? value : upcastLine(value, version, upcasts))
+  const why = decoded.ok ? checkBatchStamp(decoded.record) : decoded.why
+  if (!decoded.ok || why !== null) return setLineAside(reading, `${why}; the line is set aside`)
+  reading.isRecognised = true
+  const { record, note } = decoded
+  if (note !== undefined) reportDamage(reading, 'bad-shape', note)
+  return addRecordToBatch(
+    reading.gathering,
+    record.seq == null ? withRawBlocks(record, line) : record,
+    reading.line,
+  )
+}
+
+const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`
+
+/**
+ * Adds the exact text of blocks that parse and stringify would change, for a line of another tool. Tidemark's own
+ * lines already contain it.
+ */
+function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
+  if (JSON.stringify(record) === line) return record
+  const rawBlocks = findRawBlockTexts(line)
+  return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
+}
+
+/** Reads a header line. A header with the version already in use may be a copied line, so it does not end an open batch. */
+function readHeader(reading: ReaderState, header: ParsedLine): readonly PositionedRecord[] {
+  const version = readLogVersion(header, reading.upcasts)
+  if (version === null)
+    return setLineAside(
+      reading,
+      'a header names the format tidemark-session and its version; the line is set aside',
+    )
+  const { gathering } = reading
+  const waiting = version === reading.version ? NO_RECORDS : abandonBatch(gathering)
+  if (gathering.openBatch !== null) gathering.openBatch.isPastHeader = true
+  reading.version = version
+  reading.isRecognised = true
+  return waiting
+}
+
+function setLineAside(reading: ReaderState, why: string): readonly PositionedRecord[] {
+  reading.isForeign = true
+  reportDamage(reading, 'bad-shape', why)
+  return NO_RECORDS
+}
+
+function reportDamage(reading: ReaderState, kind: DamageKind, why: string): void {
+  reading.gathering.damage.push({ kind, line: reading.line, why })
+}

@@ -2,14 +2,13 @@
 import {
   isKnownRecord,
   openSession,
-  runSingleTurn,
   type SessionState,
   type TurnEvent,
   type TurnHost,
   type TurnOutcome,
   toBlocks,
 } from '@tidemark/core'
-import { createTestHost } from '@tidemark/core/testing'
+import { createTestHost, runSingleTurn } from '@tidemark/core/testing'
 import { createManualClock, type Script, type SimulatorServer, serve } from '@tidemark/simulator'
 import { createProviderProfile } from '@tidemark/wire'
 import { createAnthropicModel, systemIds } from 'tidemark/internal'

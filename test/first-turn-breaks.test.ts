@@ -1,12 +1,7 @@
 /** What loses the cache, done to a running session against the simulator: each is told for what it is, and priced. */
-import {
-  createPolicy,
-  isObject,
-  type JsonObject,
-  runSingleTurn,
-  type TurnEvent,
-  type TurnHost,
-} from '@tidemark/core'
+
+import { createPolicy, isObject, type JsonObject, type TurnEvent, type TurnHost } from '@tidemark/core'
+import { runSingleTurn } from '@tidemark/core/testing'
 import { createProviderProfile } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
 import { changingWorld } from './first-turn/changing-world.ts'

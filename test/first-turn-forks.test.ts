@@ -1,6 +1,6 @@
 /** Forks against the simulator: they read their parent's cache, write none, and leave it as it was. */
-import { type ForkRequestOptions, type ForkResult, runFork, type TurnEvent } from '@tidemark/core'
-import { runToEnd } from '@tidemark/core/testing'
+import type { ForkRequestOptions, TurnEvent } from '@tidemark/core'
+import { type ForkResult, runFork, runToEnd } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { changingWorld } from './first-turn/changing-world.ts'
 import { offences } from './first-turn/laws.ts'

@@ -1,4 +1,5 @@
 /** What planning costs must not grow with the conversation: register, meter and plan of one more record. */
+
 import {
   appendRecord,
   type ContextView,
@@ -13,6 +14,7 @@ import {
   startCalibration,
   updateContextView,
 } from '@tidemark/core'
+import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import { NO_RETRIEVAL } from '../../packages/core/src/clearing/clear-candidates.ts'
 import {
   createIndexRules,
@@ -21,7 +23,6 @@ import {
 } from '../../packages/core/src/clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../../packages/core/src/clearing/update-tool-result-index.ts'
 import { type ContextPlan, makeContextPlan } from '../../packages/core/src/planner/context-plan.ts'
-import { EMPTY_PLAN_TRACKING } from '../../packages/core/src/planner/plan-input.ts'
 import { type ContextMeter, createMeter, updateMeter } from '../../packages/core/src/tokens/context-meter.ts'
 import type { BenchCase } from '../harness/bench-case.ts'
 

@@ -1,4 +1,5 @@
 /** What a turn costs must not grow with the conversation: append, view, flatten and validate of one more record. */
+
 import {
   appendRecord,
   type ContextView,
@@ -14,8 +15,8 @@ import {
   updateContextView,
   updateValidation,
   type ValidationState,
-  validateContext,
 } from '@tidemark/core'
+import { validateContext } from '@tidemark/core/testing'
 import type { BenchCase } from '../harness/bench-case.ts'
 
 interface State {

@@ -2,6 +2,7 @@
  * A recorded session led again by the planner, call by call: its acts are carried out on a copy in memory, and
  * each call is priced by a plain model of the cache. Sizes are estimates throughout.
  */
+
 import {
   appendRecord,
   type CacheTemperature,
@@ -13,7 +14,6 @@ import {
   createIndexRules,
   createMeter,
   createToolResultIndex,
-  EMPTY_PLAN_TRACKING,
   emptyContextView,
   emptySessionLog,
   findFirstClearable,
@@ -25,16 +25,18 @@ import {
   NO_RETRIEVAL,
   type Policy,
   type ProviderProfile,
-  priceTokens,
+  priceUsage,
   type SessionLog,
   type SessionRecord,
   scalePolicy,
   startCalibration,
+  type TokensByClass,
   type ToolResultIndex,
   updateContextView,
   updateMeter,
   updateToolResultIndex,
 } from '@tidemark/core'
+import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import { unmeasured } from './linear.ts'
 
 export interface ReplayRules {
@@ -136,7 +138,7 @@ class LedSession {
 
   result(): Replayed {
     const { calls, idle, budget, freed, soft, hard, clearing, money, peak } = this.#totals
-    const tail = priceTokens({ output: this.#outputs - this.#written }, this.#rules.prices).priced
+    const tail = priceTokens({ output: this.#outputs - this.#written }, this.#rules.prices)
     return {
       calls,
       cleared: { idle, budget },
@@ -242,7 +244,7 @@ class LedSession {
   }
 
   #pay(tokens: Parameters<typeof priceTokens>[0]): void {
-    this.#totals.money += priceTokens(tokens, this.#rules.prices).priced
+    this.#totals.money += priceTokens(tokens, this.#rules.prices)
   }
 
   #own(body: object): SessionRecord & { readonly uuid: string } {
@@ -266,4 +268,16 @@ function prefixOf(records: readonly KnownRecord[], estimate: (record: KnownRecor
     said += estimate(record)
   }
   return 10_000
+}
+
+/** Returns the price of the tokens of one request. */
+function priceTokens(tokens: Partial<TokensByClass>, prices: ModelPrices): number {
+  const { input = 0, cacheRead = 0, write5m = 0, write1h = 0, output = 0 } = tokens
+  const usage = {
+    input_tokens: input,
+    cache_read_input_tokens: cacheRead,
+    cache_creation: { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
+    output_tokens: output,
+  }
+  return priceUsage(usage, prices).priced
 }

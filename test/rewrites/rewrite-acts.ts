@@ -7,7 +7,6 @@ import {
   openSession,
   pinRecord,
   reduceContext,
-  runSingleTurn,
   type SessionState,
   type TurnContext,
   toPayload,
@@ -15,7 +14,7 @@ import {
   type UndoRewriteOptions,
   undoRewrite,
 } from '@tidemark/core'
-import { type FakeClock, runToEnd } from '@tidemark/core/testing'
+import { type FakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
 import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
 import { buildNextRequest } from '../../packages/core/src/engine/next-request.ts'
 import { type RewriteHost, SESSION } from './rewrite-host.ts'

@@ -3,12 +3,11 @@ import {
   type CompactionOptions,
   compact,
   openSession,
-  runSingleTurn,
   type SessionState,
   type TurnContext,
   toApiMessages,
 } from '@tidemark/core'
-import { createCountingIds, createFakeClock, runToEnd } from '@tidemark/core/testing'
+import { createCountingIds, createFakeClock, runSingleTurn, runToEnd } from '@tidemark/core/testing'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { expect } from 'vitest'
 import { appendUserMessage, findPrompt } from './interruptible-acts.ts'

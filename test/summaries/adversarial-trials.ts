@@ -1,5 +1,7 @@
 /** Compactions whose summariser answers wrongly: one adversary, one trigger, one window, and the result. */
-import { countMaximumCalls, DEFAULT_POLICY, type RefusedRewrite } from '@tidemark/core'
+
+import { DEFAULT_POLICY, type RefusedRewrite } from '@tidemark/core'
+import { countMaximumCalls } from '@tidemark/core/testing'
 import { type Script, withSummaries } from '@tidemark/simulator'
 import {
   BAD_SUMMARIZER_NAMES,

@@ -13,7 +13,6 @@ import {
   openSession,
   type Payload,
   type RewriteEvent,
-  runSingleTurn,
   type SessionState,
   type TracedMessage,
   type TurnContext,
@@ -24,7 +23,13 @@ import {
   type Usage,
   undoRewrite,
 } from '@tidemark/core'
-import { createFakeClock, createFakeJournal, type FakeClock, runToEnd } from '@tidemark/core/testing'
+import {
+  createFakeClock,
+  createFakeJournal,
+  type FakeClock,
+  runSingleTurn,
+  runToEnd,
+} from '@tidemark/core/testing'
 import type { RequestRecord, Simulator } from '@tidemark/simulator'
 import { encodeRequest, joinEncodedRequest, toRequestHeaders } from '@tidemark/wire'
 import { createSimulatedHost, type SimulatedHostOptions, type World } from './simulated-host.ts'

@@ -5,8 +5,8 @@ import {
   isCompactBoundary,
   isKnownRecord,
   isMicrocompactBoundary,
-  listRepairs,
 } from '@tidemark/core'
+import { listRepairs } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { reportSampleSession } from './commands/start.ts'
 import { readSampleSession } from './sample-session.ts'

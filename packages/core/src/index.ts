@@ -38,7 +38,6 @@ export {
   type CacheLapseCounts,
   type CacheTemperature,
   type CacheTemperatureInput,
-  COLD_CACHE,
   countCallGap,
   estimateRemainingCalls,
   type FirstRewrittenPart,
@@ -128,7 +127,6 @@ export {
   createMissingResultsRecord,
   type FlattenedContext,
   flattenContext,
-  listRepairs,
   listTracedMessages,
   listUnansweredCalls,
   type TracedMessage,
@@ -148,7 +146,6 @@ export {
   findRates,
   type ModelPrices,
   type PriceTier,
-  priceTokens,
   priceUsage,
   priceUsageUncached,
   type TokenRates,
@@ -226,7 +223,6 @@ export {
   addReplyEvent,
   type BlockDelta,
   type BlockEnded,
-  collectReply,
   emptyReplyAssembly,
   type ModelFailure,
   type ModelFailureKind,
@@ -248,7 +244,12 @@ export {
   type UnlinkedRecord,
   type WriteLock,
 } from './engine/session-writer.ts'
-export { buildForkRequest, type ForkRequestOptions, type ForkResult, runFork } from './engine/side-call.ts'
+export {
+  buildForkRequest,
+  describeForkCacheRead,
+  type ForkRequestOptions,
+  runSideCall,
+} from './engine/side-call.ts'
 export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
 export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'
@@ -368,7 +369,6 @@ export {
 } from './log/tool-calls.ts'
 export { type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
-  EMPTY_PLAN_TRACKING,
   type ExpectedResult,
   estimateTypicalResult,
   findOptimalTrigger,
@@ -567,7 +567,6 @@ export {
   type SummaryRefusalReason,
 } from './summary/accept-summary.ts'
 export {
-  countMaximumCalls,
   findNextAttempt,
   isAttemptsOutcome,
   recordAttemptResult,
@@ -600,7 +599,6 @@ export { type RepairRules, repairSummary } from './summary/repair-summary.ts'
 export {
   type CompactionSpan,
   chooseCompactionSpan,
-  createKeptMetadata,
   listKeptUuids,
   type SpanOptions,
   type SpanRefusalReason,
@@ -689,13 +687,12 @@ export {
 export { pinRecord } from './turn/pin.ts'
 export { reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
-export { prepareNextRequest, recordResponse, runSingleTurn, type TurnOptions, takeTurn } from './turn/turn.ts'
+export { prepareNextRequest, recordResponse, takeTurn } from './turn/turn.ts'
 export { type UndoResult, type UndoRewriteOptions, undoRewrite } from './turn/undo.ts'
 export type { Finding, FindingCode } from './validate/findings.ts'
 export {
   startValidation,
   updateValidation,
   type ValidationState,
-  validateContext,
   validateRequest,
 } from './validate/validate.ts'

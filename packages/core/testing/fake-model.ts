@@ -1,6 +1,14 @@
 /** A fake model that streams given replies event by event, as a provider does. */
 import type { Model, ModelCall } from '../src/engine/ports.ts'
-import { type BlockEnded, collectReply, type ModelFailure, type ReplyEvent } from '../src/engine/reply.ts'
+import {
+  addReplyEvent,
+  type BlockEnded,
+  emptyReplyAssembly,
+  type ModelFailure,
+  type Reply,
+  type ReplyEvent,
+  toReply,
+} from '../src/engine/reply.ts'
 import type { Block } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
 
@@ -61,4 +69,11 @@ function* streamReply(given: FakeReply, number: number): Generator<ReplyEvent> {
   yield* events
   if (failure !== undefined) yield { type: 'reply-failed', failure, reply }
   else if (reply !== null) yield { type: 'reply-ended', reply }
+}
+
+/** Assembles a reply from `events`, complete or partial; null if no reply started. */
+export function collectReply(events: Iterable<ReplyEvent>): Reply | null {
+  let assembly = emptyReplyAssembly
+  for (const event of events) assembly = addReplyEvent(assembly, event)
+  return toReply(assembly)
 }

@@ -1,6 +1,15 @@
 /** The entry point `@tidemark/core/testing`: builders, generators and fakes for the tests of all packages. */
 
-export { createFakeModel, type FakeModel, type FakeReply } from './fake-model.ts'
+export {
+  countMaximumCalls,
+  type ForkResult,
+  listRepairs,
+  runFork,
+  runSingleTurn,
+  type SingleTurnOptions,
+  validateContext,
+} from './engine-calls.ts'
+export { collectReply, createFakeModel, type FakeModel, type FakeReply } from './fake-model.ts'
 export {
   createCountingIds,
   createFakeBlobs,
@@ -21,4 +30,11 @@ export {
   type GeneratedSession,
   generateSession,
 } from './session-generator.ts'
-export { createTestCompaction, createTestHost, runToEnd, type TestCompactionOptions } from './test-host.ts'
+export {
+  COLD_CACHE,
+  createTestCompaction,
+  createTestHost,
+  EMPTY_PLAN_TRACKING,
+  runToEnd,
+  type TestCompactionOptions,
+} from './test-host.ts'

@@ -4,6 +4,7 @@
  */
 import { type ContextView, emptyContextView, updateContextView } from '../src/context/context-view.ts'
 import type { NewRecord } from '../src/engine/ports.ts'
+import { applyPinRecords, NO_PINS } from '../src/engine/session-state.ts'
 import type { Block, MessageContent } from '../src/log/block.ts'
 import type { JsonObject } from '../src/log/json.ts'
 import type {
@@ -44,6 +45,11 @@ export class SessionBuilder {
   get tip(): string | null {
     const waiting = this.#batch?.at(-1)?.uuid
     return waiting ?? this.session.records.at(this.session.newestRecord)?.uuid ?? null
+  }
+
+  /** uuids of the pinned records, in the order of pinning. */
+  get pins(): readonly string[] {
+    return [...applyPinRecords(NO_PINS, this.records)]
   }
 
   user(content: MessageContent, extra: ExtraRecordFields = {}): UserRecord {

@@ -4,13 +4,12 @@ import {
   isServerToolUse,
   isThinkingBlock,
   isToolUse,
-  listRepairs,
   type SessionRecord,
   type SystemRecord,
   toBlocks,
   type UserRecord,
 } from '@tidemark/core'
-import { createChoices, generateSession } from '@tidemark/core/testing'
+import { createChoices, generateSession, listRepairs } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 
 /** What a session holds, by name. */

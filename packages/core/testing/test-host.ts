@@ -1,8 +1,10 @@
 /** The host for tests of the engine: fake ports and default values, each of which a test can replace. */
+import type { CacheTemperature } from '../src/cache/cache-temperature.ts'
 import { NO_RETRIEVAL } from '../src/clearing/clear-candidates.ts'
 import { createIndexRules } from '../src/clearing/tool-result-index.ts'
 import type { CompactionServices, TurnHost } from '../src/engine/host.ts'
 import type { Deadlines } from '../src/engine/ports.ts'
+import type { PlanContext } from '../src/planner/plan-input.ts'
 import { createPolicy } from '../src/policy/create-policy.ts'
 import type { Policy } from '../src/policy/policy.ts'
 import { defineProviderProfile } from '../src/policy/provider-profile.ts'
@@ -80,4 +82,22 @@ export async function runToEnd<Event, End>(
     if (step.done === true) return step.value
     await onEvent(step.value)
   }
+}
+
+/** State of an empty cache, in which a rewrite loses nothing. */
+export const COLD_CACHE: CacheTemperature = {
+  isWarm: false,
+  expiresAt: null,
+  ttlMs: 0,
+  expectedCalls: 0,
+  tokensBehind: () => 0,
+}
+
+/** A session in which nothing was compacted or undone, and no tool call waits for its result. */
+export const EMPTY_PLAN_TRACKING: PlanContext['tracking'] = {
+  failures: 0,
+  openCalls: 0,
+  waitsForPrompt: false,
+  justUndone: false,
+  justCompacted: false,
 }

@@ -123,15 +123,6 @@ export interface CacheTemperature {
   readonly tokensBehind: (change: FirstRewrittenPart) => number
 }
 
-/** State of an empty cache, in which a rewrite loses nothing. */
-export const COLD_CACHE: CacheTemperature = {
-  isWarm: false,
-  expiresAt: null,
-  ttlMs: 0,
-  expectedCalls: 0,
-  tokensBehind: () => 0,
-}
-
 // Calls before the cache goes cold: the policy's figure at first, then increasingly the session's own average.
 
 export interface CacheLapseCounts {

@@ -1,6 +1,6 @@
+import { COLD_CACHE } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { BINDING, PLAIN, POLICY, Situation, text, warm } from '../../test/clear/situation.ts'
-import { COLD_CACHE } from '../cache/cache-temperature.ts'
 import type { ClearMode } from '../log/record.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'

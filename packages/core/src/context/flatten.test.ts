@@ -1,13 +1,7 @@
-import { SessionBuilder } from '@tidemark/core/testing'
+import { listRepairs, SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../log/block.ts'
-import {
-  flattenContext,
-  listRepairs,
-  listTracedMessages,
-  MISSING_PROMPT_TEXT,
-  toApiMessages,
-} from './flatten.ts'
+import { flattenContext, listTracedMessages, MISSING_PROMPT_TEXT, toApiMessages } from './flatten.ts'
 import { createInterruptedResult } from './tool-pairing.ts'
 
 const call = (id: string): Block => ({ type: 'tool_use', id, name: 'Read', input: {} })

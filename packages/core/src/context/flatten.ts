@@ -96,10 +96,6 @@ export function listTracedMessages(flat: FlattenedContext): readonly TracedMessa
   return [...flat.frozen.toArray(), ...flat.tail]
 }
 
-export function listRepairs(flat: FlattenedContext): readonly MessageRepair[] {
-  return [...flat.frozenRepairs, ...flat.tailRepairs]
-}
-
 function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext {
   if (!isVisibleToModel(entry)) return flat
   const parts = toMessageParts(entry)

@@ -5,7 +5,6 @@ import {
   type Cost,
   findRates,
   type ModelPrices,
-  priceTokens,
   priceUsage,
   priceUsageUncached,
   ZERO_COST,
@@ -256,8 +255,9 @@ it('infinite figures cost nothing', () => {
   expect(priceUsage({ ...usage, iterations: [usage, usage] }, prices).total).toBe(0)
 })
 
-it('tokens not yet sent are priced as one request', () => {
-  expect(priceTokens({ cacheRead: 90_000, input: 10_001 }, stepped).total).toBeCloseTo(0.0045 + 0.0050005, 12)
+it('cached tokens count towards the price tier of their request', () => {
+  const usage = { input_tokens: 10_001, cache_read_input_tokens: 90_000, output_tokens: 0 }
+  expect(priceUsage(usage, stepped).total).toBeCloseTo(0.0045 + 0.0050005, 12)
 })
 
 describe('sums', () => {

@@ -77,12 +77,6 @@ export const UNKNOWN_RATES: TokenRates = mapPriceClasses(() => null)
 const NO_FACTOR: PriceFactor = { factor: 1, assumed: [] }
 const SAME_PRICES_ASSUMED = 'what another model answered is priced as this one'
 
-/** Returns the price of tokens that have not been sent yet, as one API request without price factors. */
-export function priceTokens(tokens: Partial<TokensByClass>, prices: ModelPrices): Cost {
-  const all: TokensByClass = { ...mapPriceClasses(() => 0), ...tokens }
-  return priceTokenClasses(all, findRates(prices, countPromptTokens(all)))
-}
-
 /**
  * Returns the price of one model call. If the provider lists iterations, this is their sum, each at the price tier of
  * its own prompt. `pricesOf` gives the prices of other models that ran iterations.

@@ -1,6 +1,7 @@
+import { collectReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { AssistantMessage } from '../log/record.ts'
-import { collectReply, overlayFields, type ReplyEvent } from './reply.ts'
+import { overlayFields, type ReplyEvent } from './reply.ts'
 
 const MESSAGE: AssistantMessage = {
   id: 'm1',

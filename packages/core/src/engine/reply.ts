@@ -139,13 +139,6 @@ export const emptyReplyAssembly: ReplyAssembly = {
   others: [],
 }
 
-/** Assembles a reply from `events`, complete or partial; null if no reply started. */
-export function collectReply(events: Iterable<ReplyEvent>): Reply | null {
-  let assembly = emptyReplyAssembly
-  for (const event of events) assembly = addReplyEvent(assembly, event)
-  return toReply(assembly)
-}
-
 export function addReplyEvent(assembly: ReplyAssembly, event: ReplyEvent): ReplyAssembly {
   switch (event.type) {
     case 'reply-started':

@@ -176,6 +176,16 @@ describe('pins', () => {
     expect([...applyPinRecords(pins, [word('b', false)])]).toEqual(['a'])
   })
 
+  it('count on whatever branch they were set', () => {
+    const builder = new SessionBuilder()
+    builder.user('one', { uuid: 'p1' })
+    builder.notice('pin', { pin: { target: 'p1', pinned: true } })
+    builder.notice('pin', { pin: { target: 'p9', pinned: true } })
+    builder.notice('pin', { pin: { target: 'p9', pinned: false } })
+    builder.user('anew', { uuid: 'p2', parentUuid: null })
+    expect(builder.pins).toEqual(['p1'])
+  })
+
   it('stay the same object where nothing is said of them', () => {
     const others = [word(7, true), word('a', true, { isSidechain: true }), { type: 'user' } as never]
     expect(applyPinRecords(NO_PINS, others)).toBe(NO_PINS)

@@ -23,7 +23,6 @@ import {
   createForkRequest,
   type ForkMessage,
   type ForkOutcome,
-  type ForkRefusal,
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
 import type { RequestPrefix } from '../request/prefix-snapshot.ts'
@@ -36,10 +35,9 @@ import {
   type PendingModelCall,
   toTurnFailure,
 } from './call-model.ts'
-import type { ForkCacheRead, TurnEvent, TurnFailure } from './events.ts'
+import type { ForkCacheRead, TurnEvent } from './events.ts'
 import type { TurnHost } from './host.ts'
 import { diagnosticsField } from './next-request.ts'
-import type { Signal } from './ports.ts'
 import type { Reply, ReplyEnded, ReplyFailed } from './reply.ts'
 import type { SessionState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
@@ -126,7 +124,6 @@ export interface ForkRequestOptions {
   readonly asSent?: boolean
   /** Request fields to change. Every override is refused with a reason, because it would break the cache. */
   readonly overrides?: Readonly<Record<string, unknown>>
-  readonly signal?: Signal
 }
 
 /** No cached prefix to share: no request was sent yet, or the conversation was rewritten since the last request. */
@@ -168,34 +165,6 @@ function chooseForkTtl(
   const { policy, profile, switches = NO_SWITCHES } = host
   if (!findMechanismStates(policy, switches).caching.on) return null
   return chooseRequestTtl(prefix.current?.epoch.ttl, source, { policy: policy.cache, cache: profile.cache })
-}
-
-export type ForkResult = (
-  | { readonly ok: true; readonly reply: Reply; readonly read: ForkCacheRead }
-  | TurnFailure
-  | ForkRefusal
-  | NothingToFork
-) & { readonly state: SessionState }
-
-/**
- * Sends a fork and returns its reply. The caller must refuse tool calls in the reply. Must not run concurrently with a
- * turn; continue from the returned state.
- */
-export async function* runFork(
-  state: SessionState,
-  asked: ForkRequestOptions,
-  host: TurnHost,
-): AsyncGenerator<TurnEvent, ForkResult> {
-  const made = buildForkRequest(state, asked, host)
-  if (!made.ok) return { ...made, state }
-  const turn: TurnContext = { state, host, signal: asked.signal }
-  const call = { request: made.request, source: asked.source, forkOf: host.source }
-  const end = yield* runSideCall(turn, call)
-  const { answer } = end
-  if (!answer.ok) return { ...answer, state: turn.state }
-  const read = describeForkCacheRead(asked.source, answer.reply, end)
-  yield { type: 'fork', fork: read }
-  return { ok: true, reply: answer.reply, read, state: turn.state }
 }
 
 /** Describes how much of the conversation's cached prefix a fork read. */

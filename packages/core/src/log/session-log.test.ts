@@ -69,15 +69,3 @@ describe('lines of others', () => {
     expect([builder.session.records.length, shown(builder), kinds(builder)]).toEqual([5, ['p1', 'a1'], []])
   })
 })
-
-describe('pins', () => {
-  it('the newest word on a record counts, on whatever branch it was said', () => {
-    const builder = new SessionBuilder()
-    builder.user('one', { uuid: 'p1' })
-    builder.notice('pin', { pin: { target: 'p1', pinned: true } })
-    builder.notice('pin', { pin: { target: 'p9', pinned: true } })
-    builder.notice('pin', { pin: { target: 'p9', pinned: false } })
-    builder.user('anew', { uuid: 'p2', parentUuid: null })
-    expect(builder.session.pins).toEqual(['p1'])
-  })
-})

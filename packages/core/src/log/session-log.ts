@@ -40,8 +40,6 @@ export interface SessionLog {
   readonly newestPrompt: number
   /** Index of the newest conversation record, or `NO_PARENT` if the log has none. */
   readonly newestRecord: number
-  /** uuids of the pinned records. The newest `pin` record for a target decides, on whichever branch it was appended. */
-  readonly pins: readonly string[]
   /** Maps the uuid of a parent that is not in the log yet to the first record that names it. Used to detect cycles. */
   readonly awaitedParents: PersistentMap<number>
   readonly damage: AppendList<Damage>
@@ -58,7 +56,6 @@ export function emptySessionLog(): SessionLog {
     branch: AppendList.of(),
     newestPrompt: NO_PARENT,
     newestRecord: NO_PARENT,
-    pins: [],
     awaitedParents: PersistentMap.empty(),
     damage: AppendList.of(),
   }
@@ -137,7 +134,6 @@ function linkRecord(session: SessionLog, record: ConversationRecord, line: numbe
     ...tree,
     newestRecord: index,
     newestPrompt: isPrompt(record) ? index : session.newestPrompt,
-    pins: applyPin(session.pins, record),
     awaitedParents:
       found.awaitedUuid === null
         ? session.awaitedParents
@@ -185,13 +181,6 @@ function withDamage(session: SessionLog, items: readonly Damage[]): SessionLog {
   let { damage } = session
   for (const item of items) damage = damage.push(item)
   return { ...session, damage }
-}
-
-function applyPin(pins: readonly string[], record: SessionRecord): readonly string[] {
-  const { subtype, pin } = record as SystemRecord
-  if (record.type !== 'system' || subtype !== 'pin' || pin === undefined) return pins
-  const others = pins.filter((uuid) => uuid !== pin.target)
-  return pin.pinned ? [...others, pin.target] : others
 }
 
 // How the parent of a record is found. A record whose named parent is missing from the log, or is the record itself,

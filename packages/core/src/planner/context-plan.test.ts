@@ -1,8 +1,9 @@
+import { EMPTY_PLAN_TRACKING } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { judgeCompaction, makeContextPlan } from './context-plan.ts'
-import { EMPTY_PLAN_TRACKING, type ExpectedResult, type PlanContext } from './plan-input.ts'
+import type { ExpectedResult, PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(

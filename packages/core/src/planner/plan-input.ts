@@ -71,14 +71,6 @@ interface PlanTracking {
   readonly justCompacted: boolean
 }
 
-export const EMPTY_PLAN_TRACKING: PlanTracking = {
-  failures: 0,
-  openCalls: 0,
-  waitsForPrompt: false,
-  justUndone: false,
-  justCompacted: false,
-}
-
 /** Sizes after a compaction, either expected or as the last compaction left them. */
 export interface ExpectedResult {
   /** Tokens of the first API request after the compaction: prefix, summary and re-attached context. */

@@ -30,7 +30,6 @@ import {
   filterSummarised,
   findPartNumber,
   isSameRequest,
-  MAX_PARTS,
   planBlockAttempt,
   planDirectAttempt,
   planForkAttempt,
@@ -71,13 +70,6 @@ export function findNextAttempt(chain: SummaryAttemptState): SummaryAttempt | At
 
 export function isAttemptsOutcome(next: SummaryAttempt | AttemptsOutcome): next is AttemptsOutcome {
   return 'done' in next
-}
-
-/** Returns the maximum number of model calls that one summary can cost under this policy. */
-export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
-  if (chain.local === 'only') return 0
-  const own = 1 + direct.retries + headDrop.retries
-  return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MAX_PARTS + 1
 }
 
 /** Records the result of the current attempt and plans the next one. Returns `chain` unchanged if the attempts have ended. */

@@ -1,3 +1,4 @@
+import { countMaximumCalls } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   buildLongSession,
@@ -7,7 +8,6 @@ import {
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
 import {
-  countMaximumCalls,
   findNextAttempt,
   isAttemptsOutcome,
   recordAttemptResult,

@@ -1,12 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
-import {
-  type CompactionSpan,
-  chooseCompactionSpan,
-  createKeptMetadata,
-  type SpanOptions,
-} from './select-span.ts'
+import { type CompactionSpan, chooseCompactionSpan, listKeptUuids, type SpanOptions } from './select-span.ts'
 import type { CompactionForm } from './summary-prompt.ts'
 
 /** q1 · a1 with two calls · their results · a2 · q2 · a3 */
@@ -236,30 +231,23 @@ describe('a cut between roles', () => {
   })
 })
 
-describe('what the boundary says', () => {
-  const anchors = { boundaryUuid: 'B', summaryUuid: 'S', lastUuid: 'L' }
-
-  it.each<[SpanOptions, unknown]>([
-    [{ form: 'full' }, { messagesSummarized: 8, unansweredMessages: { anchorUuid: 'L', uuids: ['q9'] } }],
+describe('what the boundary names', () => {
+  it.each<[SpanOptions, { readonly summarised: number; readonly kept: readonly string[] }]>([
+    [{ form: 'full' }, { summarised: 8, kept: [] }],
     [
       { form: 'from', pivot: 'q2' },
-      {
-        messagesSummarized: 2,
-        preservedMessages: { anchorUuid: 'B', uuids: ['q1', 'a1', 'a1b', 'r1', 'r2', 'a2'] },
-        unansweredMessages: { anchorUuid: 'L', uuids: ['q9'] },
-      },
+      { summarised: 2, kept: ['q1', 'a1', 'a1b', 'r1', 'r2', 'a2'] },
     ],
     [
       { form: 'up_to', pivot: 'q2', pins: { targets: ['q1'], budgetTokens: 9, countTokens: () => 1 } },
-      {
-        messagesSummarized: 5,
-        preservedMessages: { anchorUuid: 'S', uuids: ['q1', 'q2', 'a3'] },
-        unansweredMessages: { anchorUuid: 'L', uuids: ['q9'] },
-      },
+      { summarised: 5, kept: ['q1', 'q2', 'a3'] },
     ],
-  ])('%j', (options, metadata) => {
+  ])('%j', (options, { summarised, kept }) => {
     const builder = createTalk()
     builder.user('nine', { uuid: 'q9' })
-    expect(createKeptMetadata(selectExampleSpan(builder, options), anchors)).toEqual(metadata)
+    const span = selectExampleSpan(builder, options)
+    expect(span.summarised).toHaveLength(summarised)
+    expect(listKeptUuids(span)).toEqual(kept)
+    expect(span.unanswered.map(({ record }) => record.uuid)).toEqual(['q9'])
   })
 })

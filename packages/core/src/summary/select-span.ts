@@ -10,7 +10,6 @@ import { findCutPoints } from '../context/cut-points.ts'
 import { flattenContext, listWaitingCallIds } from '../context/flatten.ts'
 import { isMediaBlock, toBlocks } from '../log/block.ts'
 import {
-  type CompactMetadata,
   isClearedByProvider,
   isMicrocompactBoundary,
   isPrompt,
@@ -251,28 +250,6 @@ function findRoundAt(at: number, length: number, { cuts, isFree }: PinSelection)
 /** Returns the uuids of the records kept verbatim, in order: in front of the summary for `from`, otherwise behind it. */
 export function listKeptUuids({ form, kept, pinned }: CompactionSpan): readonly string[] {
   return listUuids(form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept])
-}
-
-/**
- * Creates the boundary's fields about kept records. `lastUuid`: the last record that the compaction writes, which
- * unanswered messages follow.
- */
-export function createKeptMetadata(
-  span: CompactionSpan,
-  {
-    boundaryUuid,
-    summaryUuid,
-    lastUuid,
-  }: { readonly boundaryUuid: string; readonly summaryUuid: string; readonly lastUuid: string },
-): Pick<CompactMetadata, 'preservedMessages' | 'unansweredMessages' | 'messagesSummarized'> {
-  const uuids = listKeptUuids(span)
-  const unanswered = listUuids(span.unanswered)
-  const anchorUuid = span.form === 'from' ? boundaryUuid : summaryUuid
-  return {
-    messagesSummarized: span.summarised.length,
-    ...(uuids.length === 0 ? {} : { preservedMessages: { anchorUuid, uuids } }),
-    ...(unanswered.length === 0 ? {} : { unansweredMessages: { anchorUuid: lastUuid, uuids: unanswered } }),
-  }
 }
 
 function listUuids(entries: readonly ContextEntry[]): readonly string[] {

@@ -16,9 +16,8 @@ import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engi
 import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequest } from '../engine/next-request.ts'
-import type { Signal } from '../engine/ports.ts'
 import type { Reply } from '../engine/reply.ts'
-import { countTurn, type SessionState } from '../engine/session-state.ts'
+import { countTurn } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
   isTurnAborted,
@@ -32,21 +31,6 @@ import type { TurnMoment } from '../planner/plan-input.ts'
 import { isRecoverableFailure, NO_REMEDIES_TRIED, recoverFromRefusal } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
-
-export interface TurnOptions {
-  /** The user's prompt; null to resume an interrupted turn from the log. */
-  readonly prompt: MessageContent | null
-  readonly signal?: Signal
-}
-
-/** Runs one turn on a session without other writers in this process. See `takeTurn`. */
-export async function* runSingleTurn(
-  state: SessionState,
-  options: TurnOptions,
-  host: TurnHost,
-): AsyncGenerator<TurnEvent, TurnOutcome> {
-  return yield* takeTurn({ state, host, signal: options.signal }, options.prompt)
-}
 
 /**
  * Runs one turn. The last event, `turn-ended`, has the outcome, which is also returned. If the caller stops reading,

@@ -197,17 +197,3 @@ export function updateValidation(
   }
   return { frozen: flat.frozen, state }
 }
-
-/**
- * Returns the findings of `validate` for `request` with the messages of `flat`. Costs time only for messages that are
- * not frozen.
- */
-export function validateContext(
-  checked: ValidationState,
-  flat: FlattenedContext,
-  request: RawFields,
-): readonly Finding[] {
-  let { state } = checked
-  for (const { message } of flat.tail) state = checkMessage(state, message)
-  return [...validateRequestFields(request, state.profile), ...finishMessageCheck(state, request)]
-}

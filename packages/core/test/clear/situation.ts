@@ -1,6 +1,6 @@
 /** A session to clear: calls with results of a given size, and the input that clearing is planned from. */
-import { SessionBuilder } from '@tidemark/core/testing'
-import { type CacheTemperature, COLD_CACHE } from '../../src/cache/cache-temperature.ts'
+import { COLD_CACHE, EMPTY_PLAN_TRACKING, SessionBuilder } from '@tidemark/core/testing'
+import type { CacheTemperature } from '../../src/cache/cache-temperature.ts'
 import { NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.ts'
 import {
@@ -13,7 +13,7 @@ import { updateToolResultIndex } from '../../src/clearing/update-tool-result-ind
 import type { TokenRates } from '../../src/cost/prices.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import type { MicrocompactMetadata } from '../../src/log/record.ts'
-import { EMPTY_PLAN_TRACKING, type PlanContext } from '../../src/planner/plan-input.ts'
+import type { PlanContext } from '../../src/planner/plan-input.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
@@ -119,7 +119,7 @@ export class Situation {
       policy: this.policy,
       scaled: scalePolicy(this.policy, { window: 200_000, maxOutput: 64_000 }),
       profile: PLAIN,
-      pins: this.builder.session.pins,
+      pins: this.builder.pins,
       cache: COLD_CACHE,
       prices: { rates: RATES, write: 'write5m' },
       retrieval: NO_RETRIEVAL,

@@ -1,16 +1,11 @@
 /** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
-import type { FakeReply } from '@tidemark/core/testing'
+import { type FakeReply, type ForkResult, runFork } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { findLastCachedPrefix } from '../../src/cache/cache-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
-import {
-  buildForkRequest,
-  type ForkRequestOptions,
-  type ForkResult,
-  runFork,
-} from '../../src/engine/side-call.ts'
+import { buildForkRequest, type ForkRequestOptions } from '../../src/engine/side-call.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text, toolCall } from './test-session.ts'
 

@@ -6,8 +6,10 @@ import {
   createTestCompaction,
   createTestHost,
   type FakeReply,
+  runSingleTurn,
   runToEnd,
   SessionBuilder,
+  type SingleTurnOptions,
 } from '@tidemark/core/testing'
 import { createIndexRules } from '../../src/clearing/tool-result-index.ts'
 import type { CompactionResult } from '../../src/compaction/commit-draft.ts'
@@ -26,7 +28,6 @@ import type { Policy } from '../../src/policy/policy.ts'
 import type { DeepPartial } from '../../src/policy/policy-fields.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
-import { runSingleTurn, type TurnOptions } from '../../src/turn/turn.ts'
 import { type UndoResult, undoRewrite } from '../../src/turn/undo.ts'
 import { ESTIMATOR } from '../clear/situation.ts'
 
@@ -61,7 +62,7 @@ export function createScriptedHost(
 /** One turn: its events and its outcome. */
 export async function playTurn(
   state: SessionState,
-  asked: TurnOptions,
+  asked: SingleTurnOptions,
   host: TurnHost,
 ): Promise<{ readonly events: readonly TurnEvent[]; readonly outcome: TurnOutcome }> {
   const events: TurnEvent[] = []

@@ -1,9 +1,9 @@
+import { runSingleTurn } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { TurnOutcome } from '../../src/engine/events.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
-import { runSingleTurn } from '../../src/turn/turn.ts'
 import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }

@@ -1,16 +1,18 @@
 import {
   continueSession,
+  countMaximumCalls,
   type GeneratedSession,
   GeneratorChoices,
   generateSession,
+  listRepairs,
 } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
-import { flattenContext, listRepairs, toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import type { MessageRepair } from '../../src/context/tool-pairing.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
-import { countMaximumCalls, isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
+import { isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
   AttemptsInput,
@@ -18,11 +20,7 @@ import type {
   SummaryAttempt,
 } from '../../src/summary/attempt-types.ts'
 import { MAX_PARTS } from '../../src/summary/plan-attempts.ts'
-import {
-  type CompactionSpan,
-  chooseCompactionSpan,
-  createKeptMetadata,
-} from '../../src/summary/select-span.ts'
+import { type CompactionSpan, chooseCompactionSpan, listKeptUuids } from '../../src/summary/select-span.ts'
 import type { CompactionForm } from '../../src/summary/summary-prompt.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
 import {
@@ -68,6 +66,10 @@ function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: Compaction
       builder.id('summary'),
       builder.id('todo'),
     ]
+    const kept = listKeptUuids(span)
+    const unanswered = span.unanswered.map(({ record }) => record.uuid)
+    const preservedMessages = { anchorUuid: span.form === 'from' ? boundaryUuid : summaryUuid, uuids: kept }
+    const unansweredMessages = { anchorUuid: lastUuid, uuids: unanswered }
     builder.notice('compact_boundary', {
       uuid: boundaryUuid,
       parentUuid: null,
@@ -75,7 +77,9 @@ function commit({ builder }: Pick<GeneratedSession, 'builder'>, span: Compaction
       compactMetadata: {
         trigger: 'manual',
         preTokens: 1,
-        ...createKeptMetadata(span, { boundaryUuid, summaryUuid, lastUuid }),
+        messagesSummarized: span.summarised.length,
+        ...(kept.length === 0 ? {} : { preservedMessages }),
+        ...(unanswered.length === 0 ? {} : { unansweredMessages }),
       },
     })
     builder.user('Summary:\nx', {

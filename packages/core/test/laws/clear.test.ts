@@ -1,7 +1,6 @@
-import { type SessionBuilder, scaleRuns } from '@tidemark/core/testing'
+import { COLD_CACHE, type SessionBuilder, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { COLD_CACHE } from '../../src/cache/cache-temperature.ts'
 import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
 import { type ProposeClearingInput, proposeClearing } from '../../src/clearing/propose-clearing.ts'
 import {
@@ -55,7 +54,7 @@ function questionOf(
     policy: POLICY,
     scaled: SCALED,
     profile: PLAIN,
-    pins: builder.session.pins,
+    pins: builder.pins,
     cache: COLD_CACHE,
     prices: { rates: RATES, write: 'write5m' },
     retrieval: NO_RETRIEVAL,
@@ -146,7 +145,7 @@ describe('laws of clearing', () => {
           const result = results.find((each) => each.id === id)
           expect(result, id).toMatchObject({ isCleared: false })
           expect(result?.place).toBeLessThan(answered)
-          expect(builder.session.pins).not.toContain(result?.uuid)
+          expect(builder.pins).not.toContain(result?.uuid)
           expect(newest.map((each) => each.id)).not.toContain(id)
         }
         expect(new Set(ids).size).toBe(ids.length)

@@ -1,4 +1,4 @@
-import { scaleRuns } from '@tidemark/core/testing'
+import { listRepairs, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -7,12 +7,7 @@ import {
   emptyContextView,
   updateContextView,
 } from '../../src/context/context-view.ts'
-import {
-  type FlattenedContext,
-  flattenContext,
-  listRepairs,
-  toApiMessages,
-} from '../../src/context/flatten.ts'
+import { type FlattenedContext, flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import type { SessionRecord } from '../../src/log/record.ts'
 import {
   appendRecord,

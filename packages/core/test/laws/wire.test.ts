@@ -1,4 +1,4 @@
-import { scaleRuns } from '@tidemark/core/testing'
+import { scaleRuns, validateContext } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
@@ -9,7 +9,6 @@ import {
   startValidation,
   updateValidation,
   type ValidationState,
-  validateContext,
   validateRequest,
 } from '../../src/validate/validate.ts'
 import { generatedSessions } from './generated-sessions.ts'

@@ -1,4 +1,4 @@
-import { collectReply } from '@tidemark/core'
+import { collectReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import {
   decode,

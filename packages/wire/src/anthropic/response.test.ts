@@ -1,4 +1,4 @@
-import { collectReply } from '@tidemark/core'
+import { collectReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { decode, frame, STOP } from '../../test/stream-frames.ts'
 import { replyToEvents } from './reply-frames.ts'

@@ -1,4 +1,4 @@
-import { collectReply } from '@tidemark/core'
+import { collectReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { decode, delta, ending, PING, START, STOP, start, stop, TOOL } from '../../test/stream-frames.ts'
 import type { SseFrame } from '../http/sse.ts'

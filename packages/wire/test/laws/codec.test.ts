@@ -1,12 +1,13 @@
 /** Law: what we encode we can decode, and nothing is lost: requests, streams, whole replies. */
+
 import {
-  collectReply,
   type Payload,
   type ReplyEvent,
   splitJsonObject,
   survivesJsonRoundTrip,
   toBlocks,
 } from '@tidemark/core'
+import { collectReply } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeRequest } from '../../src/anthropic/decode-request.ts'

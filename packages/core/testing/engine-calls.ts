@@ -1,0 +1,91 @@
+/** Calls into the engine that only tests make: one turn, one fork, one validation, without a session object around them. */
+import type { FlattenedContext } from '../src/context/flatten.ts'
+import type { MessageRepair } from '../src/context/tool-pairing.ts'
+import type { ForkCacheRead, TurnEvent, TurnFailure, TurnOutcome } from '../src/engine/events.ts'
+import type { TurnHost } from '../src/engine/host.ts'
+import type { Signal } from '../src/engine/ports.ts'
+import type { Reply } from '../src/engine/reply.ts'
+import type { SessionState } from '../src/engine/session-state.ts'
+import type { TurnContext } from '../src/engine/session-writer.ts'
+import {
+  buildForkRequest,
+  describeForkCacheRead,
+  type ForkRequestOptions,
+  runSideCall,
+} from '../src/engine/side-call.ts'
+import type { MessageContent } from '../src/log/block.ts'
+import type { AttemptsInput } from '../src/summary/attempt-types.ts'
+import { MAX_PARTS } from '../src/summary/plan-attempts.ts'
+import { takeTurn } from '../src/turn/turn.ts'
+import type { Finding, RawFields } from '../src/validate/findings.ts'
+import {
+  checkMessage,
+  finishMessageCheck,
+  type ValidationState,
+  validateRequestFields,
+} from '../src/validate/validate.ts'
+
+export interface SingleTurnOptions {
+  /** The user's prompt; null to resume an interrupted turn from the log. */
+  readonly prompt: MessageContent | null
+  readonly signal?: Signal
+}
+
+/** Runs one turn on a session without other writers in this process. See `takeTurn`. */
+export function runSingleTurn(
+  state: SessionState,
+  options: SingleTurnOptions,
+  host: TurnHost,
+): AsyncGenerator<TurnEvent, TurnOutcome> {
+  return takeTurn({ state, host, signal: options.signal }, options.prompt)
+}
+
+export type ForkResult = (
+  | { readonly ok: true; readonly reply: Reply; readonly read: ForkCacheRead }
+  | TurnFailure
+  | Exclude<ReturnType<typeof buildForkRequest>, { readonly ok: true }>
+) & { readonly state: SessionState }
+
+/**
+ * Sends a fork and returns its reply. The caller must refuse tool calls in the reply. Must not run concurrently with a
+ * turn; continue from the returned state.
+ */
+export async function* runFork(
+  state: SessionState,
+  asked: ForkRequestOptions & { readonly signal?: Signal },
+  host: TurnHost,
+): AsyncGenerator<TurnEvent, ForkResult> {
+  const made = buildForkRequest(state, asked, host)
+  if (!made.ok) return { ...made, state }
+  const turn: TurnContext = { state, host, signal: asked.signal }
+  const call = { request: made.request, source: asked.source, forkOf: host.source }
+  const end = yield* runSideCall(turn, call)
+  const { answer } = end
+  if (!answer.ok) return { ...answer, state: turn.state }
+  const read = describeForkCacheRead(asked.source, answer.reply, end)
+  yield { type: 'fork', fork: read }
+  return { ok: true, reply: answer.reply, read, state: turn.state }
+}
+
+/** Returns the findings of `validateRequest` for `request` with the messages of `flat`, of which the frozen ones are checked. */
+export function validateContext(
+  checked: ValidationState,
+  flat: FlattenedContext,
+  request: RawFields,
+): readonly Finding[] {
+  let { state } = checked
+  for (const { message } of flat.tail) state = checkMessage(state, message)
+  return [...validateRequestFields(request, state.profile), ...finishMessageCheck(state, request)]
+}
+
+/** Lists the repairs made to all messages of a context. */
+export function listRepairs(flat: FlattenedContext): readonly MessageRepair[] {
+  return [...flat.frozenRepairs, ...flat.tailRepairs]
+}
+
+/** Returns the maximum number of model calls that one summary can cost under this policy. */
+export function countMaximumCalls({ chain, direct, headDrop }: AttemptsInput['policy']): number {
+  if (chain.local === 'only') return 0
+  const own = 1 + direct.retries + headDrop.retries
+  return (chain.block ? 1 : 0) + (chain.fork ? 1 : 0) + own + MAX_PARTS + 1
+}

@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
     name: 'any-blob-can-be-read',
     law: 'finds nothing of other sessions',
     file: 'packages/core/src/history/find-record.ts',
-    find: 'if (isOwnBlob(session, id)) return',
+    find: 'if (hasSpilled(session, ({ blob }) => blob === id)) return',
     replace: 'if (shelf.blobs !== null) return',
     tests: ['packages/core/src/history/history-tool.test'],
   },

@@ -45,7 +45,6 @@ export {
   NO_CACHE_LAPSES,
 } from './cache/cache-temperature.ts'
 export {
-  type CacheCheckResult,
   checkCacheRead,
   countLostCacheTokens,
   isCacheBreak,
@@ -567,7 +566,6 @@ export {
   type SummaryRefusalReason,
 } from './summary/accept-summary.ts'
 export {
-  findNextAttempt,
   isAttemptsOutcome,
   recordAttemptResult,
   rejectLargeSummary,

@@ -48,16 +48,11 @@ import {
 } from './explain-break.ts'
 import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 
-export interface CacheCheckResult {
-  readonly monitor: CacheMonitor
-  readonly outcome: CacheCheckOutcome
-}
-
 export function checkCacheRead(
   watch: CacheMonitor,
   answer: CacheCheckInput,
   rules: BreakRules,
-): CacheCheckResult {
+): { readonly monitor: CacheMonitor; readonly outcome: CacheCheckOutcome } {
   const key = toMonitorKey(answer.source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   const { pending } = own

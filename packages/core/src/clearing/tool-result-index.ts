@@ -27,7 +27,7 @@ export interface ToolResultIndex {
   /** Index in `results` of the first result that is clearable and shown; null if there is none. */
   readonly firstClearableResult: number | null
   /** Responses in the order in which they began. */
-  readonly responses: AppendList<IndexedResponse>
+  readonly responses: AppendList<{ readonly id: string; readonly place: number }>
   readonly supersession: Supersession
   /** By file path: id of the newest tool call that read the complete file; a later "unchanged" result refers to it. */
   readonly newestReadByPath: PersistentMap<string>
@@ -159,11 +159,6 @@ export interface ToolResult {
    * Id of the tool call whose result this one refers to ("unchanged since …") instead of repeating the text; else null.
    */
   readonly refersTo: string | null
-}
-
-export interface IndexedResponse {
-  readonly id: string
-  readonly place: number
 }
 
 /** A memory file (`nested_memory` attachment) that the context still shows. */

@@ -67,15 +67,10 @@ export interface CompactionPlan {
   readonly at: number
 }
 
-interface PlanHosts {
-  readonly host: TurnHost
-  readonly compaction: CompactionServices
-}
-
 export function planCompaction(
   state: SessionState,
   request: CompactionOptions,
-  { host, compaction }: PlanHosts,
+  { host, compaction }: { readonly host: TurnHost; readonly compaction: CompactionServices },
 ): CompactionPlan | RefusedRewrite {
   const { policy, profile, switches = NO_SWITCHES, clock } = host
   const { scaled, estimator } = compaction

@@ -11,7 +11,6 @@ import { isKnownRecord, type KnownRecord } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 import { SUMMARY_HEADING } from '../summary/accept-summary.ts'
 import {
-  findNextAttempt,
   isAttemptsOutcome,
   recordAttemptResult,
   rejectLargeSummary,
@@ -153,7 +152,7 @@ async function* runAttempts(
 ): AsyncGenerator<TurnEvent, WriteSummaryResult | RefusedRewrite> {
   const { plan } = task
   for (let chain = first; ; ) {
-    const next = findNextAttempt(chain)
+    const { next } = chain
     if (isAttemptsOutcome(next)) {
       const summary = toRawSummary(compaction, plan, next)
       return summary.ok ? { ok: true, summary, attempts: chain } : summary

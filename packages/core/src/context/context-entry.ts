@@ -227,6 +227,7 @@ function findNewlyHiddenMedia(
 
 // The functions below replace images and documents by placeholders.
 
+/** Returns the text block that replaces an image or document. */
 export function mediaPlaceholder(kind: string): Block {
   return { type: 'text', text: `[${kind}: no longer shown, to keep the request within its size]` }
 }

@@ -92,7 +92,9 @@ export function toApiMessages(flat: FlattenedContext): readonly ApiMessage[] {
   return listTracedMessages(flat).map((item) => item.message)
 }
 
-export function listTracedMessages(flat: FlattenedContext): readonly TracedMessage[] {
+export function listTracedMessages(
+  flat: Pick<FlattenedContext, 'frozen' | 'tail'>,
+): readonly TracedMessage[] {
   return [...flat.frozen.toArray(), ...flat.tail]
 }
 

@@ -4,7 +4,7 @@
  */
 import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import { isKnownRecord, isSyntheticError, type SessionRecord, type Usage } from '../log/record.ts'
+import { isKnownRecord, isSyntheticError, isUsage, type SessionRecord, type Usage } from '../log/record.ts'
 import { listBilledParts, type TokensByClass, toTokenCount } from '../tokens/usage.ts'
 import {
   addCosts,
@@ -83,10 +83,6 @@ export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly 
   const { id, source, model, usage } = logged
   if (typeof id !== 'string' || typeof source !== 'string' || typeof model !== 'string') return null
   return { id, source, model, at: record.timestamp, usage: isUsage(usage) ? usage : null }
-}
-
-function isUsage(usage: unknown): usage is Usage {
-  return isObject(usage) && typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
 }
 
 export interface SessionCost {

@@ -4,7 +4,6 @@ import {
   describeUndo,
   findUnannouncedUndos,
   hasPromptSince,
-  hasUnannouncedUndo,
   hasUnansweredUndo,
   UNDO_NOTICE_TYPE,
 } from './measure-context.ts'
@@ -29,14 +28,15 @@ function undoneOnce(): SessionBuilder {
 describe('an act that was undone', () => {
   it('makes what starts by itself wait for the person, and is told once', () => {
     const builder = undoneOnce()
-    expect([hasUnannouncedUndo(builder.view), describeUndo(findUnannouncedUndos(builder.view))]).toEqual([
-      true,
+    const undone = findUnannouncedUndos(builder.view)
+    expect([undone.length, describeUndo(undone)]).toEqual([
+      1,
       'The clearing of old tool results was undone: the results above are the original ones again.',
     ])
     builder.attachment({ type: UNDO_NOTICE_TYPE, content: 'told' })
     expect(findUnannouncedUndos(builder.view)).toEqual([])
     builder.user('two')
-    expect(hasUnannouncedUndo(builder.view)).toBe(false)
+    expect(findUnannouncedUndos(builder.view)).toEqual([])
   })
 
   it('is fresh until the model has spoken', () => {

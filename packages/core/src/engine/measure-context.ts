@@ -65,18 +65,13 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
   return tokens
 }
 
-export interface GatheredContext {
-  readonly context: PlanContext
-  readonly state: SessionState
-}
-
 /** Gathers the input of the planner. Returns it with the updated session state. */
 export function gatherPlanContext(
   given: SessionState,
   host: TurnHost,
   compaction: CompactionServices,
   moment: TurnMoment,
-): GatheredContext {
+): { readonly context: PlanContext; readonly state: SessionState } {
   const { policy, profile, source, switches = NO_SWITCHES } = host
   const now = host.clock.now()
   const idleMs = measureIdleTime(given, now)
@@ -140,7 +135,7 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
   return {
     failures: mayRetry ? most - 1 : breaker.failures,
-    waitsForPrompt: hasUnannouncedUndo(view),
+    waitsForPrompt: findUnannouncedUndos(view).length > 0,
     justUndone: hasUnansweredUndo(view, lastResponseIndex),
     justCompacted: isJustCompacted(state),
     openCalls: listUnansweredCalls(flat).length,
@@ -204,11 +199,6 @@ export function createUndoNotice({ state }: Pick<TurnContext, 'state'>): readonl
       attachment: { type: UNDO_NOTICE_TYPE, content: describeUndo(found) },
     },
   ]
-}
-
-/** Returns true if a rewrite was undone and no user prompt has followed. */
-export function hasUnannouncedUndo(view: ContextView): boolean {
-  return findUnannouncedUndos(view).length > 0
 }
 
 /**

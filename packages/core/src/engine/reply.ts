@@ -4,24 +4,21 @@
  */
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
-import type { AssistantMessage, RawBlockText, Usage } from '../log/record.ts'
+import { type AssistantMessage, isUsage, type RawBlockText } from '../log/record.ts'
 
 export type ReplyEvent =
-  | ReplyStarted
+  /** The reply started: id, model and the usage known so far. The content follows as block events. */
+  | { readonly type: 'reply-started'; readonly message: AssistantMessage }
   | BlockStarted
-  | BlockDeltaEvent
+  | { readonly type: 'block-grew'; readonly index: number; readonly delta: BlockDelta }
   | BlockEnded
   | ReplyUpdated
-  | ReplyPing
-  | UnknownReplyEvent
+  /** A ping, which has no content. */
+  | { readonly type: 'reply-alive' }
+  /** An event of unknown kind, with its name and data as received. */
+  | { readonly type: 'reply-other'; readonly name: string; readonly text: string }
   | ReplyEnded
   | ReplyFailed
-
-/** The reply started: id, model and the usage known so far. The content follows as block events. */
-interface ReplyStarted {
-  readonly type: 'reply-started'
-  readonly message: AssistantMessage
-}
 
 /** A content block started. `raw` is its exact JSON, set only if parsing and stringifying would change it. */
 interface BlockStarted {
@@ -29,12 +26,6 @@ interface BlockStarted {
   readonly index: number
   readonly block: Block
   readonly raw?: string
-}
-
-interface BlockDeltaEvent {
-  readonly type: 'block-grew'
-  readonly index: number
-  readonly delta: BlockDelta
 }
 
 export type BlockDelta =
@@ -68,18 +59,6 @@ export interface ReplyUpdated {
   readonly type: 'reply-updated'
   readonly fields: JsonObject
   readonly usage?: JsonObject
-}
-
-/** A ping, which has no content. */
-interface ReplyPing {
-  readonly type: 'reply-alive'
-}
-
-/** An event of unknown kind, with its name and data as received. */
-interface UnknownReplyEvent {
-  readonly type: 'reply-other'
-  readonly name: string
-  readonly text: string
 }
 
 export interface ReplyEnded {
@@ -257,10 +236,6 @@ function withUpdate(assembly: ReplyAssembly, fields: JsonObject, usage: JsonObje
     message: overlayFields(assembly.message, fields),
     usage: overlayFields(assembly.usage, usage),
   }
-}
-
-function isUsage(figures: JsonObject): figures is JsonObject & Usage {
-  return typeof figures.input_tokens === 'number' && typeof figures.output_tokens === 'number'
 }
 
 /** Why a model call failed, in terms common to all providers. Each codec maps its provider's errors to these kinds. */

@@ -20,9 +20,9 @@ import {
   EMPTY_CALL_TALLY,
   isBreakerOpen,
   measureCompactionSpacing,
+  NO_COMPACTION_YET,
   NO_PINS,
   resetCompactionTracking,
-  startCompactionTracking,
   updateCallTally,
 } from './session-state.ts'
 
@@ -30,7 +30,7 @@ const { auto } = DEFAULT_POLICY.turn
 
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
-    const started = countTurn(countTurn(startCompactionTracking('a'), 'b'), 'c')
+    const started = countTurn(countTurn({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
     expect(measureCompactionSpacing(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
@@ -49,7 +49,7 @@ describe('tracking', () => {
     [auto.closeTurns, true],
     [auto.closeTurns + 1, false],
   ])('is close after %i turns: %s', (turns, isClose) => {
-    let tracking = resetCompactionTracking(startCompactionTracking('a'), 'b')
+    let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
     for (let turn = 0; turn < turns; turn += 1) tracking = countTurn(tracking, `t${turn}`)
     expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
   })

@@ -140,8 +140,6 @@ export function applyRecords(
  */
 function applySession(state: SessionState, session: SessionLog): SessionState {
   const view = updateContextView(state.view, session)
-  const flat = flattenContext(view, state.flat)
-  const told = updateAnnouncedPrefix(state.prefix, session, view)
   const first = state.session.records.length
   const added = session.records.toArray(first)
   const newest = added.findLastIndex(isResponse)
@@ -149,8 +147,8 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
     ...state,
     session,
     view,
-    flat,
-    prefix: told,
+    flat: flattenContext(view, state.flat),
+    prefix: updateAnnouncedPrefix(state.prefix, session, view),
     lastResponseIndex: newest === -1 ? state.lastResponseIndex : first + newest,
     cacheMonitor: added.reduce(
       (watch, record) => announceRecordedRewrite(watch, record, state.view),
@@ -186,8 +184,6 @@ export interface ContextState {
   readonly expectedResult: ExpectedResult | null
 }
 
-const FIRST_TURN_ID = 'start'
-
 /** Updates the planner's input to `view`. Counts everything again if the estimator or the index rules changed. */
 export function updateContextState(
   state: ContextState | null,
@@ -198,7 +194,7 @@ export function updateContextState(
   const isSameMeter = state?.meter.estimator === estimator
   return {
     breaker: state?.breaker ?? CLOSED_BREAKER,
-    tracking: state?.tracking ?? startCompactionTracking(FIRST_TURN_ID),
+    tracking: state?.tracking ?? NO_COMPACTION_YET,
     tally: state?.tally ?? EMPTY_CALL_TALLY,
     expectedResult: state?.expectedResult ?? null,
     register: updateToolResultIndex(isSameIndex ? state.register : createToolResultIndex(rules), view),
@@ -215,9 +211,7 @@ interface CompactionTracking {
   readonly compactedIn: string | null
 }
 
-export function startCompactionTracking(turnId: string): CompactionTracking {
-  return { turns: 0, turnId, compactedIn: null }
-}
+export const NO_COMPACTION_YET: CompactionTracking = { turns: 0, turnId: 'start', compactedIn: null }
 
 /** Counts a turn. Called after each response of the model. */
 export function countTurn(tracking: CompactionTracking, turnId: string): CompactionTracking {
@@ -237,10 +231,9 @@ export interface CompactionSpacing {
 }
 
 export function measureCompactionSpacing(
-  tracking: CompactionTracking,
+  { turns, compactedIn }: CompactionTracking,
   { closeTurns }: AutoCompactPolicy,
 ): CompactionSpacing {
-  const { turns, compactedIn } = tracking
   const isClose = compactedIn !== null && turns <= closeTurns
   return { isClose, turnsBetween: turns, previousTurn: compactedIn }
 }
@@ -342,7 +335,10 @@ export type PinnedUuids = ReadonlySet<string>
 
 export const NO_PINS: PinnedUuids = new Set()
 
-/** Applies pin records; the newest one for a record wins. Returns the same object if `records` has none. */
+/**
+ * Applies pin records; the newest one for a record wins, on whichever branch it was appended. Returns the same object if
+ * `records` has none.
+ */
 export function applyPinRecords(pins: PinnedUuids, records: readonly SessionRecord[]): PinnedUuids {
   const changes = records.filter(isPinRecord)
   if (changes.length === 0) return pins
@@ -354,9 +350,7 @@ export function applyPinRecords(pins: PinnedUuids, records: readonly SessionReco
   return next
 }
 
-type PinRecord = SystemRecord & { readonly pin: NonNullable<SystemRecord['pin']> }
-
-function isPinRecord(record: SessionRecord): record is PinRecord {
+function isPinRecord(record: SessionRecord): record is SystemRecord & Required<Pick<SystemRecord, 'pin'>> {
   const { pin, subtype } = record as SystemRecord
   return (
     record.type === 'system' &&

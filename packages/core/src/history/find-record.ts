@@ -48,7 +48,7 @@ export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<
   if (call !== undefined) return describeCall(shelf, id, call)
   const response = session.responseStarts.get(id)
   if (response !== undefined) return describeRecords(shelf, listResponseRecords(session, id, response))
-  if (isOwnBlob(session, id)) return describeBlob(shelf, id)
+  if (hasSpilled(session, ({ blob }) => blob === id)) return describeBlob(shelf, id)
   const stray = findStrayRecord(session, id)
   return stray === undefined ? null : describeRecords(shelf, [stray])
 }
@@ -131,10 +131,6 @@ async function findResult(
 function listBlocks(record: SessionRecord): readonly Block[] {
   if (!isKnownRecord(record) || (record.type !== 'user' && record.type !== 'assistant')) return []
   return toBlocks(record.message.content)
-}
-
-function isOwnBlob(session: SessionLog, id: string): boolean {
-  return hasSpilled(session, ({ blob }) => blob === id)
 }
 
 function hasSpilled({ records }: SessionLog, isWanted: (spilled: SpilledContent) => boolean): boolean {

@@ -1,7 +1,28 @@
-/** Width and height of an image in pixels, read from the first bytes of its base64 data without decoding all of it. */
+/**
+ * Which blocks count as images, and the size of an image in pixels, read from the first bytes of its base64 data without
+ * decoding all of it.
+ */
+import type { Block } from './block.ts'
+import { isObject } from './json.ts'
+
+/** Width and height of an image in pixels. */
 export interface ImageSize {
   readonly width: number
   readonly height: number
+}
+
+/** Returns true for a block that counts as an image: every image, and every paged document such as a PDF. */
+export function countsAsImage({ type, source }: Block): boolean {
+  if (type === 'image') return true
+  if (type !== 'document' || !isObject(source)) return false
+  return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
+}
+
+/** Returns the longer side of an image in pixels; 0 if the request does not contain its data or the header has no size. */
+export function measureLongestSide({ type, source }: Block): number {
+  if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
+  const size = readImageSize(source.data)
+  return size === null ? 0 : Math.max(size.width, size.height)
 }
 
 /** Returns the size of an image in base64; null if the data is not PNG, JPEG, GIF or WebP, or ends before the size. */

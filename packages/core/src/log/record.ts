@@ -82,6 +82,11 @@ export interface Usage {
   readonly [field: string]: Json | undefined
 }
 
+/** Returns true if both totals of a call are known. */
+export function isUsage(usage: unknown): usage is Usage {
+  return isObject(usage) && typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
+}
+
 export interface AssistantMessage {
   readonly id: string
   readonly role: 'assistant'
@@ -125,17 +130,12 @@ export interface SystemRecord extends RecordBase {
   readonly of?: string
   /** For an undo: `message.id` of later responses whose thinking is dropped, as it was signed for the undone context. */
   readonly clearedThinking?: readonly string[]
-  readonly pin?: Pin
+  /** For `pin`: whether every rewrite must keep the target record verbatim. The newest pin of a target decides. */
+  readonly pin?: { readonly target: string; readonly pinned: boolean }
   readonly epoch?: PrefixSnapshot
   readonly delta?: PrefixUpdate
   readonly modelCall?: LoggedModelCall
   readonly cacheLoss?: CacheLoss
-}
-
-/** Data of a `pin` record: whether every rewrite must keep the target record verbatim. The newest pin of a target decides. */
-interface Pin {
-  readonly target: string
-  readonly pinned: boolean
 }
 
 /** Data of an `epoch` record: a prefix snapshot. Until the next one, API requests begin with these sections and tools. */

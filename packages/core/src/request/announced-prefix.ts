@@ -155,15 +155,10 @@ function withAnnouncedSections(
   return { ...told, sections: new Map([...told.sections, ...now]) }
 }
 
-interface AnnouncedToolNames {
-  readonly names: readonly unknown[]
-  readonly isInForce: boolean
-}
-
 function withAnnouncedTools(
   told: AnnouncedPrefix,
   { tools = {} }: PrefixUpdate,
-  { names, isInForce }: AnnouncedToolNames,
+  { names, isInForce }: { readonly names: readonly unknown[]; readonly isInForce: boolean },
 ): AnnouncedPrefix {
   const now = Object.entries(tools).filter(([name]) => names.includes(name))
   const said = now.map(([name, definition]): [string, AnnouncedTool] => [
@@ -190,7 +185,7 @@ function readSnapshot(value: PrefixSnapshot | undefined): PrefixSnapshot | null 
   if (!isObject(fields) || typeof fields.model !== 'string' || !isObject(fields.parameters)) return null
   const { sections, tools } = fields
   if (!Array.isArray(sections) || !sections.every(isSnapshotSection)) return null
-  return Array.isArray(tools) && tools.every(isToolDefinition) ? (value ?? null) : null
+  return Array.isArray(tools) && tools.every(isObject) ? (value ?? null) : null
 }
 
 const SECTION_PARTS = new Set<unknown>(['static', 'dynamic', 'volatile'])
@@ -198,8 +193,4 @@ const SECTION_PARTS = new Set<unknown>(['static', 'dynamic', 'volatile'])
 function isSnapshotSection(value: unknown): value is SnapshotSection {
   if (!isObject(value) || !SECTION_PARTS.has(value.part)) return false
   return typeof value.name === 'string' && typeof value.text === 'string'
-}
-
-function isToolDefinition(value: unknown): value is JsonObject {
-  return isObject(value)
 }

@@ -4,7 +4,7 @@
  * what it added.
  */
 
-import type { TracedMessage } from '../context/flatten.ts'
+import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
 import { type Block, isToolResult } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
@@ -181,7 +181,7 @@ export function findRequestProblems(checked: ValidationState, request: Assembled
 /** Builds the whole payload with cache markers and cache references in place, for codecs that cannot insert them. */
 export function toPayload(request: AssembledRequest): Payload {
   const marked = request.markers.filter(isOnMessage)
-  const messages = listMessages(request).map((message, index) =>
+  const messages = listTracedMessages(request.messages).map((message, index) =>
     withMessageMarkers(message, index, marked, request.addsCacheReferences),
   )
   return { ...toRequestFields(request), messages }
@@ -212,11 +212,7 @@ export function toModelCall(request: AssembledRequest): ModelCallInput {
 
 /** Returns, for each message, the exact JSON texts of blocks that parsing and stringifying would change. */
 export function listRawTexts(request: AssembledRequest): readonly TracedMessage['raw'][] {
-  return listMessages(request).map(({ raw }) => raw)
-}
-
-function listMessages({ messages }: AssembledRequest): readonly TracedMessage[] {
-  return [...messages.frozen.toArray(), ...messages.tail]
+  return listTracedMessages(request.messages).map(({ raw }) => raw)
 }
 
 type MessageMarker = PlannedMarker & { readonly place: MessagePlace }

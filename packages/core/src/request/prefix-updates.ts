@@ -152,8 +152,8 @@ function toDeltaChange(
     ...(isEmpty(uncachedParameters) ? {} : { parameters: uncachedParameters }),
   }
   if (isEmpty(delta)) return { kind: 'none' }
-  const records = [
-    createDeltaRecord(delta),
+  const records: readonly RecordBody[] = [
+    { type: 'system', subtype: 'delta', isMeta: true, delta },
     ...sectionUpdateRecords(sections),
     ...listToolRecords(tools, standing, rules),
   ]
@@ -321,10 +321,6 @@ export type RecordBody =
 
 export function createSnapshotRecord(epoch: PrefixSnapshot): RecordBody {
   return { type: 'system', subtype: 'epoch', isMeta: true, epoch }
-}
-
-function createDeltaRecord(delta: PrefixUpdate): RecordBody {
-  return { type: 'system', subtype: 'delta', isMeta: true, delta }
 }
 
 function sectionUpdateRecords(sections: Readonly<Record<string, string | null>>): readonly RecordBody[] {

@@ -6,9 +6,9 @@
 
 import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry.ts'
 import type { TracedMessage } from '../context/flatten.ts'
-import { type Block, isBlock, isToolResult } from '../log/block.ts'
-import { readImageSize } from '../log/image-size.ts'
-import { countJsonBytes, isObject, type JsonObject } from '../log/json.ts'
+import { isBlock, isToolResult } from '../log/block.ts'
+import { countsAsImage, measureLongestSide } from '../log/image-size.ts'
+import { countJsonBytes, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { RequestLimitsPolicy } from '../policy/policy.ts'
 import type { ProviderProfile, ProviderSizeRules } from '../policy/provider-profile.ts'
@@ -166,7 +166,7 @@ function filterImages(items: readonly MediaItem[]): readonly MediaItem[] {
 
 /** Returns the bytes saved by replacing the items with placeholders. */
 function measureFreedBytes(items: readonly MediaItem[]): number {
-  return items.reduce((sum, item) => sum + item.bytes - (countJsonBytes(toMediaPlaceholder(item)) ?? 0), 0)
+  return items.reduce((sum, item) => sum + item.bytes - (countJsonBytes(mediaPlaceholder(item.kind)) ?? 0), 0)
 }
 
 /** Selects the oldest images and documents, until each exceeded limit is back at `LOW_WATER_SHARE`. */
@@ -301,32 +301,8 @@ function createNumbering(
 type MediaPosition = Omit<MediaItem, 'kind' | 'isPicture' | 'bytes' | 'side'>
 
 function toMediaItem(value: unknown, place: MediaPosition): readonly MediaItem[] {
-  if (!isObject(value) || (value.type !== 'image' && value.type !== 'document')) return []
-  const { type, source } = value
-  const isPicture = type === 'image' || isPagedDocument(source)
-  return [
-    {
-      ...place,
-      kind: type,
-      isPicture,
-      bytes: countJsonBytes(value) ?? 0,
-      side: type === 'image' ? measureLongestSide(source) : 0,
-    },
-  ]
-}
-
-function isPagedDocument(source: unknown): boolean {
-  if (!isObject(source)) return false
-  return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
-}
-
-function measureLongestSide(source: unknown): number {
-  if (!isObject(source) || typeof source.data !== 'string') return 0
-  const size = readImageSize(source.data)
-  return size === null ? 0 : Math.max(size.width, size.height)
-}
-
-/** Returns the text block that replaces the image or document. */
-export function toMediaPlaceholder({ kind }: Pick<MediaItem, 'kind'>): Block {
-  return mediaPlaceholder(kind)
+  if (!isBlock(value) || (value.type !== 'image' && value.type !== 'document')) return []
+  const bytes = countJsonBytes(value) ?? 0
+  const isPicture = countsAsImage(value)
+  return [{ ...place, kind: value.type, isPicture, bytes, side: measureLongestSide(value) }]
 }

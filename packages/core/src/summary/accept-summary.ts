@@ -50,7 +50,7 @@ export function acceptSummary(answer: SummaryAnswer, rules: AcceptanceRules): Ac
     .map((block) => block.text)
     .join('\n')
   const parsed = parseSummary(text)
-  if (parsed === null) return refuseAnswer(isErrorText(text) ? 'error-text' : 'no-text')
+  if (parsed === null) return refuseAnswer(isShortMatch(text, ERROR_PATTERNS) ? 'error-text' : 'no-text')
   const wrong = findTextProblem(text, parsed, rules.prompt) ?? (isStructured(parsed) ? null : 'no-structure')
   if (wrong !== null) return refuseAnswer(wrong)
   if (answer.stopReason === 'stop_sequence' && parsed.tags !== 'closed') return refuseAnswer('cut-off')
@@ -92,8 +92,8 @@ function findStopProblem(
 function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string): FixedRefusalReason | null {
   if (isTaskEcho(answer, prompt)) return 'echo'
   if (hasToolProtocol(parsed.text)) return 'tool-protocol'
-  if (isErrorText(parsed.text)) return 'error-text'
-  return isRefusalText(parsed.text) ? 'refusal-text' : null
+  if (isShortMatch(parsed.text, ERROR_PATTERNS)) return 'error-text'
+  return isShortMatch(parsed.text, REFUSAL_PATTERNS) ? 'refusal-text' : null
 }
 
 /** `sections`: headings that identify a summary without tags. `characters`: minimum length if the closing tag is missing. */
@@ -170,14 +170,6 @@ const REFUSAL_PATTERNS: readonly RegExp[] = [
   /^(?:i['’]m (?:unable|not able)|as an ai\b)/i,
   /^(?:there (?:is|was) (?:no|nothing)|no|the) conversation\b.{0,60}(?:to summari[sz]e|is empty|was provided|has (?:not )?(?:started|begun)|yet)/i,
 ]
-
-function isErrorText(text: string): boolean {
-  return isShortMatch(text, ERROR_PATTERNS)
-}
-
-function isRefusalText(text: string): boolean {
-  return isShortMatch(text, REFUSAL_PATTERNS)
-}
 
 function isShortMatch(text: string, patterns: readonly RegExp[]): boolean {
   const body = text.replace(/^\s*summary:\s*/i, '').trim()

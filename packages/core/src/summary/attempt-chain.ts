@@ -63,11 +63,6 @@ export function startAttempts(context: AttemptsInput): SummaryAttemptState {
   return advanceToNextAttempt({ ...chain, next: createAttemptsFailure(chain) })
 }
 
-/** Returns the attempt to make now, or the final result if no attempt is left. */
-export function findNextAttempt(chain: SummaryAttemptState): SummaryAttempt | AttemptsOutcome {
-  return chain.next
-}
-
 export function isAttemptsOutcome(next: SummaryAttempt | AttemptsOutcome): next is AttemptsOutcome {
   return 'done' in next
 }

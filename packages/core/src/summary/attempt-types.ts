@@ -151,6 +151,7 @@ export type AttemptStage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'tog
 export interface SummaryAttemptState {
   readonly context: AttemptsInput
   readonly stage: AttemptStage
+  /** The attempt to make now, or the final result if no attempt is left. */
   readonly next: SummaryAttempt | AttemptsOutcome
   /** Entries to send in a direct summary call, with media and thinking stripped. Shortened by each overflow. */
   readonly input: readonly ContextEntry[]

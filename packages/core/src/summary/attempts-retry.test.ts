@@ -7,13 +7,7 @@ import {
   runAttempts,
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
-import {
-  findNextAttempt,
-  isAttemptsOutcome,
-  recordAttemptResult,
-  rejectLargeSummary,
-  startAttempts,
-} from './attempt-chain.ts'
+import { isAttemptsOutcome, recordAttemptResult, rejectLargeSummary, startAttempts } from './attempt-chain.ts'
 import type { AttemptResult } from './attempt-types.ts'
 
 const binding = {
@@ -45,9 +39,9 @@ describe('the end', () => {
   it('a summary that does not fit in is followed by the next rung, to the last', () => {
     let chain = runAttempts(createContext(), [GOOD_SUMMARY]).chain
     const found: string[] = []
-    for (let count = 0; count < 9 && isAttemptsOutcome(findNextAttempt(chain)); count += 1) {
+    for (let count = 0; count < 9 && isAttemptsOutcome(chain.next); count += 1) {
       chain = rejectLargeSummary(chain, 'above the target')
-      const next = findNextAttempt(chain)
+      const { next } = chain
       if (isAttemptsOutcome(next)) break
       found.push(`${next.rung} ${next.kind}`)
       chain = recordAttemptResult(
@@ -56,7 +50,7 @@ describe('the end', () => {
       )
     }
     expect(found).toEqual(['2 direct', '4 local'])
-    expect(findNextAttempt(chain)).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
+    expect(chain.next).toMatchObject({ ok: false, fallbackReason: 'no_summary' })
   })
 
   it('a local summary as large as what it replaces is none', () => {
@@ -82,8 +76,8 @@ describe('the end', () => {
     const { chain } = runAttempts(createContext({ policy: { compact: { chain: { fork: false } } } }), [
       GOOD_SUMMARY,
     ])
-    expect(findNextAttempt(rejectLargeSummary(chain, 'above the target'))).toMatchObject({ kind: 'local' })
-    expect(findNextAttempt(rejectLargeSummary(chain, 'above the target', 50))).toMatchObject({
+    expect(rejectLargeSummary(chain, 'above the target').next).toMatchObject({ kind: 'local' })
+    expect(rejectLargeSummary(chain, 'above the target', 50).next).toMatchObject({
       kind: 'local',
       maximumTokens: 50,
     })

@@ -12,7 +12,7 @@ import {
   isServerToolResult,
   isServerToolUse,
 } from '../log/block.ts'
-import { readImageSize } from '../log/image-size.ts'
+import { countsAsImage, measureLongestSide } from '../log/image-size.ts'
 import { countJsonBytes, isObject, type Json } from '../log/json.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CacheRules } from '../policy/provider-profile.ts'
@@ -174,19 +174,6 @@ export function checkImages(
     } else if (side > sizes.manyImagePixels) large = large.push(path)
   }
   return { ...state, images, large }
-}
-
-function countsAsImage({ type, source }: Block): boolean {
-  if (type === 'image') return true
-  if (type !== 'document' || !isObject(source)) return false
-  return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
-}
-
-/** Returns the longer side of an image in pixels; 0 if the request does not contain its data or the header has no size. */
-function measureLongestSide({ type, source }: Block): number {
-  if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
-  const size = readImageSize(source.data)
-  return size === null ? 0 : Math.max(size.width, size.height)
 }
 
 const MARKER_FIELD_BYTES = ',"cache_control":'.length

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { mediaPlaceholder } from '../../src/context/context-entry.ts'
 import type { Block } from '../../src/log/block.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
@@ -9,7 +10,6 @@ import {
   measureNonMessageBytes,
   NO_MEDIA,
   proposeMediaDrop,
-  toMediaPlaceholder,
   updateMediaTally,
 } from '../../src/request/request-size.ts'
 import { validateRequest } from '../../src/validate/validate.ts'
@@ -76,7 +76,9 @@ describe('images and bytes', () => {
     expect(drop).toHaveLength(3)
     const one = drop[0]
     if (one === undefined) throw new Error('nothing dropped')
-    expect(before.bytes - after.bytes).toBe(3 * (sent(picture(10, 10_000)) - sent(toMediaPlaceholder(one))))
+    expect(before.bytes - after.bytes).toBe(
+      3 * (sent(picture(10, 10_000)) - sent(mediaPlaceholder(one.kind))),
+    )
     expect([after.bytes <= 30_000, fits]).toEqual([true, true])
   })
 

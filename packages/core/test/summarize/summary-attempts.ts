@@ -3,12 +3,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import type { ContextEntry } from '../../src/context/context-entry.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile, type ProviderProfileOverrides } from '../../src/policy/provider-profile.ts'
-import {
-  findNextAttempt,
-  isAttemptsOutcome,
-  recordAttemptResult,
-  startAttempts,
-} from '../../src/summary/attempt-chain.ts'
+import { isAttemptsOutcome, recordAttemptResult, startAttempts } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
   AttemptsInput,
@@ -108,7 +103,7 @@ export function runAttempts(
   let chain = startAttempts(context)
   const asks: SummaryAttempt[] = []
   for (let count = 0; count < 100; count += 1) {
-    const next = findNextAttempt(chain)
+    const { next } = chain
     if (isAttemptsOutcome(next)) return { chain, asks, done: next }
     asks.push(next)
     const outcome = outcomes[Math.min(asks.length, outcomes.length) - 1] ?? failWith('server')

@@ -243,12 +243,7 @@ export {
   type UnlinkedRecord,
   type WriteLock,
 } from './engine/session-writer.ts'
-export {
-  buildForkRequest,
-  describeForkCacheRead,
-  type ForkRequestOptions,
-  runSideCall,
-} from './engine/side-call.ts'
+export { buildForkRequest, type ForkRequestOptions } from './engine/side-call.ts'
 export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
 export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'

@@ -31,7 +31,8 @@ export interface Mutation {
 }
 
 const KEEP_PARAMETERS = 'Keep it the same for the session, or change it right after a compaction.'
-const KEEP_SECTIONS = 'Append what changes as a delta; the system prompt takes it over with the next epoch.'
+const KEEP_SECTIONS =
+  'Append what changes as a message; the system prompt takes it over with the next prefix snapshot.'
 const KEEP_MESSAGES = 'Leave what was sent as it is: add to the end, or clear in batches.'
 
 const SEARCH = { name: 'mcp__search', description: 'Searches.', input_schema: { type: 'object' } }
@@ -74,7 +75,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'a tool added',
     reason: { kind: 'tools-added', names: ['mcp__search'] },
     fact: 'tools were added (mcp__search)',
-    advice: 'Connect tools before the first prompt, or let late ones come with the next epoch.',
+    advice: 'Connect tools before the first prompt, or let late ones come with the next prefix snapshot.',
     change: tools((all) => [...all, SEARCH]),
     word: 'tools_changed',
   },
@@ -101,7 +102,7 @@ export const MUTATIONS: readonly Mutation[] = [
     reason: { kind: 'tool-changed', name: 'Grep', characters: 29 },
     fact: 'the definition of tool Grep changed (+29 characters)',
     advice:
-      'Hold definitions fixed for the epoch; a server that rewrites its schema breaks the cache each time.',
+      'Keep tool definitions unchanged between prefix snapshots; a server that rewrites its schema breaks the cache each time.',
     change: tools((all) => all.map((tool) => (tool.name === 'Grep' ? strict(tool) : tool))),
     word: 'tools_changed',
   },
@@ -240,7 +241,7 @@ export const MUTATIONS: readonly Mutation[] = [
     reason: { kind: 'expired', ttl: '5m', gapMs: 300_000 },
     fact: '5 min 0 s went by since the request before, and an entry lives 5m',
     advice:
-      'An hour would have outlasted the pause, at dearer writes: cache.ttl "auto" weighs that by the gaps of the session.',
+      'A 1-hour cache lifetime would have survived the pause, but its writes cost more: cache.ttl "auto" decides by the pauses of the session.',
     befall: (talk) => talk.clock.advance(290_000),
     word: null,
   },
@@ -249,7 +250,7 @@ export const MUTATIONS: readonly Mutation[] = [
     reason: { kind: 'expired', ttl: '5m', gapMs: 310_000 },
     fact: '5 min 10 s went by since the request before, and an entry lives 5m',
     advice:
-      'An hour would have outlasted the pause, at dearer writes: cache.ttl "auto" weighs that by the gaps of the session.',
+      'A 1-hour cache lifetime would have survived the pause, but its writes cost more: cache.ttl "auto" decides by the pauses of the session.',
     befall: (talk) => talk.clock.advance(300_000),
     word: null,
   },

@@ -347,8 +347,8 @@ it('damage comes last on the page of its session', async () => {
     0,
     [
       '',
-      '! line 4: the line is no JSON object with a type; it is set aside',
-      '! line 5: the last line was cut off; it is set aside',
+      '! line 4: the line is no JSON object with a type; it is left out',
+      '! line 5: the last line was cut off; it is left out',
       '',
     ],
   ])

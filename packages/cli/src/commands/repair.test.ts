@@ -44,8 +44,8 @@ it('writes a clean copy and lists what it left out', async () => {
     code: 0,
     out: [
       `${out}: 3 records of 5 lines`,
-      '  line 2 left out: the line is no JSON object with a type; it is set aside',
-      '  line 5 left out: the last line was cut off; it is set aside',
+      '  line 2 left out: the line is no JSON object with a type; it is left out',
+      '  line 5 left out: the last line was cut off; it is left out',
       '',
     ].join('\n'),
     err: '',

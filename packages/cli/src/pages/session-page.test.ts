@@ -243,7 +243,7 @@ describe('warnings', () => {
   it('are grouped by reason, whatever ids they mention', () => {
     const uuid = (one: number) => `7e57ed00-0000-4000-8000-00000000000${one}`
     const damaged: SessionReport['damaged'] = [
-      { kind: 'torn-line', line: 4, why: 'the last line was cut off; it is set aside' },
+      { kind: 'torn-line', line: 4, why: 'the last line was cut off; it is left out' },
       { kind: 'torn-line', line: 5, why: 'the gzip data ends early: nothing behind this could be read' },
       ...[1, 2, 3].map((one) => ({
         kind: 'duplicate-uuid' as const,
@@ -255,7 +255,7 @@ describe('warnings', () => {
       { kind: 'bad-json', line: 12, why: 'no JSON' },
     ]
     expect(warned({ damaged })).toEqual([
-      '! line 4: the last line was cut off; it is set aside',
+      '! line 4: the last line was cut off; it is left out',
       '! line 5: the gzip data ends early: nothing behind this could be read',
       `! line 1: the uuid ${uuid(1)} was there before (and 2 more like it)`,
       '! lines 7 to 9: no JSON (and 1 more like it)',

@@ -280,10 +280,12 @@ function findAdvice(reason: CacheBreakReason): string {
 }
 
 const LONGER_TTL_ADVICE =
-  'An hour would have outlasted the pause, at dearer writes: cache.ttl "auto" weighs that by the gaps of the session.'
+  'A 1-hour cache lifetime would have survived the pause, but its writes cost more: cache.ttl "auto" decides by the pauses of the session.'
 const PARAMETER_ADVICE = 'Keep it the same for the session, or change it right after a compaction.'
-const TOOL_ADVICE = 'Connect tools before the first prompt, or let late ones come with the next epoch.'
-const SECTION_ADVICE = 'Append what changes as a delta; the system prompt takes it over with the next epoch.'
+const TOOL_ADVICE =
+  'Connect tools before the first prompt, or let late ones come with the next prefix snapshot.'
+const SECTION_ADVICE =
+  'Append what changes as a message; the system prompt takes it over with the next prefix snapshot.'
 const MARKER_ADVICE = 'Ask for the same lifetime and scope throughout a session.'
 const MESSAGE_ADVICE = 'Leave what was sent as it is: add to the end, or clear in batches.'
 
@@ -302,7 +304,7 @@ const ZONE_AND_ADVICE: Readonly<
   'tools-reordered': ['tools', 'Send the tools in a fixed order.'],
   'tool-changed': [
     'tools',
-    'Hold definitions fixed for the epoch; a server that rewrites its schema breaks the cache each time.',
+    'Keep tool definitions unchanged between prefix snapshots; a server that rewrites its schema breaks the cache each time.',
   ],
   'sections-added': ['system', SECTION_ADVICE],
   'sections-removed': ['system', SECTION_ADVICE],
@@ -320,7 +322,7 @@ const ZONE_AND_ADVICE: Readonly<
   'look-back-outrun': [null, 'A lagging marker keeps such turns within reach.'],
   'told-by-provider': [
     null,
-    'Look at what stands between us and the provider: a gateway, a proxy, another client.',
+    'Check what is between this client and the provider: a gateway, a proxy, another client.',
   ],
   evicted: [null, 'Nothing to do here; where it happens often, ask the provider.'],
 }

@@ -137,7 +137,7 @@ function validateDraft(
 }
 
 const PINNED_MESSAGE =
-  'A message was pinned that the summary already stands for. Nothing was changed; compact again to keep it.'
+  'A message that the summary already replaces was pinned. Nothing was changed; compact again to keep it.'
 
 /**
  * Returns the draft with the user's edit of the summary and secrets removed, or the same draft if it was not edited. An

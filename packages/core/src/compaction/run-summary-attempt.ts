@@ -278,7 +278,7 @@ async function readReply(
   }
 }
 
-const LIMIT_MESSAGES = { timeout: 'It took too long.', aborted: 'It was called off.' } as const
+const LIMIT_MESSAGES = { timeout: 'It took too long.', aborted: 'It was aborted.' } as const
 
 function createReplyFailure(kind: 'timeout' | 'aborted', message: string): ReplyFailed {
   return { type: 'reply-failed', failure: { kind, retryable: kind === 'timeout', message }, reply: null }

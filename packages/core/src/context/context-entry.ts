@@ -271,7 +271,7 @@ function replaceMedia(blocks: readonly Block[], numbers: ReadonlySet<number>): r
 const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     agent_delta: 'The agents that can be called have changed.',
-    hook_context: 'A hook of the person adds this.',
+    hook_context: 'A hook of the user adds this.',
     ide_selection: 'Selected in the editor.',
     invoked_skills: 'Skills in use in this session.',
     mcp_instructions: 'Instructions of connected servers.',

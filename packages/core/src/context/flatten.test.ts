@@ -35,7 +35,7 @@ const cases: readonly Case[] = [
         content: [
           result('c1'),
           result('c2'),
-          text('<system-reminder>\nA hook of the person adds this.\nnote\n</system-reminder>'),
+          text('<system-reminder>\nA hook of the user adds this.\nnote\n</system-reminder>'),
         ],
       },
     ],

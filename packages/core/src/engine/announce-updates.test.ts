@@ -105,7 +105,7 @@ describe('a carrier', () => {
       },
       { aborted: true },
     )
-    await expect(offers.next()).rejects.toThrow('was called off')
+    await expect(offers.next()).rejects.toThrow('was aborted')
   })
 
   it('hears that nobody wants more', async () => {

@@ -329,7 +329,7 @@ export function limitSourceTime(
       try {
         for (;;) {
           const next = await deadlines.within(MAX_ITEM_SECONDS * 1000, () => offers.next(), signal)
-          if (!next.ok) throw new Error(next.why === 'timeout' ? ITEM_TIMEOUT_MESSAGE : 'was called off')
+          if (!next.ok) throw new Error(next.why === 'timeout' ? ITEM_TIMEOUT_MESSAGE : 'was aborted')
           if (next.value.done === true) return
           yield next.value.value
         }

@@ -263,11 +263,11 @@ export function refuseRewrite(
 }
 
 export const STALE_DRAFT_MESSAGE =
-  'The conversation was rewritten by somebody else while the summary was made. Nothing was changed; compact again if it is still needed.'
+  'The conversation was rewritten elsewhere while the summary was being written. Nothing was changed; compact again if it is still needed.'
 
 export const ABORTED_REWRITE: RefusedRewrite = refuseRewrite(
   'aborted',
-  'It was called off; nothing has changed.',
+  'It was aborted; nothing has changed.',
 )
 
 /** Usage of all summary requests of a compaction, including failed ones, which cost money too. */

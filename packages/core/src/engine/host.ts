@@ -199,8 +199,7 @@ async function runHook<Input, Output>(
   try {
     const end = await deadlines.within(seconds * 1000, async (bound) => hook.run(input, bound), signal)
     if (end.ok) return { name, ok: true, output: end.value }
-    const message =
-      end.why === 'timeout' ? `took longer than ${seconds} seconds and was left` : 'was called off'
+    const message = end.why === 'timeout' ? `took longer than ${seconds} seconds and was left` : 'was aborted'
     return { name, ok: false, why: end.why, message: `The hook ${name} ${message}.` }
   } catch (thrown) {
     return {

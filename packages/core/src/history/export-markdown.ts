@@ -81,7 +81,7 @@ function formatOverview({ records }: SessionLog, { rewrites }: ContextView): str
   const agents = all.filter(({ isSidechain }) => isSidechain === true).length
   const lines = [
     `- ${formatNumber(records.length)} records${times.length === 0 ? '' : `, ${times.at(0)} to ${times.at(-1)}`}`,
-    `- ${formatNumber(count('compact'))} compactions and ${formatNumber(count('clear'))} clearings stand`,
+    `- ${formatNumber(count('compact'))} compactions and ${formatNumber(count('clear'))} clearings are in force`,
     ...(agents === 0 ? [] : [`- ${formatNumber(agents)} records of side agents are not shown`]),
   ]
   return lines.join('\n')
@@ -197,10 +197,10 @@ function describeSummarised(
   const shown = act === undefined ? [] : [...act.replacedEntries].filter(isVisibleToModel)
   const gone = shown.filter(({ record }) => !kept.has(record.uuid))
   const [first, last] = [gone.at(0), gone.at(-1)]
-  if (first === undefined || last === undefined) return 'A summary stands for what came before.'
+  if (first === undefined || last === undefined) return 'A summary replaces what came before.'
   const stayed = kept.size === 0 ? '' : ` ${formatNumber(kept.size)} were kept word for word.`
   const range = `\`${first.record.uuid}\` to \`${last.record.uuid}\``
-  return `A summary stands for ${formatNumber(gone.length)} records, ${range}.${stayed} All of them are in this document.`
+  return `A summary replaces ${formatNumber(gone.length)} records, ${range}.${stayed} All of them are in this document.`
 }
 
 function describeClearing({ microcompactMetadata }: SystemRecord): string {

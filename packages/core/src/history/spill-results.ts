@@ -122,7 +122,7 @@ function findLargeMedia({ policy }: SpillInput, block: Block): LargePart | null 
   if (source.data.length <= policy.imageBytes) return null
   const kind = typeof source.media_type === 'string' ? `, ${source.media_type}` : ''
   const replace = (how: string): string =>
-    `[A large ${block.type} (${source.data?.toString().length} bytes${kind}) was put aside. ${how}]`
+    `[A large ${block.type} (${source.data?.toString().length} bytes${kind}) was moved out of the context. ${how}]`
   return { text: JSON.stringify(block), holds: 'block', replacementText: replace }
 }
 

@@ -65,7 +65,7 @@ function addPart(
 ): readonly PositionedRecord[] {
   const { openBatch, position } = gathering
   if (openBatch !== null && leavesBatchOpen(openBatch, stamp.seq - stamp.index, position)) {
-    const why = 'part of an earlier batch stands among the parts of this one; it is set aside'
+    const why = 'part of an earlier batch is among the parts of this one; it is left out'
     gathering.damage.push({ kind: 'out-of-order', line: part.line, why })
     return NO_RECORDS
   }
@@ -224,7 +224,7 @@ function dropEarlierAttempt(open: OpenBatch): readonly Damage[] {
 }
 
 function describeCopy({ line }: NumberedRecord): Damage {
-  return { kind: 'duplicate-uuid', line, why: 'the line says again what stood before; it is set aside' }
+  return { kind: 'duplicate-uuid', line, why: 'the line repeats an earlier one; it is left out' }
 }
 
 function isSameRecord(line: NumberedRecord | undefined, record: SessionRecord): boolean {

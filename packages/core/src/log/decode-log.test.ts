@@ -288,12 +288,12 @@ describe('a log', () => {
   it('describes what was set aside', () => {
     const lines = [HEADER, part(1, 'b', [0, 3]), 'x\0', 'x', '[]', alone(4)]
     expect(read(lines, '{').damage.map(({ why }) => why)).toEqual([
-      'the line has NUL bytes, as a page lost in a crash leaves; what stands before them is set aside',
-      'the line is not JSON; it is set aside',
-      'a record is a JSON object; the line is set aside',
+      'the line has NUL bytes, as a page lost in a crash leaves; what precedes them is left out',
+      'the line is not JSON; it is left out',
+      'a record is a JSON object; the line is left out',
       '1 of the 3 records appended together are there; none of them counts',
       'the record says position 4 where 1 comes next',
-      'the last line was cut off; it is set aside',
+      'the last line was cut off; it is left out',
     ])
   })
 
@@ -313,7 +313,7 @@ describe('a log', () => {
       {
         kind: 'bad-shape',
         line: 1,
-        why: 'the line is nested more than 1000 levels deep; it is set aside',
+        why: 'the line is nested more than 1000 levels deep; it is left out',
       },
     ])
   })

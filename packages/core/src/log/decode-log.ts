@@ -329,20 +329,20 @@ function readLine(
 
 function describeUnreadableLine(line: string, kind: DamageKind): string {
   if (line.includes('\0'))
-    return 'the line has NUL bytes, as a page lost in a crash leaves; what stands before them is set aside'
+    return 'the line has NUL bytes, as a page lost in a crash leaves; what precedes them is left out'
   const what = kind === 'torn-line' ? 'the last line was cut off' : 'the line is not JSON'
-  return `${what}; it is set aside`
+  return `${what}; it is left out`
 }
 
 function readValue(reading: ReaderState, value: unknown, line: string): readonly PositionedRecord[] {
-  if (!isObject(value)) return setLineAside(reading, 'a record is a JSON object; the line is set aside')
+  if (!isObject(value)) return skipLine(reading, 'a record is a JSON object; the line is left out')
   // Each level of nesting takes at least two characters, so most lines are too short to exceed the depth limit.
-  if (line.length > 2 * MAX_JSON_DEPTH && isNestedTooDeep(value)) return setLineAside(reading, TOO_DEEP)
+  if (line.length > 2 * MAX_JSON_DEPTH && isNestedTooDeep(value)) return skipLine(reading, TOO_DEEP)
   if (isLogHeader(value)) return readHeader(reading, value)
   const { version, upcasts } = reading
   const decoded = decodeRecord(version === null ? value : upcastLine(value, version, upcasts))
   const why = decoded.ok ? checkBatchStamp(decoded.record) : decoded.why
-  if (!decoded.ok || why !== null) return setLineAside(reading, `${why}; the line is set aside`)
+  if (!decoded.ok || why !== null) return skipLine(reading, `${why}; the line is left out`)
   reading.isRecognised = true
   const { record, note } = decoded
   if (note !== undefined) reportDamage(reading, 'bad-shape', note)
@@ -353,7 +353,7 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   )
 }
 
-const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`
+const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is left out`
 
 /**
  * Adds the exact text of blocks that parse and stringify would change, for a line of another tool. Tidemark's own
@@ -369,9 +369,9 @@ function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
 function readHeader(reading: ReaderState, header: ParsedLine): readonly PositionedRecord[] {
   const version = readLogVersion(header, reading.upcasts)
   if (version === null)
-    return setLineAside(
+    return skipLine(
       reading,
-      'a header names the format tidemark-session and its version; the line is set aside',
+      'a header names the format tidemark-session and its version; the line is left out',
     )
   const { gathering } = reading
   const waiting = version === reading.version ? NO_RECORDS : abandonBatch(gathering)
@@ -381,7 +381,7 @@ function readHeader(reading: ReaderState, header: ParsedLine): readonly Position
   return waiting
 }
 
-function setLineAside(reading: ReaderState, why: string): readonly PositionedRecord[] {
+function skipLine(reading: ReaderState, why: string): readonly PositionedRecord[] {
   reading.isForeign = true
   reportDamage(reading, 'bad-shape', why)
   return NO_RECORDS

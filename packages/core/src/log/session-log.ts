@@ -229,7 +229,7 @@ function detectCycle(session: SessionLog, uuid: string, parent: number, line: nu
   if (waiting === undefined) return []
   for (let at = parent; at >= 0; at = readParent(session, at)) {
     if (at === waiting)
-      return [{ kind: 'cyclic-parent', line, uuid, why: `${uuid} is among its own forebears` }]
+      return [{ kind: 'cyclic-parent', line, uuid, why: `${uuid} is among its own ancestors` }]
   }
   return []
 }

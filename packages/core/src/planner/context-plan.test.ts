@@ -67,7 +67,7 @@ describe('plan', () => {
         after: 33_000,
         price: null,
         breakEven: null,
-        why: '17,000 tokens are left before compaction must start, and what it would save cannot be told yet',
+        why: '17,000 tokens are left before compaction must start, and what it would save is not known yet',
         chosen: false,
       },
       {

@@ -241,7 +241,7 @@ function findReasonAgainstSaving(
   optimal: OptimalTrigger | null,
 ): string | null {
   if (!policy.compact.priceDecides) return ''
-  if (optimal === null) return ', and what it would save cannot be told yet'
+  if (optimal === null) return ', and what it would save is not known yet'
   if (used < optimal.tokens) return `, and it would pay from ${formatCount(optimal.tokens)} on`
   if (optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls)
     return `, and it would not pay before the ${formatCount(cache.expectedCalls)} calls expected are over`

@@ -151,7 +151,7 @@ function refuseOverrides(fields: readonly string[]): ForkRefusal {
   const told = fields.map(
     (field) => `${field}: ${REFUSAL_REASONS[field] ?? 'it may be part of what the cache is kept under'}`,
   )
-  const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a request of its own instead.`
+  const message = `A fork sends what its parent sent. ${told.join('; ')}. Send a separate request instead.`
   return { ok: false, reason: 'override', fields, message }
 }
 

@@ -137,7 +137,7 @@ function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean):
   if (volatileBecause === null) return isStatic ? 'static' : 'dynamic'
   if (!isStatic) return 'volatile'
   const expected = `Expected section "${name}" behind the boundary: it is volatile`
-  throw new TidemarkError('bad-option', `${expected}, and what stands before it never changes.`)
+  throw new TidemarkError('bad-option', `${expected}, and what precedes it never changes.`)
 }
 
 /**

@@ -96,7 +96,7 @@ The latest request: "Bitte auch die Fehlermeldung
   it('says of nothing that there is nothing', () => {
     const { text } = writeLocalSummary(extractSessionFacts([]), summaryRules)
     expect(text.match(/^(?!\d\.|Summary:).+$/gm)).toEqual([
-      'No message of the person is on record.',
+      'The log has no message of the user.',
       'Nothing on record.',
       'Nothing on record.',
       'Nothing on record.',

@@ -50,7 +50,7 @@ export interface SummaryRequest {
 }
 
 export const SUMMARIZER_SYSTEM_PROMPT =
-  'You write summaries of conversations between a person and an assistant that works with tools. You write text only.'
+  'You write summaries of conversations between a user and an assistant that works with tools. You write text only.'
 
 export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const { summariser, prompt, tools, asText = false, outputTokens, marker = null } = parts

@@ -75,12 +75,12 @@ function requestPieces(messages: readonly UserPrompt[], { must, rest }: WorkRank
   const first = messages[0]
   const last = messages.at(-1)
   if (first === undefined || last === undefined)
-    return [{ section: 1, rank: must, full: 'No message of the person is on record.' }]
+    return [{ section: 1, rank: must, full: 'The log has no message of the user.' }]
   const opening = { section: 1, rank: must, full: `- First request: ${quote(first)}` }
   if (last === first) return [opening]
   const newest = { section: 1, rank: must, full: `- Latest message, [${messages.length}]: ${quote(last)}` }
   const corrections = messages.flatMap(({ isCorrection }, index) => (isCorrection ? [`[${index + 1}]`] : []))
-  const full = `- Said after the person had stopped the model, so a change of course: ${corrections.join(', ')}`
+  const full = `- Written after the user had stopped the model, so a change of course: ${corrections.join(', ')}`
   return [opening, newest, ...(corrections.length === 0 ? [] : [{ section: 1, rank: rest, full }])]
 }
 

@@ -107,7 +107,7 @@ describe('what a person set', () => {
       permissionSource(() => 'read-only'),
       [
         'The permission mode of this session.',
-        'read-only\nOnly the person changes it; nothing said in a summary does.',
+        'read-only\nOnly the user can change it; nothing in a summary does.',
       ],
     ],
     [
@@ -264,7 +264,7 @@ describe('between compactions', () => {
         formatAttachmentText(attachment).split('\n').slice(1, -1).join(' / '),
       )
     }
-    const words = 'Only the person changes it; nothing said in a summary does.'
+    const words = 'Only the user can change it; nothing in a summary does.'
     expect(await turn()).toEqual([
       'Plan mode is on. / Plan.',
       `The permission mode of this session. / ask / ${words}`,

@@ -133,7 +133,7 @@ describe('an answer that breaks off', () => {
     [
       'an error behind it',
       { type: 'error-event', afterEvents: 3 },
-      'error after 2 events: the answer has 3, and nobody reads past the last',
+      'error after 2 events: the answer has 3, and there is nothing after the last',
     ],
   ])('reports what happened to %s', (_, fault, note) => {
     expect(apply(fault).headers[FAULT_APPLIED_HEADER]).toBe(note)

@@ -203,7 +203,7 @@ function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer 
   if (afterEvents === fault.afterEvents) return struck
   return withFaultNote(
     struck,
-    `error after ${afterEvents} events: the answer has ${count}, and nobody reads past the last`,
+    `error after ${afterEvents} events: the answer has ${count}, and there is nothing after the last`,
   )
 }
 

@@ -80,7 +80,7 @@ export const BAD_SUMMARIZERS: Readonly<Record<BadSummarizerName, Script>> = {
       'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
     ),
   'analysis-only': () =>
-    replyWithText('<analysis>\nFirst the person asked for something, then it was done.\n</analysis>'),
+    replyWithText('<analysis>\nFirst the user asked for something, then it was done.\n</analysis>'),
   'thinking-only': () => ({
     blocks: [{ type: 'thinking', thinking: createFillerText('thinking-only', 40) }],
   }),

@@ -150,7 +150,7 @@ function writeAnalysis({ prompts, calls }: SummaryFacts): string {
     .slice(-40)
     .map(({ name, result }) => `- ${name}${result?.isError ? ', which failed' : ''}`)
   return [
-    `The person said ${prompts.length} things and ${calls.length} calls were made. The last ones:`,
+    `The user wrote ${prompts.length} messages and ${calls.length} tool calls were made. The last ones:`,
     ...walked,
   ].join('\n')
 }

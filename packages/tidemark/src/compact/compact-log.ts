@@ -227,7 +227,7 @@ function createCompactionStep(
     kind: span.form,
     outcome: 'accepted',
     chosen: true,
-    why: target === null ? 'asked for by the person' : `asked for by the person, to at most ${target} tokens`,
+    why: target === null ? 'asked for by the user' : `asked for by the user, to at most ${target} tokens`,
     before: before.expected,
     after: after.expected,
     price: price?.costUsd ?? null,

@@ -53,7 +53,7 @@ describe('a compressed log', () => {
     expect(uuids.length).toBeGreaterThan(2000)
     expect(uuids).toEqual(MANY.slice(0, uuids.length).map((_, index) => `r${index}`))
     expect(damage.map(({ kind, line, why }) => [kind, line, why])).toEqual([
-      ['torn-line', lines, 'the last line was cut off; it is set aside'],
+      ['torn-line', lines, 'the last line was cut off; it is left out'],
       ['torn-line', lines, 'the gzip data ends early: nothing behind this could be read'],
     ])
   })
@@ -180,7 +180,7 @@ describe('a damaged log', () => {
       {
         kind: 'bad-json',
         line: 2,
-        why: `the line is ${long.length} bytes long, more than the 1000 that are allowed; it is set aside`,
+        why: `the line is ${long.length} bytes long, more than the 1000 that are allowed; it is left out`,
       },
     ])
   })

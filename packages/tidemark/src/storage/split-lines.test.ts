@@ -122,7 +122,7 @@ describe('bytes to lines', () => {
         5,
       ),
     ).toEqual([
-      { text: '', problem: 'the line is 6 bytes long, more than the 5 that are allowed; it is set aside' },
+      { text: '', problem: 'the line is 6 bytes long, more than the 5 that are allowed; it is left out' },
       plain('b'),
       plain(''),
     ])
@@ -131,7 +131,7 @@ describe('bytes to lines', () => {
   it('a line that is too long and has no end is left out as well', () => {
     expect(split([Buffer.from('b\n'), ...Array.from({ length: 9 }, () => Buffer.from('aaaa'))], 5)).toEqual([
       plain('b'),
-      { text: '', problem: 'the line is 36 bytes long, more than the 5 that are allowed; it is set aside' },
+      { text: '', problem: 'the line is 36 bytes long, more than the 5 that are allowed; it is left out' },
     ])
   })
 

@@ -54,7 +54,7 @@ export function createLineSplitter(maxLineBytes: number = constants.MAX_STRING_L
 }
 
 function describeTooLong(sizeBytes: number, maxLineBytes: number): string {
-  return `the line is ${sizeBytes} bytes long, more than the ${maxLineBytes} that are allowed; it is set aside`
+  return `the line is ${sizeBytes} bytes long, more than the ${maxLineBytes} that are allowed; it is left out`
 }
 
 export interface ReadLinesResult {

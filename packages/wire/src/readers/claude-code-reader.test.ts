@@ -61,44 +61,44 @@ describe('a log of Claude Code', () => {
   })
 
   it.each([
-    ['text', 'hello', 'bad-json', 'the line is no JSON object with a type; it is set aside'],
-    ['a list', '[1]', 'bad-json', 'the line is no JSON object with a type; it is set aside'],
+    ['text', 'hello', 'bad-json', 'the line is no JSON object with a type; it is left out'],
+    ['a list', '[1]', 'bad-json', 'the line is no JSON object with a type; it is left out'],
     [
       'an object that says no type',
       '{"a":1}',
       'bad-json',
-      'the line is no JSON object with a type; it is set aside',
+      'the line is no JSON object with a type; it is left out',
     ],
     [
       'a lost page',
       `\0\0\0${user('x')}`,
       'bad-json',
-      'the line has NUL bytes, as a page lost in a crash leaves; it is set aside',
+      'the line has NUL bytes, as a page lost in a crash leaves; it is left out',
     ],
     [
       'half a line',
       '{"type":"user","uuid":"x","message":{"ro',
       'bad-json',
-      'the line is no JSON object with a type; it is set aside',
+      'the line is no JSON object with a type; it is left out',
     ],
-    ['broken JSON', '{"type":"user",,}', 'bad-json', 'the line is not JSON; it is set aside'],
+    ['broken JSON', '{"type":"user",,}', 'bad-json', 'the line is not JSON; it is left out'],
     [
       'a wrong type',
       user('x', { message: 7 }),
       'bad-shape',
-      'a user record has a message; the line is set aside',
+      'a user record has a message; the line is left out',
     ],
     [
       'deep nesting',
       user('x', { y: 0 }).replace('"y":0', `"y":${'['.repeat(9000)}${']'.repeat(9000)}`),
       'bad-shape',
-      'the line is nested more than 1000 levels deep; it is set aside',
+      'the line is nested more than 1000 levels deep; it is left out',
     ],
     [
       'nesting that stringify takes',
       user('x', { y: 0 }).replace('"y":0', `"y":${'['.repeat(1200)}${']'.repeat(1200)}`),
       'bad-shape',
-      'the line is nested more than 1000 levels deep; it is set aside',
+      'the line is nested more than 1000 levels deep; it is left out',
     ],
   ])('%s is damage in one line, and the rest is read', (_, text, kind, why) => {
     const { records, damage } = readAll([user('a'), text, user('b')], 'claude-code')
@@ -113,7 +113,7 @@ describe('a log of Claude Code', () => {
       {
         kind: 'bad-json',
         line: 1,
-        why: 'lines 1 to 1000000: the line is no JSON object with a type; it is set aside',
+        why: 'lines 1 to 1000000: the line is no JSON object with a type; it is left out',
       },
     ])
   })

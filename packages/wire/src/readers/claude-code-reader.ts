@@ -41,9 +41,9 @@ export function createRecordReader(format: 'claude-code' | 'tidemark'): LogReade
   }
 }
 
-const TORN_LINE = 'the last line was cut off; it is set aside'
-const NOT_A_RECORD = 'the line is no JSON object with a type; it is set aside'
-const NUL_BYTES = 'the line has NUL bytes, as a page lost in a crash leaves; it is set aside'
+const TORN_LINE = 'the last line was cut off; it is left out'
+const NOT_A_RECORD = 'the line is no JSON object with a type; it is left out'
+const NUL_BYTES = 'the line has NUL bytes, as a page lost in a crash leaves; it is left out'
 
 function readLine(reading: RecordReaderState, text: string): readonly LogRecord[] {
   reading.line += 1

@@ -138,7 +138,7 @@ function readToolOutput(item: JsonFields, ids: ToolCallIds): CodexItem {
 }
 
 function unreadableItem(why: string): UnreadableItem {
-  return { from: 'unreadable', why: `${why}; the line is set aside` }
+  return { from: 'unreadable', why: `${why}; the line is left out` }
 }
 
 /** Returns a key that is equal for an item and for its copy in a compacted history. */

@@ -201,7 +201,7 @@ describe('damage', () => {
   it('a torn last line is set aside', () => {
     const reader = createLogReader('codex')
     reader.readLine(session('s'))
-    const why = 'the last line was cut off; it is set aside'
+    const why = 'the last line was cut off; it is left out'
     expect(reader.finish('{"timestamp":"x","ty').damage).toEqual([{ kind: 'torn-line', line: 2, why }])
   })
 

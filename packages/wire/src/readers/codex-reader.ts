@@ -76,8 +76,8 @@ export function createCodexReader(): LogReader {
 }
 
 const UNREADABLE_MESSAGES = {
-  'bad-json': 'the line is not JSON; it is set aside',
-  'torn-line': 'the last line was cut off; it is set aside',
+  'bad-json': 'the line is not JSON; it is left out',
+  'torn-line': 'the last line was cut off; it is left out',
 } as const
 
 function readText(
@@ -96,7 +96,7 @@ function readText(
   return readLine(reading, line)
 }
 
-const BAD_LINE = 'a line of a rollout has a type and a payload; the line is set aside'
+const BAD_LINE = 'a line of a rollout has a type and a payload; the line is left out'
 
 /** Line types that have another meaning in Tidemark's logs, so a Codex line with such a type is rejected. */
 const RESERVED_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress', 'tidemark'])

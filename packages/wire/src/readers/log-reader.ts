@@ -162,4 +162,4 @@ function toDamage({ kind, why, first, last }: DamageRun): Damage {
   return { kind, line: first, why: last === first ? why : `lines ${first} to ${last}: ${why}` }
 }
 
-export const TOO_DEEP_MESSAGE: string = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is set aside`
+export const TOO_DEEP_MESSAGE: string = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is left out`

@@ -14,17 +14,17 @@ import type { JsonObject } from '../src/log/json.ts'
 
 export interface FakeReply {
   readonly blocks: readonly Block[]
-  /** Id of the message. Default: `message-1`, `message-2`, … */
+  /** Message id of the fake reply. Default: `message-1`, `message-2`, … */
   readonly id?: string
   /** Stop reason of the reply. Default: `end_turn`. */
   readonly stop?: string
-  /** Failure that ends the reply after its blocks. */
+  /** Failure with which the fake reply ends after its blocks were streamed. */
   readonly failure?: ModelFailure
-  /** Index of the tool call whose input is cut off. */
+  /** Index of the tool-call block whose input JSON is cut off, as in an interrupted stream. */
   readonly cut?: number
-  /** Usage figures that replace or extend the defaults. */
+  /** Usage fields of the fake reply, which replace or extend the default usage. */
   readonly usage?: JsonObject
-  /** Additional fields of the message. */
+  /** Additional fields of the fake reply's message. */
   readonly fields?: JsonObject
 }
 
@@ -33,7 +33,10 @@ export interface FakeModel extends Model {
   readonly calls: readonly ModelCall[]
 }
 
-/** Creates a model that gives the replies in order, then `Done.`; or that computes a reply from each call. */
+/**
+ * Creates a fake model. `replies`: a list of replies to return in order (afterwards the text `Done.`), or a function
+ * that computes the reply to each model call.
+ */
 export function createFakeModel(
   replies: readonly FakeReply[] | ((call: ModelCall) => FakeReply) = [],
 ): FakeModel {

@@ -1,4 +1,7 @@
-/** Fakes of the ports: a clock that moves only when advanced, counted ids, and a journal and blobs in memory. */
+/**
+ * Fakes for tests: a clock that moves only when advanced, an id counter, and an in-memory journal (log store) and blob
+ * store.
+ */
 import type {
   AppendOutcome,
   BlobStore,
@@ -12,9 +15,11 @@ import type {
 import type { SessionRecord } from '../src/log/record.ts'
 
 export interface FakeClock extends Clock {
-  /** Advances the time and wakes, in order, the sleepers that are due or whose signal was aborted. */
+  /**
+   * Advances the fake time by `ms`. Resolves each `sleep` that is due or whose signal was aborted, the earliest first.
+   */
   advance(ms: number): Promise<void>
-  /** Sets the time, forwards or backwards, without waking sleepers: they only count the time passed to `advance`. */
+  /** Sets the fake time, forwards or backwards. No `sleep` resolves: sleeps count only the time passed to `advance`. */
   set(ms: number): void
 }
 
@@ -50,12 +55,12 @@ export function createFakeClock(startMs: number = Date.UTC(2026, 0, 1)): FakeClo
   }
 }
 
-/** Lets promise callbacks run until the woken code waits again. Fifty steps are more than any test needs. */
+/** Lets promise callbacks run after a `sleep` was resolved. Fifty microtask steps are more than any test needs. */
 async function settle(): Promise<void> {
   for (let step = 0; step < 50; step += 1) await null
 }
 
-/** Creates ids `record-1`, `record-2`, …; each kind has its own counter. */
+/** Creates a generator of ids such as `record-1`, `record-2`. Each kind of id has its own counter. */
 export function createCountingIds(): IdGenerator {
   const counts = new Map<string, number>()
   return {
@@ -67,10 +72,16 @@ export function createCountingIds(): IdGenerator {
   }
 }
 
-/** Sessions as JSON lines, with the journal that has the lock. Journals with one store behave like processes. */
+/**
+ * In-memory logs keyed by session id, each with the journal that holds its write lock. Several journals that share one
+ * store behave like several processes.
+ */
 export type FakeStore = Map<string, { readonly lines: string[]; holder: Journal | null }>
 
-/** Creates a journal in memory, with the positions, conflicts and locks of a real one. Arguments are not checked. */
+/**
+ * Creates an in-memory journal (log store) for tests. It has positions, write conflicts and locks like the journal on
+ * disk, but it does not check its arguments.
+ */
 export function createFakeJournal(store: FakeStore = new Map()): Journal {
   const journal: Journal = {
     async read(session, visit, from = 0) {
@@ -113,7 +124,10 @@ function lockedOutcome(session: string): AppendOutcome {
   return { ok: false, reason: 'locked', owner, message: `Session "${session}" is held by ${owner}.` }
 }
 
-/** Creates a blob store in memory. Its ids are hashes of the content, as long as a SHA-256 in hexadecimal. */
+/**
+ * Creates an in-memory blob store. The id of a blob is a hash of its content with 64 hexadecimal digits, like a
+ * SHA-256.
+ */
 export function createFakeBlobs(): BlobStore {
   const blobs = new Map<string, Uint8Array>()
   return {
@@ -127,7 +141,9 @@ export function createFakeBlobs(): BlobStore {
   }
 }
 
-/** Joins eight FNV-1a hashes with different seeds, which is enough to tell the blobs of a test apart. */
+/**
+ * Joins eight FNV-1a hashes of the bytes, each with another seed. This is enough to distinguish the blobs of a test.
+ */
 function hashText(bytes: Uint8Array): string {
   const hashes = Array.from({ length: 8 }, (_, seed) =>
     bytes.reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5 ^ seed),
@@ -135,7 +151,10 @@ function hashText(bytes: Uint8Array): string {
   return hashes.map((hash) => hash.toString(16).padStart(8, '0')).join('')
 }
 
-/** Reads all records of a session after position `from`, and the state of its log. */
+/**
+ * Reads all records of a session after log position `from`, by default all. Also returns the position and damage of the
+ * log.
+ */
 export async function readAllRecords(
   journal: Journal,
   session: string,
@@ -146,7 +165,7 @@ export async function readAllRecords(
   return { ...state, records }
 }
 
-/** Creates a user message to append. */
+/** Creates a record with a user message, to append to a log. */
 export function sampleRecord(
   uuid: string,
   content = `message ${uuid}`,
@@ -162,7 +181,7 @@ export function sampleRecord(
   }
 }
 
-/** Creates user messages, each linked to the previous one. */
+/** Creates one record with a user message for each uuid. Each record has the previous one as its parent. */
 export function sampleRecords(...uuids: readonly string[]): readonly NewRecord[] {
   return uuids.map((uuid, index) => sampleRecord(uuid, undefined, uuids[index - 1] ?? null))
 }

@@ -1,4 +1,7 @@
-/** Controls generated tests: the choices that a generator reads, and how many runs a property gets. */
+/**
+ * Input of property tests: the numbers that a session generator uses instead of random numbers, and how often each test
+ * runs.
+ */
 
 /**
  * A list of numbers that a generator reads instead of random numbers. A property-testing library can shrink the list,
@@ -16,14 +19,18 @@ export class GeneratorChoices {
     return this.#at >= this.#numbers.length
   }
 
-  /** Returns a whole number from 0 to `count - 1`; 0 once the list is used up. */
+  /**
+   * Takes the next number of the list, reduced to the range from 0 to `count - 1`. Returns 0 once the list is used up.
+   */
   below(count: number): number {
     const number = this.#numbers[this.#at] ?? 0
     this.#at += 1
     return Math.abs(Math.trunc(number)) % Math.max(1, count)
   }
 
-  /** Returns true in one of `count` cases; false once the list is used up. */
+  /**
+   * Takes the next number of the list and returns true in one of `count` cases. Returns false once the list is used up.
+   */
   oneIn(count: number): boolean {
     return this.below(count) === 1 % count
   }
@@ -33,7 +40,7 @@ export class GeneratorChoices {
   }
 }
 
-/** Creates `length` choices from a seed, for tests without a property-testing library. */
+/** Creates a list of `length` pseudo-random numbers from a seed, for tests that use no property-testing library. */
 export function createChoices(seed: number, length: number): GeneratorChoices {
   let state = (seed ^ 0x9e3779b9) >>> 0
   const numbers = Array.from({ length }, () => {
@@ -45,12 +52,15 @@ export function createChoices(seed: number, length: number): GeneratorChoices {
 
 let share = 1
 
-/** Sets the share of runs that properties do from now on: less than 1 in `npm test`, 1 in `npm run test:full`. */
+/** Sets which share of its runs each property test makes from now on: 1 in `npm run test:full`, less in `npm test`. */
 export function setRunShare(next: number): void {
   share = next
 }
 
-/** Returns the number of runs of a property: `full` in `npm run test:full`, otherwise a share, at least `least`. */
+/**
+ * Returns how many times a property test runs: `full` times in `npm run test:full`, otherwise a share of `full`, but at
+ * least `least` times.
+ */
 export function scaleRuns(full: number, least = 10): number {
   return Math.min(full, Math.max(least, Math.ceil(full * share)))
 }

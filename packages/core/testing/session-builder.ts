@@ -1,6 +1,6 @@
 /**
- * Builds a session record by record for tests. Fills in links, ids and timestamps, and updates the session log and the
- * context view after each append.
+ * Builds a session for tests, record by record. Fills in parent links, ids and timestamps. After each added record,
+ * `session` (the log) and `view` (what the model is shown) are up to date.
  */
 import { type ContextView, emptyContextView, updateContextView } from '../src/context/context-view.ts'
 import type { NewRecord } from '../src/engine/ports.ts'
@@ -18,7 +18,10 @@ import { appendRecord, emptySessionLog, type SessionLog } from '../src/log/sessi
 
 type LinkField = 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'type' | 'seq' | 'batch'
 
-/** Record fields to set besides the content, such as a different parent, flags, or fields that other programs write. */
+/**
+ * Optional fields of a record besides its content: for example another parent, flags, or fields that other programs
+ * write.
+ */
 export type ExtraRecordFields = Partial<Omit<UserRecord, 'message' | 'type'>> & {
   readonly [field: string]: unknown
 }
@@ -35,13 +38,13 @@ export class SessionBuilder {
     this.sessionId = sessionId
   }
 
-  /** Returns a new id such as `call-7`. All kinds share one counter. */
+  /** Returns a new id such as `call-7`. Ids of all kinds share one counter. */
   id(kind: string): string {
     this.#count += 1
     return `${kind}-${this.#count}`
   }
 
-  /** uuid of the newest record, which becomes the parent of the next one. */
+  /** The uuid of the newest record, which becomes the parent of the next record; null if there is no record. */
   get tip(): string | null {
     const waiting = this.#batch?.at(-1)?.uuid
     return waiting ?? this.session.records.at(this.session.newestRecord)?.uuid ?? null
@@ -103,7 +106,7 @@ export class SessionBuilder {
     return this.#add<AttachmentRecord>({ type: 'attachment', attachment, ...extra })
   }
 
-  /** Adds a system record, such as a boundary, a pin or a prefix snapshot. */
+  /** Adds a system record, such as a compaction boundary, a pin or a prefix snapshot. */
   notice(
     subtype: string,
     extra: Partial<Omit<SystemRecord, LinkField>> & ExtraRecordFields = {},
@@ -111,7 +114,10 @@ export class SessionBuilder {
     return this.#add<SystemRecord>({ type: 'system', subtype, ...extra })
   }
 
-  /** Adds a full compaction: boundary, attachments before the summary, summary, attachments after it. */
+  /**
+   * Adds the records of a full compaction: boundary record, attachments before the summary, summary, attachments after
+   * it.
+   */
   compact(
     summary: string,
     options: {
@@ -138,12 +144,12 @@ export class SessionBuilder {
     })
   }
 
-  /** Adds a record exactly as given, as another program might have written it. */
+  /** Adds a record as given, without filling in any field, as another program might have written it. */
   foreign(record: SessionRecord): void {
     this.#append(record)
   }
 
-  /** Adds the records that `build` creates as one batch. */
+  /** Adds all records that `build` creates as one batch, which a reader accepts completely or not at all. */
   batch(build: () => void): void {
     this.#batch = []
     build()

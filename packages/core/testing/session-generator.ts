@@ -1,7 +1,7 @@
 /**
- * Generates realistic sessions from a list of choices: parallel tool calls with one record per block, interrupted
- * tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds, partial compactions,
- * clearings, undo, and lines of other programs.
+ * Generates realistic sessions from a list of numbers. They contain parallel tool calls with one record per block,
+ * interrupted tools, late results, thinking, media, server tools, unknown blocks, attachments, rewinds, partial
+ * compactions, clearings, undo, and log lines of other programs.
  */
 import { findCutPoints } from '../src/context/cut-points.ts'
 import { isToolResult, isToolUse, toBlocks } from '../src/log/block.ts'
@@ -23,8 +23,8 @@ export interface GeneratedSession {
 }
 
 /**
- * Generates a session until the choices are used up. The same numbers always give the same session. With `settled`,
- * every tool call has a result.
+ * Generates a session from a list of numbers until the list is used up. The same numbers always give the same session.
+ * With `settled`, every tool call has a result.
  */
 export function generateSession(
   numbers: GeneratorChoices | readonly number[],
@@ -37,7 +37,7 @@ export function generateSession(
   return { records: builder.records, builder }
 }
 
-/** Continues the builder's session until the choices are used up. */
+/** Adds generated records to the builder's session until the numbers in `choices` are used up. */
 export function continueSession(
   builder: SessionBuilder,
   choices: GeneratorChoices,
@@ -70,7 +70,7 @@ function prompt(builder: SessionBuilder, choices: GeneratorChoices): void {
   builder.user(choices.oneIn(2) ? generateText(choices) : generateUserBlocks(choices))
 }
 
-/** Adds a response and the results of its tool calls, as one record or as one record per block. */
+/** Adds a response and the results of its tool calls. The response is one record, or one record per block. */
 function respond(builder: SessionBuilder, choices: GeneratorChoices, settled: boolean): void {
   const response = builder.id('msg')
   const apart = choices.oneIn(2)
@@ -134,14 +134,17 @@ function remark(builder: SessionBuilder, choices: GeneratorChoices): void {
     })
 }
 
-/** Rewinds to an earlier prompt and replaces it. */
+/** Rewinds the session to an earlier prompt of the user and replaces that prompt. */
 function rewind(builder: SessionBuilder, choices: GeneratorChoices): void {
   const prompts = builder.records.filter(isPrompt)
   const target = prompts[choices.below(prompts.length)]
   if (target !== undefined) builder.user(generateText(choices), { parentUuid: target.parentUuid })
 }
 
-/** Adds a full, `from` or `up_to` compaction. The kept records begin or end at a legal cut point. */
+/**
+ * Adds a compaction that summarizes everything (`full`), the end (`from`) or the beginning (`up_to`) of the context.
+ * The context is divided only where no response is split.
+ */
 export function compactSession(builder: SessionBuilder, choices: GeneratorChoices): void {
   const shown = builder.view.entries.toArray().map((entry) => entry.record)
   const cuts = findCutPoints(shown)
@@ -221,7 +224,10 @@ export function clearSession(builder: SessionBuilder, choices: GeneratorChoices)
   })
 }
 
-/** Undoes the newest rewrite or, sometimes, one that must not be undone, which reading the log must tolerate. */
+/**
+ * Undoes the newest compaction or clearing, sometimes the oldest one instead. The latter may not be allowed, but code
+ * that reads the log must tolerate it.
+ */
 function undo(builder: SessionBuilder, choices: GeneratorChoices): void {
   const { rewrites } = builder.view
   const act = choices.oneIn(5) ? rewrites[0] : rewrites.at(-1)
@@ -238,7 +244,7 @@ function keepBooks(builder: SessionBuilder, choices: GeneratorChoices): void {
   else builder.notice('delta', { delta: { sections: { environment: generateText(choices) } } })
 }
 
-/** Adds records of other conversations, records of unknown kinds, or copies of existing records. */
+/** Adds a record of another conversation, a record of an unknown kind, or a copy of an existing record. */
 function others(builder: SessionBuilder, choices: GeneratorChoices): void {
   const kind = choices.below(4)
   if (kind === 0) builder.user('to the subagent', { isSidechain: true })
@@ -248,7 +254,9 @@ function others(builder: SessionBuilder, choices: GeneratorChoices): void {
   else builder.foreign(builder.records[choices.below(builder.records.length)] as SessionRecord)
 }
 
-/** Adds a result for a tool call that already has one, or that is no longer on the branch. */
+/**
+ * Adds a result for any earlier tool call. The call may already have a result, or a rewind may have removed the call.
+ */
 function lateAnswer(builder: SessionBuilder, choices: GeneratorChoices): void {
   const calls = builder.records.flatMap((record) =>
     record.type === 'assistant'
@@ -257,7 +265,7 @@ function lateAnswer(builder: SessionBuilder, choices: GeneratorChoices): void {
   )
   const call = calls[choices.below(calls.length)]
   if (call === undefined) return
-  // Sometimes the id of a tool call is used twice.
+  // Sometimes two responses contain a tool call with the same id.
   if (choices.oneIn(6)) builder.assistant(builder.id('msg'), [call])
   builder.result(call.id, generateText(choices))
 }

@@ -1,4 +1,7 @@
-/** The host for tests of the engine: fake ports and default values, each of which a test can replace. */
+/**
+ * Creates the host (the program that uses the engine) for tests, from fakes and default values. A test can replace each
+ * of them.
+ */
 import type { CacheTemperature } from '../src/cache/cache-temperature.ts'
 import { NO_RETRIEVAL } from '../src/clearing/clear-candidates.ts'
 import { createIndexRules } from '../src/clearing/tool-result-index.ts'
@@ -15,7 +18,7 @@ import { createEstimator, createFixedWeights, type Estimator } from '../src/toke
 import { createFakeModel } from './fake-model.ts'
 import { createCountingIds, createFakeClock, createFakeJournal } from './fake-ports.ts'
 
-/** Creates a host that never clears or compacts, unless `changes` contains `compaction`. */
+/** Creates a test host. It never clears or compacts the context unless `changes` contains `compaction`. */
 export function createTestHost(changes: Partial<TurnHost> = {}): TurnHost {
   return {
     journal: createFakeJournal(),
@@ -43,12 +46,17 @@ export interface TestCompactionOptions {
   readonly switches?: Switches
   /** Context window in tokens; null if unknown. Default: 200,000. */
   readonly window?: number | null
-  /** Maximum output tokens; null if unknown. Default: a quarter of the window, at most 64,000. */
+  /**
+   * Maximum output tokens of the model; null if unknown. Default: a quarter of the context window, but at most 64,000.
+   */
   readonly maxOutput?: number | null
   readonly estimator?: Estimator
 }
 
-/** Creates the services for clearing and compaction. The model writes summaries unless `changes` replaces it. */
+/**
+ * Creates what the engine needs for clearing and compaction. The session's model writes the summaries unless `changes`
+ * names another one.
+ */
 export function createTestCompaction(
   options: TestCompactionOptions = {},
   changes: Partial<CompactionServices> = {},
@@ -67,12 +75,12 @@ export function createTestCompaction(
   }
 }
 
-/** Deadlines that never expire. */
+/** A fake of the timeouts in which no deadline ever expires. */
 const patientDeadlines: Deadlines = {
   within: async (_ms, work) => ({ ok: true, value: await work({ aborted: false }) }),
 }
 
-/** Runs a generator to its end and returns its result. Each event is passed to `onEvent`. */
+/** Runs an async generator of events to its end and returns its result. Each event is passed to `onEvent`. */
 export async function runToEnd<Event, End>(
   events: AsyncGenerator<Event, End>,
   onEvent: (event: Event) => void | Promise<void> = () => {},

@@ -1,6 +1,6 @@
 /**
- * Compacts a logged session up to one of its records, and undoes a compaction. Used by `tidemark compact`. Records are
- * appended in memory unless the caller gives a journal.
+ * Compacts a logged session up to one of its records, and undoes a compaction. Used by `tidemark compact`. The new
+ * records stay in memory unless the caller gives a journal (a store of logs).
  */
 import {
   type ApiMessage,
@@ -49,7 +49,10 @@ import {
   toCompactionRequest,
 } from './select-records.ts'
 
-/** Compacts a log that was read. Without `options.journal` the log's file stays unchanged and the new lines are returned. */
+/**
+ * Compacts a session whose log has been read. Without `options.journal`, the log file stays unchanged and the new lines
+ * are returned.
+ */
 export async function compactLog(
   log: LogContents,
   options: CompactLogOptions = {},
@@ -75,8 +78,9 @@ export async function compactLog(
 }
 
 /**
- * Prepares the draft with comparable sizes. If the log lacks the system prompt, the provider's count before the
- * compaction includes it and the estimate for afterwards does not, so its estimated size is subtracted from the former.
+ * Prepares the compaction draft. If the log lacks the system prompt and tools, the provider's token count before the
+ * compaction includes them but the estimate after it does not. Their estimated size is then subtracted from the count
+ * before, so that the two sizes can be compared.
  */
 async function prepareDraft(
   session: LogSession,
@@ -98,7 +102,7 @@ interface OpenedCompaction {
   readonly asked: CompactionOptions
   readonly cut: LogCut
   readonly model: LogModel
-  /** The journal in memory that collects the new lines; null if the caller gave a journal. */
+  /** The in-memory journal that collects the new log lines; null if the caller gave a journal. */
   readonly journal: LogJournal | null
   readonly notes: ReturnType<typeof createTraceCollector>
 }
@@ -124,14 +128,17 @@ async function openCompaction(
   return { ok: true, session, asked: asked.asked, cut, model, journal, notes }
 }
 
-// Undoing a compaction or a clearing of a logged session: in its own file with a journal, otherwise in memory.
+// Undo of a compaction or clearing of a logged session. The undo is written to the log file if the caller gives a
+// journal, otherwise it stays in memory.
 
 export interface UndoLogOptions
   extends Pick<
     CompactLogOptions,
     'model' | 'window' | 'journal' | 'transcript' | 'onEvent' | 'signal' | 'clock' | 'ids'
   > {
-  /** Undoes the rewrite even if the restored context exceeds the threshold at which requests are blocked. */
+  /**
+   * Undoes the compaction or clearing even if the restored context is so large that the next request would be blocked.
+   */
   readonly force?: boolean
   readonly confirm?: (undoing: UndoPreview) => Promise<boolean>
 }
@@ -257,7 +264,10 @@ function measurePortion(entries: readonly ContextEntry[], estimator: Estimator):
   return { records: shown.length, tokens: Math.round(addUp(shown.map(estimator.entry))) }
 }
 
-/** Measures the whole conversation: every visible record of the current branch, except summaries of earlier compactions. */
+/**
+ * Counts the records and estimated tokens of the whole conversation: everything on the current branch that the model
+ * can see, except summaries of earlier compactions.
+ */
 function measureHistory(session: LogSession): RecordsSize {
   const entries = listBranchEntries(session).filter(({ record }) => record.isCompactSummary !== true)
   return measurePortion(entries, session.room.estimator)
@@ -271,9 +281,9 @@ function listBranchEntries({ state }: LogSession): readonly ContextEntry[] {
 }
 
 /**
- * Estimates the tokens of a system prompt and tools that the log does not contain: the smallest amount by which the
- * first call of the log, or the first after a compaction, exceeded the entries before it. Returns 0 if the log contains
- * them.
+ * Estimates the tokens of system prompt and tools if the log does not contain them; otherwise returns 0. The first call
+ * of the log, and the first after each compaction, has more prompt tokens than the messages before it. The smallest
+ * such difference is the estimate.
  */
 function estimatePrefix(session: LogSession): number {
   if (session.state.prefix.current !== null) return 0
@@ -292,14 +302,17 @@ function estimatePrefix(session: LogSession): number {
   return Number.isFinite(least) ? Math.max(0, Math.round(least)) : 0
 }
 
-/** Estimates the tokens of the current context with the estimator that also measures the compacted context. */
+/**
+ * Estimates the tokens of the current context. The same estimator measures the compacted context, so the two sizes can
+ * be compared.
+ */
 function countShownTokens({ state, room }: LogSession): number {
   return measurePortion([...state.view.entries], room.estimator).tokens
 }
 
 /**
- * Returns how many of the plan's tokens are system prompt and tools: sizes counted by the provider include them,
- * estimates from a log do not.
+ * Returns how many tokens of the context size before the compaction are system prompt and tools. Returns `prefixTokens`
+ * if the provider counted that size, and 0 if it was estimated from the log, because the estimate leaves them out.
  */
 function countMeasuredPrefix({ before }: CompactionPlan, prefixTokens: number): number {
   return before.source === 'estimated' ? 0 : prefixTokens

@@ -1,4 +1,7 @@
-/** Options and results of `compactLog`, the price of a compaction, and the trace of its attempts and re-attached sources. */
+/**
+ * Options and results of `compactLog`, the price of a compaction, and its trace: attempts to write a summary, and
+ * re-attached files and todos.
+ */
 import type {
   ApiMessage,
   AttemptStep,
@@ -19,22 +22,39 @@ import type { LogFormat } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
 
 export interface CompactLogOptions {
-  /** The record up to which the log is compacted, or the nearest valid cut before it: a uuid or the beginning of one. */
+  /**
+   * The uuid of the last record to compact, or the beginning of that uuid. If the log cannot be cut after this record,
+   * the nearest valid cut before it is used. Default: the newest record.
+   */
   readonly at?: string
-  /** `from`: the first record to summarize. `upTo`: the first record to keep. Default: everything is summarized. */
+  /**
+   * `from`: uuid of the first record to summarize. `upTo`: uuid of the first record to keep. Default: everything is
+   * summarized.
+   */
   readonly from?: string
   readonly upTo?: string
   readonly instructions?: string
-  /** The most tokens the context may have after the compaction. Default: half of the auto-compact threshold. */
+  /**
+   * Maximum tokens of the context after the compaction. Default: half of the size at which automatic compaction begins.
+   */
   readonly target?: number
-  /** The token budget for the list of file and symbol names that is added to the summary. */
+  /** Maximum tokens of the list of file and symbol names that is added to the summary. */
   readonly ledger?: number
-  /** `model`: the model that continues the session. `window`: its context window in tokens. Defaults: from the log. */
+  /**
+   * `model`: id of the model that continues the session. `window`: its context window in tokens. Defaults: read from
+   * the log.
+   */
   readonly model?: string
   readonly window?: number
-  /** Returns the model that writes the summary, given the session's model id. Default: a local summary without a model. */
+  /**
+   * Called with the id of the session's model; returns the model that writes the summary. Default: the summary is made
+   * locally without a model.
+   */
   readonly summariser?: (model: string) => ModelChoice
-  /** The journal that contains the log and receives the new records. Default: a journal in memory. */
+  /**
+   * The journal (store of logs) that contains the log and receives the new records. Default: a journal in memory, which
+   * leaves the log file unchanged.
+   */
   readonly journal?: Journal
   /** The file that the summary names as the full transcript of the conversation. Default: the log itself. */
   readonly transcript?: string
@@ -57,15 +77,18 @@ export type CompactLogResult =
 
 export interface WrittenLog {
   readonly sessionId: string
-  /** The records of the log up to the cut. */
+  /** The records that were read from the log, up to the last one that the compaction includes. */
   readonly records: readonly SessionRecord[]
-  /** The JSONL text of the records that were appended after `records`. */
+  /** The JSONL text of the records that the compaction appended after `records`. */
   readonly added: string
 }
 
 export interface CompactLogRefusal {
   readonly ok: false
-  /** `bad-record`: no record has the given id. `declined`: `confirm` returned false. Others: reasons of the engine. */
+  /**
+   * `bad-record`: the given uuid matches no record, or several. `declined`: `confirm` returned false. Other values: the
+   * engine refused the compaction.
+   */
   readonly reason: RefusedRewrite['reason'] | 'bad-record' | 'declined'
   readonly message: string
   readonly floor?: readonly ContextPart[]
@@ -73,7 +96,10 @@ export interface CompactLogRefusal {
 
 // The JSON that `tidemark compact --json` prints.
 
-/** The plan, draft and receipt of a compaction, as shown before any record is appended. */
+/**
+ * What a compaction will do (plan), its summary (draft) and what it removes (receipt), shown before any record is
+ * appended.
+ */
 export interface CompactionPreview {
   readonly file: string
   readonly format: LogFormat
@@ -86,13 +112,19 @@ export interface CompactionPreview {
   readonly tokensAfter: number
   /** Estimated tokens of system prompt and tools that the log does not contain. `tokensAfter` does not include them. */
   readonly prefixTokens: number
-  /** Size of the whole conversation up to the cut, including records that earlier compactions summarized. */
+  /**
+   * Records and tokens of the whole conversation up to the last compacted record, including records that earlier
+   * compactions summarized.
+   */
   readonly session: RecordsSize
-  /** The uuid of the last record before the cut; null if there is none. */
+  /** The uuid of the last record that the compaction includes; null if there is none. */
   readonly at: string | null
-  /** The uuid of the requested record if the cut had to be moved back from it; otherwise null. */
+  /**
+   * The uuid of the record that the caller requested as the last one, if the log could not be cut after it and was cut
+   * earlier; otherwise null.
+   */
   readonly movedFrom: string | null
-  /** Number of records after the cut; the compaction does not include them. */
+  /** Number of records after the last compacted record; the compaction leaves them out. */
   readonly recordsAfter: number
   readonly plan: PlannedCompaction
   /** The price of the compaction in dollars; null if the price of the model is unknown. */
@@ -121,16 +153,18 @@ export interface RecordsSize {
 
 export interface PlannedCompaction {
   readonly form: CompactionForm
-  /** The most tokens the context may have after the compaction; null if it only has to become smaller. */
+  /** Maximum tokens of the context after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
   readonly goes: RecordsSize
-  /** Records that stay in the context verbatim, including pinned ones. */
+  /** Number and tokens of the records that stay in the context verbatim, including pinned records. */
   readonly stays: RecordsSize
-  /** User messages that have no response yet; they stay at the end of the context. */
+  /** Number and tokens of the user messages without a response, which stay at the end of the context. */
   readonly unanswered: RecordsSize
-  /** State that is re-attached after the summary: files and the todo list. */
+  /** Number and tokens of the attachments that are added after the summary: files and the todo list. */
   readonly comesBack: RecordsSize
-  /** A sentence that explains why the requested cut was moved; null if it was not. */
+  /**
+   * A sentence that explains why the context is divided at another record than the requested one; null if it is not.
+   */
   readonly note: string | null
 }
 
@@ -139,15 +173,17 @@ export interface PlannedCompaction {
 export interface CompactionPrice {
   /** Dollars for the model call that writes the summary (if any) and for writing the new context to the prompt cache. */
   readonly costUsd: number
-  /** Dollars that each later model call saves while the context is read from the prompt cache. */
+  /**
+   * Dollars that the smaller context saves on each later model call, while the context is read from the prompt cache.
+   */
   readonly savedPerCallUsd: number
   /** Number of model calls after which the compaction has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
 }
 
 /**
- * Prices a compaction. `before` and `after` both include system prompt and tools. `asked`: tokens of the model call
- * that wrote the summary; null for a local summary. Returns null if a rate is unknown.
+ * Prices a compaction. `before` and `after`: tokens of the context, including system prompt and tools. `asked`: tokens
+ * of the model call that wrote the summary; null for a local summary. Returns null if a price per token is unknown.
  */
 export function priceCompaction(
   before: number,
@@ -164,25 +200,31 @@ export function priceCompaction(
   return { costUsd, savedPerCallUsd, breakEvenCalls }
 }
 
-// The trace of a compaction: attempts to write a summary, and context sources that were re-attached or dropped.
+// The trace of a compaction: attempts to write a summary, and files and todos that were re-attached or dropped.
 
 export interface CompactionStep {
   readonly tier: 'compact' | 'summary' | 'carry'
-  /** The form of the compaction, the kind of the summary attempt, or the key of the context source. */
+  /**
+   * What the step did: the form of the compaction, the kind of summary attempt, or the key of the re-attached source,
+   * such as a file.
+   */
   readonly kind: string
   readonly outcome: AttemptStep['outcome'] | 'carried' | 'shed'
   readonly chosen: boolean
   readonly why: string
-  /** Tokens of a re-attached context source; absent for other steps. */
+  /** Tokens of the re-attached file or todo list; absent for other steps. */
   readonly tokens?: number
-  /** For the compaction step only: tokens before and after, price in dollars, and calls until it has paid for itself. */
+  /**
+   * Only for the step of the compaction itself: tokens before and after it, its price in dollars, and the number of
+   * model calls until it has paid for itself.
+   */
   readonly before?: number
   readonly after?: number
   readonly price?: number | null
   readonly breakEven?: number | null
 }
 
-/** Collects events while a compaction is prepared and returns them as the steps of its trace. */
+/** Collects engine events while a compaction is prepared, and converts them to the steps of the compaction's trace. */
 export interface TraceCollector {
   take(event: TurnEvent): void
   steps(draft: CompactionDraft): readonly CompactionStep[]

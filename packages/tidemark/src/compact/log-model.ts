@@ -36,7 +36,10 @@ export interface LogModel {
   readonly notes: readonly string[]
 }
 
-/** Finds the model of a log. `records`: the part to compact. A model or window given by the caller overrides the log. */
+/**
+ * Finds the model of a logged session. `records`: the records to compact. A model or context window in the options
+ * overrides the log.
+ */
 export function findLogModel(
   log: LogContents,
   records: readonly SessionRecord[],
@@ -85,7 +88,10 @@ function createUnknownModelProfile(): ProviderProfile {
   return looked?.found === true ? createProviderProfile(looked.model) : strictProfile
 }
 
-/** Returns the context window that the log shows for its own model; null if unknown. Another model may have another window. */
+/**
+ * Returns the context window with which the session ran, as far as the log shows it; null if unknown. It applies only
+ * to the model in the log, because another model may have another window.
+ */
 function findWindowInLog(
   log: LogContents,
   records: readonly SessionRecord[],

@@ -1,4 +1,7 @@
-/** Context sources for compacting a log without its host: files, as the log or the disk has them, and the todo list. */
+/**
+ * Supplies the files and the todo list that are re-attached when a log is compacted without the program that wrote it.
+ * File texts come from the log or from the disk.
+ */
 
 import {
   type ContextSource,
@@ -24,9 +27,12 @@ import { createDiskFileReader } from '../sources/disk-sources.ts'
 interface LogSourcesOptions {
   /** The working directory of the session; null if the log does not record it. */
   readonly folder: string | null
-  /** Reads files from the disk if they exist. Set if the session ran on this machine and is compacted as it is now. */
+  /**
+   * True if files are read from the disk first. Set if the session ran on this machine and is compacted in its newest
+   * state.
+   */
   readonly fromDisk: boolean
-  /** The path of the log, which is never re-attached as a file. */
+  /** The path of the session's log, which is never re-attached as a file. */
   readonly path: string
 }
 
@@ -45,7 +51,10 @@ function createFileReader({ session }: SessionState, { folder, fromDisk }: LogSo
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
 }
 
-/** Creates a disk reader that refuses relative paths without a working directory: they could name another project's file. */
+/**
+ * Creates a function that reads files from the disk. If the working directory is unknown, it refuses relative paths,
+ * which could name a file of another project.
+ */
 function createAbsoluteReader(folder: string | null): FileReader {
   const disk = createDiskFileReader(folder ?? '/')
   return {
@@ -56,7 +65,8 @@ function createAbsoluteReader(folder: string | null): FileReader {
   }
 }
 
-// Readers that return a file's text from the log instead of the disk. The text begins with a note that says so.
+// File readers that return the text of a file from the log instead of the disk. A note at the beginning of the text
+// says so.
 
 function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
   return {
@@ -67,7 +77,7 @@ function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | n
   }
 }
 
-/** Creates a reader that tries the disk first and falls back to the log. */
+/** Creates a file reader that tries the disk first and falls back to the text in the log. */
 function createEitherReader(disk: FileReader, log: FileReader): FileReader {
   return {
     async read(path, limitBytes) {
@@ -97,7 +107,7 @@ function describeLogText({ text, isWhole, from }: LogText): string {
 
 // The text of each file as the log last shows it: text that was read or written, with later edits applied.
 
-/** The text of a whole file, or of consecutive lines of it. */
+/** The logged text of a whole file, or of consecutive lines of it. */
 export interface LogText {
   readonly text: string
   readonly isWhole: boolean
@@ -138,14 +148,20 @@ export function collectLogTexts(
 interface AnsweredFileCall {
   readonly call: ToolUseBlock
   readonly result: string
-  /** The field `toolUseResult` of the record: structured data that the host logged in addition to the text for the model. */
+  /**
+   * The field `toolUseResult` of a logged record: structured data that the host logged in addition to the text for the
+   * model.
+   */
   readonly beside: Fields
   readonly folder: string | null
 }
 
 type Fields = { readonly [field: string]: unknown }
 
-/** Updates the text of each file that a tool call touched. An edit of a file whose text is unknown leaves it unknown. */
+/**
+ * Updates the known text of each file that a tool call read, wrote or edited. If the text of a file is unknown, it
+ * stays unknown after an edit.
+ */
 function applyFileCall(texts: Map<string, LogText>, done: AnsweredFileCall): void {
   const { touches, edits } = describeToolCall(done.call.name, done.call.input)
   for (const { path: given, action, newText } of touches) {
@@ -173,7 +189,10 @@ function applyEdits(before: LogText | undefined, edits: readonly TextReplacement
   return before === undefined || text === undefined || edits.length === 0 ? undefined : { ...before, text }
 }
 
-/** Returns a file's text after a read. A partial read replaces a whole text only if the whole text does not contain it. */
+/**
+ * Returns the known text of a file after a read. If the whole text is known, lines that were read replace it only if it
+ * does not contain them.
+ */
 function applyRead(
   before: LogText | undefined,
   { beside, result, call }: AnsweredFileCall,
@@ -184,7 +203,7 @@ function applyRead(
   return before.text.includes(read.text) ? before : read
 }
 
-/** Parses the `file` field that Claude Code logs with a read; null if there is none. */
+/** Parses the text that Claude Code logs in the `file` field of a file read; null if there is none. */
 function parseLoggedFile({ file }: Fields): LogText | null {
   const { content, startLine, numLines, totalLines } = toFields(file)
   if (typeof content !== 'string') return null
@@ -194,10 +213,14 @@ function parseLoggedFile({ file }: Fields): LogText | null {
 
 const LINE_NUMBER = /^ *(\d+)(?:→|\t)/
 const TRAILING_REMINDER = /\n*<system-reminder>[\s\S]*?<\/system-reminder>\s*$/
-/** File-reading tools return at most this many lines, so a longer result may be partial. */
+/**
+ * Maximum number of lines that file-reading tools return. A result with this many lines may be only a part of the file.
+ */
 const MAX_READ_LINES = 2_000
 
-/** Parses a tool result with a line number before each line; null for any other text. */
+/**
+ * Parses the result of a file-reading tool, which has a line number before each line. Returns null for any other text.
+ */
 function parseNumberedLines(result: string, { offset, limit }: Fields): LogText | null {
   const lines = result.replace(TRAILING_REMINDER, '').replace(/\n$/, '').split('\n')
   const first = LINE_NUMBER.exec(lines[0] ?? '')

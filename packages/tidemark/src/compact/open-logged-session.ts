@@ -45,7 +45,7 @@ import type { LogModel } from './log-model.ts'
 import { createLogSources } from './log-sources.ts'
 
 export interface LogSession {
-  /** The current state of the session; it changes with `commit` and `undo`. */
+  /** The current state of the logged session. `commit` and `undo` replace it with a new state. */
   readonly state: SessionState
   readonly host: TurnHost
   readonly room: CompactionServices
@@ -55,7 +55,10 @@ export interface LogSession {
   undo(asked: UndoRewriteOptions): Promise<UndoResult>
 }
 
-/** Opens a logged session on a journal, with the context sources that are re-attached after a compaction. */
+/**
+ * Opens a logged session. A journal receives the new records. Files and the todo list are re-attached after a
+ * compaction.
+ */
 export async function openLoggedSession(
   log: LogContents,
   options: CompactLogOptions,
@@ -131,7 +134,7 @@ function createLogHost(
   }
 }
 
-/** A model port that must not be called: without a summary model, the policy allows only local summaries. */
+/** Stands in for the model and must never be called: without a summary model, only local summaries are allowed. */
 const MISSING_MODEL: Model = {
   stream() {
     throw new TidemarkError('bad-option', 'A model was called although none was given.')
@@ -146,7 +149,10 @@ function findSessionId({ meta }: LogContents, path: string): string {
 
 // System prompt, tools and parameters are read from the log, because the program that ran the session is not available.
 
-/** Reads the current prefix snapshot of the log. `offered` is null if the log does not record tools and parameters. */
+/**
+ * Reads the system prompt, tools and parameters that were last recorded in the log. `offered` is null if the log does
+ * not record tools and parameters.
+ */
 function readLogPrefix({ prefix }: SessionState): {
   readonly sections: readonly PlacedSection[]
   readonly offered: ModelSettings | null
@@ -183,14 +189,17 @@ function listCurrentTools(tools: readonly JsonObject[], changed: Told['tools']):
   return changed.size === 0 ? tools : [...kept, ...added]
 }
 
-// A journal in memory that holds a log's records and collects the records appended to it.
+// An in-memory journal (log store) that holds the records of a log and collects the records appended to it.
 
 export interface LogJournal extends Journal {
   /** The JSONL text of the appended records; each line ends with a newline. */
   readonly added: string
 }
 
-/** Creates a journal with one session. It ignores session ids: every id returns these records. */
+/**
+ * Creates an in-memory journal that contains one session. It ignores session ids: every id gives the records of that
+ * session.
+ */
 export function createLogJournal(read: readonly SessionRecord[]): LogJournal {
   const records = [...read]
   let added = ''

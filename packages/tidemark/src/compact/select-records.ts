@@ -12,8 +12,8 @@ import type { LogContents } from '../logs/read-log.ts'
 import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 
 /**
- * Selects the records up to `options.at`, or all of them. With a journal nothing is left out, because the journal
- * contains the whole log.
+ * Selects the records to compact: those up to `options.at`, by default all. If the caller gives a journal, all records
+ * are selected, because the journal contains the whole log.
  */
 export function selectLogCut(
   all: readonly SessionRecord[],
@@ -52,20 +52,23 @@ export function toCompactionRequest(
   }
 }
 
-// The part of a log up to a record, ending where a conversation can be cut without splitting a response.
+// The part of a log up to a requested record. It may end earlier, because a cut must not split a response.
 
 export interface LogCut {
   readonly ok: true
   readonly records: readonly SessionRecord[]
   /** The uuid of the last conversation record before the cut. */
   readonly at: string
-  /** The uuid of the requested record if the cut had to be moved back from it; otherwise null. */
+  /** The uuid of the requested record if the log could not be cut after it and was cut earlier; otherwise null. */
   readonly movedFrom: string | null
-  /** Number of records after the cut. */
+  /** Number of records after the cut, which are left out. */
   readonly leftOut: number
 }
 
-/** Cuts the records after the one with this uuid, or after the newest if `uuid` is null. */
+/**
+ * Cuts the log after the record with this uuid, or after the newest record if `uuid` is null. The cut moves back if it
+ * would split a response.
+ */
 export function cutLogAtRecord(
   records: readonly SessionRecord[],
   uuid: string | null,
@@ -92,8 +95,9 @@ export function cutLogAtRecord(
 const NOTHING_TO_COMPACT = 'nothing that was said stands before the place to compact at'
 
 /**
- * Finds the last valid cut at or before `position`. The first search includes later records, so that no response is
- * split; the second excludes them, because a tool call whose result comes after the cut is then unanswered.
+ * Finds the last valid cut at or before `position`. The first search considers the records after the cut, so that no
+ * response is split. The second search ignores them, because a tool call before the cut has no result if its result
+ * comes after the cut.
  */
 function findLegalCut(branch: readonly BranchRecord[], position: number): number {
   const records = branch.map(({ record }) => record)
@@ -106,7 +110,10 @@ interface BranchRecord {
   readonly index: number
 }
 
-/** Returns the current branch; if a later rewind dropped the record, returns the branch that contained it. */
+/**
+ * Returns the current branch of the conversation. If a rewind removed the requested record, returns the branch that
+ * contained that record.
+ */
 function findBranchWith(records: readonly SessionRecord[], asked: number): readonly BranchRecord[] {
   const whole = listBranch(records)
   const isOn = whole.some(({ index }) => index === asked) || !isConversation(records[asked])
@@ -132,7 +139,10 @@ type RecordLookup =
   | { readonly ok: true; readonly uuid: string }
   | { readonly ok: false; readonly why: string }
 
-/** Beginnings of an id that are shorter than this many characters are refused as likely mistakes. */
+/**
+ * Minimum number of characters when a record is named by the beginning of its id. Fewer are refused as a likely
+ * mistake.
+ */
 const MIN_PREFIX_LENGTH = 6
 const MAX_LISTED = 5
 
@@ -150,7 +160,7 @@ export function findRecordByIdStart(records: Iterable<SessionRecord>, given: str
   return { ok: false, why: `${begun.size} records have an id that begins with ${given}: ${named}` }
 }
 
-/** Returns all records of a log in line order, including those of side conversations in the same file. */
+/** Returns all records of a log in line order, including those of subagents in the same file. */
 export function listRecordsByLine({ path, records, agents }: LogContents): readonly SessionRecord[] {
   const beside = agents.filter((agent) => agent.path === path).flatMap((agent) => agent.records)
   if (beside.length === 0) return records.map(({ record }) => record)
@@ -158,7 +168,10 @@ export function listRecordsByLine({ path, records, agents }: LogContents): reado
   return [...records, ...beside].toSorted(byLine).map(({ record }) => record)
 }
 
-/** Returns the records as a separate log: with new sequence numbers, and without the marks of incomplete batches. */
+/**
+ * Returns the records as a separate log, with new sequence numbers. The `batch` field is removed from records whose
+ * batch is incomplete.
+ */
 export function renumberRecords(records: readonly SessionRecord[]): readonly SessionRecord[] {
   const counts = new Map<string, number>()
   for (const { batch } of records)

@@ -10,12 +10,15 @@ import type { WrittenLog } from './compact-report.ts'
 export interface WriteSessionOptions {
   /** Replaces the output file if it exists. */
   readonly force?: boolean
-  /** The creation time in the log's header. Default: now. */
+  /** The creation time in the header of the written log. Default: now. */
   readonly at?: Date
   readonly files?: FileSystem
 }
 
-/** Explains why the file `out` cannot be written, before any work is done; null if it can. `log`: path of the source log. */
+/**
+ * Explains why the output file `out` cannot be written; null if it can. Used before the compaction starts. `log`: path
+ * of the log that was read.
+ */
 export async function explainBadOutput(
   out: string,
   log: string,
@@ -55,7 +58,7 @@ export async function writeSession(
   return { ok: true }
 }
 
-/** Number of characters that are collected before they are written to the file. */
+/** Number of characters that are buffered before each write to the file. */
 const CHARACTERS_PER_WRITE = 4_000_000
 
 async function writeLines(

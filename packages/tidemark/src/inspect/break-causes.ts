@@ -1,6 +1,7 @@
 /**
- * Finds the most likely cause of a cache break in a log. The cache monitor compares requests, but a log contains less
- * than a live session, so signs such as a restart, a command or a notice are considered as well.
+ * Finds the most likely cause of a cache break in a log. A log contains less than a live session, so comparing two
+ * requests is not always enough. Other signs in the log are considered as well, such as a restart, a command or a
+ * notice.
  */
 import {
   type CacheBreak,
@@ -28,9 +29,12 @@ export interface LogCauseInput {
   readonly before: ReplayedRequest
   /** The TTL of the cache entries that the previous request wrote. */
   readonly lifetime: CacheTtl
-  /** The log has only the time at which the previous request was written to the file, not the time of the API call. */
+  /** True if the time of the previous request is the time at which it was logged, not the time of the API call. */
   readonly isUntimed: boolean
-  /** The response was logged as one record although other responses of the log were streamed block by block. */
+  /**
+   * True if the response was logged as one record although other responses of the log have one record per streamed
+   * block.
+   */
   readonly isUnstreamed: boolean
 }
 
@@ -52,12 +56,18 @@ export function findBreakCause(miss: LogCauseInput): ExplainedCause {
   return { cause, evidence: `${evidence}; ${describeCacheRead(miss.event)}` }
 }
 
-/** Returns the milliseconds between the two requests; 0 if the log lacks the time of either. */
+/**
+ * Returns the milliseconds between the request with the cache break and the previous request; 0 if the log lacks either
+ * time.
+ */
 function measureGapMs({ now, before }: LogCauseInput): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
 
-/** Checks whether the cache entry had expired. This comes before other causes: no entry was left that a change could break. */
+/**
+ * Checks whether the cache entry of the previous request had expired. An expired entry cannot be broken by a change, so
+ * causes that are only inferred are checked later.
+ */
 function findExpiry(miss: LogCauseInput): ExplainedCause | null {
   const gap = measureGapMs(miss)
   const { ttl, seconds } = miss.lifetime
@@ -69,8 +79,8 @@ function findExpiry(miss: LogCauseInput): ExplainedCause | null {
 }
 
 /**
- * Compares the thinking settings of two requests. Claude Code logs no thinking settings with a skill, so when a skill
- * starts or ends, the skill is reported as the cause instead of the settings.
+ * Compares the thinking settings of two requests. Claude Code logs no thinking settings for a skill. If a skill started
+ * or ended between the requests, the skill is therefore reported as the cause.
  */
 function findSettingsChange(before: ThinkingSettings, now: ThinkingSettings): ExplainedCause | null {
   const evidence = `${describeSettings(before)}, then ${describeSettings(now)}`
@@ -155,7 +165,9 @@ export const findCommand: CauseFinder = (since) =>
     return cause === undefined ? null : { cause, evidence: `command /${name}` }
   })
 
-/** Finds an attachment with which the host informs the model about added or removed tools or changed instructions. */
+/**
+ * Finds an attachment in which the host informs the model about added or removed tools, or about changed instructions.
+ */
 export const findNotice: CauseFinder = (since) =>
   findFirst(since, (record) => {
     const { attachment } = record as { readonly attachment?: unknown }
@@ -213,7 +225,7 @@ function readPathInput(input: unknown): string {
   return typeof path === 'string' ? path : ''
 }
 
-// Conversion of the cache monitor's reasons to the causes that a report uses.
+// Conversion of the reasons that the engine gives for a cache break to the causes in a report.
 
 const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = {
   'model-changed': 'model-changed',
@@ -245,13 +257,19 @@ const CAUSE_BY_REASON: Readonly<Record<CacheBreakReason['kind'], BreakCause>> = 
   evicted: 'server-side',
 }
 
-/** Converts a reason name from a log to a cause; `not-known` for names that another version of the engine may have written. */
+/**
+ * Converts the name of a cache break reason in a log to a cause. Returns `not-known` for a name that only another
+ * version of the engine knows.
+ */
 export function toBreakCause(reason: string): BreakCause {
   const found = Object.entries(CAUSE_BY_REASON).find(([kind]) => kind === reason)
   return found?.[1] ?? 'not-known'
 }
 
-/** Returns the cause if the log proves that the request was sent with this change; otherwise null. */
+/**
+ * Converts the reason for a cache break to a cause if the log proves that the request was sent with this change;
+ * otherwise returns null.
+ */
 export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null {
   const cause = CAUSE_BY_REASON[reason.kind]
   if ('names' in reason) return { cause, evidence: reason.names.join(', ') }
@@ -266,7 +284,7 @@ export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null 
     case 'betas-changed':
       return { cause, evidence: [...reason.added, ...reason.removed].join(', ') }
     case 'parameter-changed':
-      // Citations are inferred from the messages, which do not prove that the parameter was sent.
+      // A change of citations is only inferred from the messages. They do not prove that the request parameter changed.
       return reason.name === 'citations' ? null : { cause, evidence: reason.name }
     case 'tool-changed':
     case 'section-changed':
@@ -276,7 +294,10 @@ export function toCertainCause(reason: CacheBreakReason): ExplainedCause | null 
   }
 }
 
-/** Returns the cause if the log shows this change without proving that the request was sent with it; otherwise null. */
+/**
+ * Converts the reason for a cache break to a cause if the log shows this change but does not prove that the request was
+ * sent with it; otherwise returns null.
+ */
 export function toObservedCause(reason: CacheBreakReason): ExplainedCause | null {
   const evidence = seenEvidence(reason)
   return evidence === null ? null : { cause: CAUSE_BY_REASON[reason.kind], evidence }
@@ -301,10 +322,14 @@ function seenEvidence(reason: CacheBreakReason): string | null {
   }
 }
 
-// Some timestamps are the time of logging instead of the time of the API call. A forked session can begin with a copy
-// of another session's history, written all at once; the cache entries of those calls belong to the other session.
+// Some timestamps in a log are the time of logging instead of the time of the API call. A forked session can begin with
+// a copy of another session's history, written all at once. The cache entries of the copied calls belong to the other
+// session.
 
-/** Checks whether `now` is the first call that a forked session made itself, after the history copied from its parent. */
+/**
+ * Checks whether `now` is the first call that a forked session made itself, after the history copied from the original
+ * session.
+ */
 export function isFirstForkCall(
   begun: SessionRecord | undefined,
   before: ReplayedRequest,

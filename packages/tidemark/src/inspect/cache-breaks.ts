@@ -1,6 +1,6 @@
 /**
- * Finds the cache breaks of a logged session. Each conversation is replayed call by call through the cache monitor that
- * live sessions use; `break-causes.ts` then finds the most likely cause of each break in the log.
+ * Finds the cache breaks of a logged session. The logged calls are replayed in order through the cache monitor of live
+ * sessions, which detects lost cache reads. `break-causes.ts` then finds the most likely cause of each break.
  */
 
 import {
@@ -55,9 +55,9 @@ import type { CacheReport, ClearingCost, ExplainedCause, LoggedCacheBreak } from
 import { addAmounts, roundDollars } from './spending.ts'
 
 /**
- * Returns cache breaks and clearing costs in order of time. `calls`: the calls of the log and its agents, each once.
- * Calls copied from an earlier file are replayed, because later calls read their cache entries, but they are not
- * reported.
+ * Returns cache breaks and clearing costs in order of time. `calls`: all API calls of the main conversation and of
+ * subagents. Calls that were copied from an earlier log file are replayed, because later calls read their cache
+ * entries, but they are not reported.
  */
 export function findCacheBreaks(
   log: Pick<LogContents, 'records' | 'agents'> & Partial<Pick<LogContents, 'meta'>>,
@@ -81,16 +81,19 @@ function byTime(one: { readonly at: string }, other: { readonly at: string }): n
   return Date.parse(one.at) - Date.parse(other.at) || 0
 }
 
-/** A logged call after it was replayed through the cache monitor. */
+/** A logged API call after it was replayed through the cache monitor. */
 interface ReplayedCall {
   readonly moment: ReplayedRequest
   /** The TTL of the cache entries that the call wrote. */
   readonly lifetime: CacheTtl
-  /** The call has the time at which it was logged, not the time at which it was made. */
+  /** True if the time of the call is the time at which it was logged, not the time of the API call. */
   readonly isUntimed: boolean
 }
 
-/** Replays one conversation. `isForked`: the session may begin with a copy of another session's history. */
+/**
+ * Finds the cache breaks and clearing costs of one conversation. `isForked`: the session may begin with a copy of
+ * another session's history.
+ */
 function replayConversation(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
@@ -144,7 +147,10 @@ function replayConversation(
   }
 }
 
-/** Returns the recorded cache breaks of calls outside the conversation, which cannot be replayed from the log. */
+/**
+ * Returns the cache breaks that the engine recorded for calls outside the conversation, such as summaries. The log does
+ * not contain enough to replay these calls.
+ */
 function sideCallBreaks(
   calls: readonly LoggedCall[],
   losses: ReadonlyMap<string, RecordedLoss>,
@@ -161,8 +167,8 @@ function breakCost(outcome: CacheCheckOutcome): number | null {
 }
 
 /**
- * Returns the cost of a clearing before this call; null if there was none. A log does not show everything that a
- * clearing removed, so all tokens that were cached again count as its cost.
+ * Returns the cost of re-caching after a clearing, if one was logged before this call; otherwise null. A log does not
+ * show everything that a clearing removed, so all tokens that were cached again count as its cost.
  */
 function measureClearingCost(
   { call, recordsSincePrevious: since }: ReplayedRequest,
@@ -181,7 +187,10 @@ function measureClearingCost(
   return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, model }
 }
 
-/** Reports the rewrites that were logged since the previous call to the cache monitor, which then expects the loss. */
+/**
+ * Informs the cache monitor of compactions, clearings and undos since the previous call. The monitor then expects the
+ * loss of cached tokens and does not report a cache break.
+ */
 function announceActs(
   watch: CacheMonitor,
   now: ReplayedRequest,
@@ -217,8 +226,9 @@ function toBreak(
   }
 }
 
-// Claude Code logs a stream block by block. A response that was logged as a whole was most likely requested again
-// without streaming after the stream had failed, with other settings, which miss the cached prefix.
+// Claude Code logs one record per block of a streamed response. If a response was logged as one record, the stream had
+// most likely failed and the request was sent again without streaming. That request has other settings and misses the
+// cached prefix.
 
 const STREAMED_SHARE = 0.9
 const FEWEST_RESPONSES = 10
@@ -233,10 +243,10 @@ function countBlocks(record: SessionRecord): number {
   return isKnownRecord(record) && record.type === 'assistant' ? toBlocks(record.message.content).length : 0
 }
 
-// The policy, profile and prices that apply to a logged call.
+// The policy, provider profile and prices that apply to a logged call.
 
 interface LoggedCallRules extends BreakRules {
-  /** True if the catalogue has the model; otherwise `profile` is a strict default. */
+  /** True if the catalogue has the model. Otherwise `profile` contains strict default rules. */
   readonly isDescribed: boolean
 }
 
@@ -253,8 +263,8 @@ function findCallRules(catalogue: Catalogue, call: LoggedCall): LoggedCallRules 
 }
 
 /**
- * Returns usage with cache writes. Some providers cache automatically and report only cache reads; their other input
- * tokens count as written, at the input price.
+ * Returns the usage of a call with cache writes. Some providers cache automatically and report only cache reads. For
+ * these providers, all other input tokens count as cache writes at the input price.
  */
 function usageWithWrites(call: LoggedCall): Usage | null {
   const { usage } = call
@@ -275,8 +285,8 @@ function withWritesAsInput(prices: ModelPrices): ModelPrices {
 // requests. Live sessions choose the TTL with the same calculation.
 
 /**
- * Returns the dollars that a one-hour TTL would have saved for one call: undefined if the call did not use five
- * minutes, null if its price is unknown.
+ * Returns the dollars that a cache TTL of one hour would have saved for one call. Undefined if the call did not use a
+ * TTL of five minutes; null if its price is unknown.
  */
 function oneHourSaves(
   now: ReplayedRequest,
@@ -298,22 +308,22 @@ function oneHourSaves(
   return saved === null ? null : saved / 1_000_000
 }
 
-/** Adds savings in dollars; null if there are none or if one of them is unknown. */
+/** Adds savings in dollars. Returns null if the list is empty or one of the savings is unknown. */
 function addSavings(each: readonly (number | null | undefined)[]): number | null {
   const known = each.filter((saved) => saved !== undefined)
   return known.length === 0 ? null : roundDollars(known.reduce<number | null>(addAmounts, 0))
 }
 
-// Cache losses that the engine recorded right after the call in which they happened. These records are more reliable
-// than an analysis of the log.
+// Losses of cached tokens that the engine recorded in the log right after the call in which they happened. These
+// records are more reliable than an analysis of the log.
 
 interface RecordedLoss {
   readonly loss: CacheLoss
-  /** The line of the call that lost its cached prefix. */
+  /** The line in the log of the call that lost its cached prefix. */
   readonly line: number
 }
 
-/** Returns the recorded cache losses, keyed by the key of the call. */
+/** Returns the losses of cached tokens that the engine recorded, keyed by the call in which they happened. */
 function readLosses(records: readonly LogRecord[]): ReadonlyMap<string, RecordedLoss> {
   const losses = new Map<string, RecordedLoss>()
   let call = { key: '', line: 0 }
@@ -337,7 +347,10 @@ function readLoss(record: SessionRecord): CacheLoss | null {
   return { kind, source: String(source), reason, tokens, usd: price, sentence }
 }
 
-/** Converts a recorded cache break. `costUsd`: the cost at today's prices, used if the record has no price. */
+/**
+ * Converts a cache break that the engine recorded in the log. `costUsd`: its cost as calculated from the log, used if
+ * the record has no price.
+ */
 function toRecordedBreak(
   call: LoggedCall,
   { loss, line }: RecordedLoss,
@@ -357,8 +370,8 @@ function toRecordedBreak(
 }
 
 /**
- * Converts a recorded clearing. `found`: the cost of the same clearing as measured by the replay; null if the replay
- * did not find it.
+ * Converts a clearing that the engine recorded in the log. `found`: cost of the same clearing as calculated from the
+ * log; null if the calculation did not find it.
  */
 function toRecordedClearing(
   call: LoggedCall,

@@ -5,7 +5,10 @@ import type { SessionReport } from './report.ts'
 export const SORT_KEYS = ['cost', 'tokens', 'calls', 'date', 'hit'] as const
 export type SortKey = (typeof SORT_KEYS)[number]
 
-/** Sorts reports by a key, highest or newest first; unknown values come last and equal values keep their order. */
+/**
+ * Sorts session reports by a key, highest or newest first. Reports without a value come last, and reports with equal
+ * values keep their order.
+ */
 export function sortSessions(reports: readonly SessionReport[], key: SortKey): readonly SessionReport[] {
   const valueFor = SORT_VALUES[key]
   return reports.toSorted((one, other) => {
@@ -27,19 +30,22 @@ export type SessionChoice =
   | { readonly ok: false; readonly why: string }
 
 /**
- * Parses a row number. Returns null for a leading zero or a number above `rows`; such input is treated as the beginning
- * of a session id.
+ * Parses the number of a row in the displayed list. Returns null for any other text, for a leading zero and for a
+ * number above `rows`. Such text is read as the beginning of a session id.
  */
 export function parseRowNumber(wanted: string, rows: number): number | null {
   return /^[1-9]\d{0,8}$/.test(wanted) && Number(wanted) <= rows ? Number(wanted) : null
 }
 
-/** A number with at least this many digits that is a row and also begins an id is ambiguous; shorter ones mean the row. */
+/**
+ * A number with at least this many digits is refused as ambiguous if it is both a row and the beginning of a session
+ * id. A shorter number always means the row.
+ */
 const AMBIGUOUS_DIGITS = 4
 
 /**
  * Selects a session by its row number in the displayed list (from 1) or by the beginning of its id. An ambiguous choice
- * is refused with a list of the candidates. `rows`: how many reports have a row number; default all.
+ * is refused with a list of the candidates. `rows`: number of reports that have a row number. Default: all.
  */
 export function chooseSession(
   reports: readonly SessionReport[],
@@ -101,7 +107,9 @@ export function shortenSessionIds(reports: readonly SessionReport[]): readonly s
   return ids.map((id) => id.slice(0, length))
 }
 
-/** Returns the sessions that ended at `moment` (in milliseconds) or later, and those without an end time. */
+/**
+ * Returns the sessions that ended at `moment` (milliseconds since 1970) or later, and the sessions without an end time.
+ */
 export function filterSessionsSince(
   reports: readonly SessionReport[],
   moment: number,
@@ -111,7 +119,10 @@ export function filterSessionsSince(
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** Parses an age (`7d`, `12h`, `2w`) or a date such as `2026-11-01` (local midnight) to a time in milliseconds, or null. */
+/**
+ * Parses an age (`7d`, `12h`, `2w`) or a date such as `2026-11-01` (local midnight). Returns the time in milliseconds
+ * since 1970, or null for any other text.
+ */
 export function parseSinceTime(text: string, now: number): number | null {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text) ?? []
   if (amount !== undefined) return now - Number(amount) * (UNIT_MS[unit] ?? 0)

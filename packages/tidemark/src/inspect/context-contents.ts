@@ -1,6 +1,6 @@
 /**
- * Measures what filled the main conversation: token classes, tools, repeated reads and the largest blocks. Each block
- * counts once, however often it was sent.
+ * Measures what filled the context of the main conversation: tokens by kind of content and by tool, repeated reads, and
+ * the largest blocks. Each block counts once, however often it was sent.
  */
 import {
   type Block,
@@ -36,7 +36,7 @@ import type { ContentTokens, LargeBlock, SessionReport, ToolTokens } from './rep
 /** Names of the file-reading tools in the supported hosts. */
 const READ_TOOLS: readonly string[] = ['Read', 'read', 'read_file', 'view_file', 'NotebookRead']
 
-/** Measures the content of the main conversation. `estimate`: returns the tokens of a block for its main model. */
+/** Measures the content of the main conversation. `estimate`: returns the estimated tokens of a content block. */
 export function measureContents(
   read: readonly LogRecord[],
   estimate: (block: Block) => number,
@@ -93,10 +93,10 @@ function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly T
 
 const LARGEST_COUNT = 10
 
-/** The tool calls seen so far, keyed by id; they describe the results that follow. */
+/** Tool calls keyed by id. They are used to describe the tool results that follow. */
 type ToolCallsById = Map<string, Pick<LargeBlock, 'what'> & { readonly tool: string }>
 
-/** Returns the blocks with the most tokens, largest first. Memory use is bounded: only the largest candidates are kept. */
+/** Returns the content blocks with the most tokens, largest first. Only the largest ones are held in memory. */
 function findLargestBlocks(
   read: readonly { readonly record: KnownRecord; readonly line: number }[],
   estimate: (block: Block) => number,
@@ -115,7 +115,10 @@ function findLargestBlocks(
   return takeLargest(items)
 }
 
-/** Lists the blocks of a record. An attachment is one block; a message that the host wrote for the model has none. */
+/**
+ * Lists the content blocks of a record. An attachment counts as one block. A message that the host wrote in place of a
+ * model response has none.
+ */
 function listBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment')
     return [{ ...record.attachment, type: record.attachment.type ?? 'unknown' }]
@@ -146,7 +149,7 @@ function classifyText(record: KnownRecord): LargeBlock['kind'] {
   return record.isMeta === true ? 'other' : 'prompt'
 }
 
-/** Input fields that best identify a tool call, in order of preference; the first one present is shown. */
+/** Input fields that best identify a tool call, in order of preference. The first one that a call has is shown. */
 const IDENTIFYING_FIELDS = [
   'file_path',
   'path',
@@ -168,7 +171,10 @@ function previewInput(input: unknown): string {
   return preview(Array.isArray(shown) ? shown.map(String).join(' ') : String(shown ?? JSON.stringify(input)))
 }
 
-/** Returns one line of at most 300 characters. Secrets are removed before the text is cut, so that no part of one remains. */
+/**
+ * Returns the beginning of the text as one line of at most 300 characters. Secrets are removed before the text is cut
+ * to this length.
+ */
 function preview(text: string): string {
   return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
 }
@@ -177,7 +183,10 @@ export interface ModelEstimators {
   forModel(model: string): ModelEstimator
 }
 
-/** Creates token estimators by model id. Models with the same tokenizer share one; unknown models share a default. */
+/**
+ * Creates a token estimator for each model id. Models with the same tokenizer share an estimator. Models that the
+ * catalogue does not have share a default estimator.
+ */
 export function createModelEstimators(catalogue: Catalogue): ModelEstimators {
   const families = new Map<TokenizerFamily | null, Estimator>()
   const models = new Map<string, ModelEstimator>()

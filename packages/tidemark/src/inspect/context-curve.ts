@@ -1,6 +1,6 @@
 /**
- * Measures how the context of the main conversation grew and shrank: the size of each request, the rewrites between
- * them, and the context window.
+ * Measures how the context of the main conversation grew and shrank: the size of each request, the compactions and
+ * clearings between requests, and the context window.
  */
 import {
   countContextTokens,
@@ -19,7 +19,10 @@ import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, Sess
 
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
 
-/** Measures the context of a log. `model`: the main model; null if the catalogue does not have it. */
+/**
+ * Measures the context of a logged session. `model`: the model with the most calls; null if the catalogue does not have
+ * it.
+ */
 export function measureLogContext(
   { records, format, meta }: Pick<LogContents, 'records' | 'format' | 'meta'>,
   calls: readonly LoggedCall[],
@@ -41,8 +44,8 @@ export interface ContextHistory {
 }
 
 /**
- * Returns the size of each request of the main conversation that has usage, and the rewrites between them. Calls copied
- * from an earlier file are included.
+ * Returns the prompt tokens of each request of the main conversation, and the compactions and clearings between
+ * requests. Requests without usage are skipped; requests copied from an earlier log file are included.
  */
 export function readContextHistory(
   records: Iterable<SessionRecord>,
@@ -59,7 +62,8 @@ export function readContextHistory(
     if (call !== undefined) points.push({ at: call.at, tokens: countContextTokens(call.usage) })
     if (key !== null) waiting.delete(key)
     const place = { at: toTextOrNull(record.timestamp), afterCall: points.length }
-    // Metadata is checked field by field, because other programs may omit fields that Tidemark always writes.
+    // The metadata of a compaction or clearing is checked field by field, because other programs may omit fields that
+    // Tidemark always writes.
     if (isCompactBoundary(record)) {
       const { trigger, preTokens } = toObjectOrEmpty(record.compactMetadata)
       const size = { preTokens: toCountOrNull(preTokens), postTokens: null }
@@ -106,12 +110,15 @@ export interface WindowEvidence {
   readonly peak: number
 }
 
-/** Returns the context window of a logged session, and the size at which automatic compaction would begin. */
+/**
+ * Returns the context window of a logged session, and the number of tokens at which automatic compaction would begin.
+ */
 export function detectWindow(
   clues: WindowEvidence,
 ): Pick<ContextCurve, 'window' | 'windowFrom' | 'autoCompact'> {
   const size = detectWindowSize(clues)
-  // Tidemark and Claude Code use the same auto-compact threshold; that of Codex differs, so it is not reported.
+  // Tidemark and Claude Code start automatic compaction at the same size. Codex uses another size, so none is reported
+  // for it.
   const autoCompact = clues.format === 'codex' ? null : autoCompactThreshold(size.window, clues.model)
   return { ...size, autoCompact }
 }
@@ -127,7 +134,7 @@ function detectWindowSize({
 }: WindowEvidence): Pick<ContextCurve, 'window' | 'windowFrom'> {
   if (logged !== null) return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
-  // A request larger than the model's standard window shows that its long window was used.
+  // A request larger than the model's standard context window shows that the model's optional long window was used.
   const window = own !== null && peak > own ? (model?.model.longWindow ?? null) : own
   if (window === null || peak > window) return { window: null, windowFrom: null }
   const isDefault =
@@ -148,7 +155,7 @@ function autoCompactThreshold(window: number | null, model: FoundModel | null): 
     const scaled = scalePolicy(DEFAULT_POLICY, { window, maxOutput: model?.model.maxOutput ?? null })
     return scaled.known ? scaled.lines.autoCompact : null
   } catch (error) {
-    // The window in the log is too small for the default policy.
+    // The context window in the log is smaller than the default policy allows.
     if (error instanceof TidemarkError) return null
     throw error
   }

@@ -1,6 +1,6 @@
 /**
- * Measures the error of the token estimator on a logged session: for each call after the first, the predicted growth of
- * the context is compared with the growth that the provider reported. `inspect` shows the result;
+ * Measures the error of the token estimator on a logged session. For each call after the first, the predicted growth of
+ * the context is compared with the growth that the provider reported. `inspect` shows the result, and
  * scripts/fit-estimator.ts uses it to fit the estimator's weights.
  */
 import {
@@ -64,14 +64,17 @@ export interface EstimatorError {
   readonly turns: number
   /** The median of the absolute prediction errors, in tokens. */
   readonly medianAbsError: number
-  /** The sum of all prediction errors divided by the reported growth; positive if the estimates are too high. */
+  /**
+   * The sum of all prediction errors divided by the context growth that the provider reported; positive if the
+   * estimates are too high.
+   */
   readonly bias: number
   readonly excluded: readonly { readonly reason: ExclusionReason; readonly count: number }[]
 }
 
 export interface ModelEstimator {
   readonly estimator: Estimator
-  /** The provider removes the thinking blocks of finished turns from the context. */
+  /** True if the provider removes the thinking blocks of finished turns from the context. */
   readonly stripsThinking: boolean
 }
 
@@ -79,7 +82,7 @@ export interface PredictionOptions {
   readonly policy: TokenEstimatePolicy
   /** Returns the estimator for a model; models with the same tokenizer share one. */
   readonly forModel: (model: string) => ModelEstimator
-  /** The rule for reminders that the host sends to the model but does not log. */
+  /** Describes reminders that the host sends to the model at intervals but does not log. */
   readonly reminder?: ReminderRule | undefined
 }
 
@@ -110,12 +113,12 @@ export function measurePredictionError(turns: readonly PredictedGrowth[]): Estim
   }
 }
 
-/** What is known after a call was answered; the next prediction starts from it. */
+/** What is known about the context after a call. The prediction for the next call starts from it. */
 interface State {
   readonly model: ModelEstimator
   readonly context: number
   readonly calibration: Calibration
-  /** Estimated tokens of thinking in the context that the provider removes when the turn ends. */
+  /** Estimated tokens of the current turn's thinking blocks, which the provider may remove when the turn ends. */
   readonly thinking: number
 }
 
@@ -124,7 +127,10 @@ interface Step {
   readonly state: State
 }
 
-/** Compares one call with the state before it. `reminding`: tokens of the unlogged reminder that was sent with this call. */
+/**
+ * Compares the predicted with the reported context growth of one call. `before`: what was known after the previous
+ * call. `reminding`: tokens of the unlogged reminder that was sent with this call.
+ */
 function stepTo(
   call: MeasuredCall,
   before: State | null,
@@ -153,9 +159,9 @@ function stepTo(
 }
 
 interface Added {
-  /** Estimated tokens added to the context, without thinking that the provider removes. */
+  /** Estimated tokens added to the context since the previous call, without thinking that the provider removes. */
   readonly tokens: number
-  /** Estimated tokens of thinking blocks in the added content. */
+  /** Estimated tokens of the thinking blocks in the added content. */
   readonly thinking: number
 }
 
@@ -216,19 +222,21 @@ export interface MeasuredCall {
   readonly model: string
   /** Prompt tokens that the provider reported for the call. */
   readonly context: number
-  /** The response blocks of the previous call. */
+  /** The content blocks of the previous call's response. */
   readonly said: readonly Block[]
-  /** The blocks added since the previous response: tool results, prompts and attachments. */
+  /** The content blocks added since the previous response: tool results, prompts and attachments. */
   readonly heard: readonly Block[]
-  /** True if the content added since the previous response ended its turn. */
+  /**
+   * True if the turn of the previous response ended before this call, for example because the user sent a new prompt.
+   */
   readonly endsTurn: boolean
   readonly broken: BreakReason | null
 }
 
-/** Checks whether the host was restarted at this record; the system prompt and tools may have changed then. */
+/** Checks whether the host was restarted at this record. A restart may change the system prompt and tools. */
 export type RestartCheck = (record: SessionRecord, before: SessionRecord | undefined) => boolean
 
-/** Lists the calls in the order of the log. Records of side agents and responses without usage are skipped. */
+/** Lists the API calls in the order of the log. Records of subagents and responses without usage are skipped. */
 export function listMeasuredCalls(
   records: Iterable<SessionRecord>,
   isRestart: RestartCheck = () => false,
@@ -260,7 +268,10 @@ interface Draft {
   broken: BreakReason | null
   /** The `message.id` of the newest response. */
   response: string | null
-  /** Maps the uuid of a record to the `message.id` of its newest ancestor response, or to null if it has none. */
+  /**
+   * Maps the uuid of a record to the `message.id` of the nearest response at or above it in the conversation; null if
+   * there is none.
+   */
   readonly chain: Map<string, string | null>
 }
 
@@ -283,12 +294,15 @@ function breakAt(draft: Draft, record: KnownRecord, above: string | null | undef
   if (isCompactBoundary(record)) return 'boundary'
   if (draft.broken !== null) return draft.broken
   if (isMicrocompactBoundary(record)) return 'clearing'
-  // A synthetic assistant message that is not an error repairs a turn that was interrupted by an exit.
+  // A synthetic assistant message that is not an error shows that the host exited during a turn and was restarted.
   if (record.type === 'assistant' && record.isApiErrorMessage !== true) return 'restart'
   return isPrompt(record) && above !== undefined && above !== draft.response ? 'rewind' : null
 }
 
-/** Adds the blocks of a response. Several records may contain one response; its first record counts as the call. */
+/**
+ * Adds the content blocks of a response. A response may have several records in the log; the first of them counts as
+ * the call.
+ */
 function takeResponse(draft: Draft, { message }: AssistantRecord): void {
   const context = countContextTokens(message.usage)
   if (message.id !== draft.response && context > 0) {
@@ -306,9 +320,10 @@ function hasEdits(management: unknown): 'clearing' | null {
   return Array.isArray(edits) && edits.length > 0 ? 'clearing' : null
 }
 
-// Reminders that a host sends, without logging them, after a number of blocks in which certain tools were not used.
+// Reminders that a host sends to the model but does not log. One is sent after a number of response blocks in which
+// certain tools were not used.
 
-/** Returns, for each call, the tokens of the unlogged reminder sent with it; 0 for most calls. */
+/** Returns for each call the tokens of the unlogged reminder that was sent with it; 0 if none was sent. */
 export function listReminderTokens(calls: readonly MeasuredCall[], rule: ReminderRule): readonly number[] {
   let sinceUse = 0
   let sinceReminder = 0

@@ -24,7 +24,7 @@ export interface InspectionResult {
 
 export interface InspectProgress {
   readonly file: string
-  /** Position of the current file, counted from 1, among `of` files. */
+  /** Number of the current file, counted from 1. `of`: number of all files. */
   readonly number: number
   readonly of: number
   readonly readBytes: number
@@ -45,7 +45,10 @@ export interface NamedLog extends FoundLog {
   readonly file: string
 }
 
-/** Finds the logs of files and folders, each once, in the given order; the logs of a folder are sorted newest first. */
+/**
+ * Finds the logs in the given files and folders, each log once, in the order of `paths`. Logs in one folder are sorted
+ * newest first.
+ */
 export async function findNamedLogs(
   paths: readonly string[],
   signal?: AbortSignal,
@@ -65,7 +68,9 @@ export async function findNamedLogs(
   return { logs: [...logs.values()], unreadable }
 }
 
-/** Inspects one log after the other. A response that several files contain is counted only for the first of them. */
+/**
+ * Inspects one log after the other. If several files contain the same response, it is counted only for the first file.
+ */
 export async function inspectFiles(
   logs: readonly NamedLog[],
   { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
@@ -88,7 +93,7 @@ export async function inspectFiles(
   return { sessions, unreadable }
 }
 
-/** Sums over the sessions of one day, model or project. */
+/** Totals over the sessions of one day, model or project. */
 export interface SpendingTotal {
   readonly name: string
   readonly sessions: number
@@ -134,7 +139,7 @@ export function sumSessions(reports: readonly SessionReport[], since: string | n
   }
 }
 
-/** The spending of one session on one day with one model, together with its project. */
+/** The spending of one session on one day with one model, and the project of the session. */
 interface SpendingPart extends DailySpending {
   readonly report: SessionReport
   readonly day: string
@@ -187,7 +192,10 @@ function compareCost(one: SpendingTotal, other: SpendingTotal): number {
 
 const WORKING_TREE = /^(.+?)[/\\](?:\.worktrees|\.claude[/\\]worktrees)[/\\]/
 
-/** Returns the repository of a folder. For a git worktree in a hidden folder of a repository, that is the repository. */
+/**
+ * Returns the repository of a working directory. For a git worktree under `.worktrees` or `.claude/worktrees`, that is
+ * the repository around it; otherwise the directory itself.
+ */
 export function findRepository(folder: string): string {
   return WORKING_TREE.exec(folder)?.[1] ?? folder
 }

@@ -28,11 +28,16 @@ import { type DayFormatter, reportSpending } from './spending.ts'
 export interface InspectLogOptions {
   readonly catalogue: Catalogue
   readonly toDay: DayFormatter
-  /** Keys of the calls that earlier files contain. `inspectLog` adds the calls of the current log to the set. */
+  /**
+   * Keys of the API calls that earlier log files contain. `inspectLog` adds the calls of the current log to the set.
+   */
   readonly seenCalls: Set<string>
 }
 
-/** Collects all parts of the report, then removes secrets from every text and name in it. Adds to `options.seenCalls`. */
+/**
+ * Creates the report of a log, then removes secrets from every text and name in it. Adds the calls of the log to
+ * `options.seenCalls`.
+ */
 export function inspectLog(
   log: LogContents,
   { catalogue, toDay, seenCalls }: InspectLogOptions,
@@ -42,7 +47,7 @@ export function inspectLog(
   const damaged = listDamage(log)
   const prompts = findUserPrompts(records)
 
-  // Counts and costs exclude the API calls that an earlier file also contains.
+  // Counts and costs exclude the API calls that an earlier log file also contains.
   const calls = listLogCalls(log, seenCalls)
   for (const { key } of calls) seenCalls.add(key)
   const ownCalls = calls.filter(({ isCopy }) => !isCopy)
@@ -85,12 +90,15 @@ export function inspectLog(
   })
 }
 
-/** Returns the file, session id, times and number of records of a log, and why reading stopped early, if it did. */
+/**
+ * Returns the file, session id, times and number of records of a log. If the log could not be read to its end, also
+ * returns the reason.
+ */
 function describeLog({ path, format, records, meta, agents, fault }: LogContents) {
   const { sessionId, cwd, startedAt, endedAt } = meta
   const durationMs =
     startedAt === null || endedAt === null ? Number.NaN : Date.parse(endedAt) - Date.parse(startedAt)
-  // One line can contain several records, so distinct lines are counted.
+  // One line of the log can contain several records, so distinct lines are counted.
   const countLines = (read: readonly LogRecord[]) => new Set(read.map(({ line }) => line)).size
   const broken = agents.find((agent) => typeof agent.fault === 'string')
   return {
@@ -106,7 +114,9 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
   }
 }
 
-/** Lists damaged lines and broken links between records in line order; damage in the files of side agents comes last. */
+/**
+ * Lists damaged lines and broken links between records in line order. Damage in the log files of subagents comes last.
+ */
 function listDamage({ records, damage, agents }: LogContents): readonly LogDamage[] {
   const own = [...damage, ...findStructuralDamage(records)].sort((one, other) => one.line - other.line)
   return [
@@ -117,10 +127,13 @@ function listDamage({ records, damage, agents }: LogContents): readonly LogDamag
   ]
 }
 
-/** The search for broken links between records stops after this many findings. */
+/** Maximum number of broken links between records that are reported; the search stops after it. */
 const MAX_STRUCTURAL_DAMAGE = 1_000
 
-/** Finds broken links between records: missing parents, repeated uuids, and boundaries that name unknown records. */
+/**
+ * Finds broken links between records: missing parents, repeated uuids, and compaction boundaries that name unknown
+ * records.
+ */
 function findStructuralDamage(records: readonly LogRecord[]): readonly Damage[] {
   let session = emptySessionLog()
   for (const { record, line } of records) {

@@ -1,7 +1,7 @@
 /**
- * Lists the API calls of a log. A response on several lines is one call. A response that an earlier file also contains
- * is marked as a copy: resumed and forked sessions begin with a copy of the history. Tidemark logs also record calls
- * outside the conversation (forks, summaries, empty replies), which are billed like the others.
+ * Lists the API calls of a log. A response on several lines is one call. Resumed and forked sessions begin with a copy
+ * of the history, so a response that an earlier file also contains is marked as a copy. Tidemark logs also record calls
+ * outside the conversation, such as summaries, which are billed like the others.
  */
 import {
   type AssistantRecord,
@@ -24,17 +24,20 @@ export interface LoggedCall {
   readonly key: string
   readonly model: string
   readonly at: string
-  /** The id of the side agent that made the call; null for the main conversation. */
+  /** The id of the subagent that made the call; null for the main conversation. */
   readonly agent: string | null
-  /** The purpose of a call outside the conversation, such as `compact` or the name of a fork; otherwise null. */
+  /** The purpose of a call outside the conversation, such as `compact`; null for a call of the conversation. */
   readonly source: string | null
-  /** True if an earlier file also contains the call. */
+  /** True if an earlier log file also contains the call. */
   readonly isCopy: boolean
   readonly usage: Usage | null
   readonly blocks: readonly Block[]
 }
 
-/** Lists the calls of the main conversation, then those of side agents. `elsewhere`: keys of calls in earlier files. */
+/**
+ * Lists the API calls of the main conversation, then those of subagents. `elsewhere`: keys of the calls that earlier
+ * log files contain.
+ */
 export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): readonly LoggedCall[] {
   const calls = new Map<string, LoggedCall>()
   for (const { agent, records } of [{ agent: null, records: log.records }, ...log.agents]) {
@@ -48,8 +51,8 @@ export function listLogCalls(log: LogContents, elsewhere: ReadonlySet<string>): 
 }
 
 /**
- * Lists the calls of one conversation in the order of the log. `elsewhere`: keys of calls in earlier files. `agent`: id
- * of the side agent; null, the default, for the main conversation.
+ * Lists the API calls of one conversation in the order of the log. `elsewhere`: keys of the calls that earlier log
+ * files contain. `agent`: id of the subagent; null, the default, for the main conversation.
  */
 export function listConversationCalls(
   records: Iterable<SessionRecord>,
@@ -63,7 +66,7 @@ export function listConversationCalls(
       const { id, usage, ...call } = logged
       const key = `${id}\n`
       const isCopy = elsewhere.has(key)
-      // The response of this call may already be listed as part of the conversation.
+      // The response of this call may already be listed, as part of the conversation.
       if (!calls.has(key))
         calls.set(key, { ...call, key, usage: toPlausibleUsage(usage), isCopy, agent, blocks: [] })
     }
@@ -78,8 +81,8 @@ export function listConversationCalls(
     const call = known ?? { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
-    // Each line of a response has the usage at the time of writing, so the line with the most output tokens is the
-    // newest.
+    // Each line of a response has the usage known when the line was written. The line with the most output tokens has
+    // the newest usage.
     const usage = toPlausibleUsage(message.usage)
     if (usage !== null && readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
   }
@@ -87,8 +90,8 @@ export function listConversationCalls(
 }
 
 /**
- * Returns a key for the response of an assistant record; null for other records. The key includes the request id,
- * because gateways may repeat message ids.
+ * Returns a key that identifies the response of an assistant record; null for other records. The key includes the
+ * request id, because gateways may repeat message ids.
  */
 export function toResponseKey(record: SessionRecord): string | null {
   if (!isModelResponse(record)) return null
@@ -96,7 +99,9 @@ export function toResponseKey(record: SessionRecord): string | null {
   return `${record.message.id}\n${typeof requestId === 'string' ? requestId : ''}`
 }
 
-/** Checks whether a record is a response of a model. Error messages that the host wrote in place of a response are not. */
+/**
+ * Checks whether a record is a response of a model. An error message that the host wrote in place of a response is not.
+ */
 function isModelResponse(record: SessionRecord): record is AssistantRecord {
   return isKnownRecord(record) && record.type === 'assistant' && record.message.model !== SYNTHETIC_MODEL
 }
@@ -108,7 +113,7 @@ const TOKEN_FIELDS = [
   'cache_creation_input_tokens',
 ]
 
-/** Returns null if the usage is missing or has an implausible number. Logs may contain arbitrary values. */
+/** Returns the usage; null if it is missing or has an implausibly large number. Logs may contain arbitrary values. */
 function toPlausibleUsage(usage: Usage | null | undefined): Usage | null {
   if (!isObject(usage)) return null
   const isPlausible = TOKEN_FIELDS.every(
@@ -121,7 +126,10 @@ export function readOutputTokens(usage: Usage | null): number {
   return typeof usage?.output_tokens === 'number' ? usage.output_tokens : 0
 }
 
-/** Returns false for a Codex call without usage: Codex records usage for every answered call. */
+/**
+ * Checks whether an API call got a response. A Codex call without usage did not, because Codex records usage for every
+ * response.
+ */
 export function isAnsweredCall({ usage }: LoggedCall, format: LogFormat): boolean {
   return format !== 'codex' || usage !== null
 }
@@ -132,7 +140,10 @@ export function countToolCalls(calls: readonly LoggedCall[]): number {
   return new Set(ids).size
 }
 
-/** Returns the model with the most calls in the main conversation; the later one of equals. `unknown` without calls. */
+/**
+ * Returns the model with the most calls in the main conversation. If several models have as many calls, returns the one
+ * that appeared last. Returns `unknown` if there are no calls.
+ */
 export function findMainModel(calls: readonly LoggedCall[]): string {
   const counts = new Map<string, number>()
   for (const { model, agent, source } of calls)
@@ -142,7 +153,7 @@ export function findMainModel(calls: readonly LoggedCall[]): string {
 
 export const NO_USAGE: UsageTotals = { input: 0, cacheRead: 0, cacheCreation: 0, output: 0 }
 
-/** Converts the usage of a call to totals; a call without usage counts as zero. */
+/** Converts the usage of one call to token totals; a call without usage counts as zero. */
 export function toUsageTotals(usage: Usage | null): UsageTotals {
   if (usage === null) return NO_USAGE
   return {

@@ -1,4 +1,7 @@
-/** Rebuilds the API requests of one conversation from its log, call by call, with the records logged between them. */
+/**
+ * Rebuilds the API requests of one conversation from its log. Each request comes with the records logged since the
+ * previous request.
+ */
 import {
   appendRecord,
   applyParameterChanges,
@@ -28,7 +31,7 @@ import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 
 export interface ReplayedRequest {
   readonly call: LoggedCall
-  /** The line of the first record of the response. */
+  /** The line in the log of the response's first record. */
   readonly line: number
   readonly record: SessionRecord
   /** The approximate time at which the request was sent, in milliseconds; 0 if unknown. */
@@ -38,7 +41,7 @@ export interface ReplayedRequest {
   readonly settings: ThinkingSettings
   /** The uuid of the last compaction or clearing in the context; null if there is none. */
   readonly lastRewriteId: string | null
-  /** Records from the first one of the previous response up to this response. */
+  /** The records logged since the previous request: from the first record of its response up to this response. */
   readonly recordsSincePrevious: readonly LogRecord[]
 }
 
@@ -50,7 +53,10 @@ interface LoggedPrefix extends Pick<SentRequest, 'tools' | 'system'> {
 
 const UNKNOWN_PREFIX: LoggedPrefix = { tools: [], system: [], parameters: null }
 
-/** Yields the requests in the order of the log. Calls without usage are skipped, because their cache reads are unknown. */
+/**
+ * Yields the rebuilt requests in the order of the log. Requests without usage are skipped, because their cache reads
+ * are unknown.
+ */
 export function* replayRequests(
   records: readonly LogRecord[],
   calls: readonly LoggedCall[],
@@ -91,7 +97,10 @@ export function* replayRequests(
   }
 }
 
-/** Returns the time of the newest user message or attachment before the response; if there is none, the response's. */
+/**
+ * Estimates when the request was sent: at the time of the newest user message or attachment before the response; if
+ * there is none, at the time of the response.
+ */
 function estimateSendTime(since: readonly LogRecord[], call: LoggedCall): number {
   const parseTime = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) || 0 : 0)
   const answeredAt = parseTime(call.at)
@@ -104,8 +113,8 @@ function estimateSendTime(since: readonly LogRecord[], call: LoggedCall): number
 }
 
 /**
- * Applies a record to the prefix. Tidemark logs record the whole prefix with each snapshot (`epoch`), and changed
- * parameters with each update (`delta`).
+ * Returns the prefix (system prompt, tools and parameters) after a log record. In Tidemark logs, an `epoch` record
+ * contains the whole prefix, and a `delta` record contains changed parameters.
  */
 function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix {
   const { epoch, delta } = record as { readonly epoch?: PrefixSnapshot; readonly delta?: PrefixUpdate }
@@ -126,8 +135,8 @@ function updatePrefix(record: SessionRecord, before: LoggedPrefix): LoggedPrefix
 }
 
 /**
- * Converts a logged call to the request that the cache monitor compares: all messages, the prefix as far as logged, and
- * one cache marker at the end.
+ * Converts a logged call to a request that the cache monitor can compare with the previous one. It contains all
+ * messages, as much of system prompt, tools and parameters as was logged, and one cache marker at the end.
  */
 export function toSentRequest({
   call,
@@ -164,7 +173,7 @@ export interface ThinkingSettings {
   /** The logged settings as JSON text; null if none were logged. */
   readonly thinking: string | null
   readonly isSkill: boolean
-  /** The line that records the settings; 0 before the first prompt. */
+  /** The line of the log that records the settings; 0 before the first prompt. */
   readonly line: number
 }
 
@@ -172,8 +181,8 @@ const NO_SETTINGS: ThinkingSettings = { thinking: null, isSkill: false, line: 0 
 const SKILL_TOOL = 'Skill'
 
 /**
- * Creates a function that takes the records in order and returns the thinking settings in force after each. Claude Code
- * logs no settings when a skill or command starts a turn or is loaded during one.
+ * Creates a function that takes the records in order and returns the thinking settings in force after each record.
+ * Claude Code logs no settings when a skill or command starts a turn, or when a skill is loaded during a turn.
  */
 function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
   const skillCalls = new Set<string>()
@@ -199,7 +208,7 @@ function createSettingsReader(): (read: LogRecord) => ThinkingSettings {
   }
 }
 
-/** Fields of a user record in logs of other programs; their values are not validated. */
+/** Fields of a user record that other programs log; their values are not validated. */
 interface LoggedUserFields {
   readonly sourceToolUseID?: unknown
   readonly thinkingMetadata?: unknown
@@ -217,13 +226,16 @@ export type CacheTtl = Pick<SentMarker, 'ttl' | 'seconds'>
 
 const HOUR: CacheTtl = { ttl: '1h', seconds: 3600 }
 const FIVE_MINUTES: CacheTtl = { ttl: '5m', seconds: 300 }
-/** Providers that cache automatically do not report a TTL; they keep entries for five to ten minutes. */
+/**
+ * Cache entry lifetime for providers that cache automatically. They do not report a TTL and keep cache entries for five
+ * to ten minutes.
+ */
 const AUTOMATIC: CacheTtl = { ttl: 'some 10 minutes', seconds: 600 }
 
 /**
- * Returns the TTL of the cache entries that a call wrote: from the token counts by TTL in its usage, otherwise the TTL
- * of the previous call, otherwise the model's default. `cache`: cache rules of the model; null if the catalogue does
- * not have it.
+ * Returns the TTL of the cache entries that a call wrote. It is read from the token counts by TTL in the call's usage;
+ * otherwise it is the TTL of the previous call, or the model's default. `cache`: cache rules of the model; null if the
+ * catalogue does not have the model.
  */
 export function readCacheTtl(
   { usage }: LoggedCall,
@@ -236,15 +248,22 @@ export function readCacheTtl(
   if (hasWritten(written.ephemeral_5m_input_tokens)) return FIVE_MINUTES
   if (before !== null) return before
   if (cache === null) return usage?.cache_creation_input_tokens === undefined ? AUTOMATIC : FIVE_MINUTES
-  // Providers without cache markers list TTLs that an account can choose; none of them is the default.
+  // For providers without cache markers, the profile lists TTLs that an account can choose, but none of them is the
+  // default.
   const usual = cache.maxMarkers === 0 ? undefined : cache.ttls.find(({ name }) => name === cache.defaultTtl)
   return usual === undefined ? AUTOMATIC : { ttl: usual.name, seconds: usual.seconds }
 }
 
-/** Calls with less time between them than this were logged together: no response arrives faster. */
+/**
+ * Minimum milliseconds between two API calls, because no response arrives faster. Calls with less time between them
+ * have the time of logging.
+ */
 export const MIN_RESPONSE_GAP_MS = 1_000
 
-/** Checks whether two successive requests have the same time; if so, both times are those of logging. */
+/**
+ * Checks whether two successive requests have almost the same time. If so, both times are the time of logging, not of
+ * the API call.
+ */
 export function isLoggedTogether(before: ReplayedRequest | null, now: ReplayedRequest): boolean {
   return before !== null && Math.abs(now.at - before.at) < MIN_RESPONSE_GAP_MS
 }

@@ -15,17 +15,17 @@ export interface SessionReport extends CacheReport {
   readonly endedAt: string | null
   readonly durationMs: number | null
   /**
-   * Why the log could not be read to its end (all figures then cover only the part before); null if it was read
-   * completely.
+   * Why the log could not be read to its end; null if it was read completely. If it is set, all figures cover only the
+   * part that was read.
    */
   readonly brokenOff: string | null
   /** Number of lines that contain at least one record of any kind. */
   readonly records: number
-  /** Number of answered API requests, including those of side agents. */
+  /** Number of answered API requests, including those of subagents. */
   readonly apiCalls: number
-  /** Number of answered calls without usage in the log; their cost is unknown. */
+  /** Number of answered API requests without usage in the log; their cost is unknown. */
   readonly callsWithoutUsage: number
-  /** Number of calls that are not counted because an earlier file also contains them. */
+  /** Number of API calls that are not counted because an earlier log file also contains them. */
   readonly copiedCalls: number
   readonly toolCalls: number
   /** Number of messages that the user typed. */
@@ -47,20 +47,22 @@ export interface SessionReport extends CacheReport {
   /** Total cost in dollars; null if the price of any call is unknown. */
   readonly costUsd: number | null
   readonly money: CostReport
-  /** True if the log has too few output tokens for some calls, so that their cost is based on an estimate. */
+  /**
+   * True if the cost of some calls is based on estimated output tokens, because the log has implausibly few for them.
+   */
   readonly outputEstimated: boolean
   /** Number of calls whose cost is based on estimated output tokens. */
   readonly outputEstimatedCalls: number
-  /** Output tokens that were priced: as logged if plausible, otherwise estimated. */
+  /** Output tokens that were priced: the logged number if it is plausible, otherwise an estimate. */
   readonly outputTokensEstimated: number
   /** The cost of the session by day and model. */
   readonly spending: readonly DailySpending[]
-  /** Calls and costs of each side agent. The totals of the session include them. */
+  /** Calls and costs of each subagent. The totals of the session include them. */
   readonly agents: readonly AgentReport[]
   readonly damaged: readonly LogDamage[]
 }
 
-/** Token totals of calls. `input` is the number of uncached input tokens in every log format. */
+/** Token totals of API calls. `input` excludes cache reads and cache writes in every log format. */
 export interface UsageTotals {
   readonly input: number
   readonly cacheRead: number
@@ -71,11 +73,13 @@ export interface UsageTotals {
 export interface ContextCurve {
   readonly window: number | null
   /**
-   * Where `window` comes from. `log`: recorded in the log. `catalogue`: the model's window. `compactions`: a smaller
-   * window, inferred from the size at which the host compacted.
+   * Where the context window comes from. `log`: recorded in the log. `catalogue`: the model's window. `compactions`: a
+   * smaller window, inferred from the size at which the host compacted.
    */
   readonly windowFrom: 'log' | 'catalogue' | 'compactions' | null
-  /** Tokens at which automatic compaction would begin; null if the window is unknown or the log is from Codex. */
+  /**
+   * Tokens at which automatic compaction would begin; null if the context window is unknown or the log is from Codex.
+   */
   readonly autoCompact: number | null
   /** The context size at each request of the main conversation. */
   readonly points: readonly ContextPoint[]
@@ -90,10 +94,12 @@ export interface ContextPoint {
 export interface LoggedCompaction {
   readonly trigger: string | null
   readonly preTokens: number | null
-  /** Prompt tokens of the first request after the compaction; null if there was none. */
+  /** Prompt tokens of the first request after the compaction; null if no request followed. */
   readonly postTokens: number | null
   readonly at: string | null
-  /** Number of requests before the compaction, as an index into the points of the context curve. */
+  /**
+   * Number of requests before the compaction. It is also the index of the first request after it in `context.points`.
+   */
   readonly afterCall: number
 }
 
@@ -140,14 +146,16 @@ export interface LargeBlock {
 export interface RepeatedRead {
   readonly path: string
   readonly count: number
-  /** Tokens that would have been saved by reading the file only once. */
+  /** Tokens that reading the file only once would have saved. */
   readonly tokens: number
 }
 
 export interface EstimatorReport {
   readonly turns: number
   readonly medianAbsError: number | null
-  /** Sum of (predicted − reported) divided by the sum of reported growth; null if no call was compared. */
+  /**
+   * Sum of (predicted − reported) context growth divided by the sum of reported growth; null if no call was compared.
+   */
   readonly bias: number | null
   readonly excluded: readonly { readonly reason: string; readonly count: number }[]
 }
@@ -158,21 +166,24 @@ export interface CostReport extends CostSummary, CacheLossCosts {
 }
 
 export interface CostSummary {
-  /** Total cost in dollars, equal to `costUsd`; null if the price of any call is unknown. */
+  /** Total cost in dollars, equal to `costUsd` of the report; null if the price of any call is unknown. */
   readonly spent: number | null
-  /** Sum of the known costs in dollars: equal to `costUsd`, or a lower bound if `costUsd` is null. */
+  /** Sum of the known costs in dollars. It is a lower bound of the total cost if the price of any call is unknown. */
   readonly pricedUsd: number
   readonly byClass: { readonly [Class in PriceClass]: TokenClassCost }
-  /** Dollars charged per request instead of per token; null if unknown. */
+  /** Dollars for fees that are charged per request instead of per token; null if unknown. */
   readonly feesUsd: number | null
-  /** Dollars that the same calls would have cost more without the prompt cache; null if unknown. */
+  /** Additional dollars that the same calls would have cost without the prompt cache; null if unknown. */
   readonly savedByCache: number | null
   /** Sentences about prices that are missing (`missing`) and about assumptions that were made (`assumed`). */
   readonly missing: readonly string[]
   readonly assumed: readonly string[]
 }
 
-/** Dollars paid above the cache-read price for tokens that had to be cached again; null if a price is unknown. */
+/**
+ * Dollars that cache breaks cost: the price of caching tokens again, minus the price of reading them from the cache.
+ * Null if a price is unknown.
+ */
 export interface CacheLossCosts {
   readonly lostToBreaks: number | null
   /** Cost of cache breaks as a share of the total cost, to four decimals; null if unknown or if the total is zero. */
@@ -205,7 +216,7 @@ export interface AgentReport {
 }
 
 export interface LogDamage extends Damage {
-  /** The file of the side agent with the damage; absent for the session's own file. */
+  /** The log file of the subagent that has the damage; absent if the session's own log has it. */
   readonly file?: string
 }
 
@@ -226,7 +237,7 @@ export interface LoggedCacheBreak {
   readonly at: string
   /** Tokens that should have been read from the cache but were cached again. */
   readonly tokensRewritten: number
-  /** Dollars paid above the cache-read price for the rewritten tokens; null if a price is unknown. */
+  /** Dollars paid above the cache-read price for the tokens that were cached again; null if a price is unknown. */
   readonly costUsd: number | null
   /** The most likely cause of the cache break. */
   readonly cause: BreakCause
@@ -235,18 +246,21 @@ export interface LoggedCacheBreak {
   /** The line of the response in the log. */
   readonly line: number
   readonly model: string
-  /** The id of the side agent that sent the request; absent for the main conversation. */
+  /** The id of the subagent that sent the request; absent for the main conversation. */
   readonly agent?: string
-  /** The purpose of a call outside the conversation, such as `compact` or the name of a fork; otherwise absent. */
+  /** The purpose of a call outside the conversation, such as `compact`; absent for a call of the conversation. */
   readonly source?: string
 }
 
-/** The cost of one clearing. `tokensRewritten` and `costUsd` have the same meaning as for a cache break. */
+/**
+ * The cost of re-caching after one clearing. `tokensRewritten` and `costUsd` have the same meaning as for a cache
+ * break.
+ */
 export interface ClearingCost {
   readonly at: string
   readonly tokensRewritten: number
   readonly costUsd: number | null
-  /** Number of calls until the freed tokens have paid for the clearing; null if unknown. */
+  /** Number of later calls after which the smaller context has paid for the clearing; null if unknown. */
   readonly breakEvenCalls: number | null
   readonly model: string
 }

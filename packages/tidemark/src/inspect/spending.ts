@@ -1,4 +1,7 @@
-/** Calculates what the calls of a session cost, at the prices of each model and date, by token class, day and model. */
+/**
+ * Calculates what the API calls of a session cost, by token class, day and model. Each call is priced at the prices of
+ * its model on its date.
+ */
 import {
   addCosts,
   addTokens,
@@ -41,8 +44,8 @@ type SpendingFields =
   | 'agents'
 
 /**
- * Returns the cost fields of a report. `calls`: the calls to count, of the main conversation and of side agents.
- * `cacheReport`: the cache breaks of the same log.
+ * Returns the cost fields of a report. `calls`: the API calls of the main conversation and of subagents. `cacheReport`:
+ * the cache breaks of the same log.
  */
 export function reportSpending(
   calls: readonly LoggedCall[],
@@ -69,7 +72,7 @@ export function reportSpending(
 export interface LogPricing {
   readonly catalogue: Catalogue
   readonly format: LogFormat
-  /** Returns the estimated tokens of the blocks of a call's response. */
+  /** Returns the estimated tokens of the content blocks of a call's response. */
   readonly estimate: (call: LoggedCall) => number
 }
 
@@ -79,9 +82,9 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
 }
 
 /**
- * Prices a logged call. Claude Code often logs the output tokens at the start of the stream; if they are less than half
- * of the estimate for the blocks, the estimate is priced instead. Usage with a list of iterations is final and never
- * replaced.
+ * Prices a logged call. Claude Code often logs the usage from the start of the stream, with too few output tokens. If
+ * it has less than half of the output tokens estimated from the response's blocks, the estimate is priced instead.
+ * Usage with an `iterations` list is final and never replaced.
  */
 export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: LogPricing): PricedLogCall {
   const { key, source, model, at, usage: logged } = call
@@ -130,7 +133,7 @@ export function roundDollars(amount: number | null): number | null {
   return amount === null ? null : Math.round(amount * 1e6) / 1e6
 }
 
-/** Adds two amounts; null if either is unknown. */
+/** Adds two amounts in dollars; null if either is unknown. */
 export function addAmounts(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
@@ -158,7 +161,9 @@ interface SpendingRow {
   cleared: number | null
 }
 
-/** Returns one row for each day and model. Totals over many sessions are sums of these rows. */
+/**
+ * Returns the spending of a session, one row for each day and model. Totals over many sessions are sums of these rows.
+ */
 function listSpending(
   calls: readonly PricedLogCall[],
   { cacheBreaks, clearingCosts }: CacheReport,
@@ -196,7 +201,7 @@ function listSpending(
   }))
 }
 
-/** Returns a report for each side agent, in the order of their first calls. */
+/** Returns a report for each subagent, in the order of their first calls. */
 function listAgentReports(priced: readonly PricedLogCall[]): readonly AgentReport[] {
   const byAgent = Map.groupBy(priced, ({ call }) => call.agent)
   return [...byAgent].flatMap(([id, group]) => {
@@ -218,7 +223,10 @@ export function createDayFormatter(timeZone?: string): DayFormatter {
   }
 }
 
-/** Returns null for an unknown time zone: `TZ` may contain values that only a C library understands. */
+/**
+ * Creates a date format; null if the time zone is unknown. The variable `TZ` may have values that only a C library
+ * understands.
+ */
 function createDateFormat(timeZone?: string): Intl.DateTimeFormat | null {
   const zone = timeZone === undefined || timeZone === '' ? {} : { timeZone }
   try {

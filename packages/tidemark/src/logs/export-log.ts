@@ -10,7 +10,10 @@ import { readLog } from './read-log.ts'
 export interface ExportLogOptions {
   /** Removes credentials from the export. Default: true. */
   readonly redacts?: boolean
-  /** The store of large tool results. Default: the blobs under `home`. Null: only their head and tail are exported. */
+  /**
+   * The store of large tool results. Default: the blobs under `home`. Null: only the head and tail of large results are
+   * exported.
+   */
   readonly blobs?: BlobReader | null
   readonly home?: string
   readonly title?: string
@@ -39,7 +42,10 @@ export async function exportLog(
   return { ok: true, records: session.records.length, pieces }
 }
 
-/** Opens the blob store. For a blob that cannot be read, the export contains the head and tail from the record instead. */
+/**
+ * Opens the store of large tool results. If a result cannot be read from it, the export contains the head and tail that
+ * the log has.
+ */
 function openBlobs(home: string | undefined): BlobReader {
   const store = createBlobFolder(omitUndefined({ home }))
   return { get: (id) => store.get(id).catch(() => null) }

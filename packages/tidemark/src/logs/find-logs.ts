@@ -49,7 +49,10 @@ interface Walk {
   readonly folders: string[]
 }
 
-/** Searches folders for logs. Links are followed; each file and folder is visited once, so that a cycle of links ends. */
+/**
+ * Searches folders for logs. Links are followed. Each file and folder is visited only once, so that a cycle of links
+ * ends.
+ */
 async function walkFolders(
   paths: readonly string[],
   signal?: AbortSignal,
@@ -79,7 +82,10 @@ async function visit(walk: Walk, path: string, isNamed: boolean): Promise<void> 
     walk.files.push({ path, modifiedMs: stats.mtimeMs, sizeBytes: stats.size, isNamed })
 }
 
-/** Returns null and records a problem if `read` fails. A missing file is a problem only if the caller named it. */
+/**
+ * Calls `read` for a path. If that fails, adds a problem to the search result and returns null. A missing file is a
+ * problem only if the caller named it.
+ */
 async function orProblem<T>(walk: Walk, path: string, read: () => Promise<T>): Promise<T | null> {
   try {
     return await read()
@@ -90,7 +96,9 @@ async function orProblem<T>(walk: Walk, path: string, read: () => Promise<T>): P
   }
 }
 
-/** Returns the folders that exist, and those that cannot be examined: searching them will report the reason. */
+/**
+ * Returns the folders that exist. Folders that cannot be examined are included, so that the search reports the reason.
+ */
 async function filterExisting(folders: readonly string[]): Promise<readonly string[]> {
   const exists = await Promise.all(folders.map(mayBeFolder))
   return folders.filter((_, index) => exists[index])
@@ -111,9 +119,9 @@ interface Group {
 }
 
 /**
- * Groups subagent logs with their sessions; without its session, a subagent's log is listed separately. Claude Code
- * writes subagent logs to `<session>/subagents/agent-<id>.jsonl`; until late 2025 they were beside the session's log,
- * and only their lines name the session.
+ * Groups the logs of subagents with the log of their session. A subagent's log is listed separately if the session's
+ * log was not found. Claude Code writes subagent logs to `<session>/subagents/agent-<id>.jsonl`; until late 2025 they
+ * were beside the session's log, and only their lines name the session.
  */
 async function groupAgents(files: readonly FoundFile[], signal?: AbortSignal): Promise<readonly FoundLog[]> {
   const groups: Group[] = files
@@ -200,7 +208,10 @@ export interface LogEnvironment extends HomeEnvironment {
   readonly CODEX_HOME?: string | undefined
 }
 
-/** Returns the folders in which Claude Code, Codex and Tidemark store sessions. An empty variable counts as unset. */
+/**
+ * Returns the folders in which Claude Code, Codex and Tidemark store sessions. An empty environment variable counts as
+ * unset.
+ */
 export function listDefaultLogFolders(
   variables: LogEnvironment = process.env,
   userHome: string = homedir(),

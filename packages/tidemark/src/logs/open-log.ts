@@ -29,23 +29,35 @@ export interface OpenLog {
   readonly packing: Compression
   readonly sizeBytes: number
   readonly modifiedMs: number
-  /** Passes all valid records to `visit` in chunks, then closes the log. Call either `read` or `lines`, and only once. */
+  /**
+   * Passes all valid records of the log to `visit` in chunks, then closes the log. Call either `read` or `lines`, and
+   * only once.
+   */
   read(visit: (records: readonly LogRecord[]) => void): Promise<LogReadResult>
-  /** Yields all lines with text and records in chunks, then closes the log. Call either `read` or `lines`, and only once. */
+  /**
+   * Yields all lines of the log in chunks, each line with its text and records, then closes the log. Call either `read`
+   * or `lines`, and only once.
+   */
   lines(): AsyncGenerator<readonly ParsedLine[], LogReadResult>
   close(): Promise<void>
 }
 
 export interface LogReadResult {
   readonly lines: number
-  /** The damage of the log in line order. */
+  /** The damaged parts of the log, in line order. */
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
-  /** Why reading stopped before the end of the file; null if the file was read completely. The damage includes it. */
+  /**
+   * Why reading stopped before the end of the file; null if the file was read completely. `damage` lists this problem
+   * too.
+   */
   readonly fault: string | null
 }
 
-/** A line, and the records that became valid with it: a batch becomes valid with its last line. */
+/**
+ * A line of a log, and the records that became valid with it. All records of a batch become valid with the last line of
+ * the batch.
+ */
 export interface ParsedLine extends SplitLine {
   readonly line: number
   readonly records: readonly LogRecord[]
@@ -144,11 +156,14 @@ function createLineParser(format: LogFormat): LineParser {
 interface LogStart {
   readonly format: LogFormat
   readonly lines: readonly SplitLine[]
-  /** The last line of the file if the whole file was read; otherwise null. */
+  /** The last line of the file if the file was read to its end; otherwise null. */
   readonly rest: SplitLine | null
 }
 
-/** After this many lines without a known format, the file is refused instead of being treated as a damaged log. */
+/**
+ * Maximum number of lines that are searched for a known log format. A file without one is refused instead of being
+ * treated as a damaged log.
+ */
 const MAX_START_LINES = 200
 
 async function readStart(feed: FileLines, maxLineBytes: number): Promise<LogStart | LogRefusal> {
@@ -188,7 +203,7 @@ function findFormat(lines: readonly SplitLine[]): LogFormat | null {
   return null
 }
 
-/** A placeholder for a line that is not empty but whose text is not available. */
+/** Stands for a line of a file that is not empty but whose text is not available. */
 const UNREAD: SplitLine = { text: '?', problem: null }
 
 function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
@@ -203,8 +218,8 @@ function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
 }
 
 /**
- * Checks whether a file is text. A file that begins like a log is accepted despite invalid bytes. The last character of
- * `head` may be incomplete.
+ * Checks from the first bytes of a file whether it is text. A file that begins with `{` is accepted despite invalid
+ * bytes. The last character of `head` may be incomplete.
  */
 function isText(head: Buffer): boolean {
   if (head.toString('latin1').trimStart().startsWith('{')) return true

@@ -31,7 +31,7 @@ export interface SessionListing<T> {
   readonly unreadable: readonly { readonly id: string; readonly why: string }[]
 }
 
-/** Lists all sessions under `home`, newest first. Reads every log completely. */
+/** Lists all sessions under `home`, newest first. Every log is read completely. */
 export function listSessions(home: string, signal?: AbortSignal): Promise<SessionListing<SessionInfo>> {
   return collectFromSessions(home, signal, (id, { sizeBytes, modifiedMs, meta, records, damage }) => [
     {
@@ -46,7 +46,7 @@ export function listSessions(home: string, signal?: AbortSignal): Promise<Sessio
   ])
 }
 
-/** Reads each session, newest first, and joins the results of `collect`. */
+/** Reads all sessions, newest first, and returns what `collect` returns for each, joined into one list. */
 async function collectFromSessions<T>(
   home: string,
   signal: AbortSignal | undefined,
@@ -68,7 +68,7 @@ interface OwnLog {
   readonly modifiedMs: number
 }
 
-/** Lists the logs in a folder, newest first; a missing folder has none. */
+/** Lists the logs in a folder, newest first. Returns an empty list if the folder does not exist. */
 async function listLogs(folder: string): Promise<readonly OwnLog[]> {
   const names = await readdir(folder).catch((): string[] => [])
   const ids = names
@@ -88,11 +88,11 @@ export interface SessionMatch {
   readonly id: string
   readonly line: number
   readonly who: 'person' | 'model' | 'tool' | 'engine'
-  /** The match with some text around it; secrets are removed. */
+  /** The found text with some text around it; secrets are removed. */
   readonly text: string
 }
 
-/** Searches the texts of all sessions, ignoring case. Each text yields at most one match. */
+/** Searches the texts of all sessions, ignoring case. Each text of a record gives at most one match. */
 export function searchSessions(
   home: string,
   wanted: string,
@@ -132,7 +132,10 @@ function indexIgnoringCase(text: string, wanted: string): number {
 
 const EXCERPT_CHARACTERS = 60
 
-/** Returns the match with some text around it. `text` is redacted; if the match was in a secret, returns a placeholder. */
+/**
+ * Returns the found text with some text around it. Secrets are already removed from `text`; if the found text was part
+ * of a secret, returns a placeholder.
+ */
 function excerptAround(text: string, wanted: string): string {
   const at = indexIgnoringCase(text, wanted)
   if (at === -1) return REDACTED
@@ -160,7 +163,7 @@ export async function deleteSession(home: string, id: string): Promise<DeleteSes
   const lock = await journal.acquire(id)
   if (!lock.ok) return { ok: false, reason: 'held', why: lock.message }
   try {
-    // The folder is deleted first: once the log is gone, the session can no longer be found by its id.
+    // The folder is deleted before the log. If deletion stops halfway, the session can then still be found by its log.
     await rm(paths.folder, { recursive: true, force: true })
     await rm(paths.log, { force: true })
   } catch (error) {

@@ -21,14 +21,16 @@ export function detectCompression(firstBytes: Buffer): Compression {
 }
 
 interface Decompressor {
-  /** Decompresses bytes and resolves when all their output was delivered; false after a fault. */
+  /**
+   * Decompresses bytes and resolves when all their output was delivered. Resolves to false if decompression has failed.
+   */
   write(bytes: Buffer): Promise<boolean>
   end(): Promise<void>
-  /** Why decompression stopped early; null if it did not. */
+  /** Why decompression stopped before the end of the data; null if it did not. */
   readonly fault: string | null
 }
 
-/** Creates a decompressor; null if this version of Node cannot decompress the format. */
+/** Creates a decompressor; null if this version of Node does not support the compression format. */
 function createDecompressor(packing: Compression, deliver: (bytes: Buffer) => void): Decompressor | null {
   if (packing === 'none') return passThrough(deliver)
   // Node supports zstd from version 22.15 on.
@@ -42,7 +44,7 @@ function createDecompressor(packing: Compression, deliver: (bytes: Buffer) => vo
 }
 
 const OUTPUT_BYTES = 1 << 16
-/** When a write to a decompressor fails, its output is lost, so bytes are written in small steps. */
+/** Number of compressed bytes per write. If a write fails, its output is lost, so each write is small. */
 const STEP_BYTES = 1024
 
 function passThrough(deliver: (bytes: Buffer) => void): Decompressor {
@@ -69,7 +71,7 @@ function streamDecompressor(
     const how = isOver ? 'ends early' : `is broken (${error.message})`
     fault ??= `the ${packing} data ${how}: nothing behind this could be read`
   })
-  // A stream that failed does not call back for a write; it only emits `close`.
+  // After a failure, a stream does not call the callback of a write; it only emits `close`.
   stream.on('close', () => resume())
   async function waitFor(begin: (done: () => void) => void): Promise<void> {
     if (!stream.destroyed) {
@@ -83,7 +85,7 @@ function streamDecompressor(
     async write(bytes) {
       for (let at = 0; at < bytes.length && fault === null; at += STEP_BYTES) {
         await waitFor((done) => stream.write(bytes.subarray(at, at + STEP_BYTES), done))
-        // The loop waits until all output is delivered, because a later failure would discard it.
+        // Wait until all decompressed output is delivered, because a failure of a later write would discard it.
         while (stream.readableLength > 0 && !stream.destroyed) await setImmediate()
       }
       return fault === null
@@ -106,7 +108,7 @@ export interface ReadProgress {
 }
 
 export interface LineReadOptions {
-  /** Lines longer than this are skipped and reported as damage. Default: 64 MB. */
+  /** Maximum bytes of a line. Longer lines are skipped and reported as damage. Default: 64 MB. */
   readonly maxLineBytes?: number
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ReadProgress) => void
@@ -119,20 +121,22 @@ export interface FileLines {
   readonly packing: Compression
   /** The first decompressed bytes of the file, at most 8 KB. */
   readonly head: Buffer
-  /** Number of decompressed bytes processed so far. */
+  /** Number of decompressed bytes of the file processed so far. */
   readonly processedBytes: number
-  /** Returns the lines of the next chunk, possibly none; null after the last chunk. */
+  /** Reads the next chunk of the file and returns its lines, possibly none; null after the last chunk. */
   next(): Promise<readonly SplitLine[] | null>
-  /** Returns the text after the last newline. Call it after the last chunk. */
+  /** Returns the text after the last newline of the file. Call it after the last chunk. */
   rest(): SplitLine
-  /** Why reading stopped before the end of the file; null if it did not. */
+  /** Why reading stopped before the end of the file; null if the file was read completely. */
   readonly fault: string | null
   close(): Promise<void>
 }
 
 export const DEFAULT_MAX_LINE_BYTES: number = 64 * 1024 * 1024
 const CHUNK_BYTES = 1 << 20
-/** Chunk size for compressed files. It is small because compressed bytes may expand a thousandfold. */
+/**
+ * Bytes read at a time from a compressed file. The number is small because compressed bytes may expand a thousandfold.
+ */
 const PACKED_CHUNK_BYTES = 1 << 16
 const HEAD_BYTES = 8192
 
@@ -249,7 +253,10 @@ class FileLineReader implements FileLines {
     await this.#input.handle.close()
   }
 
-  /** Reads up to the size that the file had when it was opened; otherwise reading a file that still grows might never end. */
+  /**
+   * Reads the next chunk, but not beyond the size that the file had when it was opened. Otherwise reading a growing
+   * file might never end.
+   */
   async #read(): Promise<Buffer> {
     const { handle, path, sizeBytes, options } = this.#input
     const wanted = Math.min(this.#chunk.length, sizeBytes - this.#readBytes)

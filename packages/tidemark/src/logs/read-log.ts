@@ -14,7 +14,7 @@ export interface LogContents {
   readonly sizeBytes: number
   readonly modifiedMs: number
   readonly lines: number
-  /** The records of the main conversation, in order. */
+  /** The records of the main conversation, in the order of the log. */
   readonly records: readonly LogRecord[]
   readonly damage: readonly Damage[]
   readonly meta: LogMeta
@@ -61,7 +61,9 @@ export async function readLog(
   return { ...own, damage, agents }
 }
 
-/** Returns the main conversation of a subagent's file; empty if the file has none. */
+/**
+ * Returns the conversation of a subagent's own log file, as a list of one; an empty list if the file has no records.
+ */
 function toAgentLogs({ path, meta, records, damage, fault = null }: LogContents): readonly AgentLog[] {
   return records.length === 0 ? [] : [{ agent: meta.agent ?? path, path, records, damage, fault }]
 }
@@ -85,7 +87,10 @@ async function readFile(path: string, options: LineReadOptions): Promise<LogCont
   }
 }
 
-/** Adds the conversations of subagents. If the file contains only one of them, it becomes the main conversation. */
+/**
+ * Adds the conversations of subagents to the contents of a log. If the file contains nothing but the conversation of
+ * one subagent, that becomes the main conversation.
+ */
 function withSideChains(file: LogContents, chains: readonly SideChain[]): LogContents {
   const [only] = chains
   const isOne = only !== undefined && chains.length === 1 && !file.records.some(isMessage)
@@ -97,9 +102,9 @@ function isMessage({ record }: LogRecord): boolean {
   return record.type === 'user' || record.type === 'assistant'
 }
 
-/** The conversation of a subagent inside a session's log. */
+/** The conversation of a subagent that is logged in the file of its session. */
 interface SideChain {
-  /** The id of the subagent, or the uuid of its first record if no record names the subagent. */
+  /** The id of the subagent. If no record names the subagent, the uuid of its first record. */
   readonly agent: string
   readonly records: readonly LogRecord[]
 }
@@ -112,7 +117,7 @@ interface SideChains {
 
 function createSideChains(): SideChains {
   const chains = new Map<string, LogRecord[]>()
-  /** Subagent ids keyed by record uuid; records that name no subagent get the one of their parent. */
+  /** Subagent ids keyed by record uuid. A record that names no subagent gets the subagent of its parent record. */
   const agents = new Map<string, string>()
   return {
     take({ record, line }) {
@@ -131,7 +136,10 @@ function createSideChains(): SideChains {
   }
 }
 
-/** Returns the subagent that a record names, or that of its parent. A record with neither begins a conversation. */
+/**
+ * Returns the id of the subagent that a record names, otherwise that of its parent record. A record with neither begins
+ * a conversation, which gets the record's uuid as its id.
+ */
 function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): string {
   const { agentId } = record as { readonly agentId?: unknown }
   if (typeof agentId === 'string' && agentId !== '') return agentId
@@ -139,9 +147,14 @@ function findAgent(record: SessionRecord, agents: ReadonlyMap<string, string>): 
   return (typeof parent === 'string' ? agents.get(parent) : undefined) ?? record.uuid ?? 'unknown'
 }
 
-/** Recognizes records that repeat an earlier record. Contents are compared too: different records may have one uuid. */
+/**
+ * Recognizes records that repeat an earlier record of the log. Both uuid and content must be equal, because different
+ * records may have the same uuid.
+ */
 interface DuplicateFilter {
-  /** Returns true if the record repeats one that was checked before. A record without a uuid is never a duplicate. */
+  /**
+   * Returns true if an equal record was passed to this function before. A record without a uuid is never a duplicate.
+   */
   isDuplicate(record: SessionRecord): boolean
 }
 
@@ -164,7 +177,10 @@ export function createDuplicateFilter(): DuplicateFilter {
   }
 }
 
-/** Returns the content of a record for comparison. Usage is excluded: lines of one response differ in it. */
+/**
+ * Returns the content of a record as text, to compare two records. Usage and stop reason are left out, because copies
+ * of one record may differ in them.
+ */
 function comparableContent(record: SessionRecord): string {
   const { type, message, attachment, subtype, content } = record as SessionRecord & {
     readonly [field: string]: unknown

@@ -38,11 +38,14 @@ export interface RepairReport {
   /** `lines`: number of lines in the damaged log. `records`: number of records in the copy. */
   readonly lines: number
   readonly records: number
-  /** The lines that are missing from the copy, each with the reason. */
+  /** The lines of the damaged log that are missing from the copy, each with the reason. */
   readonly leftOut: readonly Damage[]
-  /** The lines that were changed in the copy, each with a description. */
+  /** The lines of the damaged log that were changed in the copy, each with a description of the change. */
   readonly mended: readonly LineRepair[]
-  /** Ids of the tool calls without a result, for which the copy has a result that says so. */
+  /**
+   * Ids of the tool calls without a result. The copy has an error result for each of them, which says that the result
+   * is missing.
+   */
   readonly completed: readonly string[]
 }
 
@@ -83,7 +86,7 @@ interface Repair {
   readonly out: string
 }
 
-/** Writes the copy. It reads the log a second time instead of keeping it in memory. */
+/** Writes the repaired copy. Reads the damaged log a second time instead of keeping it in memory. */
 async function writeCopy(
   repair: Repair,
   files: FileSystem,
@@ -143,18 +146,21 @@ function refuse(path: string, reason: RepairRefusal['reason'], message: string):
   return { ok: false, path, reason, message }
 }
 
-/** Converts the lines of the log to those of the copy. Only changes in the plan and sequence numbers alter a line. */
+/**
+ * Converts the lines of a damaged log to the lines of its repaired copy. A line changes only if the repair plan says so
+ * or its sequence number is wrong.
+ */
 interface LineCopier {
-  /** Returns the text that the copy has for these lines. */
+  /** Returns the text in the repaired copy for these lines of the damaged log. */
   take(lines: readonly ParsedLine[]): string
-  /** Number of records written to the copy so far. */
+  /** Number of records written to the repaired copy so far. */
   readonly records: number
 }
 
 interface CopyState {
   readonly plan: RepairPlan
   records: number
-  /** True if the newest record has a sequence number; only Tidemark writes one. */
+  /** True if the last copied record has a sequence number, which only Tidemark writes. */
   isOurs: boolean
   hasHeader: boolean
 }
@@ -195,7 +201,7 @@ function recordText(state: CopyState, text: string, change: LineChange): string 
   return `${missingHeader(state, text)}${changed}\n`
 }
 
-/** Matches a line whose first field is the sequence number, as Tidemark writes it. */
+/** Matches a log line whose first field is the sequence number, as in logs that Tidemark writes. */
 const POSITION = /^\{"seq":(\d+)[,}]/
 
 function readPosition(text: string): number | null {
@@ -203,14 +209,14 @@ function readPosition(text: string): number | null {
   return found === undefined || found === 'null' ? null : Number(found)
 }
 
-/** Sets fields of a JSON object; all other fields keep their exact text. */
+/** Sets fields in the text of a JSON object. All other fields keep their exact text. */
 function withFields(text: string, fields: readonly (readonly [string, unknown])[]): string {
   let members: readonly JsonMember[] = splitJsonObject(text)
   for (const [field, value] of fields) members = withJsonMember(members, field, JSON.stringify(value))
   return formatJsonObject(members)
 }
 
-/** Returns a new header if the header of a Tidemark log was damaged; otherwise an empty string. */
+/** Returns a new header line if a Tidemark log has lost its header; otherwise an empty string. */
 function missingHeader(state: CopyState, text: string): string {
   if (!state.isOurs || state.hasHeader) return ''
   state.hasHeader = true

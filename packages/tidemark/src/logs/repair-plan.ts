@@ -15,19 +15,22 @@ import {
 } from '@tidemark/core'
 import type { LogRecord } from '@tidemark/wire'
 
-/** New values for the fields of a record in the copy. */
+/** New values for fields of a record, to be written to the repaired copy of a log. */
 export interface LineChange {
   readonly uuid?: string
   readonly parentUuid?: string | null
 }
 
 export interface RepairPlan {
-  /** Numbers of the lines whose record is in the copy. */
+  /** Numbers of the lines whose record is copied to the repaired log. */
   readonly copiedLines: ReadonlySet<number>
   readonly changes: ReadonlyMap<number, LineChange>
-  /** Records to add after a line: results for tool calls that have none. */
+  /**
+   * Records to add to the repaired log, keyed by the number of the line before them. They are results for tool calls
+   * that have none.
+   */
   readonly additions: ReadonlyMap<number, readonly UserRecord[]>
-  /** Descriptions of the repairs, each with its line. */
+  /** Descriptions of the repairs, each with its line number. */
   readonly repairs: readonly LineRepair[]
   /** Numbers of the lines that repeat an earlier record. */
   readonly duplicateLines: readonly number[]
@@ -49,12 +52,14 @@ interface PlanState {
   readonly changes: Map<number, LineChange>
   readonly mended: LineRepair[]
   readonly copies: number[]
-  /** New uuids, keyed by the index of the record in the session. */
+  /** New uuids for records whose uuid is already in use, keyed by the index of the record in the session. */
   readonly renamed: Map<number, string>
   /** Records that contain a tool call, keyed by the id of the call. */
   readonly calls: Map<string, LogRecord>
   readonly answered: Set<string>
-  /** The last line of each response, or of the batch that this line belongs to, keyed by response id. */
+  /**
+   * The last line of each response, keyed by response id. If that line belongs to a batch, the last line of the batch.
+   */
   readonly ends: Map<string, number>
 }
 
@@ -73,7 +78,7 @@ export function createRepairPlanner(ids: IdGenerator): RepairPlanner {
   return { take: (read) => takeRecord(planning, read, ids), plan: () => finishPlan(planning, ids) }
 }
 
-/** The parent index of a record that is not part of the conversation. */
+/** Stands for the parent index of a record that is not part of the conversation. */
 const OUTSIDE = -2
 
 function takeRecord(planning: PlanState, read: LogRecord, ids: IdGenerator): void {
@@ -120,7 +125,7 @@ function noteCalls(planning: PlanState, read: LogRecord): void {
   if (record.type === 'assistant') planning.ends.set(record.message.id, endOfBatch(read))
 }
 
-/** Returns the last line of a record's batch, whose records are on consecutive lines. */
+/** Returns the number of the last line of a record's batch. The records of a batch are on consecutive lines. */
 function endOfBatch({ record: { batch }, line }: LogRecord): number {
   return batch == null ? line : line + batch.of - 1 - batch.index
 }
@@ -136,7 +141,7 @@ function finishPlan(planning: PlanState, ids: IdGenerator): RepairPlan {
   return { copiedLines: counted, changes, additions, repairs: mended, duplicateLines: copies }
 }
 
-/** Fields that Claude Code writes on every line and may expect when it reads a log. */
+/** Fields that Claude Code writes on every line of a log and may expect when it reads the log. */
 const CONTEXT_FIELDS = ['cwd', 'version', 'gitBranch', 'userType']
 
 function createMissingResult(

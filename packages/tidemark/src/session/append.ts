@@ -30,7 +30,7 @@ import { drainEvents } from './events.ts'
 import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { createTurnContext, emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
 
-/** Appends messages and returns the uuids of their records in order. A response has one record per block. */
+/** Appends messages to the log and returns the uuids of their records in order. A response has one record per block. */
 export async function appendMessages(
   session: OpenSession,
   inputs: readonly unknown[],
@@ -57,8 +57,8 @@ interface Batch {
 }
 
 /**
- * Groups messages into batches. Consecutive user messages and attachments form one batch; a response is a batch of its
- * own, because it ends the model call that it answers.
+ * Groups messages into batches that are written together. Consecutive user messages and attachments form one batch.
+ * Each response is a batch of its own, because it ends the model call that it answers.
  */
 function toBatches({ settings, model }: OpenSession, inputs: readonly MessageInput[]): readonly Batch[] {
   const batches: Batch[] = []
@@ -77,7 +77,10 @@ const MAX_TRIES = 8
 
 type Writing = AsyncGenerator<TurnEvent, TurnFailure | null>
 
-/** Writes records. If another process has appended in the meantime, its records are read and the write is tried again. */
+/**
+ * Writes records to the log. If another process has appended records in the meantime, they are read and the write is
+ * tried again.
+ */
 async function writeWithRetries(session: OpenSession, write: () => Writing): Promise<readonly string[]> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const records: SessionRecord[] = []
@@ -141,8 +144,8 @@ function listAnsweredCalls(messages: readonly MessageInput[]): readonly string[]
 }
 
 /**
- * Throws if a tool call already has a result: a second result would be left out of every API request. `arriving`: ids
- * of the tool calls whose results are being appended.
+ * Throws if a tool call already has a result, because API requests leave out a second result. `arriving`: ids of the
+ * tool calls whose results are being appended.
  */
 function checkResults(session: SessionLog, ids: readonly string[], arriving: ReadonlySet<string>): void {
   for (const [index, id] of ids.entries())
@@ -171,7 +174,7 @@ function* messagesBackwards({ records }: SessionLog) {
   }
 }
 
-/** Converts a user message to a record; large tool results are moved to the blob store. */
+/** Converts a user message to a record. Large tool results are moved to the blob store. */
 async function* toUserRecord(
   run: TurnContext,
   content: MessageContent,
@@ -191,7 +194,10 @@ async function* toUserRecord(
   return spilled.length === 0 ? record : { ...record, spilled }
 }
 
-/** Returns the tool call with this id. Throws if the log has none: its result would be left out of every API request. */
+/**
+ * Returns the tool call with this id. Throws if the log has no such tool call, because API requests leave out a result
+ * without its call.
+ */
 function findCall(session: SessionLog, id: string): ToolUseBlock {
   for (const { type, message } of messagesBackwards(session)) {
     if (type !== 'assistant') continue
@@ -215,8 +221,8 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   const { cacheModel, cacheMonitor } = run.state
   const { failure } = yield* finishModelCall(run, pendingRequest, { message, bodies, isInConversation: true })
   if (failure !== null) {
-    // The response is not in the log. The next attempt learns from it again, so the cache model and monitor are
-    // restored.
+    // The response was not written to the log. The cache model and cache monitor are restored, because they will
+    // process the response again at the next attempt.
     run.state = { ...run.state, cacheModel, cacheMonitor }
     return failure
   }
@@ -225,14 +231,14 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   return yield* recordResponse(run, reply)
 }
 
-/** Converts a response to records, one per block, as in a run. */
+/** Converts a response to log records, one per content block, as `session.run` does. */
 function toAssistantRecords({ message }: Reply): readonly UnlinkedRecord[] {
   const blocks = toBlocks(message.content)
   if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] } }]
   return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] } }))
 }
 
-/** Converts a response in the format of the SDK. `id` and `model` are used if the response has none. */
+/** Converts a response in the format of the SDK. `id` and `model` are defaults for a response without these fields. */
 function toReply({ content, ...fields }: Message, id: string, model: string): Reply {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const response = { id, model, ...fields, type: 'message', content: blocks }

@@ -1,6 +1,6 @@
 /**
- * Measures what fills the context window and how much is left. Parts are estimated, while the total may be reported by
- * the provider; the difference is listed as a separate part, so that the parts add up to the total.
+ * Measures what fills the context window and how many tokens are left. The parts are estimates, while the total may
+ * come from the provider. The difference is listed as a separate part, so that the parts add up to the total.
  */
 import {
   type ContextEntry,
@@ -21,15 +21,15 @@ import { createTurnHost, type OpenSession } from './open-session.ts'
 
 export interface ContextBreakdown {
   readonly total: { readonly tokens: number; readonly source: 'measured' | 'estimated' | 'both' }
-  /** The context by token class; the shares add up to the total. */
+  /** Tokens of the context by kind of content, such as tool results or thinking. They add up to the total. */
   readonly classes: readonly ContextShare[]
-  /** Tool calls and results by tool, largest first. These tokens are also part of `classes`. */
+  /** Tokens of tool calls and results by tool, largest first. They are also included in `classes`. */
   readonly tools: readonly ContextShare[]
-  /** Files that tools read, largest first. These tokens are also part of `classes`. */
+  /** Tokens of files that tools read, largest first. They are also included in `classes`. */
   readonly files: readonly ContextShare[]
-  /** Attachments of context sources and hooks, by type. These tokens are also part of `classes`. */
+  /** Tokens of attachments by type, such as files, todos and output of hooks. They are also included in `classes`. */
   readonly carriers: readonly ContextShare[]
-  /** Every entry of the context in order. These tokens are also part of `classes`. */
+  /** Tokens of each message and attachment in the context, in order. They are also included in `classes`. */
   readonly messages: readonly MessageShare[]
   /** Files that were read more than once, and the tokens that a single read would have saved. */
   readonly duplicateReads: readonly DuplicateRead[]
@@ -38,7 +38,7 @@ export interface ContextBreakdown {
 export interface ContextShare {
   readonly name: string
   readonly tokens: number
-  /** Number of items in the share; absent if they are not counted. */
+  /** Number of items, such as tool calls or files, that have these tokens together; absent if they are not counted. */
   readonly count?: number
   readonly source: 'measured' | 'estimated'
 }
@@ -72,7 +72,7 @@ export function measureBreakdown(session: OpenSession): ContextBreakdown {
   }
 }
 
-/** Counts the tokens of the entries as the model sees them: a cleared tool result counts as its placeholder. */
+/** Estimates the tokens of the context as the model sees it: a cleared tool result counts as its placeholder. */
 function countContext({ state, model, settings }: OpenSession): {
   readonly account: TokenBreakdown
   readonly attachments: ReadonlyMap<string, TokenTally>
@@ -143,7 +143,10 @@ function messageShares({ state, model }: OpenSession): readonly MessageShare[] {
   return [...state.view.entries].map(toShare).filter(({ tokens }) => tokens > 0)
 }
 
-/** Adds the tokens of two tallies by name. A tool call and its result count as one item. */
+/**
+ * Adds token counts by name, such as those of tool calls and tool results by tool. A tool call and its result count as
+ * one item.
+ */
 function addTallies(
   one: ReadonlyMap<string, TokenTally>,
   other: ReadonlyMap<string, TokenTally>,
@@ -169,16 +172,25 @@ function toEstimatedShare(name: string, tokens: number): ContextShare {
 export interface ContextRemaining {
   /** Tokens of the current context, including system prompt and tools. */
   readonly tokens: number
-  /** Upper bound of the context's tokens. The engine compares it with the blocking threshold. */
+  /** Upper bound of the context's tokens. The engine compares it with the size at which requests are blocked. */
   readonly high: number
   /** How the tokens were counted. `both`: the provider's count plus an estimate for content appended since. */
   readonly source: 'measured' | 'estimated' | 'both'
-  /** Tokens left until automatic compaction (or until the window is full, if that is off); null if the window is unknown. */
+  /**
+   * Tokens left until automatic compaction begins or, if it is off, until the context window is full; null if the
+   * window is unknown.
+   */
   readonly left: number | null
-  /** Tokens left as a whole percentage of the threshold; null if the window is unknown. */
+  /**
+   * Tokens left as a whole percentage of the size at which automatic compaction begins or, if it is off, of the context
+   * window. Null if the window is unknown.
+   */
   readonly percentLeft: number | null
   readonly lines: Thresholds | null
-  /** The thresholds that the context has reached; null if the window is unknown. */
+  /**
+   * Which thresholds (warning, automatic compaction, blocking) the context has reached; null if the context window is
+   * unknown.
+   */
   readonly ladder: ThresholdState | null
 }
 

@@ -1,11 +1,11 @@
-/** Events of a session, the listeners that receive them, and the event stream of a run. */
+/** Events of a session, the listeners that receive them, and the event stream that `session.run` returns. */
 import type { Damage, TurnEvent } from '@tidemark/core'
 import type { RetryInfo } from '../models/model-choice.ts'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
 
 export type SessionEvent =
   | TurnEvent
-  /** A message to the user about the settings, such as an unknown switch or an uncertain context window. */
+  /** A message to the user about the settings, such as an unknown environment switch or an uncertain context window. */
   | { readonly type: 'notice'; readonly message: string }
   /** The log is damaged. The session continues with the records that could be read. */
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
@@ -88,13 +88,16 @@ type Listener = (event: SessionEvent) => void
 
 export interface SessionListeners {
   readonly emit: Listener
-  /** Emits an event, and emits it again to the first listener that is added later for its type. */
+  /** Emits an event now, and once more to the first listener for its type that is added later. */
   readonly keep: Listener
   /** Adds a listener and returns a function that removes it. Throws `bad-option` for an unknown event type. */
   on<Type extends SessionEventType>(type: Type | '*', listener: (event: EventOf<Type>) => void): () => void
 }
 
-/** Creates the listeners of a session. If one throws, `listener-failed` is emitted and the others are not affected. */
+/**
+ * Creates the listeners of a session. If a listener throws, `listener-failed` is emitted and the other listeners are
+ * not affected.
+ */
 export function createListeners(always: readonly Listener[] = []): SessionListeners {
   const listeners = new Set<Listener>(always)
   const emit = (event: SessionEvent): void => {

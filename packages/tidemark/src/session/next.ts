@@ -35,7 +35,7 @@ import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
 export interface NextOptions {
   /** Tools by name, or definitions in the format of the API. Default: the tools of the previous request. */
   readonly tools?: Tools | ToolDefinitions
-  /** The system prompt for this and later requests. Default: the current one of the session. */
+  /** The system prompt for this and later requests. Default: the current system prompt of the session. */
   readonly system?: SystemPrompt | CallerPrompt
   /** Adds a placeholder result for each tool call that has none. Without this option, the results must be appended first. */
   readonly settle?: boolean
@@ -136,7 +136,7 @@ function toReadyRequest<Body>(
   const host = createTurnHost(session)
   return {
     ok: true,
-    // The body has the format of the API; `Body` is the caller's type for it.
+    // The request body has the format of the API. `Body` is the caller's type for it.
     body: body as unknown as Body,
     headers: betas.length === 0 ? {} : { 'anthropic-beta': betas.join(',') },
     betas,

@@ -30,14 +30,20 @@ export interface OpenSession {
   readonly id: string
   readonly settings: TidemarkSettings
   readonly options: SessionOptions
-  /** The part of the compaction host that does not depend on the current model. */
+  /** What the engine needs for compaction, without the parts that depend on the current model. */
   readonly compactionHost: Omit<CompactionServices, 'estimator' | 'scaled' | 'rules'>
-  /** The current state of the session. Setting a state with a newly sent request closes the reply gate. */
+  /**
+   * The current state of the session. If a new state contains a newly sent request, `gate` is closed until the reply
+   * has ended.
+   */
   state: SessionState
-  /** Runs writes one at a time and in order, so that no two of them use the same position in the log. */
+  /** Runs log writes one at a time and in order, so that no two of them use the same position in the log. */
   readonly withLock: WriteLock
   readonly listeners: SessionListeners
-  /** Closed while a reply is streamed: a prompt that is appended between its blocks would split the response. */
+  /**
+   * Closed while a reply is streamed. A prompt that is appended between the blocks of the reply would split the
+   * response.
+   */
   readonly gate: ReplyGate
   model: SessionModel
   tools: Toolset
@@ -46,15 +52,18 @@ export interface OpenSession {
   pendingRequest: PendingModelCall | null
   /** Ids of the tool calls whose results are being appended. */
   readonly arrivingResults: Set<string>
-  /** The name of the operation that has reserved the session; null if none has. */
+  /** The name of the operation that has reserved the session, such as `run`; null if none has. */
   busyWith: string | null
   /** Promises of all operations in progress. Each resolves when its operation ends, even after a failure. */
   readonly pendingWork: Set<Promise<unknown>>
-  /** Aborts all operations when the session is closed. */
+  /** Aborts all operations in progress when the session is closed. */
   readonly stop: AbortController
-  /** True if this process has written to the session and therefore holds its lock; no other process can write then. */
+  /**
+   * True if this process has written to the session. It then holds the session's write lock, and no other process can
+   * write.
+   */
   isWriter: boolean
-  /** Resolves when the session is closed; null while it is open. */
+  /** Null while the session is open. Otherwise a promise that resolves when the session has been closed. */
   closing: Promise<void> | null
 }
 
@@ -66,7 +75,7 @@ interface OpenSessionInput {
   readonly options: SessionOptions
   /** Listeners for every event; they are called before listeners that are added later. */
   readonly listeners: readonly ((event: SessionEvent) => void)[]
-  /** The tools of the session. Null: the tools declared in the log, which cannot be run. */
+  /** The tools of the session. Null: the tools declared in the log are used, which cannot be run. */
   readonly tools: Toolset | null
   readonly sections: readonly PlacedSection[]
 }
@@ -139,7 +148,7 @@ export function createTurnContext(
   options: {
     /** Signals that abort the operation; closing the session aborts it as well. Without this option, nothing aborts it. */
     readonly signals?: readonly (AbortSignal | undefined)[]
-    /** Delays writes while a reply is streamed. */
+    /** True if writes wait while a reply is streamed. */
     readonly waitsForReply?: boolean
   } = {},
 ): TurnContext {
@@ -164,8 +173,8 @@ function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undef
 }
 
 /**
- * Returns a lock for writes that must not split a reply. The gate may close before the lock is acquired, so it is
- * checked again inside the lock.
+ * Returns a lock for writes that must wait while a reply is streamed. A reply may begin before the lock is acquired, so
+ * this is checked again inside the lock.
  */
 function lockBetweenReplies({ gate, withLock }: OpenSession): WriteLock {
   return async (work) => {
@@ -193,7 +202,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     pricesOf: choice.priceList,
     sections: session.sections,
     modelSettings() {
-      // The tools are read at each call, because they may change during a compaction in the background.
+      // The tools may change while a compaction runs in the background, so they are read at each call.
       const { definitions } = session.tools
       const { historyTool } = settings
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
@@ -204,7 +213,10 @@ export function createTurnHost(session: OpenSession): CompactingHost {
   }
 }
 
-/** Reserves the session for one operation and returns a function that ends the reservation. Throws `busy` or `closed`. */
+/**
+ * Reserves the session for one operation and returns a function that ends the reservation. Throws `busy` if another
+ * operation has reserved the session, or `closed`.
+ */
 export function reserveSession(session: OpenSession, operation: string): () => void {
   checkSessionOpen(session)
   const { id, busyWith } = session
@@ -222,7 +234,10 @@ export function reserveSession(session: OpenSession, operation: string): () => v
   }
 }
 
-/** Runs work that needs no reservation; `session.close` waits for it. Throws `closed`. */
+/**
+ * Runs work for which the session need not be reserved. `session.close` waits until the work ends. Throws `closed` if
+ * the session is closed.
+ */
 export async function trackWork<T>(session: OpenSession, work: () => Promise<T>): Promise<T> {
   checkSessionOpen(session)
   const result = work()
@@ -239,7 +254,10 @@ export function checkSessionOpen({ closing, id }: OpenSession): void {
   if (closing !== null) throw new TidemarkError('closed', `The session ${id} was closed: open it again.`)
 }
 
-/** Reads the records that other processes appended. Skipped while this process holds the lock, because no other can write. */
+/**
+ * Reads the records that other processes appended to the log. Skipped while this process holds the write lock, because
+ * no other process can write then.
+ */
 export async function refreshFromLog(session: OpenSession, run: TurnContext): Promise<void> {
   if (session.isWriter && session.settings.locks) return
   const from = session.state.position
@@ -256,7 +274,10 @@ export function runOperation<Event extends SessionEvent, End>(
   return drainEvents({ events, onEvent: (event) => emitSessionEvent(session, event) })
 }
 
-/** Emits an event of the engine after updating the session's writer flag and reply gate. */
+/**
+ * Emits an event of the engine to the listeners. Before that, notes whether this process has written to the log, and
+ * opens the reply gate if a reply has ended.
+ */
 export function emitSessionEvent(session: OpenSession, event: SessionEvent): void {
   if (event.type === 'appended') session.isWriter = true
   if (REPLY_OVER.has(event.type)) session.gate.open()
@@ -265,7 +286,10 @@ export function emitSessionEvent(session: OpenSession, event: SessionEvent): voi
 
 const REPLY_OVER: ReadonlySet<string> = new Set(['answered', 'reactive-compact', 'turn-ended'])
 
-/** Creates a lock that runs work one at a time, in the order of the calls. Work that throws does not stop later work. */
+/**
+ * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop
+ * later ones.
+ */
 export function createWriteQueue(): WriteLock {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {

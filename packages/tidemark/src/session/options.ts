@@ -58,9 +58,9 @@ export interface TidemarkOptions {
   readonly cleanups?: readonly RewriteCleanup[]
   /** A label for telemetry. Default: `sdk`. Subagents use `agent:name`. */
   readonly source?: string
-  /** A user answers questions, so pauses between prompts can be long. */
+  /** True if a user answers questions. Pauses between prompts can then be long. */
   readonly interactive?: boolean
-  /** No user is watching: after a compaction, the model is instructed to continue without asking. */
+  /** True if no user is watching. After a compaction, the model is instructed to continue without asking. */
   readonly autonomous?: boolean
   /**
    * Declares a tool, named `history` or as given, with which the model reads content that is no longer in its context.
@@ -68,7 +68,7 @@ export interface TidemarkOptions {
    * blobs only with this tool.
    */
   readonly history?: boolean | string
-  /** The model can read files, so summaries name the path of the log. */
+  /** True if the model can read files. Summaries then name the path of the log. */
   readonly transcript?: boolean
   /** Facts about the host's tools, such as which results can be obtained again. */
   readonly hostTools?: HostTools
@@ -91,7 +91,9 @@ export interface SessionLocation {
   readonly log: string | null
 }
 
-/** Returns null if the value is accepted; otherwise a description of the expected value. */
+/**
+ * Checks the value of an option. Returns null if the value is accepted; otherwise a description of the expected value.
+ */
 type Check = (value: unknown) => string | null
 
 const expect =
@@ -147,7 +149,10 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
 
 const HOOKS: readonly (keyof CompactHooks)[] = ['preCompact', 'sessionStart', 'postCompact']
 
-/** Checks the `hooks` option. Throws for a wrong name or list; returns the expected value if it is not an object. */
+/**
+ * Checks the `hooks` option. Returns a description of the expected value if the option is not an object. Throws if a
+ * hook name is unknown or a list of hooks is wrong.
+ */
 function checkHooks(value: unknown): string | null {
   if (!isObject(value)) return 'an object with preCompact, sessionStart or postCompact'
   checkOptionNames('hooks', value, HOOKS)
@@ -219,7 +224,9 @@ function checkOption(caller: string, name: string, value: unknown): void {
 export interface TidemarkSettings {
   readonly options: TidemarkOptions
   readonly journal: Journal
-  /** True if the first write locks the session for this process until it is released. */
+  /**
+   * True if the first write to a session locks it: no other process can write until this process releases the session.
+   */
   readonly locks: boolean
   /** Closes the journal if `createTidemark` opened it. */
   readonly close: () => Promise<void>

@@ -1,4 +1,7 @@
-/** Rewrites that the caller requests: compacting (in one step or in three), undoing a rewrite, and pinning a record. */
+/**
+ * Operations that the caller requests: compacting (in one step or in three), undoing a compaction or clearing, and
+ * pinning a record.
+ */
 import {
   type CompactionDraft,
   type CompactionForm,
@@ -35,11 +38,11 @@ import {
 export interface CompactOptions extends RewriteOptions {
   /** `full`: summarizes the whole context. `from` and `up_to`: summarize the records from `pivot` on, or those before it. */
   readonly form?: CompactionForm
-  /** The uuid of a record, as returned by `append`. */
+  /** The uuid of the record at which `from` or `up_to` divides the context, as returned by `append`. */
   readonly pivot?: string
   /** Instructions for the summary, such as which details to keep. */
   readonly instructions?: string
-  /** The most tokens that the context may have after the compaction. */
+  /** Maximum tokens of the context after the compaction. */
   readonly target?: number
   /** `local` makes the summary without a model, whatever the policy says. */
   readonly summarizer?: 'local' | 'model'
@@ -47,7 +50,10 @@ export interface CompactOptions extends RewriteOptions {
 
 export interface RewriteOptions {
   readonly signal?: AbortSignal
-  /** Discards the request that `next` returned. Without this option, its response must be appended before a rewrite. */
+  /**
+   * Discards the request that `next` returned. Without this option, its response must be appended before a compaction
+   * or undo.
+   */
   readonly abandon?: boolean
 }
 
@@ -149,7 +155,10 @@ export async function pinSessionRecord(
   })
 }
 
-/** Runs a rewrite; refused if another operation has reserved the session or a request of `next` awaits its response. */
+/**
+ * Runs a compaction or an undo. Refused if another operation has reserved the session, or if the response to a request
+ * from `next` has not been appended.
+ */
 async function runRewrite<End>(
   session: OpenSession,
   operation: string,
@@ -159,7 +168,7 @@ async function runRewrite<End>(
   checkSessionOpen(session)
   const busy = refuseIfBusy(session, operation)
   if (busy !== null) return busy
-  // The usage of a response to the old context cannot be used to measure the rewritten context.
+  // The awaited response answers the old context, so its usage could not be used to measure the rewritten context.
   if (session.pendingRequest !== null && options.abandon !== true) {
     const message = `${operation}: next gave a request of the session ${session.id} whose response has not been appended; nothing was changed. Append the response first, or give { abandon: true } if none will come.`
     return { ok: false, reason: 'busy', message }
@@ -182,7 +191,7 @@ export function refuseIfBusy({ id, busyWith }: OpenSession, operation: string): 
   return { ok: false, reason: 'busy', message }
 }
 
-/** Throws unless `input` is the successful result of the previous step; a refusal is not accepted. */
+/** Checks the input of a compaction step. Throws unless `input` is the successful result of the previous step. */
 function checkStepInput(step: 'prepare' | 'commit', input: unknown, fields: readonly string[]): void {
   if (isObject(input) && input.ok === true && fields.every((field) => isObject(input[field]))) return
   const expected = step === 'prepare' ? 'a plan, as planCompaction' : 'a draft, as prepare'

@@ -115,7 +115,7 @@ function toRunOutcome({ state, ...end }: TurnOutcome, text: string): RunOutcome 
 }
 
 /**
- * Returns a failure if the prompt exceeds the context window even without other messages; null if it fits or the window
+ * Returns a failure if prompt, system prompt and tools alone exceed the context window; null if they fit or the window
  * is unknown. The prompt is refused before it is appended, because it could not be removed from the log.
  */
 function checkPromptFits(session: OpenSession, prompt: MessageContent): TurnFailure | null {

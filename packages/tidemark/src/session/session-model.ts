@@ -1,4 +1,7 @@
-/** A model with what the policy derives from it: its estimator, limits, parameters and connection. Sessions share it. */
+/**
+ * A model and what the policy derives from it: token estimator, limits, request parameters and connection. Sessions
+ * share it.
+ */
 import {
   createEstimator,
   createIndexRules,
@@ -37,7 +40,8 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
     largeInput: scaled.budgets.clear.largeInput,
     ...omitUndefined({ host: options.hostTools }),
   })
-  // `max_tokens` is what the policy reserves for a response; a larger value would leave less space for input.
+  // `max_tokens` is the number of tokens that the policy reserves for a response. A larger value would leave less space
+  // for input.
   const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
   const max_tokens = Math.max(1, Math.min(maxOutput ?? reserve, reserve))
   const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
@@ -45,8 +49,8 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
 }
 
 /**
- * Adds the beta that summaries by the provider need. Every request has it: adding it only for summaries would change
- * the prefix and break the cache.
+ * Adds the beta flag for summaries that the provider writes. All requests have the flag, because adding it only to
+ * summary requests would change the prefix and break the cache.
  */
 function withCompactionBeta(parameters: JsonObject, { profile: { compaction } }: ModelChoice): JsonObject {
   const betas = Array.isArray(parameters.betas) ? parameters.betas : []
@@ -68,7 +72,10 @@ function connect(
   })
 }
 
-/** Returns the model with a separate connection, whose retries are emitted as events of one session. */
+/**
+ * Returns the model with a separate connection for one session. Retries on this connection are emitted as events of the
+ * session.
+ */
 export function withRetryEvents(
   model: SessionModel,
   settings: TidemarkSettings,
@@ -77,7 +84,7 @@ export function withRetryEvents(
   return { ...model, port: connect(model.choice, settings, listeners) }
 }
 
-/** Creates the model that writes summaries; null if the options name none. */
+/** Creates the separate model that writes summaries; null if the options name none. */
 export function createSummarizer(settings: TidemarkSettings): SeparateSummaryModel | null {
   const { summariser } = settings.options
   if (summariser === undefined) return null
@@ -87,7 +94,10 @@ export function createSummarizer(settings: TidemarkSettings): SeparateSummaryMod
   return { model: port, summariser: { model: id, profile, window, outputTokens } }
 }
 
-/** Returns the summary model with a separate connection, whose retries are emitted as events of one session. */
+/**
+ * Returns the summary model with a separate connection for one session. Retries on this connection are emitted as
+ * events of the session.
+ */
 export function withSummarizerRetryEvents(
   summarizer: SeparateSummaryModel | null,
   settings: TidemarkSettings,

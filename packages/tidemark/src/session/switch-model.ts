@@ -31,7 +31,7 @@ export type SwitchOutcome =
       readonly to: string
       /** Tokens of the context, estimated for the new model. */
       readonly tokens: number
-      /** The compaction that the old model made before the switch; null if the context already fitted. */
+      /** The compaction that the old model made before the switch; null if the context already fitted the new model. */
       readonly compaction: CommittedCompaction | null
     }
   | BusyOutcome
@@ -40,11 +40,14 @@ export type SwitchOutcome =
 export interface SwitchRefusal {
   readonly ok: false
   readonly reason: 'does-not-fit'
-  /** `tokens`: size of the context, estimated for the new model. `most`: the auto-compact threshold of the new model. */
+  /**
+   * `tokens`: size of the context, estimated for the new model. `most`: size at which automatic compaction begins for
+   * the new model.
+   */
   readonly tokens: number
   readonly most: number
   readonly message: string
-  /** Why the compaction was refused; null if it succeeded but the context still does not fit. */
+  /** Why the compaction before the switch was refused; null if it succeeded but the context still does not fit. */
   readonly because: RefusedRewrite | null
 }
 
@@ -67,7 +70,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   let tokens = estimateContext(session, next)
   let compaction: CommittedCompaction | null = null
   if (tokens >= most) {
-    // A compaction target counts tokens of the old model, so the limit of the new model is converted.
+    // The compaction target is in tokens of the old model, so the limit of the new model is converted to these.
     const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
     const run = createTurnContext(session, { signals: [] })
     const result = await runOperation(
@@ -90,7 +93,10 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   return { ok: true, from, to, tokens, compaction }
 }
 
-/** Estimates the context for a model. The provider's counts are not used: they apply only to the model that was called. */
+/**
+ * Estimates the tokens of the current context for a model. Token counts of the provider are not used, because they
+ * apply only to the model that was called.
+ */
 function estimateContext(session: OpenSession, { estimator }: SessionModel): number {
   const { state } = session
   const { estimate } = session.settings.policy

@@ -53,7 +53,7 @@ export interface ToolOptions {
 
 export type RunToolCall = (call: ToolUseBlock, signal: AbortSignal) => ToolOutput | Promise<ToolOutput>
 
-/** Creates a toolset from tools by name or from definitions. Throws `bad-option` for any other value. */
+/** Creates a toolset from tools keyed by name or from API tool definitions. Throws `bad-option` for any other value. */
 export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
   if (runTool !== undefined && typeof runTool !== 'function')
     throw badTools('runTool: expected a function (call, signal) that returns the result of the tool.')

@@ -1,6 +1,6 @@
 /**
- * `@tidemark/simulator/internal` exports what tests elsewhere in this repository need and the public entry does not
- * have. It is not published: the subpath exists only under the `tidemark-source` condition.
+ * Exports of `@tidemark/simulator/internal`, which only tests of this repository use. They are not published: the
+ * subpath can be imported only under the export condition `tidemark-source`.
  */
 
 export { createModelTable, type SimulatedModel } from './protocol/models.ts'

@@ -1,6 +1,7 @@
 /**
- * Checks the compaction blocks that a client sends back. The signed block of an on-demand compaction must be the
- * first and only compaction block; the unsigned block of a threshold compaction may be anywhere.
+ * Checks the compaction blocks that a client sends back. A block of an on-demand compaction is signed; it must be the
+ * first block of the conversation and the only compaction block. A block of a threshold compaction is unsigned and
+ * may be anywhere.
  */
 
 import {
@@ -24,11 +25,13 @@ import type { CompactionSignature, Signer } from './signatures.ts'
 
 export interface FoundCompactionBlock {
   /**
-   * Index of the compaction block among the request's blocks. Blocks before a threshold compaction block are not part
-   * of the conversation.
+   * Index of the compaction block in the list of all message blocks of the request. If the block has no signature,
+   * all blocks before it are ignored.
    */
   readonly at: number
-  /** Signed content of the compaction block; null for the block of a threshold compaction, which has no signature. */
+  /**
+   * Decoded signature of the compaction block; null for the block of a threshold compaction, which has no signature.
+   */
   readonly signature: CompactionSignature | null
 }
 
@@ -41,8 +44,8 @@ interface CompactionInput {
 }
 
 /**
- * Finds the compaction block that replaces earlier messages; `found` is null if there is none. Fails if the block is
- * misplaced, altered or not permitted.
+ * Finds the compaction block whose summary replaces earlier messages. `found` is null if the request has no such
+ * block. Returns an error if the block is misplaced, was altered, or is not permitted.
  */
 export function findCompactionBlock(input: CompactionInput, signer: Signer): CompactionResult {
   const blocks = input.pieces.flatMap((piece, at) => (isCompletedSummary(piece.block) ? [{ piece, at }] : []))
@@ -61,7 +64,10 @@ export function findCompactionBlock(input: CompactionInput, signer: Signer): Com
   return readSignedBlock(input, newest.piece.block, signer)
 }
 
-/** A compaction block without content is a summary that failed, so it is ignored. */
+/**
+ * Checks whether a block is a compaction block with a summary. A compaction block without `content` comes from a
+ * failed compaction and is ignored.
+ */
 function isCompletedSummary(block: Block): boolean {
   return block.type === 'compaction' && typeof block.content === 'string'
 }
@@ -70,8 +76,8 @@ function readThresholdBlock({ body, betas }: CompactionInput, at: number | undef
   if (at === undefined) return { ok: true, found: null }
   const hasEdit = listContextEdits(body).some((edit) => edit.type === 'compact_20260112')
   if (!hasEdit && !betas.has(BETA_NAMES.thresholdCompaction)) {
-    // Without the threshold compaction edit or beta, an unsigned block can only be an on-demand block that lost its
-    // signature.
+    // Only threshold compaction creates blocks without a signature, and this request does not use it. The signature
+    // must have been removed from the block.
     return rejectWithCode('compaction_signature_invalid', 'The `compaction` block has no `signature`.')
   }
   return { ok: true, found: { at, signature: null } }

@@ -1,6 +1,7 @@
 /**
- * Edits the conversation before the model sees it: applies `context_management`, drops thinking of finished turns and
- * turn-scoped system messages, and reads the undocumented deletions from the cached prefix.
+ * Edits the conversation before the model sees it: applies `context_management`, drops the thinking of earlier turns,
+ * and drops system messages that apply to one turn only. Also reads `cache_edits`, an undocumented extension that
+ * deletes tool results from the cached prefix.
  */
 
 import { type ApiResult, invalidRequest, reject } from '../protocol/answer.ts'
@@ -38,14 +39,14 @@ interface EditInput {
   readonly pieces: readonly RequestBlock[]
   readonly model: SimulatedModel
   readonly placeholder: string
-  /** Counts the tokens of the whole prompt if its conversation consists of these blocks. */
+  /** Counts the tokens of the whole prompt: `tools`, `system` and these message blocks. */
   readonly measure: (pieces: readonly RequestBlock[]) => number
   readonly countTokens: (piece: RequestBlock) => number
 }
 
 /**
- * Applies the edits of `context_management` in order. Before them, models that do not keep old thinking drop it,
- * unless the request has a thinking edit.
+ * Applies the edits of `context_management` in order. Some models drop the thinking of earlier turns by default. This
+ * happens first, unless the request has a `clear_thinking_20251015` edit.
  */
 export function applyContextEdits(input: EditInput): ContextEditResult {
   const edits = listContextEdits(input.body)
@@ -94,8 +95,8 @@ function applyThinkingEdit(
   }
 }
 
-// Thinking of earlier turns is removed by the model's own rule, or by `clear_thinking_20251015`, which replaces that
-// rule.
+// The thinking of earlier turns is removed by the model's default, or by the edit `clear_thinking_20251015`, which
+// overrides the default.
 
 /**
  * Drops thinking blocks that come before the last user prompt. Thinking after that prompt belongs to the current turn
@@ -117,7 +118,10 @@ export function keepsAllThinking(keep: unknown): boolean {
   return keep === 'all' || (isObject(keep) && keep.type === 'all')
 }
 
-/** Keeps the thinking of the newest `keep` turns that have any. `turns` counts the turns whose thinking was removed. */
+/**
+ * Removes thinking, except in the newest `keep` turns that contain thinking. In the result, `turns` is the number of
+ * turns whose thinking was removed.
+ */
 function clearThinking(
   pieces: readonly RequestBlock[],
   keep: 'all' | number,
@@ -137,7 +141,7 @@ function clearThinking(
   }
 }
 
-/** Returns a turn number for each block. A turn ends where the role changes. */
+/** Returns for each block the number of the turn it belongs to. A new turn begins where the role changes. */
 function numberTurns(pieces: readonly RequestBlock[]): readonly number[] {
   let turn = 0
   let role: string | null = null
@@ -158,8 +162,8 @@ function readAmount(amount: unknown): number | undefined {
 }
 
 /**
- * Replaces the oldest tool results by the placeholder. Returns null if the trigger is not reached or fewer than
- * `clear_at_least` tokens would be cleared.
+ * Replaces the content of the oldest tool results by a placeholder text. Returns null if the trigger of the edit is
+ * not exceeded, or if the edit would clear fewer than `clear_at_least` tokens.
  */
 function applyToolEdit(
   edit: Edit,
@@ -199,8 +203,8 @@ function applyToolEdit(
 }
 
 /**
- * Clears a tool result, or the input of a tool call, if its call id is in `names` (tool name by call id). A result
- * smaller than the placeholder stays.
+ * Replaces the content of a tool result by the placeholder text, or empties the input of a tool call if the edit asks
+ * for it. `names` has the ids of the tool calls to clear. A tool result that would not become smaller is kept.
  */
 function clearToolBlock(
   piece: RequestBlock,
@@ -218,7 +222,7 @@ function clearToolBlock(
   return clearsInput ? { ...piece, block: { ...block, input: {} } } : piece
 }
 
-/** Drops system messages with `clear_at: next_user_message` if a user message follows them. */
+/** Drops system messages that have `clear_at: next_user_message` and are followed by a user message. */
 export function dropTurnScopedMessages(
   pieces: readonly RequestBlock[],
   messages: readonly MessageParam[],
@@ -230,8 +234,8 @@ export function dropTurnScopedMessages(
   )
 }
 
-// Cached clearing is an undocumented extension and off by default: a `cache_edits` block deletes tool results from
-// the cached prefix by their `cache_reference`, without changing the messages or the cache key.
+// The `cache_edits` extension is undocumented and off by default. A `cache_edits` block deletes tool results from the
+// cached prefix by their `cache_reference`. The messages and the cache key do not change.
 
 export interface CacheDeletions {
   /** The conversation without its `cache_edits` blocks. */
@@ -241,8 +245,8 @@ export interface CacheDeletions {
 }
 
 /**
- * Separates `cache_edits` blocks from the conversation. Fails if a `cache_reference` to delete does not occur in the
- * conversation.
+ * Reads and removes the `cache_edits` blocks of the conversation. Returns an error if one of them deletes a
+ * `cache_reference` that does not occur in the conversation.
  */
 export function readCacheDeletions(pieces: readonly RequestBlock[]): ApiResult<CacheDeletions> {
   const edits = pieces.filter(({ block }) => block.type === 'cache_edits')
@@ -272,7 +276,8 @@ function listCacheReferences({ block }: RequestBlock): readonly string[] {
 }
 
 /**
- * Counts the tokens of deleted tool results among the first `count` blocks, which are the blocks read from the cache.
+ * Counts the tokens of deleted tool results among the first `count` message blocks. These are the blocks that were
+ * read from the cache.
  */
 export function countDeletedTokens(
   deletions: CacheDeletions,

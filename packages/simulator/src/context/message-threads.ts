@@ -45,23 +45,26 @@ export interface ThreadRequest {
 
 export interface MessageThreads {
   /**
-   * Returns the request body with the whole conversation. `continues` is the id of the response that the request
-   * continues, or null. Fails if the thread cannot be continued.
+   * Returns the request body with the whole conversation: the stored messages and the new ones. `continues` is the id
+   * of the response that the request continues, or null. Returns an error if that response cannot be continued.
    */
   resolve(request: ThreadRequest): ApiResult<{ body: MessagesBody; continues: string | null }>
-  /** Stores the conversation under the id of its newest response, if the request uses a thread. */
-  store(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
   /**
-   * Makes a response available for another continuation. Called when a request that continued the response has
-   * failed.
+   * Stores the conversation under the id of its newest response. Does nothing if the request does not use a message
+   * thread.
    */
+  store(request: ThreadRequest, response: { readonly id: string; readonly message: MessageParam }): void
+  /** Allows a response to be continued again. Called when a request that continued this response has failed. */
   release(previous: string | null): void
 }
 
 export function createMessageThreads(): MessageThreads {
   const threads = new Map<string, StoredThread>()
 
-  /** Threads are stored in the order of expiry, so the first one that has not expired ends the loop. */
+  /**
+   * Deletes expired threads. The threads are in the order of expiry, so the loop ends at the first thread that has
+   * not expired.
+   */
   function deleteExpired(now: number): void {
     for (const [id, { expiresAt }] of threads) {
       if (now < expiresAt) break
@@ -114,7 +117,7 @@ function formatBetas(betas: ReadonlySet<string>): string {
   return [...betas].sort().join(',')
 }
 
-/** Appends the new messages to the stored ones, and takes `system` and `tools` from the stored request. */
+/** Appends the messages of the request to the stored messages. `system` and `tools` come from the stored request. */
 function joinThread(kept: MessagesBody, body: MessagesBody): MessagesBody {
   return {
     ...body,
@@ -164,7 +167,7 @@ function listChangedFields(
     JSON.stringify(found.body[name] ?? null) !== JSON.stringify(body[name] ?? null)
   return [
     ...FIXED_FIELDS.filter(differs),
-    // A continuation may leave out `system` and `tools`, so a missing value is not a change.
+    // A continuation may omit `system` and `tools`, so they are compared only if the request has them.
     ...['system', 'tools'].filter((name) => body[name] !== undefined && differs(name)),
     ...(found.betas === formatBetas(betas) ? [] : ['anthropic-beta']),
   ]

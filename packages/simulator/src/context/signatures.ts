@@ -1,20 +1,23 @@
 /**
- * Signatures of thinking and compaction blocks. A signature contains a description of what the block was created from
- * and a hash keyed by the seed, so a truncated, altered or foreign signature is rejected. The fields of the signed
- * content are part of response bodies: renaming one changes the bodies.
+ * Signatures of thinking and compaction blocks. A signature contains facts about the origin of the block, such as the
+ * model, and a hash keyed with the simulator's seed. Altered and foreign signatures are therefore rejected. Field
+ * names are part of the signature text, so renaming a field changes response bodies.
  */
 import { type Block, isObject, readTextField } from '../protocol/api.ts'
 import { hashText, hashWithKey, type IdGenerator } from '../protocol/clock-and-ids.ts'
 import { countTextTokens } from '../protocol/tokenizer.ts'
 
 /**
- * Hashes of the prefix that a thinking or compaction block is bound to: one each for system prompt, tools and
- * messages.
+ * Hashes of the system prompt, the tools and the messages before a signed block. Later requests are checked against
+ * them.
  */
 interface PrefixHashes {
   readonly system: string
   readonly tools: string
-  /** Hash of the messages before the turn of the signed block, without their thinking blocks. */
+  /**
+   * Hash of the messages before the signed block, without thinking blocks. For thinking, earlier blocks of the same
+   * assistant turn are not included.
+   */
   readonly messages: string
 }
 
@@ -23,20 +26,20 @@ export interface ThinkingSignature extends PrefixHashes {
   readonly id: string
   readonly model: string
   readonly organization: string
-  /** Tokens of the whole thinking, which may be longer than the visible text of the block. */
+  /** Token count of the full thinking. The visible text of the block may be shorter. */
   readonly tokens: number
   /** Hash of the visible text of the thinking block. */
   readonly shown: string
   /** Id of the previous thinking block in the conversation; null for the first. */
   readonly previous: string | null
   /**
-   * Id of the compaction block that the conversation began with when the thinking was created; null if there was
-   * none.
+   * Id of the signed compaction block at the start of the conversation when the thinking was created; null if there
+   * was none.
    */
   readonly behind: string | null
   /** Id of the response that contains the thinking block. */
   readonly response: string
-  /** Number of thinking blocks in the response that contains this one. */
+  /** Number of thinking blocks in the response, including this one. */
   readonly of: number
 }
 
@@ -48,13 +51,13 @@ export interface CompactionSignature extends PrefixHashes {
   readonly content: string
   readonly toolChanges: string
   /**
-   * True if the model binds thinking to its prefix. Turns kept after the compaction block then continue the
-   * summarized prefix.
+   * True if the model checks that the messages before a thinking block are unchanged. Messages kept after the
+   * compaction block then count as a continuation of the summarized messages.
    */
   readonly preserves: boolean
   /** Role of the last message that was summarized. */
   readonly lastRole: string
-  /** Ids of the earlier compaction blocks that this compaction block replaced. */
+  /** Ids of earlier compaction blocks of the conversation, which this compaction block replaced. */
   readonly replaced: readonly string[]
 }
 
@@ -62,7 +65,7 @@ type SignedContent = ThinkingSignature | CompactionSignature
 
 export interface Signer {
   sign(value: SignedContent): string
-  /** Returns the signed content; null if the signature is altered or was written with another seed. */
+  /** Decodes a signature. Returns null if it was altered or was created with another seed. */
   verify(text: string): SignedContent | null
 }
 
@@ -76,8 +79,7 @@ export function createSigner(seed: string): Signer {
   function read(text: string): SignedContent | null {
     const plain = Buffer.from(text, 'base64').toString('utf8')
     const body = plain.slice(HASH_LENGTH)
-    // Decoding base64 ignores stray characters, so a signature is encoded again and compared with the text that was
-    // sent.
+    // The base64 decoder ignores invalid characters. Encoding the decoded text again detects them.
     if (Buffer.from(plain).toString('base64') !== text) return null
     if (hashWithKey(key, body) !== plain.slice(0, HASH_LENGTH)) return null
     return toSignedContent(JSON.parse(body))
@@ -99,15 +101,18 @@ export function createSigner(seed: string): Signer {
   }
 }
 
-/** The keyed hash proves that a signer wrote the content, so only the kind of the content is checked. */
+/**
+ * Casts decoded JSON to signed content; null if the field `kind` is unknown. Other fields need no check, because the
+ * keyed hash was verified.
+ */
 function toSignedContent(value: unknown): SignedContent | null {
   if (!isObject(value) || (value.kind !== 'thinking' && value.kind !== 'compaction')) return null
   return value as unknown as SignedContent
 }
 
 /**
- * Pads the JSON of a signature with spaces, which JSON ignores. The length of a real signature shows how many tokens
- * were thought (about 0.205 tokens per character, minus 38), and clients estimate from it.
+ * Pads the JSON of a signature with spaces, so that its length grows with the thinking, as in real signatures.
+ * Clients estimate the thinking tokens from the length: about 0.205 tokens per character, minus 38 tokens.
  */
 function padToThinkingLength(json: string, tokens: number): string {
   const characters = (tokens + 38) / 0.205
@@ -127,8 +132,8 @@ interface SigningInput {
 }
 
 /**
- * Signs every thinking block that has no signature. With `display: 'omitted'` the visible text of the block is
- * removed.
+ * Signs every thinking block that has no signature yet. With `display: 'omitted'` it also removes the text of the
+ * block.
  */
 export function signThinking(input: SigningInput, signer: Signer, ids: IdGenerator): readonly Block[] {
   const of = input.blocks.filter(isUnsigned).length

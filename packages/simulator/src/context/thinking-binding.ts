@@ -22,30 +22,32 @@ import { describePrefixChange, type ThinkingPrefix, type ThinkingPrefixTracker }
 
 export interface BindingSettings {
   /**
-   * Rejects thinking whose prefix has changed. For older accounts the provider does so only if the request asks for
-   * it.
+   * True if a changed prefix before a thinking block is an error by default. False imitates older accounts: it is an
+   * error only if the request sets `prefix_mismatch_behavior: "error"`.
    */
   readonly enforced: boolean
   /**
-   * What happens if the visible text of thinking in the newest response was edited. The documentation describes an
-   * error; real requests have been seen to pass.
+   * How to handle a request that edits the thinking text of the newest response. The documentation calls this an
+   * error, but the real API has been seen to accept it.
    */
   readonly editedText: 'error' | 'allow'
-  /** What happens to signatures that this simulator did not write, such as those of a recorded session. */
+  /** How to handle thinking signatures that this simulator did not create, such as those of a recorded session. */
   readonly foreignSignatures: 'error' | 'allow'
 }
 
 interface BindingInput {
   readonly body: MessagesBody
   readonly pieces: readonly RequestBlock[]
-  /** Computes the prefix that thinking is bound to. It is lazy because most requests have no thinking to check. */
+  /**
+   * Computes the prefix before each thinking block. It is a function because most requests have no thinking to check.
+   */
   readonly boundPrefix: () => ThinkingPrefix
   readonly model: SimulatedModel
   readonly organization: string
   readonly betas: ReadonlySet<string>
   /**
-   * Ids of the compaction block at the start of the request and of the compaction blocks it replaced, and null for
-   * "no compaction".
+   * Compaction ids that a thinking block may refer to: the compaction block at the start of the request, the blocks
+   * it replaced, and null for thinking created before any compaction.
    */
   readonly compactionIds: readonly (string | null)[]
 }
@@ -62,7 +64,10 @@ export type BindingResult = ApiResult<{
   /** The conversation without the dropped thinking blocks. */
   pieces: readonly RequestBlock[]
   transformations: readonly ThinkingTransformation[]
-  /** Id of the last valid thinking block of the request, which new thinking will follow; null if there is none. */
+  /**
+   * Id of the last valid thinking block of the request; null if there is none. The signature of the next thinking
+   * block will contain this id.
+   */
   last: string | null
 }>
 
@@ -73,7 +78,7 @@ interface BindingContext {
   readonly settings: BindingSettings
 }
 
-/** Checks every thinking block of the conversation. Fails with the error of the first block that is rejected. */
+/** Checks every thinking block of the conversation. Returns the error of the first block that is rejected. */
 export function checkThinkingBinding(input: BindingInput, ports: BindingContext): BindingResult {
   const { pieces } = input
   const mode = chooseMismatchMode(input, ports.settings)
@@ -104,7 +109,7 @@ export function checkThinkingBinding(input: BindingInput, ports: BindingContext)
   return { ok: true, pieces: kept.length === pieces.length ? pieces : kept, transformations, last }
 }
 
-/** Returns the signed content of a thinking block; null if its signature is not valid. */
+/** Returns the decoded signature of a thinking block; null if the signature is not valid. */
 export function readThinkingSignature(block: Block, signer: Signer): ThinkingSignature | null {
   const text = readTextField(block, block.type === 'thinking' ? 'signature' : 'data')
   const signed = signer.verify(text)
@@ -124,7 +129,10 @@ interface SignedThinking {
   readonly last: string | null
 }
 
-/** Returns the reason of the first failed check, in the order in which the provider checks; null if all pass. */
+/**
+ * Returns the first mismatch between a thinking block and the request: organization, then model, then prefix. Null if
+ * all three match.
+ */
 function findBindingMismatch(
   checked: SignedThinking,
   input: BindingInput,
@@ -181,8 +189,8 @@ function prefixMismatchError(
 }
 
 /**
- * Returns an error unless the thinking of the newest response comes back complete and unedited. Older responses may
- * lose theirs.
+ * Returns an error if thinking blocks of the newest response were edited or are partly missing. Thinking of older
+ * responses is not checked here.
  */
 export function checkNewestThinking(input: BindingInput, ports: BindingContext): ApiError | null {
   if (ports.settings.editedText === 'allow') return null
@@ -202,7 +210,7 @@ interface SignedBlock {
   readonly signed: ThinkingSignature
 }
 
-/** Returns the thinking blocks of the newest response that are still in the conversation. */
+/** Returns those thinking blocks of the newest response that the request still contains. */
 function findNewestThinking(pieces: readonly RequestBlock[], signer: Signer): readonly SignedBlock[] {
   const end = pieces.findLastIndex((piece) => piece.role === 'assistant')
   const start = pieces.findLastIndex((piece, index) => index < end && piece.role !== 'assistant')

@@ -1,7 +1,7 @@
 /**
- * Computes the prefix that thinking is bound to: `system`, the tools that are not deferred, and all earlier messages
- * as the client sent them, without thinking. A prompt tree stores these prefixes, so an error can name the first
- * difference.
+ * Computes the prefix that a thinking block is bound to: `system`, the tools that are not deferred, and all earlier
+ * messages as the client sent them, without thinking. The prefixes are stored in a tree, so that an error can name
+ * the first block that differs.
  */
 
 import { isToolInPrompt } from '../prompt-cache/cache-key.ts'
@@ -22,18 +22,21 @@ export interface ThinkingPrefix {
   /** Hashes of the system prompt and of the tools. */
   readonly system: string
   readonly tools: string
-  /** For each block of the request, including thinking: the prefix before the turn of that block. */
+  /**
+   * One entry per message block of the request, including thinking blocks: the prefix before the turn that contains
+   * the block.
+   */
   readonly before: readonly PromptTreeNode[]
-  /** The prefix that new thinking is bound to: everything before the current assistant turn. */
+  /** The prefix that new thinking will be bound to. It ends before the current assistant turn. */
   readonly end: PromptTreeNode
   /** The prefix that ends with the last message of the request. */
   readonly afterAll: PromptTreeNode
 }
 
-/** A conversation whose first block is a signed compaction block. */
+/** The signed compaction block at the start of a conversation. */
 interface CompactedStart {
   readonly signed: CompactionSignature
-  /** Index of the compaction block among the request's blocks. */
+  /** Index of the compaction block in the list of all message blocks of the request. */
   readonly at: number
 }
 
@@ -44,11 +47,11 @@ export interface ThinkingPrefixTracker {
     resumption: CompactedStart | null,
   ): ThinkingPrefix
   /**
-   * Returns the prefix that consists only of the block of a threshold compaction, because blocks before it do not
-   * count.
+   * Returns the prefix after a threshold compaction. It contains only the compaction block, because the blocks before
+   * the compaction block are ignored.
    */
   startAfter(block: Block): PromptTreeNode
-  /** Returns the remembered prefix with this hash; undefined if it is unknown or was dropped to save memory. */
+  /** Returns the stored prefix with this hash; undefined if it was never stored or was dropped to save memory. */
   find(chain: string): PromptTreeNode | undefined
   remember(node: PromptTreeNode): void
 }
@@ -92,7 +95,10 @@ function hashBlocks(tree: PromptTree, zone: PromptZone, blocks: Iterable<Block>)
   return node.chain
 }
 
-/** Checks whether the turns after a compaction block continue the prefix that was summarized. */
+/**
+ * Checks whether the messages after a compaction block count as a continuation of the summarized messages. `system`
+ * and `tools` must be unchanged.
+ */
 function continuesPrefix(
   signed: CompactionSignature,
   front: Pick<ThinkingPrefix, 'system' | 'tools'>,
@@ -107,8 +113,8 @@ function continuesPrefix(
 }
 
 /**
- * Computes the prefix before each block. `start` is the prefix that the turns after a compaction block continue; null
- * if the conversation begins with the compaction block.
+ * Computes the prefix before each message block. `start` is the prefix of the summarized messages if later messages
+ * continue that prefix. It is null if the prefix begins with the compaction block.
  */
 function trackMessages(
   tree: PromptTree,
@@ -126,7 +132,7 @@ function trackMessages(
     if (resumption !== null && index === resumption.at) {
       node = start ?? tree.addBlock(tree.root, 'notice', { type: 'compaction', id: resumption.signed.id })
       turn = node
-      // The message after a compaction block begins a new turn, even if it is an assistant message.
+      // The message after a compaction block begins a new turn, even if both have the same role.
       role = null
     } else if (isThresholdBlock(piece.block)) {
       node = tree.addBlock(tree.root, 'assistant', ignoreUrlQuery(piece.block))
@@ -138,12 +144,18 @@ function trackMessages(
   return { before, end: role === 'assistant' ? turn : node, afterAll: node }
 }
 
-/** Checks whether the block comes from a threshold compaction. Blocks before it are not part of the prefix. */
+/**
+ * Checks whether a block is a compaction block with content and without a signature, as threshold compaction creates
+ * it.
+ */
 function isThresholdBlock(block: Block): boolean {
   return block.type === 'compaction' && block.content != null && block.signature == null
 }
 
-/** Removes the query from a URL source: the query of a signed URL may change while the file stays the same. */
+/**
+ * Removes the query from the source URL of a block. The query of a signed URL may change while the file stays the
+ * same.
+ */
 function ignoreUrlQuery(block: Block): Block {
   const source: unknown = block.source
   if (!isObject(source) || typeof source.url !== 'string') return block
@@ -152,15 +164,15 @@ function ignoreUrlQuery(block: Block): Block {
 
 interface PrefixChange {
   readonly signed: ThinkingSignature
-  /** Index of the thinking block among the request's blocks. */
+  /** Index of the thinking block in the list of all message blocks of the request. */
   readonly index: number
   readonly boundPrefix: ThinkingPrefix
   readonly pieces: readonly RequestBlock[]
 }
 
 /**
- * Returns the last sentence of a thinking binding error: what differs from when the block was created. Null if the
- * difference is not known.
+ * Returns the sentence of an error message that says what changed before a thinking block. Null if the change cannot
+ * be determined.
  */
 export function describePrefixChange(change: PrefixChange, tracker: ThinkingPrefixTracker): string | null {
   const { signed, boundPrefix, index } = change

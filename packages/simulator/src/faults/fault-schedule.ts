@@ -21,19 +21,19 @@ export interface ScheduledFault {
   readonly times?: number
   /** Applies the fault to every n-th request: `3` means every third one. */
   readonly every?: number
-  /** Number of requests without the fault before it applies for the first time. */
+  /** Number of requests to skip before the fault applies for the first time. */
   readonly skip?: number
 }
 
 export interface FaultSchedule {
   add(...scheduled: readonly ScheduledFault[]): void
   /**
-   * Returns the fault of the next request, or null. If several are due, the oldest is returned and the others wait,
-   * so single faults apply in the order they were added. Each scheduled fault counts all requests after it was added.
+   * Returns the fault for the current request; null if none is due. If several faults are due, the one added first is
+   * returned and the others stay due. Every call counts as one request for all scheduled faults.
    */
   next(): Fault | null
   clear(): void
-  /** Scheduled faults that still apply to future requests, oldest first, with their remaining counts. */
+  /** Scheduled faults that are not used up, oldest first, with their remaining counts. */
   readonly pending: readonly ScheduledFault[]
 }
 
@@ -57,7 +57,7 @@ export function createFaultSchedule(): FaultSchedule {
   }
 }
 
-/** A scheduled fault is due when `skip`, which counts down with each request, has reached 0. */
+/** Checks whether a scheduled fault applies to the current request: no requests are left to skip. */
 function isFaultDue(scheduled: ScheduledFault): boolean {
   return (scheduled.skip ?? (scheduled.every ?? 1) - 1) === 0
 }
@@ -90,12 +90,12 @@ export const readScheduledFault: ValueReader<ScheduledFault> = (value, place) =>
     : undefined
 }
 
-/** Name of the request header that gives a fault for its request, as text or JSON. */
+/** Name of the request header that sets the fault for that request, in the text notation or as JSON. */
 export const FAULT_HEADER = 'x-simulator-fault'
 
 /**
- * Returns the fault in the request header, otherwise the next scheduled fault. Fails with a message if the header
- * cannot be read.
+ * Returns the fault in the header `x-simulator-fault`, otherwise the next scheduled fault; null if there is neither.
+ * Returns an error message if the header is not valid.
  */
 export function readRequestedFault(
   headers: Readonly<Record<string, string>>,

@@ -10,27 +10,27 @@ import {
   type HttpAnswer,
 } from '../protocol/answer.ts'
 
-/** A fault of an HTTP answer. A script's reply, a request header or the control endpoint can ask for one. */
+/** A way in which an HTTP answer can fail. A script, a request header or the control endpoint can request a fault. */
 export type Fault =
   | StatusFault
-  /** The answer begins after `ms` milliseconds. Its cache entries become visible only when it begins. */
+  /**
+   * Delays the start of the answer by `ms` milliseconds. Cache entries that the request writes become visible when
+   * the answer starts.
+   */
   | { readonly type: 'slow-start'; readonly ms: number }
-  /** The answer arrives in parts of `bytes` bytes, with a pause of `ms` before each part. */
+  /** Sends the answer in parts of at most `bytes` bytes, with a pause of `ms` milliseconds before each part. */
   | { readonly type: 'slow-drip'; readonly bytes: number; readonly ms: number }
   /**
-   * The connection closes cleanly at the given offset (default: half of the answer), or inside a multi-byte character
-   * near that offset.
+   * Closes the connection normally at the given offset of the answer (default: half of it). With `insideCharacter`
+   * the cut is inside a multi-byte character near the offset.
    */
   | ({ readonly type: 'cut'; readonly insideCharacter?: boolean } & FaultOffset)
   | ErrorEventFault
-  /** The connection is reset at the given offset of the answer (default: before the first byte). */
+  /** Resets the connection at the given offset of the answer. Default: before the first byte. */
   | ({ readonly type: 'reset' } & FaultOffset)
-  /**
-   * Nothing is sent after the given offset of the answer (default: before the first byte), and the connection stays
-   * open.
-   */
+  /** Stops sending at the given offset of the answer and keeps the connection open. Default: before the first byte. */
   | ({ readonly type: 'hang' } & FaultOffset)
-  /** Several faults apply to one answer, such as a slow start and a cut. */
+  /** Applies several faults to one answer, such as a slow start and a cut. */
   | { readonly type: 'several'; readonly faults: readonly Fault[] }
 
 /** A fault that replaces the answer by an error response. `retryAfter` is in seconds. */
@@ -58,12 +58,12 @@ export interface FaultOffset {
   readonly afterEvents?: number
 }
 
-/** Name of the response header that describes what a fault did, if that is not exactly what was requested. */
+/** Name of the response header that reports a fault that could not be applied exactly as requested. */
 export const FAULT_APPLIED_HEADER = 'x-simulator-fault-applied'
 
 /**
- * Returns the answer with the fault applied. A fault that cannot be applied as requested leaves a note in the header
- * `x-simulator-fault-applied`.
+ * Returns the answer with the fault applied. If the fault cannot be applied as requested, the header
+ * `x-simulator-fault-applied` says what was done instead.
  */
 export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string): HttpAnswer {
   switch (fault.type) {
@@ -90,8 +90,8 @@ export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string):
 }
 
 /**
- * The order in which several faults apply: those that replace the answer, those that end it, then those that slow it
- * down.
+ * The order in which several faults apply to one answer. Faults that replace the answer come first, then faults that
+ * end it, then faults that slow it down.
  */
 const FAULT_ORDER: readonly Fault['type'][] = [
   'several',
@@ -107,7 +107,10 @@ const FAULT_ORDER: readonly Fault['type'][] = [
 const halfBytes = (total: number): number => Math.floor(total / 2)
 const noBytes = (): number => 0
 
-/** Ends the answer at an offset. An offset in events cannot be applied to a body that is not an event stream. */
+/**
+ * Ends the answer at an offset. If the offset is in events and the body is not an event stream, the answer stays
+ * complete and a header reports this.
+ */
 function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: FaultOffset): HttpAnswer {
   const countsEvents = place.afterBytes === undefined && (place.afterEvents ?? 0) > 0
   if (countsEvents && !isEventStream(answer)) return withFaultNote(answer, 'not applied: no stream')
@@ -118,8 +121,8 @@ function endAtPlace(answer: HttpAnswer, ending: HttpAnswer['ending'], place: Fau
 }
 
 /**
- * Returns a note if the offset is at or after the end of the answer: a cut then removes nothing, and other faults
- * happen at the end. Otherwise null.
+ * Returns a note if the offset of a fault is beyond the end of the answer; otherwise null. A cut then removes
+ * nothing, and a reset or hang happens at the end.
  */
 function describeLatePlace(
   { chunks }: HttpAnswer,
@@ -140,7 +143,7 @@ function endAfterBytes(answer: HttpAnswer, ending: HttpAnswer['ending'], bytes: 
 }
 
 /**
- * Cuts the answer inside a multi-byte character. Without such a character the answer is cut at the offset, and a
+ * Cuts the answer inside a multi-byte character. If the answer has no such character, it is cut at the offset, and a
  * header reports this.
  */
 function cutInsideCharacter(answer: HttpAnswer, place: FaultOffset): HttpAnswer {
@@ -163,7 +166,7 @@ function createStatusAnswer(
   { headers, chunks }: HttpAnswer,
 ): HttpAnswer {
   const { status, message = defaultMessage(status), details, retryAfter } = fault
-  // A fault may use an error type that the provider does not have; the error envelope is the same.
+  // The cast allows error types that the provider does not have. The error body has the same format for all types.
   const type = (fault.errorType ?? errorTypeForStatus(status)) as ApiErrorType
   const refused = { status, type, message, ...(details === undefined ? {} : { details }) }
   const wait = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
@@ -191,7 +194,10 @@ function isEventStream({ headers }: HttpAnswer): boolean {
   return headers['content-type']?.startsWith('text/event-stream') === true
 }
 
-/** Inserts an `error` event, but never after the last event, because a client stops reading there. */
+/**
+ * Inserts an `error` event and ends the stream after it. The stream's own last event is never sent before the error,
+ * because clients stop reading there.
+ */
 function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer {
   const { errorType = 'overloaded_error', message = 'Overloaded' } = fault
   const count = countEvents(answer.chunks)
@@ -215,7 +221,10 @@ const STATUS_BY_TYPE: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 }
 
-/** Replaces a body that is not an event stream by an error response, because it cannot contain an `error` event. */
+/**
+ * Replaces an answer that is not an event stream by an error response, because only a stream can contain an `error`
+ * event.
+ */
 function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, requestId: string): HttpAnswer {
   const { errorType = 'overloaded_error', message } = fault
   const status = STATUS_BY_TYPE[errorType] ?? 500
@@ -224,7 +233,7 @@ function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, requestId: s
   return withFaultNote(error, `status ${status} instead of an error event: the answer is no stream`)
 }
 
-// Helpers that cut and slow an answer by bytes, regardless of character boundaries.
+// Helpers that cut an answer at a byte or slow it down, regardless of character boundaries.
 
 type Bytes = Uint8Array<ArrayBuffer>
 
@@ -247,7 +256,10 @@ function takeFirstBytes(chunks: readonly BodyChunk[], length: number): readonly 
   return kept
 }
 
-/** Returns the number of bytes before the offset; `otherwise` computes it if no offset is given. */
+/**
+ * Converts an offset in an answer to a number of bytes. If no offset is given, `otherwise` computes the number from
+ * the size of the answer.
+ */
 function countBytesBefore(
   chunks: readonly BodyChunk[],
   { afterBytes, afterEvents }: FaultOffset,
@@ -269,7 +281,7 @@ function countEvents(chunks: readonly BodyChunk[]): number {
 
 const BLANK_LINE = Buffer.from('\n\n')
 
-/** Returns the byte offsets at which the events of a stream end, each including its empty line. */
+/** Returns the byte offset at which each event of a stream ends. The blank line after an event belongs to it. */
 function findEventEnds(all: Buffer): readonly number[] {
   const ends: number[] = []
   for (let at = all.indexOf(BLANK_LINE); at >= 0; at = all.indexOf(BLANK_LINE, at + BLANK_LINE.length))
@@ -278,8 +290,8 @@ function findEventEnds(all: Buffer): readonly number[] {
 }
 
 /**
- * Returns a byte offset inside a multi-byte character: the first one that begins at `from` or later, otherwise the
- * last one before it. Null if the answer has no such character.
+ * Returns a byte offset inside a multi-byte character. Uses the first such character at or after `from`, otherwise
+ * the last one before `from`. Null if the answer has no such character.
  */
 export function findCharacterInterior(chunks: readonly BodyChunk[], from: number): number | null {
   const all = joinChunks(chunks)
@@ -297,7 +309,7 @@ function joinChunks(chunks: readonly BodyChunk[]): Buffer {
   return Buffer.concat(chunks.map((chunk) => encodeBytes(chunk.bytes)))
 }
 
-/** Splits the chunks into parts of `size` bytes, with a pause of `ms` before each part. */
+/** Splits body chunks into parts of at most `size` bytes, with a pause of `ms` milliseconds before each part. */
 export function splitIntoDrips(chunks: readonly BodyChunk[], size: number, ms: number): readonly BodyChunk[] {
   return chunks.flatMap((chunk) => {
     const bytes = encodeBytes(chunk.bytes)

@@ -72,7 +72,7 @@ function unquote(text: string): string {
 
 export type ParseFaultResult =
   | { readonly ok: true; readonly fault: Fault }
-  /** `message` is one line that says what is wrong and what was expected. */
+  /** The fault could not be parsed. `message` is one line that says what is wrong and what was expected. */
   | { readonly ok: false; readonly message: string }
 
 /** Parses the text notation of a fault. Several faults become one fault of type `several`. */
@@ -91,21 +91,21 @@ const FAULT_EXAMPLES =
   '"status=429; retry-after=2", "drip=50ms", "cut=utf8", "reset-after=3", "error-at=2" or "hang"'
 
 /**
- * Reads the values of one fault in the text notation. A value that the parser does not accept is reported as a
- * problem and left out.
+ * Reads the values in the text of one fault, such as `status=429; retry-after=2`. A value that cannot be parsed is
+ * reported as a problem and treated as missing.
  */
 interface FaultValues {
   readonly head: string | null
-  /** Reads the value after the name of the fault. */
+  /** Parses the value after the name of the fault, such as `429` in `status=429`. */
   readHead<T>(read: ValueParser<T>): T | undefined
-  /** Reads all values of a repeated option. */
+  /** Parses all values of an option that may be repeated. */
   readAll<T>(name: string, read: ValueParser<T>): readonly T[]
-  /** Reads the last value of an option; undefined if it is not given. */
+  /** Parses the value of an option, or the last value if the option is repeated. Undefined if the option is missing. */
   readOption<T>(name: string, read: ValueParser<T>): T | undefined
 }
 
 interface ValueParser<T> {
-  /** Description of a valid value, which completes the error message "needs …". */
+  /** Description of a valid value. It completes the error message "needs …". */
   readonly needs: string
   parse(text: string): T | null
 }
@@ -113,7 +113,7 @@ interface ValueParser<T> {
 interface FaultKind {
   /** Names of the options that this kind of fault accepts. */
   readonly options: readonly string[]
-  /** Builds the fault. If a value cannot be read, a problem has been reported and the built fault is discarded. */
+  /** Builds the fault from its values. If a value was reported as a problem, the caller discards the fault. */
   readonly build: (writing: FaultValues) => Fault
 }
 
@@ -346,7 +346,7 @@ function readFaultFields(value: Readonly<Record<string, unknown>>, place: ReadCo
   const missing = (REQUIRED_FIELDS[type] ?? []).filter((name) => rest[name] === undefined)
   for (const name of missing) addReadProblem(enterField(place, name), `is needed for a fault of type ${type}`)
   const read = fieldsReader<Record<string, unknown>>(FIELD_READERS[type])(rest, place)
-  // The cast is safe because the readers for this fault type have read all fields and no required field is missing.
+  // The cast is safe because every field was read by a reader for this fault type and no required field is missing.
   return read === undefined || missing.length > 0 ? undefined : ({ type, ...read } as Fault)
 }
 

@@ -1,6 +1,6 @@
 /**
- * Implements `diagnostics`, which reports how a request differs from the previous one. Requests are compared as sent,
- * regardless of what the cache did, and kept for an hour per organization and workspace.
+ * Implements the request parameter `diagnostics`, which reports how a request differs from an earlier one. Requests
+ * are compared as the client sent them. They are stored for one hour per organization and workspace.
  */
 import { isObject, type MessagesBody } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
@@ -24,7 +24,7 @@ export type CacheMissReason =
     }
   | { readonly type: 'previous_message_not_found' | 'unavailable' }
 
-/** The field `diagnostics` of a response; null if the request did not ask for it or if nothing changed. */
+/** The field `diagnostics` of a response; null if the request did not ask for diagnostics or if nothing changed. */
 export type CacheDiagnosis = { readonly cache_miss_reason: CacheMissReason } | null
 
 interface DiagnosticsRequest {
@@ -32,21 +32,21 @@ interface DiagnosticsRequest {
   readonly body: MessagesBody
   readonly model: SimulatedModel
   readonly betas: ReadonlySet<string>
-  /** The prompt of the request as sent, before blocks were dropped or edited. */
+  /** The prompt as the client sent it, before blocks were dropped or edited. */
   readonly prompt: Prompt
   readonly now: number
 }
 
 export interface CacheDiagnostics {
   diagnose(request: DiagnosticsRequest): CacheDiagnosis
-  /** Stores the request under the id of its response, so that the next request can be compared with it. */
+  /** Stores the request under the id of its response, so that a later request can be compared with it. */
   remember(messageId: string, request: DiagnosticsRequest): void
 }
 
 const DIAGNOSTICS_LIFETIME_MS = 3_600_000
 const MAX_DIAGNOSED_REQUESTS = 2_000
 
-/** The stored form of a request for comparison: hashes and token counts, no content. */
+/** A stored request, reduced to what a comparison needs: hashes and token counts, no content. */
 interface RequestFingerprint {
   readonly scope: Account
   readonly now: number
@@ -55,7 +55,7 @@ interface RequestFingerprint {
   readonly system: string
   readonly settings: string
   readonly chains: readonly string[]
-  /** Tokens of the prefix that ends at each entry of `chains`. */
+  /** Token counts of the prefixes whose hashes are in `chains`. */
   readonly tokens: readonly number[]
 }
 
@@ -102,8 +102,8 @@ function isComparable(previous: RequestFingerprint, { now, scope }: DiagnosticsR
 }
 
 /**
- * Returns the first difference between two requests, in the order in which the provider checks; null if there is
- * none.
+ * Returns the first difference between two requests: model, tools, system prompt, settings, then messages. Null if
+ * there is none.
  */
 function compareFingerprints(
   previous: RequestFingerprint,
@@ -127,8 +127,8 @@ function countCommonChains(one: readonly string[], other: readonly string[]): nu
 }
 
 /**
- * Hashes the tools or the system prompt. The block type tells them apart, because some tools are rendered among the
- * system blocks.
+ * Hashes either the tools or the system prompt. Blocks are told apart by their type, because web tools are stored
+ * among the system blocks.
  */
 function hashFront({ positions, starts }: Prompt, part: 'tools' | 'system'): string {
   const front = positions.slice(0, starts.messages).map((node) => node.block)

@@ -1,6 +1,7 @@
 /**
- * The cache key: which settings besides the blocks it includes, by level (`tools`, `system`, `messages`). A changed
- * setting invalidates cached prefixes of its own level and of later levels, not of earlier ones.
+ * Builds the cache key from request settings such as model, thinking and `tool_choice`. Each setting has a level:
+ * `tools`, `system` or `messages`. Changing a setting invalidates cached prefixes of its own level and of later
+ * levels.
  */
 import {
   type Block,
@@ -12,7 +13,7 @@ import {
 import { findCacheMarkers } from '../protocol/cache-markers.ts'
 import type { CacheLevel, SimulatedModel } from '../protocol/models.ts'
 
-/** The owner of cache entries and message threads. Nothing is shared between workspaces. */
+/** The account that owns cache entries and message threads. Two workspaces share nothing. */
 export interface Account {
   readonly organization: string
   readonly workspace: string
@@ -22,22 +23,28 @@ export function isSameAccount(one: Account, other: Account): boolean {
   return one.organization === other.organization && one.workspace === other.workspace
 }
 
-/** Settings that decide what the cache key includes, where the provider's documentation does not specify it. */
+/**
+ * Selects the request settings that are part of the cache key, where the provider's documentation does not specify
+ * it.
+ */
 export interface CacheKeySettings {
-  /** Include `speed` in the cache key, from the system prompt on. Some reports say that only its beta header counts. */
+  /**
+   * Include `speed` in the cache key at the `system` level. Some reports say that only the beta header of `speed`
+   * counts.
+   */
   readonly speed: boolean
   /** Include the format of structured output in the cache key. */
   readonly outputFormat: boolean
   /** Include the set of betas in the cache key, except betas that cannot affect the prompt. */
   readonly betas: boolean
   /**
-   * Include the parameter `context_management` in the cache key. Blocks that its edits clear change the prompt in any
-   * case.
+   * Include the parameter `context_management` in the cache key. Otherwise an edit affects the cache only if it
+   * clears blocks.
    */
   readonly contextManagement: boolean
   /**
-   * Include the TTLs of the cache markers in the key. A 1-hour entry is then not found by a request that uses five
-   * minutes.
+   * Include the TTLs of cache markers in the cache key. A request with 5-minute markers then cannot read an entry
+   * that was written with 1-hour markers.
    */
   readonly ttl: boolean
 }
@@ -50,7 +57,7 @@ export const DEFAULT_CACHE_KEY_SETTINGS: CacheKeySettings = {
   ttl: false,
 }
 
-/** One setting in the cache key. It has a name, so that a cache miss can be explained. */
+/** One setting in the cache key. Its name is used in the explanation of a cache miss. */
 interface CacheKeyPart {
   readonly level: CacheLevel
   readonly name: string
@@ -59,7 +66,7 @@ interface CacheKeyPart {
 
 export interface CacheKey {
   readonly parts: readonly CacheKeyPart[]
-  /** For each cache level, the text of all key parts up to and including that level. */
+  /** The text of the cache key for each level. It contains the settings of that level and of earlier levels. */
   readonly prefix: Readonly<Record<CacheLevel, string>>
 }
 
@@ -88,8 +95,8 @@ export function buildCacheKey(input: CacheKeyInput): CacheKey {
 }
 
 /**
- * Lists the settings in the cache key. A setting at its default has an empty value and is left out, so that stating a
- * default does not change the key.
+ * Lists the settings in the cache key. A request that states a default value gets the same key as a request that
+ * omits it.
  */
 function listKeyParts(input: CacheKeyInput): readonly CacheKeyPart[] {
   const { scope, model, body, settings } = input
@@ -138,7 +145,7 @@ export function formatContextManagement({ context_management }: MessagesBody): s
   return isObject(context_management) ? JSON.stringify(context_management) : ''
 }
 
-/** Formats the TTLs of all cache markers; empty if all have the default of five minutes. */
+/** Returns the different TTLs of all cache markers as text; empty if every TTL is five minutes. */
 function formatTtls(body: MessagesBody): string {
   const { explicit, automatic } = findCacheMarkers(body)
   const ttls = [...explicit, ...(automatic?.marker == null ? [] : [automatic.marker])].map(({ ttl }) => ttl)
@@ -146,8 +153,8 @@ function formatTtls(body: MessagesBody): string {
 }
 
 /**
- * Families of betas that cannot affect the prompt. If they were in the cache key, using the feature would cause a
- * cache miss.
+ * Prefixes of beta names that do not affect the prompt. Such betas are not part of the cache key, so adding one
+ * causes no cache miss.
  */
 const NEUTRAL_BETA_FAMILIES = [
   'cache-diagnosis-',
@@ -166,11 +173,14 @@ export function formatPromptBetas(betas: ReadonlySet<string>): string {
   return kept.sort().join(',')
 }
 
-/** Properties of the whole request that change how the provider renders the start of the prompt. */
+/** Properties of the whole request that are part of the cache key. */
 interface RequestTraits {
   readonly images: boolean
   readonly citations: boolean
-  /** True if all tools are defined inside the conversation. The first such tool changes the start of the prompt. */
+  /**
+   * True if tools are defined inside messages and `tools` adds none to the prompt. The first such tool changes the
+   * start of the prompt.
+   */
   readonly onlyInlineTools: boolean
 }
 
@@ -188,10 +198,7 @@ function findRequestTraits(body: MessagesBody, pieces: readonly RequestBlock[]):
   return { images, citations, onlyInlineTools: inline && !tools.some(isToolInPrompt) }
 }
 
-/**
- * Block types that contain no images, citations or tool definitions. Most blocks of a conversation have one of these
- * types.
- */
+/** Block types that never contain images, citations or tool definitions. Blocks of these types are not searched. */
 const PLAIN_BLOCK_TYPES = new Set(['text', 'tool_use', 'thinking'])
 
 /** Checks whether a tool is part of the prompt: deferred tools are not. */

@@ -1,7 +1,6 @@
 /**
- * The prompt cache: stores the entries that requests wrote at their breakpoints, and determines what a request reads
- * and writes. A read extends lifetimes at once. A write becomes visible when the response begins, which is when
- * `commit` is called.
+ * The prompt cache. It stores a cache entry per breakpoint and determines what a request reads and writes. A read
+ * refreshes cache entries at once. A write becomes visible when the response begins and `commit` is called.
  */
 
 import type { CacheTtl } from '../protocol/cache-markers.ts'
@@ -20,11 +19,11 @@ interface CacheRequest {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly minimum: number
-  /** Time at which the request started, from which cache lifetimes are counted. */
+  /** Start time of the request, from which cache entry lifetimes are counted. */
   readonly now: number
   /** Number of the request in the request log. */
   readonly request: number
-  /** The `cache_reference` values that the request deletes from the cached prefix. */
+  /** The `cache_reference` values of the tool results that the request deletes from the cached prefix. */
   readonly deleted?: ReadonlySet<string>
 }
 
@@ -44,7 +43,10 @@ export interface CacheResult {
 
 const NO_REFERENCES: ReadonlySet<string> = new Set()
 
-/** Finds the cache hit, refreshes the entries that were read, and splits the prompt's tokens by price class. */
+/**
+ * Finds the cache hit of a request, refreshes the cache entries that were read, and counts which prompt tokens are
+ * read, written and uncached.
+ */
 export function applyRequestToCache(store: CacheStore, cacheRequest: CacheRequest): CacheResult {
   const { prompt, key, minimum, now, request, deleted = NO_REFERENCES } = cacheRequest
   const hit = findCacheHit({ prompt, key, store, now, deleted })
@@ -78,12 +80,12 @@ export function applyRequestToCache(store: CacheStore, cacheRequest: CacheReques
   }
 }
 
-/** Number of positions searched for a cache entry, from a breakpoint backwards and including the breakpoint. */
+/** Number of prompt positions that are searched for a cache entry, backwards from a breakpoint and including it. */
 export const LOOK_BACK_POSITIONS = 20
 
 interface CacheHit {
   readonly position: number
-  /** Position of the breakpoint from which the cache entry was found. */
+  /** Position of the breakpoint from which the search found the cache entry. */
   readonly from: number
 }
 
@@ -100,8 +102,8 @@ export function formatEntryKey(prompt: Prompt, key: CacheKey, position: number):
 }
 
 /**
- * Returns the cache hit: searches backwards from the last breakpoint, then from those before it, for a readable
- * entry.
+ * Searches backwards for a readable cache entry, first from the last breakpoint, then from earlier breakpoints.
+ * Returns null if no cache entry is found.
  */
 function findCacheHit(look: HitSearchInput): CacheHit | null {
   const { prompt } = look
@@ -127,8 +129,8 @@ function searchBackwards({ prompt, key, store, now, deleted }: HitSearchInput, f
 const RUN_TYPES = new Set(['tool_use', 'tool_result'])
 
 /**
- * Returns the first position of a run. Consecutive tool calls count as one position, and so do consecutive tool
- * results.
+ * Returns the first position of the group that ends at `end`. Consecutive tool calls form one group, and so do
+ * consecutive tool results. Any other block is its own group.
  */
 function findRunStart(positions: readonly PromptTreeNode[], end: number): number {
   const last = positions[end]
@@ -140,7 +142,7 @@ function findRunStart(positions: readonly PromptTreeNode[], end: number): number
   return start
 }
 
-/** A cached prefix. Its lifetime counts from the start of the request that wrote it or last read it. */
+/** A cached prefix. Its lifetime is counted from the start of the request that last wrote or read it. */
 interface CacheEntry {
   readonly ttl: CacheTtl
   /** Tokens of the cached prefix. */
@@ -149,8 +151,8 @@ interface CacheEntry {
   /** Number of the request that wrote this cache entry. */
   readonly writtenBy: number
   /**
-   * The `cache_reference` values deleted from the cached prefix. Only requests that delete them too can read the
-   * entry.
+   * The `cache_reference` values of tool results deleted from the cached prefix. A request can read the cache entry
+   * only if it deletes these tool results too.
    */
   readonly deleted: ReadonlySet<string>
 }
@@ -159,20 +161,26 @@ const TTL_MS: Readonly<Record<CacheTtl, number>> = { '5m': 300_000, '1h': 3_600_
 
 export interface CacheStore {
   /**
-   * Returns the cache entry; null if there is none, if it has expired, or if more was deleted from it than the
-   * request deletes.
+   * Returns the cache entry with this key; null if there is none or it has expired. Also null if the entry lacks a
+   * deleted tool result that the request still has.
    */
   read(key: string, now: number, deleted: ReadonlySet<string>): CacheEntry | null
-  /** Returns the cache entry even if it has expired, to explain a cache miss. */
+  /** Returns the cache entry with this key even if it has expired, to explain a cache miss; null if there is none. */
   peek(key: string): CacheEntry | null
   refresh(key: string, now: number): void
-  /** Writes a cache entry. An existing entry that has not expired keeps its TTL, counted from `now`. */
+  /**
+   * Writes a cache entry, whose lifetime is counted from `now`. If an unexpired entry has the same key, the TTL of
+   * that entry is kept.
+   */
   write(key: string, entry: Omit<CacheEntry, 'expiresAt'>, now: number): void
   readonly size: number
   clear(): void
 }
 
-/** Expired cache entries are kept for a day, so that an expired entry can be distinguished from a changed prefix. */
+/**
+ * How long expired cache entries are stored. They show that a cache miss was caused by expiry and not by a changed
+ * prefix.
+ */
 const EXPIRED_ENTRY_LIFETIME_MS = 24 * 3_600_000
 const WRITES_PER_SWEEP = 1_024
 

@@ -1,27 +1,30 @@
 /**
- * Stores all prompts received so far as a prefix tree: a node is a block after a certain prefix, and its `chain` is a
- * hash of the whole prefix. A request that extends an earlier one hashes only its new blocks, so a long conversation
- * stays cheap to check.
+ * Stores all prompts received so far as a tree, in which equal prefixes share their nodes. A node is one block; its
+ * `chain` is a hash of the whole prefix up to that block. A request that extends an earlier request hashes only its
+ * new blocks.
  */
 import { type Block, isObject, readTextField } from '../protocol/api.ts'
 import { hashText } from '../protocol/clock-and-ids.ts'
 
 export interface PromptTree {
   readonly root: PromptTreeNode
-  /** Returns the node of `block` after `parent`, and creates it if there is none. */
+  /** Returns the child node of `parent` for this block. Creates the node if it does not exist. */
   addBlock(parent: PromptTreeNode, zone: PromptZone, block: Block): PromptTreeNode
-  /** Returns a node for a prefix of which only the hash is known. */
+  /** Creates a node for a prefix whose hash is known but whose blocks are not. */
   resume(chain: string): PromptTreeNode
-  /** Total size of the rendered blocks in memory, in bytes. */
+  /** Total size of the rendered blocks in the tree, in bytes. */
   readonly bytes: number
 }
 
 interface PromptTreeOptions {
-  /** Counts the tokens of a block in a prompt zone, given the zone of the block before it. */
+  /**
+   * Counts the tokens of a block. `zone` is the part of the prompt it belongs to, `before` that of the block before
+   * it.
+   */
   readonly countTokens: (block: Block, zone: PromptZone, before: PromptZone | null) => number
   /**
-   * Memory limit in bytes of rendered blocks. Above it the least recently used prompts are dropped. Cache entries are
-   * not affected.
+   * Memory limit for the tree, in bytes of rendered blocks. Above the limit the least recently used prompts are
+   * dropped. Cache entries are kept.
    */
   readonly maxBytes: number
 }
@@ -54,7 +57,8 @@ export function createPromptTree({ countTokens, maxBytes }: PromptTreeOptions): 
   }
 
   function sweep(): void {
-    // One sweep per prompt is enough, because the nodes of the current prompt cannot be dropped.
+    // The cleanup runs once per prompt. It cannot drop nodes of the current prompt, so running it again would free
+    // nothing.
     if (bytes <= maxBytes || sweptAt === walks) return
     bytes = dropUnused(root, sweptAt + Math.ceil((walks - sweptAt) / 2))
     sweptAt = walks
@@ -67,7 +71,7 @@ export function createPromptTree({ countTokens, maxBytes }: PromptTreeOptions): 
     },
     resume: (chain) => ({ ...createRootNode(), chain, usedAt: walks }),
     addBlock(parent, zone, block) {
-      // The cast is safe because callers only pass nodes of this tree.
+      // The cast is safe because callers only pass nodes that this tree created.
       const from = parent as TreeNode
       if (from === root) {
         sweep()
@@ -81,8 +85,8 @@ export function createPromptTree({ countTokens, maxBytes }: PromptTreeOptions): 
 }
 
 /**
- * Drops all nodes that were last used before `since` and returns the remaining bytes. A node was last used no later
- * than its parent, so no remaining node loses its parent.
+ * Drops all nodes that were last used before prompt number `since`. Returns the bytes that remain. Using a node also
+ * uses its parents, so no remaining node loses its parent.
  */
 function dropUnused(root: TreeNode, since: number): number {
   let left = 0
@@ -107,17 +111,17 @@ export interface PromptTreeNode {
   readonly block: Block
   /** Hash of this block and of all blocks before it. */
   readonly chain: string
-  /** Tokens and rendered bytes of the prefix that ends with this block. */
+  /** Tokens and rendered bytes of the whole prefix up to and including this block. */
   readonly tokens: number
   readonly bytes: number
   readonly depth: number
 }
 
-/** A prompt node with the fields that only the tree uses: children and time of last use. */
+/** A node of the prompt tree with the fields that only the tree uses: its children and when it was last used. */
 interface TreeNode extends PromptTreeNode {
   readonly parent: TreeNode | null
   children: TreeNode[]
-  /** Child nodes by block fingerprint; null if there are at most 16 children. */
+  /** Index of the child nodes by block fingerprint. Null for up to 16 children, which are searched one by one. */
   index: Map<string, TreeNode[]> | null
   usedAt: number
 }
@@ -141,7 +145,7 @@ function createRootNode(): TreeNode {
 
 function findChild(parent: TreeNode, zone: PromptZone, block: Block): TreeNode | undefined {
   const among = parent.index === null ? parent.children : (parent.index.get(fingerprintBlock(block)) ?? [])
-  // Recently added children are the most likely matches, so the search starts with the last one.
+  // The newest child node is the most likely match, so the search starts at the end of the list.
   for (let at = among.length - 1; at >= 0; at -= 1) {
     const child = among[at]
     if (child !== undefined && child.zone === zone && isSameBlock(child.block, block)) return child
@@ -174,8 +178,8 @@ function addToIndex(index: Map<string, TreeNode[]>, child: TreeNode): void {
 }
 
 /**
- * Returns a key that is equal for equal blocks and different for most others. It reads only the ends of a text, so it
- * is cheap.
+ * Returns a lookup key for a block. Equal blocks have equal keys, and most different blocks have different keys. Only
+ * the start and end of a text are read, which is cheap.
  */
 function fingerprintBlock(block: Block): string {
   const text = readTextField(block, 'text')
@@ -186,9 +190,9 @@ function fingerprintBlock(block: Block): string {
 type BlockFields = Readonly<Record<string, unknown>>
 
 /**
- * Renders the part of a block that counts for the cache. Markers and null fields do not count, a string equals one
- * text block, and the order of a block's own fields does not matter; the order of keys inside an input or a schema
- * does. The cache treats two blocks as the same exactly if their renderings are equal.
+ * Renders a block as the JSON text that the cache compares. Cache markers, null fields and the order of the block's
+ * own fields have no effect. String content equals one text block. The order of keys inside an input or a schema
+ * matters.
  */
 export function renderBlock(block: BlockFields): string {
   return JSON.stringify(normalizeBlock(block))
@@ -212,10 +216,7 @@ function normalizeField(name: string, value: unknown): unknown {
   return Array.isArray(value) ? value.map((item) => (isObject(item) ? normalizeBlock(item) : item)) : value
 }
 
-/**
- * Checks whether two blocks have equal renderings, without rendering them. This is cheaper, because most blocks of a
- * request are already known.
- */
+/** Checks whether two blocks render to the same text. It compares their fields, which is cheaper than rendering. */
 export function isSameBlock(one: BlockFields, other: BlockFields): boolean {
   let parts = 0
   for (const name in one) {

@@ -1,6 +1,6 @@
 /**
- * A request as the cache sees it: its blocks in the order `tools`, `system`, `messages`, each a node of the prompt
- * tree, the breakpoints among them, and the split of its tokens into read, written and uncached.
+ * The prompt of a request as the cache sees it: blocks in the order `tools`, `system`, `messages`, and the cache
+ * breakpoints among them. Also splits the prompt's tokens into read, written and uncached.
  */
 import {
   type Block,
@@ -23,12 +23,12 @@ import { isToolInPrompt } from './cache-key.ts'
 import type { PromptTree, PromptTreeNode, PromptZone } from './prompt-tree.ts'
 
 export interface CacheBreakpoint {
-  /** Index of the breakpoint's block in `Prompt.positions`. */
+  /** Index of the marked block in `Prompt.positions`, the list of all prompt blocks. */
   readonly position: number
   readonly ttl: CacheTtl
   /**
-   * True if the request set the breakpoint. The provider also writes cache entries at breakpoints of its own, but
-   * does not search for entries from them.
+   * True if the request set the breakpoint. At breakpoints that the provider adds, cache entries are written, but no
+   * search for a cache entry starts.
    */
   readonly explicit: boolean
 }
@@ -36,9 +36,9 @@ export interface CacheBreakpoint {
 export interface Prompt {
   readonly positions: readonly PromptTreeNode[]
   readonly breakpoints: readonly CacheBreakpoint[]
-  /** Positions at which the system prompt and the messages begin. */
+  /** Index of the first system block and index of the first message block. */
   readonly starts: { readonly system: number; readonly messages: number }
-  /** Returns the path of a position in the request, such as `messages.2.content.0`. */
+  /** Returns the path of a prompt block in the request, such as `messages.2.content.0`. */
   formatPath(position: number): string
 }
 
@@ -49,8 +49,8 @@ interface PromptParts {
 }
 
 /**
- * Matches web search and web fetch tools. Adding or removing one changes the cached prefix of the system prompt, not
- * of the tools.
+ * Matches web search and web fetch tools. They are part of the system prompt for the cache, so adding or removing one
+ * does not invalidate the cached prefix of the other tools.
  */
 const WEB_TOOL_TYPE = /^web_(search|fetch)_/
 
@@ -120,8 +120,8 @@ export function toPromptZone({ role }: RequestBlock): PromptZone {
 }
 
 /**
- * Creates a function that formats the path of a position. It keeps indices instead of blocks, because a prompt stays
- * in memory longer than its request.
+ * Creates a function that returns the path of a prompt block in the request. The function stores only indexes,
+ * because it stays in memory longer than the request.
  */
 function createPathFormatter(
   front: readonly PlacedBlock[],
@@ -154,7 +154,10 @@ function matchAutomaticMarker(automatic: AutomaticMarker | null): (place: BlockL
   return (place) => (place.zone === zone && place.at === at && place.index === index ? marker.ttl : null)
 }
 
-/** Returns the cache level of a position, which decides how much of the cache key must match. */
+/**
+ * Returns the cache level of a prompt position: `tools`, `system` or `messages`. The level decides which settings of
+ * the cache key must match.
+ */
 export function findCacheLevel({ starts }: Prompt, position: number): CacheLevel {
   if (position >= starts.messages) return 'messages'
   return position >= starts.system ? 'system' : 'tools'
@@ -177,9 +180,9 @@ export function countPrefixTokens({ positions }: Prompt, position: number): numb
 }
 
 /**
- * Splits the tokens of a prompt: read up to the cache hit, written for an hour up to the last 1-hour breakpoint,
- * written for five minutes up to the last breakpoint, and uncached input after that. Breakpoints whose prefix is
- * shorter than the model's minimum do not count.
+ * Splits the tokens of a prompt. Tokens up to the cache hit are read. Tokens after it are written for an hour up to
+ * the last 1-hour breakpoint, then for five minutes up to the last breakpoint. The rest is uncached. A breakpoint
+ * does not count if its prefix has fewer than `minimum` tokens.
  */
 export function splitPromptTokens(prompt: Prompt, hit: number | null, minimum: number): PromptTokenSplit {
   const read = hit === null ? 0 : countPrefixTokens(prompt, hit)

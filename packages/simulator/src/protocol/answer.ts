@@ -61,7 +61,7 @@ export function apiError(
   return { status, type: errorTypeForStatus(status), message, ...(details === undefined ? {} : { details }) }
 }
 
-/** The outcome of a check or a step: its value, or the error that answers the request. */
+/** The result of a check: a value, or the API error with which the request is answered. */
 export type ApiResult<T> = ({ readonly ok: true } & Readonly<T>) | Rejection
 
 interface Rejection {
@@ -78,7 +78,7 @@ export interface HttpAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly chunks: readonly BodyChunk[]
-  /** What the connection does after the last chunk of the body. */
+  /** What happens to the connection after the last chunk of the body was sent. */
   readonly ending: 'close' | 'reset' | 'hang'
 }
 
@@ -101,7 +101,7 @@ export function createJsonAnswer(
   }
 }
 
-/** Creates the HTTP answer for an error. The headers of the error win over `headers`. */
+/** Creates the HTTP answer for an API error. The error's own headers override `headers`. */
 export function createErrorAnswer(
   error: ApiError,
   requestId: string,

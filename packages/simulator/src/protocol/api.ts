@@ -91,7 +91,8 @@ export function formatBlockPath(piece: RequestBlock): string {
 }
 
 /**
- * Groups blocks into messages: the reverse of `toRequestBlocks`. Messages whose blocks were all removed are left out.
+ * Groups blocks into messages, which reverses `toRequestBlocks`. A message is left out if all its blocks were
+ * removed.
  */
 export function toMessages(pieces: readonly RequestBlock[]): readonly MessageParam[] {
   const messages: { role: Role; content: Block[] }[] = []

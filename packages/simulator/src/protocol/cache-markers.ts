@@ -8,8 +8,8 @@ export type CacheTtl = '5m' | '1h'
 
 export interface CacheMarker {
   /**
-   * Index of the marked block among all blocks of the request. A marker inside a tool result has the index of the
-   * tool result.
+   * Index of the marked block among all tools, system blocks and message blocks of the request. A marker inside a
+   * tool result has the index of that tool result.
    */
   readonly order: number
   readonly path: string
@@ -26,7 +26,7 @@ export interface BlockLocation {
 }
 
 export interface AutomaticMarker {
-  /** True if the last cacheable block already has an explicit marker, so the provider adds none. */
+  /** True if the client already marked the last cacheable block, so that the provider adds no marker. */
   readonly isAlreadyMarked: boolean
   /** The marker on the last cacheable block; null if no block of the request can carry a marker. */
   readonly marker: CacheMarker | null
@@ -91,8 +91,8 @@ function formatLocation({ zone, at, index }: BlockLocation): string {
 }
 
 /**
- * Checks whether automatic caching may mark a block. It skips thinking, empty text, deferred tools and turn-scoped
- * messages, which are absent from the next turn.
+ * Checks whether automatic caching may mark a block. It does not mark thinking, empty text, deferred tools, or system
+ * messages that are removed after one turn.
  */
 function canCarryMarker({ block, message }: LocatedBlock): boolean {
   if (message?.clear_at === 'next_user_message') return false

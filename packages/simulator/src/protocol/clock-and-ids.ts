@@ -26,7 +26,9 @@ export const systemClock: Clock = {
 
 /** A clock for tests: time passes only when `advance` is called. */
 export interface ManualClock extends Clock {
-  /** Sets the clock forward by `ms` and ends the sleeps that are over by then, earliest first. */
+  /**
+   * Sets the clock forward by `ms` milliseconds. Calls of `sleep` that end within this time resolve, earliest first.
+   */
   advance(ms: number): Promise<void>
 }
 
@@ -79,7 +81,7 @@ function findDueSleeper(sleepers: readonly Sleeper[], until: number): Sleeper | 
   return sleepers.filter((sleeper) => sleeper.at <= until).sort((a, b) => a.at - b.at)[0]
 }
 
-/** Waits until the code that was sleeping has run as far as it can without waiting again. */
+/** Waits until the code that follows a finished `sleep` has run up to its next wait. */
 function runPendingCallbacks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -8,7 +8,7 @@ export type ValuePath = readonly (string | number)[]
 
 interface ReadProblem {
   readonly path: ValuePath
-  /** Text that says what was expected and what was found. */
+  /** Error text that says what was expected and what was found. */
   readonly message: string
 }
 
@@ -18,8 +18,8 @@ export interface ReadContext {
 }
 
 /**
- * A function that reads a value of type `T`. It returns undefined if the value is not valid and has then added the
- * problem to `place.problems`.
+ * A function that reads a value of type `T`. If the value is not valid, it adds a problem to `place.problems` and
+ * returns undefined.
  */
 export type ValueReader<T> = (value: unknown, place: ReadContext) => T | undefined
 
@@ -29,7 +29,7 @@ type ReadResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly ReadProblem[] }
 
-/** Reads a whole document. The result is a failure if there is any problem, even in an optional field. */
+/** Reads a whole document. Fails if there is any problem, even in an optional field. */
 export function readDocument<T>(reader: ValueReader<T>, value: unknown): ReadResult<T> {
   const problems: ReadProblem[] = []
   const read = reader(value, { path: [], problems })
@@ -52,8 +52,8 @@ export function formatReadProblem({ path, message }: ReadProblem): string {
 }
 
 /**
- * Creates a reader from a function that returns null for invalid values. `what` completes the error message "expected
- * …".
+ * Creates a reader from a function that returns null for invalid values. `what` describes a valid value in the error
+ * message "expected …".
  */
 export function createReader<T>(what: string, accepts: (value: unknown) => T | null): ValueReader<T> {
   return (value, place) =>
@@ -100,7 +100,7 @@ export function listReader<T>(item: ValueReader<T>, least = 0): ValueReader<read
   }
 }
 
-/** Creates a reader for an object with any keys, whose values are all read by `item`. */
+/** Creates a reader for an object with arbitrary keys. `item` reads each value. */
 export function mapReader<T>(item: ValueReader<T>): ValueReader<Readonly<Record<string, T>>> {
   return (value, place) => {
     if (!isObject(value)) return addReadProblem(place, `expected fields, found ${describeValue(value)}`)
@@ -126,7 +126,7 @@ export function fieldsReader<T extends object>(readers: FieldReaders<T>): ValueR
         addReadProblem(enterField(place, key), `is not known here; known: ${[...known.keys()].join(', ')}`)
       else read[key] = reader(each, enterField(place, key))
     }
-    // The cast is safe because each field was read by the reader of its name.
+    // The cast is safe because each value comes from the reader of its own field.
     return Object.fromEntries(Object.entries(read).filter(([, each]) => each !== undefined)) as Partial<T>
   }
 }
@@ -135,7 +135,10 @@ export const jsonObjectReader: ValueReader<JsonObject> = createReader('fields', 
   isJsonObject(value) ? value : null,
 )
 
-/** Checks all nested values, because YAML can contain dates and non-finite numbers, which JSON does not have. */
+/**
+ * Checks that an object and all values inside it are JSON. YAML also has dates and non-finite numbers, which JSON
+ * does not have.
+ */
 function isJsonObject(value: unknown): value is JsonObject {
   return isObject(value) && Object.values(value).every(isJsonValue)
 }

@@ -16,28 +16,35 @@ export interface SimulatedModel {
   readonly createdAt: string
   readonly window: number
   readonly maxOutput: number
-  /** Minimum tokens of a cached prefix. Shorter prefixes are not cached. */
+  /** Minimum size of a cached prefix in tokens. Shorter prefixes are not cached. */
   readonly cacheMinimum: number
   readonly thinking: readonly ThinkingMode[]
   /** Thinking mode of a request that does not set `thinking`. */
   readonly thinkingDefault: 'adaptive' | 'disabled'
   /**
-   * Highest effort at which the thinking modes `disabled` and `between_tools` are accepted; undefined means no limit.
+   * Highest effort that can be combined with the thinking modes `disabled` and `between_tools`; undefined if every
+   * effort can.
    */
   readonly leastUpTo?: Effort
   readonly displayDefault: 'summarized' | 'omitted'
   readonly defaultEffort: Effort
-  /** What a thinking block is checked against when a client sends it back. */
+  /**
+   * What must match when a client sends thinking back to this model: nothing, the model, or also everything before
+   * the thinking block.
+   */
   readonly binding: 'none' | 'model' | 'prefix'
-  /** True if thinking that was created for another organization is dropped. */
+  /** True if this model drops thinking that was created for another organization. */
   readonly accountBound: boolean
-  /** Ids of the only other models that can read this model's thinking. Default: all models. */
+  /** Ids of the other models that can read this model's thinking. Default: all models. */
   readonly readers?: readonly string[]
-  /** Ids of models whose thinking this model cannot read, although others can. */
+  /** Ids of the models whose thinking this model cannot read. */
   readonly cannotRead?: readonly string[]
   /** True if thinking of earlier turns stays in the prompt. Otherwise a new user prompt removes it. */
   readonly keepsThinking: boolean
-  /** First cache level at which the thinking and effort settings are part of the cache key. */
+  /**
+   * Cache level at which thinking and effort are part of the cache key. Changing them invalidates cached prefixes of
+   * this level and of later levels.
+   */
   readonly settingsLevel: CacheLevel
   readonly prefill: boolean
   readonly forcedToolChoice: boolean
@@ -50,13 +57,14 @@ export interface SimulatedModel {
   readonly compaction: boolean
   readonly maxImages: number
   /**
-   * What happens if input plus `max_tokens` exceeds the context window: an error, or output that stops at the window.
+   * What happens if prompt tokens plus `max_tokens` exceed the context window. `error` rejects the request; `stop`
+   * ends the output when the window is full.
    */
   readonly overflow: 'error' | 'stop'
   readonly prices: ModelPrices | null
 }
 
-/** Creates the simulated model for an entry of the catalogue, with defaults for unknown figures. */
+/** Creates a simulated model from an entry of the model catalogue. Unknown figures get defaults. */
 function toSimulatedModel(entry: ModelEntry): SimulatedModel {
   const { thinking, capabilities, cache, limits } = entry
   const modes = thinking.modes ?? []
@@ -114,8 +122,8 @@ export interface ModelTable {
 }
 
 /**
- * Creates a table of Anthropic's models from the catalogue, then `own`, which replace models of the same id. `window`
- * overrides the context window of every model.
+ * Creates a table of Anthropic's models from the model catalogue. `own` adds models, or replaces models with the same
+ * id. `window` overrides the context window of every model, in tokens.
  */
 export function createModelTable(own: readonly SimulatedModel[] = [], window?: number): ModelTable {
   const byId = new Map<string, SimulatedModel>()
@@ -131,7 +139,8 @@ export function createModelTable(own: readonly SimulatedModel[] = [], window?: n
   }
 }
 
-// Facts that are not in the catalogue: display names, release dates, and which models can read a model's thinking.
+// Facts about models that are not in the model catalogue: display names, release dates, and which models can read a
+// model's thinking.
 
 /** Returns the display name of a model id: `claude-opus-5-5` becomes `Claude Opus 5.5`. */
 function formatModelName(id: string): string {
@@ -157,7 +166,8 @@ const NEWER_FABLES: readonly string[] = ['claude-fable-5-2', 'claude-mythos-5-2'
 const FABLES: readonly string[] = ['claude-fable-5-1', 'claude-mythos-5-1', ...NEWER_FABLES]
 
 /**
- * Ids of the other models that can read a model's thinking. Every model can read the thinking of a model not listed.
+ * For each model id, the ids of the other models that can read its thinking. If a model is not listed, every model
+ * can read its thinking.
  */
 const THINKING_READERS: Readonly<Record<string, readonly string[]>> = {
   'claude-fable-5-2': NEWER_FABLES,

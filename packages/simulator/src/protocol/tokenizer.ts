@@ -6,7 +6,7 @@
 import { type Block, isObject, readTextField, toBlocks } from './api.ts'
 
 export const BYTES_PER_TOKEN = 4
-/** Tokens charged at each change of role, for the text that surrounds a turn. */
+/** Tokens added at each change of role, for the markup around a turn. */
 export const TOKENS_PER_TURN = 4
 export const TOKENS_PER_TOOL = 12
 export const TOKENS_PER_CALL = 8
@@ -23,8 +23,8 @@ export function countToolTokens(tool: Readonly<Record<string, unknown>>): number
 }
 
 /**
- * Counts the tokens of a block. `thinkingTokens` reads the cost of a thinking block from its signature, because the
- * visible text may be shorter.
+ * Counts the tokens of a block. `thinkingTokens` counts a thinking block, whose visible text may be shorter than the
+ * full thinking.
  */
 export function countBlockTokens(block: Block, thinkingTokens: (block: Block) => number): number {
   switch (block.type) {

@@ -9,7 +9,7 @@ interface CacheMissInput {
   readonly prompt: Prompt
   readonly key: CacheKey
   readonly scope: ComparableRequest['scope']
-  /** Position of the cache hit in the prompt; null if there was none. */
+  /** Index of the last prompt block that was read from the cache; null if nothing was read. */
   readonly hit: number | null
   readonly earlier: readonly ComparableRequest[]
   readonly store: CacheStore
@@ -56,7 +56,7 @@ function describeChangePlace(prompt: Prompt, kin: PreviousRequest): string {
     : 'its end, which is no longer there'
 }
 
-/** Lists the changed parts of the cache key, on the levels that the cached prefix includes. */
+/** Lists the settings of the cache key that changed. Only cache levels that the cached prefix includes are compared. */
 function listChangedKeyParts(
   before: CacheKey,
   now: CacheKey,
@@ -94,7 +94,10 @@ function explainEntryMiss(
   }
 }
 
-/** The earlier request that has the longest common prefix with a request; the newest if several do. */
+/**
+ * The earlier request whose prompt has the longest prefix in common with the current prompt. If several have, the
+ * newest.
+ */
 interface PreviousRequest {
   readonly request: ComparableRequest
   /** Number of blocks at the start of the prompt that both requests have in common. */
@@ -116,8 +119,8 @@ function findPreviousRequest(
 }
 
 /**
- * Checks whether two prompts belong to one conversation: one of the first two message blocks must be equal, because
- * other conversations may share tools and system prompt.
+ * Checks whether two prompts belong to one conversation: their first or second message block must be equal. Tools and
+ * system prompt are ignored, because different conversations may share them.
  */
 function isSameConversation(one: Prompt, other: Prompt): boolean {
   return [0, 1].some((index) => {
@@ -128,8 +131,8 @@ function isSameConversation(one: Prompt, other: Prompt): boolean {
 }
 
 /**
- * Counts the common positions of two prompts by binary search: a chain hashes its whole prefix, so no chains are
- * equal after the first difference.
+ * Counts the blocks that two prompts have in common at their start. Binary search works because the hash of a block
+ * includes all blocks before it.
  */
 function countCommonPositions({ positions }: Prompt, { positions: other }: Prompt): number {
   let low = 0
@@ -145,8 +148,8 @@ function countCommonPositions({ positions }: Prompt, { positions: other }: Promp
 const EXCERPT_LENGTH = 60
 
 /**
- * Finds the first byte at which two prompts differ. `at` is the first different position; null if the newer prompt
- * ends there.
+ * Finds the first byte at which two prompts differ. `at` is the index of the first different block. Returns null if
+ * the newer prompt has no block there.
  */
 function findDivergence(now: Prompt, before: Prompt, at: number): PromptDifference | null {
   const node = now.positions[at]

@@ -28,10 +28,10 @@ export interface RequestRecord {
   readonly status: number
   readonly error: { readonly type: string; readonly message: string } | null
   readonly fault: string | null
-  /** Describes what the fault did; null if it did exactly what was requested. */
+  /** Note about a fault that could not be applied exactly as requested; otherwise null. */
   readonly faultNote: string | null
   readonly stopReason: string | null
-  /** All billed tokens, including those of summaries made before the answer. */
+  /** All billed tokens, including those of summaries that the provider made before the answer. */
   readonly usage: TokenUsage | null
   readonly cost: RequestCost | null
   /** Result of a `count_tokens` request; null for other requests. */
@@ -39,7 +39,10 @@ export interface RequestRecord {
   readonly cache: CacheAnalysis | null
   readonly appliedEdits: readonly AppliedEdit[]
   readonly transformations: readonly ThinkingTransformation[]
-  /** Tokens of each summary that threshold compaction made before the answer. */
+  /**
+   * Tokens of each summary that the provider made before the answer, because the prompt had reached the compaction
+   * threshold.
+   */
   readonly compactions: readonly TokenUsage[]
 }
 
@@ -74,11 +77,11 @@ export interface CacheAnalysis {
 /** Explains why a request read fewer tokens than an earlier request of its conversation had written to the cache. */
 export interface CacheMiss {
   readonly reason: CacheMissCause
-  /** Explanation of the reason as text. */
+  /** Explanation of the cache miss for a reader. */
   readonly why: string
   /** Tokens that could have been read from the cache but were not. */
   readonly tokens: number
-  /** Number of the earlier request that this request is compared with. */
+  /** Number of the earlier request with which this request was compared. */
   readonly comparedWith: number
   readonly divergence?: PromptDifference
 }
@@ -95,22 +98,25 @@ export type CacheMissCause =
 /** The first difference between two prompts. */
 export interface PromptDifference {
   readonly path: string
-  /** Byte offsets of the difference, in the rendered block and in the whole rendered prompt. */
+  /**
+   * Byte offset of the difference: `blockByte` within the rendered block, `promptByte` within the whole rendered
+   * prompt.
+   */
   readonly blockByte: number
   readonly promptByte: number
   readonly was: string
   readonly now: string
 }
 
-/** The part of a request that is kept so that later requests can be compared with it. */
+/** Data of a request that is kept to explain cache misses of later requests. */
 export interface ComparableRequest {
   readonly number: number
   readonly scope: Account
   readonly prompt: Prompt
   readonly key: CacheKey
-  /** Position of the request's last breakpoint above the model's minimum; null if nothing could be cached. */
+  /** Position of the last breakpoint whose prefix has enough tokens to be cached; null if there is none. */
   readonly cachedUpTo: number | null
-  /** Time at which the request started, from which its cache lifetimes are counted. */
+  /** Start time of the request, from which the lifetimes of its cache entries are counted. */
   readonly startedAt: number
   readonly hasBegun: () => boolean
 }
@@ -201,7 +207,10 @@ function formatCompaction({ compactions }: RequestRecord): string {
   return compactions.length === 0 ? '' : 'compacted first'
 }
 
-/** Returns a note if the request has cache markers but no marked prefix reaches the model's minimum. */
+/**
+ * Returns a note if the request has cache markers but every marked prefix is below the model's cache minimum.
+ * Otherwise empty.
+ */
 function formatMinimum({ cache }: RequestRecord): string {
   if (cache === null || cache.breakpoints.length === 0) return ''
   const isShort = cache.breakpoints.every(({ fate }) => fate === 'below-minimum')
@@ -221,7 +230,7 @@ function formatDollars(dollars: number | null): string {
   return dollars === null ? '' : `$${dollars.toFixed(4)}`
 }
 
-/** Computes the cost of a response from the catalogue's prices, and what the cache saved. */
+/** Computes the cost of a response and the amount that the cache saved, from the prices of the model. */
 export function priceResponse(usage: JsonObject, prices: ModelPrices | null): RequestCost {
   if (prices === null) return { total: null, saved: null }
   const money = priceUsage(usage as Usage, prices)
@@ -230,7 +239,7 @@ export function priceResponse(usage: JsonObject, prices: ModelPrices | null): Re
   return { total: money.total, saved: plain === null || cached === null ? null : plain - cached }
 }
 
-/** Returns the cost of the prompt alone, which is known even if the price of output is not. */
+/** Returns the cost of the prompt without the output; null if a price is not known. */
 function promptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h

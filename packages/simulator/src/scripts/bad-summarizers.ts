@@ -104,7 +104,9 @@ async function writeGoodSummary(...request: Parameters<Script>): Promise<string>
   return blocks.map((block) => (block.type === 'text' ? String(block.text) : '')).join('')
 }
 
-/** Keeps the given share of the text, without punctuation at the end, so that it never ends with a full sentence. */
+/**
+ * Cuts the text to the given share of its length and removes punctuation at the end, so that it ends in mid-sentence.
+ */
 function cutOffReply(text: string, share: number): Reply {
   const end = Math.floor(text.length * share)
   const left = takeCharacters(text, end).replace(/[.!?\s]+$/, '')

@@ -1,7 +1,7 @@
 /**
- * The simulated repository of the coder script: modules of small functions, each with a test. A function multiplies
- * the length of its input by a limit, and its test expects the result for `abc`, so that edits can break and repair
- * it.
+ * The simulated repository of the coder script: source files with small functions, and a test file for each. A
+ * function multiplies the length of its input by a constant, called its limit. Its test checks the result, so an edit
+ * of the limit can break or repair the test.
  */
 import { createSeededRandom } from '../protocol/clock-and-ids.ts'
 import { BYTES_PER_TOKEN } from '../protocol/tokenizer.ts'
@@ -51,7 +51,7 @@ export function formatFunctionName(module: string, number: number): string {
   return `${module}Total${number}`
 }
 
-/** Returns the source line that sets the limit of a function. Edits change this line. */
+/** Returns the source line that defines the limit of a function, which is the constant that edits change. */
 export function formatLimitLine(number: number, limit: number | string): string {
   return `  const limit${number} = ${limit}`
 }
@@ -71,10 +71,10 @@ export function createSimulatedRepository({ seed, files, fileTokens }: Repositor
   return repository
 }
 
-/** Approximate bytes of one function when its file is read, including line numbers. */
+/** Approximate size of one function in bytes when its file is read with line numbers. */
 const FUNCTION_BYTES = 260
 
-/** Creates random limits for the functions of a module. */
+/** Creates one random limit (the constant in the source code) for each function of a module. */
 function createLimits(seed: string, module: string, fileTokens: number): readonly number[] {
   const random = createSeededRandom(`${seed}/limits/${module}`)
   const count = Math.max(1, Math.round((fileTokens * BYTES_PER_TOKEN) / FUNCTION_BYTES))
@@ -110,12 +110,12 @@ function createTest(seed: string, module: string, limits: readonly number[]): st
   return `import * as ${module} from './${module}.ts'\n\n${tests.join('\n')}`
 }
 
-/** Returns the number of functions in the module. */
+/** Returns the number of functions in a module of the simulated repository. */
 export function countFunctions(repository: SimulatedRepository, module: string): number {
   return repository.get(toSourcePath(module))?.match(/^export function /gm)?.length ?? 0
 }
 
-/** Returns the limit of a function in the source; null if it is not a number. */
+/** Returns the limit that the source code defines for a function; null if the limit is not a number. */
 export function readFunctionLimit(
   repository: SimulatedRepository,
   module: string,

@@ -1,7 +1,7 @@
 /**
- * An endless sequence of steps for the coder script, which raises the limit of one function after another. Each such
- * job is a search, some reading, a wrong edit, failing tests, another search, the correct edit, and passing tests. A
- * step is one response and does not depend on the host's tool results.
+ * An endless sequence of steps for the coder script. A step is one response and does not depend on tool results. The
+ * steps form jobs, each of which changes one function: search, read files, make a wrong edit, run failing tests,
+ * search again, correct the edit, run passing tests.
  */
 import type { JsonObject } from '../protocol/api.ts'
 import { createSeededRandom } from '../protocol/clock-and-ids.ts'
@@ -33,7 +33,7 @@ interface StepCall {
 }
 
 export interface CoderStep {
-  /** A sentence for the text of the response. */
+  /** Sentence for the response text that says what the coder does in this step. */
   readonly intent: string
   readonly calls: readonly StepCall[]
   /** The simulated repository before the tool calls of this step are run. */
@@ -41,11 +41,14 @@ export interface CoderStep {
 }
 
 interface StepSequence {
-  /** Returns a step by index, which is 0 for the first step. */
+  /** Returns the step with this index. The first step has index 0. */
   stepAt(index: number): CoderStep
 }
 
-/** Maximum number of jobs kept in memory. Older jobs are computed again when they are needed. */
+/**
+ * Maximum number of jobs kept in memory. A job is the list of steps that changes one function. Older jobs are
+ * computed again when needed.
+ */
 const MAX_JOBS_IN_MEMORY = 64
 
 export function createCoderSteps(options: StepOptions): StepSequence {
@@ -66,7 +69,7 @@ export function createCoderSteps(options: StepOptions): StepSequence {
     return kept.get(number) ?? []
   }
 
-  /** The number of steps, which is the same for all jobs. */
+  /** Number of steps in a job, which is the same for all jobs. */
   const { length } = job(0)
   return {
     stepAt(index) {
@@ -160,12 +163,17 @@ function listMoves(job: LimitJob, options: StepOptions): readonly JobMove[] {
   ]
 }
 
-/** Returns a wrong limit: alternately a name that is not defined and a value that is off by one. */
+/**
+ * Returns the value for the wrong edit: alternately a call of an undefined function and a number that is off by one.
+ */
 function chooseWrongLimit({ number, from, to }: LimitJob): string | number {
   return number % 2 === 0 ? `raise(${from}, ${to})` : to - 1
 }
 
-/** Lists calls that read the module, its test and other modules: as many as one response may hold, but at least two. */
+/**
+ * Lists calls that read the module, its test and other modules: at most as many as one response may have, but at
+ * least two.
+ */
 function listReadCalls({ number, module }: LimitJob, { files, parallel }: StepOptions): readonly StepCall[] {
   const others = Array.from({ length: files - 1 }, (_, index) =>
     formatModuleName((number + index + 1) % files),

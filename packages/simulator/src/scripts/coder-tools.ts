@@ -175,7 +175,7 @@ function runTestCases(repository: SimulatedRepository, module: string): readonly
 
 interface LimitInSource {
   readonly number: number
-  /** The text after `=` in the source line. */
+  /** The text after `=` in the source line that defines the limit. */
   readonly written: string
   readonly line: number
 }

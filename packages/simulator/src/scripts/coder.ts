@@ -45,9 +45,12 @@ export interface Coder {
   readonly script: Script
   /** Definitions of the coder's tools. The coder calls only tools that the request declares. */
   readonly tools: readonly JsonObject[]
-  /** Returns the `tool_result` of a tool call, run against the simulated repository as it was at that step. */
+  /**
+   * Runs a tool call on the simulated repository and returns the `tool_result` block. The repository is in the state
+   * of the step that made the call.
+   */
   toolResult(call: ToolCall | Block): Block
-  /** Returns the files of the simulated repository after this many steps. Default: 0. */
+  /** Returns the files of the simulated repository after the given number of steps. Default: 0. */
   repository(steps?: number): SimulatedRepository
 }
 
@@ -125,9 +128,9 @@ function validateSettings(settings: CoderSettings): CoderSettings {
 }
 
 /**
- * Chooses the position of the next response. The conversation decides; the coder's memory of the session is used only
- * after a compaction, or if the conversation shows no position and the header `x-simulator-session` names the
- * session.
+ * Chooses the step for the next response. The conversation normally shows it. The step stored for the session is used
+ * only if it is later, and only after a compaction or if the conversation shows no step and the header
+ * `x-simulator-session` is set.
  */
 function choosePosition(
   found: FoundPosition,
@@ -200,11 +203,12 @@ function toToolCall(call: ToolCall | Block): ToolCall {
   return { id: String(id ?? ''), name: String(name ?? ''), input: (input ?? {}) as JsonObject }
 }
 
-// The coder reads its progress from the conversation: from tool call ids and from the first words of its texts. After
-// a compaction only a summary may be left, which may or may not quote them.
+// The coder finds its last step in the conversation, from its tool call ids and from phrases such as `Step 3 of 24`
+// in its texts. After a compaction only a summary may be left, which may not contain the phrases.
 
 /**
- * The position of the next response: a step of a task, or the task's final text if `step` equals the number of turns.
+ * Position of the next response: the number of the task (one per user prompt) and of the step within the task. If
+ * `step` equals the number of turns, the response is the task's final text.
  */
 interface CoderPosition {
   readonly task: number
@@ -215,9 +219,9 @@ const START_POSITION: CoderPosition = { task: 0, step: 0 }
 
 export interface FoundPosition {
   readonly position: CoderPosition
-  /** True if the position was read from a response of the coder, not from a summary. */
+  /** True if the position was found in a response of the coder; false if it was found in a summary or not at all. */
   readonly isCertain: boolean
-  /** True if a summary comes after the response from which the position was read, or replaces that response. */
+  /** True if a summary follows the newest response of the coder, or if only a summary is left. */
   readonly isCompacted: boolean
 }
 
@@ -239,7 +243,7 @@ function laterPosition(one: CoderPosition, other: CoderPosition): CoderPosition 
   return isLater ? one : other
 }
 
-/** Returns the index of a step, counted over all tasks. */
+/** Returns the index of a step counted over all tasks; 0 for the first step of the first task. */
 function toStepIndex({ task, step }: CoderPosition, turns: number): number {
   return task === 0 ? step : task * turns + step
 }
@@ -248,13 +252,16 @@ function formatCallId({ index, call, tag }: { index: number; call: number; tag: 
   return `toolu_coder_${index.toString(36)}_${call}_${tag}`
 }
 
-/** Returns the step index of a tool call; null if the coder did not create the call id. */
+/** Returns the index of the step that made a tool call; null if the coder did not create the call id. */
 function parseCallStep(id: string): number | null {
   const [, index] = /^toolu_coder_([0-9a-z]+)_\d+_/.exec(id) ?? []
   return index === undefined ? null : Number.parseInt(index, 36)
 }
 
-/** Returns the first words of a text: the progress marker of a step, or of the end of a task. */
+/**
+ * Returns the words with which a response of the coder begins, such as `Step 3 of 24` or `Task 1 done after 24
+ * steps`.
+ */
 function formatMarker({ task, step }: CoderPosition, turns: number): string {
   if (step >= turns) return `Task ${task + 1} done after ${turns} steps`
   const of = Number.isFinite(turns) ? ` of ${turns}` : ''
@@ -275,7 +282,10 @@ function findBlockPositions(block: Block, turns: number): readonly CoderPosition
 
 const MARKER_PATTERN = /\bTask (\d+) done after \d+ steps\b|\b(?:Task (\d+), step|Step) (\d+)\b(?! steps)/g
 
-/** Lists the position that follows each progress marker in the text. */
+/**
+ * Finds phrases such as `Step 3 of 24` in a text. Returns for each phrase the position of the response that comes
+ * next.
+ */
 function findMarkers(text: string): readonly CoderPosition[] {
   return [...text.matchAll(MARKER_PATTERN)].map(([, done, task, step]) =>
     done === undefined
@@ -287,7 +297,10 @@ function findMarkers(text: string): readonly CoderPosition[] {
 const SUMMARY_PATTERN = /\bsummar(?:y|i[sz]ed)\b/i
 const SESSION_PATTERN = /\b(?:conversation|session|continu\w+)\b/i
 
-/** Finds summaries of an earlier conversation: compaction blocks, and user texts that call themselves a summary. */
+/**
+ * Returns the texts of summaries in a message: compaction blocks, and user texts that mention a summary of the
+ * conversation.
+ */
 function findSummaryTexts(message: MessageParam): readonly string[] {
   return toBlocks(message.content).flatMap((block) => {
     if (block.type === 'compaction') return [readTextField(block, 'content')]

@@ -6,7 +6,7 @@ import { summarizer, withSummaries } from './summarizer.ts'
 
 export type LoadScenarioResult =
   | { readonly ok: true; readonly script: Script }
-  /** `message` is one line that says what is wrong and what was expected. */
+  /** The script was not loaded. `message` is one line that says what is wrong and what was expected. */
   | { readonly ok: false; readonly message: string }
 
 export const SCRIPT_NAMES: readonly string[] = ['echo', 'coder', 'summariser', ...BAD_SUMMARIZER_NAMES]
@@ -16,8 +16,8 @@ const TEXT_OPTIONS = ['seed', 'task'] as const
 const CODER_OPTIONS: readonly string[] = [...COUNT_OPTIONS, ...TEXT_OPTIONS]
 
 /**
- * Finds a built-in script. `echo` and `coder` answer a summary request with a good summary; `?summaries=` names an
- * adversarial script that answers it instead, and `none` treats it like any other request.
+ * Finds a built-in script by name. The option `summaries` of `echo` and `coder` selects what answers summary
+ * requests: a good summarizer (default), a bad summarizer by name, or with `none` the script itself.
  */
 export function findNamedScript(reference: string): LoadScenarioResult {
   const [name = '', query = ''] = reference.split('?', 2)

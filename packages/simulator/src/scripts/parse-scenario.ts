@@ -64,7 +64,7 @@ export function parseScenario(source: string, file: string): ParseScenarioResult
     ),
   }
 
-  /** Returns the line of the value at the path, or of the nearest enclosing value. */
+  /** Returns the line number of the value at a path in the document, or of the nearest value that encloses it. */
   function findLine(path: ValuePath): number {
     const node = path.length === 0 ? document.contents : document.getIn(path, true)
     if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
@@ -127,7 +127,7 @@ interface TurnDocument {
   readonly fault?: Fault
 }
 
-/** Creates a reader for one turn. `names` are the variables that may be used as `{{…}}`. */
+/** Creates a reader for one turn of a scenario. `names` are the variables that its texts may use, as in `{{turn}}`. */
 function turnReader(names: ReadonlySet<string>): ValueReader<ScenarioTurn> {
   const fields = fieldsReader<TurnDocument>({
     when: conditionReader,
@@ -198,7 +198,7 @@ const readScript: ValueReader<Script> = (value, place) => {
   return named.ok ? named.script : addReadProblem(place, named.message)
 }
 
-// Readers for the blocks of a turn. `names` are the variables that may be used as `{{…}}`.
+// Readers for the blocks of a scenario turn. `names` are the variables that its texts may use, as in `{{turn}}`.
 
 function templateReader<T>(names: ReadonlySet<string>, build: (text: string) => T): ValueReader<T> {
   return (value, place) => {

@@ -1,6 +1,7 @@
 /**
- * Scenarios: scripts written as data. Turns answer requests in order; a turn with a condition answers whenever its
- * condition is met. `read-scenario.ts` reads scenarios from YAML and JSON.
+ * Scenarios: scripts for the simulated model that are written as data. A scenario is a list of turns, which answer
+ * requests in order. A turn with a condition answers whenever its condition is met. `parse-scenario.ts` reads
+ * scenarios from YAML and JSON.
  */
 
 import type { Fault } from '../faults/fault.ts'
@@ -28,19 +29,25 @@ export interface Scenario {
   readonly turns: readonly ScenarioTurn[]
   /** The turn that answers requests that no other turn answers. */
   readonly otherwise?: ScenarioTurn
-  /** How often the turns without a condition are played. Default: 1. */
+  /** Number of times the whole sequence of turns without a condition is played. Default: 1. */
   readonly repeat?: number
-  /** True if summary requests that match no condition get a good summary and use up no turn. Default: true. */
+  /**
+   * True to answer summary requests with a good summary, unless the condition of a turn matches. Such an answer uses
+   * up no turn. Default: true.
+   */
   readonly summaries?: boolean
   readonly variables?: Readonly<Record<string, string>>
 }
 
 export interface ScenarioTurn {
-  /** Condition under which the turn answers. A turn without a condition answers in its order. */
+  /**
+   * Condition that a request must meet for the turn to answer it. Turns without a condition answer in the order of
+   * the list.
+   */
   readonly when?: TurnCondition
   /** Number of requests the turn answers. Default: 1, or no limit for a turn with a condition. */
   readonly times?: number
-  /** The blocks that the turn generates, or a script that generates them. */
+  /** The blocks of the response, or a script that generates the response. */
   readonly says: readonly ReplyBlock[] | Script
   readonly stopReason?: StopReason
   readonly stopSequence?: string
@@ -49,7 +56,7 @@ export interface ScenarioTurn {
   readonly fault?: Fault
 }
 
-/** Creates a script that plays the scenario. Each session has its own progress. */
+/** Creates a script that plays the scenario. Each session has its own progress through the turns. */
 export function playScenario(scenario: Scenario): Script {
   const sessions = new Map<string, TurnSelector>()
   return async (request, context) => {
@@ -62,7 +69,10 @@ export function playScenario(scenario: Scenario): Script {
   }
 }
 
-/** Selects the next turn of one session. Returns `summary` for a built-in summary, null if no turn is left. */
+/**
+ * Selects the turn that answers a request of one session. Returns `summary` if the built-in summarizer answers, and
+ * null if no turn is left.
+ */
 type TurnSelector = (request: ScriptRequest, context: ScriptContext) => ScenarioTurn | 'summary' | null
 
 function createTurnSelector({ turns, otherwise, repeat = 1, summaries = true }: Scenario): TurnSelector {
@@ -122,8 +132,8 @@ function fillBlock(block: ReplyBlock, variables: ScenarioVariables): ReplyBlock 
 }
 
 /**
- * Creates the reply for a scenario without turns left: status 400, which clients do not retry, so that the author of
- * the scenario sees the message.
+ * Creates the reply for a request after all turns of the scenario were used. Clients do not retry status 400, so the
+ * author of the scenario sees the message.
  */
 function createExhaustedReply({ name, turns }: Scenario): Reply {
   const count = turns.filter(({ when }) => when === undefined).length
@@ -136,11 +146,11 @@ export type TextMatcher = string | RegExp
 
 /** The condition of a turn. All given fields must match. */
 export interface TurnCondition {
-  /** Text that the unanswered user messages must contain. */
+  /** Text that must occur in the user messages after the last assistant message. */
   readonly says?: TextMatcher
-  /** What one of the unanswered tool results must match. */
+  /** What one of the tool results after the last assistant message must match. */
   readonly result?: ResultMatcher
-  /** Which assistant turns match, by number. The turn to be generated counts. */
+  /** Numbers of the assistant turns that match. The first response of a conversation is turn 1. */
   readonly turn?: TurnMatcher
   /** True to match only summary requests, false to match only other requests. */
   readonly summary?: boolean
@@ -224,7 +234,7 @@ export const SCENARIO_VARIABLE_NAMES = [
   'words',
 ] as const
 
-/** Matches a variable, or `{{` after a backslash, which stays as literal text. */
+/** Matches a variable such as `{{turn}}`, or an escaped `\{{`, which stands for the literal text `{{`. */
 const VARIABLE_PATTERN = /\\\{\{|\{\{\s*([A-Za-z_]\w*)(?:\s+([^{}]*?))?\s*\}\}/g
 
 function fillText(text: string, variables: ScenarioVariables): string {
@@ -241,7 +251,7 @@ function fillInput(input: JsonObject, variables: ScenarioVariables): JsonObject 
   return filled as JsonObject
 }
 
-/** Lists the variables in a text that are not in `known`. */
+/** Lists the names of variables that a text uses and that are not in `known`. */
 export function findUnknownVariables(text: string, known: ReadonlySet<string>): readonly string[] {
   return [...text.matchAll(VARIABLE_PATTERN)].flatMap(([, name]) =>
     name === undefined || known.has(name) ? [] : [name],

@@ -26,7 +26,7 @@ import {
 export type Script = (request: ScriptRequest, context: ScriptContext) => Reply | Promise<Reply>
 
 export interface ScriptRequest {
-  /** `compaction` if the provider itself requests a summary; `instructions` is then its prompt. */
+  /** `compaction` if the provider's own compaction asks for a summary. `instructions` is then the summary prompt. */
   readonly kind: 'message' | 'compaction'
   readonly instructions: string | null
   readonly model: string
@@ -184,8 +184,8 @@ export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' 
 }
 
 /**
- * Checks whether a request asks for a summary: the provider's own request, or a client request whose last text
- * demands `<summary>` tags and either `<analysis>` tags or a summary of a conversation. Earlier texts do not count.
+ * Checks whether a request asks for a summary. True for the provider's own compaction. Also true if the last text of
+ * the client contains `<summary>`, and either `<analysis>` or words that ask to summarize a conversation.
  */
 export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages'>): boolean {
   if (request.kind === 'compaction') return true

@@ -31,7 +31,10 @@ interface AnsweredCall extends ToolCall {
   readonly result: ToolResult | null
 }
 
-/** Collects the facts of a conversation. `prompt` is the text that asks for the summary; it is left out. */
+/**
+ * Collects the facts of a conversation. The text that asks for the summary is passed as `prompt`, so that it is not
+ * listed among the user's prompts.
+ */
 export function collectSummaryFacts(messages: readonly MessageParam[], prompt: string): SummaryFacts {
   const results = new Map(
     messages.flatMap((message) => listToolResults(message)).map((result) => [result.id, result]),
@@ -67,7 +70,7 @@ const HOST_NOTES = [
   /^\[Request interrupted/,
 ]
 
-/** Checks whether the user wrote the text: it is neither a note of the host nor a summary. */
+/** Checks whether a text was written by the user. Summaries, and notes that the client program inserted, were not. */
 function isUserPrompt(text: string): boolean {
   return (
     text !== '' && !HOST_NOTES.some((pattern) => pattern.test(text)) && readSummarySections(text) === null
@@ -88,7 +91,7 @@ function isFileChange({ name }: ToolCall): boolean {
 interface TouchedFile {
   readonly path: string
   readonly isChanged: boolean
-  /** The text that the last change inserted into the file. */
+  /** Start of the text that the newest change inserted into the file; empty if there is none. */
   readonly snippet: string
 }
 
@@ -112,9 +115,9 @@ function readSnippet({ input }: ToolCall): string {
 
 interface ReportedError {
   readonly text: string
-  /** Path of the file that was changed after the error; null if none was. */
+  /** Path of the first file that was changed after the error; null if there is none. */
   readonly fix: string | null
-  /** True if the same tool call succeeded later. */
+  /** True if a later tool call with the same name and input succeeded. */
   readonly isSolved: boolean
 }
 
@@ -135,7 +138,7 @@ export function listToolErrors(rounds: readonly AnsweredCall[]): readonly Report
   })
 }
 
-/** Returns the first line that names an error, otherwise the first line. */
+/** Returns the first line of a tool result that contains a word such as `TypeError`; otherwise its first line. */
 function extractErrorText(text: string): string {
   return takeCharacters((/^.*\b\w*Error\b.*$/m.exec(text)?.[0] ?? text.split('\n')[0] ?? '').trim(), 300)
 }
@@ -153,7 +156,7 @@ export function listOpenTodos(rounds: readonly AnsweredCall[]): readonly string[
   )
 }
 
-// Helpers for the nine sections: their titles in a summary prompt, and their bodies in a summary.
+// Helpers for the nine sections of a summary: the titles in a summary prompt, and the section texts in a summary.
 
 export const SUMMARY_SECTION_NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 9] as const
 
@@ -173,7 +176,7 @@ export const SUMMARY_SECTION_TITLES: SectionRecord<string> = {
   9: 'Optional next step',
 }
 
-/** Patterns that recognize a section by a word of its title. */
+/** Patterns that recognize a summary section by a word in its title. */
 const TITLE_PATTERNS: SectionRecord<RegExp> = {
   1: /request|intent/i,
   2: /concept/i,

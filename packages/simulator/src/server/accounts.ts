@@ -51,7 +51,10 @@ export interface RateLimits {
   readonly requests: number
   readonly inputTokens: number
   readonly outputTokens: number
-  /** True to answer with status 429 when a limit is reached. Otherwise only the rate limit headers count down. */
+  /**
+   * True to reject requests with status 429 when a limit is reached. If false, limits only show in the rate limit
+   * headers.
+   */
   readonly enforced: boolean
 }
 
@@ -70,7 +73,7 @@ interface RateWindow {
 }
 
 export interface RateLimiter {
-  /** Counts the request and returns null, or returns a 429 error if a limit is reached in the current minute. */
+  /** Counts a request and returns null. If a limit is reached in the current minute, returns a 429 error instead. */
   countRequest(organization: string): ApiError | null
   countTokens(organization: string, tokens: { readonly input: number; readonly output: number }): void
   headers(organization: string): Readonly<Record<string, string>>

@@ -16,7 +16,7 @@ export interface IncomingRequest {
   /** The parsed JSON body of the request. */
   readonly value: unknown
   readonly bodyBytes: number
-  /** The error if the body could not be read. */
+  /** The error if the request body could not be read or parsed. */
   readonly bodyError?: ApiError
 }
 
@@ -27,7 +27,10 @@ export interface AdmittedRequest {
   readonly continues: string | null
 }
 
-/** Validates a request and prepares its prompt. If it is rejected, the message thread it would continue is released. */
+/**
+ * Validates a request and prepares its prompt. If a rejected request would have continued a response of a message
+ * thread, that response can be continued again.
+ */
 export function admitRequest(
   state: SimulatorState,
   incoming: IncomingRequest,

@@ -1,5 +1,6 @@
 /**
- * Creates the response to an ordinary request: reads the cache, calls the script, signs thinking and computes usage.
+ * Creates the response to an ordinary request: reads the prompt cache, calls the script that plays the model, signs
+ * thinking and computes usage.
  */
 import type { Reply as WireReply } from '@tidemark/core'
 import { countDeletedTokens } from '../context/context-edits.ts'
@@ -29,7 +30,7 @@ export interface ModelResponse {
   readonly reply: WireReply
   readonly usage: JsonObject
   readonly split: PromptTokenSplit
-  /** Tokens of the summaries made before the answer; `split` does not include them. */
+  /** Tokens of the summaries that a threshold compaction made before the answer. `split` does not include them. */
   readonly summaries: readonly ModelCallTokens[]
   readonly outputTokens: number
   readonly cache: CacheResult
@@ -77,8 +78,8 @@ export function answerCacheWarming(
 }
 
 /**
- * Calls the script and creates the response. `before` has the summaries made before the answer and the blocks they
- * put in front of it.
+ * Calls the script and creates the response. If a compaction came first, `before` has its token counts, and the
+ * compaction block to put at the start of the response.
  */
 export async function answerMessage(
   state: SimulatorState,
@@ -100,7 +101,7 @@ interface GeneratedResponse {
   readonly output: ModelOutput
   readonly cache: CacheResult
   readonly compactions: readonly ModelCallTokens[]
-  /** Blocks that come before those the script generated. */
+  /** Compaction blocks to put before the blocks that the script generated. */
   readonly front: readonly Block[]
 }
 
@@ -158,7 +159,10 @@ function signNewThinking(
   )
 }
 
-/** Subtracts deleted tool results from the tokens read from the cache. `deleted` is null if cached clearing is off. */
+/**
+ * Subtracts the tokens of deleted tool results from the tokens read from the cache. `deleted` is the number
+ * subtracted; null if the `cache_edits` extension is off.
+ */
 function applyDeletions(
   state: SimulatorState,
   { deletions, prompt, shown }: PreparedRequest,
@@ -179,7 +183,7 @@ interface ReplyInput
   readonly cutInputs: ModelOutput['cutInputs']
 }
 
-/** Creates the response message, with the delays and the fault of the script's reply. */
+/** Creates the response message. Its delays and its fault come from the script's reply. */
 export function createModelResponse(
   prepared: PreparedRequest,
   call: ResponseInput,
@@ -212,7 +216,8 @@ export function createModelResponse(
   return {
     ...input,
     reply: {
-      // The message has all fields of a response; the target type names only those that the engine reads.
+      // The cast is safe because the message has all fields of a response. The target type declares only some of
+      // them.
       message: { ...message, content } as unknown as WireReply['message'],
       rawBlocks: [],
       cutInputs,
@@ -225,7 +230,7 @@ export function createModelResponse(
   }
 }
 
-/** Casts a value that is JSON by construction. */
+/** Casts a value that is known to be JSON. */
 function asJson(value: unknown): JsonObject {
   return value as JsonObject
 }
@@ -264,7 +269,10 @@ function buildUsage(
   }
 }
 
-/** Computes the usage of a response that is only a summary: its tokens are in `iterations`, not in the totals. */
+/**
+ * Computes the usage of a response that contains only a summary. Its tokens are listed in `usage.iterations`; the
+ * totals are 0.
+ */
 export function buildCompactionUsage(prepared: PreparedRequest, summary: ModelCallTokens): JsonObject {
   const none = buildUsage(prepared, [], { split: NO_TOKENS, outputTokens: 0 }, 0, null)
   return { ...none, iterations: [{ type: 'compaction', ...toUsageFields(summary) }] }

@@ -1,4 +1,7 @@
-/** Calls the script, and limits its output by stop sequences, `max_tokens` and the context window. */
+/**
+ * Calls the script that plays the model, and limits its output by stop sequences, `max_tokens` and the context
+ * window.
+ */
 import { countPromptTokens, type Prompt } from '../prompt-cache/prompt.ts'
 import {
   type Block,
@@ -21,7 +24,7 @@ interface ScriptQuery {
   readonly instructions: string | null
   readonly pieces: readonly RequestBlock[]
   readonly prompt: Prompt
-  /** Tokens of the instructions that the provider adds to the prompt. */
+  /** Tokens that the provider's summary instructions add to the prompt; 0 for an ordinary request. */
   readonly added: number
 }
 
@@ -70,7 +73,7 @@ export async function callScript(
   return { reply, output: limitModelOutput(reply, { stopSequences, maxTokens, windowTokensLeft }, state.ids) }
 }
 
-/** Checks whether the request has thinking on. Otherwise the thinking that a script generates is not sent. */
+/** Checks whether thinking is on for a request. If it is off, thinking that the script generates is not sent. */
 function isThinkingOn({ body, model, shown }: PreparedRequest): boolean {
   const mode = body.thinking?.type ?? model.thinkingDefault
   if (mode === 'between_tools') return shown.at(-1)?.block.type === 'tool_result'
@@ -78,8 +81,8 @@ function isThinkingOn({ body, model, shown }: PreparedRequest): boolean {
 }
 
 /**
- * With `thinking.type: "enabled"`, thinking must precede a tool call and the next request must contain it, so a
- * missing thinking block is added.
+ * Adds a thinking block to a response with tool calls if `thinking.type` is `enabled` and the script wrote no
+ * thinking. Without it, the API would reject the next request.
  */
 function addRequiredThinking(blocks: readonly ReplyBlock[], body: MessagesBody): readonly ReplyBlock[] {
   const calls = blocks.some(({ type }) => type === 'tool_use')
@@ -101,7 +104,7 @@ function countAssistantTurns(pieces: readonly RequestBlock[]): number {
 /** The output of a script, cut to stop sequences, `max_tokens` and the context window. */
 export interface ModelOutput {
   readonly blocks: readonly Block[]
-  /** Tool calls whose input was cut off: the index of the block, and the incomplete JSON. */
+  /** Tool calls whose input was cut off. `index` is the index of the block, `text` the incomplete JSON of the input. */
   readonly cutInputs: readonly { readonly index: number; readonly text: string }[]
   readonly stopReason: StopReason
   readonly stopSequence: string | null
@@ -241,7 +244,7 @@ export function countOutputTokens(block: Block): number {
   return countBlockTokens(block, countUnsignedThinking)
 }
 
-/** Counts the tokens of thinking as the script wrote it, before signing may remove its text. */
+/** Counts the tokens of a thinking block that is not signed yet. Signing may remove its text. */
 function countUnsignedThinking(block: Block): number {
   if (block.type === 'thinking') return countTextTokens(readTextField(block, 'thinking'))
   return block.type === 'redacted_thinking' ? countTextTokens(readTextField(block, 'data')) : 0

@@ -43,7 +43,10 @@ interface ExchangeResult {
   begin(): void
 }
 
-/** Authenticates and validates the request, has the script answer it, and applies a fault. */
+/**
+ * Handles a request to the Messages API: authenticates and validates it, has the script answer it, and applies the
+ * fault if there is one.
+ */
 export async function handleMessagesRequest(
   state: SimulatorState,
   incoming: IncomingRequest,
@@ -68,7 +71,7 @@ export async function handleMessagesRequest(
   return answerWithResponse(state, request, admission)
 }
 
-/** Answers with a status fault. The fault replaces the answer, so the request is not validated. */
+/** Answers with the error response of a status fault. The request itself is not validated. */
 function answerWithFault(state: SimulatorState, request: RequestContext, fault: Fault): ExchangeResult {
   const answer = applyFault(
     createJsonAnswer(200, '', responseHeaders(state, request)),
@@ -78,7 +81,10 @@ function answerWithFault(state: SimulatorState, request: RequestContext, fault: 
   return logRequest(state, request, { answer, error: describeFaultError(answer, fault) })
 }
 
-/** Returns the error of a fault for the request log: the fault's own message, if it has one. */
+/**
+ * Returns the error that the request log shows for a fault: the message of the fault, otherwise a note on how it was
+ * applied.
+ */
 function describeFaultError(answer: HttpAnswer, fault: Fault | null): { type: string; message: string } {
   const faults = fault?.type === 'several' ? fault.faults : [fault]
   const message = faults.find((each) => each?.type === 'status')?.message
@@ -116,7 +122,10 @@ function logRequest(state: SimulatorState, request: RequestContext, outcome: Req
   return { answer: outcome.answer, begin: () => undefined }
 }
 
-/** Answers a valid request. Cache entries, diagnostics, threads and rate limits take effect when the answer begins. */
+/**
+ * Answers a valid request. Changes to the cache, diagnostics, message threads and rate limits are made when the first
+ * byte of the answer is sent.
+ */
 async function answerWithResponse(
   state: SimulatorState,
   request: RequestContext,

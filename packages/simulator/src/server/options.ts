@@ -23,9 +23,12 @@ export interface SimulatorOptions {
   /** The accepted API keys and their accounts. Default: every key is accepted. */
   readonly accounts?: AccountsByKey
   readonly limits?: Partial<RateLimits>
-  /** Settings that are part of the cache key, where the provider's documentation does not specify it. */
+  /**
+   * Selects the request settings that are part of the cache key, where the provider's documentation does not specify
+   * it.
+   */
   readonly cacheKey?: Partial<CacheKeySettings>
-  /** How strictly thinking is bound to the prefix before it. */
+  /** How strictly thinking blocks are checked when a client sends them back. */
   readonly binding?: Partial<BindingSettings>
   /** Validation rules that the provider's documentation does not specify. */
   readonly rules?: Partial<RuleSettings>
@@ -44,7 +47,10 @@ export interface SimulatorOptions {
   readonly deltaSize?: number
   /** Number of requests kept for `/_simulator/requests`. Default: 200. */
   readonly keepRequests?: number
-  /** Bytes of prompts kept in memory, which makes requests that extend them cheaper. Default: 256 MiB. */
+  /**
+   * Maximum bytes of earlier prompts kept in memory. Requests that extend a kept prompt are processed faster.
+   * Default: 256 MiB.
+   */
   readonly keepPromptBytes?: number
   /** Called with the record of each request when it is answered. */
   readonly onRequest?: (record: RequestRecord) => void
@@ -85,7 +91,8 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
 }
 
 /**
- * Throws if the script is not a function: callers without type checks often pass the whole result of `loadScenario`.
+ * Throws if `script` is not a function. Callers without type checks often pass the whole result of `loadScenario`
+ * instead of its `script`.
  */
 function validateScript(script: Script = echo): Script {
   if (typeof script === 'function') return script

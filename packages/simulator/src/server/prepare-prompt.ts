@@ -43,7 +43,10 @@ export interface PreparedRequest extends ValidRequest {
   /** The conversation as the model sees it. */
   readonly shown: readonly RequestBlock[]
   readonly prompt: Prompt
-  /** The prompt of the conversation as sent, if the request asks for diagnostics; otherwise `prompt`. */
+  /**
+   * The prompt before blocks were dropped or edited. It is built only if the request asks for diagnostics; otherwise
+   * it equals `prompt`.
+   */
   readonly sentPrompt: Prompt
   readonly key: CacheKey
   readonly tokens: number
@@ -54,7 +57,10 @@ export interface PreparedRequest extends ValidRequest {
   readonly deletions: CacheDeletions
   readonly compaction: FoundCompactionBlock | null
   readonly boundPrefix: () => ThinkingPrefix
-  /** Id of the last thinking block, which new thinking follows; null if there is none. */
+  /**
+   * Id of the last thinking block of the conversation; null if there is none. The signature of new thinking will
+   * contain this id.
+   */
   readonly lastThinking: string | null
 }
 
@@ -108,8 +114,8 @@ export function prepareRequest(
 }
 
 /**
- * Returns a function that computes the prefix that thinking is bound to. It is lazy because most requests have no
- * thinking and no signed block.
+ * Returns a function that computes the prefix that thinking is bound to. It runs only when needed, because most
+ * requests have no thinking and no signed compaction block.
  */
 function createLazyPrefix(
   state: SimulatorState,
@@ -149,7 +155,9 @@ function bindThinking(
   return modified === null ? outcome : reject(modified)
 }
 
-/** Drops the blocks before the block of a threshold compaction, because the model does not see them. */
+/**
+ * Drops all blocks before the compaction block of a threshold compaction, because the model sees the summary instead.
+ */
 function dropBeforeThresholdBlock(
   pieces: readonly RequestBlock[],
   sent: readonly RequestBlock[],
@@ -215,7 +223,10 @@ export function buildRequestCacheKey(
   })
 }
 
-/** Returns the error for a prompt that exceeds the context window, or null. Clients parse these texts. */
+/**
+ * Returns an error if the prompt exceeds the context window, or, on some models, if the prompt plus `max_tokens`
+ * does. Otherwise null. Clients parse the messages of these errors.
+ */
 function findOverflowError(
   model: SimulatedModel,
   tokens: number,

@@ -24,8 +24,8 @@ import { buildRequestCacheKey, type PreparedRequest } from './prepare-prompt.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
 /**
- * Answers an on-demand compaction request. The only block of the response is the signed summary; there is no block if
- * the script wrote no summary.
+ * Answers an on-demand compaction request. The response contains one signed compaction block, or no block if the
+ * script wrote no complete summary.
  */
 export async function compactOnDemand(
   state: SimulatorState,
@@ -69,8 +69,8 @@ export function isOverCompactThreshold(prepared: PreparedRequest): boolean {
 }
 
 /**
- * Summarizes the conversation, then answers the request from the summary. With `pause_after_compaction` the response
- * is only the summary.
+ * Handles a request that reached the compaction threshold: summarizes the conversation, then answers from the
+ * summary. With `pause_after_compaction` the response contains only the summary.
  */
 export async function compactBeforeAnswer(
   state: SimulatorState,
@@ -94,7 +94,7 @@ export async function compactBeforeAnswer(
   }
 }
 
-/** Replaces the whole conversation of a prepared request by the summary block. */
+/** Replaces the whole conversation by the compaction block that contains the summary. */
 function replaceBySummary(state: SimulatorState, prepared: PreparedRequest, block: Block): PreparedRequest {
   const { body } = prepared
   const pieces: readonly RequestBlock[] = [
@@ -113,14 +113,14 @@ function replaceBySummary(state: SimulatorState, prepared: PreparedRequest, bloc
   }
 }
 
-// A summary call: one call of the script over the whole conversation that returns the summary.
+// The summary call: the script gets the whole conversation and returns a summary.
 
-/** The default prompt for a summary. Instructions in the request replace it. */
+/** Default summary prompt of a compaction. Custom instructions in the request replace it. */
 export const PROVIDER_SUMMARY_PROMPT =
   'Summarise the conversation so far so that the work can go on from the summary alone: the task, the decisions, the state of things, what was learnt and what comes next. Answer with text only, inside <summary></summary> tags.'
 
 interface SummaryCallResult {
-  /** The summary; null if the script wrote no complete one. */
+  /** Text of the summary; null if the script wrote no text or stopped early. */
   readonly text: string | null
   readonly stopReason: string
   readonly iteration: ModelCallTokens
@@ -164,8 +164,8 @@ async function runSummaryCall(
 }
 
 /**
- * Returns the summary in the script's text. The default prompt asks for tags; with custom instructions the whole text
- * is the summary.
+ * Extracts the summary from the script's text. The default prompt asks for `<summary>` tags. With custom instructions
+ * the whole text is the summary.
  */
 function extractSummary(text: string, tagged: boolean): string {
   const inside = tagged ? text.match(/<summary>([\s\S]*?)<\/summary>/)?.[1] : undefined

@@ -120,10 +120,7 @@ function addTokenUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
   }
 }
 
-/**
- * Describes what the cache did with a request. `seen` is the part of the request that later requests are compared
- * with.
- */
+/** Describes what the prompt cache did with a request. `seen` is kept to explain cache misses of later requests. */
 export function analyzeCache(
   { log, store }: SimulatorState,
   { prompt, key, scope, model }: PreparedRequest,

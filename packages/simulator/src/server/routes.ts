@@ -12,12 +12,12 @@ import { handleMessagesRequest } from './handle-request.ts'
 import { BrokenConnectionError, type ClientConnection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
-/** What an HTTP server passes along with a request. */
+/** Values that an HTTP server passes to the simulator together with a request. */
 export interface RequestBindings {
   readonly connection?: ClientConnection
   /**
-   * The caller's abort signal. The signal of a `Request` only follows it and may be garbage-collected with the
-   * request.
+   * Abort signal of the caller. The signal of the `Request` object is not enough, because it may be garbage-collected
+   * with the request.
    */
   readonly signal?: AbortSignal
 }
@@ -230,7 +230,7 @@ function createControlRoutes(state: SimulatorState): Hono {
   return routes
 }
 
-/** Parses a body with faults: JSON, or the text notation that the request header uses. */
+/** Parses the body of a request that schedules faults: JSON, or the text notation of the header `x-simulator-fault`. */
 function parseFaultBody(
   body: string,
 ): { readonly ok: true; readonly given: unknown } | { readonly ok: false; readonly message: string } {

@@ -12,10 +12,10 @@ import { type BodyChunk, createJsonAnswer, type HttpAnswer } from '../protocol/a
 import type { Clock } from '../protocol/clock-and-ids.ts'
 import type { ReplyDelays } from '../scripts/script.ts'
 
-/** The connection of a request, for answers that end with a reset. */
+/** Network connection of a request, for faults that reset the connection. */
 export interface ClientConnection {
   reset(): void
-  /** Resolves when the client has received everything that was written. */
+  /** Resolves when everything that was written has been sent to the client. */
   waitUntilReceived(): Promise<void>
 }
 
@@ -24,11 +24,11 @@ interface SendOptions {
   readonly signal: AbortSignal
   /** Called when the first byte of a successful answer is sent. */
   begin(): void
-  /** Connection of the request; null in memory, where there is no socket to reset. */
+  /** Network connection of the request; null for a simulator in memory, which has no socket to reset. */
   readonly connection: ClientConnection | null
 }
 
-/** The error for a connection that breaks before an answer. Its message is the one that `fetch` uses. */
+/** Thrown if the connection breaks before the answer begins. The message is the one that `fetch` uses in this case. */
 export class BrokenConnectionError extends TypeError {}
 
 function createBrokenConnection(): BrokenConnectionError {
@@ -38,8 +38,8 @@ function createBrokenConnection(): BrokenConnectionError {
 }
 
 /**
- * Sends an answer and resolves when it begins. Rejects with a `BrokenConnectionError` if the connection breaks before
- * that.
+ * Sends an answer. Resolves with the response when the answer begins. Rejects with a `BrokenConnectionError` if the
+ * connection breaks before that.
  */
 export async function sendAnswer(answer: HttpAnswer, sending: SendOptions): Promise<Response> {
   const chunks = mergeChunks(answer.chunks)
@@ -66,7 +66,7 @@ function waitForAbort(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Joins body chunks that have no delay between them. */
+/** Merges every body chunk that has no delay into the chunk before it. */
 function mergeChunks(chunks: readonly BodyChunk[]): readonly BodyChunk[] {
   const groups: { bytes: (string | Uint8Array<ArrayBuffer>)[]; delayMs: number }[] = []
   for (const { bytes, delayMs } of chunks) {

@@ -16,11 +16,11 @@ export interface Simulator {
    * body if the response has begun.
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
-  /** Handles a request that an HTTP server received. `bindings` passes its connection and abort signal. */
+  /** Handles a request that an HTTP server received. `bindings` has the network connection and the abort signal. */
   handle(request: Request, bindings?: RequestBindings): Response | Promise<Response>
   /** Records of the requests answered so far, oldest first. */
   readonly requests: readonly RequestRecord[]
-  /** Schedules one fault for each of the next requests, in this order. */
+  /** Schedules faults: the first for the next request, the second for the request after that, and so on. */
   queueFaults(...faults: readonly Fault[]): void
   /** Sets the simulator's clock forward by `ms` milliseconds. */
   advance(ms: number): void
@@ -140,7 +140,10 @@ function listenError(host: string, port: number, cause: Error): TidemarkError {
   return new TidemarkError('io-failed', text, { cause, details: { host, port } })
 }
 
-/** Milliseconds a client gets to read before a connection reset, which discards what it has not read yet. */
+/**
+ * Milliseconds that a client has to read the data before its connection is reset. A reset discards data that was not
+ * read.
+ */
 const CLIENT_READ_MS = 25
 
 async function waitUntilFlushed({ incoming: { socket }, outgoing }: HttpBindings): Promise<void> {
@@ -150,7 +153,10 @@ async function waitUntilFlushed({ incoming: { socket }, outgoing }: HttpBindings
   while (!socket.destroyed && isWaiting())
 }
 
-/** Handles a request of the server. An error after the socket was reset is part of a fault and needs no response. */
+/**
+ * Handles a request that the HTTP server received. If a fault has reset the socket, the error is expected and no
+ * response is sent.
+ */
 async function handleRequest(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
   const { socket } = env.incoming
   const connection = { reset: () => socket.resetAndDestroy(), waitUntilReceived: () => waitUntilFlushed(env) }

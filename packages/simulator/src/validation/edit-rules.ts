@@ -67,7 +67,7 @@ export const checkCompactionContent: RequestRule = (request) => {
       )
 }
 
-/** Rejects parameters that only affect an ordinary response if the request asks for an on-demand compaction. */
+/** Rejects an on-demand compaction request that has parameters for an ordinary response. */
 export const checkCompactionParameters: RequestRule = (request) => {
   if (!asksForCompaction(request) || request.endpoint === 'count_tokens') return null
   const clash = findCompactionClash(request.body)

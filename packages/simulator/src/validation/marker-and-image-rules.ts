@@ -112,7 +112,7 @@ function* listImages(pieces: readonly RequestBlock[]): Iterable<RequestImage> {
     if (canHoldImage(piece.block)) yield* listBlockImages(piece.block, formatBlockPath(piece))
 }
 
-/** Checks whether a block can contain an image. Most cannot, and no path is formatted for them. */
+/** Checks whether a block can contain images. Blocks that cannot are skipped before their path is formatted. */
 function canHoldImage({ type, content }: Block): boolean {
   return type === 'image' || type === 'document' || (type === 'tool_result' && Array.isArray(content))
 }
@@ -127,8 +127,8 @@ function* listBlockImages(block: Block, path: string): Iterable<RequestImage> {
 }
 
 /**
- * Checks whether a document is a PDF, which counts as one image. Its pages are not counted, because that would
- * require parsing it.
+ * Checks whether a document is a PDF. A PDF counts as one image. Its pages are not counted, because that would
+ * require parsing the file.
  */
 function isPdf({ source }: Block): boolean {
   return isObject(source) && (source.type === 'base64' || source.type === 'url')
@@ -144,7 +144,10 @@ interface ImageSize {
   readonly height: number
 }
 
-/** Number of base64 characters that are decoded to find the image size. A JPEG may have a preview before its size. */
+/**
+ * Number of base64 characters that are decoded to find the size of an image. A JPEG may contain a preview before its
+ * size.
+ */
 const HEADER_CHARACTERS = 262_144
 
 /**
@@ -183,8 +186,8 @@ function readWebpSize(head: Buffer): ImageSize | null {
 }
 
 /**
- * Checks whether a JPEG marker is a start-of-frame marker, which contains the size. Three markers in the same range
- * define tables.
+ * Checks whether a JPEG marker is a start-of-frame marker, which contains the image size. The codes C4, C8 and CC are
+ * in the same range but have other meanings.
  */
 function isFrameMarker(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc

@@ -60,7 +60,10 @@ export const checkThinkingTemperature: RequestRule = ({ body }) => {
   )
 }
 
-/** Checks that a turn that is still calling tools begins with its thinking, if `thinking.type` is `enabled`. */
+/**
+ * Checks that the first assistant message after the last user prompt begins with thinking, if `thinking.type` is
+ * `enabled`.
+ */
 export const checkTurnStartsWithThinking: RequestRule = ({ body }) => {
   if (body.thinking?.type !== 'enabled' || body.compaction != null) return null
   const index = findOpenTurn(body.messages)
@@ -180,8 +183,8 @@ export const checkStopSequences: RequestRule = ({ body }) => {
 }
 
 /**
- * Rejects blocks that API version 2026-10-21 no longer accepts. The body shape rejects the top-level fields it
- * removed.
+ * Rejects blocks that API version 2026-10-21 does not accept any more. Removed top-level fields are rejected by the
+ * shape of the request body.
  */
 export const checkRemovedBlocks: RequestRule = ({ pieces, features }) => {
   if (features.version === '2023-06-01') return null

@@ -33,7 +33,7 @@ const TOOL_NAME: RegExp = /^[a-zA-Z0-9_-]{1,128}$/
 
 const objectType = objectShape({ type: requiredField(literalShape('object')) })
 
-/** Checks only `type` of an input schema: the other fields of a JSON schema are open. */
+/** Checks only the field `type` of a tool's input schema. Its other JSON schema fields are not checked. */
 const inputSchemaShape: ValueShape = (value, features) =>
   isObject(value) ? objectType({ type: value.type }, features) : dictionaryShape(value, features)
 
@@ -50,10 +50,7 @@ const customTool = objectShape({
   allowed_callers: optionalField(listShape(stringShape())),
 })
 
-/**
- * Checks a tool that the provider defines. All such tools share one shape, which has every field that any of them
- * has.
- */
+/** Checks a tool that the provider defines. One shape with the fields of all such tools is used for each of them. */
 const providerTool = objectShape({
   type: requiredField(stringShape()),
   name: optionalField(stringShape({ pattern: TOOL_NAME })),
@@ -155,7 +152,10 @@ const messageShape: ValueShape = (value, features) => {
   return null
 }
 
-/** Checks `thinking.display`. The value `updates` needs a beta, and the error does not list it as a choice. */
+/**
+ * Checks `thinking.display`. The value `updates` is accepted only with a beta, and the error message does not list
+ * it.
+ */
 const thinkingDisplayShape: ValueShape = (value, features) =>
   value === 'updates' && features.betas.has(BETA_NAMES.thinkingUpdates)
     ? null

@@ -27,7 +27,10 @@ export const checkFirstRole: RequestRule = ({ body, settings }) => {
   return invalidRequest('messages: first message must use the "user" role')
 }
 
-/** Rejects messages without content. Only a final assistant message, which the response continues, may be empty. */
+/**
+ * Rejects user and assistant messages without content. Only a final assistant message, which the response continues,
+ * may be empty.
+ */
 export const checkContentNotEmpty: RequestRule = ({ body }) => {
   const index = body.messages.findIndex((message, at) => {
     const last = at === body.messages.length - 1 && message.role === 'assistant'
@@ -44,7 +47,7 @@ export const checkTextNotEmpty: RequestRule = ({ body }) => {
   const inSystem = findBlankText(toBlocks(body.system))
   if (inSystem !== null && body.system !== '') return invalidRequest(`system: ${inSystem}`)
   for (const message of body.messages) {
-    // An empty string is not a block; `checkContentNotEmpty` handles it.
+    // `checkContentNotEmpty` rejects a message whose content is an empty string.
     if (message.content === '') continue
     const found = findBlankText(toBlocks(message.content))
     if (found !== null) return invalidRequest(`messages: ${found}`)
@@ -69,7 +72,7 @@ const ASSISTANT_ONLY = new Set(['thinking', 'redacted_thinking', 'tool_use', 'fa
 const USER_ONLY = new Set(['tool_result', 'cache_edits', 'image'])
 const SYSTEM_ONLY = new Set(['tool_addition', 'tool_removal'])
 
-/** Returns the only role that may contain a block of this type; undefined if any role may. */
+/** Returns the only role whose messages may contain a block of this type; undefined if several roles may. */
 function findRequiredRole(block: Block): MessageParam['role'] | undefined {
   if (block.type === 'tool_result') return 'user'
   if (ASSISTANT_ONLY.has(block.type) || isServerToolUse(block) || isServerToolResult(block))
@@ -90,15 +93,15 @@ function describeWrongRole(block: Block, role: MessageParam['role']): string | n
   const home = findRequiredRole(block)
   if (home !== undefined && home !== role)
     return `\`${block.type}\` blocks can only be in \`${home}\` messages`
-  // `readCompaction` rejects a compaction block in a system message later, with another error.
+  // `findCompactionBlock` rejects a signed compaction block in a system message later, with another error.
   if (role === 'system' && home === undefined && block.type !== 'text' && block.type !== 'compaction')
     return `\`${block.type}\` blocks cannot be in \`system\` messages`
   return null
 }
 
 /**
- * Checks that a conversation ends with an assistant message only if the model supports prefill or the turn was
- * paused.
+ * Rejects a conversation that ends with an assistant message, unless the model supports prefill or the provider
+ * interrupted that turn.
  */
 export const checkPrefill: RequestRule = (request) => {
   const { body, model } = request
@@ -113,7 +116,7 @@ export const checkPrefill: RequestRule = (request) => {
   return findTrailingWhitespace(tail)
 }
 
-/** Checks whether the provider itself interrupted the turn, so that the response continues it. */
+/** Checks whether the last block shows that the provider interrupted the turn. The response then continues the turn. */
 function isInterruptedTurn(tail: Block): boolean {
   return tail.type === 'compaction' || isServerToolUse(tail) || isServerToolResult(tail)
 }

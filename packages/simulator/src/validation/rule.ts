@@ -1,6 +1,6 @@
 /**
  * Types for validation rules that a shape cannot express. A rule sees the whole request and returns the first
- * violation.
+ * violation, or null.
  */
 
 import type { ApiError } from '../protocol/answer.ts'
@@ -23,13 +23,16 @@ export interface RuleContext {
 
 /** Settings for behaviour of the provider that is not documented. */
 export interface RuleSettings {
-  /** `user` if a conversation must begin with a user message. A compaction block may come first in any case. */
+  /**
+   * `user` if the first message must be a user message. A message that begins with a compaction block may always be
+   * first.
+   */
   readonly firstRole: 'user' | 'any'
 }
 
 export type RequestRule = (request: RuleContext) => ApiError | null
 
-/** Consecutive messages of one role, as one turn. */
+/** A turn of the conversation: consecutive messages of one role. */
 export interface ConversationTurn {
   readonly role: MessageParam['role']
   readonly blocks: readonly RequestBlock[]

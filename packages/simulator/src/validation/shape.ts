@@ -1,6 +1,7 @@
 /**
- * Functions that build shapes. A shape validates a value and returns the first error, in the provider's wording.
- * Paths are built only when an error is found, so a valid body costs one pass over its keys.
+ * Functions that build shapes. A shape is a function that validates a value and returns the first error, in the
+ * provider's wording, or null. Error paths are built only when an error is found, so a valid body costs one pass over
+ * its keys.
  */
 import { isObject } from '../protocol/api.ts'
 
@@ -25,7 +26,10 @@ export type ValueShape = (value: unknown, features: ApiFeatures) => ShapeError |
 export interface ShapeField {
   readonly shape: ValueShape
   readonly required: boolean
-  /** Checks whether the request may use this field. If it returns false, the field is rejected as unknown. */
+  /**
+   * Checks whether the betas and the API version of a request allow this field. If not, the field is rejected as
+   * unknown.
+   */
   readonly open?: (features: ApiFeatures) => boolean
 }
 
@@ -51,12 +55,15 @@ export function optionalField(shape: ValueShape): ShapeField {
   return { shape, required: false }
 }
 
-/** Creates an optional field that is rejected as unknown unless `open` returns true. */
+/**
+ * Creates an optional field that only some requests may use. If `open` returns false, the field is rejected as
+ * unknown.
+ */
 export function conditionalField(shape: ValueShape, open: (features: ApiFeatures) => boolean): ShapeField {
   return { shape, required: false, open }
 }
 
-/** Creates an optional field that is rejected as unknown unless the request has one of these betas. */
+/** Creates an optional field that needs one of these betas. Without such a beta the field is rejected as unknown. */
 export function betaField(betas: readonly string[], shape: ValueShape): ShapeField {
   return conditionalField(shape, (features) => betas.some((beta) => features.betas.has(beta)))
 }
@@ -113,7 +120,8 @@ export interface UnionMember {
 }
 
 /**
- * Creates a shape that selects one of several shapes by the field `type`, whose value becomes part of the error path.
+ * Creates a shape that selects one of several shapes by the value of the field `type`. That value becomes part of the
+ * error path.
  */
 export function unionShape(tags: Readonly<Record<string, UnionMember>>, whenAbsent?: string): ValueShape {
   const known = new Map(Object.entries(tags))

@@ -25,8 +25,8 @@ export const checkUniqueCallIds: RequestRule = ({ pieces }) => {
 }
 
 /**
- * Checks that the results of all tool calls come first in the next turn, and that every result belongs to a call of
- * the turn before.
+ * Checks that the turn after tool calls begins with the results of all these calls, and that every tool result
+ * belongs to a call in the turn before it.
  */
 export const checkToolPairing: RequestRule = (request) => {
   const turns = request.turns.filter((turn) => turn.role !== 'system')
@@ -135,9 +135,9 @@ function hasServerResult(turn: ConversationTurn | undefined, call: RequestBlock)
 }
 
 /**
- * Returns the state of a server tool call without a result in its turn. It may wait for its result at the end of the
- * conversation, or across one turn that has only client tool results; the result then comes in the next assistant
- * turn.
+ * Returns the state of a server tool call that has no result in its own turn. `waiting`: the conversation ends before
+ * the result. `answered`: a turn with client tool results follows, and the assistant turn after it has the result.
+ * `broken`: the result is missing.
  */
 function serverCallState(
   turns: readonly ConversationTurn[],
@@ -162,7 +162,7 @@ function hasServerTool(
 ): boolean {
   if (block.type !== 'server_tool_use') return true
   const name = readTextField(block, 'name')
-  // Code execution is called under several names, but one tool provides all of them.
+  // Several tool names, such as `bash_code_execution`, belong to the one tool `code_execution`.
   if (name.endsWith('code_execution')) return tools.some((tool) => tool.name === 'code_execution')
   return tools.some((tool) => tool.name === name)
 }
@@ -174,7 +174,8 @@ function describeMissingServerResult({ block }: RequestBlock): string {
   return `\`${name}\` tool use with id \`${readTextField(block, 'id')}\` was found without a corresponding \`${result}_tool_result\` block`
 }
 
-// Rules for tools added and removed in mid-conversation, by reference to a declared tool or with a definition.
+// Rules for blocks that add or remove a tool in mid-conversation. Such a block refers to a declared tool or contains
+// a tool definition.
 
 const TOOL_CHANGE_TYPES = new Set(['tool_addition', 'tool_removal'])
 
@@ -192,8 +193,8 @@ export const checkToolChanges: RequestRule = (request) => {
 }
 
 /**
- * Returns the error of a tool change, or null. Adds the name of an inline tool definition to `defined`, so that later
- * references may use it.
+ * Checks a block that adds or removes a tool. Returns null if it is valid. If the block defines a tool, its name is
+ * added to `defined`, so that later blocks may refer to it.
  */
 function findToolChangeError(
   piece: RequestBlock,

@@ -1,7 +1,7 @@
 /**
- * The provider's validation: checks the shape of a request, then the rules in order. The first violation becomes the
- * response. It is written only from the provider's published behaviour, so that the engine's own checks can be tested
- * against it.
+ * The provider's validation: checks the shape of a request, then the validation rules in order. The first violation
+ * is the error response. The code follows only the provider's published behaviour, so that the engine's own checks
+ * can be tested against it.
  */
 
 import { type ApiError, type ApiResult, apiError, invalidRequest, reject } from '../protocol/answer.ts'

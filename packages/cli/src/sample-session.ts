@@ -14,7 +14,9 @@ import {
   toApiMessages,
 } from '@tidemark/core'
 
-/** The path is the same from `src/` and from the built `dist/`, because both are next to `sample/`. */
+/**
+ * Relative URL of the sample log. It works from both `src/` and the built `dist/`, because `sample/` is next to them.
+ */
 const SAMPLE_URL = new URL('../sample/login-bug.jsonl', import.meta.url)
 
 export const SAMPLE_PATH: string = fileURLToPath(SAMPLE_URL)
@@ -33,7 +35,10 @@ export function readSampleSession(): SampleLog {
   return { records: [...records, ...end.records], damage: end.damage }
 }
 
-/** Builds the next request of a session from its newest prefix snapshot and the messages of its context. */
+/**
+ * Builds the next API request of a session from its newest prefix snapshot (tools, system prompt, parameters) and the
+ * messages of its context.
+ */
 export function buildSampleRequest(session: SessionLog, view: ContextView): Payload {
   const epoch = findNewestSnapshot(session)
   const messages = toApiMessages(flattenContext(view))

@@ -1,16 +1,16 @@
-/** What commands use of the process: output, environment, user input, interruption. Tests replace it. */
+/** The parts of the process that commands use: output, environment, user input and interruption. Tests pass a fake. */
 import { createInterface } from 'node:readline/promises'
 import picocolors from 'picocolors'
 import type { Colors } from 'picocolors/types.js'
 
 export interface Terminal {
-  /** Writes the result to standard output. */
+  /** Writes the result of the command to standard output. */
   write(text: string): void
   /** Writes warnings, errors and progress to standard error. */
   warn(text: string): void
   readonly env: Readonly<Record<string, string | undefined>>
   readonly isTty: boolean
-  /** Width of the terminal; 80 if unknown. */
+  /** Width of the terminal in columns; 80 if unknown. */
   readonly columns: number
   /** True if standard error is a terminal, so that progress can be shown. */
   readonly isErrorTty?: boolean
@@ -36,7 +36,10 @@ export function createProcessTerminal(from: NodeJS.Process, interrupted?: AbortS
   }
 }
 
-/** Returns the width to use. `variable`: the value of `COLUMNS`, which sets the width of output to a pipe or file. */
+/**
+ * Returns the output width in columns. `screen` is the terminal's width. Without a terminal, `variable` (the value of
+ * `COLUMNS`) is used; 80 if it is missing.
+ */
 export function chooseTerminalWidth(screen: number | undefined, variable: string | undefined): number {
   if (screen !== undefined && screen > 0) return screen
   return variable !== undefined && /^[1-9]\d{0,4}$/.test(variable) ? Number(variable) : 80
@@ -57,7 +60,7 @@ async function askOnTerminal(from: NodeJS.Process, question: string): Promise<st
   try {
     return await new Promise((answer) => {
       lines.once('close', () => answer(null))
-      // Ctrl-C counts as no answer.
+      // If the user presses Ctrl-C, the question counts as not answered.
       void lines.question(question).then(answer, () => answer(null))
     })
   } finally {

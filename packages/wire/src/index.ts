@@ -1,4 +1,4 @@
-/** Entry of the package: codecs, the model catalogue and the log readers. */
+/** Entry point of the package: request and response codecs, the model catalogue, and the readers of session logs. */
 
 export { detectReplyOverflow, toAnthropicFailure } from './anthropic/anthropic-errors.ts'
 export { type BodyProblem, decodeRequest } from './anthropic/decode-request.ts'

@@ -1,6 +1,7 @@
 /**
- * `tidemark compact`: shows plan, draft and receipt of a compaction, writes it to the session or to a copy, or undoes
- * it. Logs of other programs are never changed, and an interruption leaves no half-written file.
+ * `tidemark compact`: compacts a session, or undoes a compaction. Prints the plan, the draft of the summary and a
+ * receipt, and writes the result to the session's log or to a copy. Logs of other programs are never changed. An
+ * interruption leaves no half-written file.
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
@@ -232,7 +233,10 @@ type SharedOptions = Pick<
   'model' | 'window' | 'journal' | 'transcript' | 'onEvent' | 'signal'
 >
 
-/** Runs `act` with a progress line and, if the session's own log is written, with a journal that is released after. */
+/**
+ * Runs `act` while a progress line is shown. If the session's own log is to be written, `act` gets a journal for it,
+ * whose lock is released when `act` ends.
+ */
 async function runWithProgress<End>(
   { log, choices, terminal, mode }: CompactWork,
   act: (options: SharedOptions) => Promise<End>,
@@ -293,7 +297,7 @@ function printUsageError(message: string, terminal: Terminal): number {
   return EXIT_CODES.wrongUse
 }
 
-/** Returns the JSON value of a compaction, beginning with its documented fields. */
+/** Returns the JSON value that `tidemark compact --json` prints. The documented fields come first. */
 function toCompactJson(report: CompactionReport, mode: CompactTarget): object {
   const { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ...rest } = report
   const written = mode.kind === 'dry' ? null : mode.path

@@ -15,7 +15,10 @@ export function printError(message: string, terminal: Terminal): number {
   return EXIT_CODES.failed
 }
 
-/** Prints a line for each log that could not be read. Returns the exit code; the other logs are still shown. */
+/**
+ * Prints an error for each log that could not be read. Returns the exit code of the command: failed if there is such a
+ * log, otherwise done.
+ */
 export function printUnreadableLogs(
   unreadable: readonly { readonly why: string }[],
   terminal: Terminal,

@@ -10,7 +10,7 @@ import { EXIT_CODES, printError } from './exit-codes.ts'
 export interface ExportCommandOptions {
   readonly output?: string
   readonly title?: string
-  /** Removes secrets; false with `--no-redact`. */
+  /** True if secrets are removed from the exported text; false with `--no-redact`. */
   readonly redact?: boolean
   readonly json?: boolean
 }

@@ -26,9 +26,9 @@ import { createProgressLine, type Terminal, toSignalOption } from '../terminal.t
 import { printUnreadableLogs } from './exit-codes.ts'
 
 export interface InspectCommandOptions {
-  /** Number of sessions in the table; 0 for all. */
+  /** Maximum number of sessions listed in the table; 0 for no maximum. */
   readonly limit?: number
-  /** Only sessions used since this time, in milliseconds since 1970. */
+  /** Shows only sessions that were used since this time, given in milliseconds since 1970. */
   readonly since?: number
   /** The session to show: its number in the table, or the beginning of its id. */
   readonly session?: string
@@ -74,7 +74,7 @@ interface FoundLogs {
   readonly unreadable: readonly UnreadableLog[]
   /** Number of logs that were found but will not be read. */
   readonly unread: number
-  /** True if the logs were selected by the beginning of an id, so that they have no row numbers. */
+  /** True if the logs were selected by session id. Sessions selected in this way have no row number in the table. */
   readonly isById?: boolean
 }
 
@@ -87,7 +87,10 @@ async function findNamedSessions(
   return { logs: filterModifiedSince(logs, choices.since), unreadable, unread: 0 }
 }
 
-/** Finds logs in the default folders of Claude Code, Codex and Tidemark; without `--since` only the newest. */
+/**
+ * Finds logs in the default folders of Claude Code, Codex and Tidemark. Without `--since`, only the newest logs are
+ * returned.
+ */
 async function findNewestSessions(choices: InspectCommandOptions, terminal: Terminal): Promise<FoundLogs> {
   const places = listDefaultLogFolders(terminal.env)
   const { logs, problems } = await findDefaultLogs(toSignalOption(terminal), places)
@@ -103,8 +106,8 @@ async function findNewestSessions(choices: InspectCommandOptions, terminal: Term
 }
 
 /**
- * Finds logs by session id, because a log file is named after its session. Returns null if no id is given or none
- * matches.
+ * Finds the logs whose session id begins with the `--session` value. Returns null if the value is missing, is a row
+ * number, or matches no log. Only file names are compared, because a log file is named after its session.
  */
 function findById(
   logs: readonly NamedLog[],
@@ -112,13 +115,13 @@ function findById(
   { session }: InspectCommandOptions,
 ): readonly NamedLog[] | null {
   if (session === undefined || parseRowNumber(session, rows) !== null) return null
-  // Codex puts a timestamp before the id.
+  // Codex writes a timestamp before the session id in the names of its log files.
   const idIn = (path: string) => basename(path).replace(/^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-/, '')
   const meant = logs.filter(({ path }) => idIn(path).startsWith(session))
   return meant.length === 0 ? null : meant
 }
 
-/** Leaves out files that were last modified before `moment`, because they contain nothing newer. */
+/** Returns the logs whose file was modified at or after the time `moment`. An older file contains no newer records. */
 function filterModifiedSince(logs: readonly NamedLog[], moment: number | undefined): readonly NamedLog[] {
   return moment === undefined ? logs : logs.filter(({ modifiedMs }) => modifiedMs >= moment)
 }
@@ -153,7 +156,7 @@ function selectSessions(
   return choices.sort === undefined ? kept : sortSessions(kept, choices.sort)
 }
 
-/** Returns the first day that totals include; null without `--since`. */
+/** Returns the day of `--since`, the first day included in the totals; null without `--since`. */
 function firstDay({ since }: InspectCommandOptions, terminal: Terminal): string | null {
   return since === undefined ? null : createScreen(terminal).time.day(new Date(since).toISOString())
 }
@@ -166,7 +169,7 @@ interface PageContext {
 }
 
 interface JsonContext extends PageContext {
-  /** Sessions that the totals cover: all sessions read, including those not listed. */
+  /** All sessions that were read, including those not listed in the table. The totals are computed from them. */
   readonly sessions: readonly SessionReport[]
   readonly unreadable: readonly UnreadableLog[]
 }

@@ -50,7 +50,7 @@ function createProgram(terminal: Terminal): Command {
     })
 }
 
-/** Makes usage errors one sentence and adds a pointer to the help of the command. */
+/** Prints each usage error as one sentence, followed by a reference to the `--help` of the command. */
 function addHelpPointers(command: Command, path: string): void {
   command.configureOutput({
     outputError: (text, write) => {
@@ -63,8 +63,8 @@ function addHelpPointers(command: Command, path: string): void {
 }
 
 /**
- * Prepares the arguments for Commander. For an unknown command, only its name is kept; otherwise `--help` after it
- * would print the general help instead of an error.
+ * Prepares the arguments for Commander. If the command is unknown, all arguments after its name are dropped, because
+ * Commander would print the general help for `unknown --help` instead of an error.
  */
 function normalizeArguments(program: Command, args: readonly string[]): readonly string[] {
   const [name, part] = args[0] === 'help' ? args.slice(1) : args
@@ -88,7 +88,7 @@ function findCommand(command: Command, name: string): Command | undefined {
   return command.commands.find((one) => one.name() === name || one.aliases().includes(name))
 }
 
-/** Prints one line on standard error, or the stack with `TIDEMARK_DEBUG=1`. */
+/** Prints an error on one line of standard error. With `TIDEMARK_DEBUG=1`, prints its stack trace instead. */
 function printFailure(error: unknown, terminal: Terminal): void {
   if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) terminal.warn(`${error.stack}\n`)
   else {
@@ -118,7 +118,10 @@ export async function run(): Promise<void> {
   process.exitCode = await main(process.argv.slice(2), createProcessTerminal(process, interruption.signal))
 }
 
-/** Returns how to exit after a write error. A closed pipe (`tidemark start | head`) is no failure, a full disk is. */
+/**
+ * Returns the exit code and the message after writing to standard output failed. A closed pipe (`tidemark start |
+ * head`) does not count as a failure; a full disk does.
+ */
 export function toOutputErrorExit(error: NodeJS.ErrnoException): {
   readonly code: number | undefined
   readonly line: string

@@ -1,4 +1,7 @@
-/** `tidemark start`: shows the sample session in three forms: the log, the context of the model, and the request. */
+/**
+ * `tidemark start`: prints the sample session in three forms: its log, the context that the model gets, and the API
+ * request.
+ */
 import {
   type Block,
   buildContextView,
@@ -117,15 +120,21 @@ function renderEntry(
   return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${toPreview(words, columns - 25)}`
 }
 
-/** One entry of the context as a line of output. */
+/** A context entry as one line of output. */
 interface EntryLine {
   readonly who: string
-  /** `kept`: the entry is older than the last compaction. `cleared`: its text was replaced by a placeholder. */
+  /**
+   * `verbatim`: the entry is newer than the last compaction. `kept`: the entry is older, and the compaction kept it.
+   * `cleared`: the text of the entry was replaced by a placeholder.
+   */
   readonly form: 'verbatim' | 'kept' | 'cleared'
   readonly words: string
 }
 
-/** Converts a context entry to a line. `compactedAt`: index of the last compaction; older entries are kept ones. */
+/**
+ * Converts a context entry to a line of output. `compactedAt` is the index of the last compaction; an entry before this
+ * index was kept by that compaction.
+ */
 function toEntryLine(entry: ContextEntry, compactedAt: number): EntryLine {
   const { record, index, cleared } = entry
   const form = cleared !== undefined ? 'cleared' : index < compactedAt ? 'kept' : 'verbatim'

@@ -1,11 +1,17 @@
-/** Output of the tour: converts session events to lines of text and to data for `--json`. Most give no line. */
+/**
+ * Output of `tidemark tour`: converts session events to lines of text, and to data for `--json`. Most events are not
+ * shown.
+ */
 import type { SessionEvent } from 'tidemark'
 import { formatDollars, formatInteger, formatPercent, formatCount as many } from '../render/format-numbers.ts'
 import type { Screen } from '../render/screen.ts'
 import { wrapText } from '../render/text.ts'
 
 export interface TourStep {
-  /** Kind of line: a heading, plain text, or a rewrite of the context. */
+  /**
+   * How the step is printed: as a heading (`scene`), as plain text (`line`), or marked as a rewrite of the context
+   * (`act`).
+   */
   readonly kind: 'scene' | 'line' | 'act'
   readonly text: string
   readonly data?: Readonly<Record<string, unknown>>
@@ -23,7 +29,7 @@ export function rewriteStep(text: string, data?: TourStep['data']): TourStep {
   return data === undefined ? { kind: 'act', text } : { kind: 'act', text, data }
 }
 
-/** Converts an event to a step of the tour; null if the tour does not print it. */
+/** Converts a session event to a step of the tour. Returns null if the tour does not show this event. */
 export function toTourStep(event: SessionEvent): TourStep | null {
   switch (event.type) {
     case 'microcompact':
@@ -63,7 +69,10 @@ function toClearingStep({
   })
 }
 
-/** Describes the cost of a rewrite. Printed after the next model call, when the provider has reported it. */
+/**
+ * Describes what a rewrite of the context cost. The cost is known only after the next model call, when the provider has
+ * reported its usage.
+ */
 function formatRewriteCost({
   tokensRewritten,
   moneySpent,
@@ -106,7 +115,7 @@ function formatSizes(before: number, after: number): string {
   return `${formatInteger(Math.round(before))} → ${formatInteger(Math.round(after))} tokens`
 }
 
-/** Totals of the model calls since the last step of the tour. */
+/** Totals of the model calls since the tour last printed a step. */
 interface CallTotals {
   readonly count: number
   readonly prompt: number
@@ -138,7 +147,7 @@ export function toCallsStep({ count, prompt, read, last, cost }: CallTotals): re
   return [textStep(text, { calls: count, prompt, cacheRead: read, cost })]
 }
 
-/** Renders a step: headings in bold, rewrites marked with `*`, long lines wrapped. */
+/** Renders a step of the tour: headings are bold, context rewrites begin with `*`, and long lines are wrapped. */
 export function renderTourStep({ kind, text }: TourStep, screen: Screen): string {
   const { colors } = screen
   if (kind === 'scene') return `\n${wrapText(text, screen.columns).map(colors.bold).join('\n')}\n`

@@ -167,7 +167,10 @@ async function* compactLocally(session: Session): AsyncGenerator<TourStep, void>
   )
 }
 
-/** Collects tour steps from events of the session until the returned function is called. */
+/**
+ * Converts session events to tour steps and collects them. The returned function stops collecting and returns the
+ * steps.
+ */
 function collectSteps(session: Session): () => readonly TourStep[] {
   const steps: TourStep[] = []
   const off = session.on('*', (event) => {
@@ -196,8 +199,8 @@ function formatWholeTokens(tokens: number): string {
   return `${formatInteger(Math.round(tokens))} tokens`
 }
 
-// The setting of the tour: a copy of the sample session in a temporary folder, a simulated model with a small context
-// window, and a clock that moves only when `advanceClock` is called.
+// Prepares the tour: a copy of the sample session in a temporary folder, a simulated model with a small context window,
+// and a clock that moves only when `advanceClock` is called.
 
 const TOUR_WINDOW = 40_000
 const TOUR_SESSION_ID = 'login-bug'

@@ -1,4 +1,7 @@
-/** Renders the page of a compaction: plan, draft of the summary, receipt, and where the result was written. */
+/**
+ * Renders the output of `tidemark compact`: the plan, the draft of the summary, the receipt, and where the result was
+ * written.
+ */
 import type { TurnEvent } from '@tidemark/core'
 import type { CompactionPreview, RecordsSize } from 'tidemark/internal'
 import type { CompactionReport, UndoReport } from 'tidemark/logs'
@@ -26,7 +29,10 @@ export function renderCompactPage(
   return `${stackBlocks(blocks).join('\n')}\n`
 }
 
-/** Where the result of a compaction is written. `why`: the reason for a dry run that the user did not ask for. */
+/**
+ * Where `tidemark compact` writes its result. `dry` writes nothing; `why` is then the reason, or null if the user asked
+ * for a dry run.
+ */
 export type CompactTarget =
   | { readonly kind: 'in-place' | 'copy'; readonly path: string }
   | { readonly kind: 'dry'; readonly why: string | null }
@@ -44,7 +50,8 @@ function dryRunNote(why: string | null): string {
   return `Dry run${because}. Nothing was written; -o FILE writes a new session that continues from here.`
 }
 
-// The plan: what is summarized, kept and re-attached, what it costs, and after how many calls it pays for itself.
+// The plan of a compaction: what is summarized, what is kept, what is attached again, its cost, and after how many
+// model calls it pays for itself.
 
 function renderPlan(preview: CompactionPreview, screen: Screen): readonly string[] {
   const { plan, model, window } = preview
@@ -143,9 +150,9 @@ function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview)
   return [...prefix, ...history, ...notes.map((note) => `Note: ${sanitizeText(note)}`)]
 }
 
-// The draft of the summary, as the model will read it.
+// The draft of the summary, as the model gets it in later requests.
 
-/** Lines of the draft shown without `--full`. */
+/** Number of lines of the draft that are printed without `--full`. */
 const MAX_DRAFT_LINES = 40
 
 function renderDraft(preview: CompactionPreview, screen: Screen, isFull: boolean): readonly string[] {
@@ -181,13 +188,13 @@ function describeSummarizer({ summarizer, model }: CompactionPreview): string {
   return summarizer === 'block' ? 'by the provider' : `by ${sanitizeText(model)}`
 }
 
-/** Makes a line safe to print and keeps its indentation. */
+/** Removes control characters and secrets from a line, and keeps its indentation. */
 function sanitizeLine(line: string): string {
   const indent = /^[ \t]*/.exec(line)?.[0] ?? ''
   return `${indent.replaceAll('\t', '  ')}${sanitizeText(line)}`
 }
 
-// The receipt: what was removed from the context, what was lost, and what can be retrieved.
+// The receipt of a compaction: what was removed from the context, and which of it can still be retrieved.
 
 type Losses = CompactionPreview['receipt']['lost']
 type LossKind = 'files' | 'userMessages' | 'errors' | 'identifiers'
@@ -245,7 +252,7 @@ export function renderUndoPage(
   return `${screen.colors.bold(`Undid the ${what} ${sanitizeText(id)}`)}: ${sizes}.\n${where}\n`
 }
 
-/** Describes the progress of a compaction. `null`: there was no event since the last call. */
+/** Returns the text of the progress line for an event of a compaction. Null gives the general text `compacting`. */
 export function formatCompactProgress(event: TurnEvent | null): string {
   if (event?.type === 'summary-progress')
     return `compacting: ${formatInteger(event.characters)} characters of the summary`

@@ -56,7 +56,7 @@ function plotMarks({ compactions, clearings }: SessionReport): readonly PlotMark
 }
 
 interface PlotMark {
-  /** Number of model calls before the mark. */
+  /** Number of model calls before the compaction or clearing that is marked. */
   readonly afterCall: number
   readonly kind: 'compacted' | 'cleared'
 }
@@ -75,7 +75,7 @@ function renderPlot(curve: ContextCurve, marks: readonly PlotMark[], screen: Scr
   return [...rows, renderFloor(width, screen), ...ground, renderCalls(curve, width, screen)]
 }
 
-/** Returns the height of each column: the largest of its calls. With few calls, a call has several columns. */
+/** Returns the height of each column of the plot: the largest value of the model calls that the column covers. */
 function toColumnHeights(values: readonly number[], width: number): readonly number[] {
   return Array.from({ length: width }, (_, column) => {
     const from = Math.floor((column * values.length) / width)
@@ -103,7 +103,7 @@ function renderRows(
 interface PlotRow {
   readonly row: number
   readonly scale: PlotScale
-  /** Character for the empty cells of the row. */
+  /** Character that fills the cells of this row above the curve. */
   readonly rule: string
 }
 
@@ -132,7 +132,7 @@ interface CellRun {
   readonly cells: (string | null)[]
 }
 
-/** Groups adjacent cells of one colour, so that a row needs few colour codes. */
+/** Groups adjacent cells of the same colour, so that a row of the plot needs few colour codes. */
 function groupCells(cells: readonly (string | null)[]): readonly CellRun[] {
   const runs: CellRun[] = []
   for (const cell of cells) {
@@ -154,7 +154,7 @@ function renderMarks(
   { symbols, colors }: Screen,
 ): string {
   const cells = Array.from({ length: width }, () => ' ')
-  // Compactions are drawn last, because a column that has both marks must show the compaction.
+  // Compaction marks are drawn after clearing marks. In a column with both, the compaction is then visible.
   const ordered = marks.toSorted(
     (one, other) => Number(one.kind === 'compacted') - Number(other.kind === 'compacted'),
   )
@@ -178,7 +178,8 @@ function renderCalls({ points }: ContextCurve, width: number, { colors, time, sy
   )
 }
 
-// The vertical scale: round steps of two rows each, high enough for the curve and the limits to show.
+// The vertical scale of the plot. Its steps are round numbers, two rows each, and it is high enough for the curve and
+// the limits.
 
 interface PlotScale {
   readonly top: number
@@ -188,7 +189,7 @@ interface PlotScale {
 
 const ROWS_PER_STEP = 2
 const MIN_STEPS = 4
-/** A limit is not drawn if the peak of the curve is below this share of it. */
+/** The line of a limit is drawn only if the peak of the curve reaches this share of the limit. */
 const MIN_FILLED = 0.35
 const ROUND_STEPS = [10, 5, 2.5, 2]
 
@@ -203,7 +204,7 @@ function createScale({ window, autoCompact, points }: ContextCurve): PlotScale {
   return { top: step * steps, step, rows: steps * ROWS_PER_STEP }
 }
 
-/** Returns the largest round step that gives at least four steps. */
+/** Returns the largest round step that divides the range from 0 to `most` into at least four steps. */
 function chooseStep(most: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(most))
   const steps = [magnitude, magnitude / 10].flatMap((power) =>
@@ -212,18 +213,18 @@ function chooseStep(most: number): number {
   return steps.find((step) => Math.ceil(most / step) >= MIN_STEPS) ?? magnitude / MIN_STEPS
 }
 
-/** Returns the row of a value, counted from the bottom; null if the value is above the plot. */
+/** Returns the row in which a value is drawn, counted from the bottom; null if the value is above the plot. */
 function plotRow(value: number | null, { top, rows }: PlotScale): number | null {
   if (value === null || value > top) return null
   return Math.min(rows - 1, Math.floor((value / top) * rows))
 }
 
-/** Returns the value at the upper edge of a row if it is a whole step, otherwise null. */
+/** Returns the label of a row: the value at its upper edge. Returns null for rows that get no label. */
 function plotLabel(row: number, { step }: PlotScale): number | null {
   return (row + 1) % ROWS_PER_STEP === 0 ? ((row + 1) / ROWS_PER_STEP) * step : null
 }
 
-// Compactions and clearings of a session, in order.
+// The compactions and clearings of a session, in the order in which they happened.
 
 export function renderRewrites(report: SessionReport, screen: Screen): readonly string[] {
   const { compactions, clearings } = report
@@ -249,7 +250,10 @@ function renderCompaction(act: LoggedCompaction, screen: Screen): string {
   return renderRewrite(act, { mark: screen.symbols.compacted, how, sizes }, screen)
 }
 
-/** Renders a clearing with the tokens saved. The size before is left out, because hosts log it differently. */
+/**
+ * Renders a clearing and the tokens that it saved. The context size before it is not shown, because hosts log it in
+ * different ways.
+ */
 function renderClearing(act: LoggedClearing, screen: Screen): string {
   const how = act.results > 0 ? `cleared ${formatCount(act.results, 'result')}` : 'cleared'
   const sizes = `${formatSize(act.savedTokens)} saved`

@@ -1,4 +1,4 @@
-/** Renders the costs of a session: per class of tokens, of cache breaks and clearings, and since a given day. */
+/** Renders the costs of a session: by token class, for cache breaks and clearings, and since a given day. */
 import {
   type BreakCause,
   type ClearingCost,
@@ -75,7 +75,7 @@ function renderFees({ feesUsd }: CostReport): readonly string[] {
   ]
 }
 
-/** Describes the costs of summaries and clearings, which the host caused itself. */
+/** Describes what the host's own context rewrites cost: summaries, and re-caching after clearings. */
 function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
   return [
     ...(spentOnCompaction === null || spentOnCompaction > 0
@@ -124,7 +124,10 @@ export function renderCacheBreaks(report: SessionReport, screen: Screen): readon
   ]
 }
 
-/** If 5-minute cache entries expired: renders what a 1-hour TTL, whose writes cost more, would have saved or cost. */
+/**
+ * Renders how much a 1-hour cache TTL would have saved, or cost in addition, because its cache writes are more
+ * expensive. Empty if no 5-minute cache entry expired.
+ */
 function renderHourTtl(
   { cacheBreaks, hourWouldSave }: SessionReport,
   { columns, colors }: Screen,
@@ -153,7 +156,7 @@ function formatLosses(costs: readonly Pick<LoggedCacheBreak, 'costUsd'>[]): stri
   return formatCost(costs.some(({ costUsd }) => costUsd === null) ? null : known, known)
 }
 
-/** Renders number and cost of the breaks per cause; empty if there are fewer than two causes. */
+/** Renders the number and the cost of cache breaks by cause; empty if all breaks have the same cause. */
 function renderCauses(
   all: readonly LoggedCacheBreak[],
   { columns, colors, symbols }: Screen,
@@ -200,7 +203,10 @@ function renderOmitted(rest: number, { colors, symbols }: Screen): readonly stri
     : []
 }
 
-/** Renders the cost of re-caching the prompt after clearings by the host. These are not cache breaks. */
+/**
+ * Renders what it cost to re-cache the prompt after the host cleared content. This cost is shown separately, because a
+ * clearing is not counted as a cache break.
+ */
 function renderClearingCosts(
   costs: readonly ClearingCost[],
   { columns, colors, symbols }: Screen,
@@ -221,8 +227,8 @@ function formatCallRange(calls: readonly number[]): string {
 }
 
 /**
- * Renders what was spent since `day`, because pages show whole sessions, earlier days included. Empty if no day was
- * given or all spending is newer.
+ * Renders what was spent since `day`. The other figures of the page cover whole sessions and may include earlier days.
+ * Empty if `day` is null or nothing was spent before it.
  */
 export function renderSpentSince(
   sessions: readonly SessionReport[],
@@ -237,7 +243,7 @@ export function renderSpentSince(
   return wrapText(`${what}, earlier days included. Since ${day}${where}: ${sum}.`, columns).map(colors.yellow)
 }
 
-/** Formats number of calls, cost and cache hits on one line. */
+/** Formats the number of model calls, their cost and their cache hit rate on one line. */
 export function formatSpending({
   apiCalls,
   costUsd,

@@ -1,4 +1,4 @@
-/** Renders the page of several sessions: a table, and totals by day, model and project. */
+/** Renders the page for several sessions: a table, and totals by day, model and project. */
 import { basename } from 'node:path'
 import { type SpendingTotal, shortenSessionIds, sumSessions } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
@@ -21,13 +21,13 @@ import { formatPath, projectName, sanitizeText, wrapText } from '../render/text.
 import { formatSpending, renderSpentSince } from './session-costs.ts'
 
 interface SessionsView {
-  /** Number of rows in the table; 0 for all. */
+  /** Maximum number of rows in the table; 0 for no maximum. */
   readonly rows: number
   /** Number of sessions that were found but not read. */
   readonly unread: number
-  /** First day included in totals; null for all days. */
+  /** First day that the totals include; null if they include all days. */
   readonly sinceDay: string | null
-  /** True if the output is a terminal, so that a hint on further commands is shown. */
+  /** True if standard output is a terminal. The page then ends with a hint about further commands. */
   readonly isTerminal: boolean
 }
 
@@ -69,7 +69,7 @@ export function renderSessionsPage(
   return `${stackBlocks(blocks).join('\n')}\n`
 }
 
-/** Renders a warning about incomplete logs. It is shown first, because it affects the totals. */
+/** Renders a warning about incomplete logs. The page begins with it, because the totals are then incomplete too. */
 function renderIncompleteSessions(sessions: readonly SessionReport[], screen: Screen): readonly string[] {
   const broken = sessions.filter((report) => report.brokenOff !== null)
   if (broken.length === 0) return []
@@ -90,7 +90,10 @@ function numberSessions(reports: readonly SessionReport[]): readonly NumberedSes
   return reports.map((report, index) => ({ number: index + 1, id: ids[index] ?? '', report }))
 }
 
-/** Minimum screen widths for the id column, for the cost of cache breaks, and for peak context and cache hits. */
+/**
+ * Minimum screen widths at which these columns are shown: session id, cost of cache breaks, and peak context with cache
+ * hits.
+ */
 const MIN_WIDTH_FOR_ID = 100
 const MIN_WIDTH_FOR_LOST = 80
 const MIN_WIDTH_FOR_PEAK = 72
@@ -227,7 +230,10 @@ function renderDamageWarning(
 
 const MAX_TOTALS = 10
 
-/** Below this screen width, the cost of clearings replaces the number of sessions. */
+/**
+ * Minimum screen width for the column with the number of sessions. On a narrower screen, the cost of clearings takes
+ * its place.
+ */
 const MIN_WIDTH_FOR_SESSIONS = 72
 
 const SESSIONS_COLUMN: TableColumn<SpendingTotal> = {
@@ -269,13 +275,13 @@ function renderTotals(title: string, totals: readonly SpendingTotal[], screen: S
   ]
 }
 
-/** Returns the column for the cost of cache breaks; empty if there were none. */
+/** Returns the table column for the cost of cache breaks; an empty list if there were no cache breaks. */
 function totalLostColumn(totals: readonly SpendingTotal[]): readonly TableColumn<SpendingTotal>[] {
   if (totals.every(({ cacheBreaks }) => cacheBreaks === 0)) return []
   return [{ title: 'lost', align: 'right', text: ({ lostToBreaks }) => formatCost(lostToBreaks, 0) }]
 }
 
-/** Returns the column for the cost of clearings; empty if there were none. */
+/** Returns the table column for the cost of clearings; an empty list if clearings cost nothing. */
 function clearedColumn(totals: readonly SpendingTotal[]): readonly TableColumn<SpendingTotal>[] {
   if (totals.every(({ spentOnClearings }) => spentOnClearings === 0)) return []
   return [
@@ -283,7 +289,7 @@ function clearedColumn(totals: readonly SpendingTotal[]): readonly TableColumn<S
   ]
 }
 
-/** Shortens each project path to the shortest ending that is unique. */
+/** Shortens each project path to its last folders: as few as distinguish it from the other projects. */
 function shortProjects(totals: readonly SpendingTotal[]): readonly SpendingTotal[] {
   return totals.map((total) => {
     const others = totals.filter(({ name }) => name !== total.name).map(({ name }) => name)

@@ -35,7 +35,10 @@ import {
 } from './session-context.ts'
 import { renderCacheBreaks, renderCosts, renderSpentSince } from './session-costs.ts'
 
-/** Renders the page of one session. `sinceDay`: the day of `--since`; the page still covers the whole session. */
+/**
+ * Renders the page of one session. `sinceDay` is the day of `--since`; the page shows the spending since then in
+ * addition to the whole session.
+ */
 export function renderSessionPage(
   report: SessionReport,
   screen: Screen,
@@ -91,14 +94,16 @@ function formatTimeSpan(
   return `${time.full(startedAt)} ${symbols.dash} ${end} (${formatDuration(durationMs)})`
 }
 
-/** Renders a warning that the log is incomplete. It is shown first, because it affects all figures. */
+/**
+ * Renders a warning that the log is incomplete. The page begins with it, because all figures are then incomplete too.
+ */
 function renderTruncationWarning({ brokenOff }: SessionReport, screen: Screen): readonly string[] {
   if (brokenOff === null) return []
   const text = `${sanitizeText(brokenOff)}. All figures cover only the part before it`
   return wrapText(text, screen.columns, `${screen.symbols.warning} `).map(screen.colors.yellow)
 }
 
-/** Puts as many facts on each line as fit. */
+/** Joins short facts to lines, with as many facts on a line as fit the screen. */
 function wrapFacts(facts: readonly string[], { columns, symbols }: Screen): readonly string[] {
   const between = ` ${symbols.dot} `
   const lines: string[] = []
@@ -220,7 +225,7 @@ function renderWarnings(report: SessionReport, screen: Screen): readonly string[
   return lines.flatMap((line) => wrapText(line, screen.columns, `${symbols.warning} `).map(colors.yellow))
 }
 
-/** Returns the group of a damaged place in the log: its reason without ids and numbers. */
+/** Returns a key for grouping similar damage of a log: the reason of the damage without ids and numbers. */
 function damageGroup({ kind, why }: LogDamage): string {
   const reason = why
     .replace(/^lines \d+ to \d+: /, '')
@@ -229,12 +234,12 @@ function damageGroup({ kind, why }: LogDamage): string {
   return `${kind} ${reason}`
 }
 
-/** Describes the first damaged place of a group and counts the others. */
+/** Describes the first damaged place in the log of a group of similar ones, and how many more there are. */
 function formatDamage(places: readonly LogDamage[]): string {
   const [first] = places
   if (first === undefined) return ''
   const file = first.file === undefined ? '' : `${formatPath(first.file)}, `
-  // A reason that covers several lines names the lines itself.
+  // If the damage covers several lines, its reason already names the lines.
   const isNamed = first.line === 0 || first.why.startsWith('lines ')
   const place = isNamed ? file : `${file}line ${formatInteger(first.line)}: `
   const others = places.length - 1
@@ -254,7 +259,10 @@ function describeUncounted({ copiedCalls, callsWithoutUsage, format }: SessionRe
   ]
 }
 
-/** Describes calls of unknown cost. Codex logs totals itself, so calls that it did not count are in no figure. */
+/**
+ * Describes what is unknown about model calls without usage. The figures of Codex sessions come from Codex's own
+ * totals, which do not include these calls.
+ */
 function describeUnknownCost(format: SessionReport['format']): string {
   return format === 'codex' ? 'not included in any figure; cost not known' : 'tokens and cost are not known'
 }

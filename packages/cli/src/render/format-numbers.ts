@@ -1,4 +1,4 @@
-/** Formats numbers for display: short, and not more precise than the values are. */
+/** Formats numbers for display: short, with no more digits than the value is accurate to. */
 
 /** Formats a number of tokens: 999, 12.4k, 155k, 1.27M. */
 export function formatTokens(count: number): string {
@@ -25,7 +25,10 @@ export function formatDollars(amount: number): string {
   return amount < 0.005 ? '<$0.01' : `$${amount.toLocaleString('en-US', CENTS)}`
 }
 
-/** Formats a cost. An unknown total is `?`, or a lower bound such as `>$0.42` if part of it has known prices. */
+/**
+ * Formats a cost. If the total is unknown (null), returns the known part as a lower bound such as `>$0.42`, or `?` if
+ * there is no known part.
+ */
 export function formatCost(total: number | null, priced: number): string {
   if (total !== null) return formatDollars(total)
   return priced >= 0.005 ? `>${formatDollars(priced)}` : '?'
@@ -44,7 +47,7 @@ export function formatInteger(amount: number): string {
   return amount.toLocaleString('en-US')
 }
 
-/** Formats a number with its noun: 1 record, 2 records. */
+/** Formats a count with its noun: 1 record, 2 records. */
 export function formatCount(amount: number, one: string, many = `${one}s`): string {
   return `${formatInteger(amount)} ${amount === 1 ? one : many}`
 }

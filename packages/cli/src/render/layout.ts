@@ -2,7 +2,7 @@
 import type { Screen, ScreenSymbols } from './screen.ts'
 import { alignLeft, alignRight, cutTextEnd, cutTextStart, textWidth } from './text.ts'
 
-/** Renders a block of lines at the width of the screen; empty if there is nothing to show. */
+/** A function that renders a block of lines for a screen width; an empty list if there is nothing to show. */
 export type BlockRenderer = (screen: Screen) => readonly string[]
 
 const BLOCK_GAP = 4
@@ -37,7 +37,7 @@ export function stackBlocks(blocks: readonly (readonly string[])[]): readonly st
     .flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-/** Renders a heading, with `aside` at the right edge. */
+/** Renders a heading. The text `aside` is placed at the right edge of the same line, if it fits. */
 export function renderHeading(title: string, aside: string, { columns, colors }: Screen): string {
   const room = columns - textWidth(title) - textWidth(aside)
   return aside === '' || room < 2
@@ -45,7 +45,7 @@ export function renderHeading(title: string, aside: string, { columns, colors }:
     : `${colors.bold(title)}${' '.repeat(room)}${colors.dim(aside)}`
 }
 
-/** Renders a bar that fills `share` of `width`. Any share above 0 is visible. */
+/** Renders a bar that fills the fraction `share` of `width`. Any share above 0 is visible. */
 export function renderBar(share: number, width: number, { bars }: ScreenSymbols): string {
   if (!(share > 0) || width < 1) return ''
   const parts = Math.max(1, Math.round(Math.min(1, share) * width * bars.length))
@@ -58,14 +58,14 @@ export interface TableColumn<Row> {
   readonly title: string
   readonly text: (row: Row) => string
   readonly align?: 'left' | 'right'
-  /** End of the text at which a cell may be cut; missing if the column must not be cut. */
+  /** Which end of a cell's text is cut if the screen is too narrow; absent if the column must not be cut. */
   readonly cutAt?: 'end' | 'start'
   readonly color?: (text: string) => string
 }
 
 const COLUMN_GAP = 2
 
-/** Renders a table. Columns are as wide as their content; if the screen is too narrow, those with `cutAt` are cut. */
+/** Renders a table. Columns are as wide as their content. If the screen is too narrow, columns with `cutAt` are cut. */
 export function renderTable<Row>(
   rows: readonly Row[],
   columns: readonly TableColumn<Row>[],
@@ -88,7 +88,10 @@ export function renderTable<Row>(
 
 const MIN_COLUMN_WIDTH = 6
 
-/** Returns the widths of the columns. If they exceed the screen, the widest column with `cutAt` is narrowed first. */
+/**
+ * Returns the column widths of a table. If the table is wider than the screen, the widest column with `cutAt` is
+ * narrowed first.
+ */
 function fitColumns<Row>(
   columns: readonly TableColumn<Row>[],
   cells: readonly (readonly string[])[],

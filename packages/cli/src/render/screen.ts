@@ -1,4 +1,4 @@
-/** Properties of the screen that pages are drawn for: width, colours, symbols and time zone. */
+/** Properties of the terminal screen that output is rendered for: width, colours, symbols and time zone. */
 import type { Colors } from 'picocolors/types.js'
 import { createColors, type Terminal } from '../terminal.ts'
 
@@ -24,16 +24,16 @@ export function createScreen(terminal: Terminal): Screen {
 
 /** Characters for lines, bars and marks: Unicode, or ASCII if the terminal may not support Unicode. */
 export interface ScreenSymbols {
-  /** Cells filled from the bottom, in steps of an eighth. */
+  /** Characters for a cell that is filled from the bottom, from one eighth to full. */
   readonly columns: readonly string[]
-  /** Cells filled from the left, in steps of a half. */
+  /** Characters for a cell that is filled from the left: half and full. */
   readonly bars: readonly string[]
   readonly axis: string
   readonly corner: string
   readonly floor: string
-  /** Symbol of the line at the auto-compact threshold. */
+  /** Symbol that draws the line at the auto-compact threshold. */
   readonly rule: string
-  /** Symbol of the line at the size of the context window. */
+  /** Symbol that draws the line at the size of the context window. */
   readonly edge: string
   readonly compacted: string
   readonly cleared: string
@@ -85,7 +85,10 @@ export function chooseSymbols(env: Readonly<Record<string, string | undefined>>)
   return supportsUnicode(env) ? UNICODE : ASCII
 }
 
-/** Returns false for a locale that is not UTF-8, for the Linux console, and for the old Windows console. */
+/**
+ * Returns whether the terminal supports Unicode. False for a locale that is not UTF-8, for the Linux console, and for
+ * the old Windows console.
+ */
 function supportsUnicode(env: Readonly<Record<string, string | undefined>>): boolean {
   const locale = [env.LC_ALL, env.LC_CTYPE, env.LANG].find((value) => value !== undefined && value !== '')
   if (locale !== undefined) return /utf-?8/i.test(locale)
@@ -131,7 +134,10 @@ const TIME_FIELDS: Intl.DateTimeFormatOptions = {
   hourCycle: 'h23',
 }
 
-/** Returns the option for a time zone; empty if `TZ` has a POSIX form that JavaScript does not support. */
+/**
+ * Returns the `timeZone` option for `Intl.DateTimeFormat`. Empty if JavaScript does not support the zone, such as a
+ * POSIX value of `TZ`.
+ */
 function toTimeZoneOption(zone: string | undefined): Intl.DateTimeFormatOptions {
   if (zone === undefined || zone === '') return {}
   try {

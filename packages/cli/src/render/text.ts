@@ -88,7 +88,9 @@ export function alignRight(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - textWidth(text))) + text
 }
 
-/** Breaks a text between words. The first line begins with `mark`; the other lines are indented by its width. */
+/**
+ * Wraps a text between words. The first line begins with `mark`; the other lines are indented by the width of `mark`.
+ */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(textWidth(mark))
   const room = columns - indent.length
@@ -102,7 +104,10 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }
 
-/** Returns the beginning of a text as one line, without control characters, which could control the terminal. */
+/**
+ * Returns the beginning of a text on one line. Control characters are replaced by spaces, since a terminal would
+ * execute them.
+ */
 export function toPreview(text: string, width: number): string {
   const line = text
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
@@ -113,7 +118,7 @@ export function toPreview(text: string, width: number): string {
   return characters.length <= width ? line : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 
-/** Makes text from a log safe to print: without secrets and control characters, on one line. */
+/** Makes text from a log safe to print: on one line, with secrets and control characters removed. */
 export function sanitizeText(text: string): string {
   return (
     redact(text)
@@ -133,13 +138,13 @@ export function formatPath(path: string, home: string = homedir()): string {
   return inside === null ? text : inside === '' ? '~' : `~/${inside}`
 }
 
-/** Returns the name of the repository that contains the folder. */
+/** Returns the name of the repository that contains the given folder. */
 export function projectName(folder: string): string {
   const repository = findRepository(folder)
   return basename(repository) || repository
 }
 
-/** Formats a path relative to the session's project if it is inside, otherwise like `formatPath`. */
+/** Formats a path relative to the session's project folder; a path outside the project is formatted by `formatPath`. */
 export function formatProjectPath(path: string, project: string | null): string {
   const inside = project === null ? null : relativePath(sanitizeText(path), sanitizeText(project))
   return inside === null || inside === '' ? formatPath(path) : inside

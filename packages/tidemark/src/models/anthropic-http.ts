@@ -1,6 +1,6 @@
 /**
- * Implements the engine's `Model` port with the Messages API over HTTP. Streams each reply, retries a request only
- * while no reply event has been passed on, and fails after a period without data.
+ * Implements the engine's `Model` port with the Messages API over HTTP. Streams each reply and fails if no data arrives
+ * for too long. A request is retried only if no event of its reply has been passed on yet.
  */
 import {
   type Clock,
@@ -39,11 +39,11 @@ export interface AnthropicModelOptions {
   readonly fetch?: typeof globalThis.fetch
   readonly clock?: Clock
   readonly network?: NetworkPolicy
-  /** Longest time in milliseconds without data, both before the first byte and between two chunks. */
+  /** Timeout in milliseconds without data, both before the first byte and between two chunks of the reply. */
   readonly silenceMs?: number
   /** Returns a random number in [0, 1), used for the jitter of retry delays. Default: `Math.random`. */
   readonly chance?: () => number
-  /** Called before the delay of each retry. */
+  /** Called before the wait that precedes each retry. */
   readonly onRetry?: (retry: RetryInfo) => void
 }
 
@@ -141,7 +141,8 @@ async function* readStream(response: Response, deadline: Deadline): AsyncGenerat
   let state = initialByteStreamState
   try {
     for await (const chunk of response.body ?? []) {
-      // The timeout covers only the provider's silence, so the time that the consumer of the events takes is excluded.
+      // The timeout is paused while the consumer handles events, because it limits only how long the provider sends
+      // nothing.
       deadline.pause()
       const [next, events] = decodeReplyBytes(state, chunk)
       state = next
@@ -176,7 +177,7 @@ const STREAMING = { stream: true }
 
 /**
  * Returns a function that encodes the request bodies of successive model calls. Each message is encoded once and
- * cached; only joining the texts costs more as the conversation grows. Calls of several sessions may alternate.
+ * cached, so a longer conversation only adds the cost of joining strings. Calls of several sessions may alternate.
  */
 export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
   let previous: IncrementalRequest | undefined
@@ -185,7 +186,7 @@ export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
       previous = extendRequest(call.request, { fields: STREAMING, previous })
       return { text: joinIncrementalRequest(previous), betas: previous.betas }
     }
-    // A payload that the engine did not assemble has no earlier message texts to extend.
+    // This request was not assembled by the engine, so there are no cached message texts to reuse.
     const { payload, raw } = call
     const options = raw === undefined ? {} : { raw: { messages: raw } }
     const encoded = encodeRequest({ ...payload, ...STREAMING }, options)
@@ -198,8 +199,8 @@ type RetryPlan =
   | { readonly again: false; readonly why: string }
 
 /**
- * Decides whether to retry a failed request, and after what delay. `attempt` counts from 0. `chance` in [0, 1) shortens
- * the delay, so that many clients do not retry at the same moment.
+ * Decides whether to retry a failed request, and after what delay. `attempt` counts from 0. `chance` is a random number
+ * in [0, 1) that shortens the delay, so that many clients do not retry at the same time.
  */
 export function planRetry(
   failure: ModelFailure,

@@ -1,4 +1,4 @@
-/** Describes a model of the Messages API, either from the model catalogue or from figures that the caller gives. */
+/** Creates the description of a Messages API model, from the model catalogue or from figures that the caller gives. */
 import { type FindModelPrices, formatErrorValue, type JsonObject } from '@tidemark/core'
 import {
   type Catalogue,
@@ -88,7 +88,7 @@ const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
   'parameters',
 ]
 
-/** Returns the model catalogue with the caller's figures for this model applied to it. */
+/** Returns the model catalogue with the caller's own window, output limit and prices for this model. */
 function extendCatalogue(id: string, { window, maxOutput, prices, like }: AnthropicOptions): Catalogue {
   const fields = omitUndefined({ window, maxOutput, prices, like })
   if (Object.keys(fields).length === 0) return modelCatalogue
@@ -128,7 +128,10 @@ function priceList(catalogue: Catalogue): FindModelPrices {
   }
 }
 
-/** Returns the `apiKey` or `authToken` option, else the credentials in the environment. Throws `bad-option` without any. */
+/**
+ * Returns the credentials from the `apiKey` or `authToken` option, else from the environment. Throws `bad-option` if
+ * there are none.
+ */
 function findCredentials(id: string, { apiKey, authToken }: AnthropicOptions): Credentials {
   if (apiKey !== undefined && apiKey !== '') return { style: 'key', secret: apiKey }
   const token = authToken ?? (apiKey === undefined ? environmentVariable('ANTHROPIC_AUTH_TOKEN') : undefined)

@@ -19,9 +19,9 @@ export interface ModelChoice {
   readonly window: number | null
   /** Output limit in tokens; null if unknown. */
   readonly maxOutput: number | null
-  /** Returns the prices of this model and of other models named in a log. */
+  /** Returns the prices of a model by its name: of this model, or of other models that occur in a log. */
   readonly priceList: FindModelPrices
-  /** Returns the initial weights of the token estimator. */
+  /** Returns the weights that the token estimator starts with, before it is calibrated by reported usage. */
   readonly weights: (policy: Policy['estimate']) => EstimatorWeights
   /** Creates the connection to the model. Called once per session, and once more for the summarizer. */
   readonly connect: (settings: ConnectOptions) => Model
@@ -34,7 +34,7 @@ export interface ModelChoice {
 export interface ConnectOptions {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
-  /** Called before the delay of each retry. `attempt` is the number of attempts that have failed. */
+  /** Called before the wait that precedes each retry. `attempt` is the number of attempts that have failed so far. */
   readonly onRetry?: (retry: RetryInfo) => void
 }
 

@@ -2,7 +2,10 @@
 
 import { findNearestName, formatErrorValue, isObject, TidemarkError } from '@tidemark/core'
 
-/** Throws `bad-option` for an option whose name is not in `names`. The message begins with `caller`, such as `run`. */
+/**
+ * Throws `bad-option` for an option whose name is not in `names`. The message begins with `caller`, the name of the
+ * called function.
+ */
 export function checkOptionNames(caller: string, options: unknown, names: readonly string[]): void {
   if (options === undefined) return
   if (!isObject(options))

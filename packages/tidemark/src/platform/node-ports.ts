@@ -30,7 +30,7 @@ function sleepOnce(ms: number, signal: Signal | undefined): Promise<void> {
 /** Returns a random UUID for every kind of id, so that sessions from two machines can be merged. */
 export const systemIds: IdGenerator = { next: () => randomUUID() }
 
-/** Returns functions that run work with a time limit, measured by `clock`. */
+/** Creates the `Deadlines` port: runs asynchronous work with a time limit, measured by `clock`. */
 export function createDeadlines(clock: Clock = systemClock): Deadlines {
   return {
     async within(ms, work, signal) {
@@ -38,7 +38,8 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
       const deadline = createDeadline(clock, ms, signal)
       try {
         const result = work(deadline.signal).then((value) => ({ ok: true, value }) as const)
-        // Work that fails after its deadline has no one awaiting it, so this handler prevents an unhandled rejection.
+        // If the work fails after the deadline, nobody awaits its promise. This handler prevents an unhandled
+        // rejection.
         result.catch(() => {})
         return await Promise.race([result, deadline.expired.then((why) => ({ ok: false, why }) as const)])
       } finally {
@@ -48,14 +49,14 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
   }
 }
 
-/** The reason why a deadline expired: its time ran out, or the caller's signal was aborted. */
+/** Why a deadline expired: the time ran out, or the caller's signal was aborted. */
 type ExpiryReason = Exclude<DeadlineResult<never>, { readonly ok: true }>['why']
 
 /** A time limit that can be renewed while data keeps arriving. */
 export interface Deadline {
-  /** Signal for the work; aborted when the deadline expires or `end` is called. */
+  /** Signal to pass to the work. Aborted when the deadline expires or `end` is called. */
   readonly signal: AbortSignal
-  /** Resolves with the reason when the deadline expires. Never resolves after `end`. */
+  /** Resolves with the reason when the deadline expires. Never resolves if `end` was called before. */
   readonly expired: Promise<ExpiryReason>
   /** Reason why the deadline expired; null while it has not expired. */
   readonly expiryReason: ExpiryReason | null
@@ -68,8 +69,8 @@ export interface Deadline {
 }
 
 /**
- * Creates a deadline that expires after `ms` without a `renew`, or when `outer` is aborted. A `renew` is cheap: it only
- * stores the time, which the running timer compares when it fires.
+ * Creates a deadline that expires if `renew` is not called for `ms` milliseconds, or when `outer` is aborted. `renew`
+ * is cheap: it stores the current time and does not restart the timer.
  */
 export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadline {
   const controller = new AbortController()
@@ -80,7 +81,8 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   let isPaused = false
   const expire = (why: ExpiryReason): void => {
     expiryReason ??= why
-    // The promise resolves first, so that callers see the expiry and not the error of the aborted work.
+    // The promise is resolved before the work is aborted, so that callers get the expiry and not the work's abort
+    // error.
     expired.resolve(expiryReason)
     controller.abort()
   }
@@ -119,7 +121,10 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   }
 }
 
-/** Adds or removes an abort listener. A `Signal` guarantees only `aborted`, so a signal without events is skipped. */
+/**
+ * Adds or removes an abort listener. Does nothing for a signal without events, because the `Signal` type guarantees
+ * only `aborted`.
+ */
 function onAbort(
   signal: Signal | undefined,
   method: 'addEventListener' | 'removeEventListener',

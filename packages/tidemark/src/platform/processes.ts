@@ -1,4 +1,6 @@
-/** Identifies this process and checks whether another one still runs, to detect locks that dead writers left. */
+/**
+ * Identifies this process and checks whether another process is still running. Used to detect locks of dead processes.
+ */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
@@ -8,7 +10,9 @@ export interface ProcessIdentity {
   readonly host: string
   /** Start time of the process, in a system-specific format; null if the system does not report it. */
   readonly processStart: string | null
-  /** Namespace of the process id, since containers have their own; null if the system has no namespaces. */
+  /**
+   * Namespace of the process id, because each container has its own process ids; null if the system has no namespaces.
+   */
   readonly pidSpace: string | null
 }
 
@@ -16,7 +20,10 @@ export type ProcessStatus = 'running' | 'gone' | 'unknown'
 
 export interface ProcessPort {
   readonly own: ProcessIdentity
-  /** Returns `unknown` if the process cannot be checked, for example in another container or on another machine. */
+  /**
+   * Whether a process is running. `unknown` if it cannot be checked, for example in another container or on another
+   * machine.
+   */
   checkStatus(mark: ProcessIdentity): ProcessStatus
 }
 

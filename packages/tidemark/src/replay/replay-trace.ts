@@ -1,7 +1,8 @@
 /**
- * Replays a trace through the engine, call by call, as its host sent it: append-only, with a cache marker at the end
- * of the system prompt and one at the end of the messages. Compares the engine's forecast of cache reads with the
- * provider's usage. Only the first cache read is taken from the trace, because other sessions had filled that cache.
+ * Replays a recorded trace through the engine, call by call, and compares the engine's forecast of cache reads with the
+ * provider's usage. Requests are built as the recorded host built them: append-only, with one cache marker at the end
+ * of the system prompt and one at the end of the messages. The first cache read is taken from the trace, because other
+ * sessions wrote that part of the cache.
  */
 import {
   type AssembledRequest,
@@ -26,14 +27,14 @@ export interface TraceReplay {
 export interface ReplayedCall {
   readonly at: number
   readonly sent: number
-  /** Tokens read from the cache by the engine's forecast; `logged` has the figure of the provider's usage. */
+  /** Tokens that the engine predicted to be read from the cache. `logged` is the number that the provider reported. */
   readonly foreseen: number
   readonly logged: number
-  /** Reason of the forecast; `given` for the first call, whose cache read is taken from the trace. */
+  /** Reason of the prediction. `given` for the first call, whose cache read is taken from the trace. */
   readonly why: ForecastReason | 'given'
 }
 
-/** Replays the model calls of a trace. Calls without usage are left out. */
+/** Replays the model calls of a trace. Calls without provider usage are skipped. */
 export function replayTrace(trace: SessionTrace, profile: ProviderProfile): TraceReplay {
   const lifetime = detectCacheTtl(trace, profile.cache)
   const sentCalls = trace.calls.filter((call) => countSentTokens(call) > 0)
@@ -60,7 +61,7 @@ export function replayTrace(trace: SessionTrace, profile: ProviderProfile): Trac
       weigh: (block) => conversation.countBlockTokens(block),
     })
     const foreseen = index === 0 ? usage.read : boundForecast(forecast, call)
-    // The engine learns from the usage that its own forecast would have led to.
+    // The engine gets the usage that its own prediction implies, not the recorded usage.
     lineage = updateFromResponse(lineage, forecast, {
       input_tokens: usage.input,
       output_tokens: outputTokens,
@@ -74,17 +75,17 @@ export function replayTrace(trace: SessionTrace, profile: ProviderProfile): Trac
   return { lifetime, calls }
 }
 
-/** Limits a forecast: content sent for the first time cannot be cached, and no more can be read than is sent. */
+/** Limits a predicted cache read: tokens that are sent for the first time cannot be read from the cache. */
 function boundForecast({ read }: CacheForecast, call: TraceCall): number {
   const { read: logged, written } = call.usage
   return Math.min(read, Math.max(0, logged + written - countNewTokens(call)))
 }
 
 /**
- * Returns true if the context was rewritten before a call without an event that records it. An append-only
- * conversation cannot shrink, so a smaller request means that content was removed or shortened. Exception: some
- * providers drop the thinking of finished turns at a new prompt and still read the rest from cache; that removes at
- * most what the model wrote in the finished turn.
+ * Returns true if content was removed from the context before this call. An append-only conversation never shrinks, so
+ * a smaller request shows a removal, even if no event records it. Exception: some providers drop the thinking of the
+ * finished turn at a new prompt and still read the rest from the cache. A shrink by no more than the output of that
+ * turn is therefore ignored.
  */
 export function isContextRewritten(
   calls: readonly TraceCall[],
@@ -117,17 +118,17 @@ function countTurnOutput(calls: readonly TraceCall[], index: number): number {
 
 export type DetectedCacheTtl = ProviderProfile['cache']['ttls'][number] & {
   /**
-   * Number of pauses, longer than the shortest TTL and up to the longest, after which most of the prefix was still
-   * cached; `lost` counts the other such pauses.
+   * Number of pauses after which most of the prefix was still cached; `lost` counts the other pauses. Only pauses
+   * longer than the shortest TTL and no longer than the longest TTL are counted.
    */
   readonly survived: number
   readonly lost: number
 }
 
 /**
- * Returns the cache TTL that the host used. A trace does not record it, but pauses longer than the shortest TTL and up
- * to the longest show it: the longest TTL if the cache survived most of them, otherwise the default. A majority
- * decides, because the times are those of responses and not of requests, and a loss may have another cause.
+ * Detects which cache TTL the host used, since a trace does not record it. Pauses between the shortest and the longest
+ * TTL show it: if the cache survived most of them, the longest TTL is returned, otherwise the default. A single pause
+ * proves nothing: only response times are known, and a cache entry may be lost for other reasons.
  */
 export function detectCacheTtl(
   { calls }: SessionTrace,
@@ -148,12 +149,14 @@ export function detectCacheTtl(
   return { ...(survived > lost ? long : usual), survived, lost }
 }
 
-/** Cache reads as a share of all tokens sent: as forecast, and as logged. */
+/**
+ * Cache hit rates of a replay: the share of sent tokens that were read from the cache, as predicted and as reported.
+ */
 export interface HitRateComparison {
-  /** Share of cache reads in the engine's forecast; null if nothing was sent. */
+  /** Hit rate that the engine predicted, from 0 to 1; null if nothing was sent. */
   readonly foreseen: number | null
   readonly logged: number | null
-  /** Difference between `foreseen` and `logged` in percentage points; null if nothing was sent. */
+  /** Difference between the predicted and the reported hit rate in percentage points; null if nothing was sent. */
   readonly points: number | null
 }
 

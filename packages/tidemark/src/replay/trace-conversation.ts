@@ -1,6 +1,6 @@
 /**
- * The conversation of a trace as the engine sees it: records of the right kinds and number, with placeholder texts.
- * The token count of each placeholder comes from the trace and is stored beside it.
+ * Rebuilds a conversation from a trace, which has token counts but no texts. The records have the original kinds and
+ * order, with placeholder texts. The token count of each placeholder is stored in a separate map.
  */
 import {
   appendRecord,
@@ -23,19 +23,21 @@ export class TraceConversation {
   #session: SessionLog = emptySessionLog()
   #view: ContextView = emptyContextView()
   #flat: FlattenedContext = flattenContext(emptyContextView())
-  /** Ids of the tool calls in the newest response that have no result yet. */
+  /** Ids of the tool calls in the newest response whose results have not been added yet. */
   #openCalls: string[] = []
   #recordCount = 0
   #blockCount = 0
   /** Token counts by placeholder text or tool call id. */
   readonly #tokens: Map<string, number>
 
-  /** `prefixTokens` maps the text of each system prompt block to its token count. */
+  /** `prefixTokens` maps the placeholder text of each system prompt block to its token count. */
   constructor(prefixTokens: ReadonlyMap<string, number>) {
     this.#tokens = new Map(prefixTokens)
   }
 
-  /** Replaces the whole conversation by one message of `tokens` tokens, because the recorded context was rewritten. */
+  /**
+   * Replaces the whole conversation by one message of `tokens` tokens. Used where the recorded context was rewritten.
+   */
   restart(tokens: number): void {
     this.#session = emptySessionLog()
     this.#view = emptyContextView()
@@ -50,7 +52,9 @@ export class TraceConversation {
     this.#append('user', blocks)
   }
 
-  /** Appends the response to a model call. It gets one tool call for each tool result in `next`, the following model call. */
+  /**
+   * Appends the response of a model call. It gets one tool call for each tool result that the next model call sends.
+   */
   appendResponse({ outputTokens }: TraceCall, next: TraceCall | undefined): void {
     const results = next?.added.filter(({ kind }) => kind === 'result') ?? []
     const calls = results.map((): Block => {
@@ -65,14 +69,17 @@ export class TraceConversation {
     return this.#flat
   }
 
-  /** Returns the tokens of a block; 0 for a tool call, whose tokens are counted with the text of its response. */
+  /**
+   * Returns the tokens of a block. A tool call counts as 0, because its tokens are included in the response's text
+   * block.
+   */
   countBlockTokens(block: Block | JsonObject): number {
     const { text, tool_use_id: id } = block
     const name = typeof text === 'string' ? text : id
     return typeof name === 'string' ? (this.#tokens.get(name) ?? 0) : 0
   }
 
-  /** Creates the block for an input. A tool result whose call is no longer in the context becomes text. */
+  /** Creates the block for an input of the trace. A tool result without an open tool call becomes a text block. */
   #createInput({ kind, tokens }: TraceInputBlock): Block {
     const id = kind === 'result' ? this.#openCalls.shift() : undefined
     if (id === undefined) return this.#createText(tokens)
@@ -113,8 +120,8 @@ export interface PrefixSection {
 }
 
 /**
- * Returns the system prompt of a trace as two sections. `firstRead` is the number of tokens that the first call read
- * from the cache. Other sessions wrote them, so they end where the part shared with those sessions (`static`) ends.
+ * Returns the system prompt of a trace as two sections. The first call read `firstRead` tokens from the cache, which
+ * other sessions had written. This shared part becomes the `static` section, and the rest the `dynamic` section.
  */
 export function toTraceSections(baseTokens: number, firstRead: number): readonly PrefixSection[] {
   const shared = Math.min(firstRead, baseTokens)

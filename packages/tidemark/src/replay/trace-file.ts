@@ -1,7 +1,6 @@
 /**
- * A trace: a recorded session without its texts. It has the tokens that each model call added, the times, and the
- * usage that the provider reported. The file is one JSON value, plain or gzipped, with arrays in place of named
- * fields.
+ * A trace is a recorded session without its texts: for each model call the tokens that were added, the time, and the
+ * usage that the provider reported. The file is one JSON value, plain or gzipped, with arrays in place of named fields.
  */
 import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
@@ -12,17 +11,17 @@ import { detectCompression } from '../logs/read-lines.ts'
 export interface SessionTrace {
   readonly id: string
   readonly model: string
-  /** Tokens before the conversation: tools, system prompt, and what the host sends with the first prompt. */
+  /** Tokens of the first request without the user's prompt: tools, system prompt, and context added by the host. */
   readonly baseTokens: number
   readonly calls: readonly TraceCall[]
-  /** Compactions and clearings that the session's log records. */
+  /** Compactions and clearings recorded in the session's log. */
   readonly events: readonly TraceEvent[]
 }
 
 export interface TraceCall {
   /** Time when the response began, in milliseconds since the first response. */
   readonly at: number
-  /** Input blocks added since the previous response. */
+  /** Input blocks added to the conversation since the previous response. */
   readonly added: readonly TraceInputBlock[]
   readonly outputTokens: number
   readonly usage: TraceUsage
@@ -35,7 +34,7 @@ export interface TraceInputBlock {
 
 /** Prompt tokens of a model call, as the provider reported them. */
 export interface TraceUsage {
-  /** Uncached input tokens, which follow the last cache marker. */
+  /** Input tokens after the last cache marker, neither read from nor written to the cache. */
   readonly input: number
   readonly read: number
   readonly written: number
@@ -50,7 +49,7 @@ const TRACE_VERSION = 1
 /** Kinds of input blocks. A trace file stores a kind as its index in this list. */
 const KINDS = ['result', 'prompt', 'host'] as const
 
-/** Returns the decoded trace, or null if the value is not a trace of this version. Figures that are not counts become 0. */
+/** Decodes a trace. Returns null if the value is not a trace of the current version. Invalid token counts become 0. */
 export function decodeTrace(value: unknown): SessionTrace | null {
   if (!isObject(value) || value.v !== TRACE_VERSION) return null
   const { id, model, base_tokens: base, steps, events } = value
@@ -100,7 +99,7 @@ export function countNewTokens({ added }: TraceCall): number {
 
 export type ReadTraceResult = { readonly ok: true; readonly trace: SessionTrace } | LogRefusal
 
-/** Reads a trace file. Refuses a file that cannot be read or is not a trace; the message names the file. */
+/** Reads a trace file. Returns an error message with the file name if the file cannot be read or is not a trace. */
 export async function readTrace(path: string): Promise<ReadTraceResult> {
   let text: string
   try {

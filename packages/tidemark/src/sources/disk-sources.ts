@@ -1,4 +1,7 @@
-/** Context sources on disk: recently used files, the plan and instruction files. Files are read again on each use. */
+/**
+ * Context sources that read files: recently used files, the plan and instruction files. Nothing is cached; files are
+ * read again on each use.
+ */
 import { constants, type FileHandle, open, readFile, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import {
@@ -55,7 +58,7 @@ export function diskSources(options: DiskSourcesOptions = {}): readonly ContextS
   ]
 }
 
-/** Reads a text file; null if it is missing or blank. Throws other errors, which the context source reports. */
+/** Reads a text file. Returns null if the file is missing or blank. Throws any other error. */
 async function readIfPresent(folder: string, path: string): Promise<SourceText | null> {
   try {
     const text = await readFile(resolve(folder, path), 'utf8')
@@ -108,8 +111,8 @@ async function readUpTo(file: FileHandle, length: number): Promise<Uint8Array> {
 }
 
 /**
- * Decodes UTF-8, or returns null if the bytes are not text. A byte order mark is kept, so that the text equals the
- * file. A character that the size limit cut in two is dropped.
+ * Decodes UTF-8. Returns null if the bytes are not text. Keeps a byte order mark, so that the text equals the file.
+ * Drops an incomplete character at the end, where the size limit may have cut the file.
  */
 function decodeText(bytes: Uint8Array, isWhole: boolean): string | null {
   if (bytes.includes(0)) return null

@@ -1,6 +1,7 @@
 /**
- * Appends records to the log of one session. Appends that wait at the same moment are checked in order, then written
- * with one write and one sync. An append succeeds only if the log is at the position that its caller expects.
+ * Appends records to the log of one session. Appends that wait at the same time are checked in order and then written
+ * together, with one write and one sync. An append succeeds only if the last position in the log is the one that its
+ * caller expects.
  */
 
 import { dirname } from 'node:path'
@@ -52,17 +53,20 @@ export class SessionWriter {
     this.#log = log
   }
 
-  /** Appends records and takes the write lock if needed. When the outcome is ok, the records are on disk. */
+  /**
+   * Appends records, and takes the session's write lock if this writer does not hold it yet. If the outcome is ok, the
+   * records are on disk.
+   */
   async append(after: number, records: readonly NewRecord[]): Promise<AppendOutcome> {
     const drafts = toRecordDrafts(records)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ after, drafts, resolve, reject })
-      // The first waiting append schedules the flush, which writes all appends that wait at that time.
+      // Only the first waiting append schedules a flush. The flush writes all appends that are waiting when it starts.
       if (this.#waiting.length === 1) this.#enqueue(() => this.#flush())
     })
   }
 
-  /** Takes the session's write lock. Returns null on success, or who holds the lock. */
+  /** Takes the session's write lock. Returns null on success, otherwise a result that says who holds the lock. */
   acquire(): Promise<LockedResult | null> {
     return this.#enqueue(async () => {
       const log = await this.#lockAndRead().catch((error: unknown) => this.#fail('open', error))
@@ -110,8 +114,8 @@ export class SessionWriter {
   }
 
   /**
-   * Returns the state of the log once this writer holds the lock. The lock is checked before every write, because
-   * another machine may take it over while this one is suspended.
+   * Returns the state of the log if this writer holds the lock or can take it, otherwise who holds the lock. Called
+   * before every write, because another machine may take the lock over while this machine is suspended.
    */
   async #lockAndRead(): Promise<LockedResult | LogState> {
     if (this.#lock !== null) {
@@ -137,8 +141,8 @@ export class SessionWriter {
   }
 
   /**
-   * Throws an `io-failed` error after a failed write. If the file cannot be a session log at all, also releases the
-   * lock, so that another program can write.
+   * Throws an `io-failed` error after a failed operation. Also releases the lock if the path is not a session log at
+   * all.
    */
   async #fail(what: string, error: unknown): Promise<never> {
     await this.#log.forget().catch(() => {})
@@ -158,7 +162,9 @@ interface LogFileOptions extends LogFileLocation {
 
 const ALL = Number.POSITIVE_INFINITY
 
-/** The log file of one session, shared by its readers and its writer. Caches the state of the file's end. */
+/**
+ * The log file of one session, shared by its readers and its writer. Caches the file's size, last position and damage.
+ */
 export class LogFile {
   readonly #place: LogFileOptions
   readonly #marks = new ResumeMarks()
@@ -171,18 +177,21 @@ export class LogFile {
     this.#place = place
   }
 
-  /** Passes the records after position `from` to `visit`, without those that this process is still writing. */
+  /** Passes the records after position `from` to `visit`. Records that this process is still writing are left out. */
   async read(visit: RecordVisitor, from: number): Promise<JournalState> {
     const limit = await this.#settledBytes()
     const state = await readLogFile(this.#place, visit, { limit, from, marks: this.#marks })
     this.#marks.add(state.mark)
-    // This caches the state of the log, so that the first append does not read the file again.
+    // The state of the log is cached here, so that the first append does not have to read the file again.
     if (this.#file === null && !this.#isWriting) this.#known = state
     const { exists, position, damage } = state
     return { exists, position, damage }
   }
 
-  /** Returns how many bytes of the log can be read without reaching an unfinished write of this process. */
+  /**
+   * Returns the number of bytes that can be read safely: those before a write of this process that is still in
+   * progress.
+   */
   async #settledBytes(): Promise<number> {
     const writes = this.#writes
     const facts = await this.#facts()
@@ -190,7 +199,7 @@ export class LogFile {
     return (isOurs ? this.#known : facts)?.sizeBytes ?? ALL
   }
 
-  /** Returns the current state of the log. Reads the file again only if another process changed it. */
+  /** Returns the current state of the log. Reads the file again only if another process has changed it. */
   async current(): Promise<LogState> {
     if (this.#known !== null && isUnchanged(this.#known, await this.#facts())) return this.#known
     await this.close()
@@ -199,7 +208,7 @@ export class LogFile {
     return this.#known
   }
 
-  /** Appends complete lines and syncs them to disk. `position` is the position of the last line. */
+  /** Appends complete lines and syncs them to disk. `position` is the log position of the last of these lines. */
   async append(lines: readonly string[], position: number): Promise<void> {
     const state = this.#known ?? (await this.current())
     const bytes = Buffer.concat([textBefore(this.#place, state), ...lines].map((text) => Buffer.from(text)))
@@ -222,7 +231,8 @@ export class LogFile {
     const isNew = this.#file === null
     this.#file ??= await this.#open()
     await appendAllBytes(this.#file, bytes)
-    // The file's name is synced too: the process that created the file may have died before it did so.
+    // The folder is synced too, because the process that created the file may have died before it synced the file's
+    // name.
     await Promise.all([this.#file.sync(), isNew ? files.syncDirectory(dirname(path)) : null])
     return this.#known?.identity ?? (await this.#file.facts()).identity
   }
@@ -257,8 +267,8 @@ function isUnchanged(state: LogState, facts: FileFacts | null): boolean {
 }
 
 /**
- * Returns the text to write before the first new line: a newline if the last line lacks one, and a header if the log
- * has none of the current version.
+ * Returns the text to write before the first new line: a newline if the file does not end in one, and a header if the
+ * log has no header of the current format version.
  */
 function textBefore({ session, clock }: LogFileOptions, state: LogState): string {
   const newline = state.endsInNewline ? '' : '\n'
@@ -268,13 +278,16 @@ function textBefore({ session, clock }: LogFileOptions, state: LogState): string
 
 const NEWLINE = 10
 
-/** Returns the resume mark at the end of the log after `bytes` were appended, or null if reading cannot resume there. */
+/**
+ * Returns a mark from which a later read can resume after the appended `bytes`. Returns null if reading cannot resume
+ * there.
+ */
 function markAfter(
   { mark, sizeBytes, damage }: LogState,
   bytes: Buffer,
   end: Pick<ResumeMark, 'position' | 'sizeBytes' | 'identity'>,
 ): ResumeMark | null {
-  // The log ended in an incomplete line. Appending changes how that line is read, so reading cannot resume after it.
+  // The log ended in an incomplete line. The append changes how that line is parsed, so a read cannot resume after it.
   if (mark === null && sizeBytes > 0) return null
   let line = mark?.line ?? 0
   for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) line += 1

@@ -1,6 +1,7 @@
 /**
- * Writes files that are either complete or absent: under a draft name in the same folder, then linked or renamed to the
- * final name. A killed process leaves its draft behind; later writers remove drafts that are more than a day old.
+ * Writes files that are either complete or absent. A file is written under a draft name in the same folder, then linked
+ * or renamed to its final name. A killed process leaves its draft file behind; later writers remove draft files that
+ * are more than a day old.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -11,7 +12,7 @@ import { type FileFacts, type FileSystem, ioError, type OpenFile, readErrorCode 
 
 interface FileSnapshot {
   readonly bytes: Uint8Array
-  /** Facts about the file that was read, even if its path now names another file. */
+  /** Size, identity and modification time of the file that was read, even if another file has its path by now. */
   readonly facts: FileFacts
 }
 
@@ -39,7 +40,10 @@ export async function readByteRange(file: OpenFile, from: number, to: number): P
   return bytes.subarray(0, filled)
 }
 
-/** Creates a file with content `bytes`. Returns false if the path exists; of concurrent callers exactly one gets true. */
+/**
+ * Creates a file with content `bytes`. Returns false if the path exists. If several processes call this at once, only
+ * one gets true.
+ */
 export async function createFileAtomic(files: FileSystem, path: string, bytes: Uint8Array): Promise<boolean> {
   const draft = await writeDraft(files, path, bytes)
   await draft.file.close()
@@ -50,7 +54,10 @@ export async function createFileAtomic(files: FileSystem, path: string, bytes: U
   }
 }
 
-/** Creates a file without a draft, for file systems without hard links. Readers may see the file while it is empty. */
+/**
+ * Creates a file directly under its final name, for file systems without hard links. Readers may see the file while it
+ * is empty.
+ */
 async function createInPlace(files: FileSystem, path: string, bytes: Uint8Array): Promise<boolean> {
   const file = await files.open(path, 'create')
   if (file === null) return false
@@ -79,12 +86,12 @@ export async function replaceFileAtomic(
   }
 }
 
-/** A new file that is written in parts and appears under its name only when it is complete. */
+/** A new file that is written in parts. It appears under its final name only when it is complete. */
 export interface DraftFile {
   write(text: string): Promise<void>
-  /** Syncs the file and gives it its final name. Returns false if the name is already taken. */
+  /** Syncs the file and gives it its final name. Returns false if a file with that name exists. */
   commit(): Promise<boolean>
-  /** Deletes the draft file. Has no effect on the final file if called after `commit`. */
+  /** Deletes the draft file. After `commit`, the final file is kept. */
   discard(): Promise<void>
 }
 
@@ -124,7 +131,7 @@ export async function createDraftFile(files: FileSystem, path: string): Promise<
   }
 }
 
-/** Replaces the draft's name in a system error by the final path, since the user does not know the draft. */
+/** Replaces the path of the draft file in a system error by the final path, which is the one that the user knows. */
 function withoutDraftName(error: unknown, draft: string, path: string): unknown {
   if (!(error instanceof Error) || error instanceof TidemarkError) return error
   return new Error(error.message.replaceAll(draft, path), { cause: error })
@@ -143,7 +150,10 @@ export async function appendAllBytes(file: OpenFile, bytes: Uint8Array): Promise
 /** Error codes that `link` gives on file systems without hard links. */
 const LINKLESS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
-/** Gives the draft its final name by a hard link, or by `otherwise` without hard links. Returns false if it is taken. */
+/**
+ * Gives a draft file its final name by a hard link. Calls `otherwise` on a file system without hard links. Returns
+ * false if a file with the final name exists.
+ */
 async function linkOr(
   files: FileSystem,
   draft: string,
@@ -203,6 +213,6 @@ export async function removeStaleDrafts(files: FileSystem, folder: string, nowMs
       if (facts !== null && nowMs - facts.modifiedMs > STALE_DRAFT_MS) await files.remove(path)
     }
   } catch {
-    // Removing old drafts is optional, so its failure must not prevent the write that follows.
+    // Removing old draft files is optional. If it fails, the write that follows must still succeed.
   }
 }

@@ -1,4 +1,7 @@
-/** Stores blobs in files named by the hash of their content, in subfolders named by its first two digits. */
+/**
+ * Stores blobs in files that are named after the hash of their content, in subfolders named after the first two digits
+ * of the hash.
+ */
 
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
@@ -49,7 +52,10 @@ async function putBlob(store: Store, given: Uint8Array): Promise<string> {
   return id
 }
 
-/** Writes a blob unless an intact copy exists. Syncs its name in any case: an earlier writer may have crashed. */
+/**
+ * Writes a blob unless an intact copy exists. Always syncs the folder, because an earlier writer may have crashed
+ * before it did.
+ */
 async function writeBlob(store: Store, id: string, bytes: Uint8Array): Promise<void> {
   const { files } = store
   const path = blobPath(store, id)

@@ -1,4 +1,4 @@
-/** Converts new records into log lines, and checks them and the other arguments of journal calls. */
+/** Checks new records and converts them to log lines. Also checks the other arguments of journal calls. */
 import {
   type DecodeResult,
   decodeRecord,
@@ -37,7 +37,10 @@ export function toRecordDrafts(records: readonly NewRecord[]): readonly RecordDr
   })
 }
 
-/** Numbers the records after `position` and returns them with their log lines. Two or more records form a batch. */
+/**
+ * Assigns the positions after `position` to the records, and returns the records with their log lines. Two or more
+ * records are marked as one batch.
+ */
 export function toLogLines(
   drafts: readonly RecordDraft[],
   position: number,
@@ -56,8 +59,8 @@ export function toLogLines(
 type Fields = { readonly [field: string]: unknown }
 
 /**
- * Checks a new record and returns it without position and batch, which the journal assigns. Stricter than reading a
- * log: every field must be complete and must be readable again unchanged.
+ * Checks a new record and returns it without position and batch, which the journal assigns. Stricter than the log
+ * reader: every field must be present and must be the same after it is written and read again.
  */
 export function parseNewRecord(given: unknown): DecodeResult {
   if (!isObject(given)) return { ok: false, why: 'a record is an object' }
@@ -80,7 +83,10 @@ function findProblem(record: SessionRecord, fields: Fields, note: string | undef
   return note === undefined ? null : `it would not be read back as it is: ${note}`
 }
 
-/** Checks the fields that link a record to its session. Records of other tools may lack them; Tidemark's own may not. */
+/**
+ * Checks the fields that link a record to its session: parent, timestamp and session id. Record types of other tools
+ * may lack them.
+ */
 function linkProblem(record: SessionRecord, { parentUuid, timestamp, sessionId }: Fields): string | null {
   if (!isKnownRecord(record)) return null
   if (parentUuid === undefined) return 'parentUuid is the uuid it follows, or null where it follows nothing'
@@ -103,7 +109,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Checks that `after` is a number. A number that is not the log's position is a conflict, which `append` reports. */
+/** Checks that `after` is a number. Whether it equals the last position in the log is checked later, by the append. */
 export function checkAppendPosition(after: unknown): void {
   if (typeof after === 'number') return
   throwBadOption('after', after, 'the position to append after, 0 in an empty session')

@@ -1,4 +1,4 @@
-/** A journal in files: one log file per session, in the `sessions` folder of the Tidemark home. */
+/** A journal that stores each session in one log file, in the `sessions` folder of the Tidemark home. */
 
 import { basename } from 'node:path'
 import type { AppendOutcome, Clock, IdGenerator, Journal, JournalState } from '@tidemark/core'
@@ -27,9 +27,11 @@ import type { RecordVisitor } from './read-log-file.ts'
 export interface FileJournalOptions {
   /** Absolute path of the Tidemark home folder. Default: `tidemarkHome()`. */
   readonly home?: string
-  /** Name of this program, shown to other programs that try to write a session while this one has it locked. */
+  /**
+   * Name of this program. Other programs show it when they cannot write a session because this program has it locked.
+   */
   readonly program?: string
-  /** Milliseconds after which the lock of a silent process on another machine may be taken over. */
+  /** Milliseconds without a sign of life after which a lock held on another machine may be taken over. */
   readonly staleLockMs?: number
   readonly files?: FileSystem
   readonly clock?: Clock
@@ -38,7 +40,7 @@ export interface FileJournalOptions {
 }
 
 export interface FileJournal extends Journal {
-  /** Locks the session for writing. The first append also does this. */
+  /** Locks the session for writing. Optional, because the first append also locks it. */
   acquire(session: string): Promise<{ readonly ok: true } | LockedResult>
   /** Releases the write locks of all sessions. */
   close(): Promise<void>

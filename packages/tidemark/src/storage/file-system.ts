@@ -22,7 +22,7 @@ export interface FileFacts {
   readonly kind: 'file' | 'directory' | 'other'
   readonly sizeBytes: number
   readonly modifiedMs: number
-  /** Identifies the file independently of its name; unchanged by a rename. */
+  /** Identifies the file independently of its name. A rename does not change it. */
   readonly identity: string
 }
 
@@ -36,7 +36,10 @@ export interface OpenFile {
   read(into: Uint8Array, position: number): Promise<number>
   /** Writes at the end of the file. Returns the number of bytes written, which may be fewer than given. */
   append(bytes: Uint8Array): Promise<number>
-  /** Writes the file's content to disk. The file's name may still be lost in a crash: see `syncDirectory`. */
+  /**
+   * Writes the file's content to disk. To keep a new file's name after a crash, its directory needs a sync as well: see
+   * `syncDirectory`.
+   */
   sync(): Promise<void>
   facts(): Promise<FileFacts>
   close(): Promise<void>
@@ -48,7 +51,10 @@ export type OpenMode = 'read' | 'append' | 'create'
 export interface FileSystem {
   /** Opens a file; null if it is missing or, for `create`, if the path exists. Never follows a symbolic link. */
   open(path: string, purpose: OpenMode): Promise<OpenFile | null>
-  /** Returns facts about a path; null if nothing exists there. A symbolic link is not followed: its kind is `other`. */
+  /**
+   * Returns size, kind and times of a path; null if nothing exists there. A symbolic link is not followed: its kind is
+   * `other`.
+   */
   facts(path: string): Promise<FileFacts | null>
   /** Renames a file and atomically replaces any file at `to`. */
   rename(from: string, to: string): Promise<void>
@@ -91,16 +97,16 @@ function removeRemaining(): void {
     try {
       if (readFileSync(path, 'utf8') === content) unlinkSync(path)
     } catch {
-      // The file is gone or inaccessible, and at exit nothing can be done about it.
+      // The file is already gone or cannot be accessed. At process exit nothing can be done about it.
     }
 }
 
-// Windows does not define these two flags for opening files.
+// Windows does not have these two flags for opening files.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0
 
 const FLAGS: Readonly<Record<OpenMode, number>> = {
-  // Without O_NONBLOCK, opening a named pipe in place of a log would block.
+  // Without O_NONBLOCK, opening a path that is a named pipe would block.
   read: constants.O_RDONLY | NO_FOLLOW | NON_BLOCKING,
   append: constants.O_WRONLY | constants.O_APPEND | NO_FOLLOW | NON_BLOCKING,
   create: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW,
@@ -197,8 +203,8 @@ async function makeWithParents(files: FileSystem, path: string): Promise<boolean
 }
 
 /**
- * Syncs the names of `path` and of its parents up to `top`, because an earlier process may have created them and died
- * before its sync. Directories that this process may not read are skipped.
+ * Syncs the directories that contain `path` and its parents up to `top`. An earlier process may have created these and
+ * died before its own sync. Directories without read permission are skipped.
  */
 export async function syncDirectoryNames(files: FileSystem, path: string, top: string): Promise<void> {
   const parent = dirname(path)

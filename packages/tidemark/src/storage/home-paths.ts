@@ -16,7 +16,9 @@ export function tidemarkHome(variables: HomeEnvironment = process.env, userHome:
   return join(shared ?? join(userHome, '.local', 'share'), 'tidemark')
 }
 
-/** Returns `given`, or `tidemarkHome()` if it is undefined. Throws `bad-home` if the path is not absolute. */
+/**
+ * Returns the path `given`, or `tidemarkHome()` if `given` is undefined. Throws `bad-home` if the path is not absolute.
+ */
 export function resolveHome(given: string | undefined): string {
   if (given === undefined) return tidemarkHome()
   return checkAbsolute('The home', given, 'Give one, or leave it out')
@@ -39,12 +41,18 @@ function checkAbsolute(name: string, value: unknown, advice: string): string {
 }
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-/** Device names on Windows, which are not valid file names with any extension. */
+/** Device names on Windows, which are not valid file names even with an extension. */
 const DEVICE = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/i
-/** Endings that a session id may not have, so that its folder never collides with another session's log or lock file. */
+/**
+ * Endings that a session id must not have. A session's folder is named after its id and could otherwise have the same
+ * path as another session's log or lock file.
+ */
 const RESERVED_ENDING = /\.(jsonl|lock)$/i
 
-/** Checks that an id is a valid file name on every operating system and cannot refer to a path outside its folder. */
+/**
+ * Checks that a session id is a valid file name on every operating system and cannot refer to a path outside its
+ * folder.
+ */
 export function isSessionId(id: unknown): id is string {
   if (typeof id !== 'string' || !SESSION_ID.test(id)) return false
   return !id.endsWith('.') && !id.includes('..') && !DEVICE.test(id) && !RESERVED_ENDING.test(id)
@@ -78,7 +86,10 @@ export function blobsFolder(home: string): string {
   return join(home, 'blobs')
 }
 
-/** Returns the paths of a session's files. Throws `bad-session-id` for an invalid id, so paths never leave the home. */
+/**
+ * Returns the paths of a session's files, which are always inside the Tidemark home. Throws `bad-session-id` for an
+ * invalid id.
+ */
 export function sessionPaths(home: string, id: string): SessionPaths {
   checkSessionId(id)
   const folder = join(sessionsFolder(home), id)

@@ -1,4 +1,7 @@
-/** Ensures that a session has one writer, by a lock file beside the log, from the first append until its release. */
+/**
+ * Ensures that a session has only one writer, by a lock file beside its log. A writer holds the lock from its first
+ * append until it releases it.
+ */
 
 import { basename, dirname, join } from 'node:path'
 import { type Clock, type IdGenerator, isObject, parseJson } from '@tidemark/core'
@@ -7,9 +10,11 @@ import { createFileAtomic, readFileAtomic, replaceFileAtomic } from './atomic-fi
 import type { FileFacts, FileSystem } from './file-system.ts'
 
 export interface HeldLock {
-  /** Returns false if another writer took the lock over or the lock file was removed. */
+  /** Returns false if another writer has taken the lock over or if the lock file was removed. */
   isStillHeld(): Promise<boolean>
-  /** Updates the time of the lock file, which shows other machines that its holder is alive. */
+  /**
+   * Updates the modification time of the lock file. Other machines see from this time that the lock holder is alive.
+   */
   renew(): void
   release(): Promise<void>
 }
@@ -32,14 +37,23 @@ export interface LockOptions {
   readonly processes: ProcessPort
   /** Name of this program, shown to other programs that cannot get the lock. */
   readonly program: string
-  /** Milliseconds after which a silent lock holder counts as dead, if its process cannot be checked from this machine. */
+  /**
+   * Milliseconds without a renewal after which a lock counts as abandoned. Used only if the holder's process cannot be
+   * checked from this machine.
+   */
   readonly staleLockMs: number
 }
 
-/** Attempts to take a lock before giving up. An attempt is repeated only if another writer changed the lock meanwhile. */
+/**
+ * Maximum number of attempts to take a lock. A further attempt is made only if another writer changed the lock during
+ * the last one.
+ */
 const MAX_ATTEMPTS = 20
 
-/** Takes the lock if it is free or if its holder is dead; otherwise returns who holds it. Never waits for the holder. */
+/**
+ * Takes the lock if it is free or if the process that holds it is dead. Otherwise returns at once and says who holds
+ * it.
+ */
 export async function takeLock(place: LockOptions): Promise<LockAttempt> {
   const mine = createOwner(place)
   let seen: LockSnapshot | null = null
@@ -48,11 +62,12 @@ export async function takeLock(place: LockOptions): Promise<LockAttempt> {
       return { ok: true, lock: holdLock(place, mine) }
     seen = (await readLock(place)) ?? seen
     if (seen === null) continue
-    // On a network file system, a link may be created although the reply was lost, so this process may hold the lock.
+    // On a network file system, creating the lock file may succeed although an error is reported. The file then has
+    // this process's token.
     if (seen.fingerprint === mine.token) return { ok: true, lock: holdLock(place, mine) }
     if (!isStale(place, seen)) return refuseLocked(place, seen)
     const takeover = await takeOverLock(place, seen.fingerprint, mine, async (current) => {
-      // The lock is checked again, because a slow holder may have renewed it in the meantime.
+      // The lock is checked again, because a holder that was slow may have renewed it since the first check.
       if (!isStale(place, current)) return false
       await replaceFileAtomic(place.files, place.path, { bytes: encodeLockFile(mine), durable: false })
       return true
@@ -75,7 +90,8 @@ function holdLock(place: LockOptions, mine: LockOwner): HeldLock {
     const now = clock.now()
     if (now - renewedAt < everyMs) return
     renewedAt = now
-    // A failed update is harmless: the next renewal repeats it, and a lost lock is detected before the next write.
+    // A failed update does no harm: it is repeated at the next renewal, and a lost lock is detected before the next
+    // write.
     files.touch(path, now).catch(() => {})
   }
   const timer = setInterval(renew, Math.min(everyMs, 60_000)).unref()
@@ -91,8 +107,8 @@ function holdLock(place: LockOptions, mine: LockOwner): HeldLock {
 }
 
 /**
- * Returns a function that checks whether this process still holds the lock. It runs before every write, so the file is
- * read only if its identity or modification time has changed.
+ * Returns a function that checks whether this process still holds the lock. The function is called before every write.
+ * To be cheap, it reads the lock file only if its identity or modification time has changed.
  */
 function createOwnershipCheck(place: LockOptions, mine: LockOwner): () => Promise<boolean> {
   let ours: Pick<FileFacts, 'identity' | 'modifiedMs'> | null = null
@@ -106,7 +122,9 @@ function createOwnershipCheck(place: LockOptions, mine: LockOwner): () => Promis
   }
 }
 
-/** Removes the lock file of this process. Claims the lock first, so that the lock of a later holder is never removed. */
+/**
+ * Removes this process's lock file. Creates a claim file before, so that the lock of a later holder is never removed.
+ */
 async function removeLock(place: LockOptions, mine: LockOwner): Promise<void> {
   const seen = await readLock(place)
   if (seen?.fingerprint !== mine.token) return
@@ -119,12 +137,13 @@ type TakeoverResult =
   | { readonly outcome: 'busy'; readonly by: LockSnapshot }
 
 /**
- * Runs `change` if the lock still has `fingerprint`, while no other process can change the lock. `change` returns
- * whether it changed the lock.
+ * Calls `change` to replace or remove a lock file, if the lock still has the token `fingerprint`. No other process can
+ * change the lock meanwhile. `change` returns whether it changed the lock.
  *
- * A process may change a lock only after it created the claim file that is named after the lock's token. Creating a
- * file is exclusive, so of many processes that find the same dead writer only one takes over. Tokens are never reused,
- * so a slow process cannot claim a newer lock by mistake. The claim of a dead process is taken over in the same way.
+ * To change a lock, a process must first create a claim file named after the lock's token. Creating a file is
+ * exclusive: if several processes find the same dead writer, only one of them takes over. Tokens are never reused, so a
+ * slow process cannot claim a newer lock by mistake. If a process dies after creating a claim file, its claim is taken
+ * over in the same way.
  */
 async function takeOverLock(
   place: LockOptions,
@@ -147,13 +166,16 @@ async function takeOverLock(
 
 interface Claim {
   readonly path: string
-  /** Paths of claim files whose processes died before they changed the lock. */
+  /** Paths of claim files that dead processes left behind. */
   readonly dead: readonly string[]
-  /** The process that claimed the lock first; null if this process has the claim. */
+  /** Another process that already has a claim on the lock; null if this process has the claim. */
   readonly by: LockSnapshot | null
 }
 
-/** Creates the claim file that permits changing the lock. Returns null if the lock changed and must be read again. */
+/**
+ * Creates the claim file that permits this process to change the lock. Returns null if the lock was changed meanwhile
+ * and must be read again.
+ */
 async function createClaim(
   place: LockOptions,
   fingerprint: string,
@@ -168,18 +190,21 @@ async function createClaim(
   return createClaim(place, other.fingerprint, claimant, [...dead, path])
 }
 
-/** The content and the facts of a lock file at the time it was read. */
+/** The content, identity and modification time of a lock file when it was read. */
 interface LockSnapshot {
-  /** The lock's owner; null if the content of the lock file is not readable. */
+  /** The process that holds the lock; null if the lock file does not have valid content. */
   readonly owner: LockOwner | null
-  /** Identifies the lock that was read: its token, or the identity of the file if it has no readable token. */
+  /** Identifies this lock: the token in the lock file, or the file's identity if the content is not valid. */
   readonly fingerprint: string
   readonly modifiedMs: number
   /** Identity of the lock file, independent of its content. */
   readonly identity: string
 }
 
-/** Milliseconds after which an unreadable lock file, perhaps half written or emptied by a crash, counts as abandoned. */
+/**
+ * Milliseconds after which a lock file without valid content counts as abandoned. A crash may have left it empty or
+ * half written.
+ */
 const UNREADABLE_MS = 10_000
 
 async function readLock(place: LockOptions, path: string = place.path): Promise<LockSnapshot | null> {
@@ -226,7 +251,7 @@ function createOwner({ ids, clock, processes, program }: LockOptions): LockOwner
   return { pid, host, processStart, pidSpace, token: ids.next('lock'), since, program }
 }
 
-/** Returns the content of a lock file as one line of JSON, so that a partly written file is not valid. */
+/** Encodes a lock file as one line of JSON. A partly written file is then not valid JSON. */
 function encodeLockFile(owner: LockOwner): Buffer {
   return Buffer.from(`${JSON.stringify(owner)}\n`)
 }

@@ -1,4 +1,4 @@
-/** A journal and a blob store in memory. The journal stores JSON text, so that callers share no objects with it. */
+/** A journal and a blob store in memory. The journal stores JSON text, so callers cannot change stored records. */
 import type { AppendOutcome, BlobStore, Journal, SessionRecord } from '@tidemark/core'
 import { copyBlobBytes, createBlobId } from './blob-folder.ts'
 import {

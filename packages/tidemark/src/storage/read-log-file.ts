@@ -1,4 +1,7 @@
-/** Reads the log file of a session: its records in chunks, its damage, and the state of its end for the next append. */
+/**
+ * Reads the log file of a session in chunks. Returns the damage found, and the size and last position that the next
+ * append needs.
+ */
 import {
   createLogLineReader,
   type Damage,
@@ -23,7 +26,7 @@ export interface LogState {
   readonly endsInNewline: boolean
   /** Identity of the log file; null if the file does not exist. */
   readonly identity: string | null
-  /** Mark at the end of the log for resuming the next read; null if reading cannot resume there. */
+  /** Mark at the end of the log from which a later read can resume; null if reading cannot resume there. */
   readonly mark: ResumeMark | null
 }
 
@@ -46,13 +49,13 @@ const NO_LOG: LogState = {
   mark: null,
 }
 
-/** Limits which part of a log is read. */
+/** The part of a log file that is read. */
 interface ReadRange {
-  /** Number of bytes to read; later bytes may still be in the middle of being written. */
+  /** Number of bytes to read from the file. Later bytes may belong to a write that is still in progress. */
   readonly limit: number
-  /** Position after which records are passed to the visitor. */
+  /** Only records after this log position are passed to the visitor. */
   readonly from: number
-  /** Marks of earlier reads. Reading resumes at the last one that is still valid. */
+  /** Resume marks of earlier reads. Reading starts at the last mark that is still valid. */
   readonly marks: ResumeMarks
 }
 
@@ -108,7 +111,10 @@ async function readOpenLog(
   return { ...end, damage, exists: true, sizeBytes, endsInNewline: lines.endsInNewline, identity, mark }
 }
 
-/** Creates a reader that parses lines into records. The visitor is called once per chunk, with all its records. */
+/**
+ * Creates a reader that parses log lines into records. Calls `visit` once per chunk of the file, with all records of
+ * the chunk.
+ */
 function createRecordReader(
   visit: RecordVisitor,
   options: LogReaderOptions,
@@ -145,7 +151,7 @@ function byLine(one: Damage, other: Damage): number {
   return one.line - other.line
 }
 
-/** Converts read errors into `io-failed`, to distinguish them from errors that the visitor throws. */
+/** Converts file read errors to `io-failed`, so that they differ from errors thrown by the visitor. */
 function withReadErrors(place: LogFileLocation, file: OpenFile): OpenFile {
   const fail = (error: unknown) => Promise.reject(readError(place, error))
   return {
@@ -169,14 +175,17 @@ function notASessionError({ session, path }: LogFileLocation): TidemarkError {
   return new TidemarkError('not-a-session', message, { details: { session, path } })
 }
 
-/** A point between two lines where a later read can resume, with data to verify that the file before it is unchanged. */
+/**
+ * A point between two lines of a log from which a later read can resume. Includes data to check that the file before
+ * this point is unchanged.
+ */
 export interface ResumeMark extends LogResumePoint {
   /** Offset of the mark in the file, in bytes. */
   readonly sizeBytes: number
   readonly identity: string
-  /** Damage in the lines before the mark. */
+  /** Damage found in the log lines before the mark. */
   readonly damage: readonly Damage[]
-  /** The last bytes before the mark. They differ if the log was rewritten. */
+  /** The last bytes of the file before the mark. If the file has other bytes there, the log was rewritten. */
   readonly tail: Uint8Array
 }
 
@@ -193,7 +202,7 @@ export async function readLastBytes(file: OpenFile, sizeBytes: number): Promise<
 
 const MAX_MARKS = 8
 
-/** The newest resume marks of one log. A reader that continues usually stopped at one of them. */
+/** The newest resume marks of one log. A reader that continues an earlier read usually stopped at one of them. */
 export class ResumeMarks {
   /** Resume marks, sorted by their offset in the file. */
   #marks: readonly ResumeMark[] = []
@@ -208,8 +217,8 @@ export class ResumeMarks {
   }
 
   /**
-   * Returns the last mark that is not after `position` or `limit` and up to which the file is unchanged, or null. Marks
-   * that no longer match the file are removed.
+   * Returns the last resume mark that is not after log position `position` or byte offset `limit`; null if there is
+   * none. Marks that no longer match the file are removed.
    */
   async latest(file: OpenFile, position: number, limit: number): Promise<ResumeMark | null> {
     const facts = await file.facts()

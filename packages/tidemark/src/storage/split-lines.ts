@@ -1,16 +1,19 @@
-/** Splits chunks of bytes into lines. A line over the size limit is discarded while it is read, not held in memory. */
+/**
+ * Splits chunks of bytes into lines. A line over the size limit is discarded while it is read, so it does not fill the
+ * memory.
+ */
 import { Buffer, constants, isUtf8 } from 'node:buffer'
 import type { OpenFile } from './file-system.ts'
 
 export interface SplitLine {
   /** Text of the line without its newline; empty if the line was too long. */
   readonly text: string
-  /** Problem of the line, such as bytes that are not UTF-8; null if there is none. */
+  /** What is wrong with the line, such as bytes that are not UTF-8; null if nothing is. */
   readonly problem: string | null
 }
 
 interface LineSplitter {
-  /** Adds bytes and returns the lines that they complete. The caller may reuse the buffer afterwards. */
+  /** Adds a chunk of bytes and returns the lines that end in it. The caller may reuse the buffer afterwards. */
   push(bytes: Buffer): readonly SplitLine[]
   /** Ends the input and returns the text after the last newline. */
   end(): SplitLine
@@ -21,7 +24,8 @@ const NOT_UTF8 = 'the line has bytes that are not UTF-8; each was read as U+FFFD
 
 /** Creates a line splitter. By default, a line may be as long as the longest JavaScript string. */
 export function createLineSplitter(maxLineBytes: number = constants.MAX_STRING_LENGTH): LineSplitter {
-  // Copies of the bytes of a line whose newline has not arrived yet.
+  // The bytes of the current line, whose newline has not arrived yet. They are copied, because the caller reuses its
+  // buffer.
   let parts: Buffer[] = []
   let partBytes = 0
   function finishLine(end: Buffer): SplitLine {
@@ -66,7 +70,10 @@ export interface ReadLinesResult {
 
 const CHUNK_BYTES = 1 << 20
 
-/** Reads the lines of `file` up to `limit` bytes. Calls `visit` once per chunk with the lines that the chunk completes. */
+/**
+ * Reads the lines in the first `limit` bytes of `file`. Calls `visit` once per chunk, with the lines that end in the
+ * chunk.
+ */
 export async function readLines(
   file: OpenFile,
   limit: number,

@@ -1,6 +1,6 @@
 import type { OpenFile, OpenMode } from '../storage/file-system.ts'
 
-/** Kinds of operations of the in-memory file system. A test can count them and make any of them fail or write fewer bytes. */
+/** Kinds of file operations. A test can count the operations of each kind and make one fail or write fewer bytes. */
 export type OperationKind =
   | 'open'
   | 'read'
@@ -18,13 +18,16 @@ export type OperationKind =
 export interface FileOperation {
   readonly kind: OperationKind
   readonly path: string
-  /** Number of this operation among all operations, from 1. */
+  /** Number of this operation among all operations of the file system, counted from 1. */
   readonly number: number
-  /** Number of bytes that an append was given; 0 for other operations. */
+  /** Number of bytes that an append was asked to write; 0 for other operations. */
   readonly bytes: number
 }
 
-/** A fault that a test injects into an operation. An append writes `takes` bytes and then throws `error`, if there is one. */
+/**
+ * A fault that a test injects into a file operation. An append writes only the first `takes` bytes. If `error` is set,
+ * the operation then throws it.
+ */
 export interface Fault {
   readonly error?: Error
   readonly takes?: number
@@ -47,7 +50,7 @@ export class OperationTracker {
     list: 0,
     touch: 0,
   }
-  /** Number of simulated restarts. Files that were opened before the last restart can no longer be used. */
+  /** Number of simulated restarts so far. Files opened before the last restart can no longer be used. */
   boot = 0
   #number = 0
   #interference: FaultInjector | null = null
@@ -61,7 +64,7 @@ export class OperationTracker {
     this.#interference = null
   }
 
-  /** Counts an operation and throws the error that the test injects, if there is one. */
+  /** Counts a file operation. Throws if the test has injected an error into it. */
   begin(kind: OperationKind, path: string): void {
     const fault = this.ask(kind, path)
     if (fault?.error !== undefined) throw fault.error
@@ -144,7 +147,8 @@ export function openFileNode(node: FileNode, { path, purpose, operations, now }:
       check(true)
       const fault = operations.ask('sync', path)
       if (fault?.error === undefined) keepUnsynced(node, () => true)
-      // Real systems count the pages as clean after a failed sync, so no later sync writes them.
+      // After a failed sync, real systems mark the unwritten data as clean. Later syncs do not write it, so it is lost
+      // in a crash.
       node.unsynced = []
       if (fault?.error !== undefined) throw fault.error
     },
@@ -163,7 +167,10 @@ export function readFileFacts(node: FileNode): Awaited<ReturnType<OpenFile['fact
   return { kind, identity, modifiedMs, sizeBytes: content.length }
 }
 
-/** Reduces a file to what a crash leaves: the synced content, and as much of each unsynced write as `keep` returns. */
+/**
+ * Reduces a file to what a crash leaves of it: the synced content, and of each unsynced write the bytes that `keep`
+ * selects.
+ */
 export function dropUnsyncedWrites(node: FileNode, keep: (write: Write) => number | boolean): void {
   keepUnsynced(node, keep)
   node.unsynced = []
@@ -185,7 +192,10 @@ function keepUnsynced(node: FileNode, keep: (write: Write) => number | boolean):
   }
 }
 
-/** Writes bytes at an offset. A gap before the offset, left by a lost write, reads as NUL bytes. */
+/**
+ * Writes bytes at an offset. If the content ends before the offset, because an earlier write was lost, the gap is
+ * filled with NUL bytes.
+ */
 function put(content: Uint8Array, { offset, bytes }: Write): Uint8Array {
   const grown = new Uint8Array(Math.max(content.length, offset + bytes.length))
   grown.set(content)

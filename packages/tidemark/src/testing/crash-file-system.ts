@@ -1,6 +1,6 @@
 /**
- * An in-memory file system that tracks what was written and what was synced. In a simulated crash, unsynced content is
- * lost or torn at any byte, and names are lost if their directory was not synced.
+ * An in-memory file system for tests, which tracks what was written and what was synced. In a simulated crash, unsynced
+ * content is lost or cut at any byte. File names are lost if their directory was not synced.
  */
 
 import { basename, dirname } from 'node:path'
@@ -21,15 +21,21 @@ import {
 export interface CrashFileSystem extends FileSystem {
   /** Number of times that each kind of operation was started. */
   readonly counts: Readonly<Record<OperationKind, number>>
-  /** Sets a function that is called before every operation and may return a fault for it; null removes the function. */
+  /**
+   * Sets a function that is called before every file operation and may return a fault for it. Null removes the
+   * function.
+   */
   interfere(interference: FaultInjector | null): void
-  /** Simulates a crash and a restart. Only synced data and what `kept` selects survives; open files can no longer be used. */
+  /**
+   * Simulates a crash and a restart. Only synced data and the unsynced writes that `kept` selects survive. Open files
+   * can no longer be used.
+   */
   crash(kept?: SurvivingWrites): void
 }
 
-/** Selects what survives a crash although it was not synced. By default, nothing does. */
+/** Selects which unsynced writes and name changes survive a crash. By default, none survive. */
 export interface SurvivingWrites {
-  /** Returns how many bytes of a write survive, counted from its first byte; true for all of them. */
+  /** Returns how many bytes of an unsynced write survive, counted from its first byte; true for all bytes. */
   write?(write: UnsyncedWrite): number | boolean
   name?(change: NameChange): boolean
 }
@@ -37,7 +43,7 @@ export interface SurvivingWrites {
 export interface CrashFileSystemOptions {
   /** Directories that exist from the beginning; `/` always does. */
   readonly directories?: readonly string[]
-  /** Returns the modification time for a changed file; the system clock by default. */
+  /** Returns the modification time that a changed file gets. Default: the system clock. */
   readonly now?: () => number
 }
 
@@ -108,7 +114,7 @@ export interface NameChange {
 }
 
 interface Change extends NameChange {
-  /** The file that has the name after the change; null if the name was removed. */
+  /** The file that the name refers to after the change; null if the name was removed. */
   readonly node: FileNode | null
   /** The old name that a rename removed; null for other changes. */
   readonly from: string | null

@@ -1,8 +1,11 @@
-/** A fake machine whose processes start and end on command, for code that checks whether the owner of a lock still runs. */
+/**
+ * A fake machine whose processes start and end on command. Tests use it for code that checks whether a lock holder
+ * still runs.
+ */
 import type { ProcessIdentity, ProcessPort } from '../platform/processes.ts'
 
 export interface FakeMachine {
-  /** Starts a process and returns its view of the processes on this machine. */
+  /** Starts a fake process. Returns the port by which that process identifies itself and checks others. */
   start(): ProcessPort
   end(process: ProcessPort): void
   /** Ends all processes, as a restart of the machine would. */

@@ -184,7 +184,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
   },
 }
 
-// Conformance cases for reading a session from a known position to the end.
+// Conformance cases for reading the records of a session after a given log position.
 
 export const readingOnChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'reading on gives what stands behind a position, and the state of the whole'({ open }) {

@@ -1,4 +1,7 @@
-/** Conformance cases for what every journal refuses: invalid session ids, records that JSON would change, a second writer. */
+/**
+ * Conformance cases for input that every journal refuses: invalid session ids, records that JSON would change, a second
+ * writer.
+ */
 import assert from 'node:assert/strict'
 import type { Journal } from '@tidemark/core'
 import { readAllRecords, sampleRecord, sampleRecords } from '@tidemark/core/testing'
@@ -136,13 +139,13 @@ export const journalRefusalChecks: Readonly<Record<string, (subject: JournalSubj
   },
 }
 
-// The subject of a journal's conformance suite, and how the cases read it.
+// What a journal's conformance suite needs from the journal under test.
 
-/** A store of sessions under test, empty at first. */
+/** A journal store to test. It must be empty at first. */
 export interface JournalSubject {
-  /** Opens a journal on the store; each call stands for a separate process. */
+  /** Opens a journal on the store. Each call simulates a separate process. */
   open(): Promise<Journal>
-  /** False for a store without locks, where several writers are told apart by positions alone. */
+  /** False for a store without locks. Conflicts between writers are then detected by log positions only. */
   readonly locks: boolean
   end(): Promise<void>
 }

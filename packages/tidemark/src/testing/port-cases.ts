@@ -7,7 +7,10 @@ export interface ConformanceCase {
   run(): Promise<void>
 }
 
-/** Creates the cases of a suite. Each case gets its own subject, which is ended afterwards even if the case fails. */
+/**
+ * Creates the cases of a conformance suite. `make` creates a new subject (the object under test) for each case, and
+ * `end` is called afterwards, even if the case fails.
+ */
 export function createCases<Subject>(
   make: () => Subject | Promise<Subject>,
   end: (subject: Subject) => unknown,
@@ -30,7 +33,7 @@ export function createCases<Subject>(
 
 export interface ClockSubject {
   readonly clock: Clock
-  /** Lets this many milliseconds pass on the clock under test. */
+  /** Advances the clock under test by this many milliseconds. */
   pass(ms: number): Promise<void>
 }
 
@@ -96,7 +99,7 @@ const checks: Readonly<Record<string, (subject: ClockSubject) => Promise<void>>>
 
 export interface DeadlinesSubject {
   readonly deadlines: Deadlines
-  /** Lets this many milliseconds pass for the deadlines under test. */
+  /** Advances the clock of the deadlines under test by this many milliseconds. */
   pass(ms: number): Promise<void>
 }
 
@@ -188,9 +191,9 @@ const checksIdsCases: Readonly<Record<string, (ids: IdGenerator) => void>> = {
 
 // Conformance cases for every blob store.
 
-/** A blob store under test, empty at first. */
+/** A blob store to test. It must be empty at first. */
 export interface BlobStoreSubject {
-  /** Opens the blob store under test; each call stands for a separate process. */
+  /** Opens the blob store under test. Each call simulates a separate process. */
   open(): Promise<BlobStore>
   end(): Promise<void>
 }

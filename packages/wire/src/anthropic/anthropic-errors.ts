@@ -1,6 +1,6 @@
 /**
- * Classifies errors of the Messages API by code and type, and by message only if neither is specific. Also detects
- * replies that the context window cut short.
+ * Classifies errors of the Messages API by error code and type. The message text is used only if code and type are not
+ * specific. Also detects replies that were cut off at the end of the context window.
  */
 import {
   type AssistantMessage,
@@ -38,7 +38,10 @@ const KIND_BY_CODE: Readonly<Record<string, ModelFailureKind>> = {
   compaction_unavailable: 'overloaded',
 }
 
-/** Messages of errors that all have the type `invalid_request_error`, with the failure kind of each. */
+/**
+ * Patterns for the messages of `invalid_request_error`, with the failure kind of each. The error type alone does not
+ * distinguish them.
+ */
 const KIND_BY_MESSAGE: readonly (readonly [ModelFailureKind, RegExp])[] = [
   ['thinking-binding', /invalid `?signature`? in `?thinking`? block/i],
   ['thinking-binding', /`?thinking`? or `?redacted_thinking`? blocks .*cannot be modified/i],
@@ -60,7 +63,10 @@ export function toAnthropicFailure(call: FailedCall): ModelFailure {
   return classifyFailure(call, ANTHROPIC_ERRORS)
 }
 
-/** Returns the `error` object of an error response, for servers that imitate the API. Inverse of `toAnthropicFailure`. */
+/**
+ * Converts a failure to the `error` object of a Messages API error response, for servers that imitate the API. Inverse
+ * of `toAnthropicFailure`.
+ */
 export function toAnthropicError(failed: ModelFailure): JsonObject {
   const fromKind = Object.entries(KIND_BY_TYPE).find(([, kind]) => kind === failed.kind)?.[0]
   const type = failed.errorType ?? fromKind ?? (failed.retryable ? 'api_error' : 'invalid_request_error')
@@ -78,7 +84,10 @@ function classifyAnthropicError(body: ErrorBody, status: number | undefined): Mo
   return byMessage ?? (status === undefined || status === 400 ? byType : undefined)
 }
 
-/** Looks up a failure kind. The server chooses the name, so `constructor` must not match the prototype. */
+/**
+ * Looks up a failure kind by a name that the server sent. A name such as `constructor` must not match the object's
+ * prototype.
+ */
 function findKind(
   kinds: Readonly<Record<string, ModelFailureKind>>,
   name: string | undefined,
@@ -89,8 +98,8 @@ function findKind(
 const LENGTH_STOP_REASONS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded'])
 
 /**
- * Returns by how many tokens prompt and reply exceeded `window`, according to stop reason and usage. Returns null if
- * they fit or if the response has no usage and no such stop reason.
+ * Detects from stop reason and usage that prompt and reply exceeded the context window. Returns by how many tokens, as
+ * far as known; null if they did not exceed it.
  */
 export function detectReplyOverflow(
   { stop_reason, usage }: AssistantMessage,

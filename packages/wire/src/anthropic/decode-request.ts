@@ -1,6 +1,6 @@
 /**
- * Decodes the body of a Messages API request into a payload. Reports every field of the wrong type; does not check
- * whether the API would accept the request.
+ * Decodes the body of a Messages API request. Reports every field that has the wrong type. Does not check whether the
+ * API would accept the request.
  */
 import {
   type ApiMessage,
@@ -20,7 +20,7 @@ import type { ExactJsonTexts } from './encode-request.ts'
 
 export interface BodyProblem {
   readonly kind: 'not-json' | 'missing' | 'wrong-type' | 'unknown-role' | 'not-allowed'
-  /** Path of the field, such as `messages.0.content.2`; empty for the body itself. */
+  /** Path of the field in the request body, such as `messages.0.content.2`; empty for the body itself. */
   readonly path: string
   readonly expected: string
 }
@@ -29,7 +29,7 @@ type DecodedRequest =
   | { readonly ok: true; readonly payload: Payload; readonly raw: ExactJsonTexts }
   | { readonly ok: false; readonly problems: readonly BodyProblem[] }
 
-/** Decodes a request body. `betas` are the values of the `anthropic-beta` header; they become part of the payload. */
+/** Decodes a request body. `betas` are the values of the `anthropic-beta` header, which are stored in the result. */
 export function decodeRequest(text: string, betas: readonly string[] = []): DecodedRequest {
   const body = parseJson(text)
   if (body === undefined)
@@ -41,7 +41,10 @@ export function decodeRequest(text: string, betas: readonly string[] = []): Deco
   return { ok: true, payload, raw: survivesJsonRoundTrip(text) ? {} : findRawTexts(text) }
 }
 
-/** Removes optional fields that are null, and gives system messages without content an empty list. */
+/**
+ * Normalizes a request body: removes optional fields that are null, and sets missing content of a system message to an
+ * empty list.
+ */
 function withDefaults(body: JsonObject): JsonObject {
   const present = Object.entries(body).filter(([key, value]) => value !== null || !OPTIONAL_FIELDS.has(key))
   const fields: JsonObject = Object.fromEntries(present)
@@ -135,7 +138,10 @@ function wrongTypeProblem(path: string, expected: string): BodyProblem {
 
 const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
 
-/** Returns exact JSON texts of values that parsing and stringifying would change. `text` is a valid request body. */
+/**
+ * Finds the values in a request body that parsing and stringifying would change, and returns their exact JSON texts.
+ * `text` must be a valid request body.
+ */
 function findRawTexts(text: string): ExactJsonTexts {
   const parameters = splitJsonObject(text).flatMap(({ key, text: value }) => {
     const raw = LIST_FIELDS.has(key) ? undefined : keepUnstableJson(value)

@@ -1,7 +1,7 @@
 /**
  * Decodes the event stream of the Messages API into provider-independent reply events, as a pure function `(state,
- * frame) → [state, events]`. Unknown frames and deltas are passed on. The last event is exactly one `reply-ended` or
- * `reply-failed`.
+ * frame) → [state, events]`. Unknown frames and deltas are passed on. Every reply ends with exactly one `reply-ended`
+ * or `reply-failed` event.
  */
 import {
   addReplyEvent,
@@ -43,7 +43,7 @@ import { readMessageHead } from './response.ts'
 
 interface StreamState {
   readonly assembly: ReplyAssembly
-  /** True after the closing event; later frames are ignored. */
+  /** True after the `reply-ended` or `reply-failed` event. Later frames are ignored. */
   readonly isClosed: boolean
 }
 
@@ -75,7 +75,7 @@ export function decodeReplyFrame(state: StreamState, frame: SseFrame): StreamSte
     : failMalformedFrame(state, `${name} without readable data`)
 }
 
-/** Returns the frame's type from its data or its event name, because some servers send only one of them. */
+/** Returns the type of a frame, from its JSON data or from its event name. Some servers send only one of them. */
 function frameName(frame: SseFrame, data: unknown): string {
   if (frame.event === 'error') return 'error'
   return isObject(data) && typeof data.type === 'string' ? data.type : (frame.event ?? '')
@@ -93,7 +93,10 @@ function handleMessageStart(state: StreamState, data: JsonObject): StreamStep {
   return emitEvents(state, [started, ...usage, ...toInitialBlockEvents(data.message)])
 }
 
-/** Returns events for content blocks inside `message_start`. The Messages API sends none, but other servers may. */
+/**
+ * Returns events for content blocks inside `message_start`. The Messages API sends no blocks there, but other servers
+ * may.
+ */
 function toInitialBlockEvents(message: unknown): readonly ReplyEvent[] {
   const content = isObject(message) && Array.isArray(message.content) ? message.content : []
   return content.filter(isBlock).flatMap((block, index): readonly ReplyEvent[] => [
@@ -128,7 +131,10 @@ function handleBlockStop(state: StreamState, data: JsonObject): StreamStep {
   return emitEvents(state, [finishBlock(open)])
 }
 
-/** Updates the message from `message_delta`, both from the fields inside `delta` and from those outside it. */
+/**
+ * Converts `message_delta` to an update of the reply's fields, both those inside its `delta` object and those beside
+ * it.
+ */
 function handleMessageDelta(state: StreamState, data: JsonObject): StreamStep {
   if (state.assembly.message === null)
     return failMalformedFrame(state, 'the end of a message before its beginning')
@@ -137,7 +143,7 @@ function handleMessageDelta(state: StreamState, data: JsonObject): StreamStep {
   return emitEvents(state, [{ type: 'reply-updated', fields, ...(isObject(usage) ? { usage } : {}) }])
 }
 
-/** Ends the reply and all blocks that are still open, because some servers omit `content_block_stop`. */
+/** Ends the reply. Also ends content blocks that are still open, because some servers omit `content_block_stop`. */
 function handleMessageStop(state: StreamState): StreamStep {
   const open = [...state.assembly.open.values()].toSorted((a, b) => a.index - b.index)
   const [ended, ends] = emitEvents(state, open.map(finishBlock))
@@ -151,21 +157,24 @@ function emitEvents(state: StreamState, events: readonly ReplyEvent[]): StreamSt
   return [{ ...state, assembly: events.reduce(addReplyEvent, state.assembly) }, events]
 }
 
-/** Ends the reply with a failure and the content received so far. Emits nothing if the reply has already ended. */
+/**
+ * Ends the reply with a failure. The event contains the content received so far. Emits nothing if the reply has already
+ * ended.
+ */
 function failReply(state: StreamState, failed: ModelFailure): StreamStep {
   if (state.isClosed) return [state, []]
   const reply = toReply(state.assembly)
   return [{ ...state, isClosed: true }, [{ type: 'reply-failed', failure: failed, reply }]]
 }
 
-/** Ends the reply at a frame that violates the protocol, because continuing would lose content. */
+/** Fails the reply at a frame that violates the stream protocol. Ignoring the frame could lose content. */
 function failMalformedFrame(state: StreamState, what: string): StreamStep {
   return failReply(state, createFailure('bad-reply', `The stream broke its own protocol: ${what}`))
 }
 
 /**
- * Ends a reply whose connection has closed. Emits the closing event if the stream did not; a final frame without its
- * blank line is still read if its data is complete.
+ * Ends a reply after its connection has closed. If the reply was not complete, emits `reply-failed`. A last frame that
+ * lacks only its blank line is still decoded.
  */
 export function finishReply(
   state: StreamState,
@@ -179,7 +188,7 @@ export function finishReply(
   return [closed, [...events, ...closing]]
 }
 
-/** State for decoding a reply from bytes: the state of the SSE decoder and that of the reply. */
+/** State for decoding a reply from bytes: the states of the SSE decoder and of the reply decoder. */
 interface ByteStreamState {
   readonly sse: SseState
   readonly stream: StreamState
@@ -201,7 +210,9 @@ export function decodeReplyBytes(state: ByteStreamState, chunk: Uint8Array): Byt
   return [{ sse, stream }, events]
 }
 
-/** Ends a reply that is decoded from bytes. `cause` is the failure that ended it; by default, the connection closed. */
+/**
+ * Ends a reply that is decoded from bytes. `cause` is the failure to report; by default, that the connection closed.
+ */
 export function finishReplyBytes(state: ByteStreamState, cause?: ModelFailure): ByteStep {
   const [stream, events] =
     cause === undefined ? finishReply(state.stream, finishSse(state.sse)) : failReply(state.stream, cause)
@@ -247,14 +258,17 @@ function readCitationDelta({ citation }: JsonObject, text: string): BlockDelta |
   return { kind: 'citation', citation, ...omitUndefined({ raw }) }
 }
 
-/** Returns the exact JSON text of a member, or undefined if parsing and stringifying would not change it. */
+/**
+ * Returns the exact JSON text of an object member. Returns undefined if parsing and stringifying would not change it.
+ */
 function findRawMember(text: string, key: string): string | undefined {
   if (survivesJsonRoundTrip(text)) return undefined
   const member = findJsonMember(text, key)
   return member === undefined ? undefined : keepUnstableJson(member)
 }
 
-// These functions build a finished block, and its exact JSON text if parsing and stringifying would change it.
+// These functions build a finished content block. They also keep its exact JSON text if parsing and stringifying would
+// change it.
 
 function finishBlock(open: OpenBlock): BlockEnded {
   const { index } = open
@@ -280,7 +294,10 @@ function findRawBlock(open: OpenBlock, block: Block, input: string | undefined):
   return keepUnstableJson(formatJsonObject(members))
 }
 
-/** Returns the block's members as `content_block_start` sent them, with the members that deltas changed replaced. */
+/**
+ * Returns the JSON members of a block: those sent in `content_block_start`, with the members that deltas changed
+ * replaced.
+ */
 function mergeChangedMembers(
   announced: readonly JsonMember[],
   written: readonly JsonMember[],

@@ -1,7 +1,7 @@
 /**
- * Encodes a payload as a request body in the order of the provider's prompt cache: parameters, tools, system, messages.
- * Appending to the conversation therefore only appends bytes. The body is a list of fragments, so that two requests can
- * be compared part by part.
+ * Encodes a request body in the order in which the provider caches the prompt: parameters, tools, system, messages.
+ * Appending a message then only appends bytes to the body. The body is a list of fragments, so that two requests can be
+ * compared part by part.
  */
 import {
   type ApiMessage,
@@ -22,7 +22,9 @@ import {
   withoutJsonMember,
 } from '@tidemark/core'
 
-/** Exact JSON texts of values whose bytes would change when parsed and stringified, by their position in the payload. */
+/**
+ * Exact JSON texts of values that parsing and stringifying would change, by the position of the value in the request.
+ */
 export interface ExactJsonTexts {
   readonly parameters?: ReadonlyMap<string, string>
   readonly tools?: ReadonlyMap<number, string>
@@ -34,8 +36,8 @@ export interface ExactJsonTexts {
 export interface EncodeRequestOptions {
   readonly raw?: ExactJsonTexts
   /**
-   * How string content is sent. `blocks`, the default, sends a string as one text block, so that its bytes stay the
-   * same when a later message is merged into it. `keep` sends a string.
+   * How message content that is a string is sent. `blocks` (default): as one text block, so that its bytes stay the
+   * same if a later message is merged with it. `keep`: as a string.
    */
   readonly strings?: 'blocks' | 'keep'
 }
@@ -76,11 +78,11 @@ interface Fragment {
   readonly role?: Role
   /** Brackets and commas between this fragment and the previous one. */
   readonly lead: string
-  /** JSON text of the fragment. In a message's first fragment, this begins with the message's role and other fields. */
+  /** JSON text of the fragment. The first fragment of a message begins with the message's role and other fields. */
   readonly text: string
   /** JSON text of the fragment without cache markers. */
   readonly bare: string
-  /** The `cache_control` value of this block, tool or parameter; absent if it has none. */
+  /** The `cache_control` value of this block, tool or parameter; absent if there is none. */
   readonly marker?: unknown
 }
 
@@ -169,7 +171,10 @@ function encodeString(text: string): FragmentText {
   return { text: JSON.stringify(text), bare: JSON.stringify(text) }
 }
 
-/** Returns message content as blocks. An empty string gives no block, since the API rejects empty text blocks. */
+/**
+ * Returns message content as a list of blocks. An empty string gives an empty list, since the API rejects empty text
+ * blocks.
+ */
 export function toContentBlocks(content: MessageContent): readonly Block[] {
   if (typeof content !== 'string') return content
   return content === '' ? [] : [{ type: 'text', text: content }]
@@ -179,7 +184,9 @@ function joinWithCommas(items: readonly (readonly BodyPiece[])[]): readonly Body
   return items.flatMap((pieces, index) => (index === 0 ? pieces : [',', ...pieces]))
 }
 
-/** Attaches punctuation to the fragment after it, so that appending a message changes no earlier fragment. */
+/**
+ * Adds each piece of punctuation to the fragment that follows it. Appending a message then changes no earlier fragment.
+ */
 function attachPunctuation(pieces: readonly BodyPiece[]): Pick<EncodedRequest, 'fragments' | 'end'> {
   const fragments: Fragment[] = []
   let lead = ''
@@ -197,7 +204,10 @@ function attachPunctuation(pieces: readonly BodyPiece[]): Pick<EncodedRequest, '
 const MARKER = 'cache_control'
 const REFERENCE = 'cache_reference'
 
-/** Encodes a block or a tool with its cache marker. `raw` is its exact JSON text, if stringifying would change it. */
+/**
+ * Encodes a block or a tool with its cache marker. `raw` is the exact JSON text to use if stringifying the value would
+ * change it.
+ */
 function encodeFragment(value: Block | JsonObject, raw?: string): FragmentText {
   const marker = value[MARKER]
   const plain = encodeWithoutMarker(value, raw)
@@ -214,7 +224,7 @@ export function encodeWithoutMarker(value: Block | JsonObject, raw?: string): st
   return withReference(value, raw, removeMarker(raw))
 }
 
-/** Returns the index of an object's closing bracket, before which a member can be inserted. */
+/** Returns the index of the closing bracket in an object's JSON text. New members are inserted before it. */
 export function findClosingBracket(text: string): number {
   return text.lastIndexOf('}')
 }
@@ -223,15 +233,19 @@ export function encodeCacheControl(marker: unknown): string {
   return `,"${MARKER}":${JSON.stringify(marker)}`
 }
 
-// A tool result can carry a `cache_reference`, by which a later API request can delete it from the prompt cache.
+// A tool result can have a `cache_reference`. With it, a later API request can delete the tool result from the prompt
+// cache.
 
-/** Returns the `cache_reference` member to add to a tool result; empty if the block has one or is not a tool result. */
+/**
+ * Returns the `cache_reference` member to add to a tool result. Empty if the block already has one or is not a tool
+ * result.
+ */
 export function createCacheReference(block: Block): string {
   const isNew = isToolResult(block) && block[REFERENCE] === undefined
   return isNew ? encodeReferenceMember(block.tool_use_id) : ''
 }
 
-/** Adds a `cache_reference` that the value has and its exact text `raw` lacks. */
+/** Adds the value's `cache_reference` to its JSON text, if the original text `raw` does not contain it. */
 function withReference(value: Block | JsonObject, raw: string, exact: string): string {
   const isNew = value[REFERENCE] !== undefined && findJsonMember(raw, REFERENCE) === undefined
   return isNew ? insertMember(exact, encodeReferenceMember(value[REFERENCE])) : exact
@@ -262,7 +276,7 @@ function removeInnerMarkers(text: string): string {
   return inner === undefined || inner === source ? bare : replaceMember(bare, 'source', inner)
 }
 
-/** Removes cache markers from the blocks in `content`. Without any, returns the same text with its white space. */
+/** Removes cache markers from the blocks in the `content` member. A text without such markers is returned unchanged. */
 function removeContentMarkers(text: string): string {
   const content = findJsonMember(text, 'content')
   if (!content?.startsWith('[')) return text
@@ -279,7 +293,10 @@ function replaceMember(text: string, key: string, value: string): string {
 
 const plainTextCache = new WeakMap<object, string>()
 
-/** Encodes tools or system blocks. Texts are cached by object; the objects stay the same until the next prefix snapshot. */
+/**
+ * Encodes tools or system blocks. The JSON text of each object is cached, because the objects stay the same until the
+ * next prefix snapshot.
+ */
 export function encodePrefixList(
   zone: 'tools' | 'system',
   values: readonly (Block | JsonObject)[],

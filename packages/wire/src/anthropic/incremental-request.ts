@@ -1,6 +1,6 @@
 /**
- * Builds a request body by extending the previous one, so that only new messages are encoded. The bytes are the same as
- * those of `encodeRequest` for the same payload.
+ * Builds a request body by extending the previous one, so that only new messages are encoded. The result has the same
+ * bytes as that of `encodeRequest`.
  */
 import { AppendList, type AssembledRequest, type JsonObject, type TracedMessage } from '@tidemark/core'
 import {
@@ -24,7 +24,10 @@ export interface IncrementalRequest {
   readonly betas: readonly string[]
 }
 
-/** JSON texts of a request's messages, mostly shared with the previous request; those with a cache marker are replaced. */
+/**
+ * JSON texts of a request's messages. Most are shared with the previous request; messages with a cache marker are
+ * replaced.
+ */
 interface IncrementalMessages extends MarkedTexts {
   /** JSON texts of `frozenMessages`, in the same order. */
   readonly frozenTexts: AppendList<MessageText>
@@ -32,18 +35,21 @@ interface IncrementalMessages extends MarkedTexts {
   readonly frozenMessages: AppendList<TracedMessage>
 }
 
-/** Changes to message texts that add cache markers (`cache_control`) and cache references (`cache_reference`). */
+/**
+ * Differences between the cached message texts and those that are sent: added cache markers (`cache_control`) and cache
+ * references (`cache_reference`).
+ */
 interface MarkedTexts {
-  /** Message texts that contain cache markers, by message index. They replace the texts without markers. */
+  /** Texts of the messages that have a cache marker, by message index. These are sent instead of the cached texts. */
   readonly overlays: ReadonlyMap<number, string>
-  /** Message index. Tool results in messages before this index are sent with a `cache_reference`. */
+  /** Index of a message. Tool results in all messages before it are sent with a `cache_reference`. */
   readonly referencedUntil: number
 }
 
 interface ExtendRequestOptions {
   /** Fields that the caller adds to the request body, such as `stream`. */
   readonly fields?: JsonObject
-  /** The previous request. Its message texts are reused if the new messages extend its messages. */
+  /** The previous request. Its message texts are reused if the new request only appends messages. */
   readonly previous?: IncrementalRequest | undefined
 }
 
@@ -99,7 +105,10 @@ function extendMessages(
   return { frozenTexts: settled, tailTexts, ...overlays, frozenMessages: frozen }
 }
 
-/** Returns the texts of messages with cache markers, and up to which message tool results get cache references. */
+/**
+ * Adds cache markers to message texts. Returns the changed texts, and the index of the message before which all tool
+ * results get a cache reference.
+ */
 function applyMarkers(
   { markers, addsCacheReferences }: AssembledRequest,
   textAt: (index: number) => MessageText | undefined,
@@ -129,16 +138,19 @@ interface MessageText {
   readonly insertions: readonly BlockInsertion[]
 }
 
-/** The place in a message's JSON text where members can be added to one block. */
+/** The offset in a message's JSON text at which members can be added to one of its blocks. */
 interface BlockInsertion {
   readonly offset: number
-  /** Length of the block's own cache marker, which an added cache marker replaces; 0 if it has none. */
+  /** Length of the block's own cache marker in the text, which an added marker replaces; 0 if the block has none. */
   readonly markerLength: number
   /** JSON text of the `cache_reference` member to add to a tool result; empty for other blocks. */
   readonly reference: string
 }
 
-/** Members to add to a message: cache markers by block index, and cache references on tool results up to a block index. */
+/**
+ * What to add to a message: cache markers by block index, and a cache reference to each tool result before the block
+ * index `referencedUntil`.
+ */
 interface Overlay {
   readonly markers: ReadonlyMap<number, unknown>
   readonly referencedUntil: number
@@ -154,7 +166,7 @@ function encodeMessage(message: TracedMessage): MessageText {
   return text
 }
 
-/** Returns the JSON text of a message with a cache reference on each tool result; cached. */
+/** Returns the JSON text of a message with a cache reference on each tool result. The text is cached. */
 function textWithReferences(message: MessageText): string {
   if (message.insertions.every(({ reference }) => reference === '')) return message.text
   const text =
@@ -175,7 +187,10 @@ function applyOverlay({ text, insertions }: MessageText, { markers, referencedUn
   return done + text.slice(from)
 }
 
-/** Encodes a message. A string becomes a text block, so its bytes stay the same when a later message is merged into it. */
+/**
+ * Encodes a message as JSON. String content becomes a text block, so that its bytes stay the same if a later message is
+ * merged with it.
+ */
 function buildMessageText({ message, raw }: TracedMessage): MessageText {
   const { role, content, ...fields } = message
   let text = `${JSON.stringify({ role, ...fields }).slice(0, -1)},"content":[`

@@ -1,5 +1,5 @@
 /**
- * Converts a complete reply into the stream events and SSE frames that would have produced it. Used for replies that
+ * Converts a complete reply to the stream events and SSE frames that would have produced it. Used for replies that
  * arrive as one JSON body, and by gateways and simulators.
  */
 import {
@@ -28,7 +28,7 @@ import { toAnthropicError } from './anthropic-errors.ts'
 /** Message fields that are known only at the end of a reply and are therefore null in `message_start`. */
 const FIELDS_KNOWN_AT_END = ['stop_reason', 'stop_sequence', 'stop_details', 'context_management']
 const USAGE_KNOWN_AT_END = ['output_tokens_details', 'server_tool_use', 'iterations', 'fallback_credit']
-/** Usage fields that the last `message_delta` repeats. */
+/** Usage fields of `message_start` that the last `message_delta` sends again. */
 const USAGE_REPEATED_AT_END = [
   'input_tokens',
   'cache_creation_input_tokens',
@@ -51,12 +51,15 @@ export function replyToEvents(reply: Reply, split: TextSplitter = (text) => [tex
   ]
 }
 
-/** Returns an update event for usage without both totals, because `message_start` needs a complete usage. */
+/**
+ * Returns an update event with the usage of a reply that lacks input or output tokens. `message_start` cannot carry it,
+ * because it needs both.
+ */
 function toPartialUsageEvents({ figures }: Reply): readonly ReplyEvent[] {
   return figures === undefined ? [] : [{ type: 'reply-updated', fields: {}, usage: figures }]
 }
 
-/** A function that cuts a text into pieces. Joined, the pieces are the text. */
+/** A function that cuts a text into pieces. The joined pieces equal the text. */
 type TextSplitter = (text: string) => readonly string[]
 
 /** Returns a function that cuts a text into pieces of `size` characters. */
@@ -120,7 +123,7 @@ function toBlockEvents(ended: BlockEnded, split: TextSplitter): readonly ReplyEv
   return [{ type: 'block-started', index, ...start }, ...grew, ended]
 }
 
-// These functions split a finished block into the empty block that starts it and the deltas that fill it.
+// These functions split a finished content block into an empty block, sent first, and the deltas that fill it.
 
 interface DisassembledBlock {
   readonly block: Block
@@ -165,7 +168,10 @@ function disassembleThinking(ended: BlockEnded, split: TextSplitter): Disassembl
   return emptyBlock(ended, { thinking: '', signature: '' }, [...pieces, { kind: 'signature', signature }])
 }
 
-/** Splits a tool call. The API sends an empty first input delta, and no further delta if the input is `{}`. */
+/**
+ * Splits a tool call into an empty block and input deltas. As in the API, the first delta is empty, and it is the only
+ * one if the input is `{}`.
+ */
 function disassembleToolUse(ended: BlockEnded, split: TextSplitter): DisassembledBlock {
   const { block, raw, cutInput } = ended
   const exact = raw === undefined ? undefined : findJsonMember(raw, 'input')

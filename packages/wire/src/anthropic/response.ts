@@ -40,7 +40,10 @@ export function decodeResponse(text: string): DecodedResponse {
   }
 }
 
-/** Returns the response body as JSON. A tool call with incomplete input gets an empty input, since JSON needs a value. */
+/**
+ * Encodes a reply as a JSON response body. A tool call whose input is incomplete gets the input `{}`, since JSON needs
+ * a value.
+ */
 export function encodeResponse({ message, rawBlocks, figures }: Reply): string {
   const { content, ...fields } = { ...message, ...omitUndefined({ usage: message.usage ?? figures }) }
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
@@ -66,13 +69,16 @@ function badReply(message: string): DecodedResponse {
 }
 
 interface MessageHead {
-  /** The message with empty content. Its usage is absent unless both input and output tokens are known. */
+  /** The message with empty content. It has usage only if both input and output tokens are known. */
   readonly message: AssistantMessage
-  /** Usage fields of a response that lacks input or output tokens; empty if the usage is complete. */
+  /** Usage fields of a response without input or output tokens; empty if both are known. */
   readonly partialUsage: JsonObject
 }
 
-/** Reads the message object of a response or `message_start`, without its content. Returns null without id or model. */
+/**
+ * Reads the message object of a response or of `message_start`, without its content. Returns null if id or model is
+ * missing.
+ */
 export function readMessageHead(value: Json | undefined): MessageHead | null {
   if (!isObject(value)) return null
   const { usage, id, model, ...fields } = value

@@ -1,4 +1,7 @@
-/** Catalogue entries of Claude models from 4.6 on. Each has its source and date; `doubts` lists uncertain figures. */
+/**
+ * Catalogue entries of Claude models from 4.6 on. Each entry names its source and date; `doubts` lists uncertain
+ * figures.
+ */
 import {
   ADAPTIVE_OR_BUDGET_THINKING,
   ADAPTIVE_THINKING,
@@ -33,7 +36,10 @@ const UNDOCUMENTED = { systemMessages: null, toolChanges: null, messageEffort: n
 const OPUS_RATES = { input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }
 const UNKNOWN_RATES = { input: null, cacheRead: null, write5m: null, write1h: null, output: null }
 
-/** Before this day, prompts over 200,000 tokens cost twice the usual price, and their output 1.5 times. */
+/**
+ * Before this day, a prompt over 200,000 tokens cost twice the usual input price, and its output 1.5 times the usual
+ * output price.
+ */
 const FLAT_PRICES_FROM = '2026-03-13'
 
 const PLATFORM_WINDOW_DOUBT: UncertainField = {

@@ -1,4 +1,4 @@
-/** Catalogue entries of Claude models up to 4.5, which are retired or will be, but still occur in logs. */
+/** Catalogue entries of Claude models up to 4.5. They are retired or will be, but still occur in logs. */
 import {
   BUDGET_THINKING,
   CLAUDE_3_CAPABILITIES,
@@ -38,7 +38,7 @@ const CLAUDE_3: Common = {
 const OPUS_RATES = { input: 15, cacheRead: 1.5, write5m: 18.75, write1h: 30, output: 75 }
 const SONNET_RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, output: 15 }
 
-/** Prices of Sonnet 4 and 4.5, which had a 1M window in beta with higher prices over 200,000 tokens. */
+/** Prices of Sonnet 4 and 4.5. With the beta for a 1M context window, prompts over 200,000 tokens cost more. */
 const SONNET_PRICES = {
   ...claudeOldPrices(SONNET_RATES),
   tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],

@@ -13,7 +13,10 @@ export function claudeCacheFacts(minimum: number | null): CacheFacts {
   return { minimum, markers: 4, lookBack: 20, ttls }
 }
 
-/** Returns the prices of a Claude model from 4.6 on: batches at half price, US-only inference, and maybe fast mode. */
+/**
+ * Returns the prices of a Claude model from 4.6 on: the given rates, half price for batches, a surcharge for US-only
+ * inference, and a factor for fast mode if given.
+ */
 export function claudePrices(
   rates: TokenRates,
   speed?: Readonly<Record<string, number | null>>,
@@ -22,7 +25,7 @@ export function claudePrices(
   return { ...rates, factors, fees: TOOL_FEES }
 }
 
-/** Returns the prices of a Claude model before 4.6, without US-only inference and fast mode. */
+/** Returns the prices of a Claude model before 4.6: the given rates, and half price for batches. */
 export function claudeOldPrices(rates: TokenRates): ModelPrices {
   return { ...rates, factors: SERVICE_TIER_FACTORS, fees: TOOL_FEES }
 }
@@ -35,7 +38,7 @@ const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 
 const UNBOUND = { binding: 'none', isAccountBound: false } as const
 
-/** Thinking that cannot be turned off, as in Claude Fable 5 and later. */
+/** Thinking cannot be turned off, as in Claude Fable 5 and later. */
 export const ALWAYS_ON_THINKING: ThinkingFacts = {
   modes: ['adaptive'],
   isOnByDefault: true,
@@ -44,10 +47,10 @@ export const ALWAYS_ON_THINKING: ThinkingFacts = {
   ...UNBOUND,
 }
 
-/** Adaptive thinking that a request can turn off. */
+/** Thinking is adaptive, and a request can turn it off. */
 export const ADAPTIVE_THINKING: ThinkingFacts = { ...ALWAYS_ON_THINKING, modes: ['adaptive', 'disabled'] }
 
-/** Adaptive thinking or thinking with a token budget, as in Claude 4.6. */
+/** Thinking is adaptive or has a token budget, as in Claude 4.6. */
 export const ADAPTIVE_OR_BUDGET_THINKING: ThinkingFacts = {
   modes: ['adaptive', 'enabled', 'disabled'],
   isOnByDefault: false,
@@ -56,7 +59,7 @@ export const ADAPTIVE_OR_BUDGET_THINKING: ThinkingFacts = {
   ...UNBOUND,
 }
 
-/** Thinking with a token budget, as in Claude up to 4.5. The provider removes the thinking of finished turns. */
+/** Thinking has a token budget, as in Claude up to 4.5. The provider removes the thinking of finished turns. */
 export const BUDGET_THINKING: ThinkingFacts = {
   modes: ['enabled', 'disabled'],
   isOnByDefault: false,
@@ -82,10 +85,16 @@ export const CLAUDE_5_5_CAPABILITIES: ModelCapabilities = {
   endsAtWindow: true,
 }
 
-/** Capabilities of Claude Fable 5 and Opus 4.8: as 5.5, but without an effort per message. */
+/**
+ * Capabilities of Claude Fable 5 and Opus 4.8: those of Claude 5.5, except that effort cannot be set on a single
+ * message.
+ */
 export const CLAUDE_4_8_CAPABILITIES: ModelCapabilities = { ...CLAUDE_5_5_CAPABILITIES, messageEffort: false }
 
-/** Capabilities of Claude Sonnet 5 and Opus 4.7, which accept no system messages in mid-conversation. */
+/**
+ * Capabilities of Claude Sonnet 5 and Opus 4.7, which do not accept system messages or tool changes in
+ * mid-conversation.
+ */
 export const CLAUDE_4_7_CAPABILITIES: ModelCapabilities = {
   ...CLAUDE_4_8_CAPABILITIES,
   systemMessages: false,
@@ -116,5 +125,5 @@ export function twoHundredThousandWindow(maxOutput: number): WindowSizes {
   return { vendor: 'anthropic', window: 200_000, maxInput: 200_000, maxOutput, limits }
 }
 
-/** Price factor of regional endpoints on Bedrock and Google Cloud for Claude 4.5 and later: 10 % more. */
+/** Factor on all prices at regional endpoints of Bedrock and Google Cloud, for Claude 4.5 and later: 10 % more. */
 export const REGIONAL_PRICE_FACTOR = 1.1

@@ -1,4 +1,4 @@
-/** Where and on which day the figures of catalogue entries were read. */
+/** Sources of the figures in catalogue entries, and the day on which each source was read. */
 interface CatalogueSource {
   readonly source: string
   readonly asOf: string

@@ -10,17 +10,17 @@ import { OPENAI_MODELS } from './openai-models.ts'
 
 export interface Catalogue {
   readonly models: readonly ModelEntry[]
-  /** Catalogue entries by id and by alias. */
+  /** Catalogue entries by model id and by alias. */
   readonly byName: ReadonlyMap<string, ModelEntry>
 }
 
-/** Creates a catalogue. If two models share a name, the later model gets the name. */
+/** Creates a catalogue. If two models have the same id or alias, the name refers to the later model in the list. */
 export function createCatalogue(models: readonly ModelEntry[]): Catalogue {
   const names = models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model] as const))
   return { models, byName: new Map(names) }
 }
 
-/** The built-in model catalogue. `withModels` adds a user's own figures. */
+/** The built-in model catalogue. A user's own models and prices can be added with `withModels`. */
 export const modelCatalogue: Catalogue = createCatalogue([
   ...ANTHROPIC_MODELS,
   ...ANTHROPIC_OLDER_MODELS,
@@ -32,17 +32,20 @@ type ModelLookup = FoundModel | UnknownModel
 
 export interface FoundModel {
   readonly found: true
-  /** The catalogue entry, with the larger window for a `[1m]` suffix and the prices of a regional endpoint. */
+  /**
+   * The catalogue entry of the model. If the name has a `[1m]` suffix or a region, the window or the prices are
+   * adjusted.
+   */
   readonly model: ModelEntry
   readonly nameParts: ModelNameParts
-  /** Notes for the user on how the name changed the window or prices, or why they are uncertain. */
+  /** Notes for the user: how the model name changed the window or prices, or why these are uncertain. */
   readonly notes: readonly string[]
 }
 
 interface UnknownModel {
   readonly found: false
   readonly asked: string
-  /** All spellings of the name that were looked up. */
+  /** All spellings of the model name that were looked up. */
   readonly tried: readonly string[]
   readonly reason: string
 }
@@ -110,13 +113,13 @@ function withRegionalPrices(model: ModelEntry, { platform, region }: ModelNamePa
   return { model: scalePrices(model, regionalFactor), notes: [note] }
 }
 
-/** Information in a model name besides the model, such as a date, a cloud platform or a `[1m]` suffix. */
+/** What a model name contains besides the model: a date, a cloud platform, a region or a `[1m]` suffix. */
 interface ModelNameParts {
   readonly platform: 'bedrock' | 'vertex' | null
   /** Region of the endpoint as the platform names it; `global` for an endpoint without a fixed region, null if unknown. */
   readonly region: string | null
   readonly snapshot: string | null
-  /** True if the name has the suffix `[1m]`, which requests the larger window. */
+  /** True if the model name has the suffix `[1m]`, which requests the larger context window. */
   readonly wantsLongWindow: boolean
 }
 
@@ -129,7 +132,7 @@ const NO_NAME_PARTS: ModelNameParts = { platform: null, region: null, snapshot: 
 
 interface NameLayer {
   readonly pattern: RegExp
-  /** Replacement string for `pattern`, which gives the name without this prefix or suffix. */
+  /** Replacement string for `pattern`. The result is the model name without this prefix or suffix. */
   readonly rest: string
   readonly read?: (match: RegExpExecArray) => Partial<ModelNameParts>
 }
@@ -164,7 +167,10 @@ const NAME_LAYERS: readonly NameLayer[] = [
   { pattern: /^claude-([4-9])-([a-z]+)$/, rest: 'claude-$2-$1' },
 ]
 
-/** Returns the model id as given, then with one prefix or suffix after another removed. */
+/**
+ * Returns the spellings of a model name to look up: the name as given, then with one prefix or suffix after another
+ * removed.
+ */
 function modelNameCandidates(id: string): readonly NameCandidate[] {
   const found: NameCandidate[] = [{ name: id, parts: NO_NAME_PARTS }]
   let last: NameCandidate = { name: id.trim().toLowerCase(), parts: NO_NAME_PARTS }

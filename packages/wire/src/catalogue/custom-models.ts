@@ -13,9 +13,9 @@ type WithModelsResult =
 type InputFields = Readonly<Record<string, unknown>>
 
 /**
- * Returns the catalogue with the user's models, or all problems of the input. `given` is `{ source?, asOf?, models: {
- * [id]: fields } }`. A known name corrects that model. Another name adds a model, based on the model named in `like`,
- * else on the model that the name resolves to, else on `UNKNOWN_MODEL`.
+ * Returns the catalogue with the user's models added, or all problems of the input. `given` is `{ source?, asOf?,
+ * models: { [id]: fields } }`. If a name is in the catalogue, its fields correct that model. Otherwise a model is
+ * added, based on the model named in `like`, else on the model that the name resolves to, else on `UNKNOWN_MODEL`.
  */
 export function withModels(catalogue: Catalogue, given: unknown): WithModelsResult {
   const problems: ModelProblem[] = []
@@ -70,7 +70,9 @@ function findModel(catalogue: Catalogue, id: string): ModelEntry | null {
   return looked.found ? looked.model : null
 }
 
-/** Reports new prices without new price tiers: combined with the old tiers they would be a mix of two price lists. */
+/**
+ * Reports a problem if the user gives new prices but no new price tiers. The old tiers would not match the new prices.
+ */
 function checkPriceTiers(
   base: ModelEntry | null,
   { prices }: InputFields,
@@ -123,7 +125,10 @@ function applyFields(
   } as unknown as ModelEntry
 }
 
-/** Merges nested objects field by field and replaces all other values, including `factors` and `fees`. */
+/**
+ * Merges the user's fields into a catalogue entry. Nested objects are merged field by field; other values, and
+ * `factors` and `fees`, are replaced.
+ */
 function mergeFields(base: object, over: InputFields): InputFields {
   const result: Record<string, unknown> = { ...base }
   for (const [key, value] of Object.entries(over)) {
@@ -139,7 +144,9 @@ function hasField(facts: unknown, [key, ...rest]: readonly string[]): boolean {
   return isObject(facts) && Object.hasOwn(facts, key) && hasField(facts[key], rest)
 }
 
-/** A model about which nothing is known: the base of a user's model that resembles no catalogue model. */
+/**
+ * A catalogue entry in which everything is unknown. Base of a user's model that resembles no model in the catalogue.
+ */
 export const UNKNOWN_MODEL: ModelEntry = {
   id: 'unknown',
   vendor: 'unknown',
@@ -178,12 +185,12 @@ export const UNKNOWN_MODEL: ModelEntry = {
 }
 
 interface ModelProblem {
-  /** Path of the field, such as `models.my-model.window`. */
+  /** Path of the field in the input, such as `models.my-model.window`. */
   readonly path: string
   readonly message: string
 }
 
-/** Returns all problems of the given fields, in the order in which the fields are given. */
+/** Returns all problems of a custom model's fields, in the order in which the fields are given. */
 function findFieldProblems(group: FieldGroup, given: InputFields, path: string): readonly ModelProblem[] {
   return Object.entries(given).flatMap(([key, value]) => {
     const at = path === '' ? key : `${path}.${key}`
@@ -258,7 +265,7 @@ const eitherCheck = (one: FieldCheck, other: FieldCheck): FieldCheck => ({
 const isNull: FieldCheck = { expects: 'null if it is not known', accepts: (value) => value === null }
 const orNull = (check: FieldCheck): FieldCheck => eitherCheck(check, isNull)
 
-/** Returns a check for an object that has exactly these fields. */
+/** Returns a check that accepts an object with exactly these fields. */
 const exactObject = (fields: Readonly<Record<string, FieldCheck>>): FieldCheck => ({
   expects: `an object with ${Object.keys(fields).join(', ')}`,
   accepts: (value) =>

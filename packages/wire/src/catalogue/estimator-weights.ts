@@ -1,4 +1,7 @@
-/** Weights of the token estimator for each tokenizer family: fitted to sessions, derived from figures, or a fixed rule. */
+/**
+ * Weights of the token estimator for each tokenizer family. They are fitted to recorded sessions, derived from
+ * published figures, or a fixed rule.
+ */
 import {
   type CharacterClass,
   createEvenWeights,
@@ -11,8 +14,8 @@ import { FITTED_CONSTANTS, type FittedConstants } from './estimator-constants.ts
 import type { TokenizerFamily } from './model-entry.ts'
 
 /**
- * Returns the token estimator's weights for a tokenizer family; null stands for an unknown tokenizer. The tokens of
- * images and documents come from the policy.
+ * Returns the token estimator's weights for a tokenizer family; null stands for an unknown tokenizer. The weights of
+ * images and documents are taken from `policy`.
  */
 export function estimatorWeights(
   family: TokenizerFamily | null,
@@ -30,16 +33,16 @@ export function estimatorWeights(
   }
 }
 
-/** A reminder that a host sends to the model, but does not log, when certain tools were not used for a while. */
+/** A reminder that a host sends to the model when certain tools were not used for a while. It is not in the log. */
 export interface ReminderRule {
-  /** Names of the tools whose use postpones the reminder. */
+  /** Names of the tools. A call of one of them postpones the reminder. */
   readonly tools: readonly string[]
-  /** Number of response blocks between two reminders, not counting thinking blocks. */
+  /** Number of content blocks in responses between two reminders. Thinking blocks are not counted. */
   readonly every: number
   readonly tokens: number
 }
 
-/** The reminder of Claude Code versions that sent it without logging it. */
+/** The reminder of those Claude Code versions that did not log it. */
 export const CLAUDE_CODE_REMINDER: ReminderRule = {
   tools: ['TodoWrite', 'TaskCreate', 'TaskUpdate'],
   every: 10,
@@ -79,9 +82,9 @@ export function createFittedWeights(fitted: FittedConstants, policy: TokenEstima
 }
 
 /**
- * Factors by which the tokenizer of Claude 4.7 and later counts more tokens than the older one. They come from
- * published measurements on Opus 4.7 and 4.8 (2.4 instead of 3.3 characters per token in tool inputs, 2.1 instead of
- * 2.9 in results), because no sessions were available to fit. Calibration soon corrects the estimate.
+ * How many times as many tokens the tokenizer of Claude 4.7 and later counts as the older one. No sessions were
+ * available to fit, so the factors are derived from published measurements on Opus 4.7 and 4.8: 2.4 instead of 3.3
+ * characters per token in tool inputs, 2.1 instead of 2.9 in tool results. Calibration by reported usage corrects them.
  */
 const NEWER_TOKENIZER_RATIO = { text: 1.3, toolInput: 1.38, toolResult: 1.38 }
 
@@ -102,8 +105,9 @@ function claudeFrom47Weights(policy: TokenEstimatePolicy): EstimatorWeights {
 }
 
 /**
- * Ratio of OpenAI's public o200k tokenizer to the older Claude tokenizer on the same texts (half of them within 5 %),
- * and tokens added per item. With these, one recorded Codex session is estimated 7 % too low.
+ * `share`: tokens of OpenAI's public o200k tokenizer per token of the older Claude tokenizer, on the same texts; half
+ * of the texts are within 5 % of it. `perItem`: tokens added for each item. With these values, one recorded Codex
+ * session is estimated 7 % too low.
  */
 const O200K_RATIO = { share: 0.87, perItem: 12 }
 

@@ -1,6 +1,6 @@
 /**
- * Catalogue entries of Google's Gemini models. The window limits only the prompt; the reply has its own limit. Caching
- * is automatic and best effort. Explicit caches, which are billed by the hour, are not covered.
+ * Catalogue entries of Google's Gemini models. The window limits only the prompt; the reply has a limit of its own.
+ * Caching is automatic and not guaranteed. Explicit caches, which are billed by the hour, are not included.
  */
 import type { ModelPrices, PriceTier } from '@tidemark/core'
 import { GOOGLE_SOURCE } from './catalogue-sources.ts'
@@ -16,7 +16,10 @@ function automaticCache(minimum: number | null): CacheFacts {
   return { minimum, markers: 0, lookBack: 'unlimited', ttls: null }
 }
 
-/** Returns thinking facts of a Gemini model. Up to 2.5 a token budget replaces the effort, so `efforts` is empty. */
+/**
+ * Returns the thinking facts of a Gemini model. `efforts` is empty up to Gemini 2.5, which has a token budget instead
+ * of effort levels.
+ */
 function thinkingFacts(efforts: readonly string[]): ThinkingFacts {
   const unknown = { keepsPrior: null, binding: null, isAccountBound: null }
   return { modes: ['adaptive'], isOnByDefault: true, efforts, ...unknown }
@@ -76,7 +79,10 @@ function geminiModel({
   }
 }
 
-/** Returns prices that do not depend on prompt length. A write to Google's automatic cache costs the input price. */
+/**
+ * Returns prices that do not depend on the length of the prompt. Writing to Google's automatic cache costs the input
+ * price.
+ */
 function flatPrices(input: number, cacheRead: number, output: number): ModelPrices {
   return { input, cacheRead, write5m: input, write1h: null, output }
 }

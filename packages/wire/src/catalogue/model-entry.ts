@@ -1,6 +1,6 @@
 /**
- * Types of a model catalogue entry, which is plain JSON. Null means "not known"; a missing capability is false, 0 or an
- * empty list. Optional fields are absent if they do not apply.
+ * Types of a model catalogue entry, which is plain JSON. Null means that a fact is not known; a missing capability is
+ * false, 0 or an empty list. An optional field is absent if it does not apply.
  */
 import type { ModelPrices, TokenRates } from '@tidemark/core'
 
@@ -8,18 +8,23 @@ export interface ModelEntry {
   readonly id: string
   /** Provider of the model: `anthropic`, `openai`, `google`, or a name that the user chose. */
   readonly vendor: string
-  /** Other names of this model. Dates, platforms and gateways in names need no alias: `lookUpModel` removes them. */
+  /**
+   * Other names of this model. Names with a date, platform or gateway need no alias, because `lookUpModel` removes
+   * these parts.
+   */
   readonly aliases: readonly string[]
   readonly window: number | null
-  /** Longest prompt in tokens; less than the window if the provider reserves part of the window for the reply. */
+  /**
+   * Longest prompt in tokens. It is shorter than the window if the provider reserves part of the window for the reply.
+   */
   readonly maxInput: number | null
   readonly maxOutput: number | null
   /** Larger window in tokens that the model name suffix `[1m]` requests. */
   readonly longWindow?: number
   readonly prices: ModelPrices
-  /** Earlier price lists, oldest first, each with the day before which it was valid. */
+  /** Earlier price lists, oldest first. Each has the first day on which it was no longer valid. */
   readonly pastPrices?: readonly PastPrices[]
-  /** Factor by which every price is higher at an endpoint with a fixed region. */
+  /** Factor on all prices at an endpoint with a fixed region, such as 1.1 for 10 % more. */
   readonly regionalFactor?: number
   readonly cache: CacheFacts
   readonly thinking: ThinkingFacts
@@ -28,7 +33,7 @@ export interface ModelEntry {
   /** Tokenizer family, which selects the weights of the token estimator. */
   readonly tokenizer: TokenizerFamily | null
   readonly source: string
-  /** Day on which the source was read, as YYYY-MM-DD; null if the user gave figures without a date. */
+  /** Day on which the source was read, as YYYY-MM-DD; null if the figures come from a user who gave no date. */
   readonly asOf: string | null
   readonly doubts: readonly UncertainField[]
 }
@@ -38,7 +43,7 @@ interface PastPrices {
   readonly prices: ModelPrices
 }
 
-/** A field whose value is disputed, or was derived instead of read from a source. */
+/** A field of a catalogue entry whose value is uncertain: sources disagree, or the value was derived. */
 export interface UncertainField {
   /** Path of the field in the catalogue entry, such as `prices.cacheRead`. */
   readonly field: string
@@ -46,13 +51,16 @@ export interface UncertainField {
 }
 
 export interface CacheFacts {
-  /** Shortest prefix in tokens that the provider caches; cache markers on shorter ones have no effect. Approximate. */
+  /**
+   * Length in tokens of the shortest prefix that the provider caches (approximate). A cache marker on a shorter prefix
+   * has no effect.
+   */
   readonly minimum: number | null
   /** Number of cache markers allowed in a request; 0 if the provider only caches automatically. */
   readonly markers: number | null
-  /** Number of blocks before a cache marker in which the provider looks for an earlier cache entry. */
+  /** Number of blocks before a cache marker that the provider searches for an earlier cache entry. */
   readonly lookBack: number | 'unlimited' | null
-  /** Cache lifetimes that a request can choose; the first is the default. */
+  /** Cache entry lifetimes (TTLs) that a request can choose from; the first is the default. */
   readonly ttls: readonly CacheLifetime[] | null
 }
 
@@ -64,20 +72,29 @@ export interface CacheLifetime {
 export type ThinkingMode = 'adaptive' | 'enabled' | 'between_tools' | 'disabled'
 
 export interface ThinkingFacts {
-  /** Thinking modes that a request may set; empty if the model cannot think, without `disabled` if it always thinks. */
+  /**
+   * Thinking modes that a request may set. Empty if the model cannot think. Does not contain `disabled` if the model
+   * always thinks.
+   */
   readonly modes: readonly ThinkingMode[] | null
   readonly isOnByDefault: boolean | null
-  /** Highest effort that allows the lowest thinking mode (`disabled` or `between_tools`); absent if all efforts do. */
+  /**
+   * Highest effort at which thinking can be set to its lowest mode (`disabled` or `between_tools`); absent if this is
+   * possible at every effort.
+   */
   readonly leastUpTo?: string
   readonly efforts: readonly string[] | null
-  /** True if the thinking of finished turns stays in the context; false if the provider removes it at the next prompt. */
+  /**
+   * True if the thinking of finished turns stays in the context. False if the provider removes it at the next user
+   * prompt.
+   */
   readonly keepsPrior: boolean | null
   /**
-   * Condition under which a thinking block is accepted: always (`none`), only by models that can read it (`model`), or
-   * only if in addition all bytes before it are unchanged (`prefix`).
+   * When the provider accepts a thinking block from an earlier response. `none`: always. `model`: if the model can read
+   * the block. `prefix`: if the model can read the block and all bytes before it are unchanged.
    */
   readonly binding: 'none' | 'model' | 'prefix' | null
-  /** True if the provider drops a thinking block that another account sends. */
+  /** True if the provider drops a thinking block that was created for another account. */
   readonly isAccountBound: boolean | null
 }
 
@@ -85,23 +102,26 @@ export interface ModelCapabilities {
   readonly images: boolean | null
   /** True if `tool_choice` can force a tool call. */
   readonly forcedToolChoice: boolean | null
-  /** True if the messages may end with the beginning of the reply (an assistant message). */
+  /** True if the messages may end with an assistant message, which the reply then continues (prefill). */
   readonly prefill: boolean | null
   /** True if the model accepts `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean | null
   /** True if the model accepts messages with `role: "system"` in mid-conversation. */
   readonly systemMessages: boolean | null
-  /** True if tools can be added or removed in mid-conversation without changing `tools`. */
+  /** True if tools can be added or removed in mid-conversation without changing the `tools` field. */
   readonly toolChanges: boolean | null
   /** True if an effort can be set on a single message. */
   readonly messageEffort: boolean | null
-  /** True if the provider can clear old tool results and thinking itself. */
+  /** True if the provider can clear old tool results and thinking from the context (context editing). */
   readonly contextEditing: boolean | null
-  /** True if the provider can summarize the conversation when it crosses a size threshold. */
+  /** True if the provider can summarize the conversation when it reaches a given size. */
   readonly thresholdCompaction: boolean | null
-  /** True if the provider can summarize the conversation on request, with thinking in the kept turns still valid. */
+  /**
+   * True if the provider can summarize the conversation on request. The thinking in the turns that are kept then stays
+   * valid.
+   */
   readonly onDemandCompaction: boolean | null
-  /** True if a prompt plus `max_tokens` may exceed the window; the reply then ends at the window. */
+  /** True if prompt and `max_tokens` together may exceed the window. The reply is then cut off at the window. */
   readonly endsAtWindow: boolean | null
 }
 
@@ -113,7 +133,7 @@ interface RequestLimits {
 /** A family of models with the same tokenizer. `estimator-weights.ts` has the weights of each. */
 export type TokenizerFamily = 'claude-to-4.6' | 'claude-from-4.7' | 'openai' | 'gemini'
 
-/** Origin of estimator weights: fitted to recorded sessions, derived from published figures, or a fixed rule. */
+/** Where estimator weights come from: fitted to recorded sessions, derived from published figures, or a fixed rule. */
 type EstimateBasis = 'fitted' | 'derived' | 'fixed-rule'
 
 export const TOKENIZER_FAMILIES: Readonly<Record<TokenizerFamily, EstimateBasis>> = {

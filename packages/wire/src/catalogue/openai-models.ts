@@ -1,6 +1,6 @@
 /**
- * Catalogue entries of OpenAI's models. The window holds prompt and reply together, so the longest prompt is the window
- * minus the longest reply. Cache writes cost the input price before GPT-5.6, and more from then on.
+ * Catalogue entries of OpenAI's models. Prompt and reply share the window, so the longest prompt is the window minus
+ * the longest reply. A cache write costs the input price before GPT-5.6, and more from GPT-5.6 on.
  */
 import type { ModelPrices, TokenRates } from '@tidemark/core'
 import { OPENAI_SOURCE } from './catalogue-sources.ts'
@@ -13,7 +13,10 @@ import {
   type UncertainField,
 } from './model-entry.ts'
 
-/** Prompt cache of GPT-5.6 and later, where a request can set cache markers. Earlier models only cache automatically. */
+/**
+ * Prompt cache of GPT-5.6 and later, where a request can set cache markers. Caching in earlier models is only
+ * automatic.
+ */
 const MARKER_CACHE: CacheFacts = {
   minimum: 1_024,
   markers: 4,
@@ -43,7 +46,7 @@ const OPENAI_CAPABILITIES: ModelCapabilities = {
   toolChanges: false,
   messageEffort: false,
   contextEditing: false,
-  // OpenAI has compaction with an encrypted summary, but does not document which models support it.
+  // OpenAI offers compaction with an encrypted summary, but does not document which models support it.
   thresholdCompaction: null,
   onDemandCompaction: false,
   endsAtWindow: false,
@@ -69,7 +72,10 @@ type Sizes = Pick<ModelEntry, 'window' | 'maxInput' | 'maxOutput'>
 const MILLION_WINDOW: Sizes = { window: 1_050_000, maxInput: 922_000, maxOutput: 128_000 }
 const FOUR_HUNDRED_THOUSAND_WINDOW: Sizes = { window: 400_000, maxInput: 272_000, maxOutput: 128_000 }
 
-/** Returns sizes of models before GPT-5, which limit only the sum of prompt and reply. */
+/**
+ * Returns window and limits of a model before GPT-5. A prompt may fill the whole window, because only prompt and reply
+ * together are limited.
+ */
 function sharedWindow(window: number, maxOutput: number): Sizes {
   return { window, maxInput: window, maxOutput }
 }
@@ -109,7 +115,10 @@ function openaiModel({ id, aliases = [], sizes, prices, efforts, hasSystemMessag
 
 const SERVICE_TIER_FACTORS = { service_tier: { default: 1, standard: 1, batch: 0.5, flex: 0.5 } }
 
-/** Returns prices where a cache write costs 1.25 times input. The price of the longer lifetime is not published. */
+/**
+ * Returns prices with cache writes at 1.25 times the input price. The price of writes with the longer cache lifetime is
+ * not published.
+ */
 function pricesWithWrites(input: number, cacheRead: number, output: number): ModelPrices {
   return withLongPromptTier({
     input,
@@ -252,7 +261,7 @@ const OLDER_MODELS: readonly ModelEntry[] = [
     prices: pricesWithoutWrites(2.5, 1.25, 10),
     efforts: NO_EFFORTS,
   },
-  // This model has no discount on cached input.
+  // This model charges the full price for cached input.
   {
     id: 'gpt-4o-2024-05-13',
     sizes: sharedWindow(128_000, 4_096),

@@ -1,6 +1,6 @@
 /**
- * Classifies error responses and exceptions as typed failures. Covers what all providers share; each provider adds its
- * own error types, codes and messages.
+ * Classifies error responses and exceptions as typed failures. Contains the rules that all providers share; each
+ * provider adds rules for its own error types, codes and messages.
  */
 import { isObject, type ModelFailure, type ModelFailureKind } from '@tidemark/core'
 import { type HttpHeaders, readHeader } from '../http/http-headers.ts'
@@ -13,13 +13,16 @@ export interface FailedCall {
   readonly status?: number
   readonly body: string
   readonly headers?: HttpHeaders
-  /** Current time in milliseconds since 1970, to which a `retry-after` date is compared. */
+  /** Current time in milliseconds since 1970. Used if `retry-after` is a date. */
   readonly now?: number
 }
 
 export interface ErrorClassifier {
   readonly provider: string
-  /** Returns the failure kind by the provider's own types, codes and messages; undefined if the HTTP status must decide. */
+  /**
+   * Returns the failure kind by the provider's own error types, codes and messages. Returns undefined if these do not
+   * decide; the HTTP status is then used.
+   */
   classifyError(body: ErrorBody, status: number | undefined): ModelFailureKind | undefined
 }
 
@@ -73,7 +76,7 @@ export function classifyFailure(call: FailedCall, dialect: ErrorClassifier): Mod
   }
 }
 
-/** Creates a failure that does not come from an error response. */
+/** Creates a failure that has no error response, such as a network failure. */
 export function createFailure(kind: ModelFailureKind, message: string): ModelFailure {
   return { kind, retryable: RETRYABLE_KINDS.has(kind), message }
 }
@@ -110,7 +113,10 @@ export function readRetryAfterMs(headers: HttpHeaders, now?: number): number | u
     : seconds * 1000
 }
 
-/** Returns the provider's `x-should-retry` header, which overrides the default rules; undefined if it is absent. */
+/**
+ * Returns the value of the `x-should-retry` header, which overrides the default rules; undefined if the header is
+ * absent.
+ */
 export function readRetryHeader(headers: HttpHeaders): boolean | undefined {
   const value = readHeader(headers, 'x-should-retry')?.trim().toLowerCase()
   return value === 'true' ? true : value === 'false' ? false : undefined
@@ -134,8 +140,8 @@ function parseDate(value: string | undefined): number | undefined {
 const TIMEOUT_CODES = /^(?:ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/
 
 /**
- * Converts an exception of `fetch` into a failure: network, timeout or aborted. Pass `aborted` if the caller's own
- * signal caused it, since platforms report that differently.
+ * Converts an exception of `fetch` to a failure: network, timeout or aborted. Pass `aborted` as true if the caller's
+ * own signal was aborted, because the exception for this differs between platforms.
  */
 export function failureFromException(thrown: unknown, aborted = false): ModelFailure {
   const chain = listCauses(thrown)
@@ -151,7 +157,10 @@ export function failureFromException(thrown: unknown, aborted = false): ModelFai
   }
 }
 
-/** Returns an error and its chain of causes, innermost first, because platforms wrap the real cause in "fetch failed". */
+/**
+ * Returns an error and all its causes, innermost first. Platforms wrap the real cause in an error such as "fetch
+ * failed".
+ */
 function listCauses(thrown: unknown): readonly unknown[] {
   const chain: unknown[] = []
   for (

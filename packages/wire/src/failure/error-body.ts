@@ -9,13 +9,13 @@ export interface ErrorBody {
   readonly code?: string
   readonly requestId?: string
   readonly details?: JsonObject
-  /** The whole error object, since some providers put token counts beside the message. */
+  /** The whole error object. Some providers put token counts in fields beside the message. */
   readonly fields: JsonObject
-  /** Error text of the upstream provider, if a router includes it. */
+  /** Error text of the upstream provider, if a router passes it on; otherwise absent. */
   readonly inner?: string
 }
 
-/** Maximum length of an error message that is not JSON, such as an HTML page. */
+/** Maximum number of characters kept of an error message that is not JSON, such as an HTML page. */
 const MAX_PLAIN_LENGTH = 2000
 
 export function readErrorBody(text: string): ErrorBody {
@@ -39,7 +39,7 @@ function readErrorObject(body: JsonObject): ErrorBody {
   }
 }
 
-/** Returns the error object of a body. Some streams put it inside a failed `response`. */
+/** Returns the error object in a response body. Some event streams put it inside a failed `response` object. */
 function findErrorObject({ response, ...body }: JsonObject): JsonObject {
   if (isObject(body.error)) return body.error
   return isObject(response) && isObject(response.error) ? response.error : body

@@ -1,19 +1,22 @@
 /**
- * The messages with which providers reject a prompt that is too long, as patterns. Named groups hold token counts:
- * `actual`, `plus` (added to `actual`), `limit` and `over` (the excess). Patterns with counts come first, because the
- * first match wins. Collected in November 2026.
+ * Patterns for the messages with which providers reject a prompt that is too long. Named groups capture token counts:
+ * `actual`, `plus` (to be added to `actual`), `limit` and `over` (the excess). The first match is used, so patterns
+ * with token counts come first. Collected in November 2026.
  */
 export interface OverflowPattern {
   readonly provider: string
   readonly text: RegExp
-  /** HTTP statuses that this pattern requires, because its text is too general; absent if any status will do. */
+  /**
+   * HTTP statuses with which this pattern applies, for a text that other errors also contain; absent if it applies with
+   * any status.
+   */
   readonly status?: readonly number[]
   readonly source: string
 }
 
 export interface OverflowCode {
   readonly provider: string
-  /** Value of the error's `code` or `type`. */
+  /** Value of the error's `code` or `type` field. */
   readonly code: string
   /** Names of the fields in the error object that hold the token counts. */
   readonly actual?: string
@@ -139,12 +142,12 @@ export const OVERFLOW_CODES: readonly OverflowCode[] = [
   { provider: 'z.ai', code: '1261' },
 ]
 
-/** HTTP statuses that mean a prompt is too long if the provider sends an empty body, by provider. */
+/** HTTP statuses, by provider, that mean "prompt too long" if the response body is empty. */
 export const EMPTY_BODY_OVERFLOW_STATUSES: Readonly<Record<string, readonly number[]>> = {
   cerebras: [400, 413],
 }
 
-/** Texts of rate limit errors. They are checked first, because they also mention tokens or sizes. */
+/** Patterns for rate limit messages. They are checked first, because such messages also mention tokens or sizes. */
 export const RATE_LIMIT_PATTERNS: readonly RegExp[] = [
   /\brate[ _-]?limit/i,
   /too many requests/i,

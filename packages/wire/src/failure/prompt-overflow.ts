@@ -1,4 +1,7 @@
-/** Detects whether a prompt exceeded the context window, and by how many tokens, even without an error response. */
+/**
+ * Detects that a prompt exceeded the context window, and by how many tokens: from an error response, or from the usage
+ * of a call that succeeded.
+ */
 import type { TokenExcess } from '@tidemark/core'
 import { omitUndefined } from '../optional-fields.ts'
 import type { ErrorBody } from './error-body.ts'
@@ -16,7 +19,10 @@ interface RejectedCall {
   readonly provider?: string
 }
 
-/** Returns the token counts of a prompt that was too long, empty if none were given; null for other errors. */
+/**
+ * Returns the token counts in an error response for a prompt that is too long; an empty object if it has no counts.
+ * Returns null for other errors.
+ */
 export function findPromptOverflow(refusal: RejectedCall): TokenExcess | null {
   const { body } = refusal
   const texts = body.inner === undefined ? [body.message] : [body.message, body.inner]
@@ -38,8 +44,9 @@ interface CompletedCall {
 }
 
 /**
- * Detects an overflow that the provider did not report: the input exceeded the window, or it almost filled the window
- * and the reply is empty. Returns null if there is none.
+ * Detects that a prompt exceeded the window although the provider reported no error: the input is larger than the
+ * window, or it fills 99 % of the window and the reply was stopped by length without any output. Returns null
+ * otherwise.
  */
 export function findSilentOverflow(success: CompletedCall, window: number): TokenExcess | null {
   const { inputTokens, outputTokens, stoppedByLength } = success

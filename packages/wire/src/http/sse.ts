@@ -1,7 +1,7 @@
 /**
- * Decodes and encodes server-sent events (SSE), in chunks of any size. Lines may end in LF, CR or CRLF; comments and a
- * byte order mark at the start are skipped; bytes that are not UTF-8 become U+FFFD. A frame is returned as soon as its
- * blank line arrives.
+ * Decodes and encodes server-sent events (SSE). Input may be cut into chunks anywhere. Lines may end in LF, CR or CRLF;
+ * comments and a byte order mark at the start are skipped; bytes that are not UTF-8 become U+FFFD. A frame is returned
+ * as soon as the blank line after it arrives.
  */
 import { omitUndefined } from '../optional-fields.ts'
 
@@ -19,9 +19,9 @@ export interface SseState {
   /** The first bytes (at most three) of a character that the next chunk completes. */
   readonly incompleteBytes: Uint8Array
   readonly hasStarted: boolean
-  /** True if the last chunk ended in CR; an LF at the start of the next chunk then belongs to the same line ending. */
+  /** True if the last chunk ended in CR. An LF at the start of the next chunk is then part of the same line ending. */
   readonly endsWithCr: boolean
-  /** Text of the line that is not yet complete. */
+  /** Text of the current line, whose line ending has not arrived yet. */
   readonly line: string
   readonly fields: readonly SseField[]
 }
@@ -60,7 +60,7 @@ function decodeText(bytes: Uint8Array, stream = false): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream })
 }
 
-/** Returns how many bytes at the end belong to an incomplete character. */
+/** Returns how many bytes at the end belong to a UTF-8 character that is not complete. */
 function countIncompleteBytes(bytes: Uint8Array): number {
   if ((bytes.at(-1) ?? 0) < 0x80) return 0
   const lengths = [1, 2, 3].filter((length) => length <= bytes.length)
@@ -95,7 +95,10 @@ function dropLineStart(state: SseState, text: string): string {
   return state.endsWithCr && text.startsWith('\n') ? text.slice(1) : text
 }
 
-/** Adds a line's field to `fields` in place, which avoids a copy per line. A blank line completes the frame. */
+/**
+ * Adds the field in a line to `fields`, in place to avoid a copy per line. A blank line adds a frame to `frames` and
+ * starts a new field list.
+ */
 function addLine(fields: SseField[], line: string, frames: SseFrame[]): SseField[] {
   fields.push(...parseField(line))
   if (line !== '') return fields
@@ -111,7 +114,10 @@ function parseField(line: string): readonly SseField[] {
   return [[line.slice(0, colon), line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)]]
 }
 
-/** Builds a frame: `data` lines are joined, of other fields the last counts. Returns null without event and data. */
+/**
+ * Builds a frame from its fields. `data` fields are joined; of any other field, the last value is used. Returns null if
+ * there is neither an event nor data.
+ */
 function toSseFrame(fields: readonly SseField[]): SseFrame | null {
   const last = new Map(fields)
   const event = last.get('event')
@@ -128,9 +134,9 @@ function toSseFrame(fields: readonly SseField[]): SseFrame | null {
 }
 
 export interface SseRemainder {
-  /** The last frame if its blank line is missing, else null. Its data may be incomplete. */
+  /** The last frame, if the input ended before the blank line after it; otherwise null. Its data may be incomplete. */
   readonly rest: SseFrame | null
-  /** True if the bytes ended in the middle of a character. */
+  /** True if the input ended in the middle of a UTF-8 character. */
   readonly cutCharacter: boolean
 }
 
@@ -139,7 +145,7 @@ export function finishSse(state: SseState): SseRemainder {
   return { rest: toSseFrame(fields), cutCharacter: state.incompleteBytes.length > 0 }
 }
 
-/** Returns the text of one frame. A CR in the data is received as LF, because the SSE format cannot express it. */
+/** Encodes a frame as text. A CR in the data is received as LF, because SSE treats it as a line ending. */
 export function encodeSseFrame(frame: SseFrame): string {
   const event = frame.event === undefined ? '' : `event: ${toSingleLine(frame.event)}\n`
   const id = frame.id === undefined ? '' : `id: ${toSingleLine(frame.id)}\n`

@@ -1,12 +1,12 @@
 /**
- * Creates a provider profile, the rules that API requests to a model must follow, from its catalogue entry. Where a
- * fact is unknown, the stricter rule applies, so that the provider accepts the request in either case.
+ * Creates a provider profile from a catalogue entry: the rules that API requests to the model must follow. If a fact is
+ * unknown, the stricter rule is used, which the provider accepts in either case.
  */
 import { defineProviderProfile, type ProviderProfile, type ProviderProfileOverrides } from '@tidemark/core'
 import type { ModelEntry, ThinkingMode } from '../catalogue/model-entry.ts'
 
 interface ProviderProfileOptions {
-  /** The `anthropic-version` of the API requests. Default: the newest version, which rejects more. */
+  /** Value of the `anthropic-version` header. Default: the newest version, whose rules are stricter. */
   readonly anthropicVersion?: AnthropicVersion
 }
 
@@ -25,7 +25,7 @@ function providerRules(model: ModelEntry, version: AnthropicVersion): ProviderPr
   return model.vendor === 'google' ? geminiProfile(model) : unknownProviderProfile(model)
 }
 
-// Rules of the Messages API, in both versions of `anthropic-version`.
+// Rules of the Messages API, for both values of the `anthropic-version` header.
 
 type BetaRule = ProviderProfile['betas'][number]
 type RejectedBlock = ProviderProfile['refusedBlocks'][number]
@@ -38,7 +38,9 @@ const CLEAR_THINKING = 'clear_thinking_20251015'
 const COMPACT = 'compact_20260112'
 const TOOL_CHANGES = ['mid-conversation-tool-changes-2026-07-01', 'inline-tools-2026-09-15']
 
-/** Parts of an API request that the Messages API rejects unless one of the listed betas is in the header. */
+/**
+ * Parts of an API request that the Messages API rejects unless the `anthropic-beta` header has one of the listed betas.
+ */
 const BETA_RULES: readonly BetaRule[] = [
   { where: 'field', name: 'context_management', betas: [CONTEXT_MANAGEMENT, THRESHOLD_COMPACTION] },
   { where: 'edit', name: CLEAR_TOOL_USES, betas: [CONTEXT_MANAGEMENT] },
@@ -125,9 +127,13 @@ function contextEditRules({
   }
 }
 
-// Rules of OpenAI and Google. Their codecs produce the format; the engine checks only these rules beforehand.
+// Rules of OpenAI and Google. Their codecs convert requests to the provider's format; the engine checks only these
+// rules before.
 
-/** Returns the rules for OpenAI models. The codec sends each result and text as an item, so role order is not checked. */
+/**
+ * Returns the rules for OpenAI models. The order of roles is not checked, because the codec sends each tool result and
+ * text as a separate item.
+ */
 function openaiProfile(model: ModelEntry): ProviderProfileOverrides {
   const system = model.capabilities.systemMessages === true ? 'placed' : 'refused'
   return { ...commonRules(model), roles: { first: 'any', consecutive: 'merged', system } }
@@ -143,7 +149,7 @@ function commonRules(model: ModelEntry): ProviderProfileOverrides {
     ...windowLimits(model),
     maxOutputRequired: false,
     tools: { declaredWhenUsed: false, forcedChoice: toPermission(model.capabilities.forcedToolChoice) },
-    // These providers return reasoning as opaque items without a signature, which only the same model can use.
+    // These providers return reasoning as opaque items without a signature. Only the same model can use them.
     thinking: {
       ...thinkingRules(model),
       binding: model.thinking.binding ?? 'model',
@@ -157,7 +163,10 @@ function commonRules(model: ModelEntry): ProviderProfileOverrides {
   }
 }
 
-/** Returns the rules for a model of an unknown provider: its own limits, and the strictest rule for everything else. */
+/**
+ * Returns the rules for a model of an unknown provider: the limits in its catalogue entry, and the strictest rule for
+ * everything else.
+ */
 function unknownProviderProfile(model: ModelEntry): ProviderProfileOverrides {
   return {
     name: `${model.id} (${model.vendor})`,
@@ -178,7 +187,10 @@ function toPermission(capability: boolean | null): 'allowed' | 'refused' {
   return capability === true ? 'allowed' : 'refused'
 }
 
-/** Returns the size limits. `window` is the longest prompt, without tokens that the provider reserves for the reply. */
+/**
+ * Returns the size limits of a model. `window` is the longest prompt: tokens that the provider reserves for the reply
+ * are not part of it.
+ */
 function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProviderProfileOverrides {
   const known = [window, maxInput].filter((size) => size !== null)
   return { window: known.length === 0 ? null : Math.min(...known), maxOutput }
@@ -186,7 +198,10 @@ function windowLimits({ window, maxInput, maxOutput }: ModelEntry): ProviderProf
 
 const EFFORT_ORDER = ['low', 'medium', 'high', 'xhigh', 'max']
 
-/** Returns the thinking rules. A model that cannot think accepts only `disabled`; unknown facts give the strict rule. */
+/**
+ * Returns the thinking rules of a model. A model that cannot think accepts only the mode `disabled`. Where a fact is
+ * unknown, the strict rule is used.
+ */
 function thinkingRules({ thinking }: ModelEntry): ProfilePart<'thinking'> {
   const { binding, keepsPrior, leastUpTo } = thinking
   const modes: readonly ThinkingMode[] | null = thinking.modes?.length === 0 ? ['disabled'] : thinking.modes
@@ -204,7 +219,10 @@ function defaultThinkingMode(modes: readonly ThinkingMode[], isOn: boolean | nul
   return off ? 'disabled' : (modes.find((mode) => mode !== 'disabled') ?? 'disabled')
 }
 
-/** Returns the cache rules. Unlimited look-back becomes the largest safe integer, because a profile must be valid JSON. */
+/**
+ * Returns the cache rules of a model. An unlimited look-back is stored as the largest safe integer, because JSON has no
+ * infinity.
+ */
 function cacheRules({ cache }: ModelEntry): ProfilePart<'cache'> {
   const { minimum, markers, lookBack, ttls } = cache
   const positions = lookBack === 'unlimited' ? Number.MAX_SAFE_INTEGER : lookBack

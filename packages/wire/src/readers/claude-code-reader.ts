@@ -1,4 +1,4 @@
-/** Reads logs of Claude Code and of Tidemark, whose lines are records already. */
+/** Reads session logs of Claude Code and of Tidemark. Each line of these logs is already a record. */
 import {
   createLogLineReader,
   isNestedTooDeep,
@@ -68,7 +68,10 @@ function finishLog(reading: RecordReaderState, rest: string): LogEndResult {
 
 const NO_SESSION_RECORDS: readonly SessionRecord[] = []
 
-/** Finds problems of a line without parsing, so that broken lines cost little. Returns null for a valid or blank line. */
+/**
+ * Finds an obvious problem of a log line without parsing it, which is cheap. Returns null if there is none or the line
+ * is blank.
+ */
 function findLineProblem(text: string): string | null {
   const trimmed = text.trim()
   if (trimmed === '') return null
@@ -77,7 +80,7 @@ function findLineProblem(text: string): string | null {
   return isObjectText ? null : NOT_A_RECORD
 }
 
-/** Runs `read` and reports a stack overflow as damage. Stringifying a line that is nested too deeply causes one. */
+/** Runs `read`. If a log line is nested so deeply that the stack overflows, reports damage and returns `otherwise`. */
 function catchTooDeep<T>(reading: RecordReaderState, read: () => T, otherwise: T): T {
   try {
     return read()
@@ -110,23 +113,26 @@ function collectMeta(meta: MetaCollector, record: SessionRecord): void {
   meta.addTime(fields.timestamp)
   meta.setOnce('cwd', fields.cwd)
   meta.setOnce('forkedFrom', isObject(fields.forkedFrom) ? fields.forkedFrom.sessionId : fields.forkedFrom)
-  // In a log that begins with a copy of another session, that session's id comes first, so the last id is used.
+  // A log may begin with a copy of another session, with that session's id. The last id in the log is therefore used.
   meta.set('sessionId', fields.sessionId)
   meta.set('version', fields.version)
 }
 
-/** Checks whether Claude Code was restarted at this record, which may change the system prompt and the tools. */
+/** Checks whether Claude Code was restarted at this record. A restart may change the system prompt and the tools. */
 export function isClaudeCodeRestart(record: SessionRecord, before: SessionRecord | undefined): boolean {
   return isSessionStart(record) || isExitCommand(record) || isVersionChange(record, before)
 }
 
-/** Checks for the record of a session start hook. The hook after a compaction does not count. */
+/** Checks whether a record was written by a session start hook, other than the one that runs after a compaction. */
 function isSessionStart(record: SessionRecord): boolean {
   const name = [readField(record, 'data'), readField(record, 'attachment')].find(isObject)?.hookName
   return typeof name === 'string' && /^SessionStart:(?!compact)/.test(name)
 }
 
-/** Checks for `/exit` or `/quit`: if the session continues afterwards, Claude Code was restarted. */
+/**
+ * Checks whether a record is the command `/exit` or `/quit`. If the session continues afterwards, Claude Code was
+ * restarted.
+ */
 function isExitCommand(record: SessionRecord): boolean {
   const message = readField(record, 'message')
   const content = isObject(message) ? message.content : undefined
@@ -142,7 +148,10 @@ function readField(record: SessionRecord, field: string): unknown {
   return isObject(record) ? record[field] : undefined
 }
 
-/** Returns the rule for reminders that Claude Code sent but did not log; undefined for versions that do log them. */
+/**
+ * Returns the rule for reminders that Claude Code sent without logging them. Returns undefined for a log with
+ * attachment records, because those versions log reminders.
+ */
 export function findReminderRule(records: Iterable<SessionRecord>): ReminderRule | undefined {
   for (const record of records) if (record.type === 'attachment') return undefined
   return CLAUDE_CODE_REMINDER

@@ -1,6 +1,6 @@
 /**
- * Converts a compaction by Codex into compaction records. Codex logs the whole new history; items that are already in
- * the log are kept by reference, and new items become records.
+ * Converts a compaction by Codex to compaction records. Codex logs the whole new history. Items that already have a
+ * record are kept by reference, and new items become records.
  */
 import { type CompactMetadata, isObject, type PreservedMessages, type SystemRecord } from '@tidemark/core'
 import {
@@ -25,10 +25,10 @@ import type { LogRecord } from './log-reader.ts'
 
 type ContextItem = CodexModelItem | CodexInputItem | ToolResultItem
 
-/** An item of the history after a compaction, either kept from an existing record or new. */
+/** An item of the conversation after a compaction. */
 interface HistoryItem {
   readonly item: ContextItem
-  /** Uuid of the existing record that has this item; null for a new item. */
+  /** Uuid of the earlier record of this item, if the compaction kept it; null for a new item. */
   readonly keptUuid: string | null
 }
 
@@ -48,7 +48,7 @@ export function toCompactionRecords(
   return buildCompactionRecords(log, items, { ...at, message })
 }
 
-/** Leaves call ids unchanged, because items in the new history have the call ids of their originals. */
+/** Does not change tool call ids, so that items of the new history can be matched to their originals by id. */
 const UNCHANGED_IDS: ToolCallIds = { assign: (id) => id, resolve: (id) => id }
 
 function matchHistory(log: CodexLog, history: readonly unknown[]): readonly HistoryItem[] {
@@ -59,7 +59,7 @@ function matchHistory(log: CodexLog, history: readonly unknown[]): readonly Hist
   const originals = new Map<string, string[]>()
   for (const identity of parts.map(createItemKey).toReversed()) {
     const free = originals.get(identity) ?? []
-    // If several records have the same content, the newest of them are kept.
+    // If several earlier records have the same content, the newest of them are used.
     const uuid = log.uuidsByIdentity.get(identity)?.at(-1 - free.length)
     if (uuid !== undefined) originals.set(identity, [uuid, ...free])
   }
@@ -68,7 +68,10 @@ function matchHistory(log: CodexLog, history: readonly unknown[]): readonly Hist
   )
 }
 
-/** Rebuilds the history of a compaction that did not log it: the newest user prompts up to a limit, then the summary. */
+/**
+ * Rebuilds the history after a compaction whose log line does not contain it: the newest user prompts up to a total
+ * length, then the summary.
+ */
 function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] {
   let budget = KEPT_PROMPT_CHARACTERS
   const kept = log.prompts.toReversed().filter(({ textLength }) => {
@@ -80,11 +83,14 @@ function rebuildHistory(log: CodexLog, message: string): readonly HistoryItem[] 
   return [...prompts, { item: summary, keptUuid: null }]
 }
 
-/** Maximum length of the user prompts that are kept: 20,000 tokens at four characters each. */
+/** Maximum total length of the user prompts that are kept, in characters: 20,000 tokens of four characters each. */
 const KEPT_PROMPT_CHARACTERS = 80_000
 const EMPTY_INPUT: CodexInputItem = { from: 'user', blocks: [] }
 
-/** Keeps only the two longest runs of kept items, because a compaction boundary can refer to only two lists of records. */
+/**
+ * Keeps only the two longest sequences of adjacent kept items and treats the others as new. A compaction record can
+ * refer to only two lists of earlier records.
+ */
 function keepTwoLongestRuns(items: readonly HistoryItem[]): readonly HistoryItem[] {
   const runs = findKeptRuns(items)
   const longest = runs.toSorted((one, other) => other.length - one.length).slice(0, 2)
@@ -130,7 +136,10 @@ function buildCompactionRecords(
   return all.map((record, index) => ({ record: { ...record, batch: { ...batch, index } }, line: at.line }))
 }
 
-/** Finds the summary among the new items: an encrypted block, or the item with Codex's summary text; null if none. */
+/**
+ * Finds the summary among the new items of a compaction: an encrypted item, or an item that contains Codex's summary
+ * text. Returns null if there is none.
+ */
 function findSummaryItem(items: readonly HistoryItem[], message: string): ContextItem | null {
   const fresh = items.filter(({ keptUuid }) => keptUuid === null).map(({ item }) => item)
   const sealed = fresh.find(({ blocks }) => ENCRYPTED_TYPES.has(blocks[0]?.type))
@@ -149,7 +158,10 @@ function toSummaryRecord(place: RecordFields, part: ContextItem): LogRecord['rec
   return { ...record, isMeta: false, isCompactSummary: true, isVisibleInTranscriptOnly: true }
 }
 
-/** Creates a record for a new item. It has `isMeta`, because Codex wrote this copy, not the original author. */
+/**
+ * Creates a record for a new item of a compaction. It is marked `isMeta`, because Codex wrote this copy and not the
+ * item's author.
+ */
 function toCopyRecord(
   log: CodexLog,
   place: RecordFields,

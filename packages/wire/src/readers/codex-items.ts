@@ -1,4 +1,4 @@
-/** Converts one item of a Codex rollout into content blocks and determines its author. */
+/** Converts one item of a Codex rollout (Codex's session log) to content blocks, and determines who wrote it. */
 import { type Block, isTextBlock, type RawBlockText } from '@tidemark/core'
 import type { CodexLine, JsonFields } from './codex-line.ts'
 import {
@@ -21,7 +21,7 @@ export interface CodexModelItem {
   readonly from: 'model'
   readonly blocks: readonly Block[]
   readonly raw: readonly RawBlockText[]
-  /** Id of the item, unique in the session: the call id of a tool call, else the item's own id; null if it has none. */
+  /** Id that is unique in the session: the call id of a tool call, else the item's own id; null if it has neither. */
   readonly identifier: string | null
 }
 
@@ -36,7 +36,7 @@ export interface ToolResultItem {
   readonly blocks: readonly Block[]
 }
 
-/** A line that keeps its place in the log but is not part of the conversation. */
+/** A line of the log that is not part of the conversation, such as an event. */
 export interface NonConversationItem {
   readonly from: 'other'
 }
@@ -46,7 +46,7 @@ interface UnreadableItem {
   readonly why: string
 }
 
-/** A response of the model without content. */
+/** A model response that has no content. */
 export const EMPTY_RESPONSE: CodexModelItem = { from: 'model', blocks: [], raw: [], identifier: null }
 
 export function readCodexItem(item: JsonFields, ids: ToolCallIds): CodexItem {
@@ -111,7 +111,10 @@ function readReasoningText({ content, summary }: JsonFields): string {
   return readContentText(content) || readContentText(summary)
 }
 
-/** Reads a tool call. A tool search without call id runs at the provider, and the log does not contain its result. */
+/**
+ * Reads a tool call. A tool search without a call id is kept unchanged: the provider runs it, and its result is not in
+ * the log.
+ */
 function readToolCall(item: JsonFields, ids: ToolCallIds): CodexItem {
   const callId = readToolCallId(item)
   if (callId === null) {
@@ -141,7 +144,7 @@ function unreadableItem(why: string): UnreadableItem {
   return { from: 'unreadable', why: `${why}; the line is left out` }
 }
 
-/** Returns a key that is equal for an item and for its copy in a compacted history. */
+/** Returns a key that identifies an item by its content. A copy of the item in a compacted history has the same key. */
 export function createItemKey(part: CodexModelItem | CodexInputItem | ToolResultItem): string {
   const [block] = part.blocks
   if (part.from === 'tool') return `result ${String(block?.tool_use_id)}`
@@ -152,7 +155,10 @@ export function createItemKey(part: CodexModelItem | CodexInputItem | ToolResult
   return `${whose} ${text.length} ${text.slice(0, 1024)}${text.slice(-1024)}`
 }
 
-/** Length up to which the whole content is the key. Longer items are images, which length, start and end identify. */
+/**
+ * Maximum length in characters at which the whole content is used as key. Longer items are images; their length, start
+ * and end identify them.
+ */
 const MAX_IDENTITY_LENGTH = 65_536
 
 export function isCodexInputItem(part: CodexItem): part is CodexInputItem {
@@ -168,12 +174,15 @@ export function readAgentMessage(payload: JsonFields): CodexItem {
 
 // Detects messages with the user's role that Codex wrote itself, such as environment, instructions and notices.
 
-/** Start of an XML element around the whole text. Codex's own element names contain an underscore, with few exceptions. */
+/**
+ * Matches the XML element that encloses a text. The elements that Codex itself writes have an underscore in their name,
+ * with few exceptions.
+ */
 const ENCLOSING_ELEMENT = /^<([a-z][\w-]*)[^>]*>/i
 const ELEMENTS_WITHOUT_UNDERSCORE = new Set(['skill', 'goal', 'plugins'])
 const INSTRUCTIONS_HEADING = '# AGENTS.md instructions'
 
-/** Checks whether a message contains only text that Codex wrote. */
+/** Checks whether all text of a message was written by Codex itself. */
 function isCodexContext(blocks: readonly Block[]): boolean {
   const texts = blocks.filter(isTextBlock)
   return texts.length > 0 && texts.length === blocks.length && texts.every(({ text }) => isContextText(text))
@@ -187,13 +196,13 @@ function isContextText(text: string): boolean {
   return name.includes('_') || ELEMENTS_WITHOUT_UNDERSCORE.has(name)
 }
 
-/** An item that waits to become a record until its response is known. */
+/** A log line that is held back until the model response that it belongs to is known. It then becomes a record. */
 export interface PendingRecord {
   readonly line: number
   readonly timestamp: string
-  /** The model in use when the item was logged. */
+  /** The model that was in use when the line was logged. */
   readonly model: string
   readonly item: CodexModelItem | CodexInputItem | ToolResultItem | NonConversationItem
-  /** The original line, which becomes the record if the item is not part of the conversation. */
+  /** The parsed log line. It becomes the record itself if it is not part of the conversation. */
   readonly source: CodexLine
 }

@@ -1,6 +1,6 @@
 /**
- * Parses a line of a Codex rollout into one shape. A line is `{timestamp, type, payload}`; until September 2025, the
- * first line was a header and the others were response items without an envelope.
+ * Parses a line of a Codex rollout (Codex's session log). A line is `{timestamp, type, payload}`. Until September 2025,
+ * the first line was a header and the others were response items without this envelope.
  */
 import { isObject } from '@tidemark/core'
 
@@ -12,7 +12,10 @@ export interface CodexLine {
   readonly payload: JsonFields
 }
 
-/** Line types that identify a Codex rollout. `parseCodexLine` also accepts other types, if they have a payload. */
+/**
+ * Line types that identify a log as a Codex rollout. `parseCodexLine` also accepts other types if the line has a
+ * payload.
+ */
 const CODEX_LINE_TYPES = new Set([
   'session_meta',
   'turn_context',
@@ -26,7 +29,7 @@ const CODEX_LINE_TYPES = new Set([
   'rollout_reference',
 ])
 
-/** Types of response items that older versions of Codex wrote without an envelope. */
+/** Types of response items that older Codex versions logged without the envelope `{timestamp, type, payload}`. */
 const BARE_ITEM_TYPES = new Set([
   'message',
   'reasoning',
@@ -38,14 +41,14 @@ const BARE_ITEM_TYPES = new Set([
   'web_search_call',
 ])
 
-/** Checks whether a line was written by Codex and not by another program. */
+/** Checks whether a log line was written by Codex and not by another program. */
 export function isCodexLine(value: JsonFields): boolean {
   if (typeof value.uuid === 'string') return false
   if (isObject(value.payload)) return typeof value.type === 'string' && CODEX_LINE_TYPES.has(value.type)
   return isBareHeader(value) || isBareState(value) || isBareItem(value)
 }
 
-/** Parses a line of a Codex rollout. Returns null if the line has no known form. */
+/** Parses a line of a Codex rollout. Returns null if the line is in no known format. */
 export function parseCodexLine(value: JsonFields): CodexLine | null {
   const timestamp = typeof value.timestamp === 'string' ? value.timestamp : null
   const { type, payload } = value

@@ -1,4 +1,7 @@
-/** Reads a Codex rollout. Response items become records; all other lines keep their place and their type. */
+/**
+ * Reads a Codex rollout (Codex's session log). Response items become conversation records; other lines become records
+ * of their own type at the same place.
+ */
 import { isNestedTooDeep, isObject, parseJson } from '@tidemark/core'
 import { toCompactionRecords } from './codex-compaction.ts'
 import {
@@ -46,7 +49,7 @@ interface CodexReaderState {
   line: number
   timestamp: string
   model: string
-  /** True if the current turn has a user prompt. */
+  /** True if the user has sent a prompt in the current turn. */
   hasUserPrompt: boolean
 }
 
@@ -98,7 +101,10 @@ function readText(
 
 const BAD_LINE = 'a line of a rollout has a type and a payload; the line is left out'
 
-/** Line types that have another meaning in Tidemark's logs, so a Codex line with such a type is rejected. */
+/**
+ * Line types that have another meaning in Tidemark's own logs. A Codex line with one of these types is reported as
+ * damage.
+ */
 const RESERVED_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress', 'tidemark'])
 
 function reportDamage(
@@ -147,7 +153,7 @@ function keepLine(reading: CodexReaderState, line: CodexLine): readonly LogRecor
   return toRecords(reading, reading.responses.add(createPendingRecord(reading, line, { from: 'other' })))
 }
 
-/** Events that start or end a turn. A response never continues across them. */
+/** Types of events that start or end a turn. They also end the current model response. */
 const TURN_EVENTS = new Set([
   'task_started',
   'task_complete',
@@ -178,7 +184,10 @@ function readUsage(reading: CodexReaderState, line: CodexLine): readonly LogReco
   return toRecords(reading, responses.addUsage(count, createPendingRecord(reading, line, EMPTY_RESPONSE)))
 }
 
-/** Reads a compaction. Its trigger is `manual` (requested by the user) if the turn has no user prompt. */
+/**
+ * Converts a compaction line to records. The trigger is `manual` if the turn has no user prompt, because the user then
+ * requested the compaction; otherwise `auto`.
+ */
 function readCompaction(reading: CodexReaderState, line: CodexLine): readonly LogRecord[] {
   const before = toRecords(reading, reading.responses.close())
   const trigger = reading.hasUserPrompt ? 'auto' : 'manual'

@@ -21,21 +21,26 @@ import type { LogRecord, MetaCollector } from './log-reader.ts'
 /** A user prompt in a Codex rollout. */
 interface LoggedPrompt {
   readonly uuid: string
-  /** Uuid of the record before the prompt, where the conversation continues if the prompt is rolled back. */
+  /**
+   * Uuid of the record before the prompt. If the prompt is rolled back, the conversation continues after that record.
+   */
   readonly parentUuid: string | null
   readonly textLength: number
 }
 
 export interface CodexLog {
   sessionId: string
-  /** Id of the session that the oldest part of this log was copied from. */
+  /**
+   * Id of the oldest ancestor session, from which the beginning of this log was copied; the session's own id if it was
+   * not forked.
+   */
   rootSessionId: string
-  /** Uuid of the newest record, which is the parent of the next record; null at the start. */
+  /** Uuid of the newest record, which becomes the parent of the next record; null before the first record. */
   lastUuid: string | null
   /** Input tokens of the newest model call. */
   inputTokens: number
   prompts: LoggedPrompt[]
-  /** Uuids of the records with the same content, by the key from `createItemKey`. */
+  /** Uuids of all records with the same content, by the key that `createItemKey` returns. */
   readonly uuidsByIdentity: Map<string, string[]>
 }
 
@@ -58,7 +63,10 @@ export interface RecordFields {
   readonly sessionId: string
 }
 
-/** Creates a record's common fields and makes it the newest record. `part` distinguishes records of the same line. */
+/**
+ * Creates the fields that every record has, and makes this record the parent of the next one. `part` distinguishes
+ * records that come from the same log line.
+ */
 export function createRecordFields(
   log: CodexLog,
   draft: Pick<PendingRecord, 'line' | 'timestamp'>,
@@ -119,7 +127,10 @@ export function toAssistantRecord(
   }
 }
 
-/** Adds an item to the index, so that a later compaction can keep it by reference. */
+/**
+ * Stores the uuid of an item's record by the item's content. A later compaction that keeps the item can then refer to
+ * the record.
+ */
 export function indexCodexItem(
   log: CodexLog,
   part: Exclude<PendingRecord['item'], NonConversationItem>,
@@ -132,7 +143,7 @@ export function indexCodexItem(
   else uuids.push(uuid)
 }
 
-/** Rolls back the newest turns: the next record will follow the record before their first prompt. */
+/** Rolls back the newest turns. The next record then follows the record before the first prompt of these turns. */
 export function rollBackTurns(log: CodexLog, turns: number): void {
   const kept = Math.max(0, log.prompts.length - turns)
   const first = log.prompts[kept]
@@ -147,8 +158,8 @@ function toPrompt(part: CodexInputItem, { uuid, parentUuid }: RecordFields): Log
 }
 
 /**
- * Returns the id of a response. The id is the same in every copy of a log, so that a forked session does not count
- * responses twice. It combines a call id and token totals, since either alone may occur twice.
+ * Returns the id of a model response. A copy of the response in a forked session gets the same id, so it is not counted
+ * twice. The id combines a tool call id and token totals, because neither is unique by itself.
  */
 function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse): string {
   const items = records.flatMap(({ item: part, line }) => (part.from === 'model' ? [{ ...part, line }] : []))
@@ -159,8 +170,8 @@ function createResponseId(log: CodexLog, { records, callUsage }: GroupedResponse
 }
 
 /**
- * Reads a `session_meta` line. The first one describes this session. In a forked session, copies of the ancestors'
- * lines follow, the oldest last; only the root session's id is taken from them.
+ * Reads a `session_meta` line. The first such line describes this session. In a forked session, lines copied from its
+ * ancestors follow, with the oldest ancestor last; only the id of that root session is taken from them.
  */
 export function readSessionMeta(payload: JsonFields, meta: MetaCollector, log: CodexLog): void {
   const id = payload.id ?? payload.session_id

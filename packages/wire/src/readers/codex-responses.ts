@@ -1,39 +1,48 @@
 /**
- * Groups the items of a Codex rollout into responses. Codex logs only the token usage of each model call: after the
- * items of its response, or, until late 2025, before them. Items and lines between them are therefore held until their
- * call is known.
+ * Groups the items of a Codex rollout into model responses. The log does not mark responses; it contains only the token
+ * usage of each model call, after the items of the response, or before them until late 2025. Items are therefore held
+ * back until it is known which call they belong to.
  */
 import { isObject, type Usage } from '@tidemark/core'
 import type { PendingRecord } from './codex-items.ts'
 import type { JsonFields } from './codex-line.ts'
 
-/** Records in log order. The model's items among them form one response with the token usage `callUsage`, if known. */
+/**
+ * Log lines of one model response, in log order, with other lines between them. `callUsage` is the token usage of the
+ * model call; null if unknown.
+ */
 export interface GroupedResponse {
   readonly records: readonly PendingRecord[]
   readonly callUsage: CallUsage | null
 }
 
 export interface ResponseGrouper {
-  /** Adds the next item or another line of the log. Returns the responses that are now complete. */
+  /** Adds the next line of the log. Returns the responses that are complete now. */
   add(draft: PendingRecord): readonly GroupedResponse[]
-  /** Adds the token usage of a model call. `empty` becomes its response if the call has no items. */
+  /** Adds the token usage of a model call. If the call produced no items, `empty` is used as its response. */
   addUsage(count: CallUsage, empty: PendingRecord): readonly GroupedResponse[]
-  /** Ends the current response. Returns the responses that are now complete. */
+  /** Ends the current response. Returns the responses that are complete now. */
   close(): readonly GroupedResponse[]
-  /** True if no item of the model has arrived since the last token usage. */
+  /** True if the model has produced no item since the last token usage in the log. */
   readonly isIdle: boolean
 }
 
 interface GrouperState {
   pending: PendingRecord[]
   hasItems: boolean
-  /** Token usage for which no items have arrived yet. Its empty response is then the first pending record. */
+  /**
+   * Token usage of a model call whose items have not arrived yet; null if there is none. The first pending record is
+   * then an empty response for this call.
+   */
   unmatchedUsage: CallUsage | null
-  /** Position of token usage in this log: before (`in-front`) or after (`behind`) the items of a response. */
+  /** Where this log has the token usage of a response: before its items (`in-front`) or after them (`behind`). */
   usagePosition: 'unknown' | 'in-front' | 'behind'
 }
 
-/** Creates a response grouper. `hasUsage`: whether the log has token usage; if not, a response ends at its tool results. */
+/**
+ * Creates a response grouper. `hasUsage` returns whether the log contains token usage; if not, a response ends at its
+ * tool results.
+ */
 export function createResponseGrouper(hasUsage: () => boolean): ResponseGrouper {
   const holding: GrouperState = {
     pending: [],
@@ -87,7 +96,10 @@ function closeResponse(holding: GrouperState): readonly GroupedResponse[] {
   return [{ records: pending.slice(1), callUsage: unmatchedUsage }]
 }
 
-/** Splits the held records into two responses, because the first usage belongs to a call without items. */
+/**
+ * Splits the held records into two responses. The first usage belongs to a model call without items, whose response is
+ * the first record.
+ */
 function splitResponses(
   held: readonly PendingRecord[],
   open: CallUsage,
@@ -111,18 +123,22 @@ function endsWithToolResult(held: readonly PendingRecord[]): boolean {
   return held.findLast(({ item }) => item.from === 'model' || item.from === 'tool')?.item.from === 'tool'
 }
 
-// Codex logs token totals after each call and repeats them, so only totals that are new belong to a new call.
+// Codex logs running token totals after each model call, sometimes repeatedly. Only a changed total belongs to a new
+// call.
 
 interface CallUsage {
   readonly usage: Usage
-  /** Key of the model call, unique in the session and equal in every copy of the log. */
+  /** Key of the model call. It is unique in the session and the same in every copy of the log. */
   readonly key: string
   /** Input tokens of the model call, including cached tokens. */
   readonly inputTokens: number
 }
 
 export interface UsageReader {
-  /** Returns the usage of a new model call; null if repeated. `isIdle`: the model produced no item since the last usage. */
+  /**
+   * Returns the token usage of a new model call; null if the line repeats an earlier one. Pass `isIdle` as true if the
+   * model has produced no item since the last usage.
+   */
   read(notice: JsonFields, isIdle: boolean): CallUsage | null
   /** True if the log has token usage. */
   readonly hasUsage: boolean
@@ -166,7 +182,10 @@ export function createUsageReader(): UsageReader {
   }
 }
 
-/** Checks whether two lines of different kinds report the same call. Totals may differ, so the call's usage is compared. */
+/**
+ * Checks whether two usage lines of different kinds report the same model call. The call's own usage is compared,
+ * because the running totals may differ.
+ */
 function isSameCall(notice: UsageNotice, before: UsageNotice | null): boolean {
   return before !== null && notice.kind !== before.kind && totalsKey(notice.last) === totalsKey(before.last)
 }
@@ -207,7 +226,10 @@ function totalsKey({ input, cached, output, reasoning }: TokenTotals): string {
   return `${input}.${cached}.${output}.${reasoning}`
 }
 
-/** Returns the difference between two totals, or the new totals if they are lower, because the count then restarted. */
+/**
+ * Returns the difference between two running token totals. If the new total is lower, the count has restarted, and the
+ * new total is returned.
+ */
 function subtractTokens(total: TokenTotals, before: TokenTotals): TokenTotals {
   return total.input < before.input ? total : combineTokens(total, before, -1)
 }

@@ -1,4 +1,4 @@
-/** Converts Codex's tool calls, outputs and message content into content blocks. Other content is kept unchanged. */
+/** Converts Codex's tool calls, tool outputs and message content to content blocks. Other content is kept unchanged. */
 import {
   type Block,
   formatJsonObject,
@@ -14,7 +14,7 @@ import type { JsonFields } from './codex-line.ts'
 
 interface ToolUse {
   readonly block: Block
-  /** Exact JSON text of the block, if parsing and stringifying the arguments would change them; else empty. */
+  /** Exact JSON text of the block if parsing and stringifying its arguments would change them; otherwise empty. */
   readonly raw: readonly RawBlockText[]
 }
 
@@ -35,7 +35,10 @@ function parseArguments(text: string): Json | undefined {
   return isNestedTooDeep(value) ? undefined : value
 }
 
-/** Returns the id that a tool call's output refers to, or null. Older local shell calls have only the item's own id. */
+/**
+ * Returns the id by which a tool output refers to this tool call; null if there is none. Older local shell calls have
+ * only an item id.
+ */
 export function readToolCallId(item: JsonFields): string | null {
   if (typeof item.call_id === 'string' && item.call_id !== '') return item.call_id
   return item.type === 'local_shell_call' && typeof item.id === 'string' ? item.id : null
@@ -67,7 +70,10 @@ function readToolName({ type, name, namespace }: JsonFields): string | null {
   return namespace.endsWith('__') ? `${namespace}${own}` : `${namespace}__${own}`
 }
 
-/** Returns the input of a tool call. Free text and arguments that are not JSON are wrapped, as input must be an object. */
+/**
+ * Returns the input of a tool call, which must be an object. Free text, and arguments that are not a JSON object, are
+ * put into a field of an object.
+ */
 function readToolInput(item: JsonFields, parsed: Json | undefined): unknown {
   if (isObject(parsed)) return parsed
   if (isObject(item.arguments)) return item.arguments
@@ -80,7 +86,9 @@ function encodeToolUse({ id, name }: { readonly id: string; readonly name: strin
   return formatJsonObject(Object.entries(texts).map(([key, text]) => ({ key, text })))
 }
 
-/** Returns the content of a tool result. A string stays a string, as the model received it. */
+/**
+ * Returns the content of a tool result. A string is not converted to blocks, because the model received it as a string.
+ */
 function readResultContent(content: unknown): string | readonly Block[] | null {
   return typeof content === 'string' ? content : toCodexBlocks(content)
 }
@@ -92,7 +100,7 @@ export function toCodexBlocks(content: unknown): readonly Block[] | null {
   return content.map(toBlock)
 }
 
-/** Returns the text of message content, blocks joined by newlines; empty if there is none. */
+/** Returns the text of message content, with its blocks joined by newlines; empty if there is no text. */
 export function readContentText(content: unknown): string {
   const blocks = toCodexBlocks(content) ?? []
   const texts = blocks.flatMap((block) => (typeof block.text === 'string' ? [block.text] : []))
@@ -118,8 +126,8 @@ function toImageBlock(item: Block): Block {
 }
 
 /**
- * Makes the ids of tool calls unique within a session. Some providers behind Codex number their calls from 0 in every
- * response, so a later call would be mistaken for an earlier one.
+ * Makes tool call ids unique within a session. Some model providers number their calls from 0 in every response, so the
+ * same id would refer to several calls.
  */
 export interface ToolCallIds {
   /** Returns a unique id for a new tool call. */

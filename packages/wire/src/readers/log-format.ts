@@ -1,4 +1,4 @@
-/** Detects from the first lines of a log which program wrote it, and creates the reader for it. */
+/** Detects which program wrote a session log, from its first lines, and creates the reader for that log. */
 import { isObject, parseJson } from '@tidemark/core'
 import { createRecordReader } from './claude-code-reader.ts'
 import { isCodexLine, type JsonFields } from './codex-line.ts'
@@ -7,10 +7,13 @@ import type { LogFormat, LogReader } from './log-reader.ts'
 
 type FormatDetection =
   | { readonly ok: true; readonly format: LogFormat }
-  /** The `message` says what was found and what was expected. It continues a sentence that begins with the file name. */
+  /**
+   * The format was not recognized. `message` says what was found and what was expected. It is written to follow
+   * the file name in a sentence.
+   */
   | { readonly ok: false; readonly message: string }
 
-/** Detects the format of a log from the first line that only one program writes. Damaged lines are skipped. */
+/** Detects the format of a log from the first line that only one known program writes. Damaged lines are skipped. */
 export function detectLogFormat(lines: Iterable<string>): FormatDetection {
   let isJson = false
   let isBlank = true
@@ -23,7 +26,9 @@ export function detectLogFormat(lines: Iterable<string>): FormatDetection {
   return { ok: false, message: describeUnknownFormat(isBlank, isJson) }
 }
 
-/** Returns the program that wrote the line, or null if the line could be of several programs or of none. */
+/**
+ * Returns the program that wrote a log line. Returns null if several known programs, or none, could have written it.
+ */
 export function detectLineFormat(line: string): LogFormat | null {
   const text = line.trim()
   const value = text.startsWith('{') ? parseJson(text) : undefined
@@ -38,7 +43,9 @@ function isTidemarkLine({ type, format, seq, uuid }: JsonFields): boolean {
   return typeof type === 'string' && Number.isSafeInteger(seq) && typeof uuid === 'string'
 }
 
-/** Line types without a uuid that only Claude Code writes, each with a field that identifies it. */
+/**
+ * Types of log lines that have no uuid and that only Claude Code writes, each with a field that such a line must have.
+ */
 const LINES_WITHOUT_UUID: ReadonlyMap<unknown, string> = new Map([
   ['summary', 'leafUuid'],
   ['file-history-snapshot', 'snapshot'],
@@ -61,7 +68,7 @@ function describeUnknownFormat(isBlank: boolean, isJson: boolean): string {
   return `has no JSON lines: ${EXPECTED_FORMATS}`
 }
 
-/** Creates a reader for one log. A second log needs a second reader. */
+/** Creates a reader for one log. Each log needs its own reader. */
 export function createLogReader(format: LogFormat): LogReader {
   return format === 'codex' ? createCodexReader() : createRecordReader(format)
 }

@@ -1,4 +1,7 @@
-/** Types and helpers of all log readers, which turn lines into records and finally return damage and metadata. */
+/**
+ * Types and helpers of all log readers. A log reader converts the lines of a session log to records, and at the end
+ * returns damage and metadata.
+ */
 import { type Damage, type DamageKind, MAX_JSON_DEPTH, type SessionRecord } from '@tidemark/core'
 
 export type LogFormat = 'claude-code' | 'codex' | 'tidemark'
@@ -10,14 +13,14 @@ export interface LogRecord {
 }
 
 /**
- * Reads one log line by line and in little memory. A record may be returned a few lines late, when its batch or its
- * response is complete, but never out of order.
+ * Reads a session log line by line, with little memory. Records are returned in log order. A record may be returned a
+ * few lines late, when the batch or model response that it belongs to is complete.
  */
 export interface LogReader {
   readonly format: LogFormat
-  /** Reads the next line, given without its newline. An empty line is counted but gives no record. */
+  /** Reads the next line of the log, given without its newline. An empty line counts as a line but gives no record. */
   readLine(text: string): readonly LogRecord[]
-  /** Ends the log. `rest` is the text after the last newline. */
+  /** Ends reading. `rest` is the text after the last newline of the log. */
   finish(rest?: string): LogEndResult
 }
 
@@ -43,7 +46,7 @@ export interface LogMeta {
   readonly endedAt: string | null
   /** Id of the session whose beginning was copied into this log. */
   readonly forkedFrom: string | null
-  /** Id of the session that started this one as a subagent. `agent` is the name of the subagent. */
+  /** Id of the session that started this session as a subagent. `agent` is the name of the subagent. */
   readonly parentSessionId: string | null
   readonly agent: string | null
   /** Context window of the model in tokens. */
@@ -116,7 +119,7 @@ function lastPathPart(path: string): string | null {
 
 /**
  * Collects damage while a log is read. Consecutive lines with the same problem become one entry, and the number of
- * entries is limited, so that a file with a million broken lines gives a short list.
+ * entries is limited. A file with a million broken lines therefore gives a short list.
  */
 export interface DamageCollector {
   add(kind: DamageKind, line: number, why: string): void

@@ -31,7 +31,7 @@ it('docs/turn.md is one program that runs: a turn and a cache break', async () =
   expect(lines).toContain('done: end_turn')
   expect(lines).toContain('broke: expired, true, true')
   expect(lines.find((line) => line.startsWith('Cache broke: '))).toMatch(
-    /An hour would have outlasted the pause/,
+    /A 1-hour cache lifetime would have survived the pause/,
   )
 })
 

@@ -200,7 +200,7 @@ describe('a fork', () => {
       fields: ['max_tokens'],
       message:
         'A fork sends what its parent sent. max_tokens: it would change the thinking budget, and the thinking ' +
-        'budget is part of what the cache is kept under. Send a request of its own instead.',
+        'budget is part of what the cache is kept under. Send a separate request instead.',
     })
   })
 })

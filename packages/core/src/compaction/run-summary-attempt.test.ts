@@ -101,7 +101,7 @@ describe('a model that is bounded', () => {
       },
       { signal: { aborted: true } },
     )
-    expect([events, asked]).toEqual([['aborted: It was called off.'], 0])
+    expect([events, asked]).toEqual([['aborted: It was aborted.'], 0])
   })
 
   it('is read no further where nobody listens any more', async () => {

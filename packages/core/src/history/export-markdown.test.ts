@@ -44,7 +44,7 @@ function createExampleSession(): SessionBuilder {
 const EXPECTED = `# Conversation told
 
 - 8 records, 2023-11-14T22:13:21.000Z to 2023-11-14T22:13:28.000Z
-- 1 compactions and 1 clearings stand
+- 1 compactions and 1 clearings are in force
 
 ### User · 2023-11-14T22:13:21.000Z · \`r-1\`
 
@@ -92,7 +92,7 @@ x
 
 ---
 
-> **Compacted** (auto, threshold, summary by model), from 120,000 to 40,000 tokens. A summary stands for 4 records, \`r-1\` to \`r-4\`. All of them are in this document. · \`r-6\`
+> **Compacted** (auto, threshold, summary by model), from 120,000 to 40,000 tokens. A summary replaces 4 records, \`r-1\` to \`r-4\`. All of them are in this document. · \`r-6\`
 
 ### Summary of what came before · 2023-11-14T22:13:27.000Z · \`r-7\`
 
@@ -131,7 +131,7 @@ describe('a conversation as Markdown', () => {
       '# T',
       '',
       '- 4 records, 2023-11-14T22:13:21.000Z to 2023-11-14T22:13:24.000Z',
-      '- 0 compactions and 0 clearings stand',
+      '- 0 compactions and 0 clearings are in force',
       '- 1 records of side agents are not shown',
     ])
   })

@@ -43,7 +43,7 @@ describe('a large result', () => {
     expect(outcome.spilled).toEqual([{ toolUseId: 'call-1', part: null, blob, holds: 'text', bytes: 789 }])
   })
 
-  it('of blocks is put aside block by block, large images too', async () => {
+  it('of blocks is moved out block by block, large images too', async () => {
     const blocks = [
       { type: 'text', text: 'short' },
       image('x'.repeat(60)),
@@ -59,7 +59,7 @@ describe('a large result', () => {
     expect([parts[0], parts[3]]).toEqual([blocks[0], blocks[3]])
     expect(parts[1]).toEqual({
       type: 'text',
-      text: `[A large image (60 bytes, image/png) was put aside. To read it, call history with {"id":"${spilled[0]?.blob}"}.]`,
+      text: `[A large image (60 bytes, image/png) was moved out of the context. To read it, call history with {"id":"${spilled[0]?.blob}"}.]`,
     })
     expect(parts[2]?.more).toBe(1)
   })

@@ -58,7 +58,7 @@ describe('the summary message', () => {
   it.each([
     ['manual', false, 'none', null],
     ['manual', true, 'none', null],
-    ['auto', false, 'automatic', 'Work that was under way goes on from where it stopped'],
+    ['auto', false, 'automatic', 'Continue the work from where it stopped'],
     ['auto', true, 'autonomous', 'This session runs on its own and is already under way. Keep working'],
   ] as const)('continuation: %s, autonomous %s → %s', (trigger, autonomous, continuation, start) => {
     expect(chooseContinuation(trigger, autonomous)).toBe(continuation)

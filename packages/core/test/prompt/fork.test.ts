@@ -72,7 +72,7 @@ describe('a fork', () => {
       ok: false,
       reason: 'override',
       fields: [field],
-      message: `A fork sends what its parent sent. ${field}: ${why}. Send a request of its own instead.`,
+      message: `A fork sends what its parent sent. ${field}: ${why}. Send a separate request instead.`,
     })
   })
 

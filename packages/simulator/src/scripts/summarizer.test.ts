@@ -53,7 +53,7 @@ function inside(text: string): string {
 describe('the summariser', () => {
   it('fills nine sections from the messages', async () => {
     const text = await readReplyText(summarizer, { messages: [...WORK, user(ASK)] })
-    expect(text.startsWith('<analysis>\nThe person said 2 things and 6 calls were made.')).toBe(true)
+    expect(text.startsWith('<analysis>\nThe user wrote 2 messages and 6 tool calls were made.')).toBe(true)
     expect(inside(text)).toBe(`1. Primary request and intent:
 Fix the login.
 

@@ -1,6 +1,6 @@
 /**
- * Data types of cache breaks: their causes, the reported event, the rewrites that the engine announces in advance, and
- * the cache figures read from usage.
+ * Data types of cache breaks: their causes, the event that reports them, and the token counts read from usage. Also the
+ * announcements that the engine makes before it rewrites the conversation itself.
  */
 
 import { isObject } from '../log/json.ts'
@@ -26,7 +26,10 @@ export type RequestDifference =
   | { readonly kind: 'tool-changed' | 'section-changed'; readonly name: string; readonly characters: number }
   | (ValueChange<'marker-ttl-changed', string> & { readonly zone: CacheLevel })
   | (ValueChange<'marker-scope-changed'> & { readonly zone: CacheLevel })
-  /** No block of this zone has a cache marker any more, so the provider looks up no cached prefix that ends in it. */
+  /**
+   * The tools and system prompt (`prefix`), or the messages, no longer carry any cache marker, so no cached prefix
+   * ending there is looked up.
+   */
   | { readonly kind: 'markers-removed'; readonly zone: 'prefix' | 'messages' }
   /** The first image was added or the last one removed; either changes the cache key of all messages. */
   | { readonly kind: 'image-added' | 'image-removed'; readonly index: number; readonly origin: string | null }
@@ -42,15 +45,19 @@ export interface MessageDifference {
   readonly characters: number
 }
 
-/** A cause of a cache break that is not a difference between two API requests. */
+/** A cause of a cache break other than a changed API request, such as an expired cache. */
 export type ExternalCause =
   /** The pause between the API requests was longer than the lifetime (TTL) of the cached prefix. */
   | { readonly kind: 'expired'; readonly ttl: string; readonly gapMs: number }
   /** No cache marker of the API request looks back as far as the prefix that the previous request cached. */
   | { readonly kind: 'look-back-outrun'; readonly lookBack: number }
-  /** The provider reports that a zone changed, but the API request did not change there. */
+  /**
+   * The provider reports that a part of the API request changed, but our own comparison finds no change in that part.
+   */
   | { readonly kind: 'told-by-provider'; readonly zone: ProviderZone }
-  /** The API request is unchanged and the cached prefix had not expired, so the provider evicted it. */
+  /**
+   * Nothing changed and the cached prefix had not expired. The provider must have evicted the prefix from its cache.
+   */
   | { readonly kind: 'evicted' }
 
 export type ProviderZone = 'model' | 'tools' | 'system' | 'messages' | 'other'
@@ -63,7 +70,7 @@ interface ValueChange<Kind extends string, Value = string | null> {
   readonly after: Value
 }
 
-// Events: a cache break, and an announced rewrite of the engine with its cost.
+// Events: an unexpected cache break, and the cost of a rewrite that the engine made itself.
 
 export interface CacheBreak {
   /** When the API request was sent, in milliseconds since 1970. */
@@ -96,7 +103,9 @@ export interface OwnRewrite {
   readonly breakEvenTurns: number | null
 }
 
-/** The cost of a rewrite that the engine announced; such a loss is not reported as a cache break. */
+/**
+ * The cost of a rewrite that the engine made itself and announced in advance. It is reported instead of a cache break.
+ */
 export interface OwnRewriteCost extends OwnRewrite {
   readonly at: number
   readonly source: string
@@ -110,8 +119,8 @@ export interface OwnRewriteCost extends OwnRewrite {
 
 export type RewriteAnnouncement =
   /**
-   * The next API request is not compared with the last one: a summary replaced the messages, a rewrite was undone, or
-   * the query source restarted.
+   * The next API request has nothing to be compared with, because a summary replaced the messages, a rewrite was
+   * undone, or the caller started a new conversation.
    */
   | { readonly kind: 'compaction' | 'undo' | 'restart' }
   | ClearingAnnouncement
@@ -152,7 +161,7 @@ export type PricedAnnouncement = Exclude<
   { readonly kind: 'compaction' | 'undo' | 'restart' }
 >
 
-/** Checks whether the announced rewrite leaves no earlier API request to compare the next one with. */
+/** True for announcements after which the next API request is not compared with an earlier one. */
 export function isResetAnnouncement(
   announcement: RewriteAnnouncement,
 ): announcement is Exclude<RewriteAnnouncement, PricedAnnouncement> {
@@ -160,20 +169,25 @@ export function isResetAnnouncement(
   return kind === 'compaction' || kind === 'undo' || kind === 'restart'
 }
 
-// Cache figures that are read from the usage of a response.
+// Token counts of cache reads and writes, taken from the usage of a response.
 
 export interface CacheFigures {
-  /** Tokens of the first iteration in usage, which saw the API request as it was sent. */
+  /**
+   * Tokens of the first entry in `usage.iterations`. Only the first iteration processed the API request exactly as
+   * sent.
+   */
   readonly first: TokensByClass
   /**
-   * Tokens of the last iteration: `lastRead` were read from the cache; `cached` were read or written, so the next API
-   * request can read them.
+   * Both count tokens of the last entry in `usage.iterations`. `lastRead`: read from the cache. `cached`: read or
+   * written, so the next API request can read them.
    */
   readonly lastRead: number
   readonly cached: number
   /** Total tokens that the provider has deleted from the cached prefix so far; null if it does not report them. */
   readonly deleted: number | null
-  /** The provider compacted the conversation by itself, so later iterations had a different prefix. */
+  /**
+   * True if the provider compacted the conversation during the call, so that later iterations had a different prefix.
+   */
   readonly isCompacted: boolean
 }
 
@@ -196,7 +210,7 @@ export function toCacheFigures(usage: Usage): CacheFigures {
 
 const NO_TOKENS: TokensByClass = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
 
-/** Returns the tokens of one iteration of a usage object. */
+/** Returns the token counts of one entry in `usage.iterations`. */
 function countRunTokens(run: UsageFields): TokensByClass {
   const { iterations: _, ...alone } = run
   return listBilledParts(alone as Usage)[0]?.tokens ?? NO_TOKENS
@@ -207,7 +221,7 @@ export function countUncachedTokens({ input, write5m, write1h }: TokensByClass):
   return input + write5m + write1h
 }
 
-// Functions that format figures as text.
+// Functions that format token counts and dollars as text.
 
 /** Formats a number with thousands separators, such as 12,345. */
 export function formatCount(count: number): string {
@@ -237,8 +251,8 @@ export interface ProviderMissReport {
   /** The provider's name for the reason of the miss, such as `tools_changed`. */
   readonly said: string
   /**
-   * The reason may only mean that the provider could not compare the API requests. It can support another cause but is
-   * no cause by itself.
+   * True if the provider may only have been unable to compare the two API requests. Such a report can support another
+   * cause but is not a cause by itself.
    */
   readonly isVague?: boolean
 }
@@ -252,14 +266,14 @@ const MISS_REASON_ZONES: ReadonlyMap<string, ProviderZone> = new Map([
 ])
 
 /**
- * Miss reasons that do not name a cause: another parameter differs, or the provider no longer knows the previous API
- * request.
+ * Reasons in the provider's report that name no cause: an unspecified parameter differs, or the provider no longer
+ * knows the previous API request.
  */
 const VAGUE_MISS_REASONS: ReadonlySet<string> = new Set(['unavailable'])
 
 /**
- * Reads the `diagnostics` field of a response. Returns null if it is absent, reports no difference or gives an unknown
- * reason.
+ * Reads the `diagnostics` field of a response. Returns null if the field is absent, reports no difference, or gives an
+ * unknown reason.
  */
 export function readMissReport(diagnostics: unknown): ProviderMissReport | null {
   const reason = isObject(diagnostics) ? diagnostics.cache_miss_reason : null

@@ -1,6 +1,6 @@
 /**
- * Predicts how many tokens of an API request the provider will read from its cache, and updates the cache model from
- * the usage of the response. A forecast is exact if usage has shown the size of the cached prefix that is read.
+ * Predicts how many tokens of an API request the provider will read from its cache. After the response, updates the
+ * cache model (what the provider has cached) from the reported usage.
  */
 
 import type { ContextView } from '../context/context-view.ts'
@@ -46,11 +46,11 @@ interface ForecastOptions {
   /** When the API request starts, in milliseconds since 1970. */
   readonly now: number
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
-  /** Estimates the tokens of blocks in prefixes whose size usage has not shown. */
+  /** Estimates the tokens of a block. Used for prefixes whose size no response has reported. */
   readonly weigh?: EstimateBlock
 }
 
-/** Why a forecast expects this number of tokens. `warm`: all that the previous API request cached is read. */
+/** Why the forecast expects this cache read. `warm`: everything that the previous API request cached is read. */
 export type ForecastReason =
   | 'warm'
   | 'first' // no API request was sent yet
@@ -63,7 +63,7 @@ export type ForecastReason =
 export interface CacheForecast {
   /** Tokens that are expected to be read from the cache. */
   readonly read: number
-  /** Usage has shown the size of the cached prefix, so the token count is not interpolated. */
+  /** True if an earlier response reported the size of the cached prefix; false if `read` is an estimate. */
   readonly isCertain: boolean
   readonly why: ForecastReason
   readonly hit: CachedPrefix | null
@@ -73,14 +73,14 @@ export interface CacheForecast {
 
 interface ForecastBasis extends ForecastOptions {
   readonly request: CacheableRequest
-  /** False if the log does not show all cache markers of the API request: it may read more than forecast. */
+  /** False if the log does not show all cache markers of the API request. More may then be read than forecast. */
   readonly knowsMarkers: boolean
   /** The cache model as it was when the forecast was made. */
   readonly model: CacheModel
   /** Cached prefixes that the API request repeats under the same cache key, including expired ones. */
   readonly prefixes: readonly CachedPrefix[]
   readonly sizes: AppendList<PrefixSize>
-  /** The API request extends the newest chain of the cache model. */
+  /** True if the API request only adds to the newest API request in the cache model. */
   readonly follows: boolean
 }
 
@@ -94,7 +94,7 @@ export function forecastCacheRead(
   })
 }
 
-/** Forecasts the cache read of an API request that is known only in part, as from a log. */
+/** Forecasts the cache read of an API request restored from a log, whose cache markers are not all known. */
 export function forecastLoggedRead(
   model: CacheModel,
   sent: SentRequest,
@@ -143,7 +143,7 @@ function buildForecastBasis(
 }
 
 interface UsablePart extends Pick<RequestChain, 'prefixes' | 'sizes'> {
-  /** The API request repeats all of the chain's newest request, under the same cache key. */
+  /** True if the API request begins with all blocks of the series' newest request and has the same cache key. */
   readonly isWhole: boolean
 }
 
@@ -175,14 +175,14 @@ function findUsablePart(
   }
 }
 
-/** Keeps one size for each prefix length. Sizes from newer chains come first in the list and win. */
+/** Removes all but the first size for each prefix length. The list must start with the newest sizes. */
 function keepNewestSizes(sizes: readonly PrefixSize[]): AppendList<PrefixSize> {
   const byLength = new Map<number, PrefixSize>()
   for (const size of sizes) if (!byLength.has(size.blocks)) byLength.set(size.blocks, size)
   return AppendList.of(byLength.values())
 }
 
-/** Keeps, for each prefix length, the cached prefix that expires last; returns the shortest prefix first. */
+/** Keeps one cached prefix per length, the one that expires last. Returns the shortest prefix first. */
 function keepLongestLived(prefixes: readonly CachedPrefix[]): readonly CachedPrefix[] {
   const byLength = prefixes.toSorted(
     (one, other) => one.blocks - other.blocks || prefixExpiry(one) - prefixExpiry(other),
@@ -207,15 +207,15 @@ function explainForecast(
 
 // The following functions update the cache model from usage: which prefixes are cached, their sizes and lifetimes.
 
-/** Tokens of the last iteration in usage that were read from the cache, and tokens that were written to it. */
+/** Tokens that a response read from the cache and wrote to the cache, from the last entry in `usage.iterations`. */
 interface CacheUse {
   readonly read: number
   readonly written: number
 }
 
 /**
- * Returns the cache model after the response to a forecast API request has begun. `isEdited`: the provider edited the
- * request by itself, so older sizes of message prefixes are dropped.
+ * Returns the cache model after a response. `isEdited`: the provider edited the messages before processing them, so
+ * message prefixes in the forecast are no longer valid and are dropped.
  */
 export function updateFromResponse(
   model: CacheModel,
@@ -237,8 +237,8 @@ export function updateFromResponse(
 }
 
 /**
- * Returns the cache model after a cache-sharing fork call, which reads the parent's last cached prefix or writes it
- * again if it was gone. The parent's chain stays the newest, with its sizes unchanged.
+ * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
+ * if it was lost. The parent's requests stay the newest in the model.
  */
 export function updateFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
   const [newest, ...older] = model.chains
@@ -269,7 +269,7 @@ function toCacheUse(usage: Usage): CacheUse {
   return { read: lastRead, written: cached - lastRead }
 }
 
-/** Adds the prefix sizes that usage shows: of the prefix at the last marker, and of the prefix that was read. */
+/** Adds the sizes that usage shows: of the prefix that was read, and of the prefix up to the last cache marker. */
 function learnSizes(forecast: CacheForecast, { read, written }: CacheUse): AppendList<PrefixSize> {
   const { request, sizes } = forecast.basis
   const last = request.markedPrefixes.at(-1)
@@ -283,7 +283,7 @@ function withPrefixSize(sizes: AppendList<PrefixSize>, size: PrefixSize): Append
   return findPrefixSize(sizes, size.blocks) === size.tokens ? sizes : sizes.push(size)
 }
 
-/** Returns the blocks of the prefix that was read: the forecast hit, or the marked prefix of the nearest size. */
+/** Returns the block count of the prefix whose size is closest to the tokens read; null if none is close. */
 function findReadPrefix(
   { basis, hit, read: expected }: CacheForecast,
   sizes: AppendList<PrefixSize>,
@@ -299,16 +299,16 @@ function findReadPrefix(
   return nearest?.blocks ?? null
 }
 
-/** Largest relative error that an interpolated prefix size may have. */
+/** Largest relative error of an estimated prefix size: 0.5 means 50% off. */
 const MAX_ESTIMATE_ERROR = 0.5
-/** Usual relative error of an interpolated prefix size. */
+/** Usual relative error of an estimated prefix size. */
 const USUAL_ESTIMATE_ERROR = 0.25
 
 function isNear(one: number, other: number, within: number): boolean {
   return Math.abs(one - other) <= within * Math.max(one, other)
 }
 
-/** Returns the prefixes still cached. If less was read than forecast, all longer prefixes count as lost. */
+/** Returns the prefixes still cached. If less was read than forecast, prefixes longer than the read count as lost. */
 function keepCachedPrefixes(
   { basis, isCertain, read: expected }: CacheForecast,
   { read }: CacheUse,
@@ -319,7 +319,7 @@ function keepCachedPrefixes(
   return live.filter(({ blocks, tokens }) => (findPrefixSize(basis.sizes, blocks) ?? tokens) <= read)
 }
 
-/** Renews the prefix that was read and every marked prefix; adds the marked prefixes that were written. */
+/** Restarts the lifetime of the prefix that was read and of all prefixes at a marker, and adds new ones. */
 function refreshPrefixes(
   asked: ForecastBasis,
   kept: readonly CachedPrefix[],
@@ -342,7 +342,7 @@ function refreshPrefixes(
   return [...byLength.values()].sort((one, other) => one.blocks - other.blocks)
 }
 
-/** Returns null if the prefix is shorter than the provider's minimum and was therefore not cached. */
+/** Creates a cached prefix. Returns null if the prefix is below the provider's minimum size for caching. */
 function createPrefix(
   { request, sizes, weigh, profile, now }: ForecastBasis,
   mark: MarkedPrefix,
@@ -353,10 +353,10 @@ function createPrefix(
   return tokens < minimum && !isKnown && !isDoubtful ? null : { ...mark, tokens, isDoubtful, usedAt: now }
 }
 
-// A reopened session restores its cache model from its newest response, which shows what its API request cached.
-// Prefixes that older API requests cached are not restored, since the log does not show them.
+// A reopened session restores its cache model from its newest response. Prefixes that only older API requests cached
+// are not restored, because the log does not show them.
 
-/** Restores the cache model from the log. `question`: the input of the API request that would be sent now. */
+/** Restores the cache model from the log. `question`: input for assembling the API request as of now. */
 export function restoreCacheModel(question: AssembleRequestInput, view: ContextView): CacheModel {
   const newest = findNewestMeasuredResponse(view)
   const index = newest === null ? null : findMessageOfRecord(question.flat, newest.record.uuid)
@@ -371,11 +371,11 @@ export function restoreCacheModel(question: AssembleRequestInput, view: ContextV
 
 interface MeasuredResponse {
   readonly record: AssistantRecord
-  /** Time of the newest record before the response; at most the request time, so no lifetime is overestimated. */
+  /** Time of the newest record before the response, used as the send time. It is never later than the real one. */
   readonly sentAt: string
 }
 
-/** Finds the last record of the newest response whose usage covers the current context; its figures are final. */
+/** Finds the newest response with valid usage. Of its records, returns the last, whose usage is final. */
 function findNewestMeasuredResponse(view: ContextView): MeasuredResponse | null {
   const anchor = findMeasuredResponse(view)
   if (anchor === null) return null

@@ -1,7 +1,7 @@
 /**
  * Model of what the provider has cached: prefixes of this session's API requests that ended at a cache marker, with
- * lifetime and, once usage has shown it, size in tokens. Immutable and bounded. `cache-forecast.ts` predicts cache
- * reads from it and updates it; break detection finds in it what an API request should have read.
+ * lifetime and size in tokens. Immutable, with a limited number of prefixes. `cache-forecast.ts` predicts cache reads
+ * from the model and updates it; cache-break detection computes from it what should have been read.
  */
 
 import { type Block, isThinkingBlock } from '../log/block.ts'
@@ -28,9 +28,11 @@ export interface CachedPrefix {
   /** Number of blocks in the prefix, counting tools, system prompt blocks and message blocks. */
   readonly blocks: number
   readonly level: CacheLevel
-  /** Estimated tokens of the prefix; `RequestChain.sizes` has the exact number if usage has shown it. */
+  /** Estimated tokens of the prefix. The exact number is in `RequestChain.sizes` if a response has reported it. */
   readonly tokens: number
-  /** The prefix size is unknown and near the provider's minimum, so the prefix may not have been cached. */
+  /**
+   * True if the prefix may not be cached, because its estimated size is close to the provider's minimum for caching.
+   */
   readonly isDoubtful: boolean
   readonly ttl: string
   readonly seconds: number
@@ -38,26 +40,26 @@ export interface CachedPrefix {
   readonly usedAt: number
 }
 
-/** The tokens of a prefix with this many blocks, as usage has shown them. */
+/** Exact size of a prefix, as reported in the usage of a response: its number of blocks and its tokens. */
 export interface PrefixSize {
   readonly blocks: number
   readonly tokens: number
 }
 
 /**
- * A series of API requests, each extending the previous one: the newest request and the prefixes that the series has
- * cached.
+ * A request chain: successive API requests, each of which only adds to the one before. Holds the newest request and all
+ * prefixes that the requests have cached.
  */
 export interface RequestChain extends CacheableRequest {
   /** Cached prefixes, shortest first. */
   readonly prefixes: readonly CachedPrefix[]
-  /** Known prefix sizes, in the order in which usage showed them. */
+  /** Prefix sizes that responses have reported, oldest report first. */
   readonly sizes: AppendList<PrefixSize>
 }
 
 /**
- * Chains of API requests whose prefixes may be cached, newest first. A rewrite starts a new chain; after an undo the
- * older chain matches again.
+ * What the provider may have cached, as request chains (API requests that each add to the one before), newest first.
+ * Rewriting earlier messages starts a new chain. After an undo, the older chain can be read again.
  */
 export interface CacheModel {
   readonly chains: readonly RequestChain[]
@@ -68,7 +70,7 @@ export const EMPTY_CACHE_MODEL: CacheModel = { chains: [] }
 const MAX_CHAINS = 8
 const MAX_PREFIXES = 256
 
-/** Adds a chain as the newest one. `follows`: the chain extends the present newest chain and replaces it. */
+/** Adds a request chain as the newest one. `follows`: true if it continues the newest chain so far and replaces it. */
 export function addRequestChain({ chains }: CacheModel, chain: RequestChain, follows: boolean): CacheModel {
   const prefixes = limitPrefixes(chain.prefixes)
   return { chains: [{ ...chain, prefixes }, ...(follows ? chains.slice(1) : chains)].slice(0, MAX_CHAINS) }
@@ -82,8 +84,8 @@ function limitPrefixes(prefixes: readonly CachedPrefix[]): readonly CachedPrefix
 }
 
 /**
- * When the cached prefix of the newest API request expires unless it is used again; null if nothing is known to be
- * cached.
+ * Returns when the cached prefix of the newest API request expires if nothing reads it again, in milliseconds since
+ * 1970; null if nothing is known to be cached.
  */
 export function cacheExpiry({ chains: [newest] }: CacheModel): number | null {
   const last = newest?.prefixes.at(-1)
@@ -99,7 +101,8 @@ export function isPrefixLive(prefix: CachedPrefix, now: number): boolean {
 }
 
 /**
- * Returns the cached prefix that ends at the last marker of the chain's newest API request; null if it was not cached.
+ * Returns the cached prefix that ends at the last cache marker of the newest API request in the chain; null if that
+ * prefix was not cached.
  */
 export function findLastCachedPrefix({ markedPrefixes, prefixes, sizes }: RequestChain): CachedPrefix | null {
   const blocks = markedPrefixes.at(-1)?.blocks
@@ -110,8 +113,8 @@ export function findLastCachedPrefix({ markedPrefixes, prefixes, sizes }: Reques
 // The following functions find the cached prefixes that an API request can read.
 
 /**
- * Returns the position of a block as the provider counts it when it looks back from a marker. Thinking that is stripped
- * from finished turns has no position.
+ * Returns the position of a block in the provider's count. Cache markers look back a limited number of positions.
+ * Thinking blocks that the provider strips from finished turns are not counted.
  */
 function findLookBackPosition(
   { front, blockIndex }: CacheableRequest,
@@ -127,8 +130,8 @@ function findLookBackPosition(
 }
 
 /**
- * Checks whether a cache marker of the API request is at or after the end of a prefix with `blocks` blocks, and close
- * enough for the provider to look back to it.
+ * Checks whether the API request can find a cached prefix of `blocks` blocks. One of its cache markers must stand at or
+ * after the end of the prefix, within the provider's look-back distance.
  */
 export function canReachPrefix(
   request: CacheableRequest,
@@ -151,8 +154,9 @@ export function countSharedRequestBlocks(one: CacheableRequest, other: Cacheable
 }
 
 /**
- * Some models strip the thinking of finished turns, so a new prompt changes the prefix although no byte of the API
- * request changes. Returns the number of message blocks before the first thinking that is stripped; null if none is.
+ * Returns the number of message blocks before the first thinking block that only one of the two API requests strips;
+ * null if there is none. Some models strip the thinking of finished turns, so a new prompt changes the prefix although
+ * the messages sent are the same.
  */
 export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): number | null {
   const [further, nearer] =
@@ -174,14 +178,14 @@ export function findFirstStrippedThinking(one: BlockIndex, other: BlockIndex): n
   return null
 }
 
-// Break detection computes how many cached tokens of the previous API request the next one should have read.
-// The expectation of break detection ignores changed cache keys and expiry; both are reported as causes of a break.
+// Cache-break detection computes how many cached tokens of the previous API request the next one should have read. A
+// changed cache key or an expired cache does not lower this number; both are reported as causes of the break.
 
 type ReadRules = Pick<ProviderProfile, 'cache' | 'thinking'>
 
 /**
- * Returns the tokens that the chain's newest API request cached, minus the thinking that the provider strips when the
- * turn ends.
+ * Returns how many tokens the next API request should read from the cache: everything that the previous request cached,
+ * minus thinking that the provider strips when the turn ends.
  */
 export function countExpectedRead(
   chain: RequestChain,
@@ -197,15 +201,15 @@ export function countExpectedRead(
 }
 
 /**
- * Characters per token in real sessions, chosen a little low: overestimating stripped thinking avoids false break
- * reports.
+ * Characters per token of thinking text. Slightly below the measured average, because overestimating stripped thinking
+ * avoids false reports of cache breaks.
  */
 const CHARACTERS_PER_TOKEN = 3
 const CIPHER_CHARACTERS_PER_TOKEN = 4.9
 
 /**
- * Estimates the tokens of the thinking in the current turn. Signatures count as well, since their length grows with all
- * thinking, even if its text is hidden.
+ * Estimates the tokens of all thinking in the current turn. If the thinking text is hidden, the length of the signature
+ * is used, which grows with the thinking.
  */
 function estimateThinkingTokens(counted: BlockIndex): number {
   let tokens = 0
@@ -226,8 +230,8 @@ function estimateThinkingTokens(counted: BlockIndex): number {
 }
 
 /**
- * Returns the tokens of the longest cached prefix of known size that the API request can read: with at most `within`
- * message blocks and, if `at` is given, not expired then.
+ * Returns the size in tokens of the longest cached prefix that the API request can read. Only prefixes of known size
+ * with at most `within` message blocks count. If `at` is given, prefixes that have expired by that time do not count.
  */
 export function countReadableTokens(
   chain: RequestChain,
@@ -246,7 +250,8 @@ export function countReadableTokens(
 }
 
 /**
- * Checks whether a cache marker of the API request looks back to the last prefix that the chain cached in the messages.
+ * Checks whether a cache marker of the API request is close enough to find the last prefix that the previous requests
+ * cached. True if no message prefix was cached.
  */
 export function canReachLastPrefix(
   chain: RequestChain,
@@ -258,8 +263,8 @@ export function canReachLastPrefix(
 }
 
 /**
- * Checks whether the API request can read a cached prefix of the chain, even if the number of tool and system blocks
- * differs.
+ * Checks whether a cache marker of the API request is close enough to find the cached prefix. A changed number of tool
+ * or system blocks is taken into account.
  */
 function canFindPrefix(
   prefix: CachedPrefix,
@@ -275,7 +280,7 @@ export function countMessageBlocks({ level, blocks }: CachedPrefix, { front }: R
   return level === 'messages' ? blocks - front.length : 0
 }
 
-// Prefix sizes come from usage; unknown ones are interpolated between known sizes by the weight of the blocks.
+// Prefix sizes come from usage. The size of any other prefix is estimated by interpolating between known sizes.
 
 /** Estimates the tokens of one block. */
 export type EstimateBlock = (block: Block | JsonObject) => number
@@ -312,7 +317,7 @@ export function estimatePrefixSize(
   return { tokens: Math.round(below.tokens + share * (above.tokens - below.tokens)), isKnown: false }
 }
 
-/** Sums the weights of the blocks after block number `from`, up to and including block number `to`. */
+/** Sums the estimated tokens of the blocks after block number `from`, up to and including block number `to`. */
 function weighBetween(
   { front, blockIndex }: CacheableRequest,
   from: number,

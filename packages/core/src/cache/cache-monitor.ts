@@ -1,6 +1,7 @@
 /**
- * State of cache-break detection between model calls, for each query source: the last answered API request, the pending
- * one, and the announced rewrites. An immutable value with a bounded number of sources.
+ * State of cache-break detection between model calls. For each caller of the model (main thread, agent, side call): the
+ * last answered API request, the request still waiting for its response, and the announced rewrites. An immutable value
+ * with a limited number of callers.
  */
 
 import type { ModelPrices } from '../cost/prices.ts'
@@ -21,7 +22,9 @@ import type { RequestChain } from './cache-model.ts'
 import type { SentRequest } from './sent-request.ts'
 
 export interface CacheMonitor {
-  /** State of each query source, by key; the source used last comes last. */
+  /**
+   * State of each caller of the model (main thread, agent, side call), by key. The most recently used caller is last.
+   */
   readonly sources: ReadonlyMap<string, SourceState>
 }
 
@@ -34,19 +37,25 @@ interface SourceState {
 
 export interface AnsweredRequest {
   readonly sent: SentRequest
-  /** Index of the message blocks; the cache model identifies the API request by this object. */
+  /** Index of the message blocks. The cache model recognises the API request by the identity of this object. */
   readonly blockIndex: BlockIndex
 }
 
-/** An API request that has no response yet, with everything that its response will be compared with. */
+/**
+ * An API request that is waiting for its response, with the earlier request and the forecast to compare the response
+ * with.
+ */
 export interface PendingRequest {
   readonly sent: SentRequest
   readonly previous: AnsweredRequest | null
-  /** The cache model's chain of the `previous` API request; null if the model no longer has it. */
+  /** What the `previous` API request and its predecessors have cached; null if the cache model no longer has it. */
   readonly chain: RequestChain | null
   readonly forecast: CacheForecast
   readonly announced: readonly PricedAnnouncement[]
-  /** The query source was reset while the API request was pending, so the next request is not compared with it. */
+  /**
+   * True if the conversation was compacted, undone or restarted while this API request was waiting for its response.
+   * The next request is then not compared with this one.
+   */
   readonly isOutdated: boolean
 }
 
@@ -57,8 +66,8 @@ export function createCacheMonitor(): CacheMonitor {
 }
 
 /**
- * Stores an API request that is about to be sent, with its cache forecast. It replaces a pending request of the same
- * source that got no response. Models that policy excludes are not monitored.
+ * Stores an API request that is about to be sent, with its cache forecast. An earlier request of the same caller that
+ * got no response is replaced. Nothing is stored for models that the policy excludes.
  */
 export function recordSentRequest(
   watch: CacheMonitor,
@@ -75,15 +84,15 @@ export function recordSentRequest(
   const against = of.last
   const chain =
     forecast.basis.model.chains.find(({ blockIndex }) => blockIndex === against?.blockIndex) ?? null
-  // A fork also carries the cache deletions that its parent has not sent yet.
-  // Announced rewrites other than cache deletions are charged to the parent, not to the fork.
+  // A fork also carries the cache deletions that its parent has not sent yet. All other announced rewrites are
+  // charged to the parent, not to the fork.
   const unsentEdits = of.announced.filter(({ kind }) => kind === 'cache-edits')
   const announced = parent === null ? [...(own.pending?.announced ?? []), ...own.announced] : unsentEdits
   const pending: PendingRequest = { sent, forecast, previous: against, chain, announced, isOutdated: false }
   return limitSources(withSourceState(watch, key, { ...own, pending, announced: [] }), policy.sources)
 }
 
-/** Announces a rewrite that will change the next API request of a query source. */
+/** Announces a rewrite that will change the next API request of the caller `source`. */
 export function announceRewrite(
   watch: CacheMonitor,
   source: string,
@@ -97,7 +106,7 @@ export function announceRewrite(
   return withSourceState(watch, key, { last: null, pending, announced: [] })
 }
 
-/** Sets the state of a query source and makes it the most recently used one. */
+/** Sets the state of a caller and makes that caller the most recently used one. */
 export function withSourceState(watch: CacheMonitor, key: string, state: SourceState): CacheMonitor {
   const sources = new Map(watch.sources)
   sources.delete(key)
@@ -109,17 +118,17 @@ function limitSources(watch: CacheMonitor, most: number): CacheMonitor {
   return { sources: new Map([...watch.sources].slice(-most)) }
 }
 
-// Query sources and the keys under which their state is stored.
+// Callers of the model (query sources), and the keys under which their state is stored.
 
 const MAIN_SOURCE = 'repl_main_thread'
 
-/** Returns the key of a query source; all names of the main thread map to one key. */
+/** Returns the key under which the state of a caller is stored. All names of the main thread have the same key. */
 export function toMonitorKey(source: string): string {
   const isMain = source === '' || source === 'sdk' || source.startsWith(MAIN_SOURCE)
   return isMain ? MAIN_SOURCE : source
 }
 
-/** Returns the key of the query source whose cache a fork reads; null if the API request is not a fork. */
+/** Returns the key of the caller whose cached prefix a fork reads; null if the API request is not a fork. */
 export function findForkParent(source: string, forkOf: string | undefined): string | null {
   if (forkOf !== undefined) return toMonitorKey(forkOf)
   return source === 'compact' ? MAIN_SOURCE : null
@@ -141,15 +150,15 @@ export function matchesPattern(name: string, pattern: string): boolean {
   return text.length - last.length >= from && text.endsWith(last)
 }
 
-// Inputs and outcomes of a cache check.
+// Input and outcome of a cache check, which compares the cache read of a response with the expected one.
 
 export interface CacheCheckInput {
-  /** Query source of the API request that was answered. */
+  /** Caller of the API request (query source), such as `repl_main_thread`. */
   readonly source: string
-  /** Usage of the response; null if the response has none, and the cache read is then not judged. */
+  /** Usage of the response. If null, the cache read cannot be judged. */
   readonly usage: Usage | null
   readonly word?: ProviderMissReport | null
-  /** The provider reports that it cleared content from the API request by itself. */
+  /** True if the provider reports that it cleared content from the API request. */
   readonly isEdited?: boolean
 }
 
@@ -158,7 +167,7 @@ export interface BreakRules {
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
   /** Prices of the model that was called; null if unknown. */
   readonly prices: ModelPrices | null
-  /** Removes secrets from parameter values that a cache-break event quotes; if absent, values are quoted as sent. */
+  /** Removes secrets from parameter values that a cache-break event quotes. Without it, values are quoted as sent. */
   readonly redact?: (text: string) => string
 }
 
@@ -166,7 +175,7 @@ export type CacheCheckOutcome =
   /** There is no earlier API request to compare with. */
   | { readonly kind: 'first' }
   | { readonly kind: 'read'; readonly expected: number; readonly read: number }
-  /** The lost tokens are the cost of an announced rewrite, not a cache break. */
+  /** Tokens were lost from the cache because of an announced rewrite. This is not a cache break. */
   | { readonly kind: 'ours'; readonly act: OwnRewriteCost }
   /** `diff` returns the differences between the two API requests as text, with secrets removed by `redact`. */
   | {
@@ -177,7 +186,8 @@ export type CacheCheckOutcome =
   | { readonly kind: 'not-judged'; readonly why: NotJudgedReason }
 
 /**
- * Why a cache read was not judged: no API request was stored for the source (its model may be excluded); the response
- * has no usage; the provider edited the request by itself; or it does not report how much it deleted.
+ * Why a cache read was not judged. `not-watched`: the API request was not stored, for example because its model is
+ * excluded. `edited-by-provider`: the provider changed the messages. `deletion-not-told`: the provider does not report
+ * how many tokens it deleted.
  */
 type NotJudgedReason = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'

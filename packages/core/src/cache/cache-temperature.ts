@@ -1,4 +1,7 @@
-/** Tells whether the prompt cache is warm and what a rewrite would cost. Clearing and the planner use it. */
+/**
+ * Tells whether the prompt cache is still warm (not expired) and how many cached tokens a rewrite of the conversation
+ * would lose. Clearing and the planner use it.
+ */
 
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
@@ -30,7 +33,7 @@ export interface CacheTemperatureInput {
   readonly now: number
   /** Tokens of the next API request. */
   readonly contextTokens: number
-  /** Model calls expected before the cache goes cold; default: the policy's figure for the lifetime. */
+  /** Number of model calls expected before the cache expires. Default: the policy's number for the cache lifetime. */
   readonly expectedCalls?: number
 }
 
@@ -55,8 +58,8 @@ function findExpectedCalls({ policy, profile }: CacheTemperatureInput, seconds: 
 }
 
 /**
- * Counts the cached tokens that a change would force the provider to write again. Content added since the last API
- * request is not counted, since it is written for the first time anyway.
+ * Counts the cached tokens that must be written again if the given part of the messages changes. Content added since
+ * the last API request is not counted, because it must be written in any case.
  */
 function countTokensBehind(question: CacheTemperatureInput, change: FirstRewrittenPart): number {
   const { contextTokens, sent, cacheModel } = question
@@ -71,12 +74,15 @@ function countTokensBehind(question: CacheTemperatureInput, change: FirstRewritt
   return Math.max(0, kept - (countTokensIn(found.prefix) ?? 0))
 }
 
-/** Cache markers that move with every API request; the prefixes they can reach are not relied on. */
+/**
+ * Cache markers whose position changes with every API request. A prefix that only such a marker can find is not counted
+ * as kept.
+ */
 const MOVING_MARKERS: ReadonlySet<MarkerKind> = new Set<MarkerKind>(['last-message', 'previous-last-message'])
 
 /**
- * Finds the longest live cached prefix before the changed part that a non-moving marker can reach. Returns null if the
- * changed part was never sent.
+ * Finds the longest unexpired cached prefix that ends before the changed part and that a marker with a fixed position
+ * can find. Returns null if the messages do not contain the changed part.
  */
 function findReadablePrefix(
   { cacheModel, flat, profile, now }: CacheTemperatureInput,
@@ -104,7 +110,7 @@ export interface FirstRewrittenPart {
 }
 
 export interface CacheTemperature {
-  /** The prefix of the last API request is still cached. */
+  /** True if the prefix of the last API request has not expired from the cache. */
   readonly isWarm: boolean
   /**
    * When the cached prefix expires unless it is read again, in milliseconds since 1970; null if nothing is known to be
@@ -113,21 +119,21 @@ export interface CacheTemperature {
   readonly expiresAt: number | null
   /** The cache lifetime in force, in milliseconds. */
   readonly ttlMs: number
-  /** Model calls expected before the cache goes cold. */
+  /** Number of model calls expected before the cache expires. */
   readonly expectedCalls: number
   /**
-   * Returns how many cached tokens would be written again if the given part changed: all tokens after the longest
-   * cached prefix that a marker can still reach, including the cleared text. Content that was never sent is not
-   * counted.
+   * Returns how many cached tokens must be written again if the given tool call or result changes. These are all cached
+   * tokens after the longest prefix that can still be read, including the text that is being cleared.
    */
   readonly tokensBehind: (change: FirstRewrittenPart) => number
 }
 
-// Calls before the cache goes cold: the policy's figure at first, then increasingly the session's own average.
+// The number of calls before the cache expires starts as the policy's number and approaches the session's own
+// average.
 
 export interface CacheLapseCounts {
   readonly calls: number
-  /** Number of gaps between calls that were longer than the cache lifetime. */
+  /** Number of pauses between model calls that were longer than the cache lifetime. */
   readonly lapses: number
 }
 
@@ -143,8 +149,8 @@ export function countCallGap(
 }
 
 /**
- * Estimates how many calls are made before the cache goes cold: the average length of all observed runs of calls, with
- * the policy's figure counted as one run.
+ * Estimates how many calls are made before the cache expires. Returns the average number of calls between expiries in
+ * this session, with the policy's number counted as one more observation.
  */
 export function estimateRemainingCalls({ calls, lapses }: CacheLapseCounts, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)

@@ -1,6 +1,6 @@
 /**
- * Checks after each model call whether the cache was read as expected. If not, finds out whether the engine's own
- * rewrite caused the loss, and what it cost.
+ * Checks after each model call whether as much was read from the cache as expected. If not, finds out whether the
+ * engine's own rewrite was the cause, and what the lost tokens cost.
  */
 
 import { findPriceFactor, findRates, type ModelPrices, scaleRates, type TokenRates } from '../cost/prices.ts'
@@ -62,7 +62,7 @@ export function checkCacheRead(
   const outcome = detectBreak(pending, answer, answer.usage, rules)
   const { blockIndex } = forecast.basis.request
   const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex }
-  // Later API requests are never compared with a fork.
+  // A fork is never the API request that later requests are compared with.
   const last = findForkParent(sent.source, sent.forkOf) === null ? answered : own.last
   return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome }
 }
@@ -106,17 +106,20 @@ interface BreakInput {
 interface ReadExpectation {
   readonly tokens: number
   /**
-   * Where the API request first differs from the previous one inside the cached messages; null if it repeats all of
-   * them.
+   * First position where the API request differs from the cached messages of the previous request; null if it repeats
+   * all cached messages.
    */
   readonly position: BlockPosition | null
-  /** How the messages changed at `position`; null if they did not, or if a rewind removed them. */
+  /** How the messages changed at `position`; null if they are unchanged, or if the user rewound the conversation. */
   readonly change: MessageDifference | null
   /** Tokens before `position` that can certainly still be read from the cache. */
   readonly floor: number
 }
 
-/** Computes the tokens that should be read: what the previous API request cached, as far as this one repeats it. */
+/**
+ * Computes how many tokens the API request should read from the cache: what the previous request cached, less what an
+ * announced clearing or a rewind removed.
+ */
 function expectRead(
   { sent, forecast, chain, announced }: PendingRequest,
   against: AnsweredRequest,
@@ -133,7 +136,7 @@ function expectRead(
       ? null
       : readTotalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
   if (position === null || shared === null || left === null || countMessageBlocks(left, chain) <= shared) {
-    // If the messages do not show an announced clearing, the provider does it, at an unknown position.
+    // A clearing was announced but the messages are unchanged: the provider clears them, at an unknown position.
     return { tokens: isClearing ? 0 : whole, position: null, change: null, floor: 0 }
   }
   const floor = countReadableTokens(chain, request, profile, { within: shared, at: sent.at })
@@ -141,7 +144,10 @@ function expectRead(
   return { tokens: change === null || isClearing ? floor : whole, position, change, floor }
 }
 
-/** Subtracts the tokens that the provider deleted from its cache on request; null if it does not report the number. */
+/**
+ * Subtracts the tokens that the provider deleted from its cache at our request. Returns null if the provider does not
+ * report their number.
+ */
 function subtractDeleted(
   expected: number,
   announced: readonly PricedAnnouncement[],
@@ -153,8 +159,8 @@ function subtractDeleted(
 }
 
 /**
- * Checks whether stripped thinking of finished turns explains the loss: the forecast predicted it, no other cause was
- * found, and as much was read as forecast.
+ * Checks whether a small cache read is only due to thinking that the provider strips from finished turns. True if the
+ * forecast predicted this, as much was read as forecast, and no other cause was found.
  */
 function isExplainedByStripping(
   { forecast }: PendingRequest,
@@ -176,15 +182,15 @@ function toReadOutcome({ expected, tokens }: CacheReading): CacheCheckOutcome {
   return { kind: 'read', expected, read: tokens.cacheRead }
 }
 
-/** Treats the loss as the price of an announced clearing or deletion instead of a cache break. */
+/** Reports the lost tokens as the cost of an announced clearing or deletion instead of a cache break. */
 function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: CacheReading): CacheCheckOutcome {
   const { pending, rates, rules } = input
   const left = pending.chain === null ? null : findLastCachedPrefix(pending.chain)
-  // Only cached tokens that the rewrite left in the API request can have been processed again.
+  // Cached tokens that are still in the API request after the rewrite. No other tokens can have been lost.
   const kept =
     act.kind === 'cache-edits' ? reading.expected : Math.max(0, (left?.tokens ?? 0) - (act.freedTokens ?? 0))
   if (findExpiredCause(pending) !== null) {
-    // The cache had expired before the rewrite, so the loss is not the rewrite's price.
+    // The cache had expired before the rewrite, so the rewrite did not cause the loss.
     const lapsed = { ...reading, expected: kept }
     return isCacheBreak(lapsed, rules.policy) ? reportBreak(input, lapsed, false) : toReadOutcome(lapsed)
   }
@@ -198,7 +204,7 @@ function chargeRewrite(input: BreakInput, act: PricedAnnouncement, reading: Cach
   return { kind: 'ours', act: paid }
 }
 
-/** Builds the cache-break event. `blamesMessages`: a changed message may be named as the cause. */
+/** Builds the cache-break event. `blamesMessages`: true if a changed message may be reported as the cause. */
 function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = true): BreakOutcome {
   const { pending, against, answer, expectation, rates } = input
   const { at, source, parameters } = pending.sent
@@ -234,8 +240,8 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
 }
 
 /**
- * Lists the differences from the previous API request. The cache lifetime of a fork is ignored, since nothing is cached
- * for the fork itself.
+ * Lists the differences from the previous API request. For a fork, a changed cache lifetime is left out, because a fork
+ * caches nothing of its own.
  */
 function listDifferences(
   { sent, forecast }: PendingRequest,
@@ -248,11 +254,12 @@ function listDifferences(
   return change === null ? own : [...own, change]
 }
 
-// The following functions attribute a loss to an announced rewrite and compute when the rewrite has paid for itself.
+// The following functions find the announced rewrite that caused a loss of cached tokens, and compute after how many
+// calls the rewrite has paid for itself.
 
 /**
- * Finds the announced rewrite that caused the loss: a prefix rewrite in the zone of the reason, or a clearing if
- * messages changed.
+ * Finds the announced rewrite that caused the cache break: a rewrite of the part of the request where the cause lies,
+ * or a clearing if messages changed. Returns null if no rewrite was announced for it.
  */
 function findResponsibleRewrite(
   announced: readonly PricedAnnouncement[],
@@ -266,8 +273,8 @@ function findResponsibleRewrite(
 }
 
 /**
- * Computes when a rewrite has paid for itself. `cost`: its actual cost above the cache-read price; null if unknown.
- * With L tokens written again at price w, E tokens freed and read price r, it takes (w / r − 1) · L / E calls.
+ * Computes after how many calls a rewrite has paid for itself. `cost`: dollars that the rewrite cost above the
+ * cache-read price; null if unknown. Each later call saves the cache-read price of the freed tokens.
  */
 function toOwnRewrite(
   announcement: PricedAnnouncement,
@@ -280,7 +287,8 @@ function toOwnRewrite(
   return { act, breakEvenTurns: breakEven ?? breakEvenTurns }
 }
 
-// The following functions decide whether a cache read was too small, by how much, and what the loss cost.
+// The following functions decide whether too little was read from the cache, how many tokens were lost, and what
+// they cost.
 
 export interface CacheReading {
   /** Tokens that should have been read from the cache. */
@@ -290,14 +298,17 @@ export interface CacheReading {
 }
 
 /**
- * Counts the tokens that had to be processed again: expected but not read, and at most the uncached tokens that were
- * billed. Tokens that were neither read nor billed are no longer in the API request.
+ * Counts the tokens that were expected from the cache but had to be processed again. The count never exceeds the
+ * uncached tokens that were billed, because tokens that were not billed are no longer in the API request.
  */
 export function countLostCacheTokens({ expected, tokens }: CacheReading): number {
   return Math.max(0, Math.min(expected - tokens.cacheRead, countUncachedTokens(tokens)))
 }
 
-/** Checks whether the loss exceeds both the percentage and the number of tokens that policy sets. */
+/**
+ * Checks whether so many cached tokens were lost that it counts as a cache break. The loss must exceed both limits of
+ * the policy: a number of tokens and a percentage of the expected read.
+ */
 export function isCacheBreak(
   reading: CacheReading,
   { percent, tokens }: Pick<CacheBreaksPolicy, 'percent' | 'tokens'>,
@@ -332,8 +343,8 @@ export function priceLostCacheTokens(
 }
 
 /**
- * Prices lost tokens at the cache-write rate first, since they come before a marker; tokens beyond those written are
- * priced as plain input.
+ * Sums what was paid for the lost tokens. They are priced as cache writes up to the number of tokens written, and the
+ * rest as uncached input.
  */
 function sumPricePaid(lost: number, { write5m, write1h }: TokensByClass, rates: TokenRates): number | null {
   const written = Math.min(lost, write5m + write1h)

@@ -1,7 +1,7 @@
 /**
  * Explains why too little was read from the cache: the most likely cause, the evidence, one sentence and advice. Causes
- * are tried in order: a changed request, expiry, markers out of reach, the provider. If several changes could be the
- * cause, the provider's own report decides.
+ * are tried in this order: a changed API request, an expired cache, cache markers too far from the cached prefix, the
+ * provider. If several changes could be the cause, the provider's own report decides.
  */
 
 import {
@@ -48,8 +48,9 @@ export function explainCacheMiss(miss: CacheMiss): MissExplanation {
 }
 
 /**
- * Checks whether a difference can have caused the cache miss. A changed message cannot if the prefix before it was not
- * read either; removed tool or system markers cannot if a message marker still reaches the cached prefix.
+ * Checks whether a difference can have caused the cache miss. A changed message is ruled out if even the prefix before
+ * that message was not read. A removed marker on tools or system prompt is ruled out if a message marker can still find
+ * the cached prefix.
  */
 function canExplain(
   difference: RequestDifference,
@@ -72,7 +73,7 @@ function findCircumstance({ pending, rules, word }: CacheMiss): ExternalCause {
   return { kind: 'evicted' }
 }
 
-/** Returns the pause that let the last cached prefix expire; null if it had not expired. */
+/** Returns expiry as the cause, with the length of the pause, if the last cached prefix had expired; otherwise null. */
 export function findExpiredCause({ sent, chain }: PendingRequest): ExternalCause | null {
   const left = chain === null ? null : findLastCachedPrefix(chain)
   if (left === null) return null
@@ -86,7 +87,10 @@ function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: stri
   return { ...reason, before: redactValue(reason.before), after: redactValue(reason.after) }
 }
 
-/** Formats the facts behind a reason: figures first, then other changes and the provider's report. */
+/**
+ * Formats the evidence for the cause of a cache break: token counts first, then other changes and the provider's
+ * report.
+ */
 export function formatBreakEvidence(
   { reason, also }: MissExplanation,
   { expected, read, gapMs }: { readonly expected: number; readonly read: number; readonly gapMs: number },
@@ -105,7 +109,7 @@ function describeMissReport({ said, missedTokens, isVague }: ProviderMissReport,
   return `the provider ${agrees ? 'agrees' : 'says otherwise'}: ${said}${size}`
 }
 
-// Sentences for users: what happened, what it cost, what to do.
+// Sentences that tell users about a cache break: what happened, what it cost, what to do.
 
 interface LossCost {
   readonly tokens: number
@@ -133,7 +137,7 @@ function describePayback({ breakEvenTurns }: OwnRewrite): string {
   return `, pays back in ${breakEvenTurns} ${breakEvenTurns === 1 ? 'call' : 'calls'}`
 }
 
-// Clauses that describe what happened, one for each reason.
+// Clauses that describe each cause of a cache break.
 
 export function describeCause(reason: CacheBreakReason): string {
   switch (reason.kind) {
@@ -262,9 +266,12 @@ function formatCharacters(count: number): string {
   return `${count > 0 ? '+' : '−'}${formatCount(many)} ${many === 1 ? 'character' : 'characters'}`
 }
 
-// The cache zone of each reason, and advice that is certain to help.
+// The part of the API request to which each cause belongs, and advice that is certain to help.
 
-/** Returns the zone of the provider's cache key in which the reason lies; null if it lies in none. */
+/**
+ * Returns the part of the API request (model, tools, system, messages) in which the cause of a cache break lies; null
+ * for causes outside the request, such as expiry.
+ */
 export function findReasonZone(reason: CacheBreakReason): ProviderZone | null {
   return reason.kind === 'told-by-provider' ? reason.zone : ZONE_AND_ADVICE[reason.kind][0]
 }
@@ -272,7 +279,8 @@ export function findReasonZone(reason: CacheBreakReason): ProviderZone | null {
 const HOUR_MS = 3_600_000
 
 /**
- * Returns advice for a cache-break reason. A one-hour lifetime is suggested only if it would have outlasted the pause.
+ * Returns advice on how to avoid this cache break; a one-hour cache lifetime is suggested only if the pause was shorter
+ * than an hour.
  */
 function findAdvice(reason: CacheBreakReason): string {
   const isOutlasted = reason.kind === 'expired' && reason.ttl === '5m' && reason.gapMs < HOUR_MS

@@ -1,4 +1,7 @@
-/** Finds all differences between two API requests, ordered by position in the cache key, and formats them as text. */
+/**
+ * Finds all differences between two API requests and formats them as text. Differences are ordered as the request is
+ * cached: tools, system prompt, messages.
+ */
 
 import { type Block, isToolResult } from '../log/block.ts'
 import { CLEARED_RESULT_TEXT } from '../log/record.ts'
@@ -84,7 +87,7 @@ function diffOtherParameters(before: ParameterTexts, after: ParameterTexts): rea
     })
 }
 
-// Cache markers: changed lifetime or scope at the same position, and zones that lost all markers.
+// Cache markers: those whose lifetime or scope changed, and parts of the request that lost all their markers.
 
 type SentMarkers = readonly SentMarker[]
 
@@ -94,7 +97,7 @@ function diffMarkers(before: SentMarkers, after: SentMarkers): readonly RequestD
     const old = findCounterpart(marker, before, after)
     return old === undefined ? [] : diffMarker(old, marker)
   })
-  // A change that several markers of a zone share is reported once.
+  // If several markers in one part of the request changed in the same way, the change is reported once.
   const once = changes.filter(
     (change, index) => changes.findIndex((other) => isSameJson(other, change)) === index,
   )
@@ -102,8 +105,8 @@ function diffMarkers(before: SentMarkers, after: SentMarkers): readonly RequestD
 }
 
 /**
- * Finds the marker of the previous API request to compare with. Message markers move with the conversation, so only the
- * last one of each request is compared.
+ * Finds the cache marker of the previous API request that corresponds to `marker`. Markers on messages move with the
+ * conversation, so only the last message marker of each request is compared.
  */
 function findCounterpart(
   marker: SentMarker,
@@ -168,7 +171,7 @@ function diffSentSections(
 interface PieceChanges {
   readonly added: readonly string[]
   readonly removed: readonly string[]
-  /** Names that are in both API requests but at different positions. */
+  /** Names of tools or sections that are in both API requests but in a different order. */
   readonly moved: readonly string[]
   readonly changed: readonly { readonly name: string; readonly characters: number }[]
 }
@@ -191,7 +194,7 @@ function comparePieces(before: readonly SentPrefixPiece[], after: readonly SentP
   }
 }
 
-// Properties of all messages that are part of the cache key, such as whether any image or citation is present.
+// Properties of the messages as a whole that are part of the cache key, such as whether any image is present.
 
 export function diffMessageTraits(before: BlockIndex, after: BlockIndex): readonly RequestDifference[] {
   const [was, is] = [before.end.traits, after.end.traits]
@@ -224,11 +227,12 @@ function hasImage(block: Block): boolean {
   return isToolResult(block) && Array.isArray(block.content) && block.content.some(hasImage)
 }
 
-// Changes of messages that were already sent: changed, removed, inserted, or taken back by a rewind.
+// Changes to messages that were already sent: a message was changed, removed or inserted, or the user rewound the
+// conversation.
 
 /**
- * Describes how the messages changed at `position`, where `after` stops repeating `before`. Returns null if no later
- * block of `before` is sent again: the conversation was rewound.
+ * Describes how the messages changed at `position`, the first block that differs. Returns null if the conversation was
+ * rewound, which means that no block of `before` from there on is sent again.
  */
 export function findMessageDifference(
   before: SentRequest,
@@ -281,7 +285,10 @@ function listBlocksFrom(
   return found
 }
 
-/** Returns what edited a message: as the host reports it, else as the message text shows. */
+/**
+ * Returns who changed a message, as the host reports it. Without a report, a clearing is recognised by its placeholder
+ * text.
+ */
 function findMessageEditor(
   before: SentRequest,
   after: SentRequest,
@@ -306,13 +313,13 @@ function countCharactersFrom(messages: MessageList, { message, block }: BlockPos
   )
 }
 
-// The following functions format differences as text, with bounded length and secrets removed.
+// The following functions format differences as text. The text has a maximum length and contains no secrets.
 
 interface RequestDiff {
   readonly before: SentRequest
   readonly after: SentRequest
   readonly differences: readonly RequestDifference[]
-  /** Where the messages first differ; null if they do not. */
+  /** First block in which the messages differ; null if the messages are the same. */
   readonly position: BlockPosition | null
 }
 
@@ -338,7 +345,7 @@ export function formatRequestDiff(diff: RequestDiff, redact: RedactText): string
 
 type TextPair = readonly [before: string, after: string]
 
-/** Returns pairs of texts to show for a difference; empty if its description says everything. */
+/** Returns the texts before and after a change; empty if the description of the change needs no texts. */
 function listTextPairs(
   difference: RequestDifference,
   { before, after, position }: RequestDiff,

@@ -1,7 +1,7 @@
 /**
- * An API request as it was sent, in the parts that break detection compares: tools, sections, messages, parameters,
- * markers. Also the same request as the provider's cache sees it: blocks, cache key, and prefixes that end at a marker.
- * Unchanged parts are shared between requests and never mutated.
+ * An API request as it was sent, split into the parts that cache-break detection compares: tools, sections, messages,
+ * parameters, markers. Also the same request as the provider caches it: blocks, cache key, and prefixes that end at a
+ * cache marker. Unchanged parts are shared between requests and never mutated.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -29,7 +29,7 @@ import {
 } from '../request/prefix-snapshot.ts'
 
 export interface SentRequest {
-  /** The query source, such as `repl_main_thread`, `agent:…` or `compact`. */
+  /** Caller that sent the API request (query source), such as `repl_main_thread`, `agent:…` or `compact`. */
   readonly source: string
   /** When the API request was sent, in milliseconds since 1970; cache lifetimes start at this time. */
   readonly at: number
@@ -40,13 +40,13 @@ export interface SentRequest {
   /** Cache markers in the order of the API request. */
   readonly markers: readonly SentMarker[]
   /**
-   * For a fork: the query source whose last API request it repeats, to read its cache, before adding messages of its
-   * own. If absent, a `compact` request counts as a fork of the main thread.
+   * Set for a fork: the caller whose last API request the fork repeats in order to read its cached prefix. If absent,
+   * only a request of the caller `compact` counts as a fork, namely of the main thread.
    */
   readonly forkOf?: string
   /**
-   * The editor of each message that differs from its record, by message index. Only for hosts that build API requests
-   * themselves; the engine sends messages as recorded.
+   * Who changed a message before it was sent, by message index. Used only by hosts that build API requests themselves;
+   * the engine sends messages as logged.
    */
   readonly touched?: ReadonlyMap<number, Exclude<MessageEditor, 'unknown'>>
 }
@@ -54,11 +54,11 @@ export interface SentRequest {
 /** A tool definition or system prompt section, as text without cache markers. */
 export type SentPrefixPiece = { readonly name: string; readonly text: string }
 
-/** The kind of editor that changed a message which was already sent. */
+/** Who changed a message that was already sent. */
 export type MessageEditor = 'clearing' | 'compaction' | 'hook' | 'host' | 'unknown'
 
 /**
- * The remaining inputs of the provider's cache key, as text. Fields outside the key, such as `max_tokens`, are left
+ * Request parameters on which the provider's cache depends, as text. Other parameters, such as `max_tokens`, are left
  * out.
  */
 export interface SentParameters {
@@ -69,8 +69,8 @@ export interface SentParameters {
   readonly toolChoice?: string | undefined
   readonly betas?: readonly string[] | undefined
   /**
-   * Other parameters by name, such as extra body fields or the output format, and circumstances that are not sent, such
-   * as overage.
+   * Other parameters by name, such as the output format. Also facts that are not sent but may explain a cache break,
+   * such as an exceeded account limit (`overage`).
    */
   readonly others?: Readonly<Record<string, string>> | undefined
 }
@@ -79,7 +79,7 @@ export interface SentMarker {
   readonly zone: CacheLevel
   /** Index of the marked tool, system block or message. */
   readonly index: number
-  /** Index of the marked block in the message. */
+  /** Index of the marked block within its message; absent for tools and system blocks. */
   readonly block?: number
   /** Cache lifetime: the provider's name for it (`ttl`) and its length (`seconds`). */
   readonly ttl: string
@@ -90,7 +90,7 @@ export interface SentMarker {
 /** Facts about an API request that are known only when it is sent. */
 export interface SendContext extends Pick<SentRequest, 'source' | 'at' | 'forkOf' | 'touched'> {
   readonly cache: Pick<CacheRules, 'ttls' | 'defaultTtl'>
-  /** Facts that are not part of the API request but may explain a cache break, such as overage or mode. */
+  /** Facts that are not part of the API request but may explain a cache break, such as an exceeded account limit. */
   readonly circumstances?: Readonly<Record<string, string>>
   /** The previous API request; if its prefix is unchanged, its prefix texts are reused. */
   readonly previous?: MonitoredRequest
@@ -175,7 +175,7 @@ export function toBlockText(message: TracedMessage, index: number): string {
   return message.raw?.get(index) ?? JSON.stringify(toMessageBlocks(message)[index] ?? null)
 }
 
-// An API request as the provider's cache sees it.
+// An API request as the provider caches it: a list of blocks, a cache key, and prefixes that end at a cache marker.
 
 export interface CacheableRequest {
   /** Blocks before the messages: tools, then the system prompt. */
@@ -187,8 +187,8 @@ export interface CacheableRequest {
 }
 
 /**
- * The parameters that must match for a cached prefix to be found, by cache level. A change at one level also
- * invalidates the later levels.
+ * The parameters that must be equal for a cached prefix to be found, for tools, system prompt and messages. A changed
+ * parameter also invalidates the parts after its own.
  */
 export type CacheKey = Readonly<Record<CacheLevel, string>>
 
@@ -214,8 +214,8 @@ export function toCacheableRequest(request: AssembledRequest, cache: CacheRules)
 }
 
 /**
- * Converts an API request that is known only as it was sent, for example from a log. `from`: an earlier block index to
- * extend.
+ * Converts a sent API request, for example one restored from a log, to the form in which the provider caches it.
+ * `from`: block index of an earlier request, so that only new messages are counted.
  */
 export function toCacheableSentRequest(
   sent: SentRequest,
@@ -237,7 +237,7 @@ export function toCacheableSentRequest(
 
 interface RequestParts {
   readonly tools: CacheableRequest['front']
-  /** Counts the tool blocks up to and including the tool at `index`. */
+  /** Counts the tools up to and including the one at `index`. Tools with deferred loading are not counted. */
   readonly countToolBlocks: (index: number) => number
   readonly system: CacheableRequest['front']
   readonly blockIndex: BlockIndex
@@ -272,8 +272,8 @@ function buildCacheableRequest({
 }
 
 /**
- * Builds the cache key. `declaresTools`: false if the API request has no tools in front; the first tool that a message
- * defines then changes the key.
+ * Builds the cache key. `declaresTools`: true if the request field `tools` is not empty. If it is empty, the first tool
+ * that a message defines changes the key.
  */
 function toCacheKey(parameters: JsonObject, traits: MessageTraits, declaresTools: boolean): CacheKey {
   const listParameters = (level: CacheLevel): readonly string[] =>
@@ -294,7 +294,10 @@ function formatParameter(name: string, value: Json): string {
 
 const LEVEL_ORDER: readonly CacheLevel[] = ['tools', 'system', 'messages']
 
-/** Checks whether a prefix that ends at `level` can be found under both cache keys. */
+/**
+ * Checks whether two API requests have the same cache key up to `level` (tools, system or messages), so that a prefix
+ * ending there can be shared.
+ */
 export function hasSameCacheKey(one: CacheKey, other: CacheKey, level: CacheLevel): boolean {
   const levels = LEVEL_ORDER.slice(0, LEVEL_ORDER.indexOf(level) + 1)
   return levels.every((each) => one[each] === other[each])

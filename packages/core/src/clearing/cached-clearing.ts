@@ -30,7 +30,7 @@ export function proposeCachedClearing(question: ClearInput): ClearOutcome<ClearP
     register,
     findClearCandidates({ register, pins, keep, placeholder: null }),
   )
-  // Only deletable results count; otherwise results that must stay would trigger a deletion with every call.
+  // Pinned and new results cannot be deleted. If they counted, they could trigger a deletion with every call.
   if (results.length + keep < fireAt) {
     const why = `${because}, but only ${formatCount(results.length)} of them are neither pinned nor new`
     return { proposal: null, why }
@@ -65,8 +65,8 @@ function countTokens(register: ToolResultIndex, ids: readonly string[]): number 
 }
 
 /**
- * Creates the message that asks the provider to delete tool results from its cache. It stays in the log, so every later
- * API request repeats it.
+ * Creates the message that asks the provider to delete tool results from its cache. The message is logged, so that
+ * every later API request repeats it.
  */
 export function createDeletionMessage({ compactedToolIds }: MicrocompactMetadata): UserRecord['message'] {
   const edits = compactedToolIds.map((id) => ({ type: 'delete', cache_reference: id }))
@@ -74,8 +74,8 @@ export function createDeletionMessage({ compactedToolIds }: MicrocompactMetadata
 }
 
 /**
- * Counts the estimated tokens of tool results deleted from the cache. `sinceResponse`: counts only those deleted after
- * the newest response, whose usage still included them.
+ * Counts the estimated tokens of tool results deleted from the provider's cache. `sinceResponse`: counts only deletions
+ * after the newest response, because the usage of that response still includes the deleted results.
  */
 export function countDeletedTokens(
   register: ToolResultIndex,
@@ -88,8 +88,8 @@ export function countDeletedTokens(
 }
 
 /**
- * Creates the notice to append once the cache has expired: API requests then contain the deleted text again, so it must
- * be counted. Returns null if the cache is warm or nothing was deleted.
+ * Creates the log notice that cancels all cache deletions once the cache has expired. From then on API requests contain
+ * the deleted text again, and its tokens count again. Returns null if the cache is warm or nothing was deleted.
  */
 export function createDropNotice(
   register: ToolResultIndex,

@@ -1,6 +1,7 @@
 /**
  * Selects the tool results that can be cleared: old enough, seen by the model, not pinned, and larger than their
- * placeholder. Also computes what a selection frees and what the host must forget, and creates the placeholder.
+ * placeholder. Also computes how many tokens a clearing frees and which files the host must no longer treat as read,
+ * and creates the placeholder.
  */
 import type { FirstRewrittenPart } from '../cache/cache-temperature.ts'
 import type { ToolResultBlock } from '../log/block.ts'
@@ -19,16 +20,17 @@ import {
   type ToolResultIndex,
 } from './tool-result-index.ts'
 
-/** A clearing that has been worked out but not yet made. */
+/** A proposed clearing, with its savings and cost. Nothing has been changed yet. */
 export interface ClearProposal {
   readonly way: ClearMode
   readonly metadata: MicrocompactMetadata
-  /** Tokens that later API requests no longer contain. */
+  /** Tokens that the clearing removes from all later API requests. */
   readonly freedTokens: number
-  /** Tokens after the first changed block that must be written to the cache again. */
+  /** Tokens after the first cleared content, which must be written to the cache again. */
   readonly rewrittenTokens: number
   /**
-   * Dollars for the rewritten tokens above the cache-read price; 0 if the cache is cold, null if prices are unknown.
+   * Dollars that writing these tokens again costs above reading them from the cache; 0 if the cache has expired, null
+   * if prices are unknown.
    */
   readonly cost: number | null
   /** Model calls after which the clearing has paid for itself; null if it never does. */
@@ -39,33 +41,36 @@ export interface ClearProposal {
   readonly released: ReleasedContent
 }
 
-/** Content that a clearing removes from the context; the host must no longer treat it as already read. */
+/** Content that a clearing removes from the context. The host must no longer assume that the model can see it. */
 export interface ReleasedContent {
   readonly toolUseIds: readonly string[]
-  /** Paths of files whose complete text is no longer shown, and of removed memory files. */
+  /** Paths of files whose complete text the context no longer contains, including removed memory files. */
   readonly filePaths: readonly string[]
 }
 
 export interface ClearCandidate {
   readonly result: ToolResult
-  /** Estimated tokens that clearing the tool result frees; 0 if the result itself stays. */
+  /** Estimated tokens that clearing the tool result frees; 0 if only the inputs of the tool call are cleared. */
   readonly frees: number
   /** Estimated tokens that clearing the large inputs of the tool call frees. */
   readonly freesInputs: number
   readonly superseded: SupersedeReason | null
-  /** Ids of results that only say "unchanged" about this result. It can be cleared only together with them. */
+  /**
+   * Ids of later tool calls whose result only says that the file is "unchanged" since this result. This result can be
+   * cleared only together with them.
+   */
   readonly dependents: readonly string[]
 }
 
 export interface CandidateInput {
   readonly register: ToolResultIndex
-  /** uuids of pinned records. */
+  /** uuids of pinned records, which are never cleared. */
   readonly pins: readonly string[]
-  /** Number of newest clearable results that are kept. */
+  /** Number of newest clearable tool results that are not cleared. */
   readonly keep: number
   /**
-   * Placeholder of a cleared result, to estimate its size; null if no placeholder is left, so that the whole result is
-   * freed.
+   * The placeholder that replaces a cleared result, used to estimate its size; null if a cleared result leaves no
+   * placeholder.
    */
   readonly placeholder: ToolResultBlock | null
 }
@@ -99,13 +104,16 @@ export function findClearCandidates({
   })
 }
 
-/** Tool results shorter than this many placeholders are not cleared. */
+/** A tool result is cleared only if it has at least this many times the tokens of its placeholder. */
 const MIN_PLACEHOLDERS = 2
 
-/** Estimated tokens of the placeholder that replaces a large input. */
+/** Estimated tokens of the placeholder that replaces a large tool call input. */
 const INPUT_PLACEHOLDER_TOKENS = 10
 
-/** Lists the clearable results that are shown and that the provider has not removed, oldest first. */
+/**
+ * Lists the clearable tool results, oldest first, without those that were already cleared or that the provider has
+ * removed.
+ */
 function listClearable({ results, removedByProvider }: ToolResultIndex): readonly ToolResult[] {
   return [...results].filter(
     (result) =>
@@ -116,7 +124,7 @@ function listClearable({ results, removedByProvider }: ToolResultIndex): readonl
 }
 
 /**
- * Checks whether a tool result may be cleared: it is not pinned, and the model has seen it together with all other
+ * Checks whether a tool result may be cleared. It must not be pinned, and the model must have answered it and all other
  * results of the same response.
  */
 function canClear(register: ToolResultIndex, result: ToolResult, pinned: ReadonlySet<string>): boolean {
@@ -131,7 +139,7 @@ export function countCandidateTokens({ result, frees }: ClearCandidate): number 
   return (frees > 0 ? result.tokens : 0) + inputs
 }
 
-/** Orders candidates: superseded results first if asked for, otherwise unchanged (oldest first). */
+/** Moves superseded tool results to the front if `isSupersededFirst`. Otherwise keeps the order, oldest first. */
 export function orderCandidates(
   candidates: readonly ClearCandidate[],
   isSupersededFirst: boolean,
@@ -142,10 +150,10 @@ export function orderCandidates(
 }
 
 /**
- * Returns the id of the first tool result that could be cleared now; a cache marker before it stays valid. Results too
- * short to clear are skipped; results that the provider removed are not, since the messages still contain them. If the
- * input of the tool call could be cleared too, the change would begin at the call, so the result before that call is
- * returned. `placeholder`: what would replace the result.
+ * Returns the id of the first tool call whose result could be cleared now; null if there is none. A cache marker before
+ * that result survives a clearing. If the inputs of the call could be cleared too, the change would begin at the call
+ * itself, so an earlier result is returned. Results that only the provider removed count, because the messages still
+ * contain them.
  */
 export function findFirstClearable(
   register: ToolResultIndex,
@@ -175,7 +183,7 @@ function findEdge(results: ToolResultIndex['results'], index: number): string | 
   return before < 0 ? call.id : (results.at(before)?.call.id ?? call.id)
 }
 
-// The following functions compute what a clearing removes, in the order of the context.
+// The following functions compute what a clearing removes, listed in conversation order.
 
 export interface ClearSelection {
   readonly results: readonly ToolResult[]
@@ -183,8 +191,8 @@ export interface ClearSelection {
 }
 
 /**
- * Returns everything that clearing the candidates removes. Results that refer to a cleared result are cleared with it,
- * however small they are.
+ * Returns everything that clearing the candidates removes. A result that only says "unchanged" since a cleared result
+ * is cleared too, even if it is small.
  */
 export function toClearSelection(
   register: ToolResultIndex,
@@ -212,8 +220,8 @@ export function countFreedTokens(candidates: readonly ClearCandidate[]): number 
 }
 
 /**
- * Finds the first tool call or result that the selection changes, and the index of its response. Tool calls come before
- * the results of the same response.
+ * Finds the first tool call or result that a clearing changes, and the index of its response. The tool calls of a
+ * response come before their results.
  */
 export function findFirstChange({ results, inputs }: ClearSelection): {
   readonly change: FirstRewrittenPart
@@ -230,8 +238,8 @@ export function findFirstChange({ results, inputs }: ClearSelection): {
 }
 
 /**
- * Finds the tool results and files that the clearing removes from the context. A file stays known while a complete read
- * or a whole write of it is shown.
+ * Returns the tool results and files that a clearing removes from the context. A file is not listed while another tool
+ * call still shows its complete text.
  */
 export function findClearedContent(
   register: ToolResultIndex,
@@ -252,7 +260,7 @@ export function findClearedContent(
   return { toolUseIds: [...gone], filePaths: [...new Set([...files, ...memories.map(({ path }) => path)])] }
 }
 
-/** Checks whether a tool result, with its call, shows the whole text of a file. */
+/** Checks whether a tool call and its result together show the complete text of a file. */
 export function isFileShown(
   { removedByProvider }: ToolResultIndex,
   { call, isError, isComplete, isCleared }: ToolResult,
@@ -262,8 +270,8 @@ export function isFileShown(
 }
 
 /**
- * Finds memory files in the context that are out of date because they were attached again or overwritten later. Pinned
- * ones are left out; the oldest comes first.
+ * Finds outdated memory files in the context, oldest first. A memory file is outdated if it was attached again or
+ * overwritten later. Pinned ones are left out.
  */
 export function findStaleMemories(
   { memories, results }: ToolResultIndex,
@@ -280,15 +288,15 @@ export function findStaleMemories(
   )
 }
 
-// The placeholder says that a tool result was cleared and how the model can read its text.
-
-/** Default name of the history tool; a host that already has a tool of this name sets another one. */
-export const HISTORY_TOOL_NAME = 'history'
+// The placeholder tells the model that a tool result was cleared and how to read the original text.
 
 /**
- * Ways in which the model can read content that is no longer in its context. Must name only what the model can really
- * use.
+ * Default name of the tool with which the model reads earlier content. A host whose own tool has this name sets
+ * another.
  */
+export const HISTORY_TOOL_NAME = 'history'
+
+/** Ways in which the model can read content that was removed from its context. List only ways that really work. */
 export interface RetrievalPaths {
   /** Name under which the history tool is offered to the model; null if it is not offered. */
   readonly historyTool: string | null
@@ -299,8 +307,8 @@ export interface RetrievalPaths {
 export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
 
 /**
- * Returns the second line of a placeholder: how the model can read the text. `id` names a record, a tool call or a
- * blob. Null if the model cannot read it.
+ * Returns the line of a placeholder that tells the model how to read the removed text; null if the model cannot read
+ * it. `id`: id of a log record, a tool call or a stored blob.
  */
 export function retrievalHint(id: string, paths: RetrievalPaths): string | null {
   if (paths.historyTool !== null)

@@ -1,6 +1,6 @@
 /**
- * Turns selected tool results into a clearing proposal: what is cleared along with them, what it costs, whether it pays
- * for itself, and the metadata for the log.
+ * Turns selected tool results into a clearing proposal: what else must be cleared with them, the cost, whether the
+ * clearing pays for itself, and the metadata for the log.
  */
 import { formatCount } from '../cache/cache-break.ts'
 import type { CacheTemperature, FirstRewrittenPart } from '../cache/cache-temperature.ts'
@@ -31,46 +31,49 @@ export interface ClearInput {
   /** Thresholds and budgets of `policy`, computed for the model's context window. */
   readonly scaled: ScaledPolicy
   readonly profile: ProviderProfile
-  /** uuids of pinned records. */
+  /** uuids of pinned records, which are never cleared. */
   readonly pins: readonly string[]
   readonly cache: CacheTemperature
   readonly prices: CachePrices
   readonly retrieval: RetrievalPaths
-  /** Tokens of the next API request: `expected` for reports, and the upper bound `high` for decisions. */
+  /**
+   * Tokens of the next API request. `expected`: best estimate, used in reports. `high`: upper bound, used in decisions.
+   */
   readonly context: { readonly expected: number; readonly high: number }
-  /** Calibration factor of the session: actual tokens per estimated token. */
+  /** Factor that corrects token estimates in this session: actual tokens divided by estimated tokens. */
   readonly scale: number
   /** Milliseconds since the newest response; null if there is no response yet. */
   readonly idleMs: number | null
   /** The thinking mode of the API request; null for the model's default. */
   readonly thinkingMode: ThinkingMode | null
   /**
-   * Set if the user asked for clearing: clears down to this many tokens of clearable results, regardless of thresholds.
+   * Set if the user asked for a clearing. Tool results are cleared until at most this many tokens of clearable results
+   * are left, even below the usual thresholds.
    */
   readonly target?: number
 }
 
-/** A clearing proposal, or null and the reason why there is none. */
+/** Outcome of considering a clearing: the proposal, or null, and the reason in `why`. */
 export interface ClearOutcome<P> {
   readonly proposal: P | null
   readonly why: string
 }
 
-/** The tool results that a clearing mode selected, and why. */
+/** The tool results that one clearing mode selected, and the reason. */
 export interface ModeSelection {
   readonly way: ClearMode
   readonly candidates: readonly ClearCandidate[]
-  /** Minimum number of tokens that a clearing must free to be worth a rewrite. */
+  /** Minimum number of tokens that the clearing must free. Below that it is not proposed. */
   readonly minimum: number
-  /** True if the clearing happens whatever it costs. */
+  /** True if the clearing is made even if it does not pay for itself. */
   readonly isNeeded: boolean
-  /** Why the clearing mode acts, as the beginning of a sentence. */
+  /** Reason for the clearing, as the beginning of a sentence. */
   readonly because: string
 }
 
 /**
- * Checks whether a clearing happens whatever it costs: usage is above the auto-compact threshold, or the user asked for
- * it.
+ * Checks whether to clear even if it does not pay for itself: the context is above the auto-compact threshold, or the
+ * user asked for the clearing.
  */
 export function mustClear({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
@@ -164,7 +167,7 @@ function describeProposal(
   return `${because}: clearing ${parts.join(', ')} frees ${formatCount(saved)} tokens; ${paid}`
 }
 
-// The following functions format figures for the texts of proposals.
+// The following functions format counts and durations for the texts of proposals.
 
 export function pluralize(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
@@ -174,20 +177,20 @@ export function formatMinutes(ms: number): string {
   return pluralize(Math.floor(ms / 60_000), 'minute')
 }
 
-// Clearing frees E tokens, which no later call reads, but the L tokens after them are written to the cache again.
-// At read price r and write price w, the clearing has paid for itself after (w/r − 1) · L / E calls.
+// A clearing saves reading E freed tokens with every later call. Once, it costs writing the L tokens after them to
+// the cache again. With read price r and write price w, it has paid for itself after (w/r − 1) · L / E calls.
 
 export interface CachePrices {
   /** Dollars per million tokens; null if prices are unknown. */
   readonly rates: TokenRates | null
-  /** Which cache-write price applies, by cache lifetime. */
+  /** Which of the two cache-write prices applies; it depends on the cache lifetime in use. */
   readonly write: 'write5m' | 'write1h'
 }
 
 export interface RewritePrice {
-  /** Model calls after which the rewrite has paid for itself; null if it never does. */
+  /** Model calls after which the savings exceed the cost of the rewrite; null if they never do. */
   readonly breakEvenCalls: number | null
-  /** Dollars that writing the tokens to the cache costs above reading them; null if prices are unknown. */
+  /** Dollars that writing the tokens to the cache costs above reading them from it; null if prices are unknown. */
   readonly cost: number | null
   /** True if prices are unknown and the usual ratio of write price to read price was used. */
   readonly isAssumed: boolean
@@ -197,14 +200,17 @@ interface ChangePrice extends RewritePrice {
   readonly rewritten: number
 }
 
-/** Prices a clearing. It costs nothing if the cache is cold, since everything is then written anyway. */
+/**
+ * Computes the cost of a clearing. It is zero if the cache has expired, because the whole request must then be written
+ * in any case.
+ */
 function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, freed: number): ChangePrice {
   if (!cache.isWarm) return { rewritten: 0, breakEvenCalls: 0, cost: 0, isAssumed: false }
   const rewritten = Math.max(0, Math.round(cache.tokensBehind(change)) - freed)
   return { rewritten, ...priceRewrite(freed, rewritten, prices) }
 }
 
-/** Explains why a clearing does not pay for itself; null if it does, or if its price does not matter. */
+/** Explains why a clearing would not pay for itself. Returns null if it would, or if it is made regardless of cost. */
 function explainLoss(
   { policy, cache }: ClearInput,
   choice: ModeSelection,
@@ -219,12 +225,12 @@ function explainLoss(
   return `${choice.because}, but the ${formatCount(rewritten)} tokens behind would be written to the cache again, which pays ${calls} and some ${formatCount(cache.expectedCalls)} are expected${assumed}`
 }
 
-/** Price of a 5-minute cache write divided by the price of a cache read, at most providers. */
+/** Typical ratio of the 5-minute cache-write price to the cache-read price, used if prices are unknown. */
 const USUAL_WRITE_TO_READ_RATIO = 12.5
 
 /**
- * Computes the price of rewriting part of a warm cache: `freed` tokens are removed, `rewritten` tokens are written
- * again.
+ * Computes the cost of a rewrite with a warm cache: `freed` tokens are removed, and `rewritten` tokens must be written
+ * to the cache again.
  */
 export function priceRewrite(freed: number, rewritten: number, prices: CachePrices): RewritePrice {
   const read = prices.rates?.cacheRead ?? null
@@ -245,8 +251,8 @@ export function canPayOff({ breakEvenCalls }: RewritePrice, expectedCalls: numbe
   return breakEvenCalls !== null && expectedCalls > breakEvenCalls
 }
 
-// Some providers bind thinking to all bytes before it, so a clearing invalidates the thinking after it.
-// Invalid thinking is removed with the clearing, or left for the provider to drop, as policy says.
+// Some providers accept a thinking block only if everything before it is unchanged, so a clearing invalidates all
+// later thinking. Depending on policy, the invalid thinking is removed too, or left for the provider to drop.
 
 type BoundInput = Pick<ClearInput, 'register' | 'profile' | 'thinkingMode'>
 
@@ -260,8 +266,8 @@ const MUST_KEEP_THINKING =
   'the current turn must begin with its thinking, which a clearing before it would make invalid; wait for the end of the turn'
 
 /**
- * Finds the responses whose thinking a clearing invalidates, oldest first, with its estimated tokens. `changed`: index
- * of the response whose tool call or result changes first.
+ * Finds the responses whose thinking a clearing would invalidate, oldest first, and the estimated tokens of that
+ * thinking. `changed`: index of the response with the first changed tool call or result.
  */
 export function findInvalidatedThinking(question: BoundInput, changed: number): BoundResult {
   const { register, profile } = question
@@ -282,8 +288,8 @@ export function findInvalidatedThinking(question: BoundInput, changed: number): 
 }
 
 /**
- * Checks whether the clearing would remove thinking that must stay: in some modes an unfinished turn must begin with
- * it.
+ * Checks whether the clearing would invalidate thinking that must stay. In some thinking modes, an unfinished turn must
+ * begin with its thinking.
  */
 function mustKeep(
   { register, profile, thinkingMode }: BoundInput,

@@ -1,6 +1,6 @@
 /**
- * Decides what to clear before the next API request, or why nothing is cleared. One of four clearing modes applies at a
- * time, depending on provider, cache and policy, so no tool result is cleared twice.
+ * Decides what to clear before the next API request, or why nothing is cleared. Depending on provider, cache and
+ * policy, only one of four clearing modes applies at a time, so no tool result is cleared twice.
  */
 
 import { formatCount } from '../cache/cache-break.ts'
@@ -29,7 +29,9 @@ export interface ClearModeInput extends ClearInput {
   readonly switches?: Switches
   /** True if thinking is enabled in the API request. */
   readonly thinks: boolean
-  /** False if the API request lacks the beta that the provider's context edits need; default true. */
+  /**
+   * False if the API request does not name the beta feature that the provider's context edits require. Default: true.
+   */
   readonly canEdit?: boolean
 }
 
@@ -39,7 +41,7 @@ export interface ProposeClearingInput extends ClearModeInput {
 }
 
 export interface ClearingDecision {
-  /** The clearing mode that applies; null if none does. */
+  /** The clearing mode to use now; null if nothing is to be cleared. */
   readonly way: ClearMode | null
   readonly proposal: ClearProposal | null
   /** For mode `native`: the context edits that the next API request asks the provider to make; otherwise null. */
@@ -84,8 +86,8 @@ export function chooseClearMode(question: ClearModeInput): Pick<ClearingDecision
 const REQUESTED = 'the user asked for it'
 
 /**
- * Checks whether the provider's context edits are preferred. Only they keep thinking valid that is bound to the prefix;
- * otherwise clearing by the engine is cheaper, because it is done only if it pays for itself.
+ * Checks whether to let the provider clear by its context edits. This is preferred if a clearing by the engine would
+ * invalidate thinking. Otherwise the engine clears, if policy allows, because it clears only when that pays for itself.
  */
 function prefersProviderEdits(question: ClearModeInput): boolean {
   const { thinks, canEdit = true, policy } = question
@@ -93,8 +95,8 @@ function prefersProviderEdits(question: ClearModeInput): boolean {
 }
 
 /**
- * Checks whether the provider's context edits may be chosen at some point; every API request then names the beta they
- * need.
+ * Checks whether the provider's context edits can be needed in this session. If so, every API request must name the
+ * beta feature that they require.
  */
 export function mayUseProviderEdits(question: Pick<ClearModeInput, 'profile' | 'policy'>): boolean {
   const { profile, policy } = question
@@ -110,9 +112,12 @@ function hasClientMode({ clear: { ways } }: ClearModeInput['policy']): boolean {
   return ways.includes('budget') || ways.includes('idle')
 }
 
-// Idle mode: the cache has expired, so rewriting is free. All tool results except the newest are cleared.
+// Idle mode: after a long pause the cache has expired, so a rewrite costs nothing extra. All but the newest tool
+// results are cleared.
 
-/** Explains why the session does not count as idle; null if it does. */
+/**
+ * Explains why the session is not idle: the pause is too short, or the cache is still warm. Returns null if it is idle.
+ */
 export function explainNotIdle({ idleMs, cache, policy }: ClearInput): string | null {
   const { afterMinutes } = policy.clear.idle
   const after = afterMinutes === 'ttl' ? cache.ttlMs : afterMinutes * 60_000
@@ -142,10 +147,11 @@ function findOldResults({ register, pins, retrieval }: ClearInput, keep: number)
   })
 }
 
-// Budget mode: usage is above the warning threshold. Superseded tool results are cleared first, then the oldest.
-// The target is far below the threshold, so the cached prefix is rewritten only once in many turns.
+// Budget mode: the context is above the warning threshold. Superseded tool results are cleared first, then the
+// oldest. Enough is cleared to get far below the threshold, so that the cached prefix is rewritten only once in many
+// turns.
 
-/** Checks whether usage is above the warning threshold. Always true if the user gave a target for the clearing. */
+/** Checks whether the context is above the warning threshold. Always true if the user asked for a clearing. */
 export function isAboveWarningLine({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.warning)
 }
@@ -172,7 +178,7 @@ export function proposeBudgetClearing(question: ClearInput): ClearOutcome<ClearP
   })
 }
 
-/** Explains, from totals alone, why a clearing cannot be worth it; null if it may be. */
+/** Explains why too few tokens can be freed, judged by totals before any result is selected; null if enough can be. */
 function explainTooLittle(question: ClearInput): string | null {
   const { register, scale, scaled } = question
   const total = register.clearable.tokens * scale
@@ -188,7 +194,7 @@ function explainTooLittle(question: ClearInput): string | null {
   return `only ${formatCount(register.clearableSinceLast.tokens * scale)} tokens were added since the last clearing`
 }
 
-/** Takes candidates in order until the remaining clearable tokens are within the target. */
+/** Takes candidates in order until the clearable tokens that remain in the context are within the target. */
 function takeUntilTarget(
   candidates: readonly ClearCandidate[],
   question: ClearInput,

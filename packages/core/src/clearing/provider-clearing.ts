@@ -1,7 +1,7 @@
 /**
- * Clearing mode `native`: each API request asks the provider to clear old tool results; messages and thinking stay
- * valid. The provider applies the edits to every request again, so the first kept result is held fixed: keeping a
- * constant number of results would change the cached prefix with every call.
+ * Clearing mode `native`: each API request asks the provider to clear old tool results, so that messages and thinking
+ * stay valid. The provider repeats the clearing for every request. The engine therefore keeps the first uncleared
+ * result fixed, since keeping a constant number of newest results would change the cached prefix with every call.
  */
 
 import { formatCount } from '../cache/cache-break.ts'
@@ -29,11 +29,11 @@ export interface ProviderEditsInput extends ClearInput {
 export interface ProviderEditPlan {
   /** Context edits in the order that providers require: thinking first. */
   readonly edits: readonly ProviderEdit[]
-  /** Id of the first tool call whose result is kept; null if there is none. */
+  /** Id of the first tool call whose result is not cleared; null if there is none. */
   readonly firstKeptCall: string | null
-  /** Number of newest turns whose thinking is kept; null if all are. */
+  /** Number of newest turns whose thinking is not cleared; null if no thinking is cleared. */
   readonly keptThinkingTurns: number | null
-  /** Expected tokens and cost of a clearing that starts with this API request; null if none starts. */
+  /** Expected savings and cost, if this API request clears more than the one before; otherwise null. */
   readonly price: ProviderEditPrice | null
 }
 
@@ -70,8 +70,8 @@ function readTrigger({ scaled, policy }: ClearInput): number {
 }
 
 /**
- * Returns the number of newest turns that keep their thinking; null for all. After a long pause only a few are kept;
- * later turns are added to that number so that the cut stays at the same place.
+ * Returns how many of the newest turns keep their thinking; null if all do. After a long pause only a few turns keep
+ * it. Afterwards the number grows with each new turn, so that no further thinking is cleared.
  */
 function countKeptTurns({ policy, idleMs, register }: ProviderEditsInput): number | null {
   const { thinkingAfterMinutes, thinkingTurns } = policy.clear.native
@@ -82,16 +82,20 @@ function countKeptTurns({ policy, idleMs, register }: ProviderEditsInput): numbe
     : Math.max(thinkingTurns, thinkingResponses.length - clearedThinkingCount)
 }
 
-// The cut: the first tool call whose result is kept. It stays fixed until moving it is worth a cache rewrite.
+// The cut is the first tool call whose result is not cleared. It moves only if freeing more results is worth
+// rewriting the cached prefix.
 
 interface ProviderCut {
-  /** Index in `calls` of the first tool call whose result is kept. */
+  /** Index in `calls` of the first tool call whose result is not cleared. */
   readonly place: number
-  /** Expected price of moving the cut; null if the cut does not move or nothing is cleared yet. */
+  /** Expected cost of clearing further results; null if no further results are cleared. */
   readonly price: ProviderEditPrice | null
 }
 
-/** Expected price of a clearing by the provider, with the tokens it frees and rewrites. */
+/**
+ * Expected cost of a clearing by the provider: the tokens freed, and the tokens that must be written to the cache
+ * again.
+ */
 export interface ProviderEditPrice extends RewritePrice {
   readonly freedTokens: number
   readonly rewrittenTokens: number
@@ -108,21 +112,24 @@ function findCut(question: ClearInput): ProviderCut {
 }
 
 /**
- * Checks whether moving the cut frees enough tokens and pays for itself. Above the auto-compact threshold the price
- * does not matter.
+ * Checks whether clearing further results frees enough tokens and pays for itself. Above the auto-compact threshold
+ * only the freed tokens matter.
  */
 function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
   const { register, scaled, scale, cache, policy } = question
   const least = scaled.budgets.clear.nativeClearAtLeast
   if (price.freedTokens < least) return false
   if (mustClear(question)) return true
-  // Since the last clearing, at least as many tokens must have been added as a clearing must free.
+  // After a clearing, wait until as many new tokens can be cleared as policy requires of one clearing.
   if (register.native !== null && register.clearableSinceLast.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true
   return canPayOff(price, cache.expectedCalls)
 }
 
-/** Prices moving the cut. Nothing is rewritten if the cache is cold, since everything is then written anyway. */
+/**
+ * Computes the cost of clearing the results of the tool calls `from` to `to`. If the cache has expired, no tokens count
+ * as rewritten, because the whole request must be written in any case.
+ */
 function priceCut(
   { register, scale, cache, prices }: ClearInput,
   from: number,
@@ -136,8 +143,8 @@ function priceCut(
 }
 
 /**
- * Finds the cut that keeps the newest tool calls whose results fit the budget, and at least the policy's minimum
- * number.
+ * Returns the index of the first tool call to keep, so that the newest results fit the token budget. At least the
+ * policy's minimum number of calls is kept.
  */
 function findBudgetCut({ register, policy, scaled, scale }: ClearInput): number {
   const { calls } = register
@@ -152,8 +159,8 @@ function findBudgetCut({ register, policy, scaled, scale }: ClearInput): number 
 }
 
 /**
- * Returns the last cut that keeps all pinned results and all results the model has not seen yet. The provider keeps
- * everything after the cut and cannot keep single older results.
+ * Returns the index of the first tool call that must be kept: its result is pinned or the model has not seen it yet.
+ * The provider can clear only results before that call.
  */
 function findProtectedCut({ register, pins }: ClearInput): number {
   if (pins.length === 0) return register.firstOpenCall
@@ -166,7 +173,10 @@ function findProtectedCut({ register, pins }: ClearInput): number {
   return first === -1 ? register.firstOpenCall : first
 }
 
-/** Moves the cut back so that each kept "unchanged" result also keeps the older result that it refers to. */
+/**
+ * Moves the first kept tool call back, until every kept result that only says "unchanged" also has the older result
+ * with the text.
+ */
 function keepReferred(register: ToolResultIndex, cut: number): number {
   let [first, place] = [cut, register.calls.length - 1]
   while (place >= first) {
@@ -181,11 +191,12 @@ function countTokens(register: ToolResultIndex, call: ToolCall | undefined): num
   return call === undefined ? 0 : (findToolResult(register, call.id)?.tokens ?? 0)
 }
 
-// Clearings that the provider reports in its response, and the proposal that records them in the log.
+// The following functions read from a response what the provider cleared, and create the proposal that records it in
+// the log.
 
 /**
- * Totals of the context edits that the provider applied for one response. They are not incremental: every request
- * applies all edits again.
+ * What the provider cleared for one API request. The counts are totals, not increments, because the provider clears the
+ * same content again for every request.
  */
 export interface AppliedEdits {
   readonly results: number
@@ -214,8 +225,8 @@ export function readAppliedEdits(management: unknown, names: ContextEditRules): 
 }
 
 /**
- * Returns the clearing that the provider made for the last API request and that the log does not show yet; null if
- * there is none.
+ * Returns a proposal that records what the provider newly cleared for the last API request; null if there is nothing
+ * new.
  */
 export function findAppliedClearing(
   question: Pick<ClearInput, 'register' | 'context'>,
@@ -258,9 +269,9 @@ export function findAppliedClearing(
   }
 }
 
-// Context edits as the engine plans them, and their conversion to the provider's format.
+// Context edits in the engine's own form, and their conversion to the provider's format.
 
-/** A context edit that the provider is asked to make; the profile holds the provider's name for it. */
+/** A context edit that the provider is asked to make. The provider profile has the name of the edit in the API. */
 export type ProviderEdit = ClearThinkingEdit | ClearResultsEdit
 
 interface ClearThinkingEdit {
@@ -270,9 +281,9 @@ interface ClearThinkingEdit {
 
 interface ClearResultsEdit {
   readonly act: 'clear-results'
-  /** Number of input tokens from which the provider clears. */
+  /** The provider clears only if the API request has at least this many input tokens. */
   readonly triggerTokens: number
-  /** Number of newest tool calls whose results are kept. */
+  /** Number of newest tool calls whose results are not cleared. */
   readonly keep: number
   readonly clearAtLeastTokens: number
   readonly excludedTools: readonly string[]
@@ -280,8 +291,8 @@ interface ClearResultsEdit {
 }
 
 /**
- * Converts context edits to the provider's format, with the names from the profile. Edits that the provider does not
- * support are left out.
+ * Converts context edits to the provider's format, with the names from the provider profile. Edits that the provider
+ * does not support are left out.
  */
 export function toContextEdits(
   edits: readonly ProviderEdit[],

@@ -1,6 +1,6 @@
 /**
- * Index of all tool calls and results in the context, with the facts that clearing needs. Immutable data that shares
- * its parts between versions.
+ * Index of all tool calls and results in the context, with the facts needed to decide what to clear. Immutable; an
+ * update shares unchanged parts with the version before.
  */
 
 import type { ContextEntry } from '../context/context-entry.ts'
@@ -20,53 +20,65 @@ export interface ToolResultIndex {
   /** The context entries that the index covers. */
   readonly entries: AppendList<ContextEntry>
   readonly calls: AppendList<ToolCall>
-  /** By tool call id: `callPlaces` is the index in `calls`, `resultPlaces` that of the result in `results`. */
+  /**
+   * Both map a tool call id to a position. `callPlaces`: index of the call in `calls`. `resultPlaces`: index of its
+   * result in `results`.
+   */
   readonly callPlaces: PersistentMap<number>
   readonly results: AppendList<ToolResult>
   readonly resultPlaces: PersistentMap<number>
-  /** Index in `results` of the first result that is clearable and shown; null if there is none. */
+  /** Index in `results` of the first clearable result that has not been cleared; null if there is none. */
   readonly firstClearableResult: number | null
   /** Responses in the order in which they began. */
   readonly responses: AppendList<{ readonly id: string; readonly place: number }>
   readonly supersession: Supersession
-  /** By file path: id of the newest tool call that read the complete file; a later "unchanged" result refers to it. */
+  /**
+   * By file path: id of the newest tool call that shows the complete file. A later result that only says "unchanged"
+   * refers to that call.
+   */
   readonly newestReadByPath: PersistentMap<string>
-  /** By tool call id: ids of the calls whose results refer to its result. */
+  /** By tool call id: ids of later calls whose result only says "unchanged" since the result of that call. */
   readonly referringCalls: PersistentMap<readonly string[]>
   readonly memories: AppendList<MemoryFile>
-  /** Deletions from the provider's cache that are in force. */
+  /** Deletions from the provider's cache that every API request still has to repeat. */
   readonly deletions: readonly CacheDeletion[]
   /**
-   * By tool call id: results that the provider removed although the context still shows them, and the clearing mode.
+   * Tool results that the provider removed although the messages still contain them. Maps the tool call id to the
+   * clearing mode.
    */
   readonly removedByProvider: PersistentMap<'cached' | 'native'>
   /**
-   * Clearing by the provider: `cut` is the index in `calls` after the last cleared call, `tokens` what was reported as
-   * freed.
+   * What the provider has cleared by context edits; null if nothing. `cut`: index in `calls` of the first tool call
+   * after the cleared ones. `tokens`: total tokens reported as freed.
    */
   readonly native: { readonly cut: number; readonly tokens: number } | null
   /**
-   * `thinkingResponses`: ids of responses with thinking, in order. `clearedThinkingCount`: how many of the first ones
-   * the provider has cleared; null if none.
+   * `thinkingResponses`: ids of all responses with thinking, oldest first. `clearedThinkingCount`: the provider has
+   * cleared the thinking of this many of the oldest ones; null if none.
    */
   readonly thinkingResponses: AppendList<string>
   readonly clearedThinkingCount: number | null
-  /** Count of clearable results, with their large inputs, that are shown and not removed by the provider. */
+  /**
+   * Number and tokens of the clearable results that are still in the context, including large inputs of their tool
+   * calls.
+   */
   readonly clearable: ResultTally
-  /** Count of clearable results that were added since the last clearing. */
+  /** Number and tokens of the clearable results that were added since the last clearing. */
   readonly clearableSinceLast: ResultTally
   /**
-   * Indexes of the responses whose tool results may still arrive: consecutive responses with no user entry between
-   * them.
+   * Indexes in `responses` of the newest responses, whose tool results may still arrive. Several responses are listed
+   * if no user entry lies between them.
    */
   readonly openResponses: readonly number[]
-  /** Index in `calls` of the first tool call of the open responses. */
+  /** Index in `calls` of the first tool call of the newest responses (`openResponses`). */
   readonly firstOpenCall: number
-  /** True if a user entry has followed the open responses. */
+  /** True if a user entry has followed the newest responses (`openResponses`). */
   readonly hasUserEntry: boolean
-  /** Index of the newest assistant entry, or -1. The model has seen all tool results before it. */
+  /**
+   * Index of the newest assistant entry in the context, or -1. The model has seen all tool results before that entry.
+   */
   readonly lastResponsePlace: number
-  /** Index of the entry with the newest user prompt, or -1. */
+  /** Index of the context entry with the newest user prompt, or -1. */
   readonly lastPromptPlace: number
   /** uuid of the newest record with role `user`; null if there is none. */
   readonly lastUserUuid: string | null
@@ -74,7 +86,7 @@ export interface ToolResultIndex {
 
 export interface ResultTally {
   readonly count: number
-  /** Estimated tokens of these results. */
+  /** Estimated tokens of the counted tool results. */
   readonly tokens: number
 }
 
@@ -119,7 +131,7 @@ export function findToolResult(
   return place === undefined ? undefined : results.at(place)
 }
 
-/** Counts the estimated tokens of a tool result and of the large inputs of its call, as far as they are shown. */
+/** Counts the estimated tokens of a tool result and of the large inputs of its call. Cleared parts count as 0. */
 export function countShownTokens({ tokens, isCleared, call }: ToolResult): number {
   return (isCleared ? 0 : tokens) + call.inputs.reduce((sum, input) => sum + input.tokens, 0)
 }
@@ -130,7 +142,7 @@ type CallTarget = Pick<ToolCallFacts, 'kind' | 'path' | 'range'>
 export interface ToolCall extends CallTarget {
   readonly id: string
   readonly tool: string
-  /** `uuid` of the record that holds the tool call; `place` is its index in the context. */
+  /** `uuid`: uuid of the log record that contains the tool call. `place`: index of its entry in the context. */
   readonly uuid: string
   readonly place: number
   /** Index in `responses` of the response that made the tool call. */
@@ -138,30 +150,34 @@ export interface ToolCall extends CallTarget {
   readonly isClearable: boolean
   /** Tool name and input as text, to recognise a repeated tool call; empty if the tool is not clearable. */
   readonly repeatKey: string
-  /** Large texts in the input of a tool that writes files, as far as they are still shown. */
+  /** Large texts in the input of a tool that writes files, without those already cleared. */
   readonly inputs: readonly LargeInput[]
 }
 
 export interface ToolResult {
   readonly call: ToolCall
-  /** `uuid` of the record that holds the tool result; `place` is its index in the context. */
+  /** `uuid`: uuid of the log record that contains the tool result. `place`: index of its entry in the context. */
   readonly uuid: string
   readonly place: number
-  /** Estimated tokens of the tool result as it is shown. */
+  /** Estimated tokens of the tool result as the context contains it. */
   readonly tokens: number
   readonly isError: boolean
-  /** The result holds everything the tool call asked for: it is not cut, not spilled, and no "unchanged" notice. */
+  /**
+   * True if the result contains everything that the tool call asked for. False if it was cut, moved to a blob, or only
+   * says "unchanged".
+   */
   readonly isComplete: boolean
   readonly isCleared: boolean
-  /** Id of the blob with the full text if the result was spilled; else null. */
+  /** Id of the blob with the full text, if the result was too large for the context; otherwise null. */
   readonly blob: string | null
   /**
-   * Id of the tool call whose result this one refers to ("unchanged since …") instead of repeating the text; else null.
+   * If this result only says "unchanged since …": id of the earlier tool call whose result has the text. Otherwise
+   * null.
    */
   readonly refersTo: string | null
 }
 
-/** A memory file (`nested_memory` attachment) that the context still shows. */
+/** A memory file that is attached in the context (attachment type `nested_memory`). */
 export interface MemoryFile {
   readonly path: string
   readonly uuid: string
@@ -170,16 +186,16 @@ export interface MemoryFile {
 }
 
 /**
- * Tool results that the provider was asked to delete from its cached prefix. The deletion is repeated at the same
- * position in every API request.
+ * A request to the provider to delete tool results from its cached prefix. Every later API request repeats it at the
+ * same position.
  */
 export interface CacheDeletion {
   readonly boundary: string
   readonly anchorUuid: string
   readonly ids: readonly string[]
   /**
-   * Index of the newest response when the deletion was made; usage of later responses no longer includes the deleted
-   * text.
+   * Context index of the newest response at the time of the deletion. The usage of later responses no longer includes
+   * the deleted text.
    */
   readonly lastResponsePlace: number
 }
@@ -189,16 +205,19 @@ export interface CacheDeletion {
  * call that later succeeded.
  */
 export interface Supersession {
-  /** Superseded tool calls, by their id. */
+  /** Tool calls whose results are obsolete, by tool call id. */
   readonly superseded: PersistentMap<Superseded>
-  /** Tool calls that a later call may still supersede, by each key that such a call would have. */
+  /**
+   * Tool calls whose results a later call can still make obsolete. The key says what such a call would do, for example
+   * read a certain file again.
+   */
   readonly open: PersistentMap<AppendList<AnsweredCall>>
 }
 
 export type SupersedeReason = 'read-again' | 'overwritten' | 'repeated' | 'made-good'
 
 interface Superseded {
-  /** Id of the tool call that supersedes. */
+  /** Id of the later tool call that made the result obsolete. */
   readonly by: string
   readonly why: SupersedeReason
 }
@@ -206,13 +225,19 @@ interface Superseded {
 export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget> &
   Pick<ToolResult, 'isError' | 'isComplete'>
 
-/** Rules by which tool calls and results are classified. Create them once per session, because the index keeps them. */
+/**
+ * Rules for classifying tool calls and results. Create them once per session, because the index stores classifications
+ * made with them.
+ */
 export interface IndexRules {
   readonly estimator: Estimator
   readonly isClearable: (tool: string) => boolean
-  /** Names of tools that count as writing files, whatever their input looks like. */
+  /** Names of tools that always count as writing files. Other tools are recognised by their input. */
   readonly writeTools: readonly string[]
-  /** Number of tokens from which a tool input counts as large; infinite if inputs are not cleared. */
+  /**
+   * A tool input with at least this many tokens counts as large and can be cleared. Infinite if inputs are never
+   * cleared.
+   */
   readonly largeInput: number
   /** Checks whether a tool result only says "unchanged" and contains no text of the file. */
   readonly isUnchanged: (block: ToolResultBlock) => boolean
@@ -223,7 +248,7 @@ export interface IndexRules {
 export interface IndexRulesOptions {
   readonly estimator: Estimator
   readonly policy: ClearPolicy
-  /** Number of tokens from which a tool input counts as large, scaled to the context window. */
+  /** A tool input with at least this many tokens counts as large. The number depends on the context window. */
   readonly largeInput: number
   readonly host?: HostTools
   readonly isUnchanged?: (block: ToolResultBlock) => boolean
@@ -251,7 +276,10 @@ export interface HostTools {
   readonly readOnly?: readonly string[]
 }
 
-/** Tools whose results cannot be obtained again: questions to the user, task and todo lists, notebooks. */
+/**
+ * Tools whose results cannot be obtained again by repeating the call: questions to the user, task and todo lists,
+ * notebooks.
+ */
 const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'agent',
   'askuserquestion',
@@ -274,8 +302,8 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns a function that checks whether the results of a tool can be obtained again; no others are ever cleared. It
- * remembers its answer for each tool name.
+ * Returns a function that checks whether a tool's results can be obtained again by repeating the call. Only results of
+ * such tools are ever cleared. The answer is cached by tool name.
  */
 export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
@@ -289,7 +317,10 @@ export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}):
   }
 }
 
-/** Checks for a tool that is never cleared, in any spelling (`TodoWrite`, `todo_write`) and even if policy lists it. */
+/**
+ * True for a tool whose results are never cleared, even if policy lists it. Any spelling of the name matches
+ * (`TodoWrite`, `todo_write`).
+ */
 function isNeverClearable(tool: string): boolean {
   return NEVER_CLEARABLE.has(tool.toLowerCase().replace(/[^a-z]/g, ''))
 }

@@ -1,6 +1,6 @@
 /**
- * Updates the index of tool calls and results one entry at a time, so the cost depends only on the entries added. If
- * the context was rewritten, the index is built again from the start.
+ * Updates the index of tool calls and results one context entry at a time, so that the time depends only on the entries
+ * added. If earlier entries changed, the index is built again from the start.
  */
 
 import { type ContextEntry, isTurnEnd, isVisibleToModel } from '../context/context-entry.ts'
@@ -64,7 +64,7 @@ function withEntry(register: ToolResultIndex, entry: ContextEntry, place: number
   return record.type === 'attachment' ? withAttachment(register, record, place) : register
 }
 
-/** A context entry with its record, whose type is known, and its index in the context. */
+/** A context entry with its index in the context, and its log record narrowed to one type. */
 interface Placed<R> {
   readonly entry: ContextEntry
   readonly record: R
@@ -81,7 +81,7 @@ function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): 
   if (thinks && next.thinkingResponses.last !== id)
     next = { ...next, thinkingResponses: next.thinkingResponses.push(id) }
   for (const block of toBlocks(content)) {
-    // If two tool calls have the same id, the first counts: flattening leaves out the second.
+    // If two tool calls have the same id, only the first is indexed, because API requests leave out the second.
     if (!isToolUse(block) || next.callPlaces.get(block.id) !== undefined) continue
     const call = toCall(next, block, placed)
     next = {
@@ -94,8 +94,8 @@ function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): 
 }
 
 /**
- * Adds a response unless it is already open. All records of a response share its id, even those that come after some of
- * its results.
+ * Adds a response unless it is one of the newest responses already. A response can have several log records with the
+ * same id, some of them logged after its first tool results.
  */
 function withResponse(register: ToolResultIndex, id: string, place: number): ToolResultIndex {
   const { responses, openResponses, hasUserEntry } = register
@@ -188,7 +188,8 @@ function toResult(
 }
 
 /**
- * Returns the blob id of a spilled tool result; null if there is none. Logs of other programs may hold any value here.
+ * Returns the id of the blob that holds a tool result too large for the context; null if there is none. Logs of other
+ * programs may hold any value here.
  */
 function findBlob({ spilled }: UserRecord, id: string): string | null {
   const found = Array.isArray(spilled) ? spilled.find((each) => each?.toolUseId === id) : undefined
@@ -207,7 +208,10 @@ function withSize(register: ToolResultIndex, result: ToolResult): ToolResultInde
   }
 }
 
-/** Updates what the new result changes for earlier ones: superseded results, newest reads and references. */
+/**
+ * Records how a new tool result affects earlier ones: it may make them obsolete, be the newest read of a file, or refer
+ * to them.
+ */
 function withReferences(
   register: ToolResultIndex,
   { call, isError, isComplete, refersTo }: ToolResult,
@@ -238,8 +242,8 @@ function withAttachment(
   return { ...next, memories: next.memories.push({ path, uuid, place, tokens }) }
 }
 
-// Superseded results: a file read again or overwritten, a command repeated, a failed call that succeeded.
-// Only a newer result that is complete and not an error supersedes older ones.
+// A tool result is superseded if a file was read again or overwritten, a command repeated, or a failed call later
+// succeeded. The newer result must be complete and not an error.
 
 const NO_CALLS: AppendList<AnsweredCall> = AppendList.of()
 
@@ -268,7 +272,7 @@ function findReason(older: AnsweredCall, newer: AnsweredCall): SupersedeReason {
 
 const joinKey = (...parts: readonly string[]): string => parts.join('\n')
 
-/** Returns the keys under which a later tool call may supersede this one. */
+/** Returns keys for a tool call. A later call with one of these keys in `listClosedKeys` supersedes it. */
 function listKeys({ kind, path, range, repeatKey, isError }: AnsweredCall): readonly string[] {
   if (path === null) return [joinKey('same', repeatKey)]
   const act = kind === 'read' ? 'read' : 'edit'
@@ -277,8 +281,8 @@ function listKeys({ kind, path, range, repeatKey, isError }: AnsweredCall): read
 }
 
 /**
- * Returns the keys whose earlier tool calls this one supersedes. An edit does not supersede reads, since the rest of
- * the file is unchanged.
+ * Returns the keys (`listKeys`) of the earlier tool calls that this call supersedes. An edit supersedes no earlier
+ * read, because the rest of the file is still as it was read.
  */
 function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonly string[] {
   if (path === null) return [joinKey('same', repeatKey)]
@@ -290,7 +294,7 @@ function listClosedKeys({ kind, path, range, repeatKey }: AnsweredCall): readonl
   ]
 }
 
-// The following functions index earlier clearings in the log and deletions that the provider was asked for.
+// The following functions index clearings that the log records and deletions requested from the provider.
 
 function withNotice(register: ToolResultIndex, record: SystemRecord): ToolResultIndex {
   if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE) return withoutDeletions(register)
@@ -327,8 +331,8 @@ function withRemoved(
 }
 
 /**
- * Records how far the provider has cleared. It applies its edits to every API request again, so the cut must not move
- * back.
+ * Records which tool calls the provider has cleared. The provider clears the same calls again for every API request, so
+ * the first uncleared call never moves back.
  */
 function withProviderCut(
   register: ToolResultIndex,
@@ -349,7 +353,10 @@ function withProviderCut(
   }
 }
 
-/** Removes all cache deletions. Once the cache has expired, API requests contain the deleted text again. */
+/**
+ * Removes all cache deletions from the index. This happens when the cache has expired, because API requests then
+ * contain the deleted text again.
+ */
 function withoutDeletions(register: ToolResultIndex): ToolResultIndex {
   const back = tallyResults(
     register,
@@ -380,7 +387,10 @@ function addTally(tally: ResultTally, added: ResultTally, sign: 1 | -1 = 1): Res
   return { count: tally.count + sign * added.count, tokens: tally.tokens + sign * added.tokens }
 }
 
-/** Returns the strings of a list of ids; empty if the value is no list, as it may be in logs of other programs. */
+/**
+ * Returns the strings in a list of ids. Returns an empty list for any other value, which logs of other programs may
+ * hold.
+ */
 function toIds(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((id): id is string => typeof id === 'string') : []
 }

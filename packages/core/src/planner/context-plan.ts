@@ -1,6 +1,7 @@
 /**
- * Plans what to do before the next API request: wait, clear or compact, and why. Clearing is considered first;
- * compaction is chosen if clearing is not enough, or if it saves money. The engine carries out the plan.
+ * Plans what to do before the next API request: nothing (`wait`), clear old tool results, or compact, and why. Clearing
+ * is considered first. Compaction is chosen if clearing is not enough, or if compaction saves money. The engine carries
+ * out the plan.
  */
 import { formatCount } from '../cache/cache-break.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
@@ -23,21 +24,23 @@ export interface ContextPlan {
   readonly act: 'wait' | 'clear' | 'compact'
   readonly clear?: ClearProposal
   readonly compact?: { readonly cause: CompactCause; readonly hard: boolean }
-  /** True if a summary may be prepared in the background from now on. */
+  /** True if a summary for a later compaction may now be prepared in the background. */
   readonly prepare: boolean
-  /** The clearing mode that applies under the current policy and provider; null if none does. */
+  /** The clearing mode for the current policy, provider and cache; null if nothing is to be cleared. */
   readonly way: ClearMode | null
   /** Context edits that the next API request asks the provider to make; null if there are none. */
   readonly native: ProviderEditPlan | null
   /**
-   * Why a new message is refused: the context is at the blocking threshold and no rewrite is possible. Null if it is
-   * not refused.
+   * Why a new user message is refused: the context is full (blocking threshold) and can be neither cleared nor
+   * compacted. Null if it is accepted.
    */
   readonly refusal: string | null
   readonly context: ContextTokens
   /** The thresholds that the context has reached; null if the context window is unknown. */
   readonly ladder: ThresholdState | null
-  /** Thresholds and budgets that the plan was made with; carrying it out must use the same ones. */
+  /**
+   * Thresholds and budgets with which the plan was made. A clearing or compaction of this plan must use the same ones.
+   */
   readonly scaled: ScaledPolicy
   readonly trace: readonly TraceStep[]
 }
@@ -78,10 +81,15 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
   }
 }
 
-/** Query sources whose API requests need the whole conversation, so nothing is rewritten for them. */
+/**
+ * Callers that write summaries or notes. They need the whole conversation, so nothing is cleared or compacted for them.
+ */
 const WHOLE_CONVERSATION_SOURCES = new Set(['compact', 'session_memory'])
 
-/** Proposes a clearing, unless a clearing was just undone or tool calls have no result yet. */
+/**
+ * Proposes a clearing. Proposes none if a rewrite was just undone, or while tool calls are still waiting for their
+ * results.
+ */
 function considerClearing(context: PlanContext, tokens: ContextTokens): ClearingDecision {
   const { source, tracking, rates, write, calibration, canEdit = true } = context
   if (WHOLE_CONVERSATION_SOURCES.has(source)) {
@@ -107,9 +115,9 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
 }
 
 /**
- * Chooses clearing if it is enough. If it left the context above the warning threshold, a compaction would soon follow
- * and the cost of clearing would be wasted, so a due compaction starts at once. With a cold cache clearing is free, so
- * it only has to get below the auto-compact threshold.
+ * Chooses between waiting, clearing and compacting. If the context would still be above the warning threshold after a
+ * clearing, a due compaction is chosen instead, because it would soon follow anyway. If the cache has expired, a
+ * clearing costs nothing and only has to get below the auto-compact threshold.
  */
 function chooseAct(
   { scaled, cache }: PlanContext,
@@ -120,7 +128,8 @@ function chooseAct(
   if (proposal === null) return compaction.act === 'none' ? 'wait' : 'compact'
   if (compaction.act !== 'hard' || !scaled.known) return 'clear'
   const freed = proposal.freedTokens
-  // The estimate of the freed tokens is as uncertain as the rest, so the safety margin shrinks in proportion.
+  // Scales the remaining tokens by `high / expected`, because their estimate is as uncertain as that of the whole
+  // context.
   const left = expected <= 0 ? 0 : (Math.max(0, expected - freed) * high) / expected
   return left < (cache.isWarm ? scaled.lines.warning : scaled.lines.autoCompact) ? 'clear' : 'compact'
 }
@@ -136,8 +145,8 @@ function canPrepare(context: PlanContext, tokens: ContextTokens): boolean {
 }
 
 /**
- * Explains why a new message must be refused; null if it is accepted. Sources that write summaries and notes are never
- * refused.
+ * Explains why a new user message must be refused; null if it is accepted. Callers that write summaries or notes are
+ * never refused.
  */
 function describeRefusal(context: PlanContext, used: number, act: ContextPlan['act']): string | null {
   const { scaled, source } = context
@@ -186,7 +195,10 @@ function listTraceSteps(
 }
 
 interface CompactionVerdict {
-  /** `hard`: the auto-compact threshold is reached. `soft`: a compaction saves money, and this is a good moment. */
+  /**
+   * `hard`: the auto-compact threshold is reached. `soft`: a compaction would save money, and the turn is at a natural
+   * break.
+   */
   readonly act: 'none' | 'soft' | 'hard'
   readonly optimalTrigger: OptimalTrigger | null
   /** Tokens of the first API request after the compaction. */
@@ -194,7 +206,10 @@ interface CompactionVerdict {
   readonly why: string
 }
 
-/** Decides whether a compaction is due. Thresholds are compared with the high estimate, cost with the expected one. */
+/**
+ * Decides whether a compaction is due. The upper bound of the context size is compared with thresholds, and the
+ * expected size is used to compute costs.
+ */
 export function judgeCompaction(context: PlanContext, tokens: ContextTokens): CompactionVerdict {
   const { scaled, rates, write, cache, prefixTokens } = context
   const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
@@ -234,7 +249,10 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   )
 }
 
-/** Explains, as the end of a sentence, why a compaction that only saves money does not start now; null if it starts. */
+/**
+ * Explains why a compaction below the auto-compact threshold, made only to save money, does not start now. Returns the
+ * end of a sentence; null if it starts.
+ */
 function findReasonAgainstSaving(
   { policy, cache, moment }: PlanContext,
   used: number,
@@ -269,9 +287,9 @@ function mustWaitForPrompt({ tracking, moment }: PlanContext): boolean {
 }
 
 /**
- * Explains why an undo prevents a rewrite; null if it does not. No rewrite starts before the user's next prompt. Until
- * the model has answered that prompt, one starts only if the expected size reaches the auto-compact threshold or the
- * high estimate reaches the blocking threshold.
+ * Explains why no rewrite may start after the user undid one; null if it may. No rewrite starts before the next user
+ * prompt. After that, until the model has answered, a rewrite starts only if the context is nearly full: the expected
+ * size reaches the auto-compact threshold, or the upper bound reaches the blocking threshold.
  */
 function findReasonAfterUndo(context: PlanContext, { expected, high }: ContextTokens): string | null {
   if (mustWaitForPrompt(context)) return WAITS_FOR_PROMPT_REASON

@@ -1,6 +1,6 @@
 /**
- * Input of the planner: the session, its cache, earlier compaction attempts, and what a compaction is expected to
- * leave. Also computes the context size from which a compaction saves money.
+ * Input of the planner: the session, its cache, earlier compaction attempts, and the expected size after a compaction.
+ * Also computes the context size from which a compaction saves money.
  */
 
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
@@ -16,8 +16,8 @@ import { type ContextMeter, measureContextTokens } from '../tokens/context-meter
 import type { Calibration, ContextTokens } from '../tokens/usage.ts'
 
 /**
- * The point of a turn at which a plan is made. `prompt`: a user prompt was just appended. `call`: before another API
- * request of the same turn. `turn-end`, `todo-done`: natural breaks, well suited for a compaction.
+ * When in a turn the planner runs. `prompt`: a user prompt was just appended. `call`: before another API request of the
+ * same turn. `turn-end`, `todo-done`: natural breaks, well suited for a compaction.
  */
 export type TurnMoment = 'prompt' | 'call' | 'turn-end' | 'todo-done'
 
@@ -33,7 +33,7 @@ export interface PlanContext {
   readonly calibration: Calibration
   /** Estimated tokens of system prompt and tools. */
   readonly prefixTokens: number
-  /** The query source of the next API request, such as `repl_main_thread`. */
+  /** The caller of the next API request (query source), such as `repl_main_thread`. */
   readonly source: string
   readonly moment: TurnMoment
   readonly cache: CacheTemperature
@@ -46,47 +46,53 @@ export interface PlanContext {
   readonly tools: readonly string[]
   readonly thinks: boolean
   readonly thinkingMode: ThinkingMode | null
-  /** True if the API request names the betas that the provider's context edits need; default true. */
+  /** True if the API request names the beta features that the provider's context edits require. Default: true. */
   readonly canEdit?: boolean
   readonly tracking: PlanTracking
-  /** Estimated tokens deleted from the provider's cache since the newest response; default: counted from the index. */
+  /**
+   * Estimated tokens deleted from the provider's cache since the newest response. Default: computed from the tool
+   * result index.
+   */
   readonly deletedTokens?: number
-  /** Tokens by which the context grows per model call; default: the meter's measurement. */
+  /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
-  /** Tokens that a compaction is expected to leave; default: typical figures. */
+  /** Expected context size after a compaction, in tokens. Default: averages of real compactions. */
   readonly expectedResult?: ExpectedResult
 }
 
-/** Earlier compaction attempts and undos; the engine updates them between plans. */
+/** Earlier compaction attempts and undos. The engine updates this state each time before it plans. */
 interface PlanTracking {
   /** Number of consecutive failures of automatic compaction. */
   readonly failures: number
   /** Number of tool calls without a result; while there are any, nothing is rewritten. */
   readonly openCalls: number
-  /** True if a rewrite was undone: automatic rewrites wait for the user's next prompt. */
+  /** True if the user undid a clearing or compaction. No automatic one starts before the user's next prompt. */
   readonly waitsForPrompt: boolean
-  /** True if a rewrite was undone and the model has not responded since: only an unavoidable rewrite may start. */
+  /**
+   * True if the user undid a clearing or compaction and the model has not responded since. Another one starts only if
+   * the context is nearly full.
+   */
   readonly justUndone: boolean
   /** True if nothing was appended since the last compaction, so another one would change nothing. */
   readonly justCompacted: boolean
 }
 
-/** Sizes after a compaction, either expected or as the last compaction left them. */
+/** Token counts after a compaction: expected ones, or those of the last compaction. */
 export interface ExpectedResult {
-  /** Tokens of the first API request after the compaction: prefix, summary and re-attached context. */
+  /** Tokens of the first API request after the compaction: system prompt, tools, summary and re-attached context. */
   readonly after: number
   /** Tokens of the summary. */
   readonly summary: number
-  /** Tokens that are re-attached or kept after the summary. */
+  /** Tokens of messages and attachments that follow the summary. */
   readonly reattached: number
 }
 
-/** Average sizes from real compactions, used until the session has had a compaction. */
+/** Average token counts from real compactions, used until this session has had its first one. */
 const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
 
 /**
- * Returns the sizes to expect after a compaction. `target`: tokens that it aims at; null if the context window is
- * unknown.
+ * Returns the token counts to expect after a compaction. `target`: context size that the compaction aims at, in tokens;
+ * null if the context window is unknown.
  */
 export function estimateTypicalResult(prefixTokens: number, target: number | null = null): ExpectedResult {
   const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
@@ -102,7 +108,7 @@ export interface TriggerInput {
   readonly growthPerCall: number
   readonly rates: TokenRates
   readonly write: 'write5m' | 'write1h'
-  /** True if the summary request can read its prefix from the cache. */
+  /** True if the API request for the summary can read the conversation from the cache. */
   readonly isWarm: boolean
   /** True if a model writes the summary, which costs a model call; default true. */
   readonly usesModel?: boolean
@@ -118,9 +124,9 @@ export interface OptimalTrigger {
 }
 
 /**
- * Returns the context size at which smaller API requests pay for a compaction: C′ + √(2·d·F/r), with C′ the size after
- * the compaction, d the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price
- * is unknown or the context does not grow.
+ * Returns the context size from which a compaction saves money: C′ + √(2·d·F/r). C′ is the size after the compaction, d
+ * the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price is unknown or the
+ * context does not grow.
  */
 export function findOptimalTrigger(input: TriggerInput): OptimalTrigger | null {
   const { expectedResult, growthPerCall, rates, context, isWarm, usesModel = true } = input
@@ -149,11 +155,11 @@ interface SizeInput {
   readonly profile: ProviderProfile
   /** Estimates the tokens of system prompt and tools; called only if no response has reported usage yet. */
   readonly prefix: () => number
-  /** Tokens deleted from the provider's cache; default: counted from the index. */
+  /** Tokens deleted from the provider's cache. Default: computed from the tool result index. */
   readonly deleted?: number | undefined
 }
 
-/** Returns how many tokens the context has: the one figure that plans, status and receipts use. */
+/** Returns the size of the context in tokens. Plans, status displays and receipts all use this number. */
 export function readContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
   return measureContextTokens(meter, {

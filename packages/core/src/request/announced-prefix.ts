@@ -1,9 +1,10 @@
 /**
- * Computes what the model knows of its prefix: the current prefix snapshot, and the later changes whose announcement
- * the context still shows. A delta record holds the change; the other records of its batch announce the change to the
- * model. If a compaction removed the announcement from the context, the change must be announced again.
+ * Computes what the model currently knows of the request prefix (system prompt, tools and parameters). This is the
+ * current prefix snapshot, which is frozen, plus later changes that a message in the context announces. A delta record
+ * in the log holds each change; other records of the same batch announce it to the model. If a compaction removed the
+ * announcement from the context, the change must be announced again.
  *
- * The result is updated along the branch; records of an undone compaction or clearing do not count.
+ * The result is updated as records are added. Records of an undone compaction or clearing do not count.
  */
 
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
@@ -23,8 +24,8 @@ import {
 import { readRecordAt, type SessionLog } from '../log/session-log.ts'
 
 /**
- * Types of the attachments that announce a change of the prefix. If the provider can add or remove tools itself, a tool
- * change is a user record instead.
+ * Types of the attachments that announce a changed section or tool to the model. If the provider supports tool changes
+ * during a conversation, a user record with a system message is used for tools instead.
  */
 export const SECTION_DELTA_ATTACHMENT = 'section_delta'
 export const TOOL_DELTA_ATTACHMENT = 'tool_delta'
@@ -33,32 +34,35 @@ export interface CurrentPrefix {
   readonly uuid: string
   readonly epoch: PrefixSnapshot
   /**
-   * Parameters of the prefix snapshot with later changes applied. Only parameters outside the cache key can change
-   * later.
+   * Parameters of the prefix snapshot with later changes applied. Only parameters on which the cache does not depend
+   * can change after the snapshot was made.
    */
   readonly parameters: JsonObject
-  /** True if there was no response since the prefix snapshot began, so that replacing the snapshot costs nothing. */
+  /** True if no response has followed the prefix snapshot yet. Replacing the snapshot then breaks no cache. */
   readonly isFresh: boolean
 }
 
 interface AnnouncedTool {
-  /** Definition of the tool; null if the tool was announced as removed. */
+  /** New definition of the tool; null if the tool was removed. */
   readonly definition: JsonObject | null
-  /** True if the model can call the tool now; false if the tool was only announced for the next prefix snapshot. */
+  /**
+   * True if the model can call the tool now. False if the model was only told that it can call the tool after the next
+   * compaction.
+   */
   readonly isCallable: boolean
 }
 
 export interface AnnouncedPrefix {
   readonly current: CurrentPrefix | null
   /**
-   * Sections of the system prompt whose change the context announces, with their newest text; null for a removed
-   * section.
+   * Sections of the system prompt that the context announces as changed, with their newest text. The text is null for a
+   * removed section.
    */
   readonly sections: ReadonlyMap<string, string | null>
   readonly tools: ReadonlyMap<string, AnnouncedTool>
-  /** Delta records of the branch, by batch id. */
+  /** Delta records in the log (changes of the prefix), by the id of the batch in which they were appended. */
   readonly deltas: PersistentMap<PrefixUpdate>
-  /** The branch, entries and undone rewrites that have been processed. */
+  /** The log branch, context entries and undone rewrites from which this state was computed. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
   readonly undone: ContextView['undoneRewrites']
@@ -76,8 +80,8 @@ export function emptyAnnouncedPrefix(): AnnouncedPrefix {
 }
 
 /**
- * Returns what the model knows of its prefix, continuing from `told`, the result for an earlier state. `view` must be
- * the context of `session`.
+ * Returns what the model currently knows of the request prefix. `told`: the result for an earlier state of the session,
+ * from which the computation continues. `view` must be the context of `session`.
  */
 export function updateAnnouncedPrefix(
   told: AnnouncedPrefix,
@@ -131,7 +135,7 @@ export function applyParameterChanges(base: JsonObject, changes: JsonObject): Js
   return Object.fromEntries(merged.filter(([, value]) => value !== null))
 }
 
-/** Applies an announcement that the context shows: the model knows the change from this entry on. */
+/** Applies a context entry. If the entry announces a change of the prefix, the model knows the change from then on. */
 function applyShownEntry(told: AnnouncedPrefix, entry: ContextEntry): AnnouncedPrefix {
   const { record } = entry
   const delta = record.type === 'system' ? undefined : told.deltas.get(record.batch?.id ?? '')
@@ -168,7 +172,7 @@ function withAnnouncedTools(
   return { ...told, tools: new Map([...told.tools, ...said]) }
 }
 
-/** Returns the names of the tools that a system message adds or removes. */
+/** Returns the names of the tools that a mid-conversation system message adds or removes. */
 function listChangedTools({ message }: UserRecord): readonly unknown[] {
   return toBlocks(message.content).flatMap(({ tool }) => {
     if (!isObject(tool)) return []
@@ -177,8 +181,8 @@ function listChangedTools({ message }: UserRecord): readonly unknown[] {
 }
 
 /**
- * Checks the fields of a prefix snapshot from the log. Returns null for an invalid snapshot; the snapshot before it
- * then stays current.
+ * Checks the fields of a prefix snapshot read from the log. Returns null for an invalid snapshot; the previous snapshot
+ * then stays in use.
  */
 function readSnapshot(value: PrefixSnapshot | undefined): PrefixSnapshot | null {
   const fields: unknown = value

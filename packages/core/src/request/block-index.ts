@@ -1,6 +1,7 @@
 /**
- * Counts the blocks and cache look-back positions before each message of an API request, and finds where two requests
- * first differ. Frozen messages are counted and compared once, so an API request costs time only for what it added.
+ * Counts the blocks before each message of an API request, and finds where two requests first differ. Also counts
+ * positions, the unit in which a cache marker looks back. Messages that can no longer change are processed only once,
+ * so the time depends on what was added.
  */
 
 import type { TracedMessage } from '../context/flatten.ts'
@@ -11,15 +12,15 @@ import { AppendList } from '../log/persistent-collections.ts'
 import { isTurnEndingBlock } from '../log/record.ts'
 
 /**
- * The messages of an API request: `frozen` messages never change, `tail` holds the messages after them as they would be
- * sent now.
+ * The messages of an API request. `frozen`: messages that can no longer change. `tail`: the messages after them, which
+ * may still change.
  */
 export interface MessageList {
   readonly frozen: AppendList<TracedMessage>
   readonly tail: readonly TracedMessage[]
 }
 
-/** Properties of all messages together that are part of the provider's cache key. */
+/** Properties of the messages as a whole that are part of the provider's cache key. */
 export interface MessageTraits {
   readonly hasImages: boolean
   /** True if a document has citations enabled. */
@@ -28,29 +29,32 @@ export interface MessageTraits {
   readonly definesTools: boolean
 }
 
-/** Running totals over the blocks before some point of the messages. */
+/** Counts over all message blocks before a certain point of an API request. */
 interface BlockTotals {
   readonly blocks: number
   /**
-   * Number of positions as a cache marker counts them when it looks back. With some providers a run of tool calls, or a
-   * run of tool results, counts as one position.
+   * Number of positions, the unit in which a cache marker looks back. Usually each block is one position. With some
+   * providers, consecutive tool calls or consecutive tool results together are one position.
    */
   readonly positions: number
   /** Number of thinking blocks. */
   readonly thinkingBlocks: number
-  /** Kind of the run of tool calls or tool results that the next block may continue; null if there is none. */
+  /**
+   * Set if the last block was a tool call or tool result: its type. A next block of the same type then adds no
+   * position.
+   */
   readonly openRun: string | null
-  /** Number of blocks before the newest user block that started a new turn. */
+  /** Number of blocks before the newest user prompt. */
   readonly blocksBeforePrompt: number
   readonly traits: MessageTraits
 }
 
-/** The messages of an API request, with the running block totals before each message. */
+/** The messages of an API request, with the block counts before each message. */
 export interface BlockIndex {
   readonly messages: MessageList
   readonly starts: AppendList<BlockTotals>
   readonly tailStarts: readonly BlockTotals[]
-  /** Totals after the last frozen message. */
+  /** Block counts after the last frozen message (a message that can no longer change). */
   readonly frozenEnd: BlockTotals
   readonly end: BlockTotals
   readonly collapsesRuns: boolean
@@ -67,8 +71,8 @@ const START_TOTALS: BlockTotals = {
 }
 
 /**
- * Counts the blocks of the messages. `collapses`: a run of tool calls or of tool results counts as one position.
- * `from`: the index for an earlier state; frozen messages that it contains are not counted again.
+ * Counts the blocks of the messages. `collapses`: consecutive tool calls, or consecutive tool results, count as one
+ * position. `from`: index of an earlier request, whose frozen messages are not counted again.
  */
 export function indexBlocks(messages: MessageList, collapses: boolean, from?: BlockIndex): BlockIndex {
   const isGrown = from?.collapsesRuns === collapses && messages.frozen.extends(from.messages.frozen)
@@ -96,18 +100,20 @@ export function messageAt({ frozen, tail }: MessageList, index: number): TracedM
   return index < frozen.length ? frozen.at(Math.max(0, index)) : tail[index - frozen.length]
 }
 
-/** Returns the blocks of a message as they are sent: a string is one text block, an empty string none. */
+/** Returns the content of a message as blocks. A non-empty string becomes one text block, an empty string no block. */
 export function toMessageBlocks({ message: { content } }: TracedMessage): readonly Block[] {
   return content === '' ? [] : toBlocks(content)
 }
 
-/** Returns the block totals before the message at `index`; past the last message, the totals of all messages. */
+/**
+ * Returns the block counts before the message at `index`. Past the last message, returns the counts of all messages.
+ */
 export function readTotalsBeforeMessage(counted: BlockIndex, index: number): BlockTotals {
   const { starts, tailStarts, end } = counted
   return starts.at(index) ?? tailStarts[index - starts.length] ?? end
 }
 
-/** Returns the block totals up to and including one block of a message. */
+/** Returns the block counts from the first message up to and including one block of the message at `index`. */
 export function countTotalsThroughBlock(counted: BlockIndex, index: number, block: number): BlockTotals {
   const message = messageAt(counted.messages, index)
   let count = readTotalsBeforeMessage(counted, index)
@@ -118,13 +124,16 @@ export function countTotalsThroughBlock(counted: BlockIndex, index: number, bloc
   return count
 }
 
-/** Returns the totals over the first `blocks` blocks of the request. */
+/** Returns the counts over the first `blocks` message blocks of the API request. */
 export function countTotalsOfBlocks(counted: BlockIndex, blocks: number): BlockTotals {
   const index = findMessageOfBlock(counted, blocks)
   return countTotalsThroughBlock(counted, index, blocks - readTotalsBeforeMessage(counted, index).blocks - 1)
 }
 
-/** Returns the index of the message that contains the block with this number, counted from 1. */
+/**
+ * Returns the index of the message that contains the message block number `block`. The first block of the API request
+ * has number 1.
+ */
 export function findMessageOfBlock(counted: BlockIndex, block: number): number {
   let [low, high] = [0, Math.max(0, countMessages(counted.messages) - 1)]
   while (low < high) {
@@ -188,8 +197,9 @@ export interface BlockPosition {
 }
 
 /**
- * Returns the first block where `after` differs from `before`; null if `after` repeats all blocks of `before`. The last
- * message of `before` may have grown; in an earlier message an added block is a difference. Cache markers are ignored.
+ * Returns the first block where `after` differs from `before`; null if `after` begins with all blocks of `before`. A
+ * block added to the last message of `before` is no difference; one added to an earlier message is. Cache markers are
+ * ignored.
  */
 export function findFirstDifference(before: MessageList, after: MessageList): BlockPosition | null {
   const [short, long] = before.frozen.length <= after.frozen.length ? [before, after] : [after, before]
@@ -227,10 +237,7 @@ function findDifferingBlock(
   return mayGrow || others.length === blocks.length ? null : blocks.length
 }
 
-/**
- * True if role and other fields of the messages are equal; a mid-conversation system message has fields besides its
- * content.
- */
+/** True if two messages have the same role and the same other fields besides `content`. */
 function hasSameFields(one: TracedMessage, other: TracedMessage): boolean {
   const { content: _, ...fields } = one.message
   const { content: __, ...otherFields } = other.message
@@ -238,14 +245,14 @@ function hasSameFields(one: TracedMessage, other: TracedMessage): boolean {
 }
 
 /**
- * True if both values are sent as the same JSON. Key order matters, since a provider caches bytes; undefined fields are
- * not sent.
+ * True if both values are sent as the same JSON text. The order of keys matters, because providers cache the exact
+ * bytes. Undefined fields are not sent.
  */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return isSameValue(one, other, false)
 }
 
-/** Fields of a block that may contain blocks with cache markers. */
+/** Fields of a block that can contain further blocks, and so further cache markers. */
 const NESTED_BLOCK_FIELDS = new Set(['content', 'source'])
 
 /**
@@ -272,7 +279,7 @@ function isSameValue(one: unknown, other: unknown, ignoresMarkers: boolean): boo
   )
 }
 
-/** Returns the index of the newest message with a block from the record `uuid`; null if there is none. */
+/** Returns the index of the newest message with a block from the log record `uuid`; null if there is none. */
 export function findMessageOfRecord(messages: MessageList, uuid: string): number | null {
   for (let index = countMessages(messages) - 1; index >= 0; index -= 1) {
     if (messageAt(messages, index)?.origins.includes(uuid) === true) return index

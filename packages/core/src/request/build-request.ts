@@ -1,7 +1,7 @@
 /**
- * Builds an API request from the prefix snapshot and references to the messages. Cache markers stay positions until the
- * request is encoded: they move every turn onto frozen messages, which must not be copied. A turn costs time only for
- * what it added.
+ * Builds an API request from the prefix snapshot (frozen system prompt, tools and parameters) and references to the
+ * messages. Cache markers are kept as positions and inserted only when the request is encoded, because they move every
+ * turn and messages must not be copied for that. The time per turn depends only on what was added.
  */
 
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
@@ -36,21 +36,23 @@ import type { RequestPrefix } from './prefix-snapshot.ts'
 export interface AssembledRequest {
   readonly front: RequestPrefix
   readonly messages: MessageList
-  /** The frozen messages before cache markers set by the host were removed; absent if caching is off. */
+  /**
+   * The unchangeable (frozen) messages as the host supplied them, with its own cache markers. Absent if caching is off.
+   */
   readonly given?: AppendList<TracedMessage>
   readonly blockIndex: BlockIndex
-  /** Cache markers in request order. */
+  /** Cache markers in the order in which they appear in the API request. */
   readonly markers: readonly PlannedMarker[]
   /** Lifetime of the cache markers; null if caching is off. */
   readonly ttl: string | null
   /**
-   * Fields of this request alone (`context_management`, `diagnostics`), sent after the parameters of the prefix
-   * snapshot.
+   * Fields of this API request only, such as `context_management` and `diagnostics`. They are sent after the parameters
+   * of the prefix snapshot.
    */
   readonly extra: JsonObject
   /**
-   * True if tool results before the last cache marker get a `cache_reference`, so that cache edits can delete them
-   * later.
+   * True if tool results before the last cache marker get a `cache_reference`, by which a later `cache_edits` block can
+   * delete them from the cache.
    */
   readonly addsCacheReferences: boolean
 }
@@ -64,16 +66,19 @@ export interface AssembleRequestInput {
   readonly ttl: string | null
   /** True if the policy clears old tool results. */
   readonly clears: boolean
-  /** The tool call before whose result a cache marker is kept, because that result is the first that may be cleared. */
+  /** The first tool result that may be cleared. A cache marker is kept before that result. */
   readonly edge?: FirstClearableMarker
-  /** uuid of the last record from context sources that a compaction left unchanged at the start of the context. */
+  /**
+   * After a compaction: uuid of the last record at the start of the context that comes from a context source and did
+   * not change.
+   */
   readonly carriersEnd?: string | null
   readonly extra?: JsonObject
 }
 
 const NO_FIELDS: JsonObject = {}
 
-/** Assembles an API request. Everything of `previous`, the last request, that is still valid is reused. */
+/** Assembles an API request. Parts of `previous`, the last API request, that are still valid are reused. */
 export function assembleRequest(
   question: AssembleRequestInput,
   previous?: AssembledRequest,
@@ -83,7 +88,7 @@ export function assembleRequest(
   const indexWith = (messages: MessageList): BlockIndex =>
     indexBlocks(messages, profile.cache.collapsesToolRuns, previous?.blockIndex)
   if (ttl === null) {
-    // With caching off, the messages are sent as the host gave them, including its own cache markers.
+    // With caching off, the messages are sent as the host supplied them, including cache markers set by the host.
     const messages = { frozen: flat.frozen, tail: flat.tail }
     return {
       front,
@@ -128,10 +133,10 @@ function planRequestMarkers(
   })
 }
 
-// The functions below turn an assembled request into a payload. Messages stay references, and cache markers on messages
-// are listed separately.
+// The functions below turn an assembled API request into the payload to send. Messages are not copied, and cache
+// markers on messages are listed separately.
 
-/** The fields of a payload except its messages. */
+/** All fields of a payload except `messages`. */
 interface RequestFields {
   readonly model: string
   readonly [field: string]: unknown
@@ -157,7 +162,7 @@ export function toRequestFields(
   }
 }
 
-/** Lists the cache markers on messages, each with its message. */
+/** Lists the cache markers on messages, each together with the marked message. */
 export function listMessageMarkers({ messages, markers }: AssembledRequest): readonly PlacedMarker[] {
   return markers.flatMap(({ place, control }) => {
     const found = place.zone === 'messages' ? messageAt(messages, place.index) : undefined
@@ -167,7 +172,10 @@ export function listMessageMarkers({ messages, markers }: AssembledRequest): rea
   })
 }
 
-/** Returns the findings of `validate` for the request. Costs time only for messages that are not frozen. */
+/**
+ * Returns the problems that `validate` finds in the API request. Frozen messages were checked before, so the time
+ * depends only on the messages after them.
+ */
 export function findRequestProblems(checked: ValidationState, request: AssembledRequest): readonly Finding[] {
   let { state } = checked
   for (const { message } of request.messages.tail) state = checkMessage(state, message)
@@ -178,7 +186,7 @@ export function findRequestProblems(checked: ValidationState, request: Assembled
   ]
 }
 
-/** Builds the whole payload with cache markers and cache references in place, for codecs that cannot insert them. */
+/** Builds the complete payload with cache markers and cache references inserted, for codecs that cannot insert them. */
 export function toPayload(request: AssembledRequest): Payload {
   const marked = request.markers.filter(isOnMessage)
   const messages = listTracedMessages(request.messages).map((message, index) =>
@@ -210,7 +218,9 @@ export function toModelCall(request: AssembledRequest): ModelCallInput {
   }
 }
 
-/** Returns, for each message, the exact JSON texts of blocks that parsing and stringifying would change. */
+/**
+ * Returns, for each message, the original JSON texts of blocks that would change if they were parsed and stringified.
+ */
 export function listRawTexts(request: AssembledRequest): readonly TracedMessage['raw'][] {
   return listTracedMessages(request.messages).map(({ raw }) => raw)
 }
@@ -221,7 +231,7 @@ function isOnMessage(marker: PlannedMarker): marker is MessageMarker {
   return marker.place.zone === 'messages'
 }
 
-/** Adds cache markers and cache references to a message. Returns the same object if the message gets none. */
+/** Adds cache markers and cache references to a message. Returns the same object if nothing is added. */
 function withMessageMarkers(
   message: TracedMessage,
   index: number,
@@ -247,28 +257,28 @@ function withCacheReference(block: Block): Block {
   return isNew ? { ...block, cache_reference: block.tool_use_id } : block
 }
 
-// The functions below remove cache markers that the host set. If the engine manages caching, all markers are its own:
-// additional markers could exceed the provider's limit of four, with lifetimes in an invalid order, and would be sent
-// in every later request. Unchanged messages stay the same objects.
+// The functions below remove cache markers that the host set. If caching is on, the engine sets all markers itself.
+// Markers of the host could exceed the provider's limit of four or have lifetimes in an invalid order. Unchanged
+// messages stay the same objects.
 
 const NO_MESSAGES = AppendList.of<TracedMessage>()
 
 export interface UnmarkedMessages extends MessageList {
-  /** The frozen messages before cache markers were removed. */
+  /** The unchangeable (frozen) messages as the host supplied them, with its own cache markers. */
   readonly given: AppendList<TracedMessage>
 }
 
 /**
- * Returns the messages of a request with their originals, for `stripMarkers` to continue from; undefined if caching was
- * off.
+ * Returns the messages of an API request before and after removal of cache markers, so that `stripMarkers` can continue
+ * from them. Undefined if caching was off.
  */
 export function toUnmarkedMessages(request: AssembledRequest | undefined): UnmarkedMessages | undefined {
   return request?.given === undefined ? undefined : { ...request.messages, given: request.given }
 }
 
 /**
- * Removes cache markers set by the host from messages. `from` is the result for an earlier state; only messages added
- * since are searched.
+ * Removes cache markers set by the host from messages. `from`: result for an earlier API request, so that only messages
+ * added since then are searched.
  */
 export function stripMarkers(
   { frozen: given, tail }: MessageList,
@@ -322,8 +332,8 @@ function stripBlockMarkers(block: Block): Block {
 }
 
 /**
- * Removes the cache marker from tools, parameters and blocks inside tool results. A marker in the parameters would be a
- * request-level marker.
+ * Removes `cache_control` from a tool definition, from request parameters, or from a block inside a tool result. In the
+ * parameters it would mark the whole API request.
  */
 export function withoutCacheControl<T extends JsonObject>(fields: T): T {
   if (!('cache_control' in fields)) return fields

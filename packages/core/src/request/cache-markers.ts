@@ -28,8 +28,8 @@ import {
 import { isLoadedUpfront, type RequestPrefix } from './prefix-snapshot.ts'
 
 /**
- * The kinds of cache marker, by position. `after-sources`: after the attachments of context sources that a compaction
- * left unchanged at the start of the context.
+ * The kinds of cache marker, by position. `after-sources`: after the attachments at the start of the context that a
+ * compaction carried over unchanged.
  */
 export type MarkerKind =
   | 'last-message'
@@ -59,11 +59,13 @@ export interface PlanMarkersInput {
   /** The first tool result that may still be cleared; null if there is none. */
   readonly firstClearable?: MessagePlace | null
   /**
-   * The first clearable tool result before the last clearing moved it. The first API request after the clearing places
-   * cache markers before both results.
+   * The tool result that was the first clearable one before the last clearing. The first API request after a clearing
+   * gets cache markers before both the old and the new one.
    */
   readonly leftClearable?: MessagePlace | null
-  /** The last block from context sources that a compaction left unchanged at the start of the context. */
+  /**
+   * After a compaction: the last block at the start of the context that comes from a context source and did not change.
+   */
   readonly carriersEnd?: MessagePlace | null
 }
 
@@ -116,8 +118,8 @@ function findPlaceBefore(
 }
 
 /**
- * Returns the last block of the system prompt, whose marker covers the tools before it too; without a system prompt,
- * the last tool.
+ * Returns the last block of the system prompt, or the last tool if there is no system prompt. A marker on the system
+ * prompt covers the tools too, since they come before it.
  */
 function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
   const index = front.system.findLastIndex(({ block }) => canCarryMarker(block, cache))
@@ -127,8 +129,8 @@ function findSystemEnd({ front, cache }: PlanMarkersInput): MarkerPlace | null {
 }
 
 /**
- * Returns the block where the last answered API request ended, if the turn since added more positions than a cache
- * marker looks back. Without a marker there the cached prefix would not be found.
+ * Returns the block where the last answered API request ended, if more positions were added since than a cache marker
+ * looks back. The prefix cached up to that block is found only if a marker is set there. Otherwise returns null.
  */
 function findPreviousEnd({ blockIndex, cache, policy }: PlanMarkersInput): MessagePlace | null {
   const { messages } = blockIndex
@@ -155,8 +157,8 @@ function findLastSharedTool({ front }: PlanMarkersInput): MarkerPlace | null {
 }
 
 /**
- * Returns the shortest valid `cache_control`. A scope is set only if the provider supports it and the prefix can be
- * shared across accounts.
+ * Returns the shortest valid `cache_control`. The scope `global` is set only if the provider supports it and the prefix
+ * is the same for all accounts.
  */
 function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPlace): JsonObject {
   const isStatic = place.zone === 'system' && front.system[place.index]?.part === 'static'
@@ -165,17 +167,17 @@ function toCacheControl({ front, cache, ttl }: PlanMarkersInput, place: MarkerPl
   return { type: 'ephemeral', ...(asks ? { ttl } : {}), ...(isGlobal ? { scope: 'global' } : {}) }
 }
 
-// The cache marker before the first clearable tool result stays in place until a compaction or clearing moves it, even
-// if other results become clearable or pinned. A marker that moved without need would not find the cached prefix. The
-// first API request after a move marks both places, since the prefix that survived the clearing was cached up to the
-// old one.
+// The cache marker before the first clearable tool result stays in place until a compaction or clearing, even if
+// other results become clearable or pinned. If it moved earlier, the cached prefix would not be found. The first API
+// request after a clearing gets a marker at the old and at the new place, because the remaining prefix was cached up to
+// the old place.
 
 export interface FirstClearableMarker {
   /** Id of the tool call whose result is the first that may be cleared; null if there is none. */
   readonly result: string | null
   /**
-   * Id of the tool call whose result was marked before the marker moved; null once a request with both markers has been
-   * answered.
+   * Id of the tool call whose result was the first clearable one before the last clearing or compaction; null once the
+   * first API request after that has been answered.
    */
   readonly left: string | null
   readonly rewrittenAt: number
@@ -190,7 +192,7 @@ export const NO_FIRST_CLEARABLE: FirstClearableMarker = {
 export interface ClearableMarkerInput {
   /** Id of the tool call whose result would be the first to be cleared now; null if there is none. */
   readonly firstClearable: string | null
-  /** Index of the last record that rewrote the context. */
+  /** Index in the log of the last record that rewrote the context, such as a compaction or clearing. */
   readonly rewrittenAt: number
   /** True if a response arrived after the context was last rewritten. */
   readonly isAnswered: boolean
@@ -237,8 +239,8 @@ function toSortKey(place: MarkerPlace): readonly number[] {
 }
 
 /**
- * Returns the last block before `before` that can carry a cache marker; without `before`, the last one of the request.
- * Null if there is none.
+ * Returns the last block before the position `before` that can carry a cache marker; null if there is none. Without
+ * `before`, the whole API request is searched.
  */
 export function findLastMarkableBlock(
   messages: MessageList,
@@ -264,7 +266,7 @@ export function findLastResponseIndex(messages: MessageList): number | null {
   return null
 }
 
-/** Messages of an API request, with a message index from which to search for each tool call. */
+/** Messages of an API request. `calls` maps a tool call id to a message index from which to search for its result. */
 export interface MessagesWithCalls extends MessageList {
   readonly calls: { get(id: string): number | undefined }
 }
@@ -285,8 +287,8 @@ function findResultBlock(message: TracedMessage | undefined, id: string): number
 }
 
 /**
- * Returns the position of the last block from the record `uuid` in the first message that contains one; null if there
- * is none.
+ * Returns the position of a block from the log record `uuid`: the last such block in the first message that has one.
+ * Null if there is none.
  */
 export function findRecordPlace(messages: MessageList, uuid: string): MessagePlace | null {
   for (let index = 0; index < countMessages(messages); index += 1) {
@@ -296,7 +298,7 @@ export function findRecordPlace(messages: MessageList, uuid: string): MessagePla
   return null
 }
 
-/** Returns the first `count` messages. The index of tool calls stays complete. */
+/** Returns the first `count` messages. The map from tool call ids to messages still covers all messages. */
 export function takeFirstMessages(
   { frozen, tail, calls }: MessagesWithCalls,
   count: number,

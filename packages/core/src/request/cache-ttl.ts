@@ -1,7 +1,7 @@
 /**
- * Chooses the cache lifetime, 5 minutes or 1 hour. Switches, policy and account decide once per session; otherwise the
- * gaps between model calls and the prices decide, once per prefix snapshot. The choice is stored in the snapshot, since
- * changing it in between would change the bytes sent.
+ * Chooses the cache lifetime, 5 minutes or 1 hour. Switches, policy or account fix it for the session. Otherwise it is
+ * chosen once per prefix snapshot, from the pauses between model calls and the prices. The choice is stored in the
+ * snapshot, because a changed lifetime changes the bytes sent.
  */
 
 import type { TokenRates } from '../cost/prices.ts'
@@ -26,33 +26,36 @@ export interface ChooseTtlInput {
   /** True if the provider is Bedrock, which has its own switch for the 1-hour lifetime. */
   readonly isBedrock?: boolean
   readonly entitlement?: TtlEntitlement
-  /** The source of the model call: `repl_main_thread`, `sdk`, `agent:review` … */
+  /** The caller of the model (query source): `repl_main_thread`, `sdk`, `agent:review` … */
   readonly source: string
-  /** The lifetime stored in the current prefix snapshot; undefined before the first snapshot. */
+  /** The cache lifetime stored in the current prefix snapshot; undefined before the first snapshot. */
   readonly latched?: SnapshotTtl | undefined
-  /** Reads the gaps between model calls. Called only if nothing else decides, because it may read the whole log. */
+  /**
+   * Returns token sums about the pauses between model calls. Called only if nothing else decides the lifetime, because
+   * it may read the whole log.
+   */
   readonly readGaps: () => GapTally
   readonly rates: TokenRates | null
-  /** True if a user answers. This decides the lifetime until enough gaps were observed. */
+  /** True if a user takes part in the session. This decides the lifetime until enough model calls were observed. */
   readonly isInteractive: boolean
 }
 
 /**
- * Reasons for a lifetime that is chosen again for each prefix snapshot; a choice for any other reason holds for the
- * session.
+ * A cache lifetime chosen for one of these reasons is chosen again for each prefix snapshot. A choice for any other
+ * reason holds for the session.
  */
 const OBSERVED_REASONS: ReadonlySet<string> = new Set(['gaps', 'interactive', 'unattended'])
-/** Number of model calls below which the observed gaps are not used. */
+/** The pauses between model calls decide the lifetime only after at least this many calls. */
 const MIN_CALLS_FOR_GAPS = 20
 
-/** Chooses the cache lifetime for a prefix snapshot that starts now. */
+/** Chooses the cache lifetime for a new prefix snapshot. */
 export function chooseTtl(question: ChooseTtlInput): SnapshotTtl {
   const { latched } = question
   if (latched !== undefined && !OBSERVED_REASONS.has(latched.because)) return latched
   return chooseFixedTtl(question) ?? chooseObservedTtl(question)
 }
 
-/** Returns the lifetime set by switches, policy or account, in this order of precedence; null if none of them decides. */
+/** Returns the cache lifetime set by switches, policy or account, in this order; null if none of them sets it. */
 function chooseFixedTtl(question: ChooseTtlInput): SnapshotTtl | null {
   const { policy, cache, entitlement } = question
   const { long, short } = findCacheLifetimes(cache)
@@ -84,7 +87,7 @@ function measureSavings({ readGaps, rates }: ChooseTtlInput): number | null {
   return seen.calls < MIN_CALLS_FOR_GAPS ? null : computeLongTtlSavings(seen, rates)
 }
 
-/** Returns the lifetime of the cache markers of one API request. Short-lived sources always use the shorter lifetime. */
+/** Returns the cache lifetime for one API request. Short-lived callers always use the shorter lifetime. */
 export function chooseRequestTtl(epoch: SnapshotTtl | undefined, source: string, rules: TtlRules): string {
   const { policy, cache } = rules
   const { short } = findCacheLifetimes(cache)
@@ -97,21 +100,21 @@ interface TtlRules {
   readonly cache: CacheRules
 }
 
-/** True if `source` matches a pattern: either the exact source, or its beginning followed by `*`. */
+/** True if `source` equals the pattern. A pattern that ends in `*` matches every source with that beginning. */
 function matchesSource(pattern: string, source: string): boolean {
   return pattern.endsWith('*') ? source.startsWith(pattern.slice(0, -1)) : source === pattern
 }
 
-// The functions below decide from the session's own gaps if the 1-hour lifetime pays. It costs more on every cache
-// write, and saves writing the whole prefix again after each gap longer than the shorter lifetime. With r, s and l as
-// the prices of a cache read, a short-lived write and a long-lived write, over all calls so far:
+// The functions below decide from the pauses between model calls whether the 1-hour lifetime saves money. It makes
+// every cache write more expensive, but after a pause that only the longer lifetime covers, the prefix need not be
+// written again. With r, s and l as the prices of a cache read, a short-lived write and a long-lived write:
 //
 //   1 hour pays if   lapsed · (s − r)  >  (added + lost) · (l − s)
 //
-// `lapsed`: tokens of prefixes used again after a gap that only the longer lifetime covers. `lost`: the same after a
-// gap that neither lifetime covers. `added`: tokens that the calls wrote in addition.
+// The sums are over all calls so far. `lapsed`: prefix tokens of calls after a pause that only the longer lifetime
+// covers. `lost`: prefix tokens of calls after a pause that neither lifetime covers. `added`: new tokens of each call.
 
-/** Sums in tokens over all model calls so far; adding a call takes constant time. */
+/** Token sums over all model calls so far. Adding a call takes constant time. */
 export interface GapTally {
   readonly calls: number
   readonly added: number
@@ -126,7 +129,7 @@ export interface TimedCall {
   readonly gapMs: number | null
   /** Tokens that the previous model call left in the cache, or would have left with caching on. */
   readonly prefix: number
-  /** Tokens of this model call beyond the prefix of the previous one. */
+  /** Tokens that this model call sent in addition to the prefix left by the previous call. */
   readonly added: number
 }
 
@@ -152,18 +155,18 @@ export function findCacheLifetimes({ ttls, defaultTtl }: CacheRules): {
   return { long: ttls[0] ?? none, short: ttls.find(({ name }) => name === defaultTtl) ?? none }
 }
 
-/** Returns millionths of a dollar that the longer lifetime would have saved; null if a price is unknown. */
+/** Returns how much the longer lifetime would have saved, in millionths of a dollar; null if a price is unknown. */
 export function computeLongTtlSavings(tally: GapTally, rates: TokenRates): number | null {
   const { cacheRead, write5m, write1h } = rates
   if (cacheRead === null || write5m === null || write1h === null) return null
   return tally.lapsed * (write5m - cacheRead) - (tally.added + tally.lost) * (write1h - write5m)
 }
 
-// The functions below read the gaps between model calls of a reopened session from its log.
+// The functions below read the pauses between model calls of a reopened session from its log.
 
 interface GapWalkState {
   readonly tally: GapTally
-  /** Time of the newest record that is not a response; the next model call does not start before it. */
+  /** Time of the newest record that is not a response. It is taken as the start time of the next model call. */
   readonly newestInputAt: number
   readonly response: string | null
   /** Start time of the previous model call (null before the first), and the tokens it left in the cache. */

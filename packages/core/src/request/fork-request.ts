@@ -1,6 +1,6 @@
 /**
- * Builds a cache-sharing fork: an API request that reads the cached prefix of another one. A fork copies everything
- * from the request that its parent actually sent and adds its own messages; overriding a field is refused, because it
+ * Builds a cache-sharing fork: a side request that reads the cached prefix of another API request, its parent. A fork
+ * copies everything that the parent actually sent and adds its own messages. Overriding a field is refused, because it
  * could change the cache key.
  */
 import type { TracedMessage } from '../context/flatten.ts'
@@ -25,21 +25,21 @@ import {
 import type { PlannedMarker } from './cache-markers.ts'
 
 /**
- * The API request that the parent sent, and the provider's rules. Both are immutable, so the parent can continue while
- * a fork is running.
+ * The API request that the parent sent, and the provider profile. Both are immutable, so the parent can continue while
+ * the fork runs.
  */
 export interface ForkParent {
   readonly sent: AssembledRequest
   readonly profile: ProviderProfile
 }
 
-/** Captures what a cache-sharing fork copies. `sent` must be the request that was actually sent, not the next one. */
+/** Stores what a cache-sharing fork copies. `sent` must be the API request that was actually sent, not the next one. */
 export function captureForkParent(sent: AssembledRequest, profile: ProviderProfile): ForkParent {
   return { sent, profile }
 }
 
 export interface ForkOptions {
-  /** Cache lifetime for the source of the fork (`chooseRequestTtl`); null if caching is off. */
+  /** Cache lifetime for the caller of the fork (`chooseRequestTtl`); null if caching is off. */
   readonly ttl: string | null
   /** Request fields that the caller wants to change. A fork with any override is refused (`ForkRefusal`). */
   readonly overrides?: Readonly<Record<string, unknown>>
@@ -56,18 +56,21 @@ interface ForkSuccess {
   readonly ok: true
   readonly request: AssembledRequest
   /**
-   * The fork declares the same tools as its parent. The host must deny calls of them, because setting `tool_choice`
-   * would miss the cache.
+   * The fork declares the same tools as its parent, but must not use them. The host must deny the calls, because
+   * setting `tool_choice` would miss the cache.
    */
   readonly tools: 'denied-locally'
 }
 
 export type ForkOutcome = ForkSuccess | ForkRefusal
 
-/** A new message of the fork, or a message of the conversation with the records it comes from. */
+/** A new message that the fork adds, or a message of the conversation together with the log records it comes from. */
 export type ForkMessage = ApiMessage | TracedMessage
 
-/** Creates a fork request: all messages that the parent sent, followed by `added`. Refuses any override. */
+/**
+ * Creates a fork: all messages that the parent sent, followed by the messages in `added`. Refused if any field is
+ * overridden.
+ */
 export function createForkRequest(
   params: ForkParent,
   added: readonly ForkMessage[],
@@ -92,8 +95,8 @@ export function createForkRequest(
 }
 
 /**
- * Returns one cache marker, on the block of the parent's last marker, so that the fork reads the cached prefix and
- * writes nothing.
+ * Returns one cache marker, at the position of the parent's last marker. With it the fork reads the cached prefix and
+ * writes nothing to the cache.
  */
 function selectReadMarker(
   { markers }: AssembledRequest,
@@ -107,8 +110,8 @@ function selectReadMarker(
 }
 
 /**
- * Appends messages to those of the parent. If the provider refuses consecutive messages of one role, the first added
- * message is joined to the parent's last one.
+ * Appends messages to those of the parent. If the provider refuses consecutive messages of the same role, the first
+ * added message is merged into the parent's last message.
  */
 function withAddedMessages(
   parent: MessageList,
@@ -167,8 +170,8 @@ export function computeCacheReadShare(usage: Usage): number | null {
 }
 
 /**
- * Returns the messages added since `sent` was sent, which a fork must add to show the whole conversation. Null if the
- * conversation no longer begins with the messages sent, so that the cached prefix cannot be used.
+ * Returns the messages added to the conversation since `sent`, which a fork must add to include the whole conversation.
+ * Null if the messages in `sent` have changed since, so that the cached prefix cannot be read.
  */
 export function listMessagesAfterRequest(
   sent: AssembledRequest,
@@ -186,7 +189,7 @@ export function listMessagesAfterRequest(
   return since
 }
 
-/** Returns the blocks added to the message that was the last one when the request was sent. */
+/** Returns a message with the blocks that were added to the last message since it was sent; empty if none were. */
 function listAddedBlocks(sent: TracedMessage | undefined, now: TracedMessage | undefined): TracedMessage[] {
   if (sent === undefined || now === undefined) return []
   const from = toMessageBlocks(sent).length

@@ -1,6 +1,7 @@
 /**
  * Creates prefix snapshots (`epoch` records): system prompt, tools and parameters of the API request, frozen byte for
- * byte. Changes enter the next snapshot, which starts where the cached prefix is lost anyway.
+ * byte. Later changes are applied in the next snapshot, which starts when the cache breaks anyway, for example at a
+ * compaction.
  */
 import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
@@ -9,21 +10,21 @@ import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { CurrentPrefix } from './announced-prefix.ts'
 import { ATTRIBUTION_SECTION, IDENTITY_SECTION, SECTION_SEPARATOR } from './system-prompt.ts'
 
-/** The prefix that the host wants for the next API request. */
+/** The system prompt, tools and parameters that the host wants in the next API request. */
 export interface DesiredPrefix {
   readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
   /** All other fields of the API request except messages: `max_tokens`, `thinking`, `betas` … */
   readonly parameters: JsonObject
-  /** Lifetime of the cache markers, if a prefix snapshot started now. */
+  /** Cache lifetime to store in a new prefix snapshot. */
   readonly ttl?: SnapshotTtl
   readonly isUserTool?: UserToolPredicate
 }
 
 /**
- * Creates the first prefix snapshot of a session. It names the betas that adding tools needs from the start, because
- * naming them later would break the cache.
+ * Creates a prefix snapshot. It already names the beta features that are required to add tools later, because naming
+ * them only then would break the cache.
  */
 export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
   const { sections, tools, model, isUserTool, ttl } = present
@@ -32,7 +33,10 @@ export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderPr
   return ttl === undefined ? epoch : { ...epoch, ttl }
 }
 
-/** Creates the prefix snapshot that replaces `current`. Sections that are constant for the session are copied from it. */
+/**
+ * Creates the prefix snapshot that replaces `current`. Sections that never change during a session are copied from
+ * `current`.
+ */
 export function createNextPrefixSnapshot(
   current: PrefixSnapshot,
   present: DesiredPrefix,
@@ -62,7 +66,7 @@ export function readBetas({ betas }: JsonObject): readonly string[] {
 
 const TOOL_CHANGE_BLOCKS = new Set(['tool_addition', 'tool_removal'])
 
-/** Returns all betas that the profile's rules on tool changes name; a tool definition may need any of them. */
+/** Returns all beta features that the provider profile requires for adding or removing tools during a conversation. */
 export function listToolChangeBetas({ betas }: ProviderProfile): readonly string[] {
   const isAbout = ({ where, name }: BetaRule): boolean => where === 'block' && TOOL_CHANGE_BLOCKS.has(name)
   return [...new Set(betas.filter(isAbout).flatMap((rule) => rule.betas))]
@@ -70,12 +74,12 @@ export function listToolChangeBetas({ betas }: ProviderProfile): readonly string
 
 export type ReplaceSnapshotResult =
   | { readonly isReplaced: true; readonly epoch: PrefixSnapshot }
-  /** The current prefix snapshot stays: kept thinking is bound to it, or the prefix has not changed. */
+  /** The current prefix snapshot stays in use, because a new one would invalidate thinking or would be the same. */
   | { readonly isReplaced: false; readonly because: 'bound-thinking' | 'unchanged' }
 
 /**
- * Creates the prefix snapshot that starts with a compaction. If a record that the compaction keeps has thinking bound
- * to the prefix, the snapshot is not replaced, because that thinking would become invalid.
+ * Creates the prefix snapshot that starts with a compaction. Some providers accept a thinking block only with an
+ * unchanged prefix. If the compaction keeps such a block, the current snapshot stays in use.
  */
 export function replacePrefixSnapshot(
   current: PrefixSnapshot,
@@ -103,7 +107,10 @@ export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: P
   return false
 }
 
-/** Returns the names of the tools that kept messages define, which the prefix must not define a second time. */
+/**
+ * Returns the names of the tools that messages kept by a compaction define. The new prefix must not define them a
+ * second time.
+ */
 function listAddedTools(records: readonly KnownRecord[]): ReadonlySet<string> {
   const blocks = records.flatMap((record) =>
     record.type === 'user' && record.message.role === 'system' ? toBlocks(record.message.content) : [],
@@ -119,7 +126,7 @@ function listAddedTools(records: readonly KnownRecord[]): ReadonlySet<string> {
 
 type SystemPromptPart = 'attribution' | 'identity' | 'static' | 'dynamic'
 
-/** A block of the system prompt, with its part of the prompt and the names of its sections. */
+/** A block of the system prompt, with the part of the prompt that it forms and the names of the sections in it. */
 interface SystemPromptBlock {
   readonly part: SystemPromptPart
   readonly sections: readonly string[]
@@ -130,7 +137,7 @@ export interface RequestPrefix {
   readonly model: string
   readonly parameters: JsonObject
   readonly tools: readonly JsonObject[]
-  /** Blocks of the system prompt, at most one per part (four in total). */
+  /** Blocks of the system prompt, at most one for each of its four parts. */
   readonly system: readonly SystemPromptBlock[]
   /** Index of the last tool that is the same for all users; null if there is none. */
   readonly lastSharedTool: number | null
@@ -165,7 +172,7 @@ export function buildRequestPrefix(
   }
 }
 
-/** True if the tool is part of the prefix; a tool with deferred loading is not. */
+/** True if the tool definition is loaded at the start of the API request, which is false for deferred loading. */
 export function isLoadedUpfront(tool: JsonObject): boolean {
   return tool.defer_loading !== true
 }
@@ -186,7 +193,8 @@ function findPromptPart({ name, part }: SnapshotSection): SystemPromptPart {
   return part === 'static' ? 'static' : 'dynamic'
 }
 
-// Tools are sent in a fixed order, by name and user-specific ones last, because moving a tool breaks the whole cache.
+// Tools are sent in a fixed order, because moving a tool breaks the whole cache. They are sorted by name, with
+// user-specific tools last.
 
 /** Returns true for a tool from the user's own setup, such as a connected MCP server. */
 type UserToolPredicate = (tool: JsonObject) => boolean
@@ -206,7 +214,7 @@ export function orderTools(
   return [...byName.filter((tool) => !isUserTool(tool)), ...byName.filter(isUserTool)]
 }
 
-/** Returns the name of a tool, or its type, because some tools defined by the provider have no name. */
+/** Returns the name of a tool. Some tools defined by the provider have no name; for them, returns the type. */
 export function readToolOrTypeName({ name, type }: JsonObject): string {
   if (typeof name === 'string') return name
   return typeof type === 'string' ? type : ''
@@ -224,8 +232,8 @@ function compareCodeUnits(one: string, other: string): number {
 export type CacheLevel = 'tools' | 'system' | 'messages'
 
 /**
- * The cache level of each request parameter that does not belong to the messages; null if the cache does not depend on
- * it.
+ * The part of the cached prefix that each request parameter belongs to; null if the cache does not depend on it.
+ * Parameters that are not listed belong to the messages.
  */
 const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
   ['model', 'tools'],
@@ -242,8 +250,8 @@ const PARAMETER_LEVELS: ReadonlyMap<string, CacheLevel | null> = new Map([
 ])
 
 /**
- * Returns the part of the cached prefix that a change of this parameter breaks; null if none. An unknown parameter
- * belongs to the messages.
+ * Returns the first part of the cached prefix that a change of this parameter breaks; null if it breaks none. Unknown
+ * parameters belong to the messages.
  */
 export function findCacheLevel(parameter: string): CacheLevel | null {
   const level = PARAMETER_LEVELS.get(parameter)

@@ -1,7 +1,8 @@
 /**
- * Finds changes of the prefix, and creates the records to append for them. While a prefix snapshot is current, a change
- * is announced at the end of the conversation, which costs no cache. A change that cannot be announced, or that policy
- * wants applied at once, needs a new snapshot, which breaks the cache; the causes are reported.
+ * Finds changes of the request prefix (system prompt, tools, parameters) and creates the log records for them. Normally
+ * a change is announced in a message at the end of the conversation, which keeps the cache. A change that cannot be
+ * announced, or that policy wants applied at once, needs a new prefix snapshot, which breaks the cache. The causes are
+ * then reported.
  */
 import { type Block, isThinkingBlock, isToolResult } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
@@ -35,20 +36,23 @@ import { RESERVED_NAME_PREFIX } from './system-prompt.ts'
 export interface PrefixUpdateRules {
   readonly profile: ProviderProfile
   /**
-   * Policy for changed sections: announce them as a delta until the next prefix snapshot, or start a new snapshot at
-   * once.
+   * Policy for changed sections. `delta`: announce the change in a message until the next prefix snapshot. `inline`:
+   * start a new snapshot at once.
    */
   readonly volatile: 'delta' | 'inline'
   /**
-   * Policy for new tools that the provider cannot add in mid-conversation: announce them, or start a new snapshot,
-   * which breaks the cache.
+   * Policy for new tools if the provider cannot add tools during a conversation. `announce`: announce them in a
+   * message. `define`: start a new prefix snapshot, which breaks the cache.
    */
   readonly lateTools: 'announce' | 'define'
-  /** False if tools must not be added in mid-conversation even though the provider supports it. */
+  /** False if tools must not be added during a conversation, even if the provider supports it. */
   readonly addsTools?: boolean
-  /** True if thinking blocks in the context are bound to the current prefix and would become invalid with a new one. */
+  /** True if the context has thinking blocks that a changed prefix would invalidate. */
   readonly isBound: boolean
-  /** True if announcing a change now would end an unfinished turn or break the cache (`mustDelayUpdate`). */
+  /**
+   * True if announcements must wait, because they would interrupt an unfinished turn or break the cache
+   * (`mustDelayUpdate`).
+   */
   readonly holds: boolean
 }
 
@@ -58,11 +62,14 @@ export type PrefixChangeCause =
 
 export type PrefixChange =
   | { readonly kind: 'none' }
-  /** Records to append in one batch before the next API request. The prefix snapshot stays current. */
+  /**
+   * The change is announced: append these records in one batch before the next API request. The prefix snapshot stays
+   * in use.
+   */
   | { readonly kind: 'delta'; readonly delta: PrefixUpdate; readonly records: readonly RecordBody[] }
   /**
-   * A new prefix snapshot to append, after which the prefix must be compared again. It breaks the cache unless no
-   * response used the old snapshot.
+   * A new prefix snapshot is needed: append it, then compare the prefix again. `breaksCache` is false if no response
+   * used the old snapshot.
    */
   | {
       readonly kind: 'epoch'
@@ -96,7 +103,7 @@ function toSnapshotChange(
   return { kind: 'epoch', epoch, records: [createSnapshotRecord(epoch)], causes, breaksCache: !isFresh }
 }
 
-/** Returns the reasons why a new prefix snapshot is needed now; empty if announcements suffice. */
+/** Returns the reasons why a new prefix snapshot is needed now; empty if announcing the changes is enough. */
 function findSnapshotCauses(
   difference: PrefixDifference,
   standing: CurrentPrefix,
@@ -115,7 +122,10 @@ function findSnapshotCauses(
   ]
 }
 
-/** Returns the changed sections whose text in the snapshot is outdated. For other sections an announcement suffices. */
+/**
+ * Returns the names of the changed sections whose text differs from the prefix snapshot. The others are as in the
+ * snapshot again, so announcing them is enough.
+ */
 function listOutdatedSections(
   changed: PrefixDifference['sections'],
   { sections }: PrefixSnapshot,
@@ -164,7 +174,10 @@ function isEmpty(value: object): boolean {
   return Object.keys(value).length === 0
 }
 
-/** True if the provider supports tool changes, and the betas needed have been named since the snapshot began. */
+/**
+ * True if tools can be added or removed during the conversation. The provider must support it, and the API requests
+ * must already name the required beta features.
+ */
 function canChangeTools(
   { parameters }: CurrentPrefix,
   { profile, addsTools = true }: PrefixUpdateRules,
@@ -175,8 +188,8 @@ function canChangeTools(
 }
 
 /**
- * Returns the records that announce or make tool changes. The instruction to the provider comes last, because no user
- * content may follow it before the response.
+ * Returns the log records for tool changes: announcements to the model, then instructions to the provider. The
+ * instructions come last, because no user content may follow them before the response.
  */
 function listToolRecords(
   tools: PrefixDifference['tools'],
@@ -199,8 +212,8 @@ function listToolRecords(
 }
 
 /**
- * Returns the block that tells the provider to change a tool. Null if the change can only be announced: redefining a
- * declared tool, or removing an undeclared one.
+ * Returns the block that tells the provider to add or remove a tool. Returns null if the provider cannot make the
+ * change, so that it can only be announced: a declared tool is redefined, or an undeclared tool is removed.
  */
 function toToolChangeBlock(
   name: string,
@@ -216,13 +229,16 @@ function toToolChangeBlock(
 
 // The functions below compare the prefix that the host wants with the prefix that the model knows.
 
-/** The changes from the prefix that the model knows to the one the host wants. Null as a value means removed. */
+/**
+ * Differences between the prefix that the model knows and the prefix that the host wants. A null value means that the
+ * section, tool or parameter was removed.
+ */
 export interface PrefixDifference {
   readonly sections: Readonly<Record<string, string | null>>
   readonly tools: Readonly<Record<string, JsonObject | null>>
-  /** Changed parameters that are outside the cache key. */
+  /** Changed parameters on which the cache does not depend. */
   readonly uncachedParameters: JsonObject
-  /** Names of the changed parameters that are part of the cache key. */
+  /** Names of the changed parameters on which the cache depends. */
   readonly cacheKeyParameters: readonly string[]
   readonly model: { readonly from: string; readonly to: string } | null
 }
@@ -243,7 +259,7 @@ function comparePrefix(
   }
 }
 
-/** Removes the betas that the snapshot added by itself, so that they do not count as a change. */
+/** Removes the beta features that the engine added to the prefix snapshot, so that they do not count as a change. */
 function withoutOwnBetas(
   parameters: JsonObject,
   present: DesiredPrefix,
@@ -286,9 +302,9 @@ function listChangedParameters(before: JsonObject, now: JsonObject): readonly (r
 }
 
 /**
- * True if announcing a change must wait: after an unfinished assistant turn it would end the turn. If the provider
- * strips the thinking of finished turns, text after the tool results of a turn with thinking would also break the
- * cache.
+ * True if announcing a change must wait. After an assistant message, an announcement would end the unfinished turn.
+ * With providers that strip the thinking of finished turns, an announcement after tool results would end a turn with
+ * thinking, and so break the cache.
  */
 export function mustDelayUpdate(messages: MessageList, profile: ProviderProfile): boolean {
   const last = countMessages(messages) - 1
@@ -309,11 +325,11 @@ function hasThinkingSincePrompt(messages: MessageList, from: number): boolean {
   return false
 }
 
-// The functions below create the records that announce a change. Their texts depend only on the change.
+// The functions below create the log records that announce a change. The same change always gives the same text.
 
 type RecordLinks = Exclude<keyof RecordBase, 'isMeta'>
 
-/** A record before it is appended to the log: the caller adds uuid, parent, timestamp and session id. */
+/** A log record without uuid, parent, timestamp and session id, which the caller adds when appending it. */
 export type RecordBody =
   | Omit<SystemRecord, RecordLinks>
   | Omit<AttachmentRecord, RecordLinks>
@@ -336,7 +352,10 @@ function formatSectionUpdate(name: string, text: string | null): string {
   return text === null ? `${what} no longer applies.` : `${what} now reads:\n${text}`
 }
 
-/** Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the snapshot. */
+/**
+ * Creates the attachment that announces tool changes to the model. `declared`: names of the tools in the prefix
+ * snapshot.
+ */
 export function createToolUpdateRecords(
   tools: Readonly<Record<string, JsonObject | null>>,
   declared: ReadonlySet<string>,
@@ -356,8 +375,8 @@ function formatToolUpdate(name: string, tool: JsonObject | null, declared: Reado
 }
 
 /**
- * Creates the system message that tells the provider to add or remove tools from this point on. It must be the last
- * message before the API request.
+ * Creates the system message that tells the provider to add or remove tools from this point of the conversation on. It
+ * must be the last message of the API request.
  */
 export function createToolChangeRecords(blocks: readonly Block[]): readonly RecordBody[] {
   if (blocks.length === 0) return []

@@ -1,7 +1,7 @@
 /**
- * Keeps an API request within the provider's byte and image limits. Over a limit, the oldest images become placeholders
- * until the request is well below it, so that the prefix is rewritten only once in many turns. This file only proposes
- * the change; the caller appends the record that makes it.
+ * Keeps an API request within the provider's byte and image limits. If a limit is exceeded, the oldest images are
+ * replaced by placeholders until the request is well below the limit, so that the cached prefix is rewritten only once
+ * in many turns. This file only proposes the change; the caller appends the record that makes it.
  */
 
 import { isMediaOrPlaceholder, mediaPlaceholder } from '../context/context-entry.ts'
@@ -29,11 +29,11 @@ export interface MediaDropProposal {
   readonly limits: RequestSize
   /** Images and documents to replace by placeholders, oldest first. */
   readonly drop: readonly MediaItem[]
-  /** False if the request exceeds a limit even with everything dropped that may be dropped. */
+  /** False if the API request would exceed a limit even after dropping all images and documents that may be dropped. */
   readonly fits: boolean
 }
 
-/** Share of an exceeded limit down to which images are dropped. */
+/** If a limit is exceeded, images are dropped until the API request is at this share of the limit. */
 const LOW_WATER_SHARE = 0.75
 
 export interface RequestSizeRules {
@@ -58,8 +58,8 @@ export function measureNonMessageBytes(front: RequestPrefix, extra: JsonObject =
 }
 
 /**
- * True if the request exceeds a byte or image limit. `tally` must count the frozen messages; only later messages are
- * counted now.
+ * True if the API request exceeds the byte or image limit. `tally`: counts of the frozen messages, so that only the
+ * messages after them are counted now.
  */
 export function isOverSizeLimit(
   sized: RequestSizeInput,
@@ -90,8 +90,8 @@ export function proposeMediaDrop(
 }
 
 /**
- * Proposes to drop all images and documents that may be dropped, because the provider refused the request.
- * `unanswered`: also those sent after the last response.
+ * Proposes to drop all images and documents that may be dropped, because the provider refused the API request as too
+ * large. `unanswered`: also drops those sent after the last response.
  */
 export function proposeFullMediaDrop(
   sized: RequestSizeInput,
@@ -106,7 +106,7 @@ export function proposeFullMediaDrop(
   )
 }
 
-/** Returns the proposal with exactly the items in `drop` replaced by placeholders. */
+/** Returns the proposal changed to drop exactly the images and documents in `drop`. */
 export function withDroppedMedia(proposal: MediaDropProposal, drop: readonly MediaItem[]): MediaDropProposal {
   const { before, limits } = proposal
   const after = {
@@ -117,7 +117,7 @@ export function withDroppedMedia(proposal: MediaDropProposal, drop: readonly Med
   return { ...proposal, after, drop, fits }
 }
 
-/** Measures the request. The proposal that it returns drops nothing yet. */
+/** Measures the API request. Returns a proposal that drops nothing, and a list of all images and documents. */
 function measureRequest(
   sized: RequestSizeInput,
   tally: MediaTally,
@@ -136,7 +136,7 @@ function measureRequest(
   }
 }
 
-/** True if the image or document may be dropped. Images of a prompt without a response are kept. */
+/** True if the image or document may be dropped. Those sent after the last response are kept. */
 function canDropMedia(item: MediaItem, messages: MessageList, pins?: ReadonlySet<string>): boolean {
   return item.index <= (findLastResponseIndex(messages) ?? -1) && isUserMedia(item, messages, pins)
 }
@@ -164,12 +164,14 @@ function filterImages(items: readonly MediaItem[]): readonly MediaItem[] {
   return items.filter(({ isPicture }) => isPicture)
 }
 
-/** Returns the bytes saved by replacing the items with placeholders. */
+/** Returns the bytes saved by replacing the given images and documents with placeholders. */
 function measureFreedBytes(items: readonly MediaItem[]): number {
   return items.reduce((sum, item) => sum + item.bytes - (countJsonBytes(mediaPlaceholder(item.kind)) ?? 0), 0)
 }
 
-/** Selects the oldest images and documents, until each exceeded limit is back at `LOW_WATER_SHARE`. */
+/**
+ * Selects the oldest images and documents to drop, until each exceeded limit is down to the share `LOW_WATER_SHARE`.
+ */
 function selectOldestMedia(
   items: readonly MediaItem[],
   { before, limits }: Pick<MediaDropProposal, 'before' | 'limits'>,
@@ -191,13 +193,16 @@ function selectOldestMedia(
   return drop
 }
 
-/** True if there are many images and one of them is too large: a provider accepts only small images among many. */
+/** True if an image is too large for the number of images. Providers accept only small images if a request has many. */
 function hasTooLargeImages(items: readonly MediaItem[], sizes: ProviderSizeRules): boolean {
   const images = filterImages(items)
   return images.length > sizes.manyImages && images.some(({ side }) => side > sizes.manyImagePixels)
 }
 
-/** Adds large old images to `dropped`. If a new image is too large, also adds old images until few images are left. */
+/**
+ * Adds old images that are too large to `dropped`. If a new image is too large, also adds the oldest images until so
+ * few are left that large ones are accepted.
+ */
 function withLargeImages(
   items: readonly MediaItem[],
   old: readonly MediaItem[],
@@ -218,18 +223,21 @@ function withLargeImages(
 export interface MediaItem {
   /** uuid of the record that contains the image or document. */
   readonly origin: string
-  /** Tool call whose result contains the item (null outside a tool result), and the item's number among the media there. */
+  /**
+   * Id of the tool call whose result contains the image or document (null if none does), and its number among those in
+   * that result.
+   */
   readonly toolUseId: string | null
   readonly nth: number
   /**
-   * Index of the message, of the block in the message, and of the block inside a tool result (null for the block
-   * itself).
+   * Index of the message, and of the block in that message. For an item inside a tool result, also the index of its
+   * block there; otherwise null.
    */
   readonly index: number
   readonly block: number
   readonly inner: number | null
   readonly kind: 'image' | 'document'
-  /** True if the item counts as an image: every image, and every paged document. */
+  /** True if the item counts towards the image limit: every image, and every document with pages. */
   readonly isPicture: boolean
   readonly bytes: number
   /** Longest side in pixels; 0 if unknown. */
@@ -245,7 +253,10 @@ export interface MediaTally {
 
 export const NO_MEDIA: MediaTally = { frozen: AppendList.of(), items: AppendList.of(), bytes: 0 }
 
-/** Counts the images, documents and bytes of the frozen messages, continuing from an earlier tally. */
+/**
+ * Counts the images, documents and bytes of the frozen messages. Continues from `tally`, the counts of an earlier
+ * state.
+ */
 export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): MediaTally {
   let next = frozen.extends(tally.frozen) ? tally : NO_MEDIA
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
@@ -254,7 +265,7 @@ export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): Me
   return { ...next, frozen }
 }
 
-/** Counts the images, documents and bytes of all messages, continuing from the tally of the frozen ones. */
+/** Counts the images, documents and bytes of all messages. Continues from the counts of the frozen messages. */
 function tallyAllMedia(tally: MediaTally, { frozen, tail }: MessageList): MediaTally {
   return tail.reduce((sum, message, at) => withMessageMedia(sum, message, frozen.length + at), tally)
 }
@@ -285,7 +296,10 @@ function findMedia(message: TracedMessage, index: number): readonly MediaItem[] 
 
 type MediaNumber = Pick<MediaItem, 'toolUseId' | 'nth'>
 
-/** Returns a function that numbers the images and documents of a record in order, separately for each tool result. */
+/**
+ * Returns a function that numbers the images and documents of a log record in order. Each tool result has its own
+ * numbering.
+ */
 function createNumbering(
   numbers: Map<string, number>,
   origin: string,

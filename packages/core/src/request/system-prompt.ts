@@ -1,18 +1,19 @@
 /**
- * Defines the named sections of the system prompt. A section is computed once and kept until the session is cleared or
- * compacted; a volatile section is computed each turn. The host computes the texts, and this file orders them.
+ * Defines the named sections of the system prompt. The text of a section is computed once and kept until the session is
+ * cleared or compacted; a volatile section is computed each turn. The host supplies the texts, and this file puts them
+ * in order.
  */
 
 import { TidemarkError } from '../errors.ts'
 import type { SnapshotSection } from '../log/record.ts'
 
-/** Marks the end of the static sections in a list of sections. The marker itself is never sent. */
+/** Separates static from dynamic sections in a list of sections. It is never sent. */
 export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__'
 
 /** Section names with this prefix are reserved for the engine. */
 export const RESERVED_NAME_PREFIX = '@'
 
-/** Stands between the section texts that are joined into one block of the system prompt. */
+/** Text between sections that are joined into one block of the system prompt. */
 export const SECTION_SEPARATOR = '\n\n'
 
 export type SectionText = string | null
@@ -23,7 +24,10 @@ type SectionComputation = () => SectionText | Promise<SectionText>
 export interface Section {
   readonly name: string
   readonly compute: SectionComputation
-  /** The reason why the section is computed each turn; null if it is computed once and kept until clear or compact. */
+  /**
+   * The reason why the section is computed each turn; null if its text is kept until the session is cleared or
+   * compacted.
+   */
   readonly volatileBecause: string | null
 }
 
@@ -51,10 +55,10 @@ function checkSectionName(name: string): string {
   )
 }
 
-/** Section texts computed so far, by section name. The map is emptied at clear and compact. */
+/** Section texts computed so far, by section name. Emptied when the session is cleared or compacted. */
 export type SectionTexts = ReadonlyMap<string, SectionText>
 
-/** Returns the sections to compute before the next API request: those without a text, and volatile ones. */
+/** Returns the sections to compute before the next API request: volatile sections, and sections not computed yet. */
 export function listSectionsToCompute(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -62,7 +66,7 @@ export function listSectionsToCompute(
   return sections.filter(({ name, part }) => part === 'volatile' || !texts.has(name))
 }
 
-/** Returns the sections that have a text. A boundary marker inside a computed text is removed. */
+/** Returns the sections that have a text. A boundary string that occurs in a computed text is removed. */
 export function listPresentSections(
   sections: readonly PlacedSection[],
   texts: SectionTexts,
@@ -73,8 +77,8 @@ export function listPresentSections(
   })
 }
 
-// Sections before the boundary are the same for all users; sections after it belong to the session. A system prompt
-// from the caller replaces all of them.
+// The boundary separates static sections, which are the same for all users, from dynamic ones, which belong to the
+// session. A system prompt from the caller replaces all sections.
 
 export const ATTRIBUTION_SECTION = '@attribution'
 export const IDENTITY_SECTION = '@identity'
@@ -87,12 +91,15 @@ const CALLER_DYNAMIC_SECTION = '@system'
  */
 export interface SystemPrompt {
   /**
-   * A line of attribution and a short identity text. Each becomes its own block without a cache marker and stays
-   * constant for the session.
+   * An attribution line and a short identity text. Each is sent as a separate block without a cache marker and stays
+   * the same for the session.
    */
   readonly attribution?: string
   readonly identity?: string
-  /** Sections in order, with the boundary between static and dynamic ones. Without a boundary every section is dynamic. */
+  /**
+   * Sections in order, with the boundary between static and dynamic sections. Without a boundary all sections are
+   * dynamic.
+   */
   readonly sections: readonly (Section | string)[]
 }
 
@@ -100,8 +107,8 @@ export interface SystemPrompt {
 export type CallerPrompt = string | readonly string[]
 
 /**
- * Returns the sections in order, each with its part of the prompt. Throws a `TidemarkError` for duplicate names, a text
- * without a name, or a volatile section before the boundary.
+ * Returns the sections in order, each with its part of the prompt. Throws a `TidemarkError` for duplicate names, for
+ * text without a section name, or for a volatile section before the boundary.
  */
 export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
   if (!isSystemPrompt(given)) return toCallerSections(given)
@@ -141,8 +148,8 @@ function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean):
 }
 
 /**
- * Turns a caller's system prompt into a static and a dynamic section. Elements are paragraphs. The first boundary
- * separates the parts, and every boundary is removed from the text.
+ * Turns a caller's system prompt into a static and a dynamic section. Each array element is a paragraph. The first
+ * boundary separates the two sections; all boundaries are removed from the text.
  */
 function toCallerSections(given: CallerPrompt): readonly PlacedSection[] {
   const texts = (typeof given === 'string' ? [given] : given).flatMap(splitAtBoundaries)

@@ -1,6 +1,6 @@
 /**
- * Defines an entry of the context: a record, the parts of the record that were cleared, and the blocks that the record
- * contributes to a message. These blocks depend on the entry alone, so their bytes do not change once sent.
+ * Defines an entry of the context: a log record, a list of its parts that were cleared, and the blocks that it
+ * contributes to a message. The blocks depend only on the entry, so the bytes sent for an unchanged entry never change.
  */
 import {
   type Block,
@@ -38,10 +38,13 @@ export interface ContextEntry {
  * shows these parts again.
  */
 export interface ClearedParts {
-  /** True if the model sees nothing of the entry: a cleared attachment, or cache edits that no longer apply. */
+  /**
+   * True if the model sees nothing of the entry. This happens to a cleared attachment, and to cache edits that no
+   * longer apply.
+   */
   readonly whole: boolean
   readonly thinking: boolean
-  /** Cleared tool results by call id, each with a note on where the text can be found (null without a note). */
+  /** Cleared tool results by tool call id. The value is a note that says where the result's text can be found, or null. */
   readonly results: readonly { readonly id: string; readonly note: string | null }[]
   readonly inputs: readonly ClearedInput[]
   readonly media?: readonly HiddenMediaItem[]
@@ -52,8 +55,8 @@ interface HiddenMediaItem {
   /** Id of the tool call whose result contains the image or document; null for media directly in the message. */
   readonly toolUseId: string | null
   /**
-   * Number of the image or document among those of its message or tool result, from 0. Placeholders count too, so that
-   * a number stays valid when earlier media become placeholders.
+   * Index, from 0, of this image or document among all images and documents of its message or tool result. Media that
+   * are already placeholders are counted too, so the index stays valid.
    */
   readonly nth: number
 }
@@ -64,7 +67,7 @@ export function isVisibleToModel({ record, cleared }: ContextEntry): boolean {
   return cleared?.whole !== true && (record.type !== 'attachment' || record.isScreenOnly !== true)
 }
 
-/** True if the entry ends the turn before it. A visible attachment ends a turn, because it is sent as user content. */
+/** True if the entry ends the turn before it. Visible attachments do, because they are sent as user content. */
 export function isTurnEnd(entry: ContextEntry): boolean {
   const { record } = entry
   if (record.type === 'attachment') return isVisibleToModel(entry)
@@ -76,7 +79,10 @@ export interface MessagePart {
   readonly block: Block
   /** uuid of the record that the block comes from. */
   readonly origin: string
-  /** The exact JSON text to send; present only if parsing and stringifying would change the block. */
+  /**
+   * The exact JSON text of the block, to be sent unchanged. Present only if `JSON.parse` and `JSON.stringify` would
+   * change the text.
+   */
   readonly raw?: string
 }
 
@@ -115,7 +121,7 @@ function clearPart(part: MessagePart, cleared: ClearedParts): readonly MessagePa
   return [{ block: { ...block, input: Object.fromEntries(input) }, origin }]
 }
 
-// The functions below apply clearings. Entries that a clearing does not change stay the same objects, because token
+// The functions below apply clearings. An entry that a clearing does not change stays the same object, because token
 // estimates are cached by object identity.
 
 /** Applies the clearing described by one `microcompact_boundary` record to the entries. */
@@ -134,7 +140,10 @@ export function applyClearingToEntries(
 
 const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 
-/** Hides the thinking blocks of the given responses (a list of `message.id`, unchecked) in the entries. */
+/**
+ * Hides the thinking blocks of some responses. `responses` should be a list of `message.id`, but it comes from the log
+ * and is not validated.
+ */
 export function withoutThinking(
   entries: readonly ContextEntry[],
   responses: unknown,
@@ -148,7 +157,7 @@ export function withoutThinking(
   })
 }
 
-/** Hides `cache_edits` messages in the entries: the provider's cache has expired, so the deletions no longer apply. */
+/** Hides `cache_edits` messages. They deleted content from the provider's cache, and that cache has expired. */
 export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
   const isEdits = ({ record }: ContextEntry): boolean => {
     const blocks = record.type === 'user' ? toBlocks(record.message.content) : []
@@ -158,7 +167,10 @@ export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList
   return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
 }
 
-/** Returns the strings in `list`. Other programs may have written any value to the log, so all other values are ignored. */
+/**
+ * Returns only the strings in `list`. The value comes from a log that other programs may have written, so it may be
+ * anything.
+ */
 function toNameSet(list: unknown): ReadonlySet<string> {
   return new Set(Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [])
 }
@@ -189,7 +201,10 @@ function clearEntry(entry: ContextEntry, clearing: ClearingTargets): ContextEntr
   return { ...entry, cleared: hidden.length === 0 ? cleared : { ...cleared, media: hidden } }
 }
 
-/** Returns the tool results of this entry that the clearing newly clears. A result cleared before keeps its first note. */
+/**
+ * Returns the tool results of this entry that this clearing clears. A result that an earlier clearing cleared is not
+ * included and keeps the note of that clearing.
+ */
 function findNewlyClearedResults(
   { record, cleared }: ContextEntry,
   clearing: ClearingTargets,
@@ -290,8 +305,8 @@ const ATTACHMENT_HEADINGS: ReadonlyMap<string, string> = new Map(
 const REPLACES_EARLIER_TEXT = 'This replaces what was said of it before.'
 
 /**
- * Formats an attachment as the text that the model reads. `update` means that the content under the attachment's key
- * has changed, `ended` that the content no longer applies.
+ * Formats an attachment as the text that the model reads. `update` means that the attached content has changed since it
+ * was last sent, `ended` that it no longer applies.
  */
 export function formatAttachmentText(attachment: Attachment): string {
   const heading = formatHeading(attachment)
@@ -313,8 +328,8 @@ function formatHeading(attachment: Attachment): string {
 }
 
 /**
- * Returns the heading for an attachment that holds one skill or one agent; null for other attachments, since other
- * programs put all skills or agents into one attachment.
+ * Returns the heading for an attachment that holds exactly one skill or one agent, or null for other attachments. (Logs
+ * of other programs put all skills or agents into one attachment.)
  */
 function formatSingleHeading({ type, name, status }: Attachment): string | null {
   if (type === 'invoked_skills' && typeof name === 'string')
@@ -333,7 +348,7 @@ function formatBody(attachment: Attachment): string {
   return JSON.stringify(rest)
 }
 
-/** Formats one of several items announced together. An item whose text is null was removed. */
+/** Formats one item of an attachment that lists several. If the text is null, the item was removed. */
 function formatItem([name, text]: readonly [string, unknown]): string {
   if (typeof text !== 'string') return `${name}: no longer there.`
   return text.includes('\n') ? `${name}:\n${text}` : `${name}: ${text}`

@@ -1,10 +1,10 @@
 /**
  * Builds the context: the entries that the model sees in the next API request. The context starts at the newest
- * compaction that was not undone, puts the records which that compaction kept back in place, and applies clearings.
- * Without a compaction it contains every record of the branch.
+ * compaction that was not undone, includes the records that this compaction kept, and has clearings applied. Without a
+ * compaction the context contains every record of the branch.
  *
  * The context is updated record by record (`updateContextView`) and rebuilt only when a rewind changes the branch. Both
- * ways give the same context after every record.
+ * ways give the same context.
  */
 import type { Damage, DamageKind } from '../log/batch.ts'
 import { AppendList } from '../log/persistent-collections.ts'
@@ -29,29 +29,35 @@ import {
   withoutThinking,
 } from './context-entry.ts'
 
-/** A compaction or clearing that is in effect, with the entries that it replaced, which an undo restores. */
+/** A compaction or clearing that is in effect. It holds the entries that it replaced, so that an undo can restore them. */
 export interface ContextRewrite {
   readonly kind: 'compact' | 'clear'
   /** uuid of the boundary record of this compaction or clearing. */
   readonly uuid: string
-  /** Position of the boundary record along the branch. */
+  /** Position of the boundary record in the list of records on the branch. */
   readonly position: number
-  /** Id of the batch that the compaction or clearing wrote; its records leave the context on undo. Null without a batch. */
+  /**
+   * Id of the batch of records that the compaction or clearing wrote, or null. An undo removes these records from the
+   * context.
+   */
   readonly batchId: string | null
   readonly summaryUuid: string | null
   readonly replacedEntries: AppendList<ContextEntry>
 }
 
 export interface ContextView {
-  /** Record indexes of the part of the branch that this context already includes. */
+  /** Indexes of the branch records that this context already includes. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
   /** Compactions and clearings in effect, oldest first. Only the last one can be undone. */
   readonly rewrites: readonly ContextRewrite[]
   readonly undoneRewrites: readonly ContextRewrite[]
-  /** A compaction whose summary record has not been read yet; the context stays unchanged until the summary is read. */
+  /**
+   * A compaction whose boundary record has been read but not its summary. The context does not change until the summary
+   * is read.
+   */
   readonly pendingCompaction: ContextRewrite | null
-  /** Entries that a compaction kept and that are inserted once the record they must follow has been read. */
+  /** Entries kept by a compaction whose anchor record, after which they are inserted, has not been read yet. */
   readonly waitingForAnchor: readonly AnchoredEntries[]
   /**
    * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
@@ -61,7 +67,7 @@ export interface ContextView {
   readonly damage: AppendList<Damage>
 }
 
-/** Entries that a compaction kept, and the uuid of the record that they follow in the context. */
+/** Entries that a compaction kept, with the uuid of the record after which they are inserted (the anchor). */
 interface AnchoredEntries {
   readonly anchor: string
   readonly entries: readonly ContextEntry[]
@@ -86,8 +92,8 @@ export function buildContextView(session: SessionLog): ContextView {
 }
 
 /**
- * Returns the context of `session`, continuing from the context of an earlier state. Costs time only for records
- * appended since, unless a rewind changed the branch.
+ * Returns the context of `session`, starting from the context of an earlier state of the session. Processes only the
+ * records appended since then; rebuilds everything if a rewind changed the branch.
  */
 export function updateContextView(view: ContextView, session: SessionLog): ContextView {
   let next = session.branch.extends(view.branch) ? view : emptyContextView()
@@ -130,8 +136,8 @@ function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
 }
 
 /**
- * True if `record` is the last record that the compaction or clearing wrote. From then on a kept entry that still waits
- * for the record it must follow can no longer be placed.
+ * True if `record` is the last record that the compaction or clearing wrote. If the anchor record of a kept entry has
+ * not been read by then, the anchor is missing.
  */
 function isLastOwnRecord(act: ContextRewrite | undefined, record: KnownRecord): boolean {
   if (act === undefined || record.uuid === act.uuid) return false
@@ -139,7 +145,7 @@ function isLastOwnRecord(act: ContextRewrite | undefined, record: KnownRecord): 
   return record.batch?.id === act.batchId && record.batch.index === record.batch.of - 1
 }
 
-/** Appends kept entries whose anchor record is missing to the end of the context, and reports the damage. */
+/** Appends kept entries whose anchor record is missing to the end of the context. Reports each missing anchor as damage. */
 function withUnanchoredEntries(view: ContextView): ContextView {
   let next: ContextView = { ...view, waitingForAnchor: [] }
   for (const { anchor, entries } of view.waitingForAnchor) {
@@ -149,7 +155,7 @@ function withUnanchoredEntries(view: ContextView): ContextView {
   return next
 }
 
-/** Remembers a compaction boundary without changing the context, because the log may end before the summary. */
+/** Stores a compaction boundary without changing the context yet, because the log may end before the summary record. */
 function startCompaction(view: ContextView, record: CompactBoundary, at: RecordPosition): ContextView {
   const lost =
     view.pendingCompaction === null
@@ -199,8 +205,8 @@ function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPo
 }
 
 /**
- * Restores the entries that the undone compaction or clearing replaced, then appends the later entries, without the
- * records that the compaction or clearing itself wrote.
+ * Undoes the newest compaction or clearing: restores the entries that it replaced, then appends the records that came
+ * later. Records that the compaction or clearing itself wrote are left out.
  */
 function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
   const act = view.rewrites.at(-1)
@@ -268,17 +274,17 @@ function withDamage(view: ContextView, kind: DamageKind, uuid: string): ContextV
   }
 }
 
-// The functions below find the entries that a compaction kept verbatim.
+// The functions below find the entries that a compaction kept unchanged.
 
 interface KeptRecords {
   readonly anchored: readonly AnchoredEntries[]
-  /** uuids of kept records that are not in the log. */
+  /** uuids of records that the compaction should have kept but that are not in the log. */
   readonly missing: readonly string[]
 }
 
 /**
- * Returns each kept record as the context showed it, with clearings applied; a record that the context did not show is
- * read from the log.
+ * Returns each record that the compaction kept, with the clearings that the context had applied to it. A record that
+ * was not in the context is read from the log, without clearings.
  */
 function collectKeptRecords(
   boundary: CompactBoundary,
@@ -313,7 +319,8 @@ function toPreservedMessages(
   const head = uuids.indexOf(headUuid)
   const tail = uuids.lastIndexOf(tailUuid)
   if (head !== -1 && tail >= head) return { anchorUuid, uuids: uuids.slice(head, tail + 1) }
-  // Other programs may write any value into a preserved segment, so only strings are used.
+  // The preserved segment comes from a log that other programs may have written, so values that are not strings are
+  // ignored.
   return { anchorUuid, uuids: [headUuid, tailUuid].filter((uuid) => typeof uuid === 'string') }
 }
 
@@ -325,13 +332,13 @@ function findEntryInLog(uuid: string, session: SessionLog): ContextEntry | undef
 
 // The function below chooses the compaction or clearing that an undo reverts.
 
-/** The compaction or clearing to undo, or the reason why nothing can be undone, with a `message` for the user. */
+/** The compaction or clearing to undo. If nothing can be undone: the reason, and a `message` for the user. */
 export type UndoTarget =
   | { readonly ok: true; readonly act: ContextRewrite; readonly subtype: 'compact_undone' | 'clear_undone' }
   | { readonly ok: false; readonly reason: 'nothing-to-undo' | 'not-standing'; readonly message: string }
   | { readonly ok: false; readonly reason: 'not-newest'; readonly newest: string; readonly message: string }
 
-/** Finds the compaction or clearing to undo. Only the newest can be undone; without an `id` the newest is chosen. */
+/** Finds the compaction or clearing to undo. Only the newest one can be undone, so `id`, if given, must be its id. */
 export function findUndoTarget(view: ContextView, id?: string): UndoTarget {
   const newest = view.rewrites.at(-1)
   if (newest === undefined) {

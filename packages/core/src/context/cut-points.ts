@@ -10,8 +10,8 @@ import type { ContextEntry } from './context-entry.ts'
 import { flattenContext, listWaitingCallIds } from './flatten.ts'
 
 /**
- * Returns every position i where `records` may be cut before record i. The positions include 0, and also the end unless
- * a tool call still waits for its result.
+ * Returns every position i at which `records` may be cut, so that record i is the first after the cut. Includes 0.
+ * Includes `records.length` unless a tool call still waits for its result.
  */
 export function findCutPoints(
   records: readonly KnownRecord[],
@@ -27,12 +27,18 @@ export function findCutPoints(
   return cuts
 }
 
-/** Returns the nearest cut point at or before `position`; moving a cut back keeps more records after the cut. */
+/**
+ * Returns the nearest cut point at or before `position`. Rounding down means that more records stay after the cut,
+ * never fewer.
+ */
 export function findCutPointAtOrBefore(records: readonly KnownRecord[], position: number): number {
   return findCutPoints(records).findLast((cut) => cut <= position) ?? 0
 }
 
-/** Groups records into rounds. Every round contains a message: notices and attachments belong to the round before them. */
+/**
+ * Groups records into rounds: the records between two neighbouring cut points. Every round contains a message; notices
+ * and attachments without one are added to the round before them.
+ */
 export function groupIntoRounds(records: readonly KnownRecord[]): readonly (readonly KnownRecord[])[] {
   const cuts = findCutPoints(records)
   const inner = cuts.filter((cut) => cut > 0 && cut < records.length)
@@ -42,7 +48,7 @@ export function groupIntoRounds(records: readonly KnownRecord[]): readonly (read
   return edges.slice(1).map((end, index) => records.slice(edges[index], end))
 }
 
-/** Groups entries of the context into rounds: the entries between neighbouring cut points, each round with a message. */
+/** Groups context entries into rounds: the entries between two neighbouring cut points. Every round contains a message. */
 export function groupEntriesIntoRounds(
   entries: readonly ContextEntry[],
 ): readonly (readonly ContextEntry[])[] {
@@ -64,7 +70,10 @@ function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {
 interface LastRecords {
   /** Index of the last record of each response, by `message.id`. */
   readonly responses: ReadonlyMap<string, number>
-  /** Index of the record with the result of each tool call, by call id; infinity for a call that waits for its result. */
+  /**
+   * Index of the record that contains the result of each tool call, by call id. Infinity if the tool call has no result
+   * yet.
+   */
   readonly results: ReadonlyMap<string, number>
 }
 
@@ -82,7 +91,7 @@ function findLastRecords(records: readonly KnownRecord[], waiting: readonly stri
   return { responses, results }
 }
 
-/** Returns the indexes of later records that no cut may separate from `record`. */
+/** Returns the indexes of the later records that must stay on the same side of a cut as `record`. */
 function findTiedRecords(record: KnownRecord, ends: LastRecords): readonly number[] {
   if (record.type !== 'assistant') return []
   const calls = toBlocks(record.message.content).flatMap((block) =>

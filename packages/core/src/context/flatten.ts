@@ -1,9 +1,9 @@
 /**
- * Flattens the context into the messages of an API request, in one deterministic pass. Appending records never changes
- * messages that were already sent.
+ * Flattens the context into the messages of an API request. The same records always give the same messages, and
+ * appending records never changes messages that were already sent.
  *
  * When a new response begins, all messages before it are frozen: no later record can change them. Only the messages
- * after the frozen ones are recomputed, so an update costs time only for new entries.
+ * after the frozen ones are computed again, so an update costs time only for new entries.
  */
 
 import {
@@ -48,13 +48,16 @@ export interface FlattenedContext {
   readonly entries: AppendList<ContextEntry>
   readonly frozen: AppendList<TracedMessage>
   readonly frozenRepairs: AppendList<MessageRepair>
-  /** Index of the frozen message at or before each tool call, by call id; only calls in frozen messages are listed. */
+  /**
+   * For each tool call id in a frozen message: the number of messages that were frozen before the group of messages
+   * with that call.
+   */
   readonly calls: PersistentMap<number>
   readonly drafts: readonly MessageDraft[]
-  /** The messages after the frozen ones, as they would be sent now. */
+  /** The messages after the frozen ones, as they would be sent now. Later records may still change them. */
   readonly tail: readonly TracedMessage[]
   readonly tailRepairs: readonly MessageRepair[]
-  /** Tool calls that still wait for a result: client tools in `waiting`, server tools in `waitingServer`. */
+  /** Tool calls that have no result yet: client tools in `waiting`, server tools in `waitingServer`. */
   readonly waiting: readonly UnansweredCall[]
   readonly waitingServer: readonly UnansweredCall[]
 }
@@ -75,7 +78,10 @@ const EMPTY_CONTEXT: FlattenedContext = {
   waitingServer: [],
 }
 
-/** Flattens the context into messages. With `from`, the result for an earlier state, only new entries are processed. */
+/**
+ * Flattens the context into messages. `from` is the result for an earlier state of the context; only entries added
+ * since are processed.
+ */
 export function flattenContext(
   view: Pick<ContextView, 'entries'>,
   from: FlattenedContext = EMPTY_CONTEXT,
@@ -105,7 +111,7 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext
   // A system message without text may still set the effort (`output_config`), so it must not be dropped.
   const setsEffort = record.type === 'user' && record.message.output_config !== undefined
   if (parts.every(({ block }) => isBlankText(block)) && !setsEffort) {
-    // A blank record starts no message, so that the user messages around it are still joined.
+    // A record with only blank text adds no message. The user messages before and after it are joined.
     const [first] = parts
     const { frozenRepairs } = flat
     if (first === undefined) return flat
@@ -120,8 +126,8 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext
 }
 
 /**
- * Adds a record of a response. The record joins earlier records of the same response if only tool results and
- * attachments come between them.
+ * Adds one record of a response. One response may be logged as several records; they become one message if only tool
+ * results and attachments come between them.
  */
 function addResponse(
   flat: FlattenedContext,
@@ -173,8 +179,8 @@ function createUserDraft(
 }
 
 /**
- * Returns the message of the record as it was logged, or null if parts were cleared. A mid-conversation system message
- * keeps its other fields.
+ * Returns the message of the record as it was logged, or null if parts of it were cleared. For a mid-conversation
+ * system message, other fields such as `clear_at` are included.
  */
 function toWholeMessage(entry: ContextEntry): ApiMessage | null {
   const { record } = entry
@@ -186,8 +192,8 @@ function toWholeMessage(entry: ContextEntry): ApiMessage | null {
 }
 
 /**
- * Returns the drafts so far. If the conversation would begin with a message that is not from the user, the result is a
- * placeholder user message, because the provider refuses such a conversation.
+ * Returns the drafts to put before `draft`. If `draft` would be the first message and is not from the user, that is a
+ * placeholder user message, because the provider requires a user message first.
  */
 function withFirstPrompt(flat: FlattenedContext, draft: MessageDraft): readonly MessageDraft[] {
   if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
@@ -268,7 +274,7 @@ function isBlankItem(item: unknown): boolean {
   return isBlock(item) && isBlankText(item)
 }
 
-/** Removes blank text, also inside a tool result, because the provider refuses it. */
+/** Removes blank text blocks, also those inside a tool result, because the provider refuses blank text. */
 function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
   const { block, origin } = part
   if (isBlankText(block)) return []
@@ -277,8 +283,8 @@ function withoutBlankPart(part: MessagePart): readonly MessagePart[] {
 }
 
 /**
- * Drops a last response that has only thinking, because the provider refuses a request that ends with one. The response
- * stays dropped when the next one begins, because the next one was generated without it.
+ * Drops a last response that contains only thinking, because the provider refuses a request that ends with such a
+ * response. The response stays dropped in later requests, because the next response was generated without it.
  */
 function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
   let length = drafts.length
@@ -290,11 +296,11 @@ function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
   }
 }
 
-// The functions below place system messages in the middle of the conversation.
+// The functions below place mid-conversation system messages where the provider accepts them.
 
 /**
- * Moves user content that arrived after a system message in front of that message, so that the system message comes
- * directly before the response.
+ * Moves user content that arrived after a system message in front of that system message. The system message is then
+ * the last one before the response.
  */
 function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
   const placed: MessageDraft[] = []
@@ -309,8 +315,8 @@ function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDr
 }
 
 /**
- * Turns a system message that does not follow a user message into a reminder in a user message, because the provider
- * would refuse it.
+ * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because
+ * the provider would refuse a system message there.
  */
 function withSystemReminders(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
   return drafts.map((draft, index) =>
@@ -333,20 +339,20 @@ function toReminder(draft: MessageDraft): MessageDraft {
   return { ...withDraftParts(draft, parts), role: 'user', unchangedMessage: null }
 }
 
-// A tool call that never got a result gets an error result in the log before the next API request. A real result that
-// arrives later does not change the messages already sent.
+// If a tool call never got a result, an error result is logged before the next API request. If the real result arrives
+// after that, the messages already sent stay unchanged.
 
 /**
- * Returns the client tool calls of the newest response that have no result. Calls of earlier responses got an error
- * result when the conversation continued.
+ * Returns the client tool calls of the newest response that have no result. (A call of an earlier response without a
+ * result got an error result when the conversation continued.)
  */
 export function listUnansweredCalls(flat: FlattenedContext): readonly UnansweredCall[] {
   return flat.waiting
 }
 
 /**
- * Returns the ids of all tool calls that wait for a result, server tools included. A cut may not separate them from
- * their result.
+ * Returns the ids of all client and server tool calls that have no result yet. The conversation may not be cut between
+ * such a call and its future result.
  */
 export function listWaitingCallIds({ waiting, waitingServer }: FlattenedContext): readonly string[] {
   return [...waiting, ...waitingServer].map(({ id }) => id)

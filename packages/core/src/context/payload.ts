@@ -7,7 +7,7 @@ export type Role = 'user' | 'assistant' | 'system'
 export interface ApiMessage {
   readonly role: Role
   readonly content: MessageContent
-  /** Other fields of a mid-conversation system message (`clear_at`, `output_config`). */
+  /** The other fields that a mid-conversation system message may have (`clear_at`, `output_config`). */
   readonly [field: string]: unknown
 }
 
@@ -20,7 +20,10 @@ export interface Payload {
   readonly thinking?: JsonObject
   readonly tool_choice?: JsonObject
   readonly stream?: boolean
-  /** Names of the beta features in use. A codec sends them where its provider expects them, for example in a header. */
+  /**
+   * Names of the beta features in use. The encoder for each provider decides where to send them, for example in a
+   * header.
+   */
   readonly betas?: readonly string[]
   /** Any other field that a provider accepts (`metadata`, `context_management`, `output_config` …). */
   readonly [field: string]: unknown

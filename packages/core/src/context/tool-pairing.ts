@@ -1,10 +1,11 @@
 /**
- * Defines message drafts, and the rule that pairs tool calls with their results. In the output, every tool call has its
- * result in the user message right after the response, and every result has its call there. A missing result is
- * replaced by an error result, an unpaired result is left out, and each repair is reported.
+ * Pairs tool calls with their results in message drafts. Afterwards every tool call has its result in the user message
+ * right after the response, and every result has its call in that response. A missing result is replaced by an error
+ * result, a result without a call is left out, and each repair is reported.
  *
- * A client tool call waits for its result until a response follows the next user message. A server tool call waits
- * until any user content other than tool results follows. A call that repeats an earlier id never waits.
+ * A result is missing only once it can no longer arrive. For a client tool call, that is when another response follows
+ * the next user message. For a server tool call, it is when user content other than tool results follows. A call that
+ * repeats an earlier id is removed.
  */
 import {
   isBlankText,
@@ -25,16 +26,16 @@ export interface MessageDraft {
   /** The `message.id` of a response; null for other messages. */
   readonly responseId: string | null
   readonly parts: AppendList<MessagePart>
-  /** The message as it was logged, if it comes from one record and nothing was changed; otherwise null. */
+  /** The message as it was logged; null if it was joined from several records or changed. */
   readonly unchangedMessage: ApiMessage | null
   /**
-   * True if the message holds only tool results and attachments: later records of the response before it may still
-   * follow.
+   * True if the message holds only tool results and attachments. Later records of the response before this message may
+   * still follow after it.
    */
   readonly isCrossable: boolean
 }
 
-/** The kinds of change that make the messages acceptable to the provider. */
+/** The kinds of repair that make messages acceptable to the provider. */
 export type MessageRepairKind =
   | 'missing-result' // A tool call without a result got an error result.
   | 'late-result' // A result arrived after the conversation had continued and was left out.
@@ -61,14 +62,17 @@ export function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[
   return isSame ? draft : { ...draft, parts: AppendList.of(parts), unchangedMessage: null }
 }
 
-/** Joins two drafts into one message: the parts of `one`, then those of `other`. */
+/** Joins two drafts into one message: first the blocks of `one`, then the blocks of `other`. */
 export function joinDrafts(one: MessageDraft, other: MessageDraft): MessageDraft {
   let { parts } = one
   for (const part of other.parts) parts = parts.push(part)
   return { ...one, parts, unchangedMessage: null, isCrossable: one.isCrossable && other.isCrossable }
 }
 
-/** True if the draft has nothing to send. A system message without content may still set the effort (`output_config`). */
+/**
+ * True if the draft has nothing to send. A system message without content still counts if it sets the effort
+ * (`output_config`).
+ */
 export function isEmptyDraft(draft: MessageDraft): boolean {
   return draft.parts.length === 0 && draft.unchangedMessage?.output_config === undefined
 }
@@ -84,7 +88,7 @@ export function isBlankResponse(draft: MessageDraft): boolean {
 /** Content of the error result for a tool call that never got a result. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
 
-/** Text that replaces the content of a response in which every block was a tool call with an id used before. */
+/** Text of a response whose blocks were all removed because each was a tool call with an id used before. */
 export const REPEATED_CALL_TEXT = '[A call that repeated the id of an earlier one was left out.]'
 
 export function createInterruptedResult(id: string): ToolResultBlock {
@@ -101,14 +105,14 @@ export interface UnansweredCall {
 interface PairingResult {
   readonly drafts: readonly MessageDraft[]
   readonly repairs: readonly MessageRepair[]
-  /** Tool calls that still wait for a result: client tools in `waiting`, server tools in `waitingServer`. */
+  /** Tool calls that have no result yet: client tools in `waiting`, server tools in `waitingServer`. */
   readonly waiting: readonly UnansweredCall[]
   readonly waitingServer: readonly UnansweredCall[]
 }
 
 /**
- * Pairs every tool call in `drafts` with its result and reports each repair. `isKnownCall` tells if an earlier, frozen
- * message contains a tool call with the given id.
+ * Pairs every tool call in `drafts` with its result and reports each repair. `isKnownCall` returns true if a message
+ * before `drafts` contains a tool call with the given id.
  */
 export function pairToolCalls(
   drafts: readonly MessageDraft[],
@@ -143,7 +147,10 @@ export function pairToolCalls(
   return { drafts: paired.filter((draft) => !isEmptyDraft(draft)), repairs, waiting, waitingServer }
 }
 
-/** True if no tool call in `drafts` still waits for a result, so that later records cannot change these messages. */
+/**
+ * True if every tool call in `drafts` has its result or can no longer get one. Later records then cannot change these
+ * messages.
+ */
 export function hasNoOpenCalls(drafts: readonly MessageDraft[]): boolean {
   const last = drafts.at(-1)
   const awaitsResults = last?.role === 'assistant' && listToolCallIds(last).length > 0
@@ -155,8 +162,8 @@ export function listToolCallIds(draft: MessageDraft): readonly string[] {
 }
 
 /**
- * Removes tool calls whose id was used before. A response left empty gets a placeholder text: without it the messages
- * around it would be joined, which changes bytes already sent.
+ * Removes tool calls whose id was used before. A response that becomes empty gets a placeholder text. Without the
+ * response, the user messages before and after it would be joined, which would change bytes already sent.
  */
 function withoutRepeatedCalls(
   draft: MessageDraft,
@@ -177,8 +184,8 @@ function withoutRepeatedCalls(
 }
 
 /**
- * Pairs the tool calls of consecutive responses with the results in the messages up to the next response, and puts the
- * results right after the calls.
+ * Pairs the tool calls of consecutive responses with the results found before the next response. Moves the results
+ * right after the calls.
  */
 function pairGroup(
   responses: readonly MessageDraft[],
@@ -207,8 +214,8 @@ function pairGroup(
 }
 
 /**
- * Puts the results at the start of the message after the tool calls if that is a user message, otherwise into a new
- * message.
+ * Puts tool results at the start of the user message after the tool calls, or into a new message if no user message
+ * follows.
  */
 function insertResults(
   results: readonly MessagePart[],
@@ -236,8 +243,8 @@ function listToolResults(draft: MessageDraft): readonly MessagePart[] {
   return [...draft.parts].filter((part) => isToolResult(part.block))
 }
 
-// Call and result of a server tool are both blocks of the assistant's turn. The functions below keep or drop them
-// together.
+// The call and the result of a server tool are both blocks of the assistant's turn. The functions below keep both or
+// remove both.
 
 function pairServerTools(
   drafts: readonly MessageDraft[],

@@ -15,12 +15,15 @@ import {
 } from '../tokens/usage.ts'
 
 /**
- * Dollars per million tokens by price class; null if unknown. `write5m` is the rate of a cache write with the
- * provider's default lifetime, `write1h` with the longer lifetime.
+ * Dollars per million tokens, by price class; null if unknown. `write5m` is the rate of a cache write with the
+ * provider's default lifetime, `write1h` the rate with the longer lifetime.
  */
 export type TokenRates = ByPriceClass<number | null>
 
-/** The rates of a whole API request whose prompt, including cached tokens, is longer than `above` tokens. */
+/**
+ * The rates for an API request with a long prompt. They apply to the whole request if its prompt, including cached
+ * tokens, has more than `above` tokens.
+ */
 export interface PriceTier extends TokenRates {
   readonly above: number
 }
@@ -28,15 +31,16 @@ export interface PriceTier extends TokenRates {
 export interface ModelPrices extends TokenRates {
   readonly tiers?: readonly PriceTier[]
   /**
-   * Factors on every rate, by a field of the usage and its value: `{ speed: { standard: 1, fast: 2 } }`. A missing
-   * field changes nothing. A value that is not listed is priced as standard, and the cost reports the assumption.
+   * Factors that multiply every rate, by the name and value of a usage field: `{ speed: { standard: 1, fast: 2 } }`. If
+   * the usage lacks the field, no factor applies. An unlisted value is priced as standard, and the cost lists that
+   * assumption.
    */
   readonly factors?: Readonly<Record<string, Readonly<Record<string, number | null>>>>
-  /** Dollars per use of a server tool, by its name in the usage field `server_tool_use`. */
+  /** Dollars per use of a server tool, by the tool's name in the usage field `server_tool_use`. */
   readonly fees?: Readonly<Record<string, number | null>>
 }
 
-/** Returns the rates for a prompt of this many tokens, including cached tokens. */
+/** Returns the rates for an API request whose prompt has this many tokens, including cached tokens. */
 export function findRates(prices: ModelPrices, promptTokens: number): TokenRates {
   const reached = (prices.tiers ?? []).filter((tier) => promptTokens > tier.above)
   const highest = reached.toSorted((a, b) => b.above - a.above)[0]
@@ -70,7 +74,7 @@ export function scaleRates(rates: TokenRates, factor: number | null): TokenRates
   })
 }
 
-/** Returns the prices of a model that ran a part of the call; null if unknown. */
+/** Returns the prices of another model that ran a part of the model call (for example a fallback model); null if unknown. */
 type PriceLookup = (model: string) => ModelPrices | null
 
 export const UNKNOWN_RATES: TokenRates = mapPriceClasses(() => null)
@@ -78,8 +82,8 @@ const NO_FACTOR: PriceFactor = { factor: 1, assumed: [] }
 const SAME_PRICES_ASSUMED = 'what another model answered is priced as this one'
 
 /**
- * Returns the price of one model call. If the provider lists iterations, this is their sum, each at the price tier of
- * its own prompt. `pricesOf` gives the prices of other models that ran iterations.
+ * Returns the price of one model call. If the provider lists iterations of the call, their prices are added; each is
+ * priced by the length of its own prompt. `pricesOf` returns the prices of other models that ran an iteration.
  */
 export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(part, usage, prices, pricesOf))
@@ -87,15 +91,18 @@ export function priceUsage(usage: Usage, prices: ModelPrices, pricesOf?: PriceLo
 }
 
 /**
- * Returns the price that the same model call would have had without a cache: all prompt tokens as input, at the same
- * price tier and factors.
+ * Returns what the same model call would have cost without a prompt cache: every prompt token is priced as plain input.
+ * The price tier and the factors stay the same.
  */
 export function priceUsageUncached(usage: Usage, prices: ModelPrices, pricesOf?: PriceLookup): Cost {
   const parts = listBilledParts(usage).map((part) => pricePart(withoutCache(part), usage, prices, pricesOf))
   return [...parts, priceFees(usage, prices)].reduce(addCosts, ZERO_COST)
 }
 
-/** Counts cached tokens as plain input. Assumptions about cache lifetimes no longer matter and are dropped. */
+/**
+ * Counts cached tokens as plain input. Assumptions about the cache lifetime are dropped, because they no longer affect
+ * the price.
+ */
 function withoutCache(part: BilledPart): BilledPart {
   const { output } = part.tokens
   const tokens = { input: countPromptTokens(part.tokens), cacheRead: 0, write5m: 0, write1h: 0, output }
@@ -125,7 +132,7 @@ function priceTokenClasses(tokens: TokensByClass, rates: TokenRates): Cost {
   return { total: missing.length === 0 ? priced : null, priced, byClass, fees: 0, missing, assumed: [] }
 }
 
-/** Returns the price of tokens of one class in dollars. No tokens cost nothing, even if the rate is unknown. */
+/** Returns the price in dollars of tokens of one price class. Zero tokens cost 0, even if the rate is unknown. */
 function priceTokenClass(tokens: number, rate: number | null): number | null {
   if (tokens === 0) return 0
   return rate === null ? null : (tokens * rate) / 1_000_000
@@ -144,19 +151,19 @@ function priceFee(name: string, count: number, each: number | null): Cost {
   return { ...ZERO_COST, total: count * each, priced: count * each, fees: count * each }
 }
 
-// The declarations below add amounts of money, and keep track of what could not be priced.
+// The declarations below add costs in dollars, and record what could not be priced.
 
 export interface Cost {
-  /** Dollars in total; null if something that was used has no known price. */
+  /** Total dollars; null if something that was used has no known price. */
   readonly total: number | null
-  /** Dollars for everything that could be priced: the total, or a lower bound of it. */
+  /** Dollars for everything with a known price. If `total` is null, this is a lower bound of the cost. */
   readonly priced: number
   readonly byClass: ByPriceClass<number | null>
   /** Dollars charged per request instead of per token, for example for web search by a server tool; null if unknown. */
   readonly fees: number | null
   /** Names of the token classes and fees that were used and have no known price. */
   readonly missing: readonly string[]
-  /** Assumptions behind the amounts, as text. */
+  /** Assumptions made when pricing, as text for the user. */
   readonly assumed: readonly string[]
 }
 
@@ -169,7 +176,7 @@ export const ZERO_COST: Cost = {
   assumed: [],
 }
 
-/** Adds two costs. If one total is unknown, the sum is unknown; `priced` still adds the known parts. */
+/** Adds two costs. If the total of either is unknown, the total of the sum is unknown; `priced` adds the known parts. */
 export function addCosts(a: Cost, b: Cost): Cost {
   return {
     total: addNullable(a.total, b.total),

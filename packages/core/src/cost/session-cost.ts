@@ -19,13 +19,13 @@ import {
 
 // The declarations below compute the cost of one model call.
 
-/** Returns the prices of a model at a time (ISO 8601); null if unknown. */
+/** Returns the prices that a model had at a given time (ISO 8601); null if unknown. */
 export type FindModelPrices = (model: string, at: string) => ModelPrices | null
 
 export interface BilledCall {
   /** Id of the response (`message.id`). */
   readonly id: string
-  /** What made the model call: `compact`, a subagent …; null for the conversation itself. */
+  /** What made the model call, for example `compact` or a subagent; null for the conversation itself. */
   readonly source: string | null
   readonly model: string
   readonly at: string
@@ -36,7 +36,7 @@ export interface BilledCall {
 export interface PricedCall extends BilledCall {
   readonly tokens: TokensByClass
   readonly money: Cost
-  /** Dollars that the cache saved on the prompt; null if a price is unknown. */
+  /** Dollars that prompt caching saved on this call's prompt; null if a price is unknown. */
   readonly saved: number | null
 }
 
@@ -66,15 +66,18 @@ export function addTokens(one: TokensByClass, other: TokensByClass): TokensByCla
   return mapPriceClasses((name) => one[name] + other[name])
 }
 
-/** Returns the price of the prompt alone, because its savings are known even if the price of the output is not. */
+/**
+ * Returns the price of the prompt without the output. The savings of the cache can then be computed even if the price
+ * of output tokens is unknown.
+ */
 function sumPromptPrice({ byClass: { input, cacheRead, write5m, write1h } }: Cost): number | null {
   if (input === null || cacheRead === null || write5m === null || write1h === null) return null
   return input + cacheRead + write5m + write1h
 }
 
 /**
- * Returns the model call of a `model_call` record: a cache-sharing fork, a summary, or an empty reply. Null for any
- * other record.
+ * Returns the model call that a `model_call` record describes: a cache-sharing fork call, a summary, or an empty reply.
+ * Returns null for any other record.
  */
 export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly source: string }) | null {
   if (!isKnownRecord(record) || record.type !== 'system') return null
@@ -86,11 +89,11 @@ export function readLoggedCall(record: SessionRecord): (BilledCall & { readonly 
 }
 
 export interface SessionCost {
-  /** Totals of the model calls that can no longer change. */
+  /** Cost totals of the older model calls, whose usage can no longer change. */
   readonly settled: CostTotals
   /**
-   * The newest model calls, whose usage may still change: a response is several records, and only the last has its full
-   * usage.
+   * The newest model calls. Their usage may still change, because a response is logged as several records and only the
+   * last record has the full usage.
    */
   readonly recent: readonly PricedCall[]
   /** Ids of the model calls included in `settled`. */
@@ -99,14 +102,14 @@ export interface SessionCost {
   readonly records: AppendList<SessionRecord>
 }
 
-/** Number of responses that may receive further records at the same time, for example from parallel subagents. */
+/** Number of newest responses that may still receive records. More than one can, for example with parallel subagents. */
 const MAX_OPEN_CALLS = 16
 
 export function emptySessionCost(): SessionCost {
   return { settled: ZERO_TOTALS, recent: [], closed: PersistentMap.empty(), records: AppendList.of() }
 }
 
-/** Returns the cost of the session with these log records. Only records added since the last update are processed. */
+/** Updates the cost of a session. Processes only the log records that were added since the last update. */
 export function updateSessionCost(
   money: SessionCost,
   records: AppendList<SessionRecord>,
@@ -146,7 +149,7 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
   }
 }
 
-/** Returns the model call that a record reports; null if it reports none. */
+/** Returns the model call that a log record describes; null if the record describes none. */
 function readCall(record: SessionRecord): BilledCall | null {
   if (!isKnownRecord(record)) return null
   if (record.type !== 'assistant') return readLoggedCall(record)
@@ -156,24 +159,24 @@ function readCall(record: SessionRecord): BilledCall | null {
   return { id, model, source, at: record.timestamp, usage: usage ?? null }
 }
 
-// The declarations below compute the totals: money spent, saved by the cache, lost to cache breaks, and spent on
+// The declarations below compute the totals in dollars: spent, saved by the cache, lost to cache breaks, and spent on
 // compaction and clearing.
 
-/** An amount in dollars, of which a part may be unknown. */
+/** An amount in dollars. Some of its parts may be unknown. */
 interface Amount {
   /** Dollars in total; null if a part is unknown. */
   readonly total: number | null
-  /** Dollars of all known parts. */
+  /** Sum in dollars of the known parts. */
   readonly known: number
 }
 
 export interface CostTotals {
   readonly calls: number
-  /** Number of model calls without usage or with an unknown price; `spent.missing` names what is unknown. */
+  /** Number of model calls that have no usage or no known price. `spent.missing` lists what is unknown. */
   readonly unpricedCalls: number
   readonly tokens: TokensByClass
   readonly spent: Cost
-  /** Dollars that the same prompts would have cost without a cache, minus the dollars that they did cost. */
+  /** Dollars saved by prompt caching: what the same prompts would have cost without a cache, minus what they did cost. */
   readonly savedByCache: Amount
   readonly breaks: number
   readonly tokensLostToBreaks: number
@@ -181,7 +184,7 @@ export interface CostTotals {
   readonly lostToBreaks: Amount
   /** Dollars spent on model calls that wrote a summary; included in `spent`. */
   readonly spentOnCompaction: Amount
-  /** Dollars spent on caching again what clearings changed; included in `spent`. */
+  /** Dollars spent on caching content again after clearings had changed it; included in `spent`. */
   readonly spentOnClearing: Amount
 }
 
@@ -218,7 +221,7 @@ function withCall(totals: CostTotals, { money, tokens, saved, source }: PricedCa
   }
 }
 
-/** Adds a cache loss to the totals. `loss` is the `cacheLoss` field as read from the log, unchecked. */
+/** Adds a cache loss to the totals. `loss` is the `cacheLoss` field of a log record and is not validated yet. */
 function withLoss(totals: CostTotals, loss: { readonly [field: string]: unknown }): CostTotals {
   const usd = typeof loss.usd === 'number' && Number.isFinite(loss.usd) ? loss.usd : null
   if (loss.kind === 'act') return { ...totals, spentOnClearing: addToAmount(totals.spentOnClearing, usd) }

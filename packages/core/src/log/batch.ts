@@ -1,19 +1,25 @@
 /**
- * Batches: records appended together are valid only if all of them are present, so a log cut at any byte reads as
- * complete batches. Records of an incomplete batch are left out and reported as damage.
+ * Batches: log records that were appended together. A batch is valid only if all of its records are present, so a log
+ * that was cut off at any byte never yields half a batch. An incomplete batch is left out and reported as damage.
  */
 import { isObject } from './json.ts'
 import type { BatchStamp, SessionRecord } from './record.ts'
 
-/** State of reading a log: the damage so far, the position, and the batch that is still incomplete. Every line mutates it. */
+/**
+ * State of reading a log: the damage found so far, the current position, and the incomplete batch. Each log line
+ * updates it in place.
+ */
 export interface BatchState {
   readonly damage: Damage[]
-  /** Position of the last valid record. */
+  /** Position in the log of the last valid record. */
   position: number
   openBatch: OpenBatch | null
 }
 
-/** A valid record with its position in the log: its `seq`, or the next position if it has none. */
+/**
+ * A valid record with its position in the log. The position is the record's `seq`, or the next free position if it has
+ * no `seq`.
+ */
 export interface PositionedRecord extends NumberedRecord {
   readonly position: number
 }
@@ -22,7 +28,10 @@ export function createBatchState(position: number): BatchState {
   return { damage: [], position, openBatch: null }
 }
 
-/** Returns why a record's `seq` or `batch` is invalid, or null. The `batch` of a record without `seq` is ignored. */
+/**
+ * Returns why a record's `seq` or `batch` field is invalid, or null if both are valid. Without `seq`, `batch` is
+ * ignored.
+ */
 export function checkBatchStamp({ seq, batch }: SessionRecord): string | null {
   if (seq == null) return null
   if (!Number.isSafeInteger(seq) || seq < 1) return 'seq is a whole number from 1 on'
@@ -30,8 +39,8 @@ export function checkBatchStamp({ seq, batch }: SessionRecord): string | null {
 }
 
 /**
- * Adds a record and returns the records that are now valid: this record, all records of the batch that it completes,
- * or none while its batch is incomplete.
+ * Adds the next record of the log. Returns the records that are valid now: this record, all records of the batch that
+ * it completes, or none if its batch is still incomplete.
  */
 export function addRecordToBatch(
   gathering: BatchState,
@@ -47,7 +56,10 @@ export function addRecordToBatch(
   return NO_RECORDS
 }
 
-/** Ends the open batch, if there is one, and reports it as incomplete. Returns the other records that waited for its end. */
+/**
+ * Ends the incomplete batch, if there is one, and reports it as damage. Returns the records between its parts that
+ * belong to no batch.
+ */
 export function abandonBatch(gathering: BatchState): readonly PositionedRecord[] {
   const { openBatch } = gathering
   if (openBatch === null) return NO_RECORDS
@@ -79,8 +91,8 @@ function addPart(
 }
 
 /**
- * Returns the records of a complete batch and the other records between its parts. The others get positions after the
- * batch, so that its parts have the positions they state.
+ * Returns the records of a complete batch, and the records of no batch that were between them. The latter get positions
+ * after the batch, so that the records of the batch keep the positions in their `seq`.
  */
 function completeBatch(
   gathering: BatchState,
@@ -91,7 +103,10 @@ function completeBatch(
   return otherRecords.length === 0 ? counted : counted.sort((one, other) => one.line - other.line)
 }
 
-/** Gives a record its position. A `seq` out of order is kept and reported; the log continues from the highest position. */
+/**
+ * Gives a record its position in the log. If the `seq` of the record is out of order, it is used anyway and reported as
+ * damage; later records are numbered from the highest position so far.
+ */
 function assignPosition(gathering: BatchState, { record, line }: NumberedRecord): PositionedRecord {
   const expected = gathering.position + 1
   const position = record.seq ?? expected
@@ -109,8 +124,9 @@ function isBatchStamp(stamp: unknown): stamp is BatchStamp {
   return Number.isSafeInteger(stamp.of) && index >= 0 && index < Number(stamp.of)
 }
 
-// The open batch. Lines can be copied, and an interrupted writer may write its batch again, so a part may occur more
-// than once. Copies are left out, and the newest attempt to write the batch counts.
+// The incomplete batch that is being read. The same record of a batch may occur more than once, because log lines can
+// be duplicated and an interrupted writer may write its batch again. Duplicates are left out, and the newest attempt to
+// write the batch is used.
 
 /** A record with the number of its line in the log. */
 interface NumberedRecord {
@@ -124,13 +140,16 @@ interface OpenBatch {
   /** Position of the first record of the batch. */
   readonly first: number
   parts: NumberedRecord[]
-  /** Parts of an earlier attempt to write the batch, while it has more of them than the current attempt. */
+  /** Records of an earlier attempt to write this batch. Kept while the current attempt has fewer records. */
   earlierAttempt: readonly NumberedRecord[]
-  /** Records between the parts that belong to no batch. They wait until the batch is complete or abandoned. */
+  /**
+   * Records of no batch, found between the records of this batch. They are returned when the batch is complete or
+   * abandoned.
+   */
   readonly otherRecords: NumberedRecord[]
-  /** True if a part of the batch is missing. The rest is then collected only to be reported together. */
+  /** True if a record of the batch is missing. Its other records are then collected only to report them as one damage. */
   isBroken: boolean
-  /** True after a header line: later lines may come from another writer that does not know this batch. */
+  /** True after a header line. The lines after a header may come from another writer, which does not continue this batch. */
   isPastHeader: boolean
 }
 
@@ -149,9 +168,9 @@ function createOpenBatch({ id, of, index }: BatchStamp, seq: number): OpenBatch 
 }
 
 /**
- * Returns true if a line that starts at position `first` (null: no position) leaves the batch open: it is a line of
- * another tool, or a copy of an old line. A writer that goes on after an interrupted batch continues from position
- * `last`.
+ * Returns true if the incomplete batch may still continue after a line at position `first`. It may if the line has no
+ * position (another tool wrote it), or if the line duplicates one from before the batch. `last` is the last valid
+ * position.
  */
 function leavesBatchOpen(open: OpenBatch, first: number | null, last: number): boolean {
   if (first === null) return true
@@ -159,8 +178,8 @@ function leavesBatchOpen(open: OpenBatch, first: number | null, last: number): b
 }
 
 /**
- * Returns true if a part belongs to another batch, or starts the open batch again with other content. Its writer then
- * did not continue the open batch.
+ * Returns true if a batch record belongs to another batch, or starts the same batch again with different content. In
+ * both cases the batch read so far is not continued.
  */
 function startsNewAttempt(open: OpenBatch, { id, index, of }: BatchStamp, record: SessionRecord): boolean {
   if (id !== open.id) return true
@@ -168,7 +187,7 @@ function startsNewAttempt(open: OpenBatch, { id, index, of }: BatchStamp, record
   return index === 0 && (open.isBroken || of !== open.of || !isSameRecord(first, record))
 }
 
-/** Adds a part to the open batch. Returns the damage: copied lines, and an earlier attempt that is abandoned. */
+/** Adds a record to the incomplete batch. Returns the damage: duplicated lines, and an earlier attempt that was given up. */
 function placePart(open: OpenBatch, { index, of }: BatchStamp, part: NumberedRecord): readonly Damage[] {
   open.isPastHeader = false
   if (!open.isBroken && of === open.of) {
@@ -188,7 +207,7 @@ function describeIncompleteBatch(parts: readonly NumberedRecord[], of: number): 
   return { kind: 'incomplete-batch', line: parts[0]?.line ?? 0, why }
 }
 
-/** Returns the attempt with more parts; the current attempt if both have the same number. */
+/** Returns the attempt to write the batch that has more records; the current attempt if both have the same number. */
 function findLongerAttempt({ parts, earlierAttempt }: OpenBatch): readonly NumberedRecord[] {
   return earlierAttempt.length > parts.length ? earlierAttempt : parts
 }
@@ -200,7 +219,10 @@ function continueAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage
   return isBehind && isSameRecord(earlier, part.record) ? [] : dropEarlierAttempt(open)
 }
 
-/** Handles a first part that occurs again: a copied line or a new attempt to write the batch. The next lines decide. */
+/**
+ * Handles the first record of a batch when it occurs again. It is either a duplicated line or a new attempt to write
+ * the batch; the lines after it show which.
+ */
 function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
   const { parts, earlierAttempt } = open
   open.earlierAttempt = findLongerAttempt(open)
@@ -209,7 +231,10 @@ function restartAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[
   return open.earlierAttempt.length > 1 ? [] : dropEarlierAttempt(open)
 }
 
-/** Handles a part that continues the earlier attempt: the parts read since that attempt were copies of its lines. */
+/**
+ * Handles a record that continues the earlier attempt to write the batch. The records read since that attempt are then
+ * duplicated lines.
+ */
 function resumeEarlierAttempt(open: OpenBatch, part: NumberedRecord): readonly Damage[] {
   const copies = open.parts.map(describeCopy)
   open.parts = [...open.earlierAttempt, part]
@@ -248,7 +273,7 @@ export type DamageKind =
 
 export interface Damage {
   readonly kind: DamageKind
-  /** Line number in the file, from 1; 0 if the damage is known only for the session as a whole. */
+  /** Line number in the log file, from 1; 0 if the damage cannot be assigned to a line. */
   readonly line: number
   /** A sentence that says what was wrong with the log and what was done about it. */
   readonly why: string

@@ -33,7 +33,7 @@ export type MessageContent = string | readonly Block[]
 
 type BlockGuard<B extends Block> = (block: Block) => block is B
 
-/** Returns a guard for blocks of one type whose `field` is a string. */
+/** Returns a type guard that accepts blocks of the given type if their field `field` is a string. */
 function blockGuard<B extends Block>(type: string, field: string): BlockGuard<B> {
   return (block): block is B => block.type === type && typeof block[field] === 'string'
 }
@@ -61,12 +61,15 @@ function ofType(...types: readonly string[]): BlockTest {
   return ({ type }) => types.includes(type)
 }
 
-/** Thinking in any form: with text, with only a signature, or redacted. */
+/** True for thinking in any form: with text, with only a signature, or redacted. */
 export const isThinkingBlock: BlockTest = ofType('thinking', 'redacted_thinking')
 export const isMediaBlock: BlockTest = ofType('image', 'document')
-/** A summary written by the provider; it may be the first block of a conversation. */
+/** True for a compaction block: a summary that the provider wrote. It may be the first block of a conversation. */
 export const isCompactionBlock: BlockTest = ofType('compaction')
-/** Deletions in the provider's prompt cache (clearing/cached-clearing.ts): an instruction, not part of the prompt. */
+/**
+ * True for a `cache_edits` block. It tells the provider what to delete from its prompt cache and is not part of the
+ * prompt.
+ */
 export const isCacheEditsBlock: BlockTest = ofType('cache_edits')
 
 /** Returns true for a text block with only white space, which providers refuse. */

@@ -1,6 +1,6 @@
 /**
- * Decodes the lines of a log, of any format version, into records. A line that is not a record is set aside and
- * reported as damage, with the reason; reading goes on.
+ * Decodes the lines of a log, of any format version, into records. An invalid line is skipped and reported as damage
+ * with the reason; the lines after it are still read.
  */
 import { TidemarkError } from '../errors.ts'
 import {
@@ -18,15 +18,15 @@ import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson
 import type { SessionRecord } from './record.ts'
 
 export type DecodeResult =
-  /** A valid record. `note` names the part of the line that was left out, if any. */
+  /** A valid record. If a part of its line was invalid and left out, `note` describes that part. */
   | { readonly ok: true; readonly record: SessionRecord; readonly note?: string }
   | { readonly ok: false; readonly why: string }
 
 type LineFields = { readonly [key: string]: unknown }
 
 /**
- * Returns the record of a parsed line, or the reason why the line is not a record. Checks only the fields that the
- * engine relies on and keeps all others unchanged. A line of an unknown type is a record too.
+ * Returns the record in a parsed log line, or the reason why the line is not a record. Checks only the fields that the
+ * engine uses; all other fields are kept unchanged. A record of an unknown type is valid.
  */
 export function decodeRecord(value: unknown): DecodeResult {
   if (!isObject(value)) return { ok: false, why: 'a record is a JSON object' }
@@ -93,7 +93,7 @@ const USAGE_FIGURES = [
   'cache_read_input_tokens',
 ]
 
-/** Drops the usage of an assistant record if one of its token counts is not a number; the record itself stays. */
+/** Removes the usage from an assistant record if one of its token counts is not a number. The rest of the record is kept. */
 function withoutBadUsage(value: LineFields): { readonly value: LineFields; readonly note?: string } {
   const { message } = value
   if (value.type !== 'assistant' || !isObject(message) || message.usage == null) return { value }
@@ -152,10 +152,10 @@ function checkPin(pin: unknown): string | null {
   return good ? null : 'a pin names its target and says whether it is pinned'
 }
 
-// Format versions. The first line of a log states its version. Lines of older versions are upcast when they are read;
-// the file is never rewritten.
+// Format versions. The first line of a log names its format version. Lines of an older version are converted each time
+// they are read; the file is never rewritten.
 
-/** The header line: the first line of a log, and of every later part written in another version. It has no position. */
+/** The header line, which names the format version. It is the first line of a log, and is not a record. */
 interface LogHeader {
   readonly type: 'tidemark'
   readonly format: 'tidemark-session'
@@ -167,10 +167,13 @@ interface LogHeader {
 /** A parsed log line that has not been decoded yet. */
 export type ParsedLine = { readonly [field: string]: unknown }
 
-/** Converts a parsed log line of one format version to the next version. */
+/** Converts a parsed log line from one format version to the next. */
 export type Upcast = (line: ParsedLine) => ParsedLine
 
-/** The upcasts in order: `UPCASTS[0]` converts version 1 to version 2. The current version is their number plus one. */
+/**
+ * Conversions between format versions: `UPCASTS[0]` converts version 1 to 2. The current version is their number plus
+ * one.
+ */
 export const UPCASTS: readonly Upcast[] = []
 
 export const LOG_VERSION: number = UPCASTS.length + 1
@@ -184,8 +187,8 @@ export function isLogHeader(line: ParsedLine): boolean {
 }
 
 /**
- * Returns the format version in a header, or null if the header is invalid. Throws `newer-format` for a version that
- * is newer than this code knows.
+ * Returns the format version named in a header line, or null if the header is invalid. Throws `newer-format` if the
+ * version is newer than this code supports.
  */
 export function readLogVersion(header: ParsedLine, upcasts: readonly Upcast[] = UPCASTS): number | null {
   const { format, version } = header
@@ -211,13 +214,13 @@ function isVersionNumber(version: unknown): version is number {
   return Number.isSafeInteger(version) && Number(version) >= 1
 }
 
-// Reads the lines of a session log, Tidemark's own or another tool's, into records. Unreadable lines are reported as
-// damage; only a log of a newer format version throws.
+// Reads the lines of a session log into records. Tidemark or another tool may have written the log. Unreadable lines
+// are reported as damage; only a log of a newer format version throws.
 
 export interface LogLineReader {
-  /** Reads the next line, without its newline. Returns the records that are now valid: none while a batch is incomplete. */
+  /** Reads the next line, without newline. Returns the records that are valid now; an incomplete batch is held back. */
   readLine(line: string): readonly SessionRecord[]
-  /** Ends the reading; `rest` is the text after the last newline. Returns the remaining records and all damage. */
+  /** Ends reading. `rest` is the text after the last newline. Returns the records held back so far, and all damage. */
   finish(rest?: string): LogReadResult
   /** Line number of each record that the last `readLine` or `finish` call returned. */
   readonly lineNumbers: readonly number[]
@@ -225,14 +228,14 @@ export interface LogLineReader {
 
 export interface LogReadResult {
   readonly records: readonly SessionRecord[]
-  /** Position of the last valid record. The records of another tool's log are counted from 1. */
+  /** Position in the log of the last valid record. Records of other tools have no position and are numbered from 1. */
   readonly position: number
   readonly damage: readonly Damage[]
   /** Format version in the newest header; null for another tool's log, or if no header is readable. */
   readonly version: number | null
-  /** False if no line is a record or a header and the file does not look like the torn start of a log. */
+  /** False if the file is not a log: it has no record and no header, and does not look like a log that was cut off. */
   readonly isLog: boolean
-  /** The place from which a later reading can continue; null if it has to start over. */
+  /** The place in the log from which a later read can continue; null if a later read must start at the beginning. */
   readonly resume: LogResumePoint | null
 }
 
@@ -246,9 +249,9 @@ export interface LogResumePoint {
 
 export interface LogReaderOptions {
   readonly upcasts?: readonly Upcast[]
-  /** The place in the log to start at; the beginning by default. */
+  /** The place in the log to start reading at. Default: the beginning. */
   readonly start?: LogResumePoint
-  /** Return only the records after this position; all records by default. */
+  /** Return only the records after this position in the log. Default: all records. */
   readonly from?: number
 }
 
@@ -294,7 +297,7 @@ function selectRecords(reading: ReaderState, counted: readonly PositionedRecord[
 
 function finishLog(reading: ReaderState, rest: string): LogReadResult {
   const { gathering, line } = reading
-  // A later reading cannot start inside a batch.
+  // A later read cannot start inside a batch.
   const canResume = rest === '' && reading.isRecognised && gathering.openBatch === null
   const resume = canResume ? { line, position: gathering.position, version: reading.version } : null
   const records = selectRecords(reading, [
@@ -306,7 +309,7 @@ function finishLog(reading: ReaderState, rest: string): LogReadResult {
   return { records, position, damage, version, isLog: isRecognised || !isForeign, resume }
 }
 
-/** Reads one line. `whenUnreadable` is the damage to report if the line is not JSON: only the last line can be torn. */
+/** Reads one line. `whenUnreadable` is the damage to report if the line is not JSON; only a last line is `torn-line`. */
 function readLine(
   reading: ReaderState,
   text: string,
@@ -317,11 +320,12 @@ function readLine(
   const value = parseJson(line)
   if (value !== undefined) return readValue(reading, value, line)
   if (line.trim() === '') return NO_RECORDS
-  // After a crash, a log may begin with part of a JSON object or with a page of NUL bytes that was never written.
+  // After a crash, a log may begin with an incomplete JSON object or with NUL bytes. Such a file still counts as a log.
   const looksTorn = line.startsWith('\0') || line.trimStart().startsWith('{')
   if (!looksTorn) reading.isForeign = true
   reportDamage(reading, whenUnreadable, describeUnreadableLine(line, whenUnreadable))
-  // A hole of NUL bytes may have replaced the newline before a complete line, so the text after the hole is tried too.
+  // After a crash, NUL bytes may have replaced the newline before a complete line, so the text after them is parsed
+  // too.
   const afterHole = line.slice(line.lastIndexOf('\0') + 1)
   const rescued = afterHole === line ? undefined : parseJson(afterHole)
   return isObject(rescued) ? readValue(reading, rescued, afterHole) : NO_RECORDS
@@ -356,8 +360,8 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
 const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is left out`
 
 /**
- * Adds the exact text of blocks that parse and stringify would change, for a line of another tool. Tidemark's own
- * lines already contain it.
+ * For a log line of another tool: adds the exact JSON text of each block that parse and stringify would change.
+ * Tidemark's own lines already contain these texts.
  */
 function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
   if (JSON.stringify(record) === line) return record
@@ -365,7 +369,7 @@ function withRawBlocks(record: SessionRecord, line: string): SessionRecord {
   return rawBlocks.length === 0 ? record : { ...record, rawBlocks }
 }
 
-/** Reads a header line. A header with the version already in use may be a copied line, so it does not end an open batch. */
+/** Reads a header line. If its version is already in use, it may be a duplicate, so an incomplete batch may go on. */
 function readHeader(reading: ReaderState, header: ParsedLine): readonly PositionedRecord[] {
   const version = readLogVersion(header, reading.upcasts)
   if (version === null)

@@ -1,6 +1,6 @@
 /**
- * Which blocks count as images, and the size of an image in pixels, read from the first bytes of its base64 data without
- * decoding all of it.
+ * Decides which blocks count as images, and reads the width and height of an image from the first bytes of its base64
+ * data, without decoding the rest.
  */
 import type { Block } from './block.ts'
 import { isObject } from './json.ts'
@@ -18,24 +18,36 @@ export function countsAsImage({ type, source }: Block): boolean {
   return source.type === 'url' || (source.type === 'base64' && source.media_type === 'application/pdf')
 }
 
-/** Returns the longer side of an image in pixels; 0 if the request does not contain its data or the header has no size. */
+/**
+ * Returns the longer side of an image in pixels. Returns 0 if the block does not contain the image data, or if the size
+ * cannot be read from it.
+ */
 export function measureLongestSide({ type, source }: Block): number {
   if (type !== 'image' || !isObject(source) || typeof source.data !== 'string') return 0
   const size = readImageSize(source.data)
   return size === null ? 0 : Math.max(size.width, size.height)
 }
 
-/** Returns the size of an image in base64; null if the data is not PNG, JPEG, GIF or WebP, or ends before the size. */
+/**
+ * Returns the width and height of a base64 image. Returns null if the data is not PNG, JPEG, GIF or WebP, or is cut off
+ * too early.
+ */
 export function readImageSize(base64: string): ImageSize | null {
   const byte = createByteReader(base64)
   const size = readPngSize(byte) ?? readGifSize(byte) ?? readWebpSize(byte) ?? readJpegSize(byte)
   return size !== null && size.width > 0 && size.height > 0 ? size : null
 }
 
-/** Returns the byte at an offset; NaN beyond the end of the data and for invalid base64, so that every comparison fails. */
+/**
+ * Returns the byte at an offset. Returns NaN after the end of the data and for invalid base64; comparisons with NaN are
+ * false.
+ */
 type ReadByte = (offset: number) => number
 
-/** Creates a byte reader that decodes only the three bytes around the requested one. */
+/**
+ * Creates a function that returns single bytes of base64 data. It decodes only the group of three bytes that contains
+ * the byte.
+ */
 function createByteReader(base64: string): ReadByte {
   return (offset) => {
     if (Number.isNaN(offset)) return Number.NaN
@@ -85,7 +97,7 @@ function readWebpSize(byte: ReadByte): ImageSize | null {
   return { width: readLittleEndian(byte, 26, 2) % 0x4000, height: readLittleEndian(byte, 28, 2) % 0x4000 }
 }
 
-/** Reads the size from the first frame header of a JPEG, skipping the segments before it. */
+/** Reads the size of a JPEG from its first frame header, after skipping the segments before that header. */
 function readJpegSize(byte: ReadByte): ImageSize | null {
   if (byte(0) !== 0xff || byte(1) !== 0xd8) return null
   for (let offset = 2; byte(offset) === 0xff; ) {
@@ -101,7 +113,7 @@ function isFrameMarker(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
 
-/** Returns the length of a JPEG segment; 0 for a marker without a body, which has no length field. */
+/** Returns the length of a JPEG segment. Returns 0 for a marker without a body, because it has no length field. */
 function readSegmentLength(byte: ReadByte, offset: number, marker: number): number {
   const bare = marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
   return bare ? 0 : readBigEndian(byte, offset + 2, 2)

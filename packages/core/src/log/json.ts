@@ -8,9 +8,9 @@ export interface JsonObject {
 }
 
 /**
- * Maximum nesting depth of a record, counting the record itself. `JSON.parse` accepts any depth, but `JSON.stringify`
- * and other recursive functions overflow the stack after some thousand levels. Deeper values are refused wherever they
- * enter.
+ * Maximum nesting depth of a record, counting the record itself as one level. `JSON.parse` accepts any depth, but
+ * `JSON.stringify` and other recursive functions overflow the stack after some thousand levels. Every input is checked
+ * against this limit.
  */
 export const MAX_JSON_DEPTH = 1000
 
@@ -28,8 +28,8 @@ export function isNestedTooDeep(value: unknown, levels: number = MAX_JSON_DEPTH)
 
 /**
  * Returns the path of the first part of `value` that JSON cannot represent (undefined, NaN, a function, a Date, a
- * cycle, a gap in an array, more than `MAX_JSON_DEPTH` levels …), or null if there is none. A record that passes is
- * unchanged by a JSON round trip, except that -0 becomes 0.
+ * cycle, a gap in an array, more than `MAX_JSON_DEPTH` levels …), or null if there is none. If the result is null, a
+ * JSON round trip does not change `value`, except that -0 becomes 0.
  */
 export function findNonJsonPath(value: unknown, path = '', open: readonly unknown[] = []): string | null {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return null
@@ -44,7 +44,7 @@ export function findNonJsonPath(value: unknown, path = '', open: readonly unknow
   return null
 }
 
-/** Returns true for a plain object, and for an array without extra properties. (Gaps are found as undefined items.) */
+/** Returns true for a plain object, and for an array without extra properties. Gaps in an array are not detected here. */
 function isPlainValue(value: object): boolean {
   if (Array.isArray(value)) return Object.keys(value).length <= value.length
   const prototype = Object.getPrototypeOf(value)
@@ -52,10 +52,13 @@ function isPlainValue(value: object): boolean {
 }
 
 const encoder = new TextEncoder()
-/** Buffer for counting the bytes of a text piece by piece. Encoding the whole text at once would cost ten times as much. */
+/** Reused buffer for counting UTF-8 bytes in pieces. Encoding the whole text at once would take ten times as long. */
 const buffer = new Uint8Array(65_536)
 
-/** Returns the UTF-8 length of the JSON of `value`; null if `value` has no JSON (a cycle, a bigint, nested too deep). */
+/**
+ * Returns the size of `value` as JSON in UTF-8 bytes. Returns null if JSON cannot represent it (a cycle, a bigint,
+ * nested too deep).
+ */
 export function countJsonBytes(value: unknown): number | null {
   try {
     let text = JSON.stringify(value) ?? 'null'
@@ -74,16 +77,16 @@ export function countJsonBytes(value: unknown): number | null {
 // Functions on JSON text. They expect text that parses as JSON.
 
 const WHITE_SPACE = ' \t\n\r'
-/** Matches characters that `JSON.stringify` may write differently. */
+/** Matches characters that `JSON.stringify` may escape differently from the original text. */
 const ESCAPED = /[\\\ud800-\udfff]/
 
 export interface JsonMember {
   readonly key: string
-  /** JSON text of the member's value, unchanged. */
+  /** The value of the member as JSON text, exactly as in the input. */
   readonly text: string
 }
 
-/** Returns the parsed value, or undefined if the text is not JSON. */
+/** Parses JSON text. Returns undefined if the text is not valid JSON. */
 export function parseJson(text: string): Json | undefined {
   try {
     const value: Json = JSON.parse(text)
@@ -94,8 +97,8 @@ export function parseJson(text: string): Json | undefined {
 }
 
 /**
- * Returns true if parse and stringify keep the members of a JSON text, their order and the numbers. White space and
- * the escaping of strings may change.
+ * Returns true if `JSON.parse` and `JSON.stringify` keep all members of the JSON text, their order, and the spelling of
+ * numbers. White space and the escaping of strings may change.
  */
 export function survivesJsonRoundTrip(text: string): boolean {
   try {
@@ -106,7 +109,7 @@ export function survivesJsonRoundTrip(text: string): boolean {
   }
 }
 
-/** Returns the JSON text if parse and stringify would change it, otherwise undefined. */
+/** Returns the JSON text if `JSON.parse` and `JSON.stringify` would change it, otherwise undefined. */
 export function keepUnstableJson(text: string): string | undefined {
   return survivesJsonRoundTrip(text) ? undefined : text
 }
@@ -136,7 +139,10 @@ export function splitJsonArray(text: string): readonly string[] {
   return elements
 }
 
-/** Returns the text of the last member with this key, which is the one that `JSON.parse` uses; undefined if there is none. */
+/**
+ * Returns the value, as JSON text, of the last member with this key, since `JSON.parse` uses the last one too. Returns
+ * undefined if there is none.
+ */
 export function findJsonMember(text: string, key: string): string | undefined {
   return splitJsonObject(text).findLast((member) => member.key === key)?.text
 }
@@ -149,7 +155,10 @@ export function formatJsonArray(elements: readonly string[]): string {
   return `[${elements.join(',')}]`
 }
 
-/** Returns `members` with one member `key`: at the position of its last occurrence, or at the end if there was none. */
+/**
+ * Sets the member `key` in a list of JSON members and removes its duplicates. The member takes the place of the last
+ * duplicate, or the end of the list if the key is new.
+ */
 export function withJsonMember(
   members: readonly JsonMember[],
   key: string,
@@ -174,7 +183,7 @@ function skipValue(text: string, from: number): number {
   return skipUntil(text, from, `,]}${WHITE_SPACE}`)
 }
 
-/** Counts brackets instead of recursing, because a model may nest values deeper than the stack allows. */
+/** Counts brackets instead of recursing, because JSON written by a model may be nested too deep for the stack. */
 function skipNested(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at += 1) {
@@ -226,8 +235,9 @@ function skipUntil(text: string, from: number, stops: string): number {
 }
 
 /**
- * Returns the exact text of each block in `message.content` of a log line that parse and stringify would change. Such
- * a block must be sent as this text, because key order is part of the provider's cache key and of signed thinking.
+ * Returns the exact JSON text of each block in `message.content` of a log line that parse and stringify would change.
+ * Such a block must be sent as this text: a different key order would miss the provider's cache and invalidate signed
+ * thinking.
  */
 export function findRawBlockTexts(
   line: string,

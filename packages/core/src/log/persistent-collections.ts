@@ -1,11 +1,11 @@
 /**
- * Persistent collections: an update returns a new collection and leaves the old one unchanged. An update costs about
- * the same for every size, so a long session stays as fast as a short one.
+ * Persistent collections: an update returns a new collection and leaves the old one unchanged. The cost of an update
+ * does not grow with the size of the collection.
  */
 
 /**
- * An append-only list. `push` returns a longer list that shares the array of the shorter one. Pushing onto a list that
- * was already extended copies its array.
+ * An append-only list. `push` returns a new list that shares its array with the old list. A second `push` onto the same
+ * list copies the array, because the first one has already used the next place.
  */
 export class AppendList<T> implements Iterable<T> {
   readonly length: number
@@ -39,8 +39,8 @@ export class AppendList<T> implements Iterable<T> {
   }
 
   /**
-   * Returns true if this list was made from `other` by pushes alone, so that its first `other.length` items are the
-   * same. Other lists that were made from `other` do not change the result.
+   * Returns true if this list was made from `other` only by calls of `push`. The first `other.length` items are then
+   * the same.
    */
   extends(other: AppendList<T>): boolean {
     if (other.length === 0) return true
@@ -58,20 +58,20 @@ export class AppendList<T> implements Iterable<T> {
   }
 }
 
-/** Identity of a list's array: the array it was copied from, and how many items were copied. */
+/** Identifies the array behind a list: the array that it was copied from, and the number of items that were copied. */
 interface SharedArray {
   readonly from: SharedArray | null
   readonly shared: number
 }
 
 /**
- * A map with string keys, in layers. Versions that extend each other share the native map of their layer, and each sees
- * the entries set before it was made. Extending a version a second time starts a new layer and copies no large one.
+ * A map with string keys. `set` returns a new version of the map, which normally shares one native `Map` (a layer) with
+ * the old version. A second `set` on the same version adds a new layer on top instead of copying a large map.
  */
 export class PersistentMap<V> {
   readonly #below: PersistentMap<V> | null
   readonly #layer: Map<string, OrderedEntry<V>>
-  /** Number of entries of the layer that this version sees. */
+  /** Number of entries of the shared layer that belong to this version; later entries belong to newer versions. */
   readonly #size: number
 
   private constructor(layer: Map<string, OrderedEntry<V>>, below: PersistentMap<V> | null) {
@@ -100,7 +100,7 @@ export class PersistentMap<V> {
     return new PersistentMap(layer, isFree ? this.#below : this.#mergeLayers())
   }
 
-  /** Returns a map with this value for the key, or this map if the key already has a value. */
+  /** Returns a map in which the key has this value. Returns the same map if the key already has a value. */
   setIfAbsent(key: string, value: V): PersistentMap<V> {
     return this.has(key) ? this : this.set(key, value)
   }
@@ -110,7 +110,10 @@ export class PersistentMap<V> {
     yield* new Map([...(this.#below ?? []), ...own])
   }
 
-  /** Merges layers until each is less than half as large as the one below it, so that a lookup passes few of them. */
+  /**
+   * Merges layers until each layer is less than half as large as the one below it, so that a lookup searches only a few
+   * layers.
+   */
   #mergeLayers(): PersistentMap<V> {
     const below = this.#below
     if (below === null || this.#size * 2 < below.#size) return this
@@ -123,7 +126,7 @@ export class PersistentMap<V> {
   }
 }
 
-/** A value with the number of entries that its layer had before. */
+/** A value of a layer, with the number of entries that the layer had before the value was added. */
 interface OrderedEntry<V> {
   readonly value: V
   readonly order: number

@@ -1,6 +1,6 @@
 /**
- * The types of records, which are the lines of a session log. Field names are those of Claude Code's session JSONL, so
- * its sessions load unchanged. Unknown fields stay on the record and are never sent to the model.
+ * The types of records. Each line of a session log is one record. Field names are those of Claude Code's session JSONL,
+ * so that its sessions can be loaded unchanged. Unknown fields are kept and never sent to the model.
  */
 import {
   type Block,
@@ -12,7 +12,7 @@ import {
 } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
-/** Marks a record as part of a batch: records appended together, which are valid only if all `of` of them are present. */
+/** Marks a record as part of a batch of `of` records that were appended together. They are valid only if all are present. */
 export interface BatchStamp {
   readonly id: string
   readonly index: number
@@ -24,35 +24,32 @@ export interface RecordBase {
   readonly parentUuid: string | null
   readonly timestamp: string
   readonly sessionId: string
-  /**
-   * Position of the record in the log, from 1, to which the argument `after` of `append` refers. Absent in other
-   * tools' logs.
-   */
+  /** Position of the record in the log, counted from 1. Absent in logs of other tools. */
   readonly seq?: number
   readonly batch?: BatchStamp
-  /** True for a record of another conversation in the same file, such as a subagent's. */
+  /** True for a record that belongs to another conversation in the same file, such as that of a subagent. */
   readonly isSidechain?: boolean
-  /** True if the engine or the host wrote the record, not the user. It is hidden from the screen, never from the model. */
+  /** True if the engine or the host wrote the record, not the user. The user interface hides it; the model still sees it. */
   readonly isMeta?: boolean
   /** True for the record that contains the summary of a compaction. */
   readonly isCompactSummary?: boolean
   readonly isVisibleInTranscriptOnly?: boolean
   /**
    * Exact JSON text of blocks that parse and stringify would change (integer-like keys, integers over 2^53, `1.0`,
-   * duplicate keys), by index in `message.content`. These blocks are sent as this text.
+   * duplicate keys), with the index of each block in `message.content`. These blocks are sent as this text.
    */
   readonly rawBlocks?: readonly RawBlockText[]
-  /** Parts of this record's tool results that were spilled to blobs; the record itself holds only their head and tail. */
+  /** Large parts of this record's tool results that are stored in blobs. The record holds only their head and tail. */
   readonly spilled?: readonly SpilledContent[]
 }
 
 export interface SpilledContent {
   readonly toolUseId: string
-  /** Index of the block in the tool result's content; null if the content was a string. */
+  /** Index of the block in the content of the tool result; null if the content is a string. */
   readonly part: number | null
-  /** Id of the blob that stores the full content of the spilled part. */
+  /** Id of the blob that stores the full content. */
   readonly blob: string
-  /** What the blob stores: the text as UTF-8, or the JSON of the whole block. */
+  /** Format of the blob: the text as UTF-8, or the JSON of the whole block. */
   readonly holds: 'text' | 'block'
   readonly bytes: number
 }
@@ -82,7 +79,7 @@ export interface Usage {
   readonly [field: string]: Json | undefined
 }
 
-/** Returns true if both totals of a call are known. */
+/** Returns true if the value is a usage object with input and output token counts. */
 export function isUsage(usage: unknown): usage is Usage {
   return isObject(usage) && typeof usage.input_tokens === 'number' && typeof usage.output_tokens === 'number'
 }
@@ -100,11 +97,11 @@ export interface AssistantMessage {
 export interface AssistantRecord extends RecordBase {
   readonly type: 'assistant'
   readonly message: AssistantMessage
-  /** True, with the model `<synthetic>`, for an error that the engine wrote for the user. It is never sent to the model. */
+  /** True for an error that the engine wrote for the user, with the model `<synthetic>`. It is never sent to the model. */
   readonly isApiErrorMessage?: boolean
 }
 
-/** Context that the host injects. Any `type` is allowed; an attachment without one counts as `unknown`. */
+/** Content that the host adds to the context. Any `type` is allowed; an attachment without a type counts as `unknown`. */
 export interface Attachment {
   readonly type?: string
   readonly [field: string]: Json | undefined
@@ -113,11 +110,11 @@ export interface Attachment {
 export interface AttachmentRecord extends RecordBase {
   readonly type: 'attachment'
   readonly attachment: Attachment
-  /** True for an attachment that is only shown on the screen and left out of every API request. */
+  /** True for an attachment that is only shown to the user and left out of every API request. */
   readonly isScreenOnly?: boolean
 }
 
-/** A notice, or a rewrite of the context by the engine; `subtype` says which. System records are never sent to the model. */
+/** A notice, or a change of the context by the engine; `subtype` says which. System records are never sent to the model. */
 export interface SystemRecord extends RecordBase {
   readonly type: 'system'
   readonly subtype?: string
@@ -126,11 +123,17 @@ export interface SystemRecord extends RecordBase {
   readonly logicalParentUuid?: string | null
   readonly compactMetadata?: CompactMetadata
   readonly microcompactMetadata?: MicrocompactMetadata
-  /** For `compact_undone` and `clear_undone`: uuid of the boundary that is undone. */
+  /** For `compact_undone` and `clear_undone`: uuid of the boundary record of the undone compaction or clearing. */
   readonly of?: string
-  /** For an undo: `message.id` of later responses whose thinking is dropped, as it was signed for the undone context. */
+  /**
+   * For an undo: `message.id` of later responses whose thinking is dropped, because it was signed for the undone
+   * context.
+   */
   readonly clearedThinking?: readonly string[]
-  /** For `pin`: whether every rewrite must keep the target record verbatim. The newest pin of a target decides. */
+  /**
+   * For `pin`: true if compaction and clearing must keep the target record unchanged. The newest pin of a record
+   * applies.
+   */
   readonly pin?: { readonly target: string; readonly pinned: boolean }
   readonly epoch?: PrefixSnapshot
   readonly delta?: PrefixUpdate
@@ -138,19 +141,19 @@ export interface SystemRecord extends RecordBase {
   readonly cacheLoss?: CacheLoss
 }
 
-/** Data of an `epoch` record: a prefix snapshot. Until the next one, API requests begin with these sections and tools. */
+/** Data of an `epoch` record: a prefix snapshot, the sections and tools that API requests begin with until the next one. */
 export interface PrefixSnapshot {
   readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
   readonly model: string
   readonly parameters: JsonObject
-  /** Cache lifetime to request, decided when the prefix snapshot was made. Absent in older logs. */
+  /** Cache lifetime to request, chosen when this prefix snapshot was made. Absent in older logs. */
   readonly ttl?: SnapshotTtl
 }
 
 export interface SnapshotTtl {
   readonly name: string
-  /** What decided the lifetime: a switch, the policy, the account, or the gaps between the session's model calls. */
+  /** What determined the cache lifetime: a switch, the policy, the account, or the time between model calls. */
   readonly because: string
 }
 
@@ -161,8 +164,9 @@ export interface SnapshotSection {
 }
 
 /**
- * Data of a `delta` record: what changed since the prefix snapshot (null: removed). An attachment in the same batch
- * announces the change to the model; the new text enters the system prompt and tools only with the next snapshot.
+ * Data of a `delta` record: sections and tools that changed since the prefix snapshot (null: removed). An attachment in
+ * the same batch tells the model about the change. The system prompt and tools themselves change only with the next
+ * snapshot.
  */
 export interface PrefixUpdate {
   readonly sections?: Readonly<Record<string, string | null>>
@@ -174,7 +178,7 @@ interface ProgressRecord extends RecordBase {
   readonly type: 'progress'
 }
 
-/** A record of an unknown type: kept in the log and skipped. It may have no uuid. */
+/** A record of an unknown type. It is kept in the log and otherwise ignored. It may have no uuid. */
 interface OtherRecord extends Partial<RecordBase> {
   readonly type: string
 }
@@ -184,14 +188,14 @@ export type SessionRecord = KnownRecord | OtherRecord
 
 const KNOWN_TYPES = new Set(['user', 'assistant', 'attachment', 'system', 'progress'])
 
-/** Checks only the type field, because decoding has already checked the shape of every known record type. */
+/** Checks only the record's type, because the shape of every known type was checked when the log line was decoded. */
 export function isKnownRecord(record: SessionRecord): record is KnownRecord {
   return KNOWN_TYPES.has(record.type)
 }
 
 export const SYNTHETIC_MODEL = '<synthetic>'
 
-/** Returns true for an error that the engine wrote as an assistant record. Without all three marks it is a real response. */
+/** Returns true for an error that the engine wrote as an assistant record; false for every real response. */
 export function isSyntheticError(record: KnownRecord): boolean {
   return (
     record.type === 'assistant' &&
@@ -200,7 +204,7 @@ export function isSyntheticError(record: KnownRecord): boolean {
   )
 }
 
-/** Returns true for a prompt of the user, where branches can fork: not meta, not a summary, not a tool result. */
+/** Returns true for a prompt that the user entered. False for a meta record, a summary, and a tool result. */
 export function isPrompt(record: SessionRecord): record is UserRecord {
   if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return false
   if (record.isMeta === true || record.isCompactSummary === true) return false
@@ -208,7 +212,7 @@ export function isPrompt(record: SessionRecord): record is UserRecord {
   return typeof content === 'string' || !content.some((block: Block) => isToolResult(block))
 }
 
-// Boundary records: a `compact_boundary` marks a compaction, a `microcompact_boundary` a clearing of tool results.
+// Boundary records: a `compact_boundary` record marks a compaction, a `microcompact_boundary` record a clearing.
 
 export interface CompactBoundary extends SystemRecord {
   readonly subtype: 'compact_boundary'
@@ -229,17 +233,17 @@ export function isMicrocompactBoundary(record: SessionRecord): record is Microco
   return record.type === 'system' && subtype === 'microcompact_boundary' && isObject(microcompactMetadata)
 }
 
-/** Returns true if the provider clears the text on its side, so that the messages of the API request stay unchanged. */
+/** Returns true if the provider clears the tool results on its side. The messages of the API request then stay unchanged. */
 export function isClearedByProvider({ way }: MicrocompactMetadata): boolean {
   return way === 'cached' || way === 'native'
 }
 
-/** Returns true for a rewrite of the context that can be undone: a compaction or a clearing. */
+/** Returns true for a boundary record, which marks a compaction or a clearing. Both can be undone. */
 export function isRewriteBoundary(record: SessionRecord): record is CompactBoundary | MicrocompactBoundary {
   return isCompactBoundary(record) || isMicrocompactBoundary(record)
 }
 
-/** Subtype of the notice that cached deletions are no longer sent, because the cache that contained them has expired. */
+/** Subtype of the record which says that cache deletions are no longer sent, because that cache has expired. */
 export const CACHE_EDITS_DROPPED_SUBTYPE = 'cache_edits_dropped'
 
 /** First line of the placeholder that replaces a cleared tool result. */
@@ -248,13 +252,13 @@ export const CLEARED_RESULT_TEXT = '[Old tool result content cleared]'
 export type CompactTrigger = 'auto' | 'manual'
 export type CompactCause = 'threshold' | 'reactive' | 'prepared' | 'idle' | 'model-switch' | 'person'
 
-/** Records that a compaction keeps verbatim, in this order, after the anchor record. */
+/** Records that a compaction keeps unchanged. They are inserted after the anchor record, in this order. */
 export interface PreservedMessages {
   readonly anchorUuid: string
   readonly uuids: readonly string[]
 }
 
-/** Older form of `PreservedMessages`: every record of the context from the head record to the tail record. */
+/** Older form of `PreservedMessages`. The compaction keeps every context record from the head record to the tail record. */
 export interface PreservedSegment {
   readonly headUuid: string
   readonly tailUuid: string
@@ -273,36 +277,36 @@ export interface CompactMetadata {
   readonly preCompactDiscoveredTools?: readonly string[]
   readonly preservedMessages?: PreservedMessages
   readonly preservedSegment?: PreservedSegment
-  /** User messages that have no response yet. They are placed last, after the re-attached context. */
+  /** User messages that have no response yet. They are placed last, after the content that the compaction re-attaches. */
   readonly unansweredMessages?: PreservedMessages
-  /** The `message.id` of kept responses whose thinking is dropped, because it was signed for the summarized context. */
+  /** The `message.id` of kept responses whose thinking is dropped, because it was signed for the replaced context. */
   readonly clearedThinking?: readonly string[]
   /** What wrote the summary: the model, the provider's compaction block, the session notes, or the local extractor. */
   readonly summarizer?: 'model' | 'block' | 'notes' | 'local'
   readonly fallbackReason?: string
-  /** Number of records that no model summarized; the local extractor covered them. */
+  /** Number of records that the local extractor summarized because no model did. */
   readonly recordsCoveredLocally?: number
 }
 
 /**
  * How tool results are cleared. With `cached` and `native` the messages stay unchanged and the provider removes the
- * text. Other programs' logs do not state the mode; their clearings always change the context.
+ * text. Logs of other programs do not state the mode; there, a clearing changes the messages.
  */
 export type ClearMode = 'idle' | 'budget' | 'cached' | 'native'
 
 export interface MicrocompactMetadata {
   readonly trigger: string
-  /** How the content was cleared; `size` if images were removed to keep the API request within its size limit. */
+  /** How the content was cleared. `size` means that images were removed to keep the API request within its size limit. */
   readonly way?: ClearMode | 'size'
-  /** For `cached`: uuid of the record after which the deletions are sent, at the same place in every later API request. */
+  /** For mode `cached`: uuid of the record after which every later API request sends the deletions. */
   readonly anchorUuid?: string
   readonly preTokens: number
   readonly tokensSaved: number
   readonly compactedToolIds: readonly string[]
   readonly clearedAttachmentUUIDs: readonly string[]
-  /** By tool call id: where the text of a cleared result can be found. Shown as the second line of its placeholder. */
+  /** Where the text of each cleared tool result can be found, by tool call id. Second line of the placeholder. */
   readonly notes?: Readonly<Record<string, string>>
-  /** Large tool inputs that were cleared. */
+  /** Large tool call inputs that were cleared. */
   readonly clearedInputs?: readonly ClearedInput[]
   /** Images and documents that were replaced by placeholders. */
   readonly clearedMedia?: readonly ClearedMedia[]
@@ -315,7 +319,7 @@ export interface ClearedMedia {
   readonly uuid: string
   /** Id of the tool call whose result contains the media; absent for media directly in the message. */
   readonly toolUseId?: string
-  /** Index of the media, from 0, among the images and documents of the tool result or message. */
+  /** Index, from 0, of the image or document among all images and documents of the tool result or message. */
   readonly nth: number
 }
 
@@ -324,42 +328,42 @@ export interface ClearedInput {
   readonly field: string
 }
 
-// Model calls outside the conversation, and cache losses: with them, the log alone gives the cost of a session.
+// Model calls outside the conversation, and cache losses. They are logged to compute the cost of a session.
 
 /** Data of a `model_call` record: a call outside the conversation (a summary, a cache-sharing fork call, an empty reply). */
 interface LoggedModelCall {
   /** Message id of the response. */
   readonly id: string
-  /** What made the model call: `compact`, `session_memory` … */
+  /** What made the model call, for example `compact` or `session_memory`. */
   readonly source: string
   readonly model: string
   /** Usage of the model call, exactly as the provider reported it. */
   readonly usage: JsonObject
 }
 
-/** Data of a `cache_loss` record: tokens processed again that could have been read from the cache, as judged at the time. */
+/** Data of a `cache_loss` record: tokens that were processed again although they could have been read from the cache. */
 export interface CacheLoss {
-  /** `break` for a cache break, `act` for the cost of one of the engine's own rewrites. */
+  /** `break` for a cache break, `act` for a compaction or clearing by the engine. */
   readonly kind: 'break' | 'act'
   readonly source: string
-  /** Cause of a cache break (`tools-added`, `expired` …), or what the engine's own rewrite did. */
+  /** Cause of the cache break (`tools-added`, `expired` …), or what the engine's compaction or clearing did. */
   readonly reason: string
   readonly tokens: number
-  /** Cost in dollars above the price of a cache read; null if a price was unknown. */
+  /** Dollars that the tokens cost above the price of reading them from the cache; null if a price was unknown. */
   readonly usd: number | null
-  /** The sentence that describes this cache loss to the user. */
+  /** A sentence that describes this cache loss to the user. */
   readonly sentence: string
 }
 
-// The end of a turn. Some models keep only the thinking of the current turn and drop it as soon as a user message
-// contains anything but tool results: text, an image, or a reminder beside a result.
+// The end of a turn. A turn ends when a user message contains anything other than tool results: text, an image, or a
+// reminder next to a tool result. Some models then drop the thinking of the finished turn.
 
-/** Returns true for any block but a tool result. `cache_edits` blocks do not count: they are instructions to the cache. */
+/** Returns true for any block except a tool result and a `cache_edits` block (an instruction to the cache). */
 export function isTurnEndingBlock(block: Block): boolean {
   return block.type !== 'tool_result' && !isCacheEditsBlock(block)
 }
 
-/** Returns true if a message ends the turn before it: a user message with any content but tool results. */
+/** Returns true for a user message with content other than tool results. Such a message ends the turn before it. */
 export function isTurnEndingMessage({
   role,
   content,
@@ -370,12 +374,12 @@ export function isTurnEndingMessage({
   return role === 'user' && content !== '' && toBlocks(content).some(isTurnEndingBlock)
 }
 
-/** Matches user content that a program wrote: commands, their output, and interruption notices. */
+/** Matches user content that a program wrote, not the user: commands, their output, and interruption notices. */
 const PROGRAM_TEXT = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
 
 /**
- * Returns the text that the user typed in a record, or null if there is none. A record with a tool result may have
- * such text too: what the user typed when rejecting the tool call.
+ * Returns the text that the user typed in a record, or null if there is none. A record with a tool result can contain
+ * such text too: the user may type a reason when rejecting a tool call.
  */
 export function readUserTypedText(record: SessionRecord): string | null {
   if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return null

@@ -1,7 +1,7 @@
 /**
- * A session log: all records of one session, the parent of each record, and the active branch. The files in `context/`
- * decide what the model is shown. `appendRecord` accepts every record; its cost does not grow with the log, except for
- * a rewind, which computes the branch from scratch.
+ * A session log: all records of one session, the parent of each record, and the active branch. `appendRecord` accepts
+ * every record. Its cost does not grow with the length of the log, except for a rewind, which computes the branch
+ * again.
  */
 import type { Damage } from './batch.ts'
 import { isToolResult, isToolUse } from './block.ts'
@@ -15,18 +15,19 @@ import {
   type SystemRecord,
 } from './record.ts'
 
-/** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate. */
+/** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate record. */
 const NOT_IN_CONVERSATION = -2
 /** Parent index of a record that has no parent. */
 export const NO_PARENT = -1
 
 export interface SessionLog {
   readonly records: AppendList<SessionRecord>
-  /** For each record the index of its parent, `NO_PARENT`, or `NOT_IN_CONVERSATION`. */
+  /** For each record: the index of its parent record, `NO_PARENT`, or `NOT_IN_CONVERSATION`. */
   readonly parents: AppendList<number>
   /**
-   * For each record the index of the prompt that began its turn; `NO_PARENT` before the first prompt. The turn is the
-   * one that was open when the record was appended, even if the record's parent belongs to an earlier turn.
+   * For each record: the index of the prompt that began its turn, or `NO_PARENT` before the first prompt. On the active
+   * branch, this is the newest prompt at the time the record was appended, even if the record's parent is in an earlier
+   * turn.
    */
   readonly turnPrompts: AppendList<number>
   readonly indexByUuid: PersistentMap<number>
@@ -40,7 +41,10 @@ export interface SessionLog {
   readonly newestPrompt: number
   /** Index of the newest conversation record, or `NO_PARENT` if the log has none. */
   readonly newestRecord: number
-  /** Maps the uuid of a parent that is not in the log yet to the first record that names it. Used to detect cycles. */
+  /**
+   * For each parent uuid that is not in the log yet: the index of the first record that names it as parent. Used to
+   * detect cycles.
+   */
   readonly awaitedParents: PersistentMap<number>
   readonly damage: AppendList<Damage>
 }
@@ -68,8 +72,8 @@ export function buildSessionLog(records: Iterable<SessionRecord>): SessionLog {
 }
 
 /**
- * Returns every record of the active branch, including those that compactions removed from the context. If the branch
- * contains the record with uuid `before`, the list ends just before that record.
+ * Returns every record of the active branch, including records that a compaction removed from the context. If `before`
+ * is the uuid of a record on the branch, the list ends just before that record.
  */
 export function listBranchRecords({ branch, records }: SessionLog, before?: string): readonly KnownRecord[] {
   const history: KnownRecord[] = []
@@ -93,7 +97,7 @@ export function findRecordIndex(session: SessionLog, uuid: string): number | und
   return session.indexByUuid.get(uuid)
 }
 
-/** Returns the session log with one more record. `line` is the record's line number in the file, for damage reports. */
+/** Returns the session log with `record` appended. `line` is the line number in the log file, for damage reports. */
 export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
   const at = line ?? session.records.length + 1
   if (!isConversationRecord(record)) return storeRecord(session, record, NOT_IN_CONVERSATION)
@@ -102,7 +106,8 @@ export function appendRecord(session: SessionLog, record: SessionRecord, line?: 
   if (twin === undefined) return linkRecord(session, record, at)
   const why = `the uuid ${uuid} was there before`
   const damaged = withDamage(session, [{ kind: 'duplicate-uuid', line: at, uuid, why }])
-  // An exact copy of an earlier record is left out of the conversation; a record with other content stays in it.
+  // The uuid was used before. A record with the same content is a copy and left out of the conversation; a record with
+  // other content is kept.
   return toContentKey(readRecordAt(session, twin)) === toContentKey(record)
     ? storeRecord(damaged, record, NOT_IN_CONVERSATION)
     : linkRecord(damaged, record, at)
@@ -110,7 +115,7 @@ export function appendRecord(session: SessionLog, record: SessionRecord, line?: 
 
 type ConversationRecord = SessionRecord & { readonly uuid: string }
 
-/** Returns false for a subagent's record and for a record without uuid. */
+/** Returns true for a record of the main conversation: it has a uuid and does not belong to a subagent. */
 function isConversationRecord(record: SessionRecord): record is ConversationRecord {
   return typeof record.uuid === 'string' && record.isSidechain !== true
 }
@@ -153,8 +158,8 @@ function storeRecord(session: SessionLog, record: SessionRecord, parent: number)
 }
 
 /**
- * Returns the prompt of a new record's turn: the newest prompt if the record continues the active branch, otherwise
- * the prompt of its parent's turn.
+ * Returns the index of the prompt that began the turn of a new record. This is the newest prompt if the record's parent
+ * is on the active branch, otherwise the prompt of the parent's turn.
  */
 function findTurn(session: SessionLog, parent: number): number {
   return parent === NO_PARENT || isOnBranch(session.branch, parent)
@@ -183,12 +188,12 @@ function withDamage(session: SessionLog, items: readonly Damage[]): SessionLog {
   return { ...session, damage }
 }
 
-// How the parent of a record is found. A record whose named parent is missing from the log, or is the record itself,
-// is reported as damage and follows the newest record before it.
+// How the parent of a record is found. If the parent that a record names is missing from the log, or is the record
+// itself, the newest record becomes its parent and damage is reported.
 
 interface FoundParent {
   readonly parent: number
-  /** uuid of a named parent that is not in the log yet; null if there is none. */
+  /** uuid of the parent that the record names, if that parent is not in the log yet; otherwise null. */
   readonly awaitedUuid: string | null
   readonly damage: readonly Damage[]
 }
@@ -201,10 +206,11 @@ function findParent(session: SessionLog, record: ConversationRecord, line: numbe
   if (found !== undefined)
     return { parent: found, awaitedUuid: null, damage: detectCycle(session, uuid, found, line) }
   const { newestRecord } = session
-  // A compact boundary may name a record that was not copied into this file. The boundary then follows the newest
-  // record, and no damage is reported.
+  // A compact boundary may name a parent that was not copied into this file. The newest record then becomes its parent,
+  // and no damage is reported.
   if (isBoundary) return { parent: newestRecord, awaitedUuid: null, damage: [] }
-  // A null `parentUuid` means that the record has no parent. If it is missing, the record follows the newest record.
+  // A null `parentUuid` means that the record has no parent. If the field is absent, the newest record becomes the
+  // parent.
   if (parentUuid === null) return { parent: NO_PARENT, awaitedUuid: null, damage: [] }
   if (named === null) {
     const why = `the record ${uuid} does not say what it follows`
@@ -244,9 +250,9 @@ function readTurnPrompt(session: SessionLog, index: number): number {
 
 // The active branch is the branch of the newest prompt.
 //
-// Branches fork only at prompts. Every record of a turn is on the same branch as its prompt, also a record beside the
-// chain of parents (the result of a parallel tool call). A new prompt abandons the records after its parent that lead
-// to another response, prompt, compaction or rewrite.
+// Branches fork only at prompts. A new prompt may name an older record as its parent (a rewind). It then abandons the
+// responses, prompts, compactions and other context changes after that parent, and the records between. All other
+// records of a turn are on the branch of its prompt, including results of parallel tool calls.
 
 /** Returns the active branch after the record at `index` was appended. `session.branch` does not contain that record yet. */
 function extendBranch(session: SessionLog, index: number, lastPrompt: number): AppendList<number> {
@@ -270,7 +276,7 @@ export function computeActiveBranch(session: SessionLog): AppendList<number> {
   return branch
 }
 
-/** Returns the indexes of the newest prompt and of every prompt it follows from. */
+/** Returns the indexes of the newest prompt and of all prompts before it on its branch. */
 function collectPromptChain(session: SessionLog): Set<number> {
   const chain = new Set<number>()
   for (let at = session.newestPrompt; at !== NO_PARENT; at = readTurnPrompt(session, readParent(session, at)))
@@ -278,7 +284,10 @@ function collectPromptChain(session: SessionLog): Set<number> {
   return chain
 }
 
-/** Returns true if the newest prompt continues the active branch: it abandons no record and returns to no abandoned one. */
+/**
+ * Returns true if the newest prompt only extends the active branch. Returns false if it abandons records, or goes back
+ * to a record that was abandoned.
+ */
 function continuesBranch(session: SessionLog, lastPrompt: number): boolean {
   const parent = readParent(session, session.newestPrompt)
   if (parent === NO_PARENT) return session.branch.length === 0
@@ -286,7 +295,10 @@ function continuesBranch(session: SessionLog, lastPrompt: number): boolean {
   return findAbandonedRecords(session, session.newestPrompt).length === 0
 }
 
-/** Checks whether a record other than a prompt is on `branch`: its turn and parent are, or its response or tool call is. */
+/**
+ * Returns true if a record that is not a prompt belongs to `branch`. It does if its parent and its turn's prompt are on
+ * the branch, or if an earlier record of its response or its tool call is.
+ */
 function joinsBranch(session: SessionLog, index: number, branch: AppendList<number>): boolean {
   const [parent, owner] = [readParent(session, index), readTurnPrompt(session, index)]
   const follows = parent === NO_PARENT || isOnBranch(branch, parent)
@@ -295,8 +307,8 @@ function joinsBranch(session: SessionLog, index: number, branch: AppendList<numb
 }
 
 /**
- * Returns the earlier records that a record belongs to: the first record of the same response, or the records with the
- * tool calls that it answers.
+ * Returns the indexes of earlier records that a record belongs with. For a response record, that is the first record of
+ * the response; for tool results, the records with their tool calls.
  */
 function findRelatedRecords(session: SessionLog, index: number): readonly number[] {
   const record = readRecordAt(session, index)
@@ -311,9 +323,9 @@ function findRelatedRecords(session: SessionLog, index: number): readonly number
 }
 
 /**
- * Returns the records between a prompt and its parent that the prompt abandons: each response, prompt and rewrite
- * after the parent, with the records that lead to it and follow from it. Records of a response that began before the
- * fork are not abandoned.
+ * Returns the indexes of the records that a prompt abandons: each response, prompt and context change after the
+ * prompt's parent, with the records that lead to it or follow from it. Later records of a response that began before
+ * the parent are not abandoned.
  */
 function findAbandonedRecords(session: SessionLog, prompt: number): readonly number[] {
   const fork = readParent(session, prompt)
@@ -333,7 +345,10 @@ function findAbandonedRecords(session: SessionLog, prompt: number): readonly num
   return [...abandoned]
 }
 
-/** Checks whether a record is part of a response that had begun by `fork`, or a result for one of its tool calls. */
+/**
+ * Returns true if a record belongs to a response that began at or before the record `fork`, or is a result of one of
+ * its tool calls.
+ */
 function belongsBefore(session: SessionLog, index: number, fork: number): boolean {
   return findRelatedRecords(session, index).some((kin) => {
     const record = readRecordAt(session, kin)
@@ -343,8 +358,9 @@ function belongsBefore(session: SessionLog, index: number, fork: number): boolea
 }
 
 /**
- * Returns true for a record that starts another branch if it comes after a fork. A rewrite counts only if Tidemark
- * wrote it (it has a `seq`): Tidemark links every record to the one before it, other programs do not.
+ * Returns true for a record that a rewind to an earlier record abandons: a response, a prompt, a compaction, or another
+ * context change by Tidemark (with a `seq`). Context changes by other programs do not count, because these programs do
+ * not link every record to the one before it.
  */
 function startsOtherBranch(record: SessionRecord): boolean {
   if (record.type === 'assistant' || isPrompt(record) || isCompactBoundary(record)) return true
@@ -354,7 +370,7 @@ function startsOtherBranch(record: SessionRecord): boolean {
 
 const OWN_REWRITES = new Set(['microcompact_boundary', 'compact_undone', 'clear_undone', 'epoch', 'delta'])
 
-/** Uses a binary search, since the indexes of a branch are ascending. */
+/** Returns true if the record is on the branch. Uses binary search, because the indexes of a branch are ascending. */
 function isOnBranch(branch: AppendList<number>, index: number): boolean {
   let low = 0
   let high = branch.length - 1

@@ -1,20 +1,23 @@
 /**
- * Reads the current todo list from tool calls: lists written as a whole (`TodoWrite`, Codex's `update_plan`), and
- * tasks created and updated one by one (`TaskCreate`, `TaskUpdate`). Used by the summary and the todos source.
+ * Reads the current todo list from tool calls. Some tools write the whole list (`TodoWrite`, Codex's `update_plan`);
+ * others create and update single tasks (`TaskCreate`, `TaskUpdate`).
  */
 import { isObject } from './json.ts'
 import { hasToolRunSucceeded, type ToolRun } from './tool-calls.ts'
 
 export interface TodoItem {
   readonly text: string
-  /** Status text as given to the tool; `isOpenTodo` and `isTodoInProgress` interpret it. */
+  /** Status of the todo item as the tool call gave it; `isOpenTodo` and `isTodoInProgress` interpret it. */
   readonly status: string
 }
 
 interface TodoList {
   /** The todo items in the order they were added. */
   readonly items: readonly TodoItem[]
-  /** The newest tool call that changed the list: its id, its index in the history, and whether it wrote the whole list. */
+  /**
+   * The newest tool call that changed the todo list: its id, the index of its record in the history, and whether it
+   * wrote the whole list.
+   */
   readonly callId: string
   readonly callIndex: number
   readonly isWhole: boolean
@@ -26,7 +29,10 @@ export const TODO_TOOLS: readonly string[] = ['TodoWrite']
 const LIST_FIELDS = ['todos', 'plan', 'tasks']
 const TEXT_FIELDS = ['content', 'subject', 'step', 'title', 'text', 'description']
 const LIST_TOOL_NAME = /todo|task|plan/i
-/** Matches tools for single tasks, except MCP tools: an issue tracker behind an MCP server holds other tasks. */
+/**
+ * Matches names of tools that create or update single tasks. MCP tools are excluded, because the tasks of an issue
+ * tracker are not the model's todo list.
+ */
 const TASK_TOOL_NAME = /^(?!mcp__).*(?:todo|task)/i
 
 type Input = Readonly<Record<string, unknown>>
@@ -61,7 +67,10 @@ export function isTodoInProgress(item: TodoItem): boolean {
   return isOpenTodo(item) && /progress|active|doing/i.test(item.status)
 }
 
-/** Reads a whole list of items with text and status. For a tool named in `todoTools`, plain texts in any field count too. */
+/**
+ * Reads a whole todo list: items with text and status. For a tool named in `todoTools`, a list of plain strings in any
+ * input field is accepted too.
+ */
 function readList(name: string, input: Input, todoTools: readonly string[]): readonly TodoItem[] | null {
   const isKnown = todoTools.includes(name)
   const lists = isKnown ? Object.values(input) : LIST_FIELDS.map((field) => input[field])
@@ -72,7 +81,10 @@ function readList(name: string, input: Input, todoTools: readonly string[]): rea
   return list.length > 0 && items.length === list.length ? items : null
 }
 
-/** Reads one todo item. `status` is the default for an item without a status; null if a status is required. */
+/**
+ * Reads one todo item; null if it is not one. `status` is the default status; if it is null, the item must state its
+ * own.
+ */
 function readItem(value: unknown, status: string | null): TodoItem | null {
   if (typeof value === 'string') return status === null ? null : { text: value, status }
   if (!isObject(value)) return null
@@ -87,8 +99,8 @@ function readTaskId({ taskId, task_id, id }: Input): string | number | null {
 }
 
 /**
- * Reads the task that a tool call creates: a text without a task id. Returns null for a call with a `prompt`, which
- * starts an agent instead.
+ * Reads the task that a tool call creates: an input with a text and without a task id. Returns null for an input with a
+ * `prompt`, because such a call starts an agent.
  */
 function readCreatedTask(name: string, input: Input): TodoItem | null {
   if (!TASK_TOOL_NAME.test(name) || input.prompt !== undefined || readTaskId(input) !== null) return null
@@ -96,12 +108,12 @@ function readCreatedTask(name: string, input: Input): TodoItem | null {
   return readItem(typeof subject === 'string' ? { ...input, content: subject } : input, 'pending')
 }
 
-/** Returns the key of a created task: the id in the tool's result, otherwise the number of tasks created so far. */
+/** Returns the id of a created task: the id in the tool's result, or, without one, the number of tasks created so far. */
 function readCreatedId({ result }: ToolRun, made: number): string {
   return `task ${/(?:#|"(?:task_?)?id"\s*:\s*"?)(\w+)/i.exec(result)?.[1] ?? made}`
 }
 
-/** Applies a tool call that updates one task. Returns whether the call changed a task. */
+/** Applies a tool call that updates one task. Returns true if the call changed a task. */
 function applyTaskUpdate(todos: Map<string, TodoItem>, name: string, input: Input): boolean {
   const key = `task ${readTaskId(input)}`
   const before = TASK_TOOL_NAME.test(name) ? todos.get(key) : undefined

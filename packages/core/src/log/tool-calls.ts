@@ -1,7 +1,6 @@
 /**
- * Classifies tool calls: what a call read, wrote, edited, ran or searched. Used by the summary, clearing, the file
- * source and the token breakdown. The shape of the input decides, since hosts choose their tool names; lists of names
- * decide only ambiguous shapes (`Edit {file_path}`).
+ * Classifies tool calls: what a call read, wrote, edited, ran or searched. Hosts choose their own tool names, so the
+ * fields of the input decide. Tool names decide only if the input is ambiguous, as in `Edit {file_path}`.
  */
 
 import { type Block, isTextBlock, isToolResult, isToolUse, type ToolUseBlock, toBlocks } from './block.ts'
@@ -15,13 +14,13 @@ export interface ToolCallFacts {
   readonly kind: ToolCallKind
   /** The file that the tool call reads, writes or edits; null if there is none, or if a patch names several. */
   readonly path: string | null
-  /** The part of the file that a read asks for, as JSON of its range fields; null for the whole file. */
+  /** The part of the file that a read call requests, as JSON of the range fields in its input; null for the whole file. */
   readonly range: string | null
   /** The shell command of a `run` call; null for other tool calls. */
   readonly command: string | null
-  /** Every file that the tool call touches. A patch may name several files, also when a shell command applies it. */
+  /** Every file that the tool call reads or changes. A patch may name several files, even if a shell command applies it. */
   readonly touches: readonly FileTouch[]
-  /** The text replacements of an edit, in order; empty if the input does not state them. */
+  /** The text replacements of an edit call, in order; empty if its input does not contain them. */
   readonly edits: readonly TextReplacement[]
 }
 
@@ -29,7 +28,7 @@ export interface ToolCallFacts {
 export interface FileTouch {
   readonly path: string
   readonly action: 'edit' | 'write' | 'read'
-  /** The text that the tool call wrote; null if its input does not contain any. */
+  /** The text that the tool call wrote to the file; null if the input does not contain it. */
   readonly newText: string | null
 }
 
@@ -40,11 +39,11 @@ export interface TextReplacement {
   readonly replaceAll: boolean
 }
 
-/** Defaults of the policy field `rehydrate.files.readTools` and of both `writeTools` fields. */
+/** Default tool names of the policy field `rehydrate.files.readTools` and of both `writeTools` fields. */
 export const READ_TOOLS: readonly string[] = ['Read']
 export const WRITE_TOOLS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
 
-/** Names of tools that read or write files. Both `policy.clear` and `policy.rehydrate.files` have this shape. */
+/** Names of tools that read or write files. The policy groups `clear` and `rehydrate.files` both have these fields. */
 export interface FileToolNames {
   readonly readTools?: readonly string[]
   readonly writeTools?: readonly string[]
@@ -61,10 +60,10 @@ const QUERY_FIELDS = ['pattern', 'query', 'glob', 'regex']
 const COMMAND_FIELDS = ['command', 'cmd', 'script']
 const PATCH_FIELDS = ['input', 'patch', 'patchText']
 const RANGE_FIELDS = ['offset', 'limit', 'pages', 'view_range', 'start_line', 'end_line']
-/** Input fields which show that the path of a tool call is not on this machine. */
+/** Input fields of tool calls whose path is on another machine. */
 const REMOTE_FIELDS = ['url', 'repo', 'bucket', 'host']
 
-/** Subcommands of Anthropic's text editor and memory tools: their `command` field is not a shell command. */
+/** Values of the `command` field of Anthropic's text editor and memory tools. They are not shell commands. */
 const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map([
   ['view', 'read'],
   ['create', 'write'],
@@ -75,14 +74,20 @@ const EDITOR_COMMANDS: ReadonlyMap<string, 'read' | 'write' | 'edit'> = new Map(
   ['rename', 'edit'],
 ])
 
-/** Matches names of tools that list a folder. Their input is only a path, so such a call would look like a read. */
+/**
+ * Matches names of tools that list a folder. Their input is only a path, which would otherwise be taken for reading a
+ * file.
+ */
 const LISTING_TOOL_NAME = /^(?:ls|list|list_?(?:dir|directory|files))$/i
 
 const PATCH_FILE_LINE = /^\*\*\* (Update|Add|Delete) File: (.+)$/gm
 
 type Input = Readonly<Record<string, unknown>>
 
-/** Returns what a tool call does. `tools` names tools that read or write files whatever their input looks like. */
+/**
+ * Returns what a tool call does. `tools` names tools that always count as reading or writing a file, whatever their
+ * input.
+ */
 export function describeToolCall(name: string, input: unknown, tools: FileToolNames = {}): ToolCallFacts {
   const fields: Input = isObject(input) ? input : { input }
   const path = findPath(fields)
@@ -142,7 +147,10 @@ function findPath(input: Input): string | null {
   return path === null || path.trim() === '' ? null : path
 }
 
-/** Returns the shell command, given as a string or an array of arguments. OpenAI's local shell puts it under `action`. */
+/**
+ * Returns the shell command of a tool call, from a string or an array of arguments. OpenAI's local shell tool puts it
+ * under `action`.
+ */
 function findCommand(input: Input): string | null {
   for (const name of COMMAND_FIELDS) {
     const value = input[name]
@@ -166,7 +174,7 @@ function listReplacements(input: Input): readonly TextReplacement[] {
   })
 }
 
-/** Returns the files that a patch in the format of Codex's `apply_patch` names. */
+/** Returns the files that are named in a patch in the format of Codex's `apply_patch`. */
 function listPatchedFiles(patch: string): readonly FileTouch[] {
   const heads = [...patch.matchAll(PATCH_FILE_LINE)]
   return heads.map((head, index): FileTouch => {
@@ -189,7 +197,10 @@ function findTextField(input: Input, names: readonly string[]): string | null {
   return null
 }
 
-/** Returns every string in a JSON value, without field names. Iterative: a model may nest deeper than the stack allows. */
+/**
+ * Returns every string value in a JSON value, without field names. Does not recurse, because a model may nest values
+ * too deep for the stack.
+ */
 export function collectJsonStrings(value: unknown): readonly string[] {
   const found: string[] = []
   const left: unknown[] = [value]
@@ -209,7 +220,10 @@ export interface ToolRun extends ToolCallFacts {
   readonly input: unknown
   /** uuid of the record that contains the tool call. */
   readonly uuid: string
-  /** Index in the history of the record with the tool call; `resultIndex` is that of its result, null while there is none. */
+  /**
+   * Index in the history of the record with the tool call. `resultIndex` is the index of the record with its result, or
+   * null.
+   */
   readonly callIndex: number
   readonly resultIndex: number | null
   readonly resultUuid: string | null
@@ -251,12 +265,12 @@ export function listToolRuns(history: readonly KnownRecord[], tools: FileToolNam
   return [...runs.values()]
 }
 
-/** Returns the name of a tool call; `unknown` if it has none, as in the logs of some other programs. */
+/** Returns the tool name of a tool call, or `unknown` if it has none, as in the logs of some other programs. */
 export function readToolName({ name }: Block): string {
   return typeof name === 'string' ? name : 'unknown'
 }
 
-/** Returns true if the tool call has a result and the result is not a failure. */
+/** Returns true if the tool call has a result and that result does not report a failure. */
 export function hasToolRunSucceeded({ resultIndex, failed }: ToolRun): boolean {
   return resultIndex !== null && !failed
 }
@@ -267,16 +281,19 @@ export function readToolResultText(content: unknown): string {
   return content.flatMap((block: Block) => (isTextBlock(block) ? [block.text] : [])).join('\n')
 }
 
-/** Matches the notice that file tools return in place of the text if a file has not changed since it was last read. */
+/**
+ * Matches the notice that some file tools return instead of a file's text if the file has not changed since it was last
+ * read.
+ */
 const UNCHANGED_NOTICE = /^\s*(?:<[a-z_-]+>\s*)?(?:file_unchanged|file unchanged since|\[file unchanged)/i
 
 export function isFileUnchangedNotice(result: string): boolean {
   return UNCHANGED_NOTICE.test(result)
 }
 
-/** Matches the exit code that programs print above the output of a command if they do not set `is_error`. */
+/** Matches the exit code in a command's result. Some programs print it above the output instead of setting `is_error`. */
 const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)$/m
-/** Matches a command result without output, such as that of a search without matches; it does not count as a failure. */
+/** Matches a command result without output, for example of a search without matches. It does not count as a failure. */
 const NO_OUTPUT = /(?:^|\n)Output:\s*$/
 
 function hasFailingExitCode(result: string): boolean {
@@ -290,7 +307,7 @@ export interface LargeInput {
   readonly tokens: number
 }
 
-/** Returns the string fields of a tool call's input that have at least `least` estimated tokens. */
+/** Returns the string fields in the input of a tool call whose value has at least `least` estimated tokens. */
 export function findLargeInputs(
   block: ToolUseBlock,
   least: number,
@@ -298,7 +315,7 @@ export function findLargeInputs(
 ): readonly LargeInput[] {
   if (!isObject(block.input)) return []
   return Object.entries(block.input).flatMap(([field, value]) => {
-    // A token is rarely shorter than one character, so a short text need not be estimated.
+    // A token has rarely less than one character. So a text with fewer characters than `least` has too few tokens.
     if (typeof value !== 'string' || value.length < least) return []
     const tokens = estimate(value)
     return tokens >= least ? [{ field, tokens }] : []
@@ -306,8 +323,8 @@ export function findLargeInputs(
 }
 
 /**
- * Returns one spelling for all paths to a file: absolute if `folder` is given, with `/` as separator, and with `.` and
- * `..` resolved. Symbolic links are not followed.
+ * Returns the same spelling for all paths to one file: `/` as separator, `.` and `..` resolved, and absolute if
+ * `folder` is given. Symbolic links are not followed.
  */
 export function normalizePath(path: string, folder: string | null = null): string {
   const given = path.replaceAll('\\', '/')

@@ -1,4 +1,7 @@
-/** Creates a policy: the defaults with overrides applied, checked field by field and by rules between fields. */
+/**
+ * Creates a policy: the default settings with the caller's overrides applied. Each field is checked alone, then rules
+ * between fields are checked.
+ */
 import { TidemarkError } from '../errors.ts'
 import { type Policy, policyFields, readPolicyValue } from './policy.ts'
 import { createFieldProblem, type DeepPartial, type FieldProblem, readFields } from './policy-fields.ts'
@@ -8,13 +11,13 @@ import { findSmallestWindow } from './scale-policy.ts'
 export type PolicyOverrides = DeepPartial<Policy>
 
 /**
- * Returns the default policy with `overrides` applied, checked and frozen. A list replaces the whole default list; an
- * undefined field counts as omitted. Throws one `bad-policy` error that names every problem and lists them in
+ * Returns the default policy with `overrides` applied, checked and frozen. A given list replaces the whole default
+ * list; an undefined field counts as omitted. Throws one `bad-policy` error that lists every problem in
  * `details.problems`.
  */
 export function createPolicy(overrides: PolicyOverrides = {}): Policy {
   const reading = readFields(policyFields, overrides)
-  // The cast is safe: the table has every field of `Policy`, and each one passed its check or has its default.
+  // The cast is safe: `policy` has every field of `Policy`, and each field either passed its check or has its default.
   const policy = reading.value as Policy
   const problems = [...reading.problems, ...findBrokenRules(policy, reading.problems)]
   if (problems.length === 0) return policy
@@ -26,7 +29,10 @@ export function createPolicy(overrides: PolicyOverrides = {}): Policy {
 
 /** A rule between two or more fields of the policy. */
 interface PolicyRule {
-  /** Paths of the fields that the rule concerns; the first one is reported. A rule over an invalid field is not checked. */
+  /**
+   * Paths of the fields that the rule compares; a violation is reported for the first. The rule is skipped if one of
+   * them is invalid.
+   */
   readonly fields: readonly string[]
   holds(policy: Policy): boolean
   describeAllowed(policy: Policy): string
@@ -93,7 +99,7 @@ const RULES: readonly PolicyRule[] = [
   requireAtMost('turn.network.firstDelayMs', 'turn.network.maximumDelayMs'),
 ]
 
-/** Rules for a context window given in the policy: it must be large enough for that policy. */
+/** Rules for the context window sizes that the policy sets: each must be large enough for the policy's thresholds. */
 const WINDOW_RULES: readonly PolicyRule[] = ['window.givenTokens', 'window.capTokens'].map((path) => {
   const smallest = ({ ladder, window }: Policy): number =>
     findSmallestWindow(ladder, window.givenOutputTokens)
@@ -104,13 +110,13 @@ const WINDOW_RULES: readonly PolicyRule[] = ['window.givenTokens', 'window.capTo
   }
 })
 
-/** Returns the rules that `policy` breaks, except rules over a field or group that is already invalid. */
+/** Returns the rules between fields that `policy` breaks. Rules that involve an invalid field are skipped. */
 function findBrokenRules(policy: Policy, invalid: readonly FieldProblem[]): readonly FieldProblem[] {
   const isInvalid = (path: string): boolean =>
     invalid.some((found) => found.path === '' || `${path}.`.startsWith(`${found.path}.`))
   const isBroken = (rule: PolicyRule): boolean => !rule.fields.some(isInvalid) && !rule.holds(policy)
   const broken = RULES.filter(isBroken)
-  // The smallest context window can only be computed for valid thresholds (`ladder`).
+  // The smallest allowed context window depends on other fields, so it is computed only if all of them are valid.
   const isSound = invalid.length + broken.length === 0
   return [...broken, ...(isSound ? WINDOW_RULES.filter(isBroken) : [])].map((rule) => {
     const [path = ''] = rule.fields

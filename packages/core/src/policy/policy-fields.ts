@@ -1,29 +1,29 @@
 /**
- * Tables of settings: each field with its default and its check. An object is read against such a table; the error for
- * an unknown field suggests the right name.
+ * Tables of settings, in which each field has a default and a check. An object is read and checked against such a
+ * table. The error for an unknown field suggests the name that was probably meant.
  */
 
-/** A check of the values that a field accepts. `allowed` completes the sentence "allowed is …" in an error message. */
+/** Checks the value of a field. `allowed` completes the sentence "allowed is …" in an error message. */
 export interface FieldCheck<T> {
   readonly allowed: string
   accepts(value: unknown): value is T
 }
 
-/** Accepts whole numbers in a range: tokens, results, seconds. */
+/** Accepts whole numbers in a range, for example a number of tokens or seconds. */
 export function wholeNumberCheck(least = 0, most: number = Number.MAX_SAFE_INTEGER): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most
   return { allowed: `a whole number ${formatRange(least, most)}`, accepts }
 }
 
-/** Accepts any finite number in a range: a ratio, a factor. */
+/** Accepts finite numbers in a range, for example a ratio or a factor. */
 export function decimalNumberCheck(least: number, most: number): FieldCheck<number> {
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && Number.isFinite(value) && value >= least && value <= most
   return { allowed: `a number ${formatRange(least, most)}`, accepts }
 }
 
-/** Accepts percentages: 25 means 25%, never 0.25. Half percentages stay exact, and so do thresholds computed from them. */
+/** Accepts percentages: 25 means 25%, and 0.25 means a quarter of one percent. Fractions such as 12.5 are allowed. */
 export function percentageCheck(least = 0.1, most = 100): FieldCheck<number> {
   const { accepts } = decimalNumberCheck(least, most)
   return { allowed: `a percentage from ${least} to ${most} (25 means 25%)`, accepts }
@@ -48,7 +48,7 @@ export function choiceCheck<const T extends string>(...choices: readonly T[]): F
   return { allowed: choices.map((choice) => `'${choice}'`).join(' or '), accepts }
 }
 
-/** Accepts lists without duplicates, in any order. */
+/** Accepts lists without duplicates; the order does not matter. */
 export function uniqueListCheck<T>(item: FieldCheck<T>): FieldCheck<readonly T[]> {
   const accepts = (value: unknown): value is readonly T[] =>
     Array.isArray(value) && Array.from(value).every(item.accepts) && new Set(value).size === value.length
@@ -69,7 +69,7 @@ function formatRange(least: number, most: number): string {
   return most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`
 }
 
-// Tables of fields: the fields of an object type as a tree of defaults and checks.
+// Tables of fields: a tree with the default and the check of every field of an object type.
 
 type FieldValue = string | number | boolean | null | readonly unknown[]
 
@@ -78,12 +78,12 @@ export interface FieldSpec<T> {
   readonly check: FieldCheck<T>
 }
 
-/** A table with one `FieldSpec` for every leaf of `T`. A field without default and check does not compile. */
+/** A table with one `FieldSpec` (default and check) for every leaf field of `T`. The compiler reports a missing field. */
 export type FieldSpecs<T> = {
   readonly [K in keyof T]: [T[K]] extends [FieldValue] ? FieldSpec<T[K]> : FieldSpecs<T[K]>
 }
 
-/** A `FieldSpecs` table without its type parameter, for code that walks every field. */
+/** A `FieldSpecs` table without its type parameter, for code that visits every field. */
 export interface FieldSpecTree {
   readonly [name: string]: FieldSpec<unknown> | FieldSpecTree
 }
@@ -101,7 +101,7 @@ export function isFieldSpec(node: FieldSpec<unknown> | FieldSpecTree): node is F
   return typeof (node as FieldSpec<unknown>).check?.accepts === 'function'
 }
 
-/** Returns the dotted path of every leaf, in the order of the table. */
+/** Returns the dotted path of every leaf field, in the order of the table. */
 export function listFieldPaths(tree: FieldSpecTree, path = ''): readonly string[] {
   return Object.entries(tree).flatMap(([key, node]) =>
     isFieldSpec(node) ? [joinPath(path, key)] : listFieldPaths(node, joinPath(path, key)),
@@ -112,12 +112,12 @@ function joinPath(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
-// Reading an object against a table of fields. Every problem is collected, not only the first.
+// Reads an object against a table of fields. All problems are collected, not only the first.
 
 export interface FieldProblem {
   /** Dotted path of the field, as in `clear.idle.keep`; empty for the whole object. */
   readonly path: string
-  /** The given value, as an error message shows it. */
+  /** The given value, formatted for an error message. */
   readonly given: string
   readonly allowed: string
   /** The complete error message: path, given value, and allowed values. */
@@ -125,7 +125,7 @@ export interface FieldProblem {
 }
 
 interface ReadFieldsResult {
-  /** Frozen object with every field of the table; a missing or invalid field has its default. */
+  /** Frozen object with every field of the table. A missing or invalid field has its default value. */
   readonly value: unknown
   readonly problems: readonly FieldProblem[]
 }
@@ -137,8 +137,8 @@ export function createFieldProblem(path: string, given: unknown, allowed: string
 }
 
 /**
- * Reads the object `given` against the table `tree`. If `tree` is a group of a larger table, `root` is that table and
- * `path` is the path of the group.
+ * Reads and checks the object `given` against the table `tree`. When reading a nested group, `root` is the whole table
+ * and `path` the dotted path of the group.
  */
 export function readFields(
   tree: FieldSpecTree,
@@ -188,8 +188,8 @@ function freezeCopy(value: unknown): unknown {
 }
 
 /**
- * Suggests a name for an unknown field: first a typo of a field in the same group, then the right name in the wrong
- * group or written as a path. Returns null if nothing fits.
+ * Suggests the intended name of an unknown field; null if none fits. Tries first a typo of a field in the same group,
+ * then a known field that was put into the wrong group or written as a dotted path.
  */
 function suggestField(key: string, tree: FieldSpecTree, root: FieldSpecTree, path: string): string | null {
   const neighbour = findNearestName(key, Object.keys(tree))
@@ -203,7 +203,10 @@ function suggestField(key: string, tree: FieldSpecTree, root: FieldSpecTree, pat
   return elsewhere.length === 0 ? null : `did you mean ${elsewhere.slice(0, 3).join(' or ')}?`
 }
 
-/** Returns the fields of a plain object of any realm; null for any other value (a Map would silently lose its entries). */
+/**
+ * Returns the fields of a plain object, also one from another realm (iframe, vm). Returns null for any other value, for
+ * example a `Map`, whose entries would be lost silently.
+ */
 function toPlainFields(value: unknown): Readonly<Record<string, unknown>> | null {
   if (typeof value !== 'object' || value === null) return null
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -223,7 +226,7 @@ export function findNearestName(given: string, known: readonly string[]): string
   return best
 }
 
-/** Computes the edit distance: the number of letters to insert, delete, replace, or swap with their neighbour. */
+/** Computes the edit distance of two strings: the number of letters to insert, delete, replace, or swap with a neighbour. */
 function measureEditDistance(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, index) => index)
@@ -242,7 +245,7 @@ function measureEditDistance(from: string, to: string): number {
   return readCell(last, to.length)
 }
 
-/** Returns true if the last two letters of one string are those of the other in reverse order. */
+/** Returns true if both strings end with the same two letters in opposite order, as `ab` and `ba`. */
 function isSwap(from: string, to: string): boolean {
   return from.length > 1 && to.length > 1 && from.at(-1) === to.at(-2) && from.at(-2) === to.at(-1)
 }
@@ -253,7 +256,7 @@ function readCell(row: readonly number[], index: number): number {
 
 const LONGEST_VALUE = 60
 
-/** Formats a value for an error message: exactly if it is short, otherwise shortened or described. */
+/** Formats a value for an error message. A short value is shown exactly, a long one is shortened or described. */
 export function formatErrorValue(value: unknown): string {
   if (typeof value === 'string') return quoteText(value)
   if (typeof value === 'function') return 'a function'

@@ -1,6 +1,6 @@
 /**
- * Every setting of the engine, grouped by mechanism: types, defaults and checks. `createPolicy` creates a policy;
- * `scalePolicy` computes the figures that depend on the model's context window.
+ * All settings of the engine, grouped by feature: types, defaults and checks. `createPolicy` creates a policy;
+ * `scalePolicy` computes the numbers that depend on the model's context window.
  */
 
 import { isObject } from '../log/json.ts'
@@ -27,39 +27,58 @@ import {
 // Settings of the prompt cache: markers, lifetime, and what counts as a cache break.
 
 export interface CacheMarkersPolicy {
-  /** Maximum number of cache markers in an API request; the provider's own limit applies too. */
+  /** Maximum number of cache markers in an API request. If the provider allows fewer, the provider's limit applies. */
   readonly maximum: number
   /** Put a cache marker on the block before the first tool result that clearing could still change. */
   readonly edge: boolean
-  /** Blocks that a turn may add before it gets an extra cache marker; more would exceed the provider's look-back. */
+  /**
+   * Number of blocks that a turn may add before it gets an extra cache marker. The provider looks for a cache entry
+   * only a limited number of blocks before a marker.
+   */
   readonly laggingAfterPositions: number
 }
 
 export interface CacheBreaksPolicy {
-  /** A cache break is a cache read more than this percentage, and more than `tokens`, below the expected one. */
+  /**
+   * A cache break is reported if the tokens read from the cache are fewer than expected by more than this percentage
+   * and by more than `tokens`.
+   */
   readonly percent: number
-  /** A cache break is a cache read more than this many tokens, and more than `percent`, below the expected one. */
+  /**
+   * A cache break is reported if the tokens read from the cache are fewer than expected by more than this number and by
+   * more than `percent`.
+   */
   readonly tokens: number
-  /** Maximum number of query sources monitored for cache breaks; the least recently used one is dropped. */
+  /**
+   * Maximum number of sources of model calls (the conversation, each subagent …) that are monitored for cache breaks.
+   * Above it, the least recently used source is dropped.
+   */
   readonly sources: number
-  /** Patterns of models that are not monitored for cache breaks; small models cache differently. */
+  /** Patterns of model names that are not monitored for cache breaks, because small models cache differently. */
   readonly excludedModels: readonly string[]
   /** Write the difference between the API requests before and after a cache break to a file, for debugging. */
   readonly diffFiles: boolean
-  /** Ask the provider to explain a cache break, if it offers that. */
+  /** Ask the provider to explain a cache break, if the provider supports that. */
   readonly askProvider: boolean
 }
 
 export interface CachePolicy {
-  /** Cache lifetime. `auto` decides by observed gaps and prices, and keeps its decision until the next prefix snapshot. */
+  /**
+   * Cache lifetime. `auto` chooses by prices and by the time between model calls, and keeps the choice until the system
+   * prompt and tools are next replaced.
+   */
   readonly ttl: '5m' | '1h' | 'auto'
-  /** Patterns of query sources that get a one-hour cache if the account is entitled to it. */
+  /** Patterns of sources of model calls that get a one-hour cache if the account is entitled to it. */
   readonly oneHourSources: readonly string[]
-  /** Patterns of short-lived query sources, which always get a five-minute cache. */
+  /**
+   * Patterns of sources of short-lived model calls (such as writing session notes), which always get a five-minute
+   * cache.
+   */
   readonly fiveMinuteSources: readonly string[]
   /**
-   * How a changed section of the system prompt is sent: announced as a `delta` until the next prefix snapshot, or
-   * rewritten `inline`, which breaks the cache.
+   * How a changed section of the system prompt is sent. `delta` appends the change to the conversation and leaves the
+   * system prompt unchanged until the next prefix snapshot. `inline` rewrites the system prompt, which breaks the
+   * cache.
    */
   readonly volatile: 'delta' | 'inline'
   readonly markers: CacheMarkersPolicy
@@ -91,72 +110,96 @@ const cacheFields: FieldSpecs<CachePolicy> = {
 
 // Settings of tier 1: clearing old tool results without a model call.
 
-/** Idle clearing: after a pause the cache has expired, so rewriting the context costs nothing extra. */
+/**
+ * Idle clearing: clears tool results after a pause. The cache has expired by then, so changing the context breaks no
+ * cache.
+ */
 interface IdlePolicy {
-  /** Minutes since the last response after which idle clearing may run; `ttl` uses the current cache lifetime. */
+  /** Minutes since the last response after which idle clearing may run; `ttl` means the current cache lifetime. */
   readonly afterMinutes: number | 'ttl'
   /** Number of newest tool results that idle clearing keeps. */
   readonly keep: number
-  /** Minimum tokens that idle clearing must free to be worth a rewrite of the context. */
+  /** Minimum number of tokens that idle clearing must free; otherwise it does not run. */
   readonly minimumFreedTokens: number
 }
 
-/** Budget clearing: runs while the context is above the warning threshold. */
+/** Budget clearing: clears tool results while the context is above the warning threshold. */
 interface BudgetPolicy {
-  /** Number of newest tool results that budget clearing keeps, whatever their size. */
+  /** Number of newest tool results that budget clearing always keeps, whatever their size. */
   readonly keep: number
-  /** Tokens of clearable tool results that budget clearing keeps. */
+  /** Maximum tokens of clearable tool results that remain after budget clearing. */
   readonly targetTokens: number
-  /** Minimum tokens that budget clearing must free; otherwise it does not run. */
+  /** Minimum number of tokens that budget clearing must free; otherwise it does not run. */
   readonly minimumFreedTokens: number
 }
 
-/** Cached clearing: the provider deletes tool results from its cached prefix; the messages stay unchanged. */
+/** Cached clearing: the provider deletes tool results from its cached prefix, while the messages sent stay unchanged. */
 interface CachedPolicy {
-  /** Number of undeleted tool results that triggers cached clearing. */
+  /** Cached clearing runs when this many tool results have not been deleted yet. */
   readonly fireAt: number
   /** Number of newest tool results that cached clearing keeps. */
   readonly keep: number
 }
 
-/** Native clearing: the provider clears by itself, as configured in the API request (`context_management`). */
+/** Native clearing: the provider clears tool results by itself, as configured by `context_management` in the API request. */
 interface NativePolicy {
-  /** Input tokens at which the provider clears, or the warning threshold if that is lower. */
+  /** Number of input tokens at which the provider clears. The warning threshold is used instead if it is lower. */
   readonly triggerTokens: number
-  /** Token limit of the newest tool results that native clearing keeps, but never fewer results than `keepAtLeast`. */
+  /**
+   * Maximum tokens of the newest tool results that native clearing keeps. At least `keepAtLeast` results are kept even
+   * if they are larger.
+   */
   readonly keepTokens: number
   /** Minimum number of newest tool results that native clearing keeps, whatever their size. */
   readonly keepAtLeast: number
-  /** Minimum tokens that native clearing must free; otherwise the provider does not clear. */
+  /** Minimum number of tokens that native clearing must free; otherwise the provider does not clear. */
   readonly clearAtLeastTokens: number
-  /** Minutes of idle time after which native clearing keeps only the newest thinking. */
+  /** Minutes of idle time after which native clearing keeps only the thinking of the newest turns. */
   readonly thinkingAfterMinutes: number
   /** Number of newest turns whose thinking is kept after `thinkingAfterMinutes` of idle time. */
   readonly thinkingTurns: number
 }
 
 export interface ClearPolicy {
-  /** Tools whose results can be produced again. Results of other tools are cleared only if `mcp` or the host allows it. */
+  /**
+   * Names of tools that can be called again to get the same result. Only their results are cleared, unless `mcp` or the
+   * host allows more.
+   */
   readonly tools: readonly string[]
-  /** Tools that write files whatever their input looks like. Their large inputs may be cleared if `tools` names them. */
+  /**
+   * Names of tools that always count as writing a file, whatever their input. Their large inputs may be cleared if
+   * `tools` names them too.
+   */
   readonly writeTools: readonly string[]
   /** Whether results of MCP tools may be cleared: only if the tool is annotated as read-only, or never. */
   readonly mcp: 'read-only' | 'never'
-  /** Enabled modes of clearing. The provider's features and the state of the cache decide which one is used. */
+  /** Enabled kinds of clearing. The one that runs depends on the provider's features and on whether the cache is warm. */
   readonly ways: readonly ClearMode[]
-  /** Clear only if the saving pays for writing the cache again, unless space is needed. */
+  /** Clear only if the tokens saved cost more than writing the cache again, unless the context is running out of space. */
   readonly priceGate: boolean
-  /** Model calls expected before a 5-minute cache expires, until the session's own gaps are known. */
+  /**
+   * Number of model calls to expect before a 5-minute cache expires. Used until the session has shown its own rate of
+   * calls.
+   */
   readonly expectedCallsFiveMinutes: number
-  /** Model calls expected before a 1-hour cache expires, until the session's own gaps are known. */
+  /**
+   * Number of model calls to expect before a 1-hour cache expires. Used until the session has shown its own rate of
+   * calls.
+   */
   readonly expectedCallsOneHour: number
-  /** Clear tool results that a later call superseded before results that are merely old. */
+  /**
+   * Clear first the tool results that a later tool call made outdated (such as an earlier read of the same file), then
+   * old ones.
+   */
   readonly supersededFirst: boolean
   /** Also clear large inputs of tool calls that write files. */
   readonly inputs: boolean
   /** Number of tokens from which a tool input counts as large. */
   readonly largeInputTokens: number
-  /** What happens to thinking signed for a prefix that is rewritten: remove it, oldest first, or let the provider drop it. */
+  /**
+   * What to do with thinking whose signature becomes invalid because the context before it is rewritten: remove it,
+   * oldest first, or let the provider drop it.
+   */
   readonly boundThinking: 'remove' | 'provider'
   readonly idle: IdlePolicy
   readonly budget: BudgetPolicy
@@ -200,42 +243,57 @@ const clearFields: FieldSpecs<ClearPolicy> = {
   },
 }
 
-// Settings of tier 2: the summary that replaces a conversation.
+// Settings of tier 2: compaction, in which a summary replaces the conversation.
 
 export type DroppableSource = 'skills' | 'files' | 'agents' | 'deltas'
 
 export interface CompactTargetPolicy {
-  /** Size that a compacted context should have, as a percentage of the auto-compact threshold. */
+  /** Size that the context should have after a compaction, as a percentage of the auto-compact threshold. */
   readonly percentOfAutoCompact: number
-  /** Sources to drop, in this order, if the compacted context is above its target size. Nothing else is ever dropped. */
+  /**
+   * Kinds of re-attached content to drop, in this order, if the context is above its target size after a compaction.
+   * Other content is never dropped.
+   */
   readonly shed: readonly DroppableSource[]
-  /** Number of newest skills that are never dropped from a compacted context. */
+  /** Number of newest skills that are never dropped from the context after a compaction. */
   readonly keptSkills: number
 }
 
-/** Ways to write a summary that may be tried, from the best to the one that cannot fail. */
+/** The enabled ways to write a summary, from the best one to the local extractor, which cannot fail. */
 interface ChainPolicy {
-  /** Try the provider's compaction block, if kept messages have signed thinking. */
+  /** Let the provider write a compaction block if messages to be kept contain signed thinking. */
   readonly block: boolean
-  /** Try a cache-sharing fork call, which reads the conversation's cache; skipped while the cache is cold. */
+  /**
+   * Try a summary request that repeats the conversation's prefix and so reads its cache. Skipped if the cache has
+   * expired.
+   */
   readonly fork: boolean
-  /** Use of the local extractor, which needs no model: as the `last` resort, as the `only` way to summarize, or `never`. */
+  /**
+   * Use of the local extractor, which writes a summary without a model: as the `last` resort, as the `only` way, or
+   * `never`.
+   */
   readonly local: 'last' | 'only' | 'never'
 }
 
 interface DirectPolicy {
-  /** Model for summary requests; null uses the conversation's model. Not read yet: see the option `summariser`. */
+  /**
+   * Model for summary requests; null means the conversation's model. Has no effect yet: set the option `summariser`
+   * instead.
+   */
   readonly model: string | null
   /** Maximum output tokens of the summary. */
   readonly outputTokens: number
-  /** Number of further attempts after a failed summary request. */
+  /** Number of retries after a failed summary request. */
   readonly retries: number
 }
 
-/** Retries after the provider refuses the summary request as too long: each one drops the oldest rounds. */
+/**
+ * Retries after the provider refuses a summary request as too long. Each retry drops the oldest rounds of the
+ * conversation.
+ */
 export interface DropOldestPolicy {
   readonly retries: number
-  /** Percentage of the rounds to drop if the provider does not report the excess tokens. */
+  /** Percentage of the rounds to drop if the provider does not report how many tokens are too many. */
   readonly percentOfRounds: number
   /** Minimum number of rounds that each retry drops. */
   readonly minimumRounds: number
@@ -245,7 +303,7 @@ export interface DropOldestPolicy {
 interface WaitingPolicy {
   /** Seconds between two keep-alive events while a summary is being written. */
   readonly keepAliveSeconds: number
-  /** Seconds without data after which an attempt to write a summary fails. */
+  /** Seconds without data from the provider after which an attempt to write a summary fails. */
   readonly stallSeconds: number
   /** Maximum seconds for one attempt to write a summary. */
   readonly attemptSeconds: number
@@ -257,19 +315,28 @@ export interface CompactPolicy {
   readonly direct: DirectPolicy
   readonly headDrop: DropOldestPolicy
   readonly waiting: WaitingPolicy
-  /** Text added to the instructions of every compaction, automatic ones too. */
+  /** Text added to the instructions of every compaction, manual or automatic. */
   readonly instructions: string
-  /** Maximum characters of custom instructions, including those from hooks; a compaction block allows 16,384 in total. */
+  /**
+   * Maximum characters of custom summary instructions, including those from hooks. The provider's compaction allows
+   * 16,384 characters.
+   */
   readonly instructionCharacters: number
-  /** A summary is accepted only if it is smaller than this percentage of the content that it replaces. */
+  /** A summary is rejected unless its size is below this percentage of the content that it replaces. */
   readonly maximumPercentOfReplaced: number
-  /** Maximum tokens of all pinned records. Beyond it the oldest ones are summarized, and an event reports that. */
+  /**
+   * Maximum tokens of all pinned records. If there are more, the oldest pinned records are summarized and an event
+   * reports it.
+   */
   readonly pinTokens: number
-  /** Prepare a summary in the background from the warning threshold on. Not implemented yet: plans only say when to begin. */
+  /**
+   * Prepare a summary in the background once the warning threshold is reached. Not implemented yet: the setting only
+   * affects what compaction plans report.
+   */
   readonly background: boolean
-  /** If nothing forces a compaction, let the price decide between compacting now and later. */
+  /** While a compaction is not yet necessary, compare prices to decide between compacting now and later. */
   readonly priceDecides: boolean
-  /** Put unchanged context sources before the summary, where they stay cached. */
+  /** Place unchanged context sources before the summary, so that they can still be read from the cache. */
   readonly carriersFirst: boolean
 }
 
@@ -313,15 +380,15 @@ const compactFields: FieldSpecs<CompactPolicy> = {
 // Settings of the context window: its size, its thresholds, and the share that each kind of content may take.
 
 interface WindowPolicy {
-  /** Context window in tokens of a model that is not in the catalogue; null leaves it unknown. */
+  /** Context window, in tokens, for a model that is not in the catalogue; null if it is unknown. */
   readonly givenTokens: number | null
-  /** Maximum output tokens of a model that is not in the catalogue; null leaves them unknown. */
+  /** Maximum output tokens for a model that is not in the catalogue; null if unknown. */
   readonly givenOutputTokens: number | null
   /** Maximum tokens of the context window to use; null uses the whole window. */
   readonly capTokens: number | null
 }
 
-/** A distance in tokens, limited to `maximumPercent` of the context window. */
+/** A number of tokens that is never more than `maximumPercent` of the context window. */
 export interface ThresholdOffsetPolicy {
   readonly tokens: number
   readonly maximumPercent: number
@@ -329,58 +396,67 @@ export interface ThresholdOffsetPolicy {
 
 interface ReservePolicy extends ThresholdOffsetPolicy {
   /**
-   * How many tokens are reserved for the output: the `smaller` of the model's maximum output and `tokens`, the
-   * `larger` of the two, or `none` (thresholds then count from the whole window).
+   * Tokens to reserve for the output: the `smaller` or the `larger` of the model's maximum output and `tokens`. `none`
+   * reserves nothing.
    */
   readonly rule: 'smaller' | 'larger' | 'none'
 }
 
 interface AutoCompactLinePolicy extends ThresholdOffsetPolicy {
-  /** Auto-compact threshold as a percentage of the effective window, never above the default; null uses the default. */
+  /**
+   * Auto-compact threshold as a percentage of the effective window. Null uses the default threshold, and a percentage
+   * can only lower it.
+   */
   readonly percentOfEffective: number | null
 }
 
 export interface ThresholdPolicy {
   /** Tokens reserved for output. The context window minus this reserve is the effective window. */
   readonly reserve: ReservePolicy
-  /** Distance below the effective window at which automatic compaction starts. */
+  /** Automatic compaction starts when the context is within this many tokens of the effective window. */
   readonly autoCompact: AutoCompactLinePolicy
-  /** Distance below the limit at which the meter turns yellow, and budget clearing and background summaries begin. */
+  /**
+   * The warning threshold is this many tokens below the limit of the context meter. There the meter turns yellow, and
+   * budget clearing and background summaries begin.
+   */
   readonly warning: ThresholdOffsetPolicy
-  /** Distance below the limit at which the meter turns red. */
+  /** The error threshold is this many tokens below the limit of the context meter. There the meter turns red. */
   readonly error: ThresholdOffsetPolicy
-  /** Distance below the effective window at which a new prompt is refused if automatic compaction is not available. */
+  /**
+   * Without automatic compaction, a new prompt is refused when the context is within this many tokens of the effective
+   * window.
+   */
   readonly blocking: ThresholdOffsetPolicy
   /**
-   * Minimum effective window in tokens; a model with a smaller one is refused. Half of the auto-compact threshold must
-   * hold the headings of a summary (some 300 tokens), the unanswered message, and a few hundred tokens of content.
+   * Minimum effective window in tokens. A model with a smaller one is refused, because a compacted context would not
+   * fit: the headings of a summary (about 300 tokens), the unanswered message, and a few hundred tokens of content.
    */
   readonly minimumUsableTokens: number
 }
 
 /**
- * Percentage of the effective window that a kind of content may take. Larger token figures in the policy are limited
- * to it.
+ * Maximum share of the effective window for each kind of content, as a percentage. A token budget elsewhere in the
+ * policy is reduced to this share if it is larger.
  */
 export interface ContentSharePolicy {
   readonly files: number
   readonly skills: number
   readonly notes: number
-  /** Share of messages kept verbatim after session notes, and of the conversation size at which notes begin. */
+  /** Share for messages kept unchanged after session notes. Also limits the conversation size at which notes begin. */
   readonly keptMessages: number
-  /** Share of tool results that clearing keeps, and of the minimum that a clearing frees. */
+  /** Share for the tool results that clearing keeps. Also limits the minimum number of tokens that a clearing must free. */
   readonly clearableResults: number
-  /** Share of the memory reminder at the start of the conversation. */
+  /** Share for the reminder with memory files at the start of the conversation. */
   readonly ambient: number
-  /** Share of the user messages that are added to a summary. */
+  /** Share for the user messages that are added to a summary. */
   readonly userMessages: number
-  /** Share of the lists of files and identifiers that are added to a summary. */
+  /** Share for the lists of files and identifiers that are added to a summary. */
   readonly ledger: number
-  /** Share of the output that one hook adds. */
+  /** Share for the output of one hook. */
   readonly hookOutput: number
-  /** Share of what one context source of the host re-attaches. */
+  /** Share for the content that one context source of the host re-attaches after a compaction. */
   readonly host: number
-  /** Share of one text of a tool result, above which it is spilled, and of one page of history. */
+  /** Share for one text of a tool result; a longer text is stored as a blob. Also the share for one page of history. */
   readonly spill: number
 }
 
@@ -428,59 +504,71 @@ const shareFields: FieldSpecs<ContentSharePolicy> = {
   spill: fieldSpec(10, percentageCheck()),
 }
 
-// Settings of what is re-attached after a compaction, and of what the engine itself adds to a summary.
+// Settings of the content that is re-attached after a compaction, and of the facts that the engine adds to a summary.
 
 interface RehydratePolicy {
   readonly files: {
     /** Number of most recently read files that are read again from disk after a compaction. */
     readonly count: number
-    /** Maximum tokens of one re-attached file; the rest is cut off and marked. */
+    /** Maximum tokens of one re-attached file. A longer file is cut off and marked as cut. */
     readonly eachTokens: number
-    /** Maximum tokens of all re-attached files; a file that does not fit is skipped. */
+    /** Maximum tokens of all re-attached files together. A file that does not fit is left out. */
     readonly totalTokens: number
-    /** Names of tools that read a file whatever their input looks like; other tool calls are recognized by their input. */
+    /** Names of tools that always count as reading a file. Calls of other tools are recognized by their input. */
     readonly readTools: readonly string[]
-    /** Names of tools that change a file whatever their input looks like. */
+    /** Names of tools that always count as changing a file, whatever their input. */
     readonly writeTools: readonly string[]
   }
   /** Skills in use that are re-attached after a compaction, newest first. */
   readonly skills: {
-    /** Maximum tokens of one skill; the rest is cut off with a note that the full text can be read again. */
+    /**
+     * Maximum tokens of one re-attached skill. A longer one is cut off, with a note that the full text can be read
+     * again.
+     */
     readonly eachTokens: number
-    /** Maximum tokens of all re-attached skills. */
+    /** Maximum tokens of all re-attached skills together. */
     readonly totalTokens: number
   }
-  /** Budgets of what context sources of the host may re-attach after a compaction. */
+  /** Token budgets for the content that the host's context sources re-attach after a compaction. */
   readonly host: {
-    /** Maximum tokens of one item; a longer item is cut off with a note if its source allows that, otherwise left out. */
+    /**
+     * Maximum tokens of one item of a context source. A longer item is cut off with a note if the source allows that,
+     * otherwise left out.
+     */
     readonly eachTokens: number
     /** Maximum tokens of all items of one context source. */
     readonly totalTokens: number
   }
   readonly todos: boolean
-  /** Names of tools whose input is the whole todo list, used if the host does not provide the list. */
+  /** Names of tools whose input is the whole todo list. Used if the host does not provide the todo list itself. */
   readonly todoTools: readonly string[]
-  /** Re-attach the whole plan file after a compaction. */
+  /** Re-attach the full text of the plan file after a compaction. */
   readonly plan: boolean
-  /** Re-attach the reminder that plan mode is on. */
+  /** Re-attach, after a compaction, the reminder that plan mode is on. */
   readonly planMode: boolean
-  /** Re-attach the list of background agents that are running, or finished without their result being collected. */
+  /** Re-attach, after a compaction, the list of background agents that are running or whose result was not collected. */
   readonly agents: boolean
-  /** Re-attach announcements of tools, agents and MCP instructions that the kept messages no longer show. */
+  /**
+   * Re-attach, after a compaction, notices of added tools, agents and MCP instructions that are no longer in the
+   * context.
+   */
   readonly deltas: boolean
 }
 
-/** Facts that every summary is checked for; the engine adds those that are missing. */
+/** Facts that every summary must contain. The engine adds the ones that the summary lacks. */
 interface LedgerPolicy {
-  /** Maximum tokens of all user messages added to a summary; unanswered messages do not count and are never cut. */
+  /** Maximum tokens of all user messages added to a summary. Unanswered messages do not count and are never cut off. */
   readonly userMessagesTokens: number
-  /** Maximum tokens of one added user message; a longer one is cut in the middle, with a pointer to the transcript. */
+  /**
+   * Maximum tokens of one user message added to a summary. A longer one is cut in the middle, with a reference to the
+   * transcript.
+   */
   readonly userMessageTokens: number
-  /** Maximum tokens of the list of touched files. */
+  /** Maximum tokens of the list of files that the conversation read or changed. */
   readonly filesTokens: number
-  /** Maximum tokens of the list of identifiers in use, in which the newest rank highest. */
+  /** Maximum tokens of the list of identifiers in use. The newest identifiers are listed first. */
   readonly namesTokens: number
-  /** Number of newest errors to list, each with what followed it. */
+  /** Number of newest errors to list in a summary, each with what followed it. */
   readonly errors: number
 }
 
@@ -519,38 +607,41 @@ const ledgerFields: FieldSpecs<LedgerPolicy> = {
 // Settings of one turn: automatic compaction, recovery from refusals, network retries and hooks; then the switches.
 
 export interface AutoCompactPolicy {
-  /** Number of consecutive failures after which a session stops compacting automatically. */
+  /** Number of consecutive failed compactions after which a session stops compacting automatically. */
   readonly breakerFailures: number
-  /** Two compactions at most this many turns apart are reported as too close. */
+  /** If two compactions are at most this many turns apart, an event reports that they are too close. */
   readonly closeTurns: number
 }
 
 /** Recovery when the provider refuses an API request as too long. */
 interface ReactivePolicy {
   readonly enabled: boolean
-  /** Maximum number of times to compact and retry. */
+  /** Maximum number of attempts to compact the context and send the API request again. */
   readonly retries: number
-  /** Maximum number of times to remove images and documents and retry. */
+  /** Maximum number of attempts to remove images and documents and send the API request again. */
   readonly mediaRetries: number
 }
 
 interface NetworkPolicy {
   /** Maximum number of retries after a network fault or an HTTP status 429, 529 or 5xx. */
   readonly retries: number
-  /** Milliseconds before the first retry; doubled for each further one, up to `maximumDelayMs`. */
+  /** Milliseconds before the first retry. The delay doubles with each further retry, up to `maximumDelayMs`. */
   readonly firstDelayMs: number
   /** Maximum milliseconds before a retry. */
   readonly maximumDelayMs: number
-  /** Maximum random reduction of a retry delay, as a percentage. */
+  /** Each retry delay is shortened at random by up to this percentage. */
   readonly jitterPercent: number
-  /** Longest `retry-after` in seconds that is waited for; a longer one is reported to the user instead. */
+  /**
+   * Longest `retry-after`, in seconds, that is waited for. If the provider asks for more, the error is reported to the
+   * user.
+   */
   readonly longestRetryAfterSeconds: number
 }
 
 interface HooksPolicy {
-  /** Timeout in seconds of a hook that does not set its own. */
+  /** Timeout, in seconds, of a hook that does not set its own timeout. */
   readonly timeoutSeconds: number
-  /** Maximum characters that one hook may add. */
+  /** Maximum characters of output that one hook may add to the context. */
   readonly outputCharacters: number
 }
 
@@ -561,13 +652,13 @@ interface TurnPolicy {
   readonly hooks: HooksPolicy
 }
 
-/** Switches as policy settings. An environment variable that switches a mechanism off takes precedence. */
+/** Settings that turn features on or off. An environment variable that turns a feature off overrides the setting. */
 export interface SwitchPolicy {
-  /** Switches every tier on or off, including manual, reactive and provider-side compaction. */
+  /** Turns all clearing and compaction on or off, including manual, reactive and provider-side compaction. */
   readonly compactEnabled: boolean
-  /** Switches automatic compaction on or off; manual compaction works either way. */
+  /** Turns automatic compaction on or off. Manual compaction is always available. */
   readonly autoCompactEnabled: boolean
-  /** Switches tier 1, the clearing of old tool results, on or off. */
+  /** Turns the clearing of old tool results (tier 1) on or off. */
   readonly microcompactEnabled: boolean
   readonly promptCachingEnabled: boolean
 }
@@ -602,32 +693,44 @@ const switchFields: FieldSpecs<SwitchPolicy> = {
 // Settings of token estimates, and limits of an API request in bytes and images.
 
 export interface TokenEstimatePolicy {
-  /** Characters per token of a model without weights in the catalogue, until calibration has measured them. */
+  /**
+   * Characters per token for a model without tokenizer weights in the catalogue. Used until calibration has measured
+   * the ratio.
+   */
   readonly charactersPerToken: number
   /** Estimated tokens of an image with unknown dimensions. */
   readonly imageTokens: number
-  /** Estimated tokens of a document. */
+  /** Minimum estimated tokens of a document. */
   readonly documentTokens: number
-  /** Factor by which decisions multiply the expected tokens, rounded up: overestimating is better than overflowing. */
+  /**
+   * Safety factor: decisions use the expected tokens times this factor, rounded up, so that the context window is not
+   * exceeded.
+   */
   readonly highFactor: number
-  /** Learn from the usage of each response, and lower `highFactor` as the errors of the estimate shrink. */
+  /**
+   * Calibrate estimates with the usage that responses report, and lower `highFactor` as the estimates become more
+   * accurate.
+   */
   readonly calibrate: boolean
-  /** Lower bound of the learned `highFactor`. */
+  /** Smallest value to which calibration may lower `highFactor`. */
   readonly narrowestHighFactor: number
-  /** Estimated tokens per character of the signature, for thinking whose text is hidden. */
+  /** For thinking whose text is hidden: estimated tokens per character of its signature. */
   readonly signatureTokensPerCharacter: number
-  /** Tokens subtracted from the estimate for thinking whose text is hidden. */
+  /** For thinking whose text is hidden: tokens to subtract from the estimate that is based on the signature length. */
   readonly signatureLessTokens: number
 }
 
 export interface RequestLimitsPolicy {
-  /** Maximum bytes of an API request body. Above it the oldest images become placeholders. */
+  /** Maximum bytes of an API request body. If it is larger, the oldest images are replaced by placeholders. */
   readonly bodyBytes: number
   /** Maximum number of images and documents in an API request. */
   readonly images: number
-  /** Maximum number of images and documents for a window of at most `smallWindowTokens` or of unknown size. */
+  /**
+   * Maximum number of images and documents in an API request if the context window has at most `smallWindowTokens`, or
+   * an unknown size.
+   */
   readonly imagesInSmallWindow: number
-  /** Largest context window in tokens that counts as small. */
+  /** A context window of at most this many tokens counts as small. */
   readonly smallWindowTokens: number
 }
 
@@ -649,7 +752,7 @@ const requestFields: FieldSpecs<RequestLimitsPolicy> = {
   smallWindowTokens: fieldSpec(200_000, wholeNumberCheck()),
 }
 
-// Settings of spilled tool results, and of the tool that looks up what left the context.
+// Settings of spilling (storing large tool results outside the conversation), and of the tool that reads the history.
 
 /** Spilling: large tool results are stored as blobs, and the conversation shows only their head and tail. */
 export interface SpillPolicy {
@@ -658,21 +761,21 @@ export interface SpillPolicy {
   readonly thresholdTokens: number
   /** Tokens shown from the beginning of a spilled text. */
   readonly headTokens: number
-  /** Tokens shown from the end of a spilled text; the last output of a command often matters most. */
+  /** Tokens shown from the end of a spilled text. The end of a command's output often matters most. */
   readonly tailTokens: number
-  /** Bytes of an image, as sent, above which the image is spilled. */
+  /** An image with more than this many bytes (as sent, in base64) is spilled. */
   readonly imageBytes: number
   /** Names of tools whose results are never spilled. */
   readonly exceptTools: readonly string[]
 }
 
-/** Settings of the tool that reads the conversation's history. */
+/** Settings of the tool with which the model reads content that is no longer in the context. */
 export interface HistoryPolicy {
-  /** Maximum tokens of one page of history; a cursor leads to the next page. */
+  /** Maximum tokens of one page of history. A cursor is returned for the next page. */
   readonly pageTokens: number
   /** Maximum number of matches on one page of a history search. */
   readonly matches: number
-  /** Maximum work for one page of a history search: compared characters times search words. */
+  /** Maximum work for one page of a history search, measured as characters compared times number of search words. */
   readonly searchSteps: number
 }
 
@@ -691,39 +794,45 @@ const historyFields: FieldSpecs<HistoryPolicy> = {
   searchSteps: fieldSpec(20_000_000, wholeNumberCheck(100_000)),
 }
 
-// Settings of tier 3: session notes, and memory files by folder.
+// Settings of tier 3: session notes, and memory files in folders.
 
-/** Messages that are kept verbatim when session notes replace the conversation before them. */
+/** Newest messages that are kept unchanged when session notes replace the earlier conversation. */
 interface KeptMessagesPolicy {
-  /** Minimum tokens of kept messages; `minimumMessages` must be met too. */
+  /** Minimum tokens of the kept messages. Older messages are kept until both this and `minimumMessages` are reached. */
   readonly minimumTokens: number
-  /** Minimum number of kept messages with text; `minimumTokens` must be met too. */
+  /** Minimum number of kept messages with text. Older messages are kept until both this and `minimumTokens` are reached. */
   readonly minimumMessages: number
-  /** Tokens at which keeping older messages stops. Messages that no note covers are kept whatever their size. */
+  /**
+   * No older messages are added once the kept messages have this many tokens. Messages that the notes do not cover are
+   * always kept.
+   */
   readonly maximumTokens: number
 }
 
 interface NotesPolicy {
   readonly enabled: boolean
-  /** What extracts the notes. `auto` uses the model if the host provides one, otherwise the local extractor. */
+  /** What writes the session notes. `auto` uses the model if the host provides one, otherwise the local extractor. */
   readonly extractor: 'auto' | 'model' | 'local'
   /** Minimum words of the session title. */
   readonly titleMinimumWords: number
   /** Maximum words of the session title. */
   readonly titleMaximumWords: number
-  /** Maximum tokens of one section of the notes. The next extraction condenses a longer section; a compaction cuts it. */
+  /**
+   * Maximum tokens of one section of the notes. The next update of the notes shortens a longer section; a compaction
+   * cuts it off.
+   */
   readonly sectionTokens: number
-  /** Maximum tokens of the whole notes file. Above it the next extraction is instructed to shorten the file. */
+  /** Maximum tokens of the notes file. If it is larger, the next update is instructed to shorten the file. */
   readonly totalTokens: number
-  /** Tokens of conversation before notes are extracted for the first time. */
+  /** Conversation size, in tokens, at which notes are written for the first time. */
   readonly startTokens: number
-  /** Tokens by which the conversation must grow before notes are extracted again. */
+  /** Number of tokens by which the conversation must grow before the notes are updated again. */
   readonly growthTokens: number
-  /** Tool calls that must follow the last extraction of notes before the next, unless the last turn made none. */
+  /** Number of tool calls required since the last update of the notes. Not required if the last turn made no tool calls. */
   readonly toolCalls: number
-  /** Seconds that a compaction waits for a running extraction of notes. */
+  /** Seconds that a compaction waits for a running update of the notes. */
   readonly waitSeconds: number
-  /** Seconds after which a running extraction of notes counts as failed. */
+  /** Seconds after which a running update of the notes counts as failed. */
   readonly deadAfterSeconds: number
   readonly kept: KeptMessagesPolicy
 }
@@ -731,11 +840,11 @@ interface NotesPolicy {
 interface MemoryFilesPolicy {
   /** Names of memory files that are looked for in each folder. */
   readonly names: readonly string[]
-  /** Patterns of rule files that are looked for in each folder; each rule file has globs of the paths it applies to. */
+  /** Patterns of rule files to look for in each folder. A rule file lists globs of the paths that it applies to. */
   readonly rules: readonly string[]
   /** Maximum depth of `@path` imports in memory files. */
   readonly importHops: number
-  /** Maximum tokens of the memory reminder at the start of the conversation. */
+  /** Maximum tokens of the reminder with memory files at the start of the conversation. */
   readonly reminderTokens: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Provider profiles: what a provider and model support and which rules their API requests must follow, as JSON-safe
- * data. The profiles of real providers are in the package `wire`.
+ * Provider profiles: data about what a provider and model support, and which rules their API requests must follow. The
+ * profiles of real providers are in the package `wire`.
  */
 import { TidemarkError } from '../errors.ts'
 import {
@@ -21,11 +21,11 @@ import {
 } from './policy-fields.ts'
 
 export interface ProviderProfile {
-  /** Name of the profile, shown in findings and events; it has no other effect. */
+  /** Name of the profile. Only shown in findings and events. */
   readonly name: string
   /** Size of the context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Largest allowed `max_tokens`; null if unknown, and then `max_tokens` is not checked. */
+  /** Largest allowed `max_tokens`; null if unknown (`max_tokens` is then not checked). */
   readonly maxOutput: number | null
   /** True if every API request must have `max_tokens`. */
   readonly maxOutputRequired: boolean
@@ -34,12 +34,12 @@ export interface ProviderProfile {
   readonly thinking: ThinkingRules
   readonly cache: CacheRules
   readonly sizes: ProviderSizeRules
-  /** Context edits that the provider can do itself (`context_management`). */
+  /** Context edits (`context_management`) that the provider supports. */
   readonly contextEdits: ContextEditRules
   /** Rules for summaries that the provider writes (`compaction`). */
   readonly compaction: CompactionRules
   readonly capabilities: ProviderCapabilities
-  /** Fields, blocks and context edits that are refused unless a beta is enabled. */
+  /** Request fields, blocks and context edits that the provider refuses unless a beta is enabled. */
   readonly betas: readonly BetaRule[]
   /** Dotted paths of API request fields that are always refused (`temperature`, `output_config.format`). */
   readonly refusedFields: readonly string[]
@@ -47,11 +47,11 @@ export interface ProviderProfile {
 }
 
 interface RoleRules {
-  /** Allowed role of the first message. A message with a compaction block may have either role. */
+  /** Allowed role of the first message. A first message with a compaction block may have either role. */
   readonly first: 'user' | 'any'
-  /** Whether consecutive messages of one role are merged into one turn or refused. */
+  /** Whether the provider merges consecutive messages of the same role into one turn or refuses them. */
   readonly consecutive: 'merged' | 'refused'
-  /** Whether the last message may be a prefilled assistant message. A paused turn is not a prefill. */
+  /** Whether the last message may be a prefilled assistant message. A turn that the provider paused is not a prefill. */
   readonly prefill: 'allowed' | 'refused'
   /** Whether mid-conversation system messages are allowed (only in certain places) or refused. */
   readonly system: 'placed' | 'refused'
@@ -66,9 +66,9 @@ interface ToolRules {
   readonly namePattern: string
   /** Regular expression that the id of every tool call and tool result must match. */
   readonly idPattern: string
-  /** True if tool results must come first in their message. */
+  /** True if tool results must come before all other blocks of their message. */
   readonly resultsFirst: boolean
-  /** True if an API request with tool blocks in its messages must declare at least one tool. */
+  /** True if an API request must declare at least one tool whenever its messages contain tool blocks. */
   readonly declaredWhenUsed: boolean
   /** Whether `tool_choice` may force a tool call (type `any` or `tool`). */
   readonly forcedChoice: 'allowed' | 'refused'
@@ -78,44 +78,44 @@ export type ThinkingMode = 'enabled' | 'adaptive' | 'between_tools' | 'disabled'
 
 export interface ThinkingRules {
   readonly modes: readonly ThinkingMode[]
-  /** Thinking mode of an API request without a `thinking` field. */
+  /** Thinking mode that applies if an API request has no `thinking` field. */
   readonly whenAbsent: ThinkingMode
   readonly minimumBudget: number
-  /** Betas that allow a thinking budget above `max_tokens`. */
+  /** Names of betas that allow a thinking budget above `max_tokens`. */
   readonly budgetOverBetas: readonly string[]
   /** Thinking modes in which an unfinished assistant turn must begin with a thinking block. */
   readonly firstInModes: readonly ThinkingMode[]
   /** Thinking modes in which `tool_choice` may not force a tool call. */
   readonly unforcedInModes: readonly ThinkingMode[]
-  /** Efforts at which the thinking mode `disabled` is accepted; null if every effort is. */
+  /** Effort levels at which thinking may be `disabled`; null if it may be at every effort level. */
   readonly disabledEfforts: readonly string[] | null
-  /** Whether an assistant turn may end with a thinking block: never, not at the end of the request, or anywhere. */
+  /** Where an assistant turn may end with a thinking block: nowhere, anywhere but in the last message, or anywhere. */
   readonly closing: 'never' | 'not-at-end' | 'allowed'
   /** True if every thinking block must have a signature. */
   readonly signed: boolean
   /** What the signature of a thinking block covers: nothing, the model, or the model and every byte before the block. */
   readonly binding: 'none' | 'model' | 'prefix'
-  /** True if the provider drops the thinking of finished turns, so that it no longer fills the context window. */
+  /** True if the provider drops the thinking of finished turns. It then no longer counts toward the context window. */
   readonly stripsFinishedTurns: boolean
 }
 
 export interface CacheRules {
   readonly maxMarkers: number
-  /** Lifetimes that a cache marker can have, longest first. Within an API request they may only get shorter. */
+  /** Lifetimes that a cache marker can request, longest first. Later markers may not request longer ones. */
   readonly ttls: readonly CacheTtl[]
-  /** Name of the lifetime of a cache marker without `ttl`. */
+  /** Name of the cache lifetime that applies to a cache marker without `ttl`. */
   readonly defaultTtl: string
-  /** Block types that cannot have a cache marker. Blank text never can. */
+  /** Block types that cannot have a cache marker. A blank text block never can. */
   readonly unmarkable: readonly string[]
-  /** True if `cache_control` is allowed on the API request itself, where it marks the last possible block. */
+  /** True if an API request may have a top-level `cache_control`, which applies to the last block that can be marked. */
   readonly automatic: boolean
   /** Allowed values of `scope` on a cache marker. */
   readonly scopes: readonly string[]
-  /** Tokens of the shortest prefix that the provider caches; null if unknown. */
+  /** Minimum tokens of a prefix that the provider caches; null if unknown. */
   readonly minimumTokens: number | null
-  /** Number of blocks that a cache marker looks back for an older cache entry, its own block included. */
+  /** Number of blocks, up to and with the marked one, in which the provider looks for an older cache entry. */
   readonly lookBack: number
-  /** True if the look-back counts consecutive tool calls as one block, and consecutive tool results too. */
+  /** True if consecutive tool calls count as one block in that search, and consecutive tool results as one block. */
   readonly collapsesToolRuns: boolean
 }
 
@@ -134,26 +134,26 @@ export interface ProviderSizeRules {
   readonly images: number
   /** Maximum length of an image's longer side, in pixels. */
   readonly imagePixels: number
-  /** Number of images above which each side of an image may have at most `manyImagePixels`. */
+  /** If a request has more images than this, each side of an image may have at most `manyImagePixels` pixels. */
   readonly manyImages: number
   readonly manyImagePixels: number
 }
 
-/** The provider's names for context edits; null for an unsupported one. If all are null, it refuses `context_management`. */
+/** The provider's names for context edits; null if unsupported. If all are null, it refuses `context_management`. */
 export interface ContextEditRules {
   readonly clearThinking: string | null
   readonly clearToolUses: string | null
   readonly compact: string | null
-  /** Smallest allowed trigger of the `compact` edit, in input tokens. */
+  /** Smallest number of input tokens that may be set as the trigger of the `compact` edit. */
   readonly minimumCompactTrigger: number
 }
 
 interface CompactionRules {
-  /** True if messages may contain `compaction` blocks: a signed one first and alone, others in any assistant message. */
+  /** True if messages may contain `compaction` blocks. Only one may be signed, and it must be the very first block. */
   readonly blocks: boolean
   /** True if an API request may have the field `compaction`, which asks the provider for a summary. */
   readonly onDemand: boolean
-  /** Beta required for `compaction` on an API request and for every signed compaction block; null if none is. */
+  /** Beta required for the request field `compaction` and for signed compaction blocks; null if none is required. */
   readonly beta: string | null
   readonly maxInstructionCharacters: number
   /** Dotted paths of fields that are not allowed on an API request with `compaction`. */
@@ -163,13 +163,13 @@ interface CompactionRules {
 }
 
 interface ProviderCapabilities {
-  /** Support for `cache_edits` blocks and `cache_reference`, which are undocumented and so off by default. */
+  /** Support for `cache_edits` blocks and `cache_reference`. They are undocumented, so this is off by default. */
   readonly cacheEdits: boolean
-  /** Support for `diagnostics` on an API request, which asks the provider to explain a cache miss. */
+  /** Support for the request field `diagnostics`, which asks the provider to explain a cache miss. */
   readonly cacheDiagnostics: boolean
-  /** Support for `tool_addition` and `tool_removal` in a system message. */
+  /** Support for `tool_addition` and `tool_removal` blocks in a system message. */
   readonly toolChanges: boolean
-  /** Support for `max_tokens: 0`, which fills the cache without a response. */
+  /** Support for `max_tokens: 0`, which writes the prompt to the cache without generating a response. */
   readonly prewarm: boolean
 }
 
@@ -181,14 +181,14 @@ export interface BetaRule {
   readonly betas: readonly string[]
 }
 
-/** A block type, or one field of it, that messages of a role may not contain. */
+/** A block type, or one field of a block type, that messages of a certain role may not contain. */
 export interface RefusedBlock {
   readonly role: 'user' | 'assistant' | 'system'
   readonly type: string
   readonly field?: string
 }
 
-// Every field of a provider profile with its strictest value and its check.
+// A table of every field of a provider profile, with its strictest value as default, and its check.
 
 const thinkingMode: FieldCheck<ThinkingMode> = choiceCheck('enabled', 'adaptive', 'between_tools', 'disabled')
 const messageRole: FieldCheck<RefusedBlock['role']> = choiceCheck('user', 'assistant', 'system')
@@ -199,7 +199,7 @@ const nameList = (...fallback: readonly string[]): FieldSpec<readonly string[]> 
 const modeList = (...fallback: readonly ThinkingMode[]): FieldSpec<readonly ThinkingMode[]> =>
   fieldSpec(fallback, uniqueListCheck(thinkingMode))
 
-/** Accepts an object with these fields and no others; the fields in `optional` may be missing. */
+/** Accepts an object with exactly these fields; the fields in `optional` may be missing. */
 function objectWith<T>(
   fields: { readonly [key: string]: FieldCheck<unknown> },
   optional: readonly string[] = [],
@@ -339,8 +339,8 @@ const profileFields: FieldSpecs<ProviderProfile> = {
 export type ProviderProfileOverrides = DeepPartial<ProviderProfile>
 
 /**
- * Returns a provider profile with the strict values, except for `overrides`. A list replaces the whole strict list.
- * Throws `bad-profile` for an unknown or invalid field; `details.problems` names each one.
+ * Returns the strictest provider profile with `overrides` applied. A given list replaces the whole list. Throws
+ * `bad-profile` for unknown or invalid fields, which `details.problems` lists.
  */
 export function defineProviderProfile(overrides: ProviderProfileOverrides = {}): ProviderProfile {
   const { value, problems } = readFields(profileFields, overrides)
@@ -390,7 +390,7 @@ function findContradictions({ cache, thinking, sizes }: ProviderProfile): readon
 }
 
 /**
- * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no context
- * window, no betas, and none of the features that only some providers have.
+ * The strictest profile: a request that is valid under it is valid for nearly every provider. It has no known context
+ * window, no betas, and none of the features that only some providers support.
  */
 export const strictProfile: ProviderProfile = defineProviderProfile()

@@ -1,26 +1,26 @@
 /**
  * Thresholds and budgets for one model: the policy scaled to the model's context window.
  *
- * Each threshold is computed exactly and then rounded down to a whole token, so a larger window never has a lower
- * threshold. (Rounding the offsets instead would lower a threshold by a token wherever two of them round together.)
+ * Each threshold is computed as an exact number and only then rounded down to a whole token. This way a larger context
+ * window never gets a lower threshold.
  */
 import { TidemarkError } from '../errors.ts'
 import type { ContentSharePolicy, Policy, ThresholdOffsetPolicy, ThresholdPolicy } from './policy.ts'
 import { formatErrorValue } from './policy-fields.ts'
 import { findMechanismStates, NO_SWITCHES, type Switches } from './switches.ts'
 
-/** Thresholds of the context size, in tokens. A context of exactly a threshold's size has reached it. */
+/** Thresholds of the context size, in tokens. A threshold is reached when the context has at least that many tokens. */
 export interface Thresholds {
   readonly window: number
-  /** Tokens that input can fill: the context window minus the reserve for output. */
+  /** The effective window: the context window minus the tokens reserved for output. */
   readonly effective: number
   readonly autoCompact: number
-  /** The limit that the context meter shows: the auto-compact threshold if auto-compaction is on, otherwise `effective`. */
+  /** The limit of the context meter: the auto-compact threshold if automatic compaction is on, otherwise `effective`. */
   readonly limit: number
   readonly warning: number
   readonly error: number
   readonly blocking: number
-  /** Context size in tokens that a compaction aims at. */
+  /** Size in tokens that the context should have after a compaction. */
   readonly target: number
 }
 
@@ -29,9 +29,12 @@ export interface ThresholdInput {
   /** Maximum output tokens of the model; null or 0 if unknown. */
   readonly maxOutput: number | null
   readonly autoCompactOn: boolean
-  /** Auto-compact threshold as a percentage of `effective`, never above the default threshold; null for the default. */
+  /**
+   * Auto-compact threshold as a percentage of `effective`; null uses the default. A percentage can only lower the
+   * threshold.
+   */
   readonly percentOfEffective: number | null
-  /** Context size that a compaction aims at, as a percentage of the auto-compact threshold. */
+  /** Size that the context should have after a compaction, as a percentage of the auto-compact threshold. */
   readonly targetPercent: number
 }
 
@@ -48,7 +51,8 @@ export function computeThresholds(ladder: ThresholdPolicy, question: ThresholdIn
       : Math.max(1, roundDownTokens(atPercent(effective)))
   const target = roundDownTokens((autoCompact * targetPercent) / 100)
   const exactLimit = autoCompactOn ? atPercent(exactEffective) : exactEffective
-  // With a lower warning threshold, a context that was just compacted would already prepare the next compaction.
+  // The warning threshold is never below `target`. Otherwise a context that was just compacted would already be above
+  // it.
   const warn = (offset: ThresholdOffsetPolicy): number => {
     const exact = exactLimit - scaleOffset(offset, window)
     return Math.min(autoCompactOn ? autoCompact : blocking, Math.max(target, roundDownTokens(exact)))
@@ -58,10 +62,13 @@ export function computeThresholds(ladder: ThresholdPolicy, question: ThresholdIn
   return { window, effective, autoCompact, limit, warning, error, blocking, target }
 }
 
-/** Upper bound of the search for the smallest context window: no valid policy needs a larger one. */
+/** Largest context window tried when searching for the smallest allowed one. No valid policy needs a larger one. */
 const LARGEST_WINDOW = 2 ** 50
 
-/** Returns the smallest context window the thresholds work in. A model with a longer output leaves less for input. */
+/**
+ * Returns the smallest context window, in tokens, that is large enough for the thresholds. The model's maximum output
+ * counts, because tokens are reserved for it.
+ */
 export function findSmallestWindow(ladder: ThresholdPolicy, maxOutput: number | null): number {
   let [tooSmall, enough] = [0, 1]
   while (enough < LARGEST_WINDOW && !isLargeEnough(ladder, enough, maxOutput))
@@ -75,8 +82,8 @@ export function findSmallestWindow(ladder: ThresholdPolicy, maxOutput: number | 
 }
 
 /**
- * Returns true if the window leaves enough usable tokens and no two thresholds are equal. If true for a window, it is
- * true for every larger window.
+ * Returns true if the context window leaves enough tokens for input and no two thresholds are equal. If it is true for
+ * one size, it is true for every larger size.
  */
 function isLargeEnough(ladder: ThresholdPolicy, window: number, maxOutput: number | null): boolean {
   const blocking = scaleOffset(ladder.blocking, window)
@@ -108,15 +115,15 @@ export interface ModelLimits {
 
 /** Distances between the thresholds, in tokens. */
 interface ThresholdOffsets {
-  /** Tokens between the effective window and the context window. */
+  /** Tokens of the context window that are reserved for output. */
   readonly reserve: number
-  /** Tokens between the auto-compact threshold and the effective window. */
+  /** Tokens from the auto-compact threshold up to the effective window. */
   readonly autoCompact: number
-  /** Tokens between the warning threshold and the limit. */
+  /** Tokens from the warning threshold up to the limit of the context meter. */
   readonly warning: number
-  /** Tokens between the error threshold and the limit. */
+  /** Tokens from the error threshold up to the limit of the context meter. */
   readonly error: number
-  /** Tokens between the blocking threshold and the effective window. */
+  /** Tokens from the blocking threshold up to the effective window. */
   readonly blocking: number
 }
 
@@ -130,15 +137,15 @@ export interface KnownWindowLimits extends CommonLimits {
   readonly known: true
   readonly lines: Thresholds
   readonly offsets: ThresholdOffsets
-  /** Maximum output tokens of a direct summary request (one that is not a cache-sharing fork call). */
+  /** Maximum output tokens of a summary request that does not share the conversation's cache. */
   readonly summaryOutput: number
-  /** Input tokens at which the provider is to clear tool results itself. */
+  /** Number of input tokens at which the provider clears tool results itself (native clearing). */
   readonly nativeTrigger: number
 }
 
 /**
- * Limits for an unknown context window. Without thresholds, nothing that needs one starts automatically. Budgets are
- * unscaled.
+ * Limits if the context window is unknown. There are no thresholds, so nothing that depends on one starts
+ * automatically. The policy's token budgets apply unchanged.
  */
 interface UnknownWindowLimits extends CommonLimits {
   readonly known: false
@@ -152,8 +159,8 @@ const UNKNOWN_WINDOW =
   'The context window of this model is not known, so nothing can be compacted by itself and no warning given. Set window.givenTokens in the policy, or name a model whose window is known.'
 
 /**
- * Scales the policy to a model's context window. Throws `bad-policy` for a window that is too small, with the smallest
- * allowed one as `details.minimum`.
+ * Scales the policy to a model's context window. Throws `bad-policy` if the window is too small; `details.minimum` is
+ * the smallest allowed window.
  */
 export function scalePolicy(
   policy: Policy,
@@ -222,13 +229,13 @@ function requireLargeEnough({ ladder }: Policy, window: number, maxOutput: numbe
   )
 }
 
-// Content budgets: the token figures of the policy, each limited to its share of the context window.
+// Content budgets: the token budgets of the policy, each limited to a share of the context window.
 
-/** Budgets of each kind of content, in tokens unless the name says otherwise. */
+/** Budget of each kind of content, in tokens unless the field name says otherwise. */
 export interface ContentBudgets {
   readonly files: { readonly each: number; readonly total: number }
   readonly skills: { readonly each: number; readonly total: number }
-  /** Budget of each context source of the host: for one item, and for all of its items. */
+  /** Token budgets of each context source of the host: for one item, and for all items together. */
   readonly host: { readonly each: number; readonly total: number }
   readonly notes: {
     readonly section: number
@@ -246,7 +253,10 @@ export interface ContentBudgets {
   readonly historyPage: number
 }
 
-/** Budgets in tokens for one text of a tool result: the size above which it is spilled, and how much of it is then shown. */
+/**
+ * Token budgets for one text of a tool result: the size above which it is stored as a blob, and the size of the head
+ * and tail that are still shown.
+ */
 export interface SpillBudgets {
   readonly threshold: number
   readonly head: number
@@ -262,7 +272,10 @@ interface ClearBudgets {
   readonly largeInput: number
 }
 
-/** Computes the content budgets. `lines` is null if the window is unknown; the policy's figures then apply unscaled. */
+/**
+ * Computes the content budgets. `lines` is null if the context window is unknown; the policy's budgets then apply
+ * unchanged.
+ */
 export function computeContentBudgets(policy: Policy, lines: Thresholds | null): ContentBudgets {
   const share = createShareLookup(policy.shares, lines)
   const { rehydrate, ledger, memoryFiles, turn, estimate } = policy
@@ -294,8 +307,8 @@ export function computeContentBudgets(policy: Policy, lines: Thresholds | null):
 type ShareLookup = (kind: keyof ContentSharePolicy) => number
 
 /**
- * Creates a function that returns the tokens a kind of content may take: its percentage of the effective window, but
- * never more than the target of a compaction, which can be lower if the auto-compact threshold is low.
+ * Creates a function that returns the maximum tokens for a kind of content. This is its percentage of the effective
+ * window, limited to the size that the context should have after a compaction.
  */
 function createShareLookup(policy: ContentSharePolicy, lines: Thresholds | null): ShareLookup {
   if (lines === null) return () => Number.POSITIVE_INFINITY
@@ -303,8 +316,8 @@ function createShareLookup(policy: ContentSharePolicy, lines: Thresholds | null)
 }
 
 /**
- * Returns half of the warning threshold. Clearing starts at that threshold and must end well below it, otherwise it
- * would start again at once.
+ * Returns half of the warning threshold. Clearing starts at the warning threshold and must end well below it; otherwise
+ * it would soon start again.
  */
 function computeLowWaterMark(lines: Thresholds | null): number {
   return lines === null ? Number.POSITIVE_INFINITY : roundDownTokens(lines.warning / 2)
@@ -318,7 +331,7 @@ function limitBudget(
   return { each: Math.min(eachTokens, total), total }
 }
 
-/** Scales the budgets of session notes. A section shrinks with the total, since the file has about ten sections. */
+/** Scales the budgets of session notes. The budget of one section shrinks in proportion to that of the whole notes file. */
 function scaleNotes({ notes }: Policy, share: ShareLookup): ContentBudgets['notes'] {
   const total = Math.min(notes.totalTokens, share('notes'))
   return {
@@ -333,7 +346,7 @@ function scaleKeptMessages({ notes: { kept } }: Policy, share: number): ContentB
   return { minimum: Math.min(kept.minimumTokens, share), maximum: Math.min(kept.maximumTokens, share) }
 }
 
-/** Scales the spill budgets. The shown head and tail shrink in proportion to the threshold. */
+/** Scales the budgets of spilled tool results. The head and tail shrink in proportion to the threshold. */
 function scaleSpill({ spill }: Policy, share: number): SpillBudgets {
   const threshold = Math.min(spill.thresholdTokens, share)
   const scale = (tokens: number): number => roundDownTokens((tokens * threshold) / spill.thresholdTokens)
@@ -354,19 +367,19 @@ function scaleClearing(
   }
 }
 
-/** Rounds down to whole tokens, with a tolerance for binary fractions: 180,000 × 33.3% is 59,940 and not 59,939.999… */
+/** Rounds down to whole tokens. A small tolerance corrects floating-point errors: 59,939.9999999 becomes 59,940. */
 function roundDownTokens(exact: number): number {
   return Math.floor(exact + 1e-6)
 }
 
-/** The thresholds that a context of `used` tokens has reached. */
+/** The size of the context, and the thresholds that it has reached. */
 export interface ThresholdState {
   readonly used: number
-  /** Percentage of the limit that is left, as a whole number of at least 0. */
+  /** Percentage of the context meter's limit that is still free: a whole number, at least 0. */
   readonly percentLeft: number
   readonly isAboveWarningThreshold: boolean
   readonly isAboveErrorThreshold: boolean
-  /** True if auto-compaction is on and the context has reached the auto-compact threshold. */
+  /** True if automatic compaction is on and the context has reached the auto-compact threshold. */
   readonly isAboveAutoCompactThreshold: boolean
   readonly isAtBlockingLimit: boolean
 }

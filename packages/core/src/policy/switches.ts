@@ -1,6 +1,6 @@
 /**
- * Reads switches from environment variables, and determines which mechanisms of the engine are on. The host passes the
- * variables; this file does not read the environment.
+ * Reads switches from environment variables, and determines which features of the engine are on. The host passes the
+ * variables in; this file does not read `process.env`.
  */
 import type { Policy, SwitchPolicy } from './policy.ts'
 
@@ -13,7 +13,10 @@ export type SwitchName =
   | 'FORCE_PROMPT_CACHING_5M'
   | 'DISABLE_PROMPT_CACHING'
 
-/** Variables for the auto-compact threshold. Other tools use the second name; the first wins if both hold a percentage. */
+/**
+ * Environment variables that set the auto-compact threshold. The second name is the one that other tools use. If both
+ * hold a valid percentage, the first applies.
+ */
 type PercentName = 'TIDEMARK_AUTOCOMPACT_PCT' | 'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'
 
 export interface Switches {
@@ -87,24 +90,24 @@ function createNotice(variable: SwitchName | PercentName, value: string, expecte
   return { variable, value, message }
 }
 
-// Which mechanisms of the engine are on. For one that is off, the result names the switch or policy field that turned
-// it off, so that error messages can name it.
+// Which features of the engine are on. For a feature that is off, the result names the environment variable or policy
+// field that turned it off, for use in error messages.
 
 /**
- * A mechanism of the engine. `clear` is tier 1: clearing tool results, also by the provider. `notes` is taking session
- * notes; compacting with them is part of `auto`. `reactive` compaction is automatic too, so it is off whenever `auto`
- * is.
+ * A feature that can be turned off. `clear`: clearing tool results, also by the provider. `notes`: writing session
+ * notes. `auto`: automatic compaction, also with session notes. `reactive`: compaction after a refused request; off
+ * whenever `auto` is off.
  */
 type Mechanism = 'clear' | 'auto' | 'reactive' | 'manual' | 'notes' | 'caching'
 
-/** Whether a mechanism is on. `because` is the environment variable or the path of the policy field that turned it off. */
+/** Whether a feature is on. If it is off, `because` names the environment variable or policy field that turned it off. */
 type MechanismState = { readonly on: true } | { readonly on: false; readonly because: string }
 
 type MechanismStates = Readonly<Record<Mechanism, MechanismState>>
 
 /**
- * Returns whether each mechanism is on. If several causes turn a mechanism off, the first one is reported: environment
- * variables before settings, the broadest first.
+ * Returns whether each feature is on. If several settings turn a feature off, one is reported: environment variables
+ * come before policy fields, and settings for more features before settings for fewer.
  */
 export function findMechanismStates(policy: Policy, switches: Switches): MechanismStates {
   const variable = (name: SwitchName): OffCause => [name, switches.set.includes(name)]

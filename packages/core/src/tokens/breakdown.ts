@@ -1,6 +1,6 @@
 /**
  * Counts the tokens of a conversation by kind of content, and finds files that were read more than once. The counts are
- * updated record by record, so a turn costs time only for its own records.
+ * updated record by record, so an update costs time only for new records.
  */
 import {
   type Block,
@@ -28,12 +28,12 @@ export interface TokenBreakdown {
   readonly other: number
   readonly total: number
   readonly media: TokenTally
-  /** Number and tokens of the tool calls, by tool name. */
+  /** Number of tool calls and their tokens, by tool name. */
   readonly toolRequests: ReadonlyMap<string, TokenTally>
   readonly toolResults: ReadonlyMap<string, TokenTally>
-  /** Number and tokens of the attachments, by attachment type. */
+  /** Number of attachments and their tokens, by attachment type. */
   readonly attachments: ReadonlyMap<string, TokenTally>
-  /** How often each file was read, and the tokens of the tool results, by path. */
+  /** Number of times that each file was read, and the tokens of those tool results, by file path. */
   readonly reads: ReadonlyMap<string, TokenTally>
 }
 
@@ -46,11 +46,11 @@ export interface BreakdownOptions {
 export interface DuplicateRead {
   readonly path: string
   readonly count: number
-  /** Tokens that would have been saved if the file had been read only once. */
+  /** Estimated tokens of the repeated reads: what reading the file only once would have saved. */
   readonly tokens: number
 }
 
-/** Counts records one by one. `breakdown` is the same object throughout and changes with every record added. */
+/** Counts records one by one. `breakdown` is a mutable object that is updated with every added record. */
 interface BreakdownBuilder {
   readonly breakdown: TokenBreakdown
   add(record: KnownRecord): void
@@ -126,7 +126,7 @@ function createEmptyBreakdown(): MutableBreakdown {
   }
 }
 
-/** Returns the blocks of a record that count; none for records that the model never sees. */
+/** Returns the blocks of a record whose tokens are counted. Returns none for a record that the model never sees. */
 function listCountedBlocks(record: KnownRecord): readonly Block[] {
   if (record.type === 'attachment') {
     return record.isScreenOnly === true
@@ -199,7 +199,7 @@ function toNamedMetrics(
   return Object.fromEntries([...tallies].map(([key, tally]) => [`${group}_${key}_${figure}`, tally[figure]]))
 }
 
-/** Returns the shares of the total as whole percentages; no metrics if the total is 0. */
+/** Returns each count as a whole percentage of the total. Returns no metrics if the total is 0. */
 function toPercentMetrics(accounting: TokenBreakdown, wasted: number): Readonly<Record<string, number>> {
   if (accounting.total <= 0) return {}
   const share = (tokens: number): number => Math.round((tokens / accounting.total) * 100)

@@ -1,7 +1,7 @@
 /**
- * Measures how full the context window is: the size that the provider last reported for this context, plus an estimate
- * of everything added since. The meter is updated entry by entry, so a turn costs time only for its own entries. A
- * compaction or clearing starts a new measurement.
+ * Measures how full the context window is: the size that the provider last reported, plus an estimate of the entries
+ * added since. The meter is updated entry by entry, so an update costs time only for new entries. After a compaction or
+ * clearing, earlier reports no longer count.
  */
 
 import { type ContextEntry, isTurnEnd } from '../context/context-entry.ts'
@@ -28,24 +28,30 @@ export interface ContextMeter {
   readonly entries: AppendList<ContextEntry>
   readonly rewrites: MeasuredContext['rewrites']
   readonly rewrittenAt: number
-  /** Running sums of estimated tokens: of all entries before each index, and of the thinking among them. */
+  /**
+   * Running sums of estimated tokens. Item i is the sum over all entries before entry i; `thinkingBefore` sums only
+   * thinking.
+   */
   readonly tokensBefore: AppendList<number>
   readonly thinkingBefore: AppendList<number>
   /** Index of the entry where the current turn began. */
   readonly turnStart: number
-  /** The response whose records are being read; null before the first one. */
+  /** The newest response whose records are being added; null before the first response. */
   readonly currentResponse: ResponseRun | null
-  /** The newest response with reported usage for this context; null if the context has not been measured yet. */
+  /**
+   * The newest response whose usage reports the size of this context; null if there is none since the last compaction
+   * or clearing.
+   */
   readonly measuredResponse: MeasuredRun | null
-  /** Context size that the first measured response reported, and the number of measured responses. */
+  /** Context size that the first such response reported, and the number of such responses (`calls`). */
   readonly firstContext: number | null
   readonly calls: number
   /**
-   * True if the provider was asked to delete cached content after the last measurement. The context then grows by less
-   * than was added, so the next growth is not used for calibration.
+   * True if the provider was asked to delete cached content since `measuredResponse`. The context then grows by fewer
+   * tokens than were added, so the next growth is not used for calibration.
    */
   readonly hasDeletions: boolean
-  /** The calibration learned from all measured responses, which survives compactions and clearings. */
+  /** The calibration learned from all responses with reported usage. It is kept across compactions and clearings. */
   readonly calibration: Calibration
 }
 
@@ -54,9 +60,12 @@ interface ResponseRun {
   readonly response: string
   /** Index of the first entry of the response. */
   readonly firstEntry: number
-  /** Index of the entry where the turn of the response began. */
+  /** Index of the entry where the turn that contains the response began. */
   readonly turnStart: number
-  /** True if the response began before the last compaction or clearing, so that its usage measured a different context. */
+  /**
+   * True if the response began before the last compaction or clearing. Its usage then reports the size of a different
+   * context.
+   */
   readonly isOld: boolean
   /** The largest number of output tokens that a record of the response reports. */
   readonly output: number
@@ -120,7 +129,7 @@ function addEntry(meter: ContextMeter, entry: ContextEntry, place: number): Cont
     : addResponseRecord(added, { entry, record: response, place, turn: meter.turnStart })
 }
 
-/** A record of a response, its entry index, and the entry index where its turn began. */
+/** A record of a response, the index of its context entry, and the index of the entry where its turn began. */
 interface ResponseRecord {
   readonly entry: ContextEntry
   readonly record: AssistantRecord
@@ -138,7 +147,7 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
   )
   const context = countContextTokens(usage)
   if (context === 0 || run.isOld || answer.entry.index <= meter.rewrittenAt) {
-    // A record that reports no context size must not change the number of output tokens either.
+    // The output tokens of a record are ignored if the record does not report the size of this context.
     const anchor =
       meter.measuredResponse !== null && isAnchor
         ? { ...withRecord(meter.measuredResponse, meter, answer), output: meter.measuredResponse.output }
@@ -157,15 +166,16 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
 }
 
 /**
- * Updates the calibration by comparing the reported growth of the context since the last measured response with the
- * estimate for the added entries.
+ * Updates the calibration: compares the growth of the context that the provider reported between two responses with the
+ * estimate for the entries added between them.
  */
 function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number): Calibration {
   const { measuredResponse, tokensBefore, thinkingBefore, calibration, hasDeletions } = meter
   if (measuredResponse === null || hasDeletions) return calibration
   const between = (sums: AppendList<number>): number =>
     (sums.at(run.firstEntry) ?? 0) - (sums.at(measuredResponse.firstEntry) ?? 0)
-  // The provider may have dropped the thinking of a turn that ended in between, so such growth is not used.
+  // If a turn with thinking ended between the two responses, the provider may have dropped that thinking. The reported
+  // growth is then too low and not used.
   if (run.turnStart !== measuredResponse.turnStart && between(thinkingBefore) > 0) return calibration
   return addGrowthObservation(calibration, {
     estimated: between(tokensBefore),
@@ -188,24 +198,27 @@ function startRun(meter: ContextMeter, { entry, record, place, turn }: ResponseR
   return { response: id, firstEntry: place, turnStart: turn, isOld, output: 0, ownTokens: 0 }
 }
 
-// The functions below find the response whose usage measures the current context.
+// The functions below find the newest response whose usage reports the size of the current context.
 
-/** The newest response with reported usage for a context, and the token counts that the provider reported. */
+/** The newest response whose usage reports the size of the context, with the token counts that the provider reported. */
 export interface MeasuredResponse {
   readonly response: string
-  /** Index of the first entry of the response. Tool results between its records were not in the API request. */
+  /**
+   * Index of the first entry of the response. The API request contained only entries before it, not tool results logged
+   * between the records of the response.
+   */
   readonly firstEntry: number
   readonly context: number
   /**
-   * The largest number of output tokens that a record of the response reports; earlier records may hold the lower
-   * number from the start of the stream.
+   * The largest number of output tokens among the records of the response. Its earlier records may hold a lower number,
+   * from the start of the stream.
    */
   readonly output: number
 }
 
 /**
- * Finds the newest response that reports usage for this context; null if there is none. A response that began before
- * the last compaction or clearing measured a different context, even if its later records came after.
+ * Finds the newest response whose usage reports the size of this context; null if there is none. A response that began
+ * before the last compaction or clearing is skipped, even if some of its records were logged afterwards.
  */
 export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | null {
   for (let place = view.entries.length - 1; place >= 0; place -= 1) {
@@ -245,8 +258,8 @@ function withEarlierRecords(
 }
 
 /**
- * True if the response began before a compaction or clearing. `index` is the index of its first remaining record; a
- * compaction may have removed earlier records.
+ * True if the response began before the last compaction or clearing. `index` is the index of its first record that is
+ * still in the context; a compaction may have removed earlier ones.
  */
 function isFromBeforeRewrite(
   { rewrites, rewrittenAt }: Pick<ContextView, 'rewrites' | 'rewrittenAt'>,
@@ -279,11 +292,11 @@ export interface ReadMeterOptions {
   readonly policy: TokenEstimatePolicy
   /** True if the provider drops the thinking of finished turns. */
   readonly stripsThinking: boolean
-  /** Estimates the tokens of system prompt and tools; called only if no response has been measured. */
+  /** Estimates the tokens of system prompt and tools. Called only if no response has reported the size of the context. */
   readonly prefix: () => number
   /**
-   * Estimated tokens of content that the context still shows but that the provider has deleted from its cache since the
-   * newest response.
+   * Estimated tokens of content that is still in the context but that the provider was asked to delete from its cache
+   * since the newest response.
    */
   readonly deleted: number
 }
@@ -302,8 +315,9 @@ function estimateAll(meter: ContextMeter, reading: ReadMeterOptions): ContextTok
 }
 
 /**
- * Estimates the context size from the measured response and the entries after it. A log often holds the output tokens
- * from the start of the stream, so the larger of the reported and the estimated output is used.
+ * Estimates the context size: the size that the response reported, plus its output and the entries after it. The logged
+ * output tokens are often too low (from the start of the stream), so the estimate is used for the output if it is
+ * larger.
  */
 function estimateSinceMeasured(
   meter: ContextMeter,
@@ -325,7 +339,10 @@ function estimateSinceMeasured(
   }
 }
 
-/** Estimates the thinking in the measured context that the provider drops because a later prompt ended the turn. */
+/**
+ * Estimates the tokens of thinking that were in the reported context but that the provider has dropped since, because a
+ * later prompt ended the turn.
+ */
 function estimateStripped(
   meter: ContextMeter,
   anchor: MeasuredRun,
@@ -336,7 +353,10 @@ function estimateStripped(
   return (meter.thinkingBefore.at(start) ?? 0) - (meter.thinkingBefore.at(anchor.turnStart) ?? 0)
 }
 
-/** Returns the average number of tokens by which the context grows per model call; null before two measured calls. */
+/**
+ * Returns the average number of tokens by which the context grows per model call; null until two responses have
+ * reported usage.
+ */
 export function measureGrowthPerCall({ measuredResponse, firstContext, calls }: ContextMeter): number | null {
   if (measuredResponse === null || firstContext === null || calls < 2) return null
   return Math.max(0, (measuredResponse.context - firstContext) / (calls - 1))

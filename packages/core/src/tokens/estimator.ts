@@ -1,6 +1,6 @@
 /**
- * Estimates tokens without a tokenizer. Estimates are integers, at least 1 per block, and never fall when text is
- * appended. They are uncalibrated: the calibration of a session (`usage.ts`) turns them into expected sizes.
+ * Estimates tokens without a tokenizer. An estimate is an integer of at least 1 per block, and appending text never
+ * lowers it. Estimates are not calibrated; `usage.ts` corrects them with the usage that the provider reports.
  */
 import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import type { Payload } from '../context/payload.ts'
@@ -23,7 +23,7 @@ export interface Estimator {
   text(text: string): number
   block(block: Block): number
   content(content: MessageContent): number
-  /** Estimates the tokens that a context entry adds to an API request. Results are cached by object identity. */
+  /** Estimates the tokens that a context entry adds to an API request. The result is cached for each entry object. */
   entry(entry: ContextEntry): number
   /** Estimates the tokens of the thinking blocks in the entry. */
   thinking(entry: ContextEntry): number
@@ -59,7 +59,7 @@ export function createEstimator(weights: EstimatorWeights): Estimator {
   }
 }
 
-/** Caches estimates by entry object. A cleared entry is a new object and gets its own estimate. */
+/** Caches the estimate of each entry object. Clearing an entry creates a new object, which gets its own estimate. */
 function memoize(measure: (entry: ContextEntry) => number): (entry: ContextEntry) => number {
   const known = new WeakMap<ContextEntry, number>()
   return (entry) => {
@@ -73,7 +73,7 @@ function listVisibleBlocks(entry: ContextEntry): readonly Block[] {
   return isVisibleToModel(entry) ? toMessageParts(entry).map((part) => part.block) : []
 }
 
-/** The weights of an estimator, and one estimating function for each kind of text. */
+/** The weights of an estimator, and a function for each kind of text that estimates its tokens. */
 interface TextScales {
   readonly weights: EstimatorWeights
   readonly text: TextScale
@@ -100,7 +100,7 @@ function estimateBlock(block: Block, scale: TextScales): number {
   return roundTokens(estimateOwnTokens(block, parts, scale) + inner)
 }
 
-/** Estimates the tokens of a block without the blocks nested in it. */
+/** Estimates the tokens of a block, not counting the blocks nested in it. */
 function estimateOwnTokens(block: Block, parts: BlockParts, scale: TextScales): number {
   const { weights } = scale
   switch (parts.kind) {
@@ -122,8 +122,8 @@ function estimateOwnTokens(block: Block, parts: BlockParts, scale: TextScales): 
 }
 
 /**
- * Estimates thinking from its text, and from its signature where the weights say so. The larger estimate is used, so
- * that adding the signature later never lowers it.
+ * Estimates the tokens of thinking from its text, or from its signature if the weights allow that. The larger of the
+ * two estimates is used.
  */
 function estimateThinking({ texts, signatureLength }: BlockParts, scale: TextScales): number {
   const { bySignature, perSignatureCharacter, less } = scale.weights.thinking
@@ -146,9 +146,9 @@ function sumTokens(figures: readonly number[]): number {
 interface BlockParts {
   readonly kind: 'text' | 'tool-use' | 'tool-result' | 'thinking' | 'image' | 'document' | 'other'
   readonly texts: readonly string[]
-  /** Number of fields in the input of a tool call; 0 if the input is counted as JSON. */
+  /** Number of fields in the input of a tool call; 0 if the whole input is counted as JSON text. */
   readonly fields: number
-  /** Length of the thinking signature, or of the data of redacted thinking. */
+  /** Number of characters of the thinking signature, or of the data of redacted thinking. */
   readonly signatureLength: number
   /** Nested blocks, whose tokens are estimated separately. */
   readonly nestedBlocks: readonly Block[]
@@ -157,8 +157,8 @@ interface BlockParts {
 const NO_PARTS = { texts: [], fields: 0, signatureLength: 0, nestedBlocks: [] } as const
 
 /**
- * Splits a block into the parts to count. `inputForm` selects if the input of a tool call is counted as JSON, or field
- * by field with strings unescaped.
+ * Splits a block into the parts whose tokens are estimated. `inputForm` says how the input of a tool call is counted:
+ * as JSON text, or field by field with strings unescaped.
  */
 export function splitBlock(block: Block, inputForm: 'json' | 'fields'): BlockParts {
   if (isTextBlock(block)) return { ...NO_PARTS, kind: 'text', texts: [block.text] }
@@ -200,30 +200,39 @@ function splitThinking(block: Block): Pick<BlockParts, 'texts' | 'signatureLengt
   }
 }
 
-/** Returns the text of a document whose source is text or blocks; other documents have no countable text. */
+/**
+ * Returns the text of a document whose source is text or blocks. Other documents, such as PDFs, have no text that can
+ * be counted.
+ */
 function splitDocument(source: unknown): Pick<BlockParts, 'texts' | 'nestedBlocks'> {
   if (!isObject(source)) return { texts: [], nestedBlocks: [] }
   if (source.type === 'text') return splitContent(source.data)
   return source.type === 'content' ? splitContent(source.content) : { texts: [], nestedBlocks: [] }
 }
 
-/** Estimates an image with the provider's formula if its dimensions can be read, otherwise with a fixed number of tokens. */
+/**
+ * Estimates the tokens of an image: by the provider's formula if its width and height can be read, otherwise a fixed
+ * number.
+ */
 export function estimateImage(block: Block, weights: ImageWeights): number {
   const { flat, patches: rule } = weights
   const { source } = block
   if (rule === null || !isObject(source) || typeof source.data !== 'string') return flat
   const size = readImageSize(source.data)
   if (size === null) return flat
-  // The provider scales the image down, keeping its aspect ratio, until its longer edge is within the limit.
+  // The provider scales a large image down, keeping its aspect ratio, until its longer side is within the limit.
   const scale = Math.min(1, rule.maxEdge / Math.max(size.width, size.height))
   const patches = (pixels: number): number => Math.ceil((pixels * scale) / rule.pixels)
   return Math.min(patches(size.width) * patches(size.height), rule.maxTokens)
 }
 
-// Weights are plain data, one set per tokenizer family. Measured sets are in the model catalogue; `createFixedWeights`
-// gives the fallback.
+// Weights are plain data, with one set for each family of tokenizers. Measured sets are in the model catalogue; for
+// other models `createFixedWeights` creates a set.
 
-/** Tokens for each character of a character class, and for each run of such characters. No weight is negative. */
+/**
+ * Tokens per character of each character class, and tokens per run (consecutive characters of one class). No weight is
+ * negative.
+ */
 export interface TextWeights {
   readonly characters: Readonly<Record<CharacterClass, number>>
   readonly runs: Readonly<Record<CharacterClass, number>>
@@ -234,36 +243,39 @@ export interface EstimatorWeights {
   readonly text: TextWeights
   readonly toolInput: TextWeights
   readonly toolResult: TextWeights
-  /** Selects if the input of a tool call is counted as JSON, or field by field with strings unescaped. */
+  /** How the input of a tool call is counted: as JSON text, or field by field with strings unescaped. */
   readonly inputForm: 'json' | 'fields'
-  /** Tokens added for each block or field, in addition to its content. */
+  /** Tokens added for each block or input field, on top of the tokens of its content. */
   readonly perText: number
   readonly perToolUse: number
   readonly perToolField: number
   readonly perToolResult: number
   readonly thinking: ThinkingWeights
   readonly image: ImageWeights
-  /** Minimum tokens of a document, since its text may not be countable. */
+  /** Minimum tokens of a document. Some documents have no text that can be counted. */
   readonly document: number
   /** The calibration that a session starts with. */
   readonly start: CalibrationStart
 }
 
 /**
- * Weights for estimating thinking from the length of its signature, which grows with the thinking even if the text is
- * hidden.
+ * Weights for estimating the tokens of thinking from the length of its signature. The signature grows with the
+ * thinking, even if the provider hides the text.
  */
 interface ThinkingWeights {
-  /** When to use the signature: for all thinking, or only if the provider hides the thinking text. */
+  /** When to use the length of the signature: for all thinking, or only if the provider hides the thinking text. */
   readonly bySignature: 'always' | 'hidden'
   readonly perSignatureCharacter: number
   readonly less: number
 }
 
 export interface ImageWeights {
-  /** Tokens of an image whose dimensions are unknown. */
+  /** Estimated tokens of an image whose width and height are unknown. */
   readonly flat: number
-  /** The provider's formula: one token per square patch of the scaled-down image. Null if every image counts as `flat`. */
+  /**
+   * The provider's formula: one token per square patch of the scaled-down image. If null, every image counts as `flat`
+   * tokens.
+   */
   readonly patches: {
     readonly pixels: number
     readonly maxEdge: number
@@ -273,13 +285,13 @@ export interface ImageWeights {
 
 export interface CalibrationStart {
   readonly scale: number
-  /** Tokens added to the estimate of each model call. */
+  /** Tokens that each model call adds to the context on top of the scaled estimate. */
   readonly offset: number
-  /** Tokens to observe until the scale learned in the session weighs as much as the starting scale. */
+  /** Number of tokens after which the scale learned from the session has the same weight as the starting scale. */
   readonly weight: number
 }
 
-/** Creates weights that count every character alike, for a tokenizer family without measured weights. */
+/** Creates weights that give every character the same number of tokens, for models without measured weights. */
 export function createFixedWeights(policy: TokenEstimatePolicy): EstimatorWeights {
   const text = createEvenWeights(1 / policy.charactersPerToken)
   return {
@@ -302,7 +314,7 @@ export function createFixedWeights(policy: TokenEstimatePolicy): EstimatorWeight
   }
 }
 
-/** Creates weights that count characters of all classes alike and runs of characters not at all. */
+/** Creates weights that give characters of every class the same number of tokens. Runs of characters add none. */
 export function createEvenWeights(tokensPerCharacter: number): TextWeights {
   return { characters: createUniformWeights(tokensPerCharacter), runs: createUniformWeights(0) }
 }
@@ -312,8 +324,8 @@ function createUniformWeights(weight: number): Readonly<Record<CharacterClass, n
 }
 
 /**
- * The classes by which characters, and runs of characters, are counted. A tokenizer splits text roughly where the class
- * changes, so these counts predict most of its result.
+ * Character classes (letters, digits, white space …). A tokenizer splits text roughly where the class changes, so the
+ * numbers of characters and of runs in each class predict the number of tokens well.
  */
 export const CHARACTER_CLASSES = [
   'space', // Blanks, tabs and other control characters.
@@ -331,7 +343,10 @@ export type CharacterClass = (typeof CHARACTER_CLASSES)[number]
 
 const CLASS_COUNT: number = CHARACTER_CLASSES.length
 
-/** Numbers of characters by class, followed by numbers of runs by class. Appending text never lowers a count. */
+/**
+ * Array of counts: the number of characters of each class, then the number of runs of each class. Appending text never
+ * lowers a count.
+ */
 type CharacterCounts = Float64Array
 
 export const COUNTS_LENGTH: number = 2 * CLASS_COUNT

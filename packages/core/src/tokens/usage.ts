@@ -1,6 +1,6 @@
 /**
- * Reads the `usage` of a response: the size of its context, and the tokens that are billed. Also calibrates token
- * estimates by comparing them with reported usage.
+ * Reads the `usage` of a response: the size of the context that was sent, and the tokens that are billed. Also
+ * calibrates token estimates by comparing them with reported usage.
  */
 import { isObject } from '../log/json.ts'
 import type { Usage } from '../log/record.ts'
@@ -10,8 +10,8 @@ import type { CalibrationStart } from './estimator.ts'
 type UsageFields = { readonly [field: string]: unknown }
 
 /**
- * Returns the tokens of the context that was sent, including cached tokens, which fill the context window too. Returns
- * 0 if the usage has no measurement.
+ * Returns the size in tokens of the context that was sent. Cached tokens count, because they fill the context window
+ * too. Returns 0 if the usage does not report the size.
  */
 export function countContextTokens(usage: Usage | null | undefined): number {
   const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = findLastMessage(usage)
@@ -27,8 +27,8 @@ export function countOutputTokens(usage: Usage | null | undefined): number {
 }
 
 /**
- * Returns the usage that measured the current context. If the provider lists iterations of the model call, that is the
- * last one of type `message`; without one, the usage measured no context.
+ * Returns the part of the usage that reports the size of the context. If the provider lists iterations of the model
+ * call, that is the last iteration of type `message`; if there is no such iteration, the size is not reported.
  */
 function findLastMessage(usage: Usage | null | undefined): UsageFields {
   const listed = usage ? listIterations(usage) : []
@@ -41,13 +41,13 @@ export function listIterations(usage: Usage): readonly UsageFields[] {
   return listed.filter(isObject)
 }
 
-/** Returns a token count as a number; 0 for any value that cannot be a count, since a log may hold any value. */
+/** Returns a token count as a number. Returns 0 for a value that cannot be a count, because a log may contain any value. */
 export function toTokenCount(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0
 }
 
-// The totals in a response's usage leave out the cost of server-side compaction. If the provider lists iterations, the
-// billed tokens are the sum over the iterations and the totals are ignored.
+// The totals in a response's usage do not include server-side compaction. If the provider lists the iterations of the
+// model call, the billed tokens are the sum over the iterations, and the totals are ignored.
 
 export const PRICE_CLASSES = ['input', 'cacheRead', 'write5m', 'write1h', 'output'] as const
 export type PriceClass = (typeof PRICE_CLASSES)[number]
@@ -91,16 +91,22 @@ function toBilledPart(fields: UsageFields): BilledPart {
   }
 }
 
-// Calibration learns one scale and one offset by comparing the reported growth of the context from call to call with
-// its estimate. Learning more parameters from one session made the estimates worse.
+// Calibration learns one scale and one offset. It compares the growth of the context that the provider reports after
+// each model call with the estimated growth. Learning more parameters made the estimates worse.
 
-/** A token estimate: `expected` for display and reports, `high` for decisions. Both are integers. */
+/**
+ * A token estimate. `expected` is shown to the user and reported; `high` adds a safety margin for decisions. Both are
+ * integers.
+ */
 export interface TokenEstimate {
   readonly expected: number
   readonly high: number
 }
 
-/** The size of the context. `source` tells if the provider reported the size, if it was estimated, or both in part. */
+/**
+ * The size of the context. `source` says if the size was reported by the provider, estimated, or partly reported and
+ * partly estimated.
+ */
 export interface ContextTokens extends TokenEstimate {
   readonly source: 'measured' | 'estimated' | 'both'
 }
@@ -108,18 +114,21 @@ export interface ContextTokens extends TokenEstimate {
 export interface Calibration {
   readonly start: CalibrationStart
   readonly observations: number
-  /** Sums of estimated and reported tokens. The starting scale counts as an observation of `start.weight` tokens. */
+  /**
+   * Sums of estimated and of reported tokens; their ratio is the scale. Both begin as if `start.weight` tokens had
+   * already been observed at the starting scale.
+   */
   readonly estimated: number
   readonly reported: number
   readonly offset: number
-  /** Sums over all observations: the absolute errors in tokens, and the reported tokens. */
+  /** Sum of the absolute estimation errors in tokens, and sum of the reported tokens, over all observations. */
   readonly errorTokens: number
   readonly observedTokens: number
 }
 
 /**
- * The tokens that one model call was estimated to add to the context, uncalibrated, and the tokens that the provider
- * reported.
+ * The growth of the context by one model call, in tokens: as estimated before calibration, and as the provider reported
+ * it.
  */
 export interface GrowthObservation {
   readonly estimated: number
@@ -140,26 +149,26 @@ export function startCalibration(start: CalibrationStart): Calibration {
 }
 
 /**
- * Errors larger than this, in tokens or as a share of the estimate, are capped: they come mostly from content that the
- * log does not show.
+ * Largest error of one observation that counts for the safety margin: the larger of `tokens` and `share` of the
+ * estimate. Larger errors mostly come from content that is not in the log.
  */
 const CREDIBLE_ERROR = { tokens: 1_000, share: 0.5 }
 /**
- * Limits on learning the scale. `share`: the largest error taken from one observation, relative to its estimate,
- * because a small call with a large error contains unlogged content. `least` and `most`: bounds relative to the
- * starting scale.
+ * Limits on learning the scale. `share`: the largest error taken from one observation, as a share of its estimate; a
+ * larger one comes from content that is not in the log. `least`, `most`: bounds of the learned scale, as multiples of
+ * the starting scale.
  */
 const SCALE_LIMITS = { share: 1, least: 0.5, most: 2 }
 /**
- * Limits on learning the offset. `upTo`: only calls up to this many tokens count, because the error of larger ones
- * belongs to the scale. `weight`: number of calls that the starting offset counts for. `memory`: number of calls
- * averaged over. `error`: the largest error taken from one call.
+ * Limits on learning the offset. `upTo`: observations with more estimated tokens are not used, because their error is
+ * due to the scale. `weight`: number of observations that the starting offset counts as. `memory`: number of newest
+ * observations averaged over. `error`: largest error, in tokens, taken from one observation.
  */
 const OFFSET_LIMITS = { upTo: 1_000, weight: 20, memory: 50, error: 30 }
 
 /**
- * Updates the calibration with one observation. Ignores a model call after which the context did not grow, because
- * content was removed as well.
+ * Updates the calibration with one observation. If the context did not grow, content was also removed, so the
+ * observation is ignored.
  */
 export function addGrowthObservation(
   calibration: Calibration,
@@ -204,7 +213,7 @@ export function calibrateSize(
   return toEstimate(readCalibrationScale(calibration) * tokens, computeHighFactor(calibration, policy))
 }
 
-/** Returns the calibrated growth of the context by one model call whose blocks have an uncalibrated estimate of `tokens`. */
+/** Returns the calibrated growth of the context by one model call. `tokens` is the uncalibrated estimate for its blocks. */
 export function calibrateGrowth(
   calibration: Calibration,
   tokens: number,
@@ -215,12 +224,15 @@ export function calibrateGrowth(
   return toEstimate(Math.max(1, grown), computeHighFactor(calibration, policy))
 }
 
-/** Tokens that the starting margin counts for, and the number of mean errors that a learned margin covers. */
+/**
+ * `weight`: number of observed tokens that the starting safety margin counts as. `errors`: the learned margin is this
+ * many times the mean error.
+ */
 const MARGIN_LIMITS = { weight: 20_000, errors: 3 }
 
 /**
- * Returns the factor from the expected to the high estimate: `policy.highFactor`, narrowed as far as the observed
- * errors allow.
+ * Returns the factor by which the high estimate exceeds the expected one. It starts at `policy.highFactor` and gets
+ * smaller if the observed errors are small.
  */
 export function computeHighFactor(calibration: Calibration, policy: TokenEstimatePolicy): number {
   if (!policy.calibrate) return policy.highFactor
@@ -232,7 +244,7 @@ export function computeHighFactor(calibration: Calibration, policy: TokenEstimat
   return Math.min(policy.highFactor, Math.max(narrowest, 1 + margin))
 }
 
-/** Tolerance subtracted before rounding up, so that 3 × 4/3 gives 4 despite binary fractions. */
+/** Tolerance for floating-point errors, subtracted before rounding up: 4.0000000001 becomes 4, not 5. */
 const ROUNDING_TOLERANCE = 1e-6
 
 function toEstimate(tokens: number, factor: number): TokenEstimate {

@@ -1,6 +1,6 @@
 /**
- * Checks the content of an API request block by block: the fields and the place of each block, its cache marker, and
- * the limits on images, messages and bytes.
+ * Checks the content of an API request block by block: the fields of each block, where the block may occur, its cache
+ * marker, and the limits on images, messages and bytes.
  */
 
 import type { ApiMessage, Role } from '../context/payload.ts'
@@ -29,14 +29,14 @@ import {
   toArray,
 } from './findings.ts'
 
-/** The place of a block: a message with a role, the system prompt (`prompt`), or a tool result (`result`). */
+/** Where a block occurs: in a message of a certain role, in the system prompt (`prompt`), or in a tool result (`result`). */
 type Holder = Role | 'prompt' | 'result'
 
 interface BlockRule {
   readonly fields: FieldShapes
-  /** The places where the provider accepts the block; if missing, the provider accepts it anywhere. */
+  /** Where the provider accepts the block. If missing, it is accepted everywhere. */
   readonly holders?: readonly Holder[]
-  /** The only fields allowed on the block. The provider refuses unknown fields on its own compaction blocks. */
+  /** The only fields that the block may have. If missing, the block may have any other field too. */
   readonly only?: readonly string[]
 }
 
@@ -94,7 +94,7 @@ const BLOCK_RULES: ReadonlyMap<string, BlockRule> = new Map(
   }),
 )
 
-/** Finds the rule of a block. Server tool calls and results are recognised by the end of their type, even without an id. */
+/** Finds the rule for a block by its type. Server tool calls and results are recognised by the end of the type name. */
 function findBlockRule({ block }: ParsedBlock): BlockRule | undefined {
   const known = BLOCK_RULES.get(block.type)
   if (known !== undefined) return known
@@ -144,15 +144,15 @@ function checkRefusedBlocks(
 
 export interface SizeState {
   readonly messages: number
-  /** UTF-8 bytes of the messages as JSON, without the commas between them. */
+  /** UTF-8 bytes of all messages as JSON, without the commas between messages. */
   readonly bytes: number
   /** Number of images, including PDF documents. */
   readonly images: number
-  /** Paths of images that are too large for a request with many images. */
+  /** Paths of images that are too large if the request has many images. */
   readonly large: AppendList<string>
 }
 
-/** Counts a message and its bytes, even if the message is malformed. Reports a message that JSON cannot represent. */
+/** Adds a message and its bytes to the counts, even if it is malformed. Reports a message that JSON cannot represent. */
 export function countMessage(state: SizeState, message: unknown, { report }: RuleSet): SizeState {
   const bytes = countJsonBytes(message)
   if (bytes === null) report('not-json', `messages.${state.messages}`)
@@ -178,7 +178,7 @@ export function checkImages(
 
 const MARKER_FIELD_BYTES = ',"cache_control":'.length
 
-/** Checks the totals of the request against the limits. `placed`: cache markers added after the messages were counted. */
+/** Checks the totals of the request against the limits. `placed`: cache markers that are not in the byte count yet. */
 export function checkSizeLimits(
   { messages, bytes, images, large }: SizeState,
   request: RawFields,
@@ -209,7 +209,7 @@ export function checkSizeLimits(
 
 // Each cache marker is checked together with its block; the number and order of all markers are checked at the end.
 
-/** A cache marker that a block carries. `ttl` is null if the provider does not offer the lifetime that was requested. */
+/** A cache marker on a block. `ttl` is null if the marker is invalid or the provider does not offer its lifetime. */
 interface Marker {
   readonly path: string
   readonly ttl: string | null
@@ -217,7 +217,7 @@ interface Marker {
 
 export interface MarkerCheck {
   readonly markers: AppendList<Marker>
-  /** Path of the last block that can carry a cache marker. The provider places a request-level marker on this block. */
+  /** Path of the last block that can have a cache marker. A top-level `cache_control` applies to this block. */
   readonly target: string | null
 }
 
@@ -247,7 +247,7 @@ export function checkBlockMarker(block: Block, path: string, rules: RuleSet): Ma
   return { path, ttl: checkMarkerTtl(block.cache_control, `${path}.cache_control`, rules) }
 }
 
-/** Reads the lifetime that a cache marker requests; null, with a finding, if the marker or its lifetime is invalid. */
+/** Returns the lifetime that a cache marker requests. If it is invalid, reports a finding and returns null. */
 export function checkMarkerTtl(
   control: unknown,
   path: string,
@@ -270,7 +270,7 @@ export function checkMarkerTtl(
   return known?.name ?? null
 }
 
-/** Lists the cache markers on tools, then on the system prompt. Findings are dropped: these markers were checked before. */
+/** Lists the cache markers on tools, then on the system prompt. Reports no findings; other checks report them. */
 function listPrefixMarkers(request: RawFields, rules: RuleSet): readonly Marker[] {
   const silent = { ...rules, report: () => {} }
   return ['tools', 'system'].flatMap((zone) =>
@@ -282,7 +282,7 @@ function listPrefixMarkers(request: RawFields, rules: RuleSet): readonly Marker[
   )
 }
 
-/** Checks the number and order of all cache markers, and the request-level one. `inMessages` must be in request order. */
+/** Checks number and order of all cache markers, with a top-level `cache_control`. `inMessages` is in request order. */
 export function checkMarkers(
   inMessages: readonly Marker[],
   target: string | null,
@@ -316,7 +316,7 @@ export function checkMarkers(
   }
 }
 
-/** Checks that no marker requests a longer lifetime than an earlier one. Returns the shortest lifetime in seconds. */
+/** Checks that no cache marker requests a longer lifetime than one before it. Returns the shortest, in seconds. */
 function checkMarkerOrder(markers: readonly Marker[], { profile, report }: RuleSet): number {
   let shortest = Number.POSITIVE_INFINITY
   for (const { path, ttl } of markers) {
@@ -332,7 +332,7 @@ function toSeconds(ttl: string, cache: CacheRules): number {
   return cache.ttls.find(({ name }) => name === ttl)?.seconds ?? 0
 }
 
-/** Path of the tool or system block that gets the request-level marker if no message can carry it; null if none can. */
+/** Path of the system block or tool that a top-level `cache_control` applies to if no message block can be marked. */
 function findPrefixTarget(request: RawFields, cache: CacheRules): string | null {
   const inSystem = toArray(request.system).findLastIndex(
     (block) => isBlock(block) && canCarryMarker(block, cache),
@@ -342,20 +342,20 @@ function findPrefixTarget(request: RawFields, cache: CacheRules): string | null 
   return tools > 0 ? `tools.${tools - 1}` : null
 }
 
-// The functions below check markers placed on messages that were already checked. Markers move every turn onto frozen
-// messages, and checking these messages again would cost time for the whole history.
+// The functions below check cache markers that are added to messages after the messages were checked. Markers move
+// every turn, and checking all messages again for that would cost too much time.
 
-/** A cache marker to set as `cache_control` on a block that has none. The message's content must be a list of blocks. */
+/** A cache marker to add, as `cache_control`, to a block without one. The message's content must be a list of blocks. */
 export interface PlacedMarker {
   readonly message: ApiMessage
-  /** Index of the message in the request. */
+  /** Index of the message in the request's messages. */
   readonly index: number
-  /** Index of the block in the message. */
+  /** Index of the block in the message's content. */
   readonly block: number
   readonly control: Json
 }
 
-/** Returns the cache markers of the checked messages together with the placed ones, in request order. */
+/** Returns the cache markers already in the messages together with the markers in `placed`, in request order. */
 export function withPlacedMarkers(
   { markers }: MarkerCheck,
   placed: readonly PlacedMarker[],

@@ -1,15 +1,18 @@
 /**
- * Defines findings: a code for each rule of an API request, the path where the rule is broken, and the value expected
- * there. Also parses messages: anything malformed is reported once and skipped by all later checks.
+ * Defines findings. A finding has the code of the broken rule, the path of the faulty value in the API request, and the
+ * expected value. Also parses messages: a malformed part is reported once and then ignored by all other checks.
  */
 import type { Role } from '../context/payload.ts'
 import { type Block, isBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import type { ProviderProfile, ThinkingRules } from '../policy/provider-profile.ts'
 
-/** What each rule expects, by finding code. A check that knows more, such as a limit or a name, reports its own text. */
+/**
+ * The expected value for each finding code, as text. A check that knows more, such as a limit or a name, gives its own
+ * text.
+ */
 const EXPECTATIONS = {
-  // Codes for values of the wrong type or structure.
+  // Finding codes for values of the wrong type or structure.
   'payload-shape': 'an object',
   'not-json': 'a value that JSON can carry',
   'messages-shape': 'a list of messages',
@@ -20,7 +23,7 @@ const EXPECTATIONS = {
   'block-shape': 'an object with a type',
   'block-field': 'fields of the types that the block must have',
   'block-refused': 'blocks of this type only where they may stand',
-  // Codes for the request fields around the messages.
+  // Finding codes for the fields of a request other than its messages.
   'model-missing': 'the name of a model',
   'max-tokens': 'a limit to the answer',
   'prewarm-combination': 'max_tokens 0 to stand alone',
@@ -28,7 +31,7 @@ const EXPECTATIONS = {
   'betas-shape': 'a list of strings',
   'beta-missing': 'the beta that this needs',
   'system-shape': 'a string or a list of text blocks',
-  // Codes for text and for the order of turns.
+  // Finding codes for text and for the order of turns.
   'messages-empty': 'at least one message of user or assistant',
   'message-empty': 'content: only the last message may be empty, and only of the assistant',
   'text-blank': 'text with more than white space in it',
@@ -36,7 +39,7 @@ const EXPECTATIONS = {
   'role-repeated': 'roles that alternate',
   'prefill-refused': 'the last message to be from the user',
   'trailing-whitespace': 'the text of the last message not to end in white space',
-  // Codes for system messages in mid-conversation.
+  // Finding codes for mid-conversation system messages.
   'system-refused': 'no system message among the messages',
   'system-misplaced':
     'it behind a user turn, or an assistant turn that ends in a result of the provider, and before an assistant turn or at the end',
@@ -45,7 +48,7 @@ const EXPECTATIONS = {
   'turn-scoped-content': 'text alone in a system message for one turn',
   'turn-scoped-output-config': 'no output_config on a system message for one turn',
   'turn-scoped-marker': 'no cache marker in a system message for one turn',
-  // Codes for tool definitions and tool choice.
+  // Finding codes for tool definitions and tool choice.
   'tools-shape': 'an object',
   'tool-name': 'a name that matches the pattern',
   'tool-name-repeated': 'a name that no other tool has',
@@ -56,7 +59,7 @@ const EXPECTATIONS = {
   'tool-choice-forced': "'auto' or 'none'",
   'tool-change-refused': 'no change of tools among the messages',
   'tool-change-unknown': 'the name of a declared tool',
-  // Codes for tool calls and their results.
+  // Finding codes for tool calls and their results.
   'tool-id': 'an id that matches the pattern',
   'tool-id-repeated': 'an id that no other call has',
   'tool-result-missing': 'a tool_result for each tool_use in the next message',
@@ -66,7 +69,7 @@ const EXPECTATIONS = {
   'server-result-missing': "a result of the provider's call before the turn ends",
   'server-result-unexpected': 'a call before it that has no result yet',
   'server-wait-results-only': 'nothing but results while the provider runs a call',
-  // Codes for thinking settings and thinking blocks.
+  // Finding codes for thinking settings and thinking blocks.
   'thinking-shape': 'an object with a type',
   'thinking-mode': 'a mode that the model has',
   'thinking-budget': "a budget only with type 'enabled'",
@@ -74,7 +77,7 @@ const EXPECTATIONS = {
   'thinking-signature': 'the signature that came with the block',
   'thinking-not-first': 'thinking first in the last turn',
   'thinking-last': 'text or a call behind the last thinking of the turn',
-  // Codes for cache markers (`cache_control`).
+  // Finding codes for cache markers (`cache_control`).
   'marker-shape': "an object of type 'ephemeral'",
   'marker-ttl': 'a lifetime that the provider has',
   'marker-field': 'no field but type and ttl, and a scope where there is one',
@@ -83,14 +86,14 @@ const EXPECTATIONS = {
   'marker-order': 'a lifetime no longer than that of the markers before it, along tools, system and messages',
   'marker-automatic': 'markers on blocks alone, none on the request',
   'cache-edit-refused': 'neither cache edits nor references for them',
-  // Codes for context edits (`context_management`).
+  // Finding codes for context edits (`context_management`).
   'edits-refused': 'no context_management',
   'edit-shape': 'an object with a type',
   'edit-unsupported': 'an edit that the provider has',
   'edit-parameter': 'parameters of the types they must have',
   'edit-order': 'the clearing of thinking to be the first edit',
   'edit-without-thinking': 'the clearing of thinking only while the model thinks',
-  // Codes for compaction by the provider.
+  // Finding codes for compaction by the provider.
   'compaction-refused': 'no compaction block',
   'compaction-request': "an object of type 'summarize'",
   'compaction-combination': 'no further summary beside a signed compaction block',
@@ -98,7 +101,7 @@ const EXPECTATIONS = {
   'compaction-nothing': 'something to summarise',
   'compaction-misplaced': 'the compaction block first, in place of what it summarises',
   'compaction-repeated': 'one signed compaction block, the newest',
-  // Codes for limits on counts and sizes.
+  // Finding codes for limits on counts and sizes.
   'message-count': 'fewer messages',
   'body-size': 'fewer bytes of JSON',
   'image-count': 'fewer images',
@@ -114,7 +117,7 @@ export interface Finding {
   readonly code: FindingCode
   /** Path of the faulty value, as in `messages.3.content.1`; empty for the request as a whole. */
   readonly path: string
-  /** Sentence that says which value was expected at `path`. */
+  /** Text that says which value was expected at `path`. */
   readonly message: string
 }
 
@@ -131,8 +134,8 @@ export interface RuleSet {
 }
 
 /**
- * An API request or a part of it before validation: any field may be missing or of any type. Providers treat null as
- * missing.
+ * An API request, or a part of it, that has not been validated. Any field may be missing or have any type. A null field
+ * counts as missing, as it does for providers.
  */
 export interface RawFields {
   readonly [field: string]: unknown
@@ -145,7 +148,7 @@ export function readFieldAt(request: RawFields, path: string): unknown {
   }, request)
 }
 
-/** Returns an array with holes filled by undefined, and an empty list for any value that is not an array. */
+/** Returns the array as a list, with gaps as undefined. Returns an empty list for a value that is not an array. */
 export function toArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? Array.from(value) : []
 }
@@ -161,8 +164,8 @@ export function readThinkingMode({ thinking }: RawFields, rules: ThinkingRules):
 const compiledPatterns = new Map<string, RegExp>()
 
 /**
- * True if `text` matches a regular expression of a provider profile. Each pattern is compiled once and cached, since
- * compiling costs more than matching.
+ * True if `text` matches a regular expression from a provider profile. Compiled expressions are cached, because
+ * compiling takes longer than matching.
  */
 export function matchesRegExp(text: string, pattern: string): boolean {
   const known = compiledPatterns.get(pattern) ?? new RegExp(pattern)
@@ -170,7 +173,7 @@ export function matchesRegExp(text: string, pattern: string): boolean {
   return known.test(text)
 }
 
-/** A type that a field must have, for the tables of block fields and edit parameters. */
+/** A type that a field must have. Used in the tables of block fields and of context edit parameters. */
 export interface Shape {
   readonly expected: string
   fits(value: unknown): boolean
@@ -194,15 +197,15 @@ export interface ParsedMessage {
   readonly path: string
   readonly role: Role
   readonly fields: RawFields
-  /** The blocks of the message; content that is a string becomes one text block. */
+  /** The blocks of the message. A string as content becomes one text block. */
   readonly blocks: readonly ParsedBlock[]
-  /** The blocks of the message, each followed by the blocks inside it. */
+  /** All blocks of the message; each block is followed by the blocks nested in it. */
   readonly all: readonly ParsedBlock[]
-  /** True if the content is an empty string or an empty list. */
+  /** True if the content of the message is an empty string or an empty list. */
   readonly isEmpty: boolean
 }
 
-/** Parses one message. Returns null, and reports a finding, if the role is unknown or the content has the wrong type. */
+/** Parses one message. Reports a finding and returns null if the role is unknown or the content has the wrong type. */
 export function parseMessage(message: unknown, index: number, report: ReportFinding): ParsedMessage | null {
   const path = `messages.${index}`
   if (!isObject(message)) {
@@ -224,7 +227,7 @@ export function parseMessage(message: unknown, index: number, report: ReportFind
   return { index, path, role, fields: message, blocks, all, isEmpty: content.length === 0 }
 }
 
-/** Parses the content of a message or of the system prompt into blocks; an empty string has no blocks. */
+/** Parses the content of a message or of the system prompt into blocks. An empty string gives no blocks. */
 export function parseContent(
   content: string | readonly unknown[],
   path: string,
@@ -234,7 +237,8 @@ export function parseContent(
     return content === '' ? [] : [{ path, block: { type: 'text', text: content }, inner: [] }]
   }
   return parseBlocks(content, path, report).map((item) => {
-    // Only blocks directly inside a tool result are parsed: the provider refuses a tool result inside a tool result.
+    // Blocks nested in a tool result are parsed one level deep, because the provider refuses a tool result inside a
+    // tool result.
     const { type, content: inside } = item.block
     const holdsBlocks = type === 'tool_result' && Array.isArray(inside)
     return holdsBlocks ? { ...item, inner: parseBlocks(inside, `${item.path}.content`, report) } : item

@@ -1,6 +1,7 @@
 /**
- * Checks rules that span several messages: the order of roles, system messages, tool calls and their results, and the
- * position of thinking. Each rule updates a small state per message; rules on the last message are checked at the end.
+ * Checks rules that involve several messages: the order of roles, system messages, tool calls and their results, and
+ * the position of thinking. Each check keeps a small state from message to message. Rules about the last message are
+ * checked at the end.
  */
 
 import {
@@ -33,9 +34,9 @@ import {
 // The functions below check the order of roles: first message, repeated roles, empty messages, and prefilled responses.
 
 export interface RoleState {
-  /** The last message from the user or the assistant; system messages do not count. */
+  /** The last user or assistant message so far; null before the first. System messages are skipped. */
   readonly last: ParsedMessage | null
-  /** True if `last` is the first message and holds only compaction blocks: any role may follow. */
+  /** True if `last` is the first message and contains only compaction blocks. The next message may then have any role. */
   readonly afterSummary: boolean
   readonly hasContent: boolean
   /** Path of the last message if it is an assistant message without content; otherwise null. */
@@ -67,7 +68,7 @@ export function checkRole(
   }
 }
 
-/** Checks that the model may respond to the last message. Tool calls without a result are reported elsewhere. */
+/** Checks that the model may respond to the last message. Tool calls without a result are checked by another function. */
 export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: RawFields,
@@ -85,7 +86,7 @@ export function checkLastMessage(
   if (last.role !== 'assistant' || pending.size > 0 || waiting.size > 0) return
   const block = last.blocks.at(-1)?.block
   if (block !== undefined) {
-    // The provider paused the turn at this block, or `checkLastThinking` reports the block.
+    // These are no prefills: the provider paused the turn at this block, or `checkLastThinking` reports the block.
     if (isServerToolResult(block) || isCompactionBlock(block)) return
     if (isThinkingBlock(block) && profile.thinking.closing !== 'allowed') return
   }
@@ -95,13 +96,13 @@ export function checkLastMessage(
   }
 }
 
-// The functions below check system messages in mid-conversation: their fields and their position.
+// The functions below check the fields and the position of mid-conversation system messages.
 
-/** State of a section: consecutive system messages, checked together. A message without content only sets the effort. */
+/** State of checking a section: consecutive system messages. A system message without content only sets the effort. */
 export interface SystemCheck {
-  /** What precedes the section: a user turn, a paused assistant turn, or anything that a system message may not follow. */
+  /** What comes before the section: a user turn, a paused assistant turn, or what a system message may not follow. */
   readonly before: 'user' | 'paused' | 'other'
-  /** Path of the first message with content in the section; null if there is none or its position was already reported. */
+  /** Path of the section's first system message with content. Null if there is none or its position was reported. */
   readonly section: string | null
   readonly hasContent: boolean
 }
@@ -163,36 +164,37 @@ function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles'
   return [...MESSAGE_FIELDS, ...(turnScoped ? ['clear_at'] : []), ...(messageEffort ? ['output_config'] : [])]
 }
 
-// The functions below check tool calls. A client tool call needs its result in the next user turn, first and once. A
-// server tool call needs its result in the same assistant turn, which user messages of only tool results do not end.
+// The functions below check tool calls. A client tool call needs exactly one result, at the start of the next user
+// turn. A server tool call needs its result in the same assistant turn; user messages with only tool results do not end
+// that turn.
 
 export interface CallCheck {
   /** Ids of all tool calls checked so far. */
   readonly seen: PersistentMap<true>
-  /** Index of the message of each client tool call of the last assistant turn that has no result, by call id. */
+  /** Client tool calls of the last assistant turn without a result: maps call id to the index of the call's message. */
   readonly pending: ReadonlyMap<string, number>
-  /** Server tool calls that the provider is still running, by call id. */
+  /** Server tool calls that have no result yet, by call id. The provider is still running them. */
   readonly waiting: ReadonlyMap<string, WaitingCall>
-  /** State of the user turn that follows the tool calls; null outside such a turn. */
+  /** State of the user turn that contains the tool results; null if the last message was not part of such a turn. */
   readonly answer: AnswerState | null
-  /** True if a message contains a client tool call or its result. */
+  /** True if any message so far contains a client tool call or a tool result. */
   readonly usesTools: boolean
 }
 
 interface WaitingCall {
   readonly path: string
-  /** Name of the tool that must stay declared until the call ends; null if a connected MCP server runs the call. */
+  /** Name of the tool that the request must declare while the call is running; null if an MCP server runs the call. */
   readonly tool: string | null
 }
 
 interface AnswerState {
   readonly answered: ReadonlySet<string>
-  /** True once the turn contains a block other than a tool result. */
+  /** True if the user turn contains a block other than a tool result. */
   readonly hasOther: boolean
   readonly hasResult: boolean
 }
 
-/** A mutable copy of the state that is updated while one message is checked. */
+/** A mutable copy of `CallCheck`, updated while one message is checked. */
 interface CallDraft extends CallCheck {
   seen: PersistentMap<true>
   readonly pending: Map<string, number>
@@ -230,7 +232,7 @@ export function checkToolCalls(state: CallCheck, message: ParsedMessage, rules: 
   return { ...draft, answer: null }
 }
 
-/** Returns the declared tool that runs a server tool call. One tool, `code_execution`, runs calls of several names. */
+/** Returns the declared tool that runs a server tool call. The tool `code_execution` runs calls with several names. */
 function findServerTool({ type, name }: Block): string | null {
   if (type !== 'server_tool_use' || typeof name !== 'string') return null
   return name.endsWith('code_execution') ? 'code_execution' : name
@@ -272,7 +274,7 @@ function checkResults(draft: CallDraft, { blocks }: ParsedMessage, rules: RuleSe
   return { answered, hasOther, hasResult }
 }
 
-/** Handles a block other than a tool result, which ends the assistant's turn and the server tool calls still running. */
+/** Handles a user block other than a tool result. It ends the assistant turn: reports server tool calls without a result. */
 function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { report }: RuleSet): void {
   if (waiting.size > 0 && hasResult) {
     const calls = [...waiting.keys()].join(', ')
@@ -296,7 +298,7 @@ export function reportMissingResults({ pending }: CallCheck, { report }: RuleSet
 
 // The functions below check messages that add or remove tools.
 
-/** Path of the first block that adds or removes a tool, by tool name. */
+/** Maps the name of a tool to the path of the first block that adds or removes that tool. */
 export type ToolChanges = PersistentMap<string>
 
 export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: RuleSet): ToolChanges {
@@ -315,7 +317,7 @@ function isToolChange({ type }: Block): boolean {
   return type === 'tool_addition' || type === 'tool_removal'
 }
 
-/** Checks that tools are declared if messages use them, and that each running server tool call has its tool or server. */
+/** Checks that the request declares tools if messages use them, and the tool or MCP server of each running call. */
 export function checkUsedTools(
   { usesTools, waiting }: CallCheck,
   changes: ToolChanges,
@@ -339,10 +341,10 @@ export function checkUsedTools(
   }
 }
 
-// The functions below check thinking: signatures, and that thinking comes first and never last in a turn.
+// The functions below check thinking blocks: their signatures, and their position at the start or end of a turn.
 
 export interface ThinkingState {
-  /** The first block of the current assistant turn; null after a user message that has more than tool results. */
+  /** The first block of the current assistant turn. Null after a user message with content other than tool results. */
   readonly opening: { readonly path: string; readonly isThinking: boolean } | null
   /** Path of the last message if it ends with a thinking block; otherwise null. */
   readonly closing: string | null
@@ -369,7 +371,7 @@ export function checkThinking(
   return { opening: state.opening ?? opening, closing: endsThinking ? path : null }
 }
 
-/** Checks thinking in the last turn. A compaction request continues no turn, so the turn need not begin with thinking. */
+/** Checks thinking in the last turn. A request for compaction does not continue it, so it need not begin with thinking. */
 export function checkLastThinking(
   { opening, closing }: ThinkingState,
   request: RawFields,

@@ -1,4 +1,4 @@
-/** Checks the fields of an API request around its messages, the provider features that they use, and the betas needed. */
+/** Checks the fields of an API request other than its messages, the provider features in use, and the betas they need. */
 
 import { isCompactionBlock } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
@@ -98,7 +98,7 @@ function checkTools({ tools }: RawFields, { profile, report }: RuleSet): void {
   if (deferred > most) report('tool-count', 'tools', `at most ${most} deferred tools, not ${deferred}`)
 }
 
-/** Checks one tool. Client tools have no type or type `custom`; provider tools need no schema, and some need no name. */
+/** Checks one tool. A client tool has no `type` or type `custom`. Provider tools need no schema, and some no name. */
 function checkTool(
   { type, name, input_schema }: RawFields,
   path: string,
@@ -187,7 +187,7 @@ function checkThinkingBudget(
   }
 }
 
-// The functions below check `context_management`: the edits that the provider makes, and their parameters.
+// The functions below check `context_management`: the context edits that the provider shall make.
 
 const EDITS_PATH = 'context_management.edits'
 
@@ -197,7 +197,7 @@ function isEdit(edit: unknown): edit is RawFields {
   return isObject(edit) && typeof edit.type === 'string'
 }
 
-/** Lists the well-formed context edits of a request, each with its path. */
+/** Returns the well-formed context edits of a request, each with its path in the request. */
 function listEdits(request: RawFields): readonly Edit[] {
   return toArray(readFieldAt(request, EDITS_PATH)).flatMap((edit, index): readonly Edit[] =>
     isEdit(edit) ? [[edit, `${EDITS_PATH}.${index}`]] : [],
@@ -245,7 +245,7 @@ function checkEditParameters(edit: RawFields, path: string, { profile, report }:
   }
 }
 
-/** Describes a parameter of the form `{type, value}` whose value is an integer of at least `least`. */
+/** Describes an edit parameter `{type, value}` whose value must be an integer of at least `least`. */
 function createAmountShape(types: readonly string[], least: number): Shape {
   return {
     expected: `an object of type ${types.join(' or ')} with a whole value of at least ${least}`,
@@ -287,7 +287,7 @@ function findEditParameters(type: unknown, edits: ContextEditRules): FieldShapes
   return { trigger, pause_after_compaction: flagShape, instructions: stringShape }
 }
 
-// The functions below check compaction by the provider: the request for it, and compaction blocks in messages.
+// The functions below check compaction by the provider: the field `compaction`, and compaction blocks in messages.
 
 /** Path of the first signed compaction block, or null. A signed block replaces the messages that it summarises. */
 export type SignedSummary = string | null
@@ -364,9 +364,9 @@ function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
   }
 }
 
-// The functions below check betas: the profile lists features that the provider refuses unless a beta is named.
+// The functions below check betas. The profile lists the features that the provider refuses unless a beta is enabled.
 
-/** Path of the first block or field in the messages that needs a beta, by rule. */
+/** For each rule about a beta: path of the first block or message field that needs the beta. */
 export type BetaState = ReadonlyMap<BetaRule, string>
 
 export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: RuleSet): BetaState {

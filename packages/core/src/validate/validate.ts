@@ -1,8 +1,9 @@
 /**
- * Checks an API request against the rules of the provider's profile. Every request that is sent must have no findings.
+ * Checks an API request against the rules in the provider's profile. Each broken rule gives a finding; a request is
+ * sent only without findings.
  *
- * Some faults cannot be seen in a request and are not checked: a forged signature, thinking bound to a different
- * prefix, too many tokens, and old calls of a tool that no longer exists.
+ * Some faults cannot be seen in a request and are not checked: a forged signature, thinking signed for a different
+ * prefix, too many tokens, and calls of a tool that no longer exists.
  */
 
 import type { FlattenedContext, TracedMessage } from '../context/flatten.ts'
@@ -50,8 +51,8 @@ import {
 } from './request-rules.ts'
 
 /**
- * Checks a whole API request and never throws, even for malformed input. Findings about the request fields come first,
- * then those about the messages in order.
+ * Checks a whole API request. Never throws, even for malformed input. Returns the findings about the request fields
+ * first, then those about the messages in order.
  */
 export function validateRequest(payload: Payload, profile: ProviderProfile): readonly Finding[] {
   const request: unknown = payload
@@ -79,14 +80,14 @@ export function validateRequestFields(request: RawFields, profile: ProviderProfi
   return found
 }
 
-// Messages are checked one by one. The state after each message is an immutable value, so frozen messages are checked
-// once and checking continues from their state. Rules that need the rest of the request are checked at the end.
+// Messages are checked one by one. The state after each message is immutable, so messages that no longer change are
+// checked once, and later checks continue from that state. Rules about the whole request are checked at the end.
 
 export interface MessageCheck {
   readonly profile: ProviderProfile
   /** Findings that no later message can change. */
   readonly findings: AppendList<Finding>
-  /** Number of messages, bytes and images so far. */
+  /** Number of messages, bytes and images checked so far. */
   readonly size: SizeState
   readonly roles: RoleState
   readonly system: SystemCheck
@@ -120,7 +121,7 @@ export function startMessageCheck(profile: ProviderProfile): MessageCheck {
   }
 }
 
-/** Checks the next message; the number of messages checked before is its index. */
+/** Checks the next message of the request and returns the new state. */
 export function checkMessage(state: MessageCheck, message: unknown): MessageCheck {
   const { profile } = state
   let { findings } = state
@@ -148,8 +149,8 @@ export function checkMessage(state: MessageCheck, message: unknown): MessageChec
 }
 
 /**
- * Returns all findings about the messages checked so far, as part of `request`. `placed`: cache markers that were added
- * after the messages were checked.
+ * Returns all findings about the messages checked so far, including rules that depend on `request`. `placed` lists
+ * cache markers that were added after the messages were checked.
  */
 export function finishMessageCheck(
   state: MessageCheck,
@@ -170,9 +171,10 @@ export function finishMessageCheck(
   return found
 }
 
-// The functions below validate incrementally: frozen messages are checked once, the messages after them every time.
+// The functions below validate incrementally. Frozen messages, which can no longer change, are checked only once; the
+// messages after them are checked every time.
 
-/** The result of checking the frozen messages, from which later checks continue. */
+/** The state after checking the frozen messages (those that can no longer change). Later checks continue from it. */
 export interface ValidationState {
   readonly frozen: AppendList<TracedMessage>
   readonly state: MessageCheck
@@ -183,8 +185,8 @@ export function startValidation(profile: ProviderProfile): ValidationState {
 }
 
 /**
- * Checks the frozen messages of `flat`, continuing from `checked`. Costs time only for messages frozen since, unless
- * the context was rewritten.
+ * Checks the frozen messages of `flat`, which can no longer change, starting from the earlier result `checked`. Only
+ * newly frozen messages are checked, unless the context was rewritten.
  */
 export function updateValidation(
   checked: ValidationState,

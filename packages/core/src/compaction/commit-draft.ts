@@ -1,6 +1,7 @@
 /**
- * Commits a draft as one batch, with a compare-and-swap on the log's position. Entries appended meanwhile stay after
- * the summary; if another writer has rewritten the context, nothing is committed.
+ * Commits a compaction draft: appends its records to the log as one batch, if the log is still at the expected
+ * position. Messages appended meanwhile stay after the summary. If another writer rewrote the context, nothing is
+ * committed.
  */
 import { isFileShown } from '../clearing/clear-candidates.ts'
 import { createToolResultIndex, type IndexRules } from '../clearing/tool-result-index.ts'
@@ -47,7 +48,7 @@ export type CompactionResult =
 /** Number of attempts before a commit is given up because other writers keep appending. */
 const MAX_TRIES = 8
 
-/** Commits a draft that was prepared earlier, and emits the phase `done`. */
+/** Commits a compaction draft that was prepared earlier, and emits the phase `done`. */
 export function commitCompaction(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -56,7 +57,7 @@ export function commitCompaction(
   return emitDonePhase(commitDraft(turn, compaction, draft))
 }
 
-/** Commits a draft without emitting the phase `done`, which is left to the caller. */
+/** Commits a compaction draft. The caller emits the phase `done`. */
 export async function* commitDraft(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -92,13 +93,15 @@ export async function* commitDraft(
 }
 
 interface ValidDraft {
-  /** The draft as it is committed: with secrets removed and an up-to-date receipt. */
+  /** The draft to commit: with the user's edit of the summary and an up-to-date receipt. */
   readonly draft: CompactionDraft
   readonly records: readonly NewRecord[]
   readonly after: number
 }
 
-/** Validates the draft against the current session, which may have grown since the draft was prepared. */
+/**
+ * Checks that a compaction draft can still be committed, since messages may have been appended after it was prepared.
+ */
 function validateDraft(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -126,7 +129,7 @@ function validateDraft(
     )
   const problem = findNewProblem(next, turn)
   if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
-  // The prepared receipt is still right unless the summary was edited or entries were appended.
+  // The receipt made with the draft is reused, unless the summary was edited or messages were appended.
   const isAsPrepared = draft === given && findAddedEntries(plan, state.view)?.length === 0
   const receipt = isAsPrepared
     ? given.receipt
@@ -140,8 +143,9 @@ const PINNED_MESSAGE =
   'A message that the summary already replaces was pinned. Nothing was changed; compact again to keep it.'
 
 /**
- * Returns the draft with the user's edit of the summary and secrets removed, or the same draft if it was not edited. An
- * edit replaces the provider's summary block; facts that were missing from the old text are no longer reported.
+ * If the user edited the summary, returns the draft with the edited text, without secrets; otherwise returns the same
+ * draft. The edited text replaces the provider's compaction block, and facts missing from the old text are no longer
+ * reported.
  */
 function applyEdit(draft: CompactionDraft): CompactionDraft {
   const { summary, preparedText } = draft
@@ -150,8 +154,8 @@ function applyEdit(draft: CompactionDraft): CompactionDraft {
 }
 
 /**
- * Returns the first provider rule that the compacted context would break; null if there is none or the current context
- * already breaks rules.
+ * Returns the first provider rule that the compacted context would violate. Returns null if it violates none, or if the
+ * context violated rules before the compaction.
  */
 function findNewProblem(next: SessionState, turn: TurnContext): string | null {
   const { host } = turn
@@ -161,8 +165,8 @@ function findNewProblem(next: SessionState, turn: TurnContext): string | null {
 }
 
 /**
- * Appends a sample prompt to the state if the conversation ends with a response, as the next API request would have
- * one.
+ * Returns the state with a sample prompt at the end if the conversation ends with a response, because the next API
+ * request will end with a prompt.
  */
 function withProbePrompt(turn: TurnContext): SessionState {
   const { state } = turn
@@ -174,7 +178,10 @@ function withProbePrompt(turn: TurnContext): SessionState {
   )
 }
 
-/** Finds violations of provider rules in the next API request; if there is no prefix for it, in the messages alone. */
+/**
+ * Finds the provider rules that the next API request violates. Without a system prompt and tools, checks only the
+ * messages.
+ */
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
   if (current !== null) return buildNextRequest(state, current, host).findings
@@ -209,8 +216,8 @@ function describeCompaction(
 }
 
 /**
- * Returns the session state after a compaction: the breaker is closed, and the sizes are kept to predict the next
- * compaction.
+ * Returns the session state after a compaction. The failure count is reset, and the new sizes are stored to predict the
+ * next compaction.
  */
 function stateAfterCompaction(
   state: SessionState,
@@ -230,8 +237,8 @@ function stateAfterCompaction(
 }
 
 /**
- * Finds tool calls and files whose content left the context; the host must no longer treat them as already read. A file
- * stays known while a complete read or a full write of it is among the kept messages.
+ * Finds tool calls and files whose content left the context, so that the host no longer treats these files as read. A
+ * file is not listed while the context still has a complete read or a full write of it.
  */
 export function findReleasedContent(
   before: ContextView['entries'],

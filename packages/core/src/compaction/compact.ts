@@ -1,4 +1,7 @@
-/** Runs a whole compaction: plan, prepare, commit. Reports failures of automatic compactions to the breaker. */
+/**
+ * Runs a whole compaction: plan, prepare, commit. Counts failures of automatic compactions, which are paused after
+ * several in a row.
+ */
 import { emitDonePhase, type RefusedRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CompactionServices } from '../engine/host.ts'
 import { withContextState } from '../engine/measure-context.ts'
@@ -34,7 +37,7 @@ async function* runSteps(
   return yield* commitDraft(turn, compaction, draft)
 }
 
-/** Refusal reasons that do not count as failures, since they do not mean that another attempt would fail. */
+/** Refusal reasons that do not count as failures, because a later compaction may succeed. */
 const NOTHING_TO_DO = new Set(['empty-conversation', 'nothing-to-summarise', 'pending-call', 'off'])
 
 function* recordFailure(

@@ -1,6 +1,6 @@
 /**
- * A draft is a compaction that is ready to be committed, or to be reviewed and edited first. This file also creates the
- * records that a draft becomes.
+ * A compaction draft is prepared but not yet committed, so that it can be reviewed and edited. This file also creates
+ * the log records of a draft.
  */
 
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
@@ -33,7 +33,7 @@ export interface CompactionDraft extends UnmeasuredDraft {
   readonly ok: true
   /** Estimated tokens of the next API request after the compaction. */
   readonly after: ContextTokens
-  /** The summary text as it was prepared; if `summary.text` differs, the user has edited it. */
+  /** The summary text before any edit. If `summary.text` differs, the user has edited the summary. */
   readonly preparedText: string
   readonly receipt: Receipt
   /** Usage of the model calls that wrote the summary. */
@@ -43,23 +43,31 @@ export interface CompactionDraft extends UnmeasuredDraft {
 /** A compaction draft whose size has not been measured yet. */
 export interface UnmeasuredDraft {
   readonly plan: CompactionPlan
-  /** The summary; `text` may be edited and is what the next API request will contain. */
+  /** The summary for the next API request. The user may edit its `text`. */
   readonly summary: CheckedSummary
-  /** Attachments from context sources: those placed before the summary, and those placed after it. */
+  /** Attachments from context sources, such as todos or files, placed before the summary; `sourcesAfter`: after it. */
   readonly sourcesBefore: readonly SourceAttachment[]
   readonly sourcesAfter: readonly SourceAttachment[]
-  /** All attachments from context sources, newest first; optional ones are dropped in this order. */
+  /**
+   * All attachments from context sources, by kind, then newest first. If the draft is too large, optional ones are
+   * dropped.
+   */
   readonly allSources: readonly SourceAttachment[]
-  /** uuids of kept attachments that are out of date and therefore left out. */
+  /** uuids of attachments in the kept messages that are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
-  /** Attachments with context that hooks added. */
+  /** Attachments with text that hooks added to the context. */
   readonly hookContext: readonly SourceAttachment[]
-  /** The new prefix snapshot that starts with the compaction; null if the prefix stays the same. */
+  /**
+   * New prefix snapshot (system prompt, tools, model, parameters) that starts with the compaction; null if unchanged.
+   */
   readonly snapshot: PrefixSnapshot | null
   readonly durationMs: number
 }
 
-/** Creates the records that committing the draft would append now; null if the draft is stale (`findAddedEntries`). */
+/**
+ * Creates the log records of a compaction draft for the current session. Returns null if the context was rewritten
+ * after the draft was planned.
+ */
 export function createDraftRecords(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -97,12 +105,12 @@ export function createDraftRecords(
   })
 }
 
-/** The context at the moment when a compaction was planned. */
+/** Entries of the context, and the compactions and clearings in force, when a compaction was planned. */
 type PlannedView = Pick<ContextView, 'entries' | 'rewrites'>
 
 /**
- * Returns the entries appended after the draft was planned, or null if the context was rewritten meanwhile (by another
- * rewrite, an undo or a rewind). The draft is then stale, and committing it would restore the old context.
+ * Returns the entries appended after the draft was planned. Returns null if the context was rewritten meanwhile, by a
+ * compaction, a clearing, an undo or a rewind. The draft is then stale and must not be committed.
  */
 export function findAddedEntries(
   seen: PlannedView,
@@ -113,21 +121,23 @@ export function findAddedEntries(
     : null
 }
 
-/** The content that a compaction keeps after the summary, and the changes it makes before that content. */
+/** The messages that a compaction keeps, and what it changes before them. This decides which thinking stays valid. */
 export interface KeptContext {
   readonly span: CompactionSpan
-  /** uuids of kept attachments that are left out because they are out of date. */
+  /** uuids of attachments in the kept messages that are out of date. The compacted context leaves them out. */
   readonly outdated: readonly string[]
-  /** True if the provider wrote the summary as a block; thinking that directly follows the block stays valid. */
+  /**
+   * True if the provider wrote the summary as a compaction block. Thinking that directly follows the block stays valid.
+   */
   readonly isBlock: boolean
   /** Entries appended while the summary was being written. */
   readonly added: readonly ContextEntry[]
 }
 
 /**
- * Returns the ids (`message.id`) of responses that a compaction keeps without their thinking, in order. If thinking is
- * bound to all bytes before it, everything after the first change loses it. The log keeps the thinking, so an undo
- * restores it.
+ * Returns the `message.id` of each kept response that loses its thinking, in order. Some providers accept thinking only
+ * if all earlier messages are unchanged, so every response after the first change loses it. The log keeps the thinking,
+ * and an undo restores it.
  */
 export function findLostThinking(
   { span, outdated, isBlock, added }: KeptContext,
@@ -169,7 +179,10 @@ function createSummaryBody(
   })
 }
 
-/** Creates the record of the provider's summary block, which is sent back byte for byte as the first message. */
+/**
+ * Creates the record of the provider's compaction block. Each request sends the block back byte for byte as the first
+ * message.
+ */
 function createBlockBody(block: NonNullable<CheckedSummary['block']>, { at }: CompactionPlan): SummaryBody {
   return {
     type: 'assistant',
@@ -180,8 +193,8 @@ function createBlockBody(block: NonNullable<CheckedSummary['block']>, { at }: Co
 }
 
 /**
- * Creates the notes that the summary text would otherwise contain. Next to a provider's summary block they go into the
- * next user message.
+ * Creates an attachment with notes that a summary text would contain. A compaction block must not change, so its notes
+ * go into the next user message. Empty if the summary is not a compaction block.
  */
 function createNotesBesideBlock({ plan, summary }: UnmeasuredDraft): readonly Attachment[] {
   if (summary.block === null || summary.besideBlock === '') return []
@@ -209,16 +222,22 @@ type SummaryBody =
   | Pick<UserRecord, 'type' | 'message' | 'isCompactSummary' | 'isVisibleInTranscriptOnly' | 'isMeta'>
   | Pick<AssistantRecord, 'type' | 'message' | 'rawBlocks' | 'isCompactSummary' | 'isVisibleInTranscriptOnly'>
 
-/** The parts from which the records of a compaction are created. */
+/** The parts from which the log records of a compaction are created. */
 export interface CompactionRecordParts {
   readonly form: CompactionForm
   readonly metadata: Omit<CompactMetadata, 'preservedMessages' | 'unansweredMessages'>
   readonly summary: SummaryBody
-  /** uuids of records kept verbatim, in order: before the summary for form `from`, otherwise after it. */
+  /**
+   * uuids of records kept verbatim, in order. With form `from` (everything from a record on is summarized) they come
+   * before the summary, otherwise after it.
+   */
   readonly kept: readonly string[]
-  /** uuids of records that come last: unanswered user messages, and entries appended while the summary was written. */
+  /**
+   * uuids of records placed last: user messages without a response, and messages appended while the summary was
+   * written.
+   */
   readonly last: readonly string[]
-  /** Attachments before the summary, where they stay cached if they are unchanged. */
+  /** Attachments placed before the summary, where unchanged ones stay cached. */
   readonly sourcesBefore: readonly RecordBody[]
   /** The new prefix snapshot; null if the prefix stays the same. */
   readonly snapshot: PrefixSnapshot | null
@@ -229,13 +248,14 @@ interface RecordLinks {
   readonly ids: IdGenerator
   readonly timestamp: string
   readonly sessionId: string
-  /** uuid of the last record before the boundary; null if there is none. */
+  /** uuid of the last record before the compaction; null if there is none. */
   readonly tip: string | null
 }
 
 /**
- * Creates the records of a compaction as one batch: boundary, attachments before the summary, summary, prefix snapshot,
- * attachments after the summary. The boundary names the kept records and the record it follows.
+ * Creates the records of a compaction as one batch: boundary record, attachments before the summary, summary, prefix
+ * snapshot, attachments after the summary. The boundary record lists the kept records and names the last record before
+ * the compaction.
  */
 export function createCompactionRecords(
   parts: CompactionRecordParts,
@@ -282,8 +302,8 @@ export function createCompactionRecords(
 }
 
 /**
- * Creates the receipt of what the draft removes from the context. `before`: the session including everything appended
- * since the draft was planned.
+ * Creates the receipt: the list of what the draft removes from the context. `before`: the current session state, with
+ * all records appended after the draft was planned.
  */
 export function createDraftReceipt(
   { scaled, estimator }: CompactionServices,
@@ -314,7 +334,8 @@ export interface MeasuredDraft {
 const MAX_PARTS = 5
 
 /**
- * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
+ * Refuses a compaction whose result is too large even without optional attachments. The message lists the largest parts
+ * of the context.
  */
 export function refuseIrreducible(
   { draft, after, state }: MeasuredDraft,

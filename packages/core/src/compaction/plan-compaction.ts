@@ -27,18 +27,24 @@ export interface CompactionOptions {
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
   readonly form?: CompactionForm
-  /** uuid of the record that the user selected, for the forms `from` and `up_to`. */
+  /**
+   * uuid of the record that the user selected. Form `from` summarizes everything from it on, `up_to` everything before
+   * it.
+   */
   readonly pivot?: string
   readonly instructions?: string
-  /** Maximum tokens of the context after the compaction; default for a full one: the policy's target. */
+  /** Maximum tokens of the context after the compaction. Default for a full compaction: the policy's target. */
   readonly target?: number
-  /** `local`: no model is called. Default: the attempts that policy allows. */
+  /** `local`: the summary is written without a model. Default: in the ways that policy allows. */
   readonly summarizer?: 'local' | 'model'
   /**
-   * True if the session cannot continue without the compaction; a hook that blocks it is then reported and overruled.
+   * True if the session cannot continue without the compaction. A hook that blocks the compaction is then overruled and
+   * reported.
    */
   readonly isForced?: boolean
-  /** Why an automatic compaction started: the auto-compact threshold was reached, or it saves money. */
+  /**
+   * Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money.
+   */
   readonly firedBy?: 'threshold' | 'price'
 }
 
@@ -46,22 +52,25 @@ export interface CompactionPlan {
   readonly ok: true
   readonly request: CompactionOptions
   readonly span: CompactionSpan
-  /** The context when the compaction was planned (`entries`), and the rewrites in force then (`rewrites`). */
+  /**
+   * The context entries when the compaction was planned; `rewrites`: the compactions and clearings in force at that
+   * time.
+   */
   readonly entries: AppendList<ContextEntry>
   readonly rewrites: readonly ContextRewrite[]
   /** uuids of the records that were pinned when the compaction was planned. */
   readonly pins: PinnedUuids
-  /** Sentences for the user, for example that the cut was moved or that pins exceed their budget. */
+  /** Sentences for the user, for example that the cut between summarized and kept messages was moved. */
   readonly notes: readonly string[]
   readonly before: ContextTokens
-  /** Maximum tokens after the compaction; null if the context only has to become smaller. */
+  /** Maximum tokens of the context after the compaction; null if the context only has to become smaller. */
   readonly target: number | null
   /**
-   * The auto-compact threshold in tokens, at which another compaction would start at once; null if the context window
-   * is unknown.
+   * Auto-compact threshold in tokens. A context at or above this size would be compacted again at once. Null if the
+   * context window is unknown.
    */
   readonly autoCompactTokens: number | null
-  /** Cost of the compaction, and the model calls until it has paid for itself; null if unknown. */
+  /** Cost of the compaction, and the number of model calls after which it has paid for itself; null if unknown. */
   readonly price: OptimalTrigger | null
   /** When the compaction was planned, in milliseconds since 1970. */
   readonly at: number
@@ -94,7 +103,7 @@ export function planCompaction(
   const before = measureContext(state, host, compaction)
   // At the blocking threshold no new message fits, so no hook may block the compaction.
   const isBlocked = scaled.known && before.high >= scaled.lines.blocking
-  // A partial compaction frees what the user selected, so it has no default target.
+  // A partial compaction summarizes only what the user selected, so it has no default target size.
   const target = form === 'full' && scaled.known ? scaled.lines.target : null
   return {
     ok: true,
@@ -120,7 +129,8 @@ function listNotes({ note, unpinned }: CompactionSpan, pinTokens: number): reado
 }
 
 /**
- * Estimates the cost of a compaction from its span and the state of the cache. Null if prices or growth are unknown.
+ * Estimates the cost of a compaction from the messages it summarizes and the state of the cache. Returns null if the
+ * prices or the growth of the context per call are unknown.
  */
 function estimateCost(
   state: SessionState,
@@ -148,8 +158,8 @@ function estimateCost(
 }
 
 /**
- * Expected summary size: 15 % of the summarized tokens, but no more than the last summary had, or `max` before the
- * first.
+ * Expected size of a summary: 15 % of the summarized tokens, but not more than the last summary had. Before the first
+ * summary, not more than `max` tokens.
  */
 const SUMMARY_SIZE = { share: 0.15, max: 3_000 }
 

@@ -1,6 +1,6 @@
 /**
- * Prepares a draft: runs hooks, writes and checks the summary, re-attaches context sources and measures the result.
- * Appends nothing to the conversation; if a step fails, the session is unchanged.
+ * Prepares a compaction draft: runs hooks, writes and checks the summary, attaches current todos, plan and files,
+ * measures the result. Appends nothing to the log; if a step fails, the session is unchanged.
  */
 
 import { limitSourceTime, readHostPrefix } from '../engine/announce-updates.ts'
@@ -50,7 +50,7 @@ import {
 
 type DraftResult = CompactionDraft | RefusedRewrite
 
-/** Prepares a draft to be reviewed and committed later, and emits the phase `done`. */
+/** Prepares a compaction draft to be reviewed and committed later, and emits the phase `done`. */
 export function prepareCompaction(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -59,7 +59,7 @@ export function prepareCompaction(
   return emitDonePhase(prepareDraft(turn, compaction, plan))
 }
 
-/** Prepares a draft without emitting the phase `done`, for a caller that commits the draft at once. */
+/** Prepares a compaction draft for a caller that commits it at once and emits the phase `done` itself. */
 export async function* prepareDraft(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -109,7 +109,7 @@ async function* runDraftSteps(
 
 type PreCompactResult = { readonly ok: true; readonly instructions: string | null } | RefusedRewrite
 
-/** Returns the instructions for the summary: the user's, the policy's, then those of hooks. */
+/** Runs the PreCompact hooks. Returns the instructions for the summary: the user's, the policy's, then the hooks'. */
 async function* runPreCompactHooks(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -151,7 +151,7 @@ async function* runSessionStartHooks(
   return yield* collectHookContext(turn, compaction, hooks, { source: 'compact', sessionId: turn.state.id })
 }
 
-/** PostCompact hooks receive the finished summary and may add context, as long as the draft still fits. */
+/** Passes the summary to the PostCompact hooks and adds their context, unless the draft would become too large. */
 async function* runPostCompactHooks(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -194,7 +194,7 @@ function hookLimits({ host, signal }: TurnContext, { deadlines }: CompactionServ
   return { deadlines, timeoutSeconds: host.policy.turn.hooks.timeoutSeconds, signal }
 }
 
-// Context sources that are read again and re-attached.
+// Todos, plan, files and other context sources, which are read again and attached.
 
 interface ReattachedSources {
   readonly carried: readonly SourceAttachment[]
@@ -202,7 +202,7 @@ interface ReattachedSources {
   readonly skipped: readonly SkippedAttachment[]
 }
 
-/** Reads the context sources again and renders their attachments. Returns null if aborted. */
+/** Reads the context sources (todos, plan, files) again. Returns their attachments; null if the turn was aborted. */
 async function* reattachSources(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -233,7 +233,7 @@ function* emitRestored(
   yield { type: 'context-restored', keys, skipped, shed: dropped }
 }
 
-// The following functions fit the draft into its target size.
+// Reduction of the draft to its target size.
 
 interface DraftInput {
   readonly task: WriteSummaryInput
@@ -242,7 +242,7 @@ interface DraftInput {
   readonly hooks: UnmeasuredDraft['hookContext']
 }
 
-/** Drops optional sources, then asks for smaller summaries, as long as the draft is over its target. */
+/** Reduces a draft that is above its target: drops optional attachments, then asks for smaller summaries. */
 async function* shrinkToFit(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -276,7 +276,7 @@ async function createDraft(
   const summary = checkSummary(turn, compaction, plan, input.written.summary)
   const { carried, superseded } = input.sources
   const isBlock = summary.block !== null
-  // The provider's summary block must be the first message; otherwise unchanged sources come first and stay cached.
+  // A compaction block must be the first message. Before another summary, unchanged attachments stay cached.
   const isFirst = !isBlock && turn.host.policy.compact.carriersFirst
   const { front, behind } = isFirst
     ? arrangeAttachments(carried, findPreviousAttachments(turn.state.view))
@@ -295,8 +295,8 @@ async function createDraft(
 }
 
 /**
- * Returns the prefix snapshot that starts with the compaction and includes pending prefix changes: the cache is lost
- * anyway. Null if nothing changed, kept thinking is bound to the prefix, or the host cannot supply one.
+ * Returns a new prefix snapshot with pending changes of system prompt and tools, since a compaction loses the cache
+ * anyway. Null if nothing changed, if kept thinking requires the old prefix, or if the host supplies no prefix.
  */
 async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Promise<PrefixSnapshot | null> {
   const { span } = keeping
@@ -319,13 +319,13 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
 
 interface FitResult {
   readonly outcome: DraftResult
-  /** Tokens by which the draft exceeds its target; 0 if it fits. */
+  /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
   readonly over: number
-  /** Largest number of summary tokens with which the draft would fit; 0 if no summary is small enough. */
+  /** Maximum tokens of a smaller summary that would fit; 0 if none is needed or none would fit. */
   readonly largestSummary: number
 }
 
-/** Measures the draft on a preview of the session, and drops optional sources while it is over its target. */
+/** Measures the compacted context on a preview of the session, and drops optional attachments until it fits. */
 function fitDraft(turn: TurnContext, compaction: CompactionServices, whole: UnmeasuredDraft): FitResult {
   const measured = measureDraft(turn, compaction, whole)
   if (measured === null)
@@ -340,7 +340,7 @@ function fitDraft(turn: TurnContext, compaction: CompactionServices, whole: Unme
     const message = `The result would have ${after.expected} tokens, and there are ${plan.before.expected} now: nothing is gained.`
     return { outcome: refuseRewrite('not-smaller', message), over, largestSummary }
   }
-  // Without a target, a partial compaction has no limit; `willRetrigger` reports a context that stays too large.
+  // A partial compaction without a target has no size limit; `willRetrigger` reports a context that stays too large.
   const { target } = plan.request
   const limit =
     target === undefined ? (plan.span.form === 'full' ? plan.autoCompactTokens : null) : target + 1
@@ -369,13 +369,13 @@ function measureDraft(
   return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
 }
 
-/** Counts the tokens above the target, or above the current size: a compaction must make the context smaller. */
+/** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
 function countExcessTokens({ target, before }: CompactionPlan, after: ContextTokens): number {
   const aboveTarget = target === null ? 0 : after.high - target
   return Math.max(0, aboveTarget, after.expected - before.expected + 1)
 }
 
-/** Maximum rounds of dropping sources; more than one may be needed, since sizes of single sources are estimates. */
+/** Maximum number of times that attachments are dropped and the result is measured, since their sizes are estimates. */
 const MAX_ROUNDS = 3
 
 function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {

@@ -1,6 +1,6 @@
 /**
- * Runs one attempt at a summary on the model port: a cache-sharing fork call, a separate model call, or a request for
- * the provider's own summary block.
+ * Runs one attempt to write a summary with a model: a fork that shares the conversation's cached prefix, a separate
+ * model call, or a request for the provider's compaction block.
  */
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
@@ -40,7 +40,7 @@ import type {
 
 const COMPACT_SOURCE = 'compact'
 
-/** Runs one attempt to write the summary with a model; emits progress and keep-alive events meanwhile. */
+/** Runs one attempt to write the summary with a model, and emits progress and keep-alive events meanwhile. */
 export async function* runSummaryAttempt(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -76,8 +76,8 @@ export async function* runSummaryAttempt(
 }
 
 /**
- * Creates a turn context on the same session state and write lock, with a model that has time limits and may be a
- * different one.
+ * Creates the turn context of a summary call. It shares session state and write lock with `turn`; its model has time
+ * limits and may be a different model.
  */
 function createSideTurn(
   turn: TurnContext,
@@ -157,10 +157,10 @@ function toAttemptResult(answer: TurnFailure | { readonly ok: true; readonly rep
 }
 
 /**
- * Builds the API request for the provider's own summary block: the last request, cut after the last summarized message,
- * with the task in the field `compaction`. Context edits are removed, since the provider refuses them together with
- * that field. `cache`: null if the cache is cold. Returns null if nothing was sent yet, or if no message contains the
- * last summarized record.
+ * Builds the API request for the provider's compaction block: the last request, cut after the last message to
+ * summarize, with the summary task in the field `compaction`. Context edits are removed, since the provider refuses
+ * them together with that field. `cache`: null if the cache has expired. Returns null if no request was sent yet, or if
+ * no message contains the record `attempt.through`.
  */
 function createBlockRequest(
   { lastRequest, flat }: SessionState,
@@ -184,8 +184,8 @@ function createBlockRequest(
 }
 
 /**
- * Chooses the cache markers of the shortened API request. If the cut removed markers, one is added at the end of the
- * request that produced the newest response before the cut.
+ * Chooses the cache markers of the shortened API request. If the cut removed markers, adds one before the newest
+ * response that is left, because a cache entry ends there.
  */
 function chooseMarkers(
   markers: readonly PlannedMarker[],
@@ -214,16 +214,16 @@ interface ModelBounds {
 }
 
 /**
- * Wraps a model with time limits on silence and on the whole reply; a reply that exceeds them ends with a failure
- * event.
+ * Wraps a model with two time limits: for silence and for the whole reply. A reply that exceeds a limit ends with a
+ * failure event.
  */
 export function createBoundedModel(model: Model, bounds: ModelBounds): Model {
   return { stream: (call, signal) => streamBounded(model, bounds, call, signal) }
 }
 
 /**
- * Reads the reply inside one piece of work with a deadline, so that the model's work ends with it, and yields the
- * events through a queue. A model that never returns is abandoned.
+ * Streams a reply within its time limits: reads the reply in the background and yields its events from a queue. A model
+ * that ignores the abort signal is abandoned.
  */
 async function* streamBounded(
   model: Model,
@@ -256,7 +256,10 @@ async function* streamBounded(
 
 type NextEvent = IteratorResult<ReplyEvent>
 
-/** Reads a reply into the queue. Returns null if the reply sent its own last event or the queue is closed. */
+/**
+ * Reads a reply into the queue. Returns a failure event if the reply stalls or breaks off; null if the reply sent its
+ * own last event or the queue is closed.
+ */
 async function readReply(
   stream: AsyncIterable<ReplyEvent>,
   push: (event: ReplyEvent) => boolean,
@@ -273,7 +276,7 @@ async function readReply(
       if (!isHeard || value.type === 'reply-ended' || value.type === 'reply-failed') return null
     }
   } finally {
-    // Ends the connection and its timers. The promise is not awaited because it may never settle.
+    // Closes the model's stream with its connection and timers. The promise is not awaited because it may never settle.
     events.return?.().catch(() => {})
   }
 }
@@ -285,9 +288,9 @@ function createReplyFailure(kind: 'timeout' | 'aborted', message: string): Reply
 }
 
 interface EventQueue {
-  /** Adds an event; returns false once the queue is closed. */
+  /** Adds an event to the queue; returns false once the queue is closed. */
   readonly push: (event: ReplyEvent) => boolean
-  /** Closes the queue. `last`: a final failure event, or null if the reply sent its own last event. */
+  /** Closes the queue. `last`: a failure event to add first; null if the reply already sent its own last event. */
   readonly close: (last: ReplyFailed | null) => void
   readonly events: () => AsyncGenerator<ReplyEvent, void>
 }
@@ -327,8 +330,8 @@ interface KeepAliveOptions {
 }
 
 /**
- * Waits for `work` and emits `keep-alive` events meanwhile. `work` must have its own time limit and handle an abort
- * itself.
+ * Waits for `work` and emits `keep-alive` events meanwhile. `work` must have its own time limit and must end by itself
+ * after an abort.
  */
 export async function* emitKeepAlive<Value>(
   { host, signal }: TurnContext,
@@ -343,7 +346,7 @@ export async function* emitKeepAlive<Value>(
   }
 }
 
-/** Checks whether the last API request can still be read from the provider's cache. */
+/** Returns true if the cached prefix of the last API request has not expired. */
 export function isCacheWarm({ cacheModel }: SessionState, { clock }: TurnHost): boolean {
   const expiry = cacheExpiry(cacheModel ?? EMPTY_CACHE_MODEL)
   return expiry !== null && clock.now() < expiry

@@ -1,5 +1,6 @@
 /**
- * Writes the summary of a compaction: runs attempts until one succeeds, then checks the text and adds missing facts.
+ * Writes the summary of a compaction: tries several ways until one succeeds, then checks the text and adds missing
+ * facts.
  */
 
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
@@ -38,15 +39,15 @@ export interface WriteSummaryInput {
   readonly instructions: string | null
 }
 
-/** A summary, and the state of the attempts that produced it, from which further attempts can be made. */
+/** A summary, and the state from which a smaller summary can be tried next. */
 export interface WriteSummaryResult {
   readonly ok: true
   readonly summary: RawSummary
-  /** State of the summary attempts; null if the host wrote the summary. */
+  /** State of the attempts to write the summary; null if the host wrote it. */
   readonly attempts: SummaryAttemptState | null
 }
 
-/** Writes the summary: by the host's own function if it has one, otherwise by the attempts that policy allows. */
+/** Writes the summary by the host's own function, if there is one; otherwise in the ways that policy allows. */
 export async function* writeSummary(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -66,7 +67,7 @@ export async function* writeSummary(
   return summary.ok ? { ok: true, summary, attempts: null } : summary
 }
 
-/** Makes the next attempt after a summary that was too large; returns null if no attempt is left or succeeds. */
+/** Tries to write a smaller summary after one that was too large. Returns null if no attempt is left or succeeds. */
 export async function* writeSmallerSummary(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -109,7 +110,7 @@ async function writeByHost(
   }
 }
 
-/** Collects what the summary attempts need to know about the session. */
+/** Collects the input for writing a summary: models, tools, policy and token sizes. */
 export function createAttemptsInput(
   { state, host }: TurnContext,
   compaction: CompactionServices,
@@ -136,7 +137,7 @@ export function createAttemptsInput(
     directModel: summaryModel?.summariser ?? own,
     parent: state.lastRequest === null ? null : { tokens: before.expected },
     isWarm: isCacheWarm(state, host),
-    // Usage does not include what the provider cleared by itself; an estimate of the context does.
+    // Reported usage excludes what the provider cleared, so these tokens are added. An estimate includes them already.
     unclearedTokens: before.expected + (meter.measuredResponse === null ? 0 : (register.native?.tokens ?? 0)),
     tools,
     countEntryTokens: (entry) => calibrate(estimator.entry(entry)),
@@ -160,7 +161,7 @@ async function* runAttempts(
     let result: AttemptResult
     if (isTurnAborted(turn)) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
-      // A local summary uses the whole history before the cut, so repeated compactions lose no facts.
+      // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
       const facts = readFacts(turn.state, plan)
       result = { kind: 'text', text: writeLocally(facts, compaction, plan, next.maximumTokens) }
     } else result = yield* runSummaryAttempt(turn, compaction, next)
@@ -168,7 +169,7 @@ async function* runAttempts(
   }
 }
 
-/** Maximum tokens of the local summary for records that no model was shown. */
+/** Maximum tokens of the summary, written without a model, of records that the summarizing model was not shown. */
 const COVER_TOKENS = 6_000
 
 function toRawSummary(
@@ -216,7 +217,10 @@ function writeLocally(
   return writeLocalSummary(facts, { form: span.form, tokens, ...rules }).text
 }
 
-/** Checks and repairs a summary so that it contains the facts of the log and no secrets. */
+/**
+ * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
+ * secrets.
+ */
 export function checkSummary(
   { state, host }: TurnContext,
   { scaled, estimator }: CompactionServices,
@@ -246,13 +250,14 @@ export function checkSummary(
     : checked
 }
 
-// The history before a cut never changes, so it is cached: later records follow it, and a rewind makes the plan stale.
+// Caches the records to summarize and their facts. Both stay the same for a plan: new records come later, and after a
+// rewind the plan is stale.
 const historyBySpan = new WeakMap<CompactionSpan, readonly KnownRecord[]>()
 const factsBySpan = new WeakMap<CompactionSpan, SessionFacts>()
 
 /**
- * Returns the facts of the summarized history. They are cached because reading a long log takes time and several steps
- * need them.
+ * Returns the facts (user messages, files, errors, todos) of the records to summarize. They are cached because several
+ * steps need them and reading a long log takes time.
  */
 function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
   const facts = factsBySpan.get(plan.span) ?? extractSessionFacts(listSummarizedRecords(state, plan))
@@ -261,8 +266,9 @@ function readFacts(state: SessionState, plan: CompactionPlan): SessionFacts {
 }
 
 /**
- * Lists the records of the branch that the summary replaces, shown in the context or not: up to the last summarized one
- * and, for form `from`, starting with the first. Records kept verbatim are left out.
+ * Lists the log records that the summary replaces, including those that left the context in earlier compactions. Begins
+ * with the first record of the branch or, for form `from`, with the first summarized one; ends with the last summarized
+ * one. Records kept verbatim are left out.
  */
 export function listSummarizedRecords(
   { session, view }: SessionState,

@@ -1,6 +1,7 @@
 /**
- * Announces what changed since the last request. Prefix updates: system prompt and tools, announced in messages until
- * the next prefix snapshot. Source updates: todos, plan and other context sources.
+ * Tells the model what changed since the last request: system prompt and tools (prefix updates), and todos, plan and
+ * other context sources (source updates). Changes are appended as messages, so that the cached prefix stays the same
+ * until the next prefix snapshot.
  */
 import type { ProviderZone } from '../cache/cache-break.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
@@ -40,12 +41,12 @@ import type { CompactionServices, ModelSettings, TurnHost } from './host.ts'
 import type { Signal } from './ports.ts'
 import { appendUnlinkedRecords, type TurnContext } from './session-writer.ts'
 
-/** Limit of update rounds. A new prefix snapshot may leave changes for the next round, but never this often. */
+/** Maximum number of passes. A new prefix snapshot may leave changes for the next pass, but never this often. */
 const MAX_ROUNDS = 8
 
 /**
- * Appends changes of system prompt and tools since the model last saw them: the first prefix snapshot, an update, or a
- * new snapshot if an update is not possible.
+ * Appends changes of system prompt and tools since the model last saw them. The first time this is a prefix snapshot,
+ * later an update message, or a new snapshot if a message cannot express the change.
  */
 export async function* appendPrefixUpdates(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
   let present = await readHostPrefix(turn)
@@ -93,7 +94,7 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   }
   const prefix = { ...state.prefix, current }
   const change = diffPrefix(prefix, present, rules)
-  // Only a new prefix snapshot chooses a cache lifetime, because the choice reads the log.
+  // The cache entry lifetime is chosen only for a new prefix snapshot, because choosing it requires reading the log.
   return change.kind === 'epoch' ? diffPrefix(prefix, withTtl(turn, present), rules) : change
 }
 
@@ -124,8 +125,8 @@ function unstablePrefixError(): TidemarkError {
 }
 
 /**
- * Announces a new prefix snapshot to the cache monitor. The snapshot includes all pending changes, so no change of
- * system prompt, tools or model is reported as a cache break.
+ * Tells the cache monitor about a new prefix snapshot, so that the changes of system prompt, tools or model in it are
+ * not reported as a cache break.
  */
 export function announcePrefixSnapshot(
   watch: CacheMonitor,
@@ -159,12 +160,15 @@ function listNames(noun: string, names: readonly string[]): string {
   return `${noun}${names.length === 1 ? '' : 's'} ${listed}`
 }
 
-// Reading the prefix that the host wants now. A section or tool that the host cannot supply ends the turn with a
-// message that names it.
+// Reads the system prompt and tools that the host wants now. If a section or tool cannot be supplied, the turn ends
+// with a message that names it.
 
 type PrefixFailure = Extract<TurnFailure, { readonly reason: 'prefix' }>
 
-/** Returns the current sections, tools, model and parameters. Sections computed before are reused. */
+/**
+ * Returns the sections of the system prompt, the tools, the model and the parameters that the host wants now. Section
+ * texts computed earlier are reused.
+ */
 export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix | PrefixFailure> {
   const { host } = turn
   const { known, since } = findReusableTexts(turn)
@@ -179,7 +183,10 @@ export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix |
   return { ...offered, parameters, sections: listPresentSections(host.sections, texts) }
 }
 
-/** Returns section texts to reuse. A compaction makes them stale, unless it kept thinking bound to the prefix. */
+/**
+ * Returns the section texts of the system prompt that can be reused. After a compaction none can, unless the context
+ * has thinking that is valid only with the same prefix.
+ */
 function findReusableTexts({ state, host }: TurnContext): {
   readonly known: SectionTexts
   readonly since: string | null
@@ -208,7 +215,8 @@ async function renderSection({
 }
 
 /**
- * Reads the host's tools, model and parameters. Drops undefined fields and, if caching is on, the host's cache markers.
+ * Reads tools, model and parameters from the host. Drops undefined fields and, if caching is on, the host's cache
+ * markers. Returns a failure if a value is not JSON.
  */
 function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
   let offered: ModelSettings
@@ -227,7 +235,7 @@ function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
     : { ...offered, tools, parameters }
 }
 
-/** Turns the path `tools.3.description` into `description of tool Read`. */
+/** Turns a path such as `tools.3.description` into `description of tool Read`, for error messages. */
 function nameTool(path: string, tools: ModelSettings['tools']): string {
   const [head, index, ...rest] = path.split('.')
   const tool = head === 'tools' ? tools[Number(index)] : undefined
@@ -244,7 +252,7 @@ function describeThrown(thrown: unknown): string {
   return text.trim() === '' ? 'no reason was given' : text
 }
 
-/** Removes undefined fields. Returns the same object if there are none. */
+/** Removes undefined fields from a value. Returns the same value if it has none. */
 function withoutUndefined<T>(value: T): T {
   return findNonJsonPath(value) === null || isNestedTooDeep(value) ? value : (dropUndefined(value) as T)
 }
@@ -256,10 +264,10 @@ function dropUndefined(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, item]) => [name, dropUndefined(item)]))
 }
 
-// Beta names that the provider's context edits need. They are sent from the first request on, because adding them later
+// Names of provider betas that context edits need. They are sent from the first request on, because adding them later
 // would break the cache.
 
-/** Returns the host's parameters with the beta names that the engine's own requests need. */
+/** Returns the host's parameters, with the beta names added that the engine's requests need. */
 export function withEngineBetas(
   parameters: JsonObject,
   { policy, profile }: Pick<TurnHost, 'policy' | 'profile'>,
@@ -270,7 +278,7 @@ export function withEngineBetas(
   return missing.length === 0 ? parameters : { ...parameters, betas: [...given, ...new Set(missing)] }
 }
 
-/** Returns true if a request with these parameters may contain context edits. */
+/** Returns true if the parameters name all betas that context edits need. */
 export function hasContextEditBetas(parameters: JsonObject, profile: ProviderProfile): boolean {
   return missingEditBetas(readBetas(parameters), profile).length === 0
 }
@@ -313,7 +321,10 @@ export async function* appendSourceUpdates(turn: TurnContext): AsyncGenerator<Tu
 /** Time limit for one item of a context source, such as a file on a disk that does not respond. */
 const MAX_ITEM_SECONDS = 20
 
-/** Returns the context sources with a time limit. A source that exceeds it fails, and the others are still used. */
+/**
+ * Returns the context sources with a time limit for each item. A source that exceeds the limit fails; the others are
+ * still used.
+ */
 export function limitSourceTime(
   { sources = [], deadlines }: CompactionServices,
   signal: Signal | undefined,
@@ -334,7 +345,7 @@ export function limitSourceTime(
           yield next.value.value
         }
       } finally {
-        // Not awaited, because a source that hangs would hang again in `return`.
+        // The source's `return` is not awaited, because a source that hangs would hang there too.
         offers.return?.().then(undefined, () => {})
       }
     },

@@ -1,6 +1,7 @@
 /**
- * Makes one model call: records the request, sends it, streams the reply into the log, and checks the cache read. Each
- * block is appended when the next one ends. The last block is appended together with the final usage, in one batch.
+ * Makes one model call: sends the request, appends the reply to the log while it streams, and compares the cache read
+ * with the forecast. A content block is appended when the next block ends; the last block is appended together with the
+ * final usage.
  */
 
 import { readMissReport } from '../cache/cache-break.ts'
@@ -44,23 +45,26 @@ export type ModelCallResult = { readonly ok: true; readonly reply: Reply } | Tur
 /** A model call that was sent and whose response is not complete yet. */
 export interface PendingModelCall {
   readonly request: AssembledRequest
-  /** Query source that makes the call, such as `sdk` or `compact`. */
+  /** Label of the caller (query source), such as `sdk` or `compact`. */
   readonly source: string
-  /** For a fork: the query source whose cached prefix the call reads. */
+  /** For a fork: label (query source) of the conversation whose cached prefix the call reads. */
   readonly forkOf?: string
   readonly forecast: CacheForecast
   /** True if the call shares the cached prefix of the conversation, so that its usage shows whether the cache held. */
   readonly isMonitored: boolean
 }
 
-/** Records the request as sent, whether the engine or the host sends it, and returns the pending call. */
+/** Stores the request as the last one sent, whether the engine or the host sends it. Returns the pending call. */
 export function startModelCall(turn: TurnContext, { request, forecast }: NextRequest): PendingModelCall {
   const opened = monitorRequest(turn, { request, source: turn.host.source, forecast, isMonitored: true })
   turn.state = { ...turn.state, lastRequest: request }
   return opened
 }
 
-/** Passes the request to the cache monitor. Call this last, because the request must not change afterwards. */
+/**
+ * Passes the request to the cache monitor. Call this just before sending, because the request must not change
+ * afterwards.
+ */
 export function monitorRequest(turn: TurnContext, call: PendingModelCall): PendingModelCall {
   if (!call.isMonitored) return call
   const { state, host } = turn
@@ -107,7 +111,7 @@ export const INCOMPLETE_REPLY: ReplyFailed = {
   reply: null,
 }
 
-/** Adds response records that arrived but could not be appended to the failure, so that the host can save them. */
+/** Adds to the failure the response records that arrived but could not be appended, so that the host can save them. */
 function withUnsaved(turn: TurnContext, halt: TurnFailure, bodies: readonly UnlinkedRecord[]): TurnFailure {
   if (halt.reason !== 'conflict' && halt.reason !== 'locked') return halt
   return { ...halt, unsaved: [...halt.unsaved, ...linkRecords(turn, bodies, halt.unsaved.at(-1)?.uuid)] }
@@ -143,8 +147,8 @@ export function toTurnFailure({ failure }: ReplyFailed): TurnFailure {
 }
 
 /**
- * Returns the records to append when a reply ends. A complete reply without blocks gives an empty record with its
- * usage.
+ * Returns the records to append when a reply ends: the last block or, for a complete reply without blocks, an empty
+ * record with the usage.
  */
 function finalRecords(
   message: AssistantMessage,
@@ -172,9 +176,9 @@ interface FinishCallInput {
   readonly message: AssistantMessage
   /** Records of the response that are not appended yet. */
   readonly bodies: readonly UnlinkedRecord[]
-  /** True if the conversation has records of the response. If not, a `model_call` record keeps the cost. */
+  /** True if the log has records of the response. If false, a `model_call` record is appended to keep the cost. */
   readonly isInConversation: boolean
-  /** True if another writer holds the log: nothing is appended, and the records are returned. */
+  /** True if another writer holds the log. The records are then returned instead of appended. */
   readonly isDeferred?: boolean
 }
 
@@ -182,13 +186,13 @@ interface FinishedCall {
   /** Why the append failed; null if it succeeded. */
   readonly failure: TurnFailure | null
   readonly outcome: CacheCheckOutcome
-  /** Records that the caller must append; empty unless the call was deferred. */
+  /** Records that the caller must append; empty unless `isDeferred` was set. */
   readonly unlogged: readonly UnlinkedRecord[]
 }
 
 /**
- * Ends a model call that the engine or the host made: checks the cache read, appends the last records and any cache
- * loss in one batch, and emits the price.
+ * Ends a model call that the engine or the host made: compares the cache read with the forecast, appends the last
+ * records and any cache loss in one batch, and emits the cost.
  */
 export async function* finishModelCall(
   turn: TurnContext,
@@ -207,7 +211,7 @@ export async function* finishModelCall(
   return { failure: halt, outcome, unlogged: isDeferred ? all : [] }
 }
 
-/** Compares the reported cache read with the forecast, then updates the cache model. */
+/** Compares the reported cache read with the forecast, then updates the expected content of the provider's cache. */
 function judgeCache(turn: TurnContext, call: PendingModelCall, message: AssistantMessage): CacheCheckOutcome {
   const { state, host } = turn
   const { context_management: managed, diagnostics, usage = null } = message
@@ -240,7 +244,10 @@ function learnFromUsage(
     : updateFromFork(lineage, forecast, usage)
 }
 
-/** Returns a `model_call` record with the usage of a call that has no other record; empty if no usage was reported. */
+/**
+ * Returns a `model_call` record with the usage of a call whose response is not in the log; empty if no usage was
+ * reported.
+ */
 function toCallRecords({ id, model, usage }: AssistantMessage, source: string): readonly UnlinkedRecord[] {
   const reported: unknown = usage
   if (!isObject(reported)) return []
@@ -248,7 +255,7 @@ function toCallRecords({ id, model, usage }: AssistantMessage, source: string): 
   return [{ type: 'system', subtype: 'model_call', isMeta: true, modelCall }]
 }
 
-/** Returns a record of the cache loss, so that costs can be computed from the log; empty if nothing was lost. */
+/** Returns a record with the cached tokens that were lost and their cost; empty if none were lost. */
 function toLossRecords(outcome: CacheCheckOutcome): readonly UnlinkedRecord[] {
   const loss = toCacheLoss(outcome)
   return loss === null ? [] : [{ type: 'system', subtype: 'cache_loss', isMeta: true, cacheLoss: loss }]
@@ -290,7 +297,10 @@ async function saveDiff(
   }
 }
 
-/** Returns the state with the costs of all logged calls. Reads the whole log once, later only new records. */
+/**
+ * Returns the state with the costs of all model calls in the log. Reads the whole log the first time, later only new
+ * records.
+ */
 export function withCosts(state: SessionState, prices: FindModelPrices): SessionState {
   const money = updateSessionCost(state.costs ?? emptySessionCost(), state.session.records, prices)
   return { ...state, costs: money }

@@ -1,4 +1,6 @@
-/** Events that a turn emits, the ways a turn can end, and the reasons to refuse a rewrite. */
+/**
+ * Events that a turn emits, the ways a turn can end, and the reasons for refusing a compaction, a clearing or an undo.
+ */
 import type { CacheBreak, OwnRewriteCost } from '../cache/cache-break.ts'
 import type { CacheForecast } from '../cache/cache-forecast.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
@@ -37,11 +39,14 @@ export type TurnEvent =
   /** Tool calls without a result are about to get a result that says they were interrupted. */
   | { readonly type: 'calls-settled'; readonly calls: readonly UnansweredCall[] }
   | { readonly type: 'epoch-opened'; readonly epoch: PrefixSnapshot }
-  /** A prefix update or snapshot is about to be appended. If `breaksCache` is set, the cache break is expected. */
+  /**
+   * A change of system prompt or tools is about to be appended, as an update message or as a new prefix snapshot. If
+   * `breaksCache` is set, the cache break is expected.
+   */
   | { readonly type: 'prefix-changed'; readonly change: Exclude<PrefixChange, { kind: 'none' }> }
   /**
-   * Old images and documents are no longer sent, because the request was above the provider's limits. `undo` accepts
-   * `id`.
+   * Old images and documents are no longer sent, because the request exceeded the provider's limits. Pass `id` to
+   * `undo` to restore them.
    */
   | {
       readonly type: 'media-dropped'
@@ -60,15 +65,15 @@ export type TurnEvent =
       readonly usage: Usage | null
       readonly forecast: CacheForecast
     }
-  /** The cache read was as expected, or could not be checked. */
+  /** The cache read of a model call was as expected, or could not be checked. */
   | { readonly type: 'cache-judged'; readonly source: string; readonly outcome: UneventfulOutcome }
   /** Fewer tokens than expected were read from the cache. `diffProblem`: why the diff file could not be written. */
   | { readonly type: 'cache-break'; readonly event: CacheBreak; readonly diffProblem: string | null }
-  /** A rewrite by the engine caused an expected cache loss. This is not a cache break. */
+  /** A change by the engine, such as a compaction, caused an expected cache loss. This is not a cache break. */
   | { readonly type: 'act-paid'; readonly act: OwnRewriteCost }
   /** A model call and its usage were appended. `totals` are the costs of the session, including this call. */
   | { readonly type: 'priced'; readonly call: PricedCall; readonly totals: CostTotals }
-  /** A side call was sent. Its reply is not appended to the conversation. */
+  /** A side call (a model call outside the conversation) was sent. Its reply is not appended to the conversation. */
   | { readonly type: 'side-sent'; readonly source: string; readonly request: AssembledRequest }
   | { readonly type: 'side-reply'; readonly source: string; readonly event: ReplyEvent }
   | { readonly type: 'fork'; readonly fork: ForkCacheRead }
@@ -122,7 +127,7 @@ export type TurnFailure =
 
 type FailedAppend = Exclude<AppendOutcome, { readonly ok: true }>
 
-/** Status of a rewrite, as text for a user interface. */
+/** Current step of a compaction, as text for a user interface. */
 type RewritePhase =
   | 'running PreCompact hooks'
   | 'compacting'
@@ -132,7 +137,7 @@ type RewritePhase =
   | 'done'
 
 export type RewriteEvent =
-  /** The plan for reducing the context before the next request. Not emitted if the plan is to wait. */
+  /** The plan for reducing the context before the next request. Not emitted if there is nothing to do. */
   | { readonly type: 'planned'; readonly plan: ContextPlan }
   | {
       readonly type: 'microcompact'
@@ -145,13 +150,15 @@ export type RewriteEvent =
   /** The provider's cache expired, so tool results that were deleted only in the cache are sent again. */
   | { readonly type: 'cache-edits-dropped'; readonly tokens: number }
   | { readonly type: 'phase'; readonly phase: RewritePhase }
-  /** Progress of a summary: its length so far in `characters`. `rung`: number of the attempt in the fallback chain. */
+  /**
+   * Number of summary characters received so far. `rung`: number of the attempt, from 0 (first) to 4 (last fallback).
+   */
   | { readonly type: 'summary-progress'; readonly characters: number; readonly rung: number }
-  /** The summary has not arrived yet. `waitedMs` counts from the summary request. */
+  /** The summary has not arrived yet. `waitedMs`: milliseconds since the wait for it began. */
   | { readonly type: 'keep-alive'; readonly waitedMs: number }
   | { readonly type: 'hook-said'; readonly hook: string; readonly message: string }
   | { readonly type: 'hook-failed'; readonly hook: string; readonly message: string }
-  /** A hook tried to block a compaction that could not be delayed. The compaction runs anyway. */
+  /** A hook tried to block a compaction without which the session cannot continue. The compaction runs anyway. */
   | { readonly type: 'veto-overruled'; readonly hook: string; readonly reason: string }
   | {
       readonly type: 'context-restored'
@@ -167,7 +174,7 @@ export type RewriteEvent =
       readonly cause: CompactCause
       readonly refused: RefusedRewrite
     }
-  /** Automatic compaction is paused after `failures` failures in a row, until a new prompt or a success. */
+  /** Automatic compaction is paused after `failures` failed compactions in a row, until a new prompt or a success. */
   | { readonly type: 'breaker-open'; readonly failures: number; readonly reason: string }
   /** The provider refused the request as too long. The context is compacted, and the request is sent again. */
   | { readonly type: 'reactive-compact'; readonly message: string }
@@ -186,7 +193,7 @@ export type RewriteEvent =
 
 /** A compaction that was appended to the log. */
 export interface CommittedCompaction {
-  /** uuid of the boundary record, which `undo` accepts. */
+  /** uuid of the compaction's boundary record. Pass it to `undo` to undo the compaction. */
   readonly id: string
   readonly trigger: CompactTrigger
   readonly cause: CompactCause
@@ -198,22 +205,25 @@ export interface CommittedCompaction {
   readonly recordsCoveredLocally: number
   readonly durationMs: number
   readonly receipt: Receipt
-  /** Sentences for the user, for example that a cut was moved or that pins exceed the budget. */
+  /** Sentences for the user, for example that the cut between summarized and kept messages was moved. */
   readonly notes: readonly string[]
   readonly steps: readonly AttemptStep[]
   /** Usage of all summary requests of this compaction. */
   readonly usage: SummaryUsage
-  /** Why an automatic compaction started: it reached the threshold, or it saves money; null for other compactions. */
+  /**
+   * Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money;
+   * null for all other compactions.
+   */
   readonly firedBy: 'threshold' | 'price' | null
   readonly link: CompactionSpacing
   /** True if the context is still above the auto-compact threshold, so that the next turn compacts again. */
   readonly willRetrigger: boolean
 }
 
-/** Why a rewrite was refused. A refused rewrite changes neither the log nor the next request. */
+/** Why a compaction, a clearing or an undo was refused. A refusal changes neither the log nor the next request. */
 export type RefusalReason =
   | SpanRefusalReason
-  /** The mechanism is switched off; the message names the switch. */
+  /** Compaction is switched off; the message names the setting. */
   | 'off'
   | 'aborted'
   /** A hook blocked the compaction. */
@@ -221,17 +231,19 @@ export type RefusalReason =
   | 'no-summary'
   /** The new context would not be smaller than the old one. */
   | 'not-smaller'
-  /** The context would exceed the limit even without optional context sources; `floor` lists what fills it. */
+  /**
+   * The compacted context would exceed its limit even without optional attachments; `floor` lists its largest parts.
+   */
   | 'floor'
-  /** Another writer rewrote the context in the meantime. */
+  /** Another writer changed the context in the meantime. */
   | 'superseded'
   | 'locked'
-  /** The provider would refuse the request that results from the rewrite. */
+  /** The next request after the compaction would violate the provider's rules. */
   | 'invalid'
   | 'nothing-to-undo'
   | 'not-standing'
   | 'not-newest'
-  /** The context restored by the undo would not fit the window; `force` undoes anyway. */
+  /** The restored context would exceed the blocking threshold; the option `force` undoes anyway. */
   | 'too-large'
   | 'unknown-record'
 
@@ -240,11 +252,11 @@ export interface RefusedRewrite {
   readonly reason: RefusalReason
   /** A message for the user: what went wrong and what to do. */
   readonly message: string
-  /** For `floor`: the parts of the context that cannot be removed, largest first. */
+  /** For reason `floor`: the parts of the context that cannot be removed, largest first. */
   readonly floor?: readonly ContextPart[]
-  /** For `not-newest`: id of the rewrite to undo first. */
+  /** For reason `not-newest`: id of the newer rewrite that must be undone first. */
   readonly newest?: string
-  /** For `no-summary`: why the last attempt failed; `steps` lists all attempts. */
+  /** For reason `no-summary`: why the last attempt failed; `steps` lists all attempts. */
   readonly fallbackReason?: string
   readonly steps?: readonly AttemptStep[]
 }
@@ -288,7 +300,7 @@ export const NO_SUMMARY_USAGE: SummaryUsage = {
   cacheWritten: 0,
 }
 
-/** Adds the usage of the reply that `event` ends. Other events leave `usage` unchanged. */
+/** If `event` ends a reply, returns `usage` plus the usage of that reply; otherwise returns `usage` unchanged. */
 export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUsage {
   if (event.type !== 'reply-ended' && event.type !== 'reply-failed') return usage
   const calls = usage.calls + 1
@@ -303,7 +315,10 @@ export function addReplyUsage(usage: SummaryUsage, event: ReplyEvent): SummaryUs
   }
 }
 
-/** Passes all events on, then emits the phase `done`, also after an exception; not if the caller stops reading. */
+/**
+ * Passes all events on and then emits the phase `done`, even after an exception. Does not emit it if the caller stops
+ * reading.
+ */
 export async function* emitDonePhase<End>(
   events: AsyncGenerator<TurnEvent, End>,
 ): AsyncGenerator<TurnEvent, End> {

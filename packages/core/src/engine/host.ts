@@ -28,10 +28,10 @@ export interface TurnHost {
   readonly clock: Clock
   readonly ids: IdGenerator
   readonly policy: Policy
-  /** Profile of the model that `modelSettings` returns. */
+  /** Rules and limits of the model that `modelSettings` returns. */
   readonly profile: ProviderProfile
   readonly switches?: Switches
-  /** Query source of the turn, such as `repl_main_thread`, `sdk` or `agent:review`. */
+  /** Label of the turn's caller (query source), such as `repl_main_thread`, `sdk` or `agent:review`. */
   readonly source: string
   /** True if a user can answer questions. */
   readonly isInteractive: boolean
@@ -43,17 +43,18 @@ export interface TurnHost {
   /** Returns the current tools, model and parameters. Called before every request. */
   readonly modelSettings: () => ModelSettings
   /**
-   * If the provider cannot add tools later: announce new tools in a message, or define them, which breaks the cache.
+   * What to do with new tools if the provider cannot add tools later: announce them in a message, or define them in the
+   * prefix, which breaks the cache.
    */
   readonly lateTools?: 'announce' | 'define'
-  /** Returns the id of the tool call whose result would be cleared first. Default: the engine finds it. */
+  /** Returns the id of the tool call whose result would be cleared first. If omitted, the engine determines it. */
   readonly firstClearable?: (state: SessionState) => string | null
   readonly runTool: ToolRunner
   /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionServices
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
-  /** Facts that are not part of a request but may explain a cache break, such as overage or mode. */
+  /** Facts that are not part of a request but may explain a cache break, such as billing overage. */
   readonly circumstances?: () => Readonly<Record<string, string>>
   /** Removes secrets from the description of a cache break. Default: the engine's redaction rules. */
   readonly redact?: RedactText
@@ -87,7 +88,7 @@ export type ToolRunner = (
 
 /** Services that the host supplies for clearing and compaction. */
 export interface CompactionServices {
-  /** Token estimator for the model in use. A different object makes the engine count the whole context again. */
+  /** Token estimator for the model in use. If this object changes, the engine counts the whole context again. */
   readonly estimator: Estimator
   /** Thresholds and budgets of the policy, scaled to the model's context window. */
   readonly scaled: ScaledPolicy
@@ -102,7 +103,7 @@ export interface CompactionServices {
   readonly cleanups?: readonly RewriteCleanup[]
   /** True if no user is watching, so that the model continues without asking. */
   readonly isAutonomous?: boolean
-  /** A different model for summaries that do not share the conversation's cached prefix. */
+  /** A separate model for summary calls that do not read the conversation's cached prefix. */
   readonly summaryModel?: SeparateSummaryModel
   /** Writes summaries instead of the engine. */
   readonly writeSummary?: SummaryWriter
@@ -127,7 +128,7 @@ interface PreCompactOutput {
   readonly newCustomInstructions?: string
   /** Message shown to the user. */
   readonly userDisplayMessage?: string
-  /** Reason not to compact now. Ignored if the session could not continue without a compaction. */
+  /** Reason to block the compaction. Ignored if the session cannot continue without the compaction. */
   readonly block?: string
 }
 
@@ -143,7 +144,7 @@ interface PostCompactInput {
   readonly receipt: Receipt
 }
 
-/** Context that a hook adds for the model. Blank text is ignored. */
+/** Text that a hook adds to the model's context. Blank text is ignored. */
 export interface HookContextOutput {
   readonly additionalContext?: string
   readonly userDisplayMessage?: string
@@ -211,7 +212,7 @@ async function runHook<Input, Output>(
   }
 }
 
-/** A rewrite that was appended to the log, as passed to cleanups. */
+/** A compaction, clearing or undo that was appended to the log, as passed to cleanup callbacks. */
 export interface CommittedRewrite {
   readonly kind: 'compact' | 'clear' | 'undo'
   readonly source: string
@@ -225,7 +226,8 @@ export interface CommittedRewrite {
 export interface RewriteCleanup {
   readonly name: string
   /**
-   * `main`, or the query source that owns the state (`agent:review`). Cleanups run only for rewrites of that source.
+   * `main`, or the query source (label of an agent, such as `agent:review`) that owns the host state. The callback runs
+   * only when the context of that source is rewritten.
    */
   readonly scope: string
   readonly forget: (rewritten: CommittedRewrite) => void
@@ -238,12 +240,18 @@ export interface CleanupFailure {
 
 const MAIN_SCOPE = 'main'
 
-/** Returns true for `sdk`, an empty source, and sources that begin with `repl_main_thread`. */
+/**
+ * Returns true if the query source (label of the caller) is the main conversation: `sdk`, empty, or
+ * `repl_main_thread…`.
+ */
 function isMainThread(source: string): boolean {
   return source === '' || source === 'sdk' || source.startsWith('repl_main_thread')
 }
 
-/** Runs the cleanups of the query source whose context was rewritten. Exceptions are returned, not thrown. */
+/**
+ * Runs the cleanup callbacks of the conversation or agent whose context was rewritten. Exceptions are returned, not
+ * thrown.
+ */
 export function runCleanups(
   cleanups: readonly RewriteCleanup[],
   rewritten: CommittedRewrite,
@@ -261,32 +269,35 @@ export function runCleanups(
     })
 }
 
-/** A summary before it is checked, written by a model, by the host or locally. */
+/** A summary before it is checked. A model, the host or the engine itself wrote it. */
 export interface RawSummary {
   readonly ok: true
   /** Text of the summary, which begins with `Summary:`. */
   readonly text: string
   readonly summarizer: NonNullable<CompactMetadata['summarizer']>
-  /** Summary block that the provider wrote, to be sent back byte for byte; null for other summaries. */
+  /** Compaction block that the provider wrote, to be sent back byte for byte; null for other summaries. */
   readonly block: Block | null
   readonly recordsCoveredLocally: number
   readonly fallbackReason: string | null
   readonly steps: readonly AttemptStep[]
 }
 
-/** A summary that was checked against the facts of the session. */
+/** A summary that was checked against the user messages, files, errors and todos of the log. */
 export interface CheckedSummary extends RawSummary {
-  /** Text that the check and the ledger add beside a provider's summary block, because that block must not change. */
+  /**
+   * Missing facts and names of files that are sent next to the provider's compaction block, since the block must not
+   * change.
+   */
   readonly besideBlock: string
-  /** File and symbol names in use, one per line. */
+  /** Lines with the files in use and their code identifiers. */
   readonly ledger: readonly string[]
-  /** Facts that the summary lacks and that did not fit in. */
+  /** Facts that are missing from the summary and were too large to be added. */
   readonly missingFacts: readonly string[]
 }
 
 export interface HostSummaryInput {
   readonly sessionId: string
-  /** The records that the summary replaces, and the input for writing it. */
+  /** The records that the summary replaces, the records kept, and the entries to send to the summarizer. */
   readonly span: CompactionSpan
   /** Instructions of user, policy and hooks, cut to their limit; null if there are none. */
   readonly instructions: string | null

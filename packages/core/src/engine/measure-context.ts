@@ -1,4 +1,4 @@
-/** Measures how full the context window is, and gathers the input of the planner. */
+/** Measures how full the context window is, and gathers the input for planning a clearing or a compaction. */
 
 import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
 import { estimateRemainingCalls, measureCacheTemperature } from '../cache/cache-temperature.ts'
@@ -39,7 +39,7 @@ export function measureContext(
   return readContextSize({ ...context, calibration: context.meter.calibration, policy, profile, prefix })
 }
 
-/** A session state whose `context` field is up to date. */
+/** A session state with up-to-date planning data in its field `context`. */
 interface MeasuredState extends SessionState {
   readonly context: ContextState
 }
@@ -65,7 +65,9 @@ export function countPrefixTokens({ prefix }: SessionState, host: TurnHost, esti
   return tokens
 }
 
-/** Gathers the input of the planner. Returns it with the updated session state. */
+/**
+ * Gathers the input for planning a clearing or a compaction. Also returns the session state with updated planning data.
+ */
 export function gatherPlanContext(
   given: SessionState,
   host: TurnHost,
@@ -89,7 +91,7 @@ export function gatherPlanContext(
     : null
   const cache = measureCacheTemperature({
     cacheModel: known.cacheModel ?? EMPTY_CACHE_MODEL,
-    // Before the first request of this process, the next request is used: its markers are where the last ones were.
+    // Before this process has sent a request, the next one is used: its cache markers are at the same places.
     sent: known.lastRequest ?? (current === null ? null : buildNextRequest(known, current, host).request),
     flat: known.flat,
     profile,
@@ -131,7 +133,7 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
   const { context, view, flat, lastResponseIndex } = state
   const breaker = context?.breaker ?? CLOSED_BREAKER
   const most = policy.turn.auto.breakerFailures
-  // A new prompt allows one more attempt, however many compactions failed before.
+  // A new prompt allows one more compaction attempt, however many failed before.
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)
   return {
     failures: mayRetry ? most - 1 : breaker.failures,
@@ -149,8 +151,8 @@ function measureIdleTime({ session, lastResponseIndex }: SessionState, now: numb
 }
 
 /**
- * Rebuilds the cache model of a reopened session from its log. Without it, a warm cache would count as cold and be
- * rewritten for nothing, and tool results deleted in the cache would return.
+ * Rebuilds the expected content of the provider's cache from the log of a reopened session. Without this, a valid cache
+ * would count as expired, and tool results deleted in the cache would be sent again.
  */
 function withCacheModel<State extends SessionState>(state: State, host: TurnHost): State {
   const { current } = state.prefix
@@ -159,7 +161,10 @@ function withCacheModel<State extends SessionState>(state: State, host: TurnHost
   return { ...state, clearingEdge, cacheModel }
 }
 
-/** Returns true if the newest rewrite is a compaction and no message follows: compacting again would change nothing. */
+/**
+ * Returns true if the newest rewrite is a compaction and no message follows it, so that compacting again would change
+ * nothing.
+ */
 export function isJustCompacted({ view, lastResponseIndex }: SessionState): boolean {
   const { entries, rewrittenAt, rewrites } = view
   const act = rewrites.at(-1)
@@ -184,7 +189,7 @@ export function hasPromptSince({ entries }: ContextView, index: number): boolean
   return false
 }
 
-// Undone rewrites: automatic rewrites wait for the next prompt, and a notice informs the model once.
+// After an undo, automatic clearing and compaction wait for the next prompt, and a notice tells the model once.
 
 export const UNDO_NOTICE_TYPE = 'undo_notice'
 
@@ -202,8 +207,8 @@ export function createUndoNotice({ state }: Pick<TurnContext, 'state'>): readonl
 }
 
 /**
- * Returns the undo records after the newest prompt and the newest undo notice. Returns at once if nothing was ever
- * undone, because a turn may have many entries.
+ * Returns the undo records that the model was not told about: those after the newest prompt and the newest undo notice.
+ * Scans nothing if nothing was ever undone, because a turn may have many entries.
  */
 export function findUnannouncedUndos({
   entries,
@@ -221,7 +226,10 @@ export function findUnannouncedUndos({
   return found
 }
 
-/** Returns true if a rewrite was undone and no model response followed. `answered`: index of the newest response. */
+/**
+ * Returns true if a compaction or clearing was undone and no response followed. `answered`: log index of the newest
+ * response.
+ */
 export function hasUnansweredUndo(
   { entries, undoneRewrites, rewrittenAt }: ContextView,
   answered: number,

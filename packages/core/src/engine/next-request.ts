@@ -26,12 +26,12 @@ import { type SessionState, updateContextState } from './session-state.ts'
 export interface NextRequest {
   readonly request: AssembledRequest
   readonly forecast: CacheForecast
-  /** Rules of the provider that the request violates; empty if it is valid. */
+  /** Violations of the provider's rules; empty if the request is valid. */
   readonly findings: readonly Finding[]
   readonly state: SessionState
 }
 
-/** Builds the next request without sending or appending anything. `standing`: the current prefix of `state`. */
+/** Builds the next request without sending or appending anything. `standing`: the current system prompt and tools. */
 export function buildNextRequest(state: SessionState, standing: CurrentPrefix, host: TurnHost): NextRequest {
   const { profile, clock } = host
   const edge = holdRequestEdge(state, host)
@@ -83,7 +83,8 @@ function holdRequestEdge(state: SessionState, host: TurnHost): FirstClearableMar
 }
 
 /**
- * Returns the tool call whose result would be cleared first in the current context, which the last plan may not match.
+ * Returns the id of the tool call whose result would be cleared first; null if there is none. Computed from the current
+ * context, because the last plan may be out of date.
  */
 function firstClearableCall({ context, view, pins }: SessionState, { compaction }: TurnHost): string | null {
   if (compaction === undefined) return null
@@ -96,7 +97,8 @@ function firstClearableCall({ context, view, pins }: SessionState, { compaction 
 }
 
 /**
- * Returns the `context_management` field, which asks the provider to clear old content; empty if nothing is planned.
+ * Returns the `context_management` field, which asks the provider to clear old tool results or thinking; empty if no
+ * such clearing is planned.
  */
 function providerEditFields({ providerEdits }: SessionState, { profile }: TurnHost): JsonObject {
   const edits = providerEdits === null ? [] : toContextEdits(providerEdits.edits, profile.contextEdits)
@@ -115,8 +117,8 @@ function checkMessages(
 }
 
 /**
- * Returns the uuid of the last context source that a compaction placed before its summary, where unchanged text stays
- * cached; null if there is none. Reads the log, so the result is never stale.
+ * Returns the uuid of the last attachment that the newest compaction placed before its summary, where unchanged
+ * attachments stay cached; null if there is none.
  */
 export function findLastSourceUuid(view: ContextView, session: SessionLog): string | null {
   const act = view.rewrites.findLast(({ kind }) => kind === 'compact')
@@ -133,13 +135,15 @@ export function findLastSourceUuid(view: ContextView, session: SessionLog): stri
   return end
 }
 
-/** Returns the `diagnostics` field, which asks the provider why its cache missed; empty if unsupported or off. */
+/**
+ * Returns the `diagnostics` field, which asks the provider to explain a cache miss; empty if unsupported or turned off.
+ */
 export function diagnosticsField(state: SessionState, { profile, policy }: TurnHost): JsonObject {
   if (!profile.capabilities.cacheDiagnostics || !policy.cache.breaks.askProvider) return {}
   return { diagnostics: { previous_message_id: findNewestResponse(state) } }
 }
 
-/** Returns the id of the newest response. Reads the log, so every process returns the same id. */
+/** Returns the `message.id` of the newest response in the log; null if there is none. */
 function findNewestResponse({ session, lastResponseIndex }: SessionState): string | null {
   if (lastResponseIndex < 0) return null
   const record = readRecordAt(session, lastResponseIndex)

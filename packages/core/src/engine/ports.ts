@@ -45,7 +45,7 @@ export type AppendOutcome =
 export interface Journal {
   /**
    * Passes every valid record to `visit`, in order and in chunks, then returns the state of the whole log. With `from`,
-   * visits only the records after that position. A line without `seq`, written by another tool, counts as the next
+   * visits only the records after that position. A line without `seq`, written by another program, takes the next
    * position.
    */
   read(
@@ -66,7 +66,7 @@ export interface Journal {
 
 /** Content-addressed storage: equal bytes have the same id, and the content of an id never changes. */
 export interface BlobStore {
-  /** Stores bytes and returns their id. Throws for anything but a Uint8Array: a string has several encodings. */
+  /** Stores bytes and returns their id. Throws for a string, which could be encoded in several ways. */
   put(bytes: Uint8Array): Promise<string>
   /** Returns the content of a blob; null if there is no blob with this id. */
   get(id: string): Promise<Uint8Array | null>
@@ -78,7 +78,7 @@ export interface ModelCall {
   readonly payload: Payload
   /** Exact JSON of blocks that parsing and stringifying would change: a map per message, keyed by block index. */
   readonly raw?: readonly (ReadonlyMap<number, string> | undefined)[]
-  /** The request that `payload` was built from. A codec that uses it encodes only new messages. */
+  /** The request that `payload` was built from. With it, a codec can encode only the new messages. */
   readonly request?: AssembledRequest
 }
 
@@ -91,8 +91,8 @@ export interface Model {
   stream(call: ModelCall, signal?: Signal): AsyncIterable<ReplyEvent>
 }
 
-// Timeouts are a port, because core creates neither timers nor signals. Every wait for a hook, a file or a model uses
-// it, so that an abort takes effect at once.
+// Time limits are a port, because core creates neither timers nor signals. Every wait for a hook, a file or a model
+// uses this port, so that an abort takes effect at once.
 
 export type DeadlineResult<T> =
   | { readonly ok: true; readonly value: T }
@@ -100,9 +100,9 @@ export type DeadlineResult<T> =
 
 export interface Deadlines {
   /**
-   * Runs `work` with a signal that is aborted after `ms`, when `signal` is aborted, or when the work ends. Work that
-   * ignores the signal is abandoned and does not keep the process alive. An exception thrown in time is rethrown. If
-   * `signal` is already aborted, the work is not started.
+   * Runs `work` with a time limit of `ms`. The signal passed to `work` is aborted at the limit, when `signal` is
+   * aborted, or when the work ends. Work that ignores it is abandoned and does not keep the process alive. An exception
+   * thrown in time is rethrown. If `signal` is already aborted, the work is not started.
    */
   within<T>(ms: number, work: (signal: Signal) => Promise<T>, signal?: Signal): Promise<DeadlineResult<T>>
 }

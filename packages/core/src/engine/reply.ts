@@ -47,12 +47,15 @@ export interface BlockEnded {
   readonly block: Block
   /** Exact JSON of the block, set only if parsing and stringifying would change it. */
   readonly raw?: string
-  /** The part that arrived, if the input of a tool call was cut off. `input` is then empty; the tool must not run. */
+  /**
+   * The part of a tool call's input that arrived before the reply was cut off. `input` is then empty; the tool must not
+   * run.
+   */
   readonly cutInput?: string
 }
 
 /**
- * Late fields of the message, such as `stop_reason`, and updated usage. A value replaces the previous one, and null
+ * Message fields that arrive late, such as `stop_reason`, and updated usage. A value replaces the previous one; null
  * keeps it. Usage figures are cumulative, so they are never added up.
  */
 export interface ReplyUpdated {
@@ -85,7 +88,7 @@ export interface Reply {
   readonly unfinished: readonly OpenBlock[]
   /** Deltas and events of unknown kind, which are not applied to the message. */
   readonly others: readonly Json[]
-  /** Usage figures of a reply that lacks the input or output total, so that `message.usage` is not set. */
+  /** Usage figures of a reply that lacks the input or output total. `message.usage` is then not set. */
   readonly figures?: JsonObject
 }
 
@@ -156,7 +159,7 @@ export function toReply(assembly: ReplyAssembly): Reply | null {
   }
 }
 
-/** Returns `record` with the fields of `update`. A null in `update` keeps an existing field. */
+/** Returns `record` with the fields of `update`. A null in `update` does not replace an existing value. */
 export function overlayFields<T extends object>(record: T, update: JsonObject): T {
   const news = Object.entries(update).filter(([key, value]) => value !== null || !Object.hasOwn(record, key))
   return { ...record, ...Object.fromEntries(news) }
@@ -263,7 +266,7 @@ export type ModelFailureKind =
 export interface TokenExcess {
   readonly actual?: number
   readonly limit?: number
-  /** Tokens above the limit, as reported or as the difference of `actual` and `limit`. */
+  /** Tokens above the limit, as the provider reported them or computed as `actual` minus `limit`. */
   readonly over?: number
 }
 
@@ -274,10 +277,10 @@ export interface ModelFailure {
   /** Error message of the provider, or a description if there is none. */
   readonly message: string
   readonly status?: number
-  /** Wait that the provider's `retry-after` header asks for. */
+  /** Milliseconds to wait before a retry, from the provider's `retry-after` header. */
   readonly retryAfterMs?: number
   readonly gap?: TokenExcess
-  /** Error type that the provider reported; `errorCode` has its error code, if any. */
+  /** The provider's own error type; `errorCode`: its error code, if any. */
   readonly errorType?: string
   readonly errorCode?: string
   /** Part of the request that the provider refused, such as `messages.1.content.0`; missing if it named none. */

@@ -48,41 +48,41 @@ import type { Journal } from './ports.ts'
 
 export interface SessionState {
   readonly id: string
-  /** Position of the log, after which the next record is appended. */
+  /** Position of the log (`seq` of its last record), after which the next record is appended. */
   readonly position: number
   readonly damage: readonly Damage[]
   readonly session: SessionLog
   readonly view: ContextView
   readonly flat: FlattenedContext
-  /** System prompt and tools as the model knows them: the prefix snapshot and the updates announced since. */
+  /** System prompt and tools that the model knows: the prefix snapshot and the updates appended since. */
   readonly prefix: AnnouncedPrefix
-  /** Index of the newest record of a model response; -1 if there is none. */
+  /** Log index of the newest record of a model response; -1 if there is none. */
   readonly lastResponseIndex: number
   /** Texts of the system prompt's sections, computed since the session was opened. */
   readonly sectionTexts: SectionTexts
-  /** uuid of the newest compaction when `sectionTexts` was computed. A later compaction makes the texts stale. */
+  /** uuid of the newest compaction when `sectionTexts` was computed. After a later compaction the texts are stale. */
   readonly sectionTextsSince: string | null
-  /** The last request sent since the session was opened, whose cached prefix forks share; null if none was sent. */
+  /** The last request sent since the session was opened; null if none was sent. Forks read its cached prefix. */
   readonly lastRequest: AssembledRequest | null
   readonly clearingEdge: FirstClearableMarker
-  /** Model of the provider's cache; null until the first request, which rebuilds it from the log. */
+  /** Expected content of the provider's cache; null until the first request, when it is rebuilt from the log. */
   readonly cacheModel: CacheModel | null
   readonly checkedMessages: ValidationState | null
-  /** Bytes and images of the last request measured; null before the first. */
+  /** Bytes and images of the request that was last measured; null before the first. */
   readonly requestSize: RequestSizeState | null
-  /** Expected cache reads per query source, since the session was opened. */
+  /** Expected cache read of each caller (query source), used to detect cache breaks. */
   readonly cacheMonitor: CacheMonitor
-  /** The last request passed to the cache monitor, which reuses its unchanged parts for the next one. */
+  /** The last request passed to the cache monitor, so that its unchanged parts are not processed again. */
   readonly monitoredRequest: MonitoredRequest | null
   /** Costs found in the log; null until the first model call or the first call of `withCosts`. */
   readonly costs: SessionCost | null
-  /** uuids of records that every rewrite keeps verbatim. */
+  /** uuids of the pinned records, which every compaction and clearing keeps verbatim. */
   readonly pins: PinnedUuids
-  /** Input of the planner; null until the first plan or measurement. */
+  /** Data for planning a clearing or a compaction; null until it is first needed. */
   readonly context: ContextState | null
   /** The clearing that the next request asks the provider to do; null if there is none. */
   readonly providerEdits: ProviderEditPlan | null
-  /** Attachments in the context, as far as it has been scanned. */
+  /** Index of the attachments in the context entries that were read so far. */
   readonly shownAttachments: ShownAttachments
 }
 
@@ -125,7 +125,7 @@ export async function readNewRecords(journal: Journal, state: SessionState): Pro
   return { ...applySession(state, session), position, damage }
 }
 
-/** Returns the session with `records` added. `position`: the position of the log after them. */
+/** Returns the session with `records` added. `position`: the log position after these records. */
 export function applyRecords(
   state: SessionState,
   records: readonly SessionRecord[],
@@ -135,9 +135,7 @@ export function applyRecords(
   return { ...applySession(state, session), position }
 }
 
-/**
- * Updates the state to `session`, which adds records to `state.session`. The cost depends on the added records only.
- */
+/** Updates the state to `session`, which extends `state.session`. Only the added records are processed. */
 function applySession(state: SessionState, session: SessionLog): SessionState {
   const view = updateContextView(state.view, session)
   const first = state.session.records.length
@@ -158,7 +156,7 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
   }
 }
 
-/** Returns true for a response with an id that the provider knows, so not for the summary block of a provider. */
+/** Returns true for a response that the provider sent with an id; false for compaction blocks and side agents. */
 function isResponse(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
   return record.isSidechain !== true && record.isCompactSummary !== true && !isSyntheticError(record)
@@ -172,19 +170,21 @@ export interface RequestSizeState {
   readonly prefixBytes: number
 }
 
-/** Input of the planner, updated incrementally: tool results, context size, and earlier compaction attempts. */
+/**
+ * Data for planning a clearing or a compaction: tool results, context size, earlier attempts. Updated incrementally.
+ */
 export interface ContextState {
   readonly register: ToolResultIndex
   readonly meter: ContextMeter
   readonly breaker: CompactionBreaker
   readonly tracking: CompactionTracking
-  /** Model calls so far, and pauses in which the cache expired. */
+  /** Number of model calls, and of pauses between them that outlasted the cache. */
   readonly tally: CallTally
-  /** Size of the context after the last compaction of this session; null before the first. */
+  /** Token sizes after the last compaction, used to predict the next one; null before the first. */
   readonly expectedResult: ExpectedResult | null
 }
 
-/** Updates the planner's input to `view`. Counts everything again if the estimator or the index rules changed. */
+/** Updates the planning data to `view`. Counts everything again if the estimator or the index rules changed. */
 export function updateContextState(
   state: ContextState | null,
   view: ContextView,
@@ -202,7 +202,7 @@ export function updateContextState(
   }
 }
 
-/** Counts the turns since the last compaction, to detect compactions that follow each other closely. */
+/** Number of turns since the last compaction, used to detect compactions in quick succession. */
 interface CompactionTracking {
   /** Turns since the last compaction, or since the session was opened. */
   readonly turns: number
@@ -213,7 +213,7 @@ interface CompactionTracking {
 
 export const NO_COMPACTION_YET: CompactionTracking = { turns: 0, turnId: 'start', compactedIn: null }
 
-/** Counts a turn. Called after each response of the model. */
+/** Counts one turn. Called after each model response. */
 export function countTurn(tracking: CompactionTracking, turnId: string): CompactionTracking {
   return { ...tracking, turns: tracking.turns + 1, turnId }
 }
@@ -223,7 +223,7 @@ export function resetCompactionTracking(tracking: CompactionTracking, turnId: st
   return { turns: 0, turnId, compactedIn: tracking.turnId }
 }
 
-/** How closely a compaction follows the previous one. */
+/** How many turns lie between a compaction and the previous one. */
 export interface CompactionSpacing {
   readonly isClose: boolean
   readonly turnsBetween: number
@@ -238,15 +238,15 @@ export function measureCompactionSpacing(
   return { isClose, turnsBetween: turns, previousTurn: compactedIn }
 }
 
-/** Statistics of the model calls in a log: how many follow each other, and how many pauses outlasted the cache. */
+/** Number of model calls in a log, and of pauses between them that were longer than the cache lifetime. */
 interface CallTally {
-  /** Lifetime of cache entries; longer pauses between calls let the cache expire. */
+  /** Cache entry lifetime in milliseconds. After a longer pause between calls the cache has expired. */
   readonly ttlMs: number
-  /** The records counted so far; null before the first. */
+  /** The log records counted so far; null before the first count. */
   readonly records: SessionLog['records'] | null
   readonly runs: CacheLapseCounts
   readonly response: string | null
-  /** Time of the newest response; null before the first. */
+  /** Time of the newest response in milliseconds since 1970; null before the first. */
   readonly at: number | null
 }
 
@@ -258,7 +258,7 @@ export const EMPTY_CALL_TALLY: CallTally = {
   at: null,
 }
 
-/** Counts the records appended since the last update. Counts all records again if the cache lifetime changed. */
+/** Counts the responses appended since the last update. Counts all responses again if the cache lifetime changed. */
 export function updateCallTally(tally: CallTally, { records }: SessionLog, ttlMs: number): CallTally {
   const follows = tally.records !== null && tally.ttlMs === ttlMs && records.extends(tally.records)
   let next = follows ? tally : { ...EMPTY_CALL_TALLY, ttlMs }
@@ -276,9 +276,8 @@ function countResponse(tally: CallTally, record: SessionRecord): CallTally {
 }
 
 /**
- * Announces a rewrite to the cache monitor for every query source, so that the cache loss it causes is not reported as
- * a break. Rewrites are read from the log, which includes those of other processes. `view`: the context before
- * `record`.
+ * Tells the cache monitor about a compaction, clearing or undo in the log, so that the cache loss it causes is not
+ * reported as a cache break. Rewrites by other processes are in the log too. `view`: the context before `record`.
  */
 export function announceRecordedRewrite(
   watch: CacheMonitor,
@@ -319,7 +318,7 @@ function describeClearing({ compactedToolIds, clearedMedia }: MicrocompactMetada
   return parts.join(', ')
 }
 
-/** Returns the tokens deleted in the provider's cache so far, as the newest response with this figure reports them. */
+/** Returns the tokens deleted so far in the provider's cache, from the newest response that reports them; 0 if none. */
 function countDeleted({ entries }: ContextView): number {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const record = entries.at(index)?.record
@@ -336,8 +335,8 @@ export type PinnedUuids = ReadonlySet<string>
 export const NO_PINS: PinnedUuids = new Set()
 
 /**
- * Applies pin records; the newest one for a record wins, on whichever branch it was appended. Returns the same object if
- * `records` has none.
+ * Applies pin and unpin records. The newest one for a record counts, on whichever branch it was appended. Returns
+ * `pins` itself if `records` has none.
  */
 export function applyPinRecords(pins: PinnedUuids, records: readonly SessionRecord[]): PinnedUuids {
   const changes = records.filter(isPinRecord)
@@ -361,14 +360,14 @@ function isPinRecord(record: SessionRecord): record is SystemRecord & Required<P
 }
 
 /**
- * Stops automatic compaction after several failures in a row. Any successful compaction resets it. A new prompt after
- * the last failure allows one more attempt.
+ * Counts failed compactions in a row and stops automatic compaction after several. A success resets the count. A new
+ * prompt after the last failure allows one more attempt.
  */
 export interface CompactionBreaker {
   readonly failures: number
   /** Reason of the last failure; null if there was none. */
   readonly lastReason: string | null
-  /** Index of the newest record at the time of the last failure. */
+  /** Log index of the newest record when the last compaction failed. */
   readonly at: number
 }
 
@@ -381,13 +380,13 @@ export function isBreakerOpen(
   return failures >= breakerFailures
 }
 
-/** Result of a compaction attempt. Aborts, blocks by a hook and "nothing to compact" are not failures. */
+/** How a compaction attempt ended. Aborts, vetoes of a hook and "nothing to compact" do not count as failures. */
 export type CompactionAttemptEnd =
   | { readonly kind: 'committed' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'aborted' | 'blocked' | 'nothing-to-do' }
 
-/** Counts a compaction attempt. `at`: index of the newest record of the session. */
+/** Updates the failure count after a compaction attempt. `at`: log index of the newest record. */
 export function applyCompactionAttempt(
   breaker: CompactionBreaker,
   end: CompactionAttemptEnd,

@@ -22,7 +22,7 @@ export interface TurnContext {
   state: SessionState
   readonly host: TurnHost
   readonly signal: Signal | undefined
-  /** Serializes the writes of turns that share one session state. */
+  /** Runs writes one after another, for turns that share one session state. */
   readonly writeLock?: WriteLock
 }
 
@@ -33,14 +33,17 @@ export function withWriteLock<T>({ writeLock }: TurnContext, work: () => Promise
   return writeLock === undefined ? work() : writeLock(work)
 }
 
-/** A record without its links. The writer adds uuid, parent, time and session id. */
+/** A record before it is linked into the log. The writer adds uuid, parent, time and session id. */
 export type UnlinkedRecord = WithoutLinks<UserRecord | AssistantRecord | AttachmentRecord | SystemRecord>
 
 type WithoutLinks<R extends RecordBase> = R extends unknown
   ? Omit<R, 'uuid' | 'parentUuid' | 'timestamp' | 'sessionId' | 'seq' | 'batch'>
   : never
 
-/** Appends `bodies` as one batch after the last record of the conversation. Returns null on success. */
+/**
+ * Appends records as one batch after the last record of the conversation. Returns null on success, otherwise the
+ * failure.
+ */
 export async function* appendUnlinkedRecords(
   turn: TurnContext,
   bodies: readonly UnlinkedRecord[],
@@ -49,8 +52,8 @@ export async function* appendUnlinkedRecords(
 }
 
 /**
- * Appends records that have their links already, such as a compaction boundary, as one batch. They depend on the
- * current state, so the append is a conflict if the session has changed by then. Returns null on success.
+ * Appends records that already have a uuid and a parent, such as a compaction boundary, as one batch. Returns null on
+ * success. Returns a conflict if the session changed before the write, because the records depend on its state.
  */
 export async function* appendLinkedRecords(
   turn: TurnContext,
@@ -59,7 +62,10 @@ export async function* appendLinkedRecords(
   return records.length === 0 ? null : yield* appendBatch(turn, () => records, turn.state.position)
 }
 
-/** Appends the records that `create` returns under the write lock. `createdAt`: the position they are valid for. */
+/**
+ * Appends the records that `create` returns, while holding the write lock. `createdAt`: log position at which the
+ * records were created. If the log is at another position, the append is a conflict.
+ */
 async function* appendBatch(
   turn: TurnContext,
   create: () => readonly NewRecord[],
@@ -73,7 +79,7 @@ async function* appendBatch(
         ? await turn.host.journal.append(id, position, records)
         : { ok: false as const, reason: 'conflict' as const, position }
     if (!result.ok) return { ok: false, reason: result.reason, refusal: result, unsaved: records }
-    // The state may have changed during the append, so the update starts from the current state.
+    // The state may have changed during the append, so the records are added to the current state.
     turn.state = applyRecords(turn.state, result.records, result.position)
     return result.records
   })
@@ -95,7 +101,9 @@ export function refreshSession(turn: TurnContext): Promise<void> {
   })
 }
 
-/** Links the bodies to each other and to `parent`, by default the last record of the conversation. */
+/**
+ * Links the records to each other, and the first one to `parent`. Default parent: the last record of the conversation.
+ */
 export function linkRecords(
   { state, host }: TurnContext,
   bodies: readonly UnlinkedRecord[],

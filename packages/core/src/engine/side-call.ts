@@ -1,7 +1,7 @@
 /**
- * Side calls: model calls outside the conversation, such as a fork or a summary request. The reply goes to the caller,
- * the log keeps only the cost, and tools never run. A call without `forkOf` shares no cached prefix, so the cache
- * monitor ignores it.
+ * Side calls: model calls outside the conversation, such as a fork or a summary request. The caller gets the reply, the
+ * log records only the cost, and tools never run. A call without `forkOf` does not use the conversation's cached
+ * prefix, so its cache read is not checked.
  */
 
 import { forecastCacheRead } from '../cache/cache-forecast.ts'
@@ -43,13 +43,13 @@ import type { SessionState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 
 export interface SideCall extends Pick<PendingModelCall, 'request' | 'source' | 'forkOf'> {
-  /** True if the caller appends the records, because another writer holds the log. They are returned as `unlogged`. */
+  /** True if another writer holds the log. The records are then returned as `unlogged`, and the caller appends them. */
   readonly isDeferred?: boolean
 }
 
 export interface SideCallResult {
   readonly answer: ModelCallResult
-  /** Tokens that the forecast expected to be read from the cache; `outcome` compares them with the usage. */
+  /** Tokens that were expected to be read from the cache; `outcome` tells whether they were. */
   readonly expected: number
   readonly outcome: CacheCheckOutcome
   /** Records that the caller must append, even if the call failed; empty unless the call is deferred. */
@@ -118,15 +118,18 @@ async function* finishSideCall(
 export interface ForkRequestOptions {
   /** Query source of the fork, such as `compact`, `session_memory` or `prompt_suggestion`. */
   readonly source: string
-  /** Messages to append after the conversation, or, with `asSent`, after the last request. */
+  /** Messages to append to the conversation or, with `asSent`, to the last request. */
   readonly messages: readonly ForkMessage[]
-  /** True to continue from the last request, without the messages added since. */
+  /** True to continue from the last request as it was sent, without messages appended since. */
   readonly asSent?: boolean
   /** Request fields to change. Every override is refused with a reason, because it would break the cache. */
   readonly overrides?: Readonly<Record<string, unknown>>
 }
 
-/** No cached prefix to share: no request was sent yet, or the conversation was rewritten since the last request. */
+/**
+ * The fork has no cached prefix to share: no request was sent yet, or the conversation was rewritten since the last
+ * request.
+ */
 interface NothingToFork {
   readonly ok: false
   readonly reason: 'nothing-sent' | 'rewritten'

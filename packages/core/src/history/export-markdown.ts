@@ -1,6 +1,6 @@
 /**
- * Exports a whole conversation as Markdown, with record ids: every message, including summarised and cleared ones,
- * with tool calls folded. The same session always gives the same text.
+ * Exports a whole conversation as Markdown, with record ids: every message, including summarised and cleared ones, with
+ * tool calls in collapsed sections. The same session always gives the same text.
  */
 
 import { formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
@@ -25,7 +25,10 @@ interface ExportOptions {
   readonly title?: string
   /** Removes credentials from the texts of messages and tool results. Ids of records and tool calls stay unchanged. */
   readonly redact?: (text: string) => string
-  /** Reads the blobs of spilled tool results; without a reader only their beginning and end are exported. */
+  /**
+   * Reads the full text of tool results that were stored as blobs. Without it, only their beginning and end are
+   * exported.
+   */
   readonly blobs?: BlobReader | null
 }
 
@@ -119,7 +122,10 @@ function formatAttachment(
 
 type MessageRecord = KnownRecord & { readonly type: 'user' | 'assistant' }
 
-/** Writes the heading of a record. The records of one response share a heading; those after the first get their id in a comment. */
+/**
+ * Writes the heading of a record. The records of one response share a heading; each later record gets its id in an HTML
+ * comment.
+ */
 function formatHeading(record: MessageRecord, state: ExportState, isOnBranch: boolean): string {
   const response = record.type === 'assistant' ? record.message.id : null
   const goesOn = response !== null && response === state.response
@@ -140,7 +146,7 @@ function describeAuthor(record: MessageRecord): string {
   return record.isMeta === true ? 'Written by the program' : 'User'
 }
 
-// System records in the export: compactions, clearings, their undoing, and new prefix snapshots.
+// System records in the export: compactions, clearings, undos of both, and new prefix snapshots.
 
 /** Formats a system record as a quotation below a rule; returns null if it has no text to show. */
 function formatMark(record: SystemRecord, view: ContextView): string | null {
@@ -222,7 +228,7 @@ function describeClearing({ microcompactMetadata }: SystemRecord): string {
   return `**Cleared** ${what} from what the model is shown${freed}${ids === '' ? '' : `: ${ids}`}. They are in this document in full.`
 }
 
-// Content blocks as Markdown: text unchanged, tool calls and tool results folded.
+// Content blocks as Markdown: text unchanged, tool calls and tool results in collapsed sections.
 
 interface BlockContext {
   readonly redact: (text: string) => string
@@ -279,7 +285,10 @@ export function fenceText(text: string, language = ''): string {
   return `${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
 }
 
-/** Creates a collapsed section under one line. The body must not contain a closing tag, so foreign text must be fenced. */
+/**
+ * Creates a collapsed HTML section with a one-line title. The body must not contain a closing tag, so text from
+ * elsewhere must be in a code fence.
+ */
 function foldText(line: string, body: string): string {
   return `<details><summary>${line}</summary>\n\n${body}\n\n</details>`
 }

@@ -53,10 +53,7 @@ export async function findHistoryItem(shelf: HistoryStore, id: string): Promise<
   return stray === undefined ? null : describeRecords(shelf, [stray])
 }
 
-/**
- * Finds a record by a scan of the log, for records outside the conversation (such as a side agent's) that are not in
- * the uuid index.
- */
+/** Finds a record by scanning the log, for records that the uuid index leaves out, such as those of a side agent. */
 function findStrayRecord({ records }: SessionLog, id: string): SessionRecord | undefined {
   for (const record of records) if (record.uuid === id) return record
   return undefined
@@ -68,7 +65,7 @@ function listResponseRecords({ records }: SessionLog, id: string, first: number)
     .filter((record) => isKnownRecord(record) && record.type === 'assistant' && record.message.id === id)
 }
 
-/** Returns a record with its spilled tool results restored from their blobs. */
+/** Returns a record with the full text of its tool results, read from blobs where they were stored there. */
 export async function restoreSpilledRecord(
   { blobs }: HistoryStore,
   record: SessionRecord,

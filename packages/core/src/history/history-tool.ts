@@ -54,13 +54,19 @@ export interface HistoryAnswer {
   /** The `content` of the tool result. */
   readonly content: string | readonly Block[]
   readonly is_error?: boolean
-  /** The requested text without heading and cursor. The bodies of all pages joined give the whole text byte for byte. */
+  /**
+   * The requested text without heading and cursor. If the text has several pages, their bodies joined give the whole
+   * text.
+   */
   readonly body: string
   /** The cursor of the next page; null if this is the last one. */
   readonly next: string | null
 }
 
-/** Runs one call of the history tool. Never throws for bad input or an unreadable blob: the result contains the error message. */
+/**
+ * Runs one call of the history tool. After bad input or an unreadable blob, returns the error message instead of
+ * throwing.
+ */
 export async function runHistoryTool(input: unknown, source: HistorySource): Promise<HistoryAnswer> {
   const query = parseHistoryQuery(input)
   if (typeof query === 'string') return createErrorAnswer(query)

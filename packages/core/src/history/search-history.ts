@@ -1,6 +1,6 @@
 /**
- * Searches a conversation for text, newest record first, or one text line by line, and lists ranges of records. The
- * work of each search is bounded.
+ * Searches the conversation, newest record first, or the lines of one record, and lists ranges of records. Each search
+ * stops after a limited number of steps.
  */
 import type { Block } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
@@ -20,7 +20,10 @@ import type { BlobReader } from './spill-results.ts'
 const MAX_LINES_PER_RECORD = 3
 const MAX_LINE_CHARACTERS = 300
 
-/** Searches the active branch backwards and returns one page of matches. `query.cursor`: index of the record to continue with. */
+/**
+ * Searches the active branch from the newest record backwards and returns one page of matches. `query.cursor`: log
+ * index of the record to continue with.
+ */
 export async function searchConversation(
   query: HistoryQuery,
   finder: TextMatcher,
@@ -79,7 +82,10 @@ function shortenLine(line: string): string {
   return line.length <= MAX_LINE_CHARACTERS ? line : `${line.slice(0, MAX_LINE_CHARACTERS)} …`
 }
 
-/** Searches the text of one item and returns one page of matching lines. `cursor`: index of the line to continue with. */
+/**
+ * Searches the lines of one record, tool call, response or blob, and returns one page of matches. `cursor`: index of
+ * the line to continue with.
+ */
 export function searchItemText(
   found: HistoryItem,
   finder: TextMatcher,
@@ -109,7 +115,7 @@ export function searchItemText(
 // Search terms are words and quoted phrases that must all occur in one line; case is ignored.
 
 interface TextMatcher {
-  /** Search steps counted for each character, which is the number of search terms. */
+  /** Search steps that one character costs, which is the number of search terms. */
   readonly stepsPerCharacter: number
   isIn(line: string): boolean
 }
@@ -186,7 +192,7 @@ function formatShortRecord(record: SessionRecord, { measure, pageTokens }: Histo
 
 export interface HistoryQuery {
   readonly id: string | null
-  /** Range of lines to read of the item `id`, counted from 1; null for all lines. */
+  /** Lines to read of the item `id`, counted from 1; null for all lines. */
   readonly lines: { readonly from: number; readonly to: number } | null
   readonly matcher: TextMatcher | null
   /** Id of the first record of a range; null for the start of the conversation. `to`: id of the last record; null for its end. */
@@ -239,7 +245,7 @@ function readLineRange(value: unknown): HistoryQuery['lines'] | undefined {
 
 export interface HistorySource {
   readonly session: SessionLog
-  /** Reads the blobs of spilled tool results; null if the session has none. */
+  /** Reads tool results that were stored as blobs; null if the session has none. */
   readonly blobs: BlobReader | null
   readonly policy: HistoryPolicy
   /** Maximum tokens of a page, from `budgets.historyPage`. */

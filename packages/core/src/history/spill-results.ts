@@ -1,7 +1,7 @@
 /**
- * Spills large tool results on arrival: the text goes to a blob; the record keeps its beginning and end and says how
- * to read the rest. Happens before the record is written, so that nothing already sent changes, and only if the model
- * has the history tool.
+ * Stores a large tool result as a blob when it arrives. The record keeps the beginning and end of the text and says how
+ * to read the rest. This happens before the record is written, so that nothing already sent changes, and only if the
+ * model has the history tool.
  */
 import { type RetrievalPaths, retrievalHint } from '../clearing/clear-candidates.ts'
 import {
@@ -36,11 +36,11 @@ export interface SpillInput {
 }
 
 interface SpillOutcome {
-  /** The tool result to store; the input object itself if nothing was spilled. */
+  /** The tool result to append; the given object itself if nothing was moved to a blob. */
   readonly result: ToolResultBlock
-  /** Value of the record's field `spilled`: one item for each spilled part. */
+  /** Value of the record's field `spilled`: one item for each part that was moved to a blob. */
   readonly spilled: readonly SpilledContent[]
-  /** Error messages for parts that are large enough to spill but could not be stored. */
+  /** Error messages for large parts that could not be stored as blobs. */
   readonly failed: readonly string[]
 }
 
@@ -98,7 +98,10 @@ interface LargePart {
   /** The text to store as a blob. */
   readonly text: string
   readonly holds: SpilledContent['holds']
-  /** Returns the text that replaces the spilled part in the tool result; `how` tells the model how to read the rest. */
+  /**
+   * Returns the text that replaces the part in the tool result. `how`: a sentence that tells the model how to read the
+   * rest.
+   */
   readonly replacementText: (how: string) => string
 }
 
@@ -126,7 +129,7 @@ function findLargeMedia({ policy }: SpillInput, block: Block): LargePart | null 
   return { text: JSON.stringify(block), holds: 'block', replacementText: replace }
 }
 
-// Restoration of spilled tool results from their blobs.
+// Restores tool results that were stored as blobs.
 
 /** The part of a blob store that reads. `get` returns null if no blob has the id. */
 export interface BlobReader {
@@ -134,8 +137,8 @@ export interface BlobReader {
 }
 
 /**
- * Returns a record with its spilled tool results restored. If a blob is missing, only the beginning and end of that
- * result remain.
+ * Returns a record with the full text of its tool results, read from blobs. If a blob is missing, only the beginning
+ * and end of that result remain.
  */
 export async function restoreUserRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
   const spilled = readSpilledParts(record)
@@ -149,7 +152,10 @@ export async function restoreUserRecord(record: UserRecord, blobs: BlobReader | 
   return { ...whole, message: { ...record.message, content } }
 }
 
-/** Reads a record's field `spilled`; ignores invalid items, since a log may contain any JSON. */
+/**
+ * Reads a record's field `spilled`, which lists the blobs of its tool results. Ignores invalid items, since a log may
+ * contain any JSON.
+ */
 export function readSpilledParts(record: { readonly spilled?: unknown }): readonly SpilledContent[] {
   const { spilled } = record
   return Array.isArray(spilled) ? spilled.filter((item) => typeof item?.blob === 'string') : []

@@ -17,7 +17,8 @@ import {
   type SourceItem,
 } from './context-source.ts'
 
-// Sources of what the user has set: instructions, the plan and the modes. Attached byte for byte, never cut or dropped.
+// Context sources for what the user has set: instructions, plan and modes. Their text is attached byte for byte, never
+// shortened or dropped.
 
 /** The path of a file and its text. */
 export interface SourceText {
@@ -40,8 +41,8 @@ export function instructionsSource(read: () => MaybePromise<readonly SourceText[
 }
 
 /**
- * Creates the context source of the plan file; `read` returns null if there is none. Attached only after compactions,
- * since in between the model itself writes the plan.
+ * Creates the context source of the plan file. `read` returns null if there is none. The plan is attached only after a
+ * compaction, because until then the context has what the model wrote.
  */
 export function planSource(read: () => MaybePromise<SourceText | null>): ContextSource {
   return createListSource({
@@ -78,7 +79,10 @@ export function planModeSource(read: () => MaybePromise<boolean | string | null>
   })
 }
 
-/** Creates the context source of the host's permission mode, which is only reported to the model; null attaches nothing. */
+/**
+ * Creates the context source of the host's permission mode, to inform the model. If `read` returns null, nothing is
+ * attached.
+ */
 export function permissionSource(read: () => MaybePromise<string | null>): ContextSource {
   return createListSource({
     name: 'permission',
@@ -92,7 +96,7 @@ export function permissionSource(read: () => MaybePromise<string | null>): Conte
   })
 }
 
-// The source of the todo list, which the host supplies or which is read from the tool calls that wrote it.
+// The context source of the todo list. The host supplies the list, or it is read from the tool calls that wrote it.
 
 export interface Todo {
   readonly content: string
@@ -100,9 +104,12 @@ export interface Todo {
 }
 
 export interface TodosSourceOptions {
-  /** Returns the host's todo list; if omitted, the list is read from the records. */
+  /** Returns the host's todo list. If omitted, the list is read from the tool calls in the log. */
   readonly read?: () => MaybePromise<readonly Todo[]>
-  /** Appends changes between compactions too; for todo lists that are changed outside the conversation. Default: false. */
+  /**
+   * True to append changes when they happen, not only after a compaction. Useful if the list is changed outside the
+   * conversation. Default: false.
+   */
   readonly tellsChanges?: boolean
 }
 
@@ -128,7 +135,7 @@ function readFromRecords(context: SourceContext): readonly SourceItem[] {
   return toTodoItems(todos, context, callId)
 }
 
-/** Returns the todo list as one item, or no item if the list is empty. */
+/** Returns the todo list as one item of the context source; empty if the list is empty. */
 function toTodoItems(
   todos: readonly Todo[],
   { moment }: SourceContext,
@@ -140,7 +147,10 @@ function toTodoItems(
   return [{ id: '', attachment: { type: 'todo', content, itemCount: todos.length, ...context }, source }]
 }
 
-/** Checks whether kept messages contain a tool call with its input; a cleared input does not count. */
+/**
+ * Returns true if the kept messages contain the tool call with its input. A call whose input was cleared does not
+ * count.
+ */
 function isCallKept(kept: Iterable<ContextEntry>, callId: string): boolean {
   return [...kept].some(
     ({ record, cleared }) =>
@@ -150,7 +160,7 @@ function isCallKept(kept: Iterable<ContextEntry>, callId: string): boolean {
   )
 }
 
-// The source of skills in use, newest first. A long skill is cut, with a note on where to read the full text.
+// The context source of skills in use, newest first. A long skill is cut, with a note on where to read the full text.
 
 export interface InvokedSkill {
   readonly name: string
@@ -164,7 +174,7 @@ export function skillsSource(read: () => MaybePromise<readonly InvokedSkill[]>):
   return createListSource({
     name: 'skills',
     kind: 'skills',
-    // The result of the tool call that loads a skill already shows its text, so changes are not appended.
+    // Changes are not appended, because the result of the tool call that loads a skill already shows its text.
     tellsChanges: false,
     isWhole: false,
     limit: ({ budgets }) => ({ ...budgets.skills, count: Number.POSITIVE_INFINITY }),
@@ -180,7 +190,8 @@ export function skillsSource(read: () => MaybePromise<readonly InvokedSkill[]>):
   })
 }
 
-// The source of background agents that run, or ended with an uncollected result, so that the model starts none twice.
+// The context source of background agents that still run, or whose result was not collected yet, so that the model does
+// not start them twice.
 
 export interface BackgroundAgent {
   readonly id: string
@@ -197,7 +208,7 @@ export function agentsSource(read: () => MaybePromise<readonly BackgroundAgent[]
   return createListSource({
     name: 'agents',
     kind: 'agents',
-    // The host itself reports the end of an agent, so changes are not appended.
+    // The host itself reports when an agent ends, so this source does not append changes.
     tellsChanges: false,
     read: async () => (await read()).filter(isUncollected).map(toAgentItem),
   })
@@ -207,7 +218,9 @@ function isUncollected({ status, isCollected = false }: BackgroundAgent): boolea
   return status === 'running' || !isCollected
 }
 
-/** Converts an agent to a source item. Only the item of an agent that has ended may be dropped. */
+/**
+ * Converts an agent to an item of the context source. If tokens are short, only agents that have ended may be dropped.
+ */
 function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceItem {
   const line = `${id} (${status}): ${purpose}`
   const content = output === undefined ? line : `${line}\nOutput: ${output}`
@@ -215,7 +228,7 @@ function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceIt
   return { id, attachment, source: 'host', ...(status === 'running' ? {} : { sheddable: 'agents' }) }
 }
 
-// Sources that the host defines for any other state, within a budget.
+// Context sources that the host defines for any other state, each within a token budget.
 
 export interface HostItem {
   /** Identifies the item within its source; may be omitted if there is only one item. */
@@ -224,16 +237,21 @@ export interface HostItem {
 }
 
 export interface HostSourceOptions {
-  /** Name of the source; also the type of its attachments, unless `type` is given. */
+  /** Name of the context source; also the type of its attachments, unless `type` is given. */
   readonly name: string
   readonly type?: string
   /** Returns the current items, newest first; the list may be empty. */
   readonly read: () => MaybePromise<readonly HostItem[]>
-  /** Cuts an item that exceeds the budget and adds a note; otherwise such an item is left out and reported. */
+  /**
+   * True to cut an item that exceeds the token budget and add a note. Otherwise such an item is left out and reported.
+   */
   readonly mayCut?: boolean
-  /** Appends changed items between compactions too. Default: true. */
+  /** True to append changed items when they change, not only after a compaction. Default: true. */
   readonly tellsChanges?: boolean
-  /** The kind with which the items are dropped if the compacted context is above its target; if omitted, they are never dropped. */
+  /**
+   * Group with which the items may be dropped if the compacted context is above its target size. If omitted, they are
+   * never dropped.
+   */
   readonly sheddable?: DroppableSource
 }
 

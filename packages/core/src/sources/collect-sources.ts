@@ -1,7 +1,7 @@
 /**
- * Collects the attachments to append after a compaction: the current state of every context source, within its budget,
- * in a fixed order, one copy each. State that kept messages already show is left out; outdated attachments are
- * reported.
+ * Collects the attachments to append after a compaction: the current items of every context source (todos, plan,
+ * files), within its budget, in a fixed order, each once. Items that kept messages already show are left out; outdated
+ * attachments are reported.
  */
 import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
@@ -80,8 +80,8 @@ function compareWithShown(
 }
 
 /**
- * Finds items in the context that a source no longer has. Returns none for a source that failed or that does not
- * render all its items.
+ * Finds items that the context shows but the source no longer has. Returns none if the source failed, or if it does not
+ * list all its items each time.
  */
 export function findEndedItems(
   { carrier, renderings, skipped, failed }: SourceRendering,
@@ -92,7 +92,8 @@ export function findEndedItems(
   return [...byKey].filter(([key]) => sourceNameFromKey(key) === carrier.name && !present.has(key))
 }
 
-// Rendering of context sources within their limits. A source that fails is reported and does not affect other sources.
+// Reads the items of context sources within their limits. A source that fails is reported and does not affect other
+// sources.
 
 export interface SourceRendering {
   readonly carrier: ContextSource
@@ -102,8 +103,8 @@ export interface SourceRendering {
 }
 
 /**
- * Renders all enabled sources concurrently and returns the results in their order. Throws if a source's name is
- * invalid or not unique.
+ * Reads the items of all enabled context sources concurrently and returns the results in the order of the sources.
+ * Throws if the name of a source is invalid or not unique.
  */
 export function renderSources(
   carriers: readonly ContextSource[],
@@ -191,7 +192,10 @@ export interface DroppedAttachments {
   readonly stillOver: number
 }
 
-/** Drops attachments in the policy's order, oldest first within a kind, until `overBy` tokens are freed. */
+/**
+ * Drops attachments kind by kind, in the order that policy gives, until at least `overBy` tokens are freed. Within a
+ * kind, the oldest are dropped first.
+ */
 export function dropOptionalAttachments(
   carried: readonly SourceAttachment[],
   overBy: number,
@@ -212,7 +216,9 @@ export function dropOptionalAttachments(
   }
 }
 
-/** Lists the attachments of one kind that may be dropped, oldest first; keeps the newest `keptSkills` skills. */
+/**
+ * Lists the attachments of one kind that may be dropped, oldest first. The newest `keptSkills` skills are not listed.
+ */
 function listDroppable(
   carried: readonly SourceAttachment[],
   kind: CompactTargetPolicy['shed'][number],
@@ -222,23 +228,23 @@ function listDroppable(
   return ofKind.slice(kind === 'skills' ? keptSkills : 0).reverse()
 }
 
-// Attachments that are unchanged since the last compaction go in front of the summary.
-// In that position they stay part of the cached prefix, so they are read from the cache again.
+// Attachments that are unchanged since the last compaction are placed before the summary. There they stay part of the
+// cached prefix, so they are read from the cache again.
 
-/** The attachments that the last compaction appended, in order. */
+/** The attachments of the last compaction, in order. */
 export interface PreviousAttachments {
-  /** Attachments in front of the last compaction's summary. */
+  /** Attachments before the summary of the last compaction. */
   readonly front: readonly Attachment[]
-  /** Attachments behind the last compaction's summary. */
+  /** Attachments after the summary of the last compaction. */
   readonly behind: readonly Attachment[]
 }
 
 export interface AttachmentOrder {
-  /** Attachments to place between boundary and summary, in this order. */
+  /** Attachments to place before the summary, in this order. */
   readonly front: readonly SourceAttachment[]
-  /** Number of attachments at the start of `front` that have the same position as before. */
+  /** Number of attachments at the start of `front` that are still cached, because they have not changed or moved. */
   readonly cached: number
-  /** Attachments to place behind the summary and the kept messages. */
+  /** Attachments to place after the summary and the kept messages. */
   readonly behind: readonly SourceAttachment[]
 }
 
@@ -256,7 +262,10 @@ export function findPreviousAttachments({ rewrites, entries }: ContextView): Pre
   return { front: own(0, summary), behind: own(summary + 1) }
 }
 
-/** Places attachments around the summary: those already in front keep their order; unchanged ones from behind follow them. */
+/**
+ * Decides which attachments go before the summary: first those that were there in the last compaction, in their old
+ * order, then unchanged ones that were after it. All others go after the summary.
+ */
 export function arrangeAttachments(
   carried: readonly SourceAttachment[],
   former: PreviousAttachments,

@@ -1,7 +1,7 @@
 /**
  * Types and helpers for context sources: state that exists outside the conversation (todos, a plan, files, modes).
- * After a compaction this state is attached again from its source rather than summarised. A source only renders its
- * state; budgets, duplicates and order are handled centrally.
+ * After a compaction this state is read again and attached rather than summarised. A source only lists its items; the
+ * collector handles budgets, duplicates and order.
  */
 
 import { type ContextEntry, formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
@@ -39,32 +39,41 @@ export interface SourceContext {
   readonly policy: Policy
   readonly budgets: ContentBudgets
   readonly measure: TokenCounter
-  /** `compaction`: all items are attached. `change`: only changes since the last attachment are appended. */
+  /**
+   * Why the source is read. `compaction`: all items are attached. `change`: only items that changed since they were
+   * last attached.
+   */
   readonly moment: 'compaction' | 'change'
 }
 
-/** Input for collecting sources after a compaction; `shown` is derived from `kept`. */
+/** Input for collecting attachments after a compaction. It has no `shown`, which is computed from `kept`. */
 export type CollectSourcesInput = Omit<SourceContext, 'shown' | 'moment'>
 
-/** Input for collecting updates between two compactions; all entries in `shown` stay in the context. */
+/** Input for collecting changes between compactions. It has no `kept`, because everything in the context stays. */
 export type CollectUpdatesInput = Omit<SourceContext, 'kept' | 'moment'>
 
-/** One item of a context source in its current state. */
+/** One item of a context source, such as one file, in its current state. */
 export interface RenderedItem {
   /** Identifies the item within its source, such as a path or a name; empty if the source has only one item. */
   readonly id: string
   readonly attachment: Attachment
   /** Origin of the item's text, for display, such as a path, an id or `host`. */
   readonly source: string
-  /** The kind with which the item is dropped if the compacted context is above its target; if omitted, it is never dropped. */
+  /**
+   * Group with which the item may be dropped if the compacted context is above its target size. If omitted, it is never
+   * dropped.
+   */
   readonly sheddable?: DroppableSource
-  /** True if the item adds to earlier attachments rather than replacing them. */
+  /** True if the item adds to earlier attachments of its source instead of replacing them. */
   readonly isDelta?: boolean
-  /** Returns the line put in place of the cut end of `content`. If omitted, the item is attached whole or not at all. */
+  /**
+   * Returns the note that replaces the cut-off end of a long item. If omitted, the item is attached whole or not at
+   * all.
+   */
   readonly cutNote?: (shown: string, whole: string) => string
 }
 
-/** An item that a source considered but does not attach, with the reason. */
+/** An item that a context source considered but does not attach, with the reason. */
 export interface SkippedItem {
   readonly id: string
   readonly why: string
@@ -72,7 +81,10 @@ export interface SkippedItem {
 
 export type SourceItem = RenderedItem | SkippedItem
 
-/** Limits of a source: maximum tokens of one item (`each`) and of all items (`total`), and the maximum number of items. */
+/**
+ * Limits of a context source: maximum tokens of one item (`each`) and of all items (`total`), and maximum number of
+ * items.
+ */
 export interface SourceLimit {
   readonly each: number
   readonly total: number
@@ -80,18 +92,21 @@ export interface SourceLimit {
 }
 
 export interface ContextSource {
-  /** Unique name without a colon; it is the first part of the source's attachment keys. */
+  /** Unique name of the source, without a colon. Attachment keys begin with it, as in `files:/src/a.ts`. */
   readonly name: string
   readonly kind: SourceKind
-  /** True if the source is also rendered between compactions, so that changes are appended when they happen. */
+  /** True if the source is also read between compactions, so that changed items are appended when they change. */
   readonly tellsChanges: boolean
-  /** True if the source renders all its items each time, so that an item which is shown but no longer rendered has ended. */
+  /**
+   * True if the source lists all its items each time. An item that the context shows and the source does not list has
+   * ended.
+   */
   readonly isWhole: boolean
-  /** Returns the limits of the source; null for no limit. */
+  /** Returns the limits of the context source; null for no limit. */
   limit(context: SourceContext): SourceLimit | null
   /**
-   * Yields items by priority, newest first; iterated only as far as the limit allows. An exception is reported as a
-   * failed source.
+   * Yields items by priority, newest first. Reading stops when a limit of the source is reached. If it throws, the
+   * source is reported as failed.
    */
   render(context: SourceContext): AsyncIterable<SourceItem>
 }
@@ -100,7 +115,10 @@ export interface ContextSource {
 export interface SourceAttachment {
   readonly carrier: string
   readonly kind: SourceKind
-  /** Identifies the item: the same item always has the same key. After a compaction no key occurs twice in the context. */
+  /**
+   * Key of the item, such as `files:/src/a.ts`. The same item always has the same key. After a compaction no key occurs
+   * twice in the context.
+   */
   readonly key: string
   readonly attachment: Attachment
   /** Tokens of the attachment's text as the model reads it. */
@@ -117,12 +135,12 @@ export interface SkippedAttachment {
 
 export interface CollectedSources {
   readonly carried: readonly SourceAttachment[]
-  /** Items whose current state the kept messages already show. */
+  /** Items that are not attached, because kept messages already show their current state. */
   readonly alreadyShown: readonly SkippedAttachment[]
-  /** uuids of outdated attachments, which the compaction must not keep. */
+  /** uuids of outdated attachments, which the compacted context leaves out. */
   readonly superseded: readonly string[]
   readonly skipped: readonly SkippedAttachment[]
-  /** Sources that threw an exception. Items rendered before the exception are still attached. */
+  /** Context sources that threw an exception. Items listed before the exception are still attached. */
   readonly failed: readonly { readonly carrier: string; readonly why: string }[]
 }
 
@@ -134,7 +152,7 @@ export function createAttachmentKey(carrier: string, id: string): string {
   return `${carrier}:${id}`
 }
 
-// A context source whose state is a list that a function returns.
+// Context sources whose items are a list that a function returns.
 
 /** A value or a promise of that value. */
 export type MaybePromise<T> = T | Promise<T>
@@ -154,7 +172,7 @@ export function createListSource(given: ListSourceOptions): ContextSource {
   return { name, kind, tellsChanges, isWhole, limit, render }
 }
 
-// Fitting of a source item into the token limits of its source.
+// Fits an item into the token limits of its context source.
 
 interface FittedItem {
   readonly attachment: Attachment
@@ -167,7 +185,7 @@ export const NO_LIMIT: SourceLimit = {
   count: Number.POSITIVE_INFINITY,
 }
 
-/** Returns the attachment, cut to `each` tokens if the item allows it, or the reason why it does not fit. */
+/** Returns the attachment of an item, cut to `each` tokens if the item allows it, or the reason why it does not fit. */
 export function fitRenderedItem(
   rendering: RenderedItem,
   { each, total }: SourceLimit,
@@ -202,9 +220,9 @@ function cutItem(
 // The index is updated incrementally and rebuilt after a rewrite of the context.
 
 export interface ShownAttachments {
-  /** Attachments by key, oldest first; the last one of a key is the valid one. */
+  /** Attachments by key, oldest first. The last attachment of a key is the current one. */
   readonly byKey: ReadonlyMap<string, readonly ShownAttachment[]>
-  /** Items announced one by one: the newest text by source and item name; null for a removed item. */
+  /** Items of sources that append only changes: newest text by source name and item name; null for a removed item. */
   readonly items: ReadonlyMap<string, ReadonlyMap<string, string | null>>
   readonly entries: AppendList<ContextEntry>
 }
@@ -220,7 +238,10 @@ export const NO_SHOWN_ATTACHMENTS: ShownAttachments = {
   entries: AppendList.of(),
 }
 
-/** Returns the index of the attachments in `entries`. Reads only new entries if `entries` extends those of `shown`. */
+/**
+ * Returns the index of the attachments in `entries`. If `entries` extends the entries already indexed in `shown`, only
+ * the new ones are read.
+ */
 export function updateShownAttachments(
   shown: ShownAttachments,
   entries: AppendList<ContextEntry>,
@@ -271,8 +292,8 @@ export function sourceNameFromKey(key: string): string {
 }
 
 /**
- * Returns the key of an attachment. For one that another program wrote without a key, derives it from the type; null
- * if that type is unknown.
+ * Returns the key of an attachment, such as `files:/src/a.ts`. If another program wrote the attachment without a key,
+ * derives it from the attachment type; null if that type is unknown.
  */
 export function readAttachmentKey(attachment: Attachment): string | null {
   if (typeof attachment.key === 'string' && attachment.key.includes(':')) return attachment.key
@@ -283,7 +304,10 @@ export function readAttachmentKey(attachment: Attachment): string | null {
   return typeof id === 'string' ? `${carrier}:${id}` : null
 }
 
-/** For each attachment type: the name of its source, and the field that identifies the item (null if there is only one). */
+/**
+ * For each attachment type: the name of its context source, and the field that identifies the item (null if there is
+ * only one).
+ */
 const KEY_FIELDS: Readonly<Record<string, readonly [string, string | null]>> = {
   file: ['files', 'filename'],
   invoked_skills: ['skills', 'name'],

@@ -41,14 +41,19 @@ export interface FilesSourceOptions {
   readonly recent?: () => readonly string[]
   /** Returns paths of files that are never attached, such as the transcript, the plan file and the host's own files. */
   readonly never?: () => readonly string[]
-  /** Checks whether a tool result only says that the file is unchanged. */
+  /** Returns true if a tool result only says that the file is unchanged, so that it does not show the content. */
   readonly isStub?: (text: string) => boolean
 }
 
-/** Bytes to read for each token of the limit. Few tokens have more bytes; the exact cut by tokens follows. */
+/**
+ * Bytes to read from a file for each token of the limit. Hardly any token is longer. The text is then cut to the exact
+ * number of tokens.
+ */
 const BYTES_PER_TOKEN = 24
 
-/** Maximum number of files to try, since a session from another machine may name thousands that do not exist. */
+/**
+ * Maximum number of files to try to read, since a session from another machine may name thousands that do not exist.
+ */
 const MAX_TRIES = 100
 
 export function filesSource(options: FilesSourceOptions): ContextSource {
@@ -136,7 +141,7 @@ function toFileItem(
   return { id: path, attachment, source: path, sheddable: 'files', cutNote }
 }
 
-// Search for touched files, most recent first, and for those that kept messages show.
+// Search for files that tool calls read or wrote, most recent first, and for files that kept messages show.
 
 export interface SourceFileTouch {
   readonly path: string
@@ -164,7 +169,10 @@ function findTouches(
   return touches.toReversed()
 }
 
-/** Finds files whose content the kept messages show: they contain an uncleared read result and every later write to the file. */
+/**
+ * Finds files whose content the kept messages show: the result of a read that was not cleared, and every later write to
+ * the file.
+ */
 export function findShownFiles(
   touches: readonly SourceFileTouch[],
   kept: readonly ContextEntry[],

@@ -1,6 +1,6 @@
 /**
- * Collects updates between compactions: state of context sources that has changed since the context last showed it.
- * Unchanged state adds nothing to the API request.
+ * Collects changes between compactions: items of context sources (todos, modes) that differ from what the context
+ * shows. Unchanged items add nothing to the API request.
  */
 import { formatAttachmentText } from '../context/context-entry.ts'
 import type { Attachment } from '../log/record.ts'
@@ -65,7 +65,10 @@ function findEnded(one: SourceRendering, { shown, measure }: SourceContext): rea
   })
 }
 
-/** Creates an attachment that says an item has ended, with the fields that identify the item but without its text. */
+/**
+ * Creates an attachment that says an item of a context source has ended, with the fields that identify the item but
+ * without its text.
+ */
 function createEndNotice({ attachment }: ShownAttachment, key: string): Attachment {
   const named = ['type', 'path', 'filename', 'planFilePath', 'name', 'taskId', 'status'] as const
   const fields = named.flatMap((field) =>
@@ -74,8 +77,8 @@ function createEndNotice({ attachment }: ShownAttachment, key: string): Attachme
   return { ...Object.fromEntries(fields), key, ended: true }
 }
 
-// Sources that announce a list item by item: deferred tools, available agents, instructions of MCP servers.
-// After the first announcement, only new, changed and removed items are appended.
+// Context sources of lists whose changes are appended item by item: deferred tools, available agents, instructions of
+// MCP servers. First all items are appended, later only new, changed and removed ones.
 
 export interface AnnouncedItem {
   readonly name: string

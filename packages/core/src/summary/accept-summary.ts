@@ -84,7 +84,8 @@ function findStopProblem(
 ): FixedRefusalReason | null {
   if (content.some((block) => isToolUse(block) || isServerToolUse(block))) return 'tool-call'
   if (stopReason !== null && normal.includes(stopReason)) return null
-  // Only a compaction-block request gets here: a response that ends with `end_turn` contains no compaction block.
+  // A compaction-block request that ends with `end_turn` gave no compaction block. For other summary requests
+  // `end_turn` is normal and was handled above.
   if (stopReason === 'end_turn') return 'no-text'
   return stopReason === null ? 'cut-off' : (STOP_REFUSALS.get(stopReason) ?? 'odd-stop')
 }
@@ -96,7 +97,10 @@ function findTextProblem(answer: string, parsed: ParsedSummary, prompt: string):
   return isShortMatch(parsed.text, REFUSAL_PATTERNS) ? 'refusal-text' : null
 }
 
-/** `sections`: headings that identify a summary without tags. `characters`: minimum length if the closing tag is missing. */
+/**
+ * `sections`: minimum number of section headings in a summary without tags. `characters`: minimum length of a summary
+ * without a closing tag.
+ */
 const STRUCTURE_MINIMUM = { sections: 3, characters: 200 }
 
 function isStructured({ text, tags }: ParsedSummary): boolean {
@@ -153,7 +157,7 @@ function hasToolProtocol(summary: string): boolean {
   return TOOL_PROTOCOL.some((pattern) => pattern.test(prose))
 }
 
-/** A text longer than this is not taken for an error message or a refusal, however it begins. */
+/** A text with more characters than this is not taken for an error message or a refusal, however it begins. */
 const SHORT_TEXT_CHARACTERS = 600
 
 const ERROR_PATTERNS: readonly RegExp[] = [
@@ -176,9 +180,14 @@ function isShortMatch(text: string, patterns: readonly RegExp[]): boolean {
   return body.length <= SHORT_TEXT_CHARACTERS && patterns.some((pattern) => pattern.test(body))
 }
 
-/** Prompt lines shorter than this are ignored when detecting an echo, since a summary may contain them by chance. */
+/**
+ * Prompt lines with fewer characters than this do not count as repeated, since a summary may contain them by chance.
+ */
 const MIN_ECHO_LINE_CHARACTERS = 40
-/** Number of prompt lines that make a response an echo of the prompt; if the prompt has fewer long lines, all of them. */
+/**
+ * Number of repeated prompt lines from which a response counts as an echo of the prompt. If the prompt has fewer long
+ * lines, all of them must be repeated.
+ */
 const MIN_ECHO_LINES = 3
 
 /** Checks whether a response repeats several long lines of the prompt verbatim. */
@@ -236,12 +245,15 @@ function withoutAnalysis(text: string): string {
   const opens = ANALYSIS_OPEN.exec(text)
   if (opens === null) return dropUntilAnalysisClose(text)
   const summary = SUMMARY_OPEN.exec(text)
-  // An analysis tag inside the summary is part of the summary's text.
+  // An analysis tag after the opening summary tag is part of the summary's text.
   if (summary !== null && summary.index < opens.index) return text
   return withoutAnalysisBlock(text, opens.index)
 }
 
-/** Drops an analysis whose opening tag is missing: returns the text after the closing tag. */
+/**
+ * Drops an analysis whose opening tag is missing: returns the text after its closing tag. Returns the text unchanged if
+ * there is no such tag.
+ */
 function dropUntilAnalysisClose(text: string): string {
   const closes = ANALYSIS_CLOSE.exec(text)
   const summary = SUMMARY_OPEN.exec(text)
@@ -256,14 +268,14 @@ function withoutAnalysisBlock(text: string, start: number): string {
   const rest = closes === null ? '' : block.slice(closes.index + closes[0].length)
   const holdsSummary =
     summary !== null && !SUMMARY_OPEN.test(rest) && (closes === null || summary.index < closes.index)
-  // If the analysis is unclosed or closed too late, it ends where the summary inside it begins.
+  // If the analysis has no closing tag, or has it only inside the summary, the analysis ends where the summary begins.
   if (holdsSummary) return block.slice(summary.index).replace(ANALYSIS_CLOSE, '')
   return `${text.slice(0, start)}\n${rest}`
 }
 
 /**
- * Returns the text from the first opening to the last closing summary tag, since a summary may quote either; null if
- * there is none.
+ * Returns the text between the first opening and the last closing summary tag, since a summary may quote both tags;
+ * null if there is no opening tag or no text.
  */
 function extractTagged(text: string): { readonly body: string; readonly tags: ParsedSummary['tags'] } | null {
   const opens = SUMMARY_OPEN.exec(text)

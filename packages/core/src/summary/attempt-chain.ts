@@ -1,7 +1,7 @@
 /**
- * Runs the attempts at a summary in order: the provider's compaction block, a fork call that reads the cached prefix,
- * a direct call, a direct call with less input or in parts, a local summary without a model. A pure state machine that
- * names the next attempt, takes its result, and never sends the same request twice.
+ * Decides which attempt at a summary is made next: the provider's compaction block, a fork call that reads the cached
+ * prefix, a direct call, a direct call with less input or in parts, a local summary without a model. A pure state
+ * machine: returns the next attempt, takes its result, and never repeats a request.
  */
 import type { Block } from '../log/block.ts'
 import { acceptCompactionBlock, acceptSummary } from './accept-summary.ts'
@@ -67,7 +67,10 @@ export function isAttemptsOutcome(next: SummaryAttempt | AttemptsOutcome): next 
   return 'done' in next
 }
 
-/** Records the result of the current attempt and plans the next one. Returns `chain` unchanged if the attempts have ended. */
+/**
+ * Stores the result of the current attempt and plans the next one. Returns `chain` unchanged if no attempt is under
+ * way.
+ */
 export function recordAttemptResult(chain: SummaryAttemptState, outcome: AttemptResult): SummaryAttemptState {
   const ask = chain.next
   if (isAttemptsOutcome(ask)) return chain
@@ -84,7 +87,7 @@ export function recordAttemptResult(chain: SummaryAttemptState, outcome: Attempt
 const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 
 /**
- * Rejects an accepted summary because the compacted context is above its target, and plans the next attempt.
+ * Rejects an accepted summary because the compacted context would be above its target size, and plans the next attempt.
  * `largest`: maximum tokens of a summary that would fit.
  */
 export function rejectLargeSummary(
@@ -126,7 +129,7 @@ const LARGE_LOCAL = {
 interface AttemptProblem {
   readonly reason: string
   readonly message: string
-  /** True if the model call failed; false if its response was refused. */
+  /** True if the model call failed; false if its response was refused as a summary. */
   readonly failed: boolean
   readonly gap?: AttemptFailure['gap']
 }
@@ -151,7 +154,7 @@ function judgeResult(
   return { reason: outcome.kind, message, failed: true }
 }
 
-/** Advances through the stages until there is an attempt to make, or none is left. */
+/** Skips attempts that cannot be made, until one can be made or none is left. */
 function advanceToNextAttempt(chain: SummaryAttemptState): SummaryAttemptState {
   if (chain.stage === 'failed') return { ...chain, next: createAttemptsFailure(chain) }
   if (chain.stage === 'together' || (chain.stage === 'join' && chain.parts?.summaries.length === 1))
@@ -205,7 +208,7 @@ function skipStage(
   return startPartSummaries({ ...next, fallbackReason: next.fallbackReason ?? 'prompt_too_long' })
 }
 
-/** Finishes with the concatenated summaries of the parts; falls back to a local summary if they are too large. */
+/** Uses the summaries of the parts, one after another, as the result. If they are too large, plans a local summary. */
 function finishWithParts(chain: SummaryAttemptState): SummaryAttemptState {
   const { policy, countTextTokens, span } = chain.context
   const summary = concatenateSummaries(chain.parts?.summaries ?? [])
@@ -259,8 +262,8 @@ function handleFailure(
 }
 
 /**
- * Records an unsuccessful attempt. An API request that could not be built does not count as a model call, and for a
- * fork or a compaction block it is not a failure either.
+ * Stores an attempt without a summary. If the API request could not be built, no model call is counted; for a fork or a
+ * compaction block, no failure is counted either.
  */
 function withFailedStep(
   chain: SummaryAttemptState,
@@ -286,7 +289,7 @@ function isPermanent({ reason, failed }: AttemptProblem): boolean {
   return failed && PERMANENT_FAILURES.has(reason)
 }
 
-/** Refusal reasons after which the first retry already sends tool calls as text; later retries always do. */
+/** Refusal reasons after which the first retry already sends tool calls as plain text. Later retries always do. */
 const WITHOUT_TOOLS: ReadonlySet<string> = new Set([
   'tool-call',
   'tool-protocol',
@@ -337,7 +340,9 @@ function handlePartFailure(
   }
 }
 
-/** Stores the summary of a part (null: the part failed) and continues with the next part, or with joining after the last. */
+/**
+ * Stores the summary of one part (null if it failed), then goes to the next part or, after the last one, to joining.
+ */
 function withPartSummary(chain: SummaryAttemptState, summary: string | null): SummaryAttemptState {
   if (chain.parts === null) return { ...chain, stage: 'local' }
   const summaries = summary === null ? chain.parts.summaries : [...chain.parts.summaries, summary]
@@ -346,16 +351,16 @@ function withPartSummary(chain: SummaryAttemptState, summary: string | null): Su
 }
 
 /**
- * Plans a shorter request after a context-window overflow: drops the oldest rounds, or splits the input into parts if
- * it is far too long.
+ * Plans a shorter request after one that exceeded the context window: drops the oldest rounds (responses with their
+ * tool results), or splits the input into parts if it is far too long.
  */
 function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']): SummaryAttemptState {
   const { policy, conversationModel, directModel, span } = chain.context
   const isFork = chain.stage === 'fork'
-  // The direct call uses another model with another window, so this overflow does not predict its size.
+  // The direct call goes to another model with its own window, so it is tried unshortened.
   if (isFork && directModel.model !== conversationModel.model) return { ...chain, stage: 'direct' }
   const tokens = sumEntryTokens(chain, chain.input)
-  // A fork call sends messages unstripped, so the direct call is smaller by the tokens of the stripped content.
+  // A fork call sends media and thinking, a direct call does not, so the direct call is smaller by their tokens.
   const saved = isFork ? Math.max(0, sumEntryTokens(chain, span.input) - tokens) : 0
   const over = gap?.over === undefined ? null : gap.over - saved
   const isStrippedEnough =
@@ -372,9 +377,9 @@ function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']):
 }
 
 /**
- * Raises the tokens to drop so that the summary fits into the window too, once its size is known: a cut-off summary
- * would cost another model call. At least half of the window stays for the conversation, since summaries rarely use
- * their whole limit.
+ * Increases the tokens to drop, so that the summary fits into a known context window too: a cut-off summary would cost
+ * another model call. At least half of the window stays for the conversation, since summaries rarely use their whole
+ * limit.
  */
 function addAnswerTokens(chain: SummaryAttemptState, over: number | null): number | null {
   const room = countAvailableTokens(chain)

@@ -22,12 +22,15 @@ export interface AttemptsInput {
   readonly parent: { readonly tokens: number } | null
   /** True if the cached prefix of the conversation's last API request has not expired. */
   readonly isWarm: boolean
-  /** Tokens of the conversation without provider-side clearing, which is the size of a compaction-block request. */
+  /**
+   * Tokens of the conversation including what the provider cleared on its side. A compaction-block request has this
+   * size.
+   */
   readonly unclearedTokens: number
   readonly tools: readonly JsonObject[]
-  /** Maximum tokens of a local summary; set after a larger summary was rejected as too large. */
+  /** Maximum tokens of a local summary; set after another summary was rejected as too large. */
   readonly maximumSummaryTokens?: number
-  /** Estimates the tokens of a context entry, calibrated by the usage that the provider reported. */
+  /** Estimates the tokens of a context entry, corrected by the usage that the provider reported. */
   readonly countEntryTokens: (entry: ContextEntry) => number
   readonly countTextTokens: (text: string) => number
 }
@@ -41,16 +44,16 @@ export interface AttemptDeadlines {
 
 interface AttemptBase {
   /**
-   * Number of the fallback level: 0 compaction block, 1 fork, 2 direct call, 3 direct call with less input or in
-   * parts, 4 local summary.
+   * Number of the attempt kind, in the order of fallbacks: 0 compaction block, 1 fork, 2 direct call, 3 direct call
+   * with less input or in parts, 4 local summary.
    */
   readonly rung: 0 | 1 | 2 | 3 | 4
   readonly deadlines: AttemptDeadlines
 }
 
 /**
- * An attempt to have the provider write a compaction block: sends the conversation's messages up to and including
- * record `through`, with `instructions`.
+ * An attempt to have the provider write a compaction block. Sends the messages up to and including the record with uuid
+ * `through`, and the summary task as `instructions`.
  */
 export interface BlockAttempt extends AttemptBase {
   readonly kind: 'block'
@@ -60,8 +63,8 @@ export interface BlockAttempt extends AttemptBase {
 }
 
 /**
- * An attempt that extends the conversation's last API request by `message`. `through`: uuid of the last record to
- * include (form `up_to`); null includes all.
+ * An attempt that adds `message` to the conversation's last API request. `through`: uuid of the last record to include
+ * (form `up_to`); null to include all records.
  */
 export interface ForkAttempt extends AttemptBase {
   readonly kind: 'fork'
@@ -71,12 +74,14 @@ export interface ForkAttempt extends AttemptBase {
 
 export interface DirectAttempt extends AttemptBase, SummaryRequest {
   readonly kind: 'direct'
-  /** Number of records that the summary replaces but that are missing from this model call's input. */
+  /**
+   * Number of records that the summary replaces but that this model call does not send, because the input was too long.
+   */
   readonly dropped: number
   readonly part: { readonly number: number; readonly of: number } | 'join' | null
 }
 
-/** An attempt to summarise `entries` without a model, in at most `maximumTokens`. */
+/** An attempt to summarise `entries` without a model, in at most `maximumTokens` tokens. */
 export interface LocalAttempt extends AttemptBase {
   readonly kind: 'local'
   readonly entries: readonly ContextEntry[]
@@ -97,13 +102,13 @@ export type AttemptResult =
   | { readonly kind: 'failure'; readonly failure: AttemptFailure }
   /** The model call exceeded one of its deadlines. */
   | { readonly kind: 'stalled'; readonly message: string }
-  /** The API request could not be built: there is no request to fork, or the fork call was refused. */
+  /** The API request could not be built, for example because there is no earlier request to fork. */
   | { readonly kind: 'unavailable'; readonly message: string }
   /** A local summary was written; `text` contains it. */
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'aborted' }
 
-/** The kind of failure that caused a fallback to another attempt. Stored in the boundary record and reported in events. */
+/** Why another kind of attempt was needed. Stored in the boundary record and reported in events. */
 export type FallbackReason = 'no_summary' | 'api_error' | 'prompt_too_long'
 
 /** One attempt at a summary that was made or skipped, with its outcome and reason. */
@@ -120,7 +125,7 @@ interface AttemptsEndBase {
   readonly trace: readonly AttemptStep[]
   /** Number of model calls made by all attempts together. */
   readonly calls: number
-  /** The reason why the last unsuccessful model call failed; null if none failed. */
+  /** Why the last unsuccessful attempt failed; null if none failed. */
   readonly fallbackReason: FallbackReason | null
 }
 
@@ -131,7 +136,10 @@ export interface AcceptedSummary extends AttemptsEndBase {
   readonly summary: string
   /** The provider's compaction block, to be stored and sent back byte for byte; null for any other summary. */
   readonly block: Block | null
-  /** Entries that the summary replaces but no model has seen. A local summary of these entries is put in front of this summary. */
+  /**
+   * Entries that the summary replaces but that no model has seen. A local summary of these entries is put in front of
+   * this summary.
+   */
   readonly coveredLocally: readonly ContextEntry[]
 }
 
@@ -144,7 +152,10 @@ export interface AttemptsFailure extends AttemptsEndBase {
 
 export type AttemptsOutcome = AcceptedSummary | AttemptsFailure
 
-/** The kind of attempt that is tried now. `together`: the summaries of the parts are concatenated because joining failed. */
+/**
+ * The kind of attempt that is tried now. `together`: the summaries of the parts are used one after another, because
+ * joining them failed.
+ */
 export type AttemptStage = 'block' | 'fork' | 'direct' | 'parts' | 'join' | 'together' | 'local' | 'failed'
 
 /** The state between two attempts at a summary. Immutable: every update returns a new value. */
@@ -153,13 +164,16 @@ export interface SummaryAttemptState {
   readonly stage: AttemptStage
   /** The attempt to make now, or the final result if no attempt is left. */
   readonly next: SummaryAttempt | AttemptsOutcome
-  /** Entries to send in a direct summary call, with media and thinking stripped. Shortened by each overflow. */
+  /**
+   * Entries to send in a direct summary call, without media and thinking. Shortened each time a request exceeds the
+   * context window.
+   */
   readonly input: readonly ContextEntry[]
-  /** Entries that the summary replaces but that are not sent to any model. */
+  /** Entries that the summary replaces but that are not sent to a model. A local summary covers them. */
   readonly coveredLocally: readonly ContextEntry[]
-  /** The summarizer's context window in tokens, as configured or as reported with an overflow; null if unknown. */
+  /** Context window of the summarizing model in tokens, as configured or as an error reported it; null if unknown. */
   readonly window: number | null
-  /** Number of failed direct summary calls so far, without those that failed by an overflow. */
+  /** Number of failed direct summary calls, not counting those that exceeded the context window. */
   readonly attempts: number
   readonly drops: number
   readonly parts: {
@@ -173,7 +187,10 @@ export interface SummaryAttemptState {
   readonly asText: boolean
   /** True if the conversation's own model is used in place of the configured summarizer. */
   readonly usesConversationModel: boolean
-  /** Text about the fault of the previous response, added to the next summary prompt; null in the first attempt. */
+  /**
+   * Sentence about what was wrong with the previous response, added to the next summary prompt; null in the first
+   * attempt.
+   */
   readonly remark: string | null
   readonly calls: number
   /** Keys of the summary requests already sent, so that none is sent twice. */

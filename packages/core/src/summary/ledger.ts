@@ -1,7 +1,7 @@
 /**
- * Builds the ledger: files and identifiers that the work uses, grouped by file, the most likely to be needed first,
- * within a token budget. Rebuilt from the whole log at every compaction, so repeated compactions neither extend nor
- * degrade it.
+ * Builds the ledger: a list of the files and code identifiers in use, which is added to a summary. Grouped by file,
+ * most likely to be needed first, within a token budget. Rebuilt from the whole log at every compaction, so that
+ * repeated compactions neither extend nor degrade it.
  */
 
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
@@ -47,8 +47,8 @@ export function buildLedger(history: readonly KnownRecord[], rules: LedgerBudget
 }
 
 /**
- * Renders as many of the ranked candidates as fit into the budget. Finds the number by binary search, since one more
- * candidate hardly ever shortens the text.
+ * Writes the ledger with as many of the ranked names as fit into the token budget. Their number is found by binary
+ * search, because more names almost always need more tokens.
  */
 function fitLedger(ranked: readonly LedgerCandidate[], rules: LedgerBudget): Ledger {
   let fits = 0
@@ -76,7 +76,10 @@ function renderLedger(chosen: readonly LedgerCandidate[], rules: LedgerBudget): 
   return { files, names: rest, lines, text, tokens: text === '' ? 0 : rules.estimate.text(text) }
 }
 
-/** A candidate for the ledger: either a file or an identifier; the field for the other kind is null. */
+/**
+ * A file or an identifier that may be listed in the ledger. `name` is null for a file, `file` is null for an
+ * identifier.
+ */
 interface LedgerCandidate {
   readonly weight: number
   readonly text: string
@@ -96,7 +99,7 @@ interface LedgerFileLine {
   readonly path: string
   readonly edits: number
   readonly reads: number
-  /** Identifiers whose newest mention is in this file. */
+  /** Identifiers that were last mentioned together with this file. */
   readonly symbols: readonly string[]
 }
 
@@ -108,7 +111,10 @@ function formatLedger(files: readonly LedgerFileLine[], names: readonly string[]
 
 const LEDGER_HEADING = 'In use (+n: edits)'
 
-/** Checks whether only the name of a file is known; such a file gets no line of its own. */
+/**
+ * Returns true if a file is known by its bare name only, without folder, edits or identifiers. Such a file gets no line
+ * of its own.
+ */
 function isBareName({ path, edits, symbols }: LedgerFileLine): boolean {
   return !path.includes('/') && edits === 0 && symbols.length === 0
 }
@@ -118,14 +124,14 @@ function formatFileLine({ path, edits, symbols }: LedgerFileLine): string {
   return `${path}${state}${symbols.length === 0 ? '' : `: ${symbols.join(' ')}`}`
 }
 
-// A name's weight estimates how likely it is to be needed next: the sum of one over age for each mention.
-// Halving or doubling any of the three constants changes recall on recorded sessions by only a few points.
+// A name's weight estimates how likely it is to be needed next: each mention adds about one divided by its age. Halving
+// or doubling any of the three constants below changes recall on recorded sessions by only a few percentage points.
 
-/** Weight factor of a name in a tool result, which the model has seen but not yet used. */
+/** Weight factor of a name that occurs in a tool result: the model has seen it but not used it yet. */
 const RESULT_WEIGHT = 0.5
-/** Exponent by which a text with many names weighs less for each: the weight is divided by the fourth root of their number. */
+/** In a text with n names, the weight of each name is divided by n to this power (the fourth root of n). */
 const DILUTION_EXPONENT = 0.25
-/** Number added to a mention's age in model calls, so that the newest two weigh about the same. */
+/** Added to the age of a mention, counted in model calls, so that the two newest mentions weigh about the same. */
 const NEAR_CALLS = 2
 
 interface FileWeight {
@@ -204,18 +210,21 @@ function createPathResolver(mentions: readonly Mention[]): (path: string) => str
   }
 }
 
-// Search for the places where records name files and identifiers.
-// A summary only repeats earlier records, so it is skipped unless those records are missing from the log.
+// Search for the places where records mention files and identifiers. A summary only repeats earlier records, so it is
+// skipped unless the earlier records are missing from the log.
 
 interface Mention {
-  /** `work`: named by the user or the model. `result`: found in a tool result. */
+  /** `work`: the user or the model wrote the name. `result`: it occurs in a tool result. */
   readonly by: 'work' | 'result'
   /** Number of model calls after this mention. */
   readonly age: number
   readonly names: NamesInText
-  /** The files that the tool call of this mention read or changed. */
+  /** Files that the tool call containing this mention read or changed. */
   readonly touches: readonly FileTouch[]
-  /** Path of the first file that the tool call touched, to which identifiers in its result are attributed; null if none. */
+  /**
+   * Path of the first file that the tool call read or changed; null if there is none. Identifiers in its result are
+   * attributed to that file.
+   */
   readonly about: string | null
   /** uuid of the record that contains the mention. */
   readonly uuid: string
@@ -249,7 +258,10 @@ export function findMentions(history: readonly KnownRecord[]): readonly Mention[
   return sightings.map(({ turn: at, ...mention }) => ({ ...mention, age: turn - at }))
 }
 
-/** Finds the mentions in one record. `touched`: files by tool call id; this function adds the tool calls of the record. */
+/**
+ * Finds the mentions in one record. `touched`: the files of each tool call, by the id of the call; the tool calls of
+ * this record are added to it.
+ */
 function findSightings(record: KnownRecord, touched: Map<string, readonly FileTouch[]>): readonly Sighting[] {
   if (record.type === 'assistant')
     return toBlocks(record.message.content).flatMap((block) => {
@@ -288,8 +300,8 @@ const SECRET_CUE =
   /pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|-----BEGIN|\b(?:curl|mysql|mariadb|sshpass|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
 
 /**
- * Redacts only lines that match `SECRET_CUE`, for speed. Except for private keys, every credential pattern matches
- * within one line.
+ * Removes credentials from a text. For speed, checks only lines that match `SECRET_CUE`: except for private keys, every
+ * credential is within one line.
  */
 function redactLines(text: string): string {
   if (!SECRET_CUE.test(text)) return text

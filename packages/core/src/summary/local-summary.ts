@@ -36,18 +36,18 @@ interface LocalSummary {
   /** The local summary under the heading `Summary:`, with credentials removed. */
   readonly text: string
   readonly tokens: number
-  /** Facts that did not fit: uuids of messages and of tool results, paths of files. */
+  /** Facts that did not fit into the summary: uuids of messages and tool results, paths of files. */
   readonly leftOut: readonly string[]
 }
 
-/** Maximum share of the summary for each group of facts, so that no group displaces all others. */
+/** Maximum share of the summary's tokens for each group of facts, so that no group displaces all others. */
 const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
 
 export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions): LocalSummary {
   const pieces = listPieces(facts, rules)
   let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form))
   let made = fitLocalSummary(pieces, facts, rules, room)
-  // The estimate for the whole text differs from the sum of its pieces, and notes on left-out pieces add tokens.
+  // The whole text may have more tokens than its pieces together, because of rounding and of notes on pieces left out.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
     made = fitLocalSummary(pieces, facts, rules, room)
@@ -56,8 +56,8 @@ export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOption
 }
 
 /**
- * Lists the pieces of a local summary. Lower ranks are placed first: user messages and open tasks, then the state of
- * the work, then details that help to continue.
+ * Lists the pieces of a local summary, each a text about one fact. Pieces with a lower rank are placed first: user
+ * messages and open tasks, then the state of the work, then details that help to continue.
  */
 function listPieces(
   facts: SessionFacts,
@@ -104,7 +104,7 @@ const EMPTY_SECTION = 'Nothing on record.'
 const MOST_NAMED = 3
 const ID_CHARACTERS = 120
 
-/** Formats a note on how many pieces are left out, with a few of the ids by which the history tool finds them. */
+/** Formats a note on how many pieces were left out of a section, with a few of their ids for the history tool. */
 function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
   const ids = missing.flatMap(({ id }) => (id === null ? [] : [id]))
   if (ids.length === 0) return []
@@ -116,8 +116,8 @@ function formatLeftOut(missing: readonly SummaryPiece[]): readonly string[] {
 }
 
 /**
- * Puts a local summary of records that no model saw in front of a model's summary. Returns `summary` unchanged if
- * `cover` is null or covers no records.
+ * Puts a local summary (written without a model) in front of a model's summary, for records that the model did not see.
+ * Returns `summary` unchanged if `cover` is null or covers no records.
  */
 export function prependLocalSummary(
   summary: string,

@@ -30,8 +30,8 @@ import { limitInstructions, type SummaryTask, writeSummaryPrompt } from './summa
 export type AttemptOrSkip<A extends SummaryAttempt> = A | { readonly skip: string; readonly message: string }
 
 /**
- * Plans a request for the provider's compaction block. Only needed if kept messages contain thinking that is bound to
- * the messages before it.
+ * Plans a request for the provider's compaction block. Skipped unless kept messages contain thinking that is valid only
+ * after unchanged earlier messages.
  */
 export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<BlockAttempt> {
   const { span, policy, conversationModel, instructions } = chain.context
@@ -59,13 +59,16 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
   return { kind: 'block', rung: 0, instructions: text, beta, through, deadlines: toDeadlines(chain) }
 }
 
-/** Checks whether messages kept behind the summary contain thinking that only a compaction block in front of them leaves valid. */
+/**
+ * Returns true if messages kept after the summary contain thinking that stays valid only if a compaction block precedes
+ * it.
+ */
 function needsBlock({ context: { span, conversationModel } }: SummaryAttemptState): boolean {
   if (span.form !== 'up_to' || conversationModel.profile.thinking.binding !== 'prefix') return false
   return span.kept.some((entry) => toMessageParts(entry).some(({ block }) => isThinkingBlock(block)))
 }
 
-/** Checks that the first kept message is not a system message and has another role than the last summarised one. */
+/** Returns true if the first kept message has another role than the last summarised one and is not a system message. */
 function hasRoleChangeAtCut({ context: { span } }: SummaryAttemptState): boolean {
   const before = span.summarised.findLast(hasRole)
   const behind = [...span.kept, ...span.unanswered].find(hasRole)
@@ -216,7 +219,10 @@ export function createAcceptanceRules(chain: SummaryAttemptState, ask: SummaryAt
   }
 }
 
-/** Returns the part that an attempt summarises; null if it summarises the whole or joins the parts. */
+/**
+ * Returns which part of the conversation an attempt summarises; null if it summarises the whole or joins the summaries
+ * of the parts.
+ */
 export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part'], 'join'> {
   return ask.kind === 'direct' && ask.part !== 'join' ? ask.part : null
 }
@@ -228,7 +234,9 @@ export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt
   return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])
 }
 
-/** Checks whether a retry would repeat the failed summary request, because the dropped rounds had no visible content. */
+/**
+ * Returns true if a retry would repeat the failed summary request, because the dropped rounds had no visible content.
+ */
 export function isSameRequest(before: SummaryAttempt | AttemptsOutcome, ask: SummaryAttempt): boolean {
   if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
   return toComparableText(before.payload) === toComparableText(ask.payload)
@@ -252,7 +260,9 @@ export function countAvailableTokens(
   return chain.window - answer - countTextTokens(task)
 }
 
-/** Checks whether the input fits into the summarizer's context window; true if the window is unknown. */
+/**
+ * Returns true if the conversation to summarise fits into the summarizer's context window, or if the window is unknown.
+ */
 export function canInputFit(chain: SummaryAttemptState): boolean {
   const room = countAvailableTokens(chain)
   return room === null || sumEntryTokens(chain, chain.input) <= room
@@ -277,10 +287,15 @@ export function filterSummarised(
 
 // A conversation too long for the summarizer's window is summarised in parts, and the summaries are then joined.
 
-/** Share of the context window that one part may use, since token estimates can be 10% too low. */
+/**
+ * Share of the available tokens that one part may use. The rest is a margin, since token estimates can be 10 % too low.
+ */
 const PART_MARGIN = 0.9
 
-/** Splits the entries to summarise into parts; changes the stage to `local` if the window is too small for parts. */
+/**
+ * Splits the entries to summarise into parts. If the window is too small for parts, plans a local summary (stage
+ * `local`).
+ */
 export function startPartSummaries(chain: SummaryAttemptState): SummaryAttemptState {
   const summariser = chooseDirectModel(chain)
   const { outputTokens } = summariser
@@ -296,7 +311,7 @@ export function startPartSummaries(chain: SummaryAttemptState): SummaryAttemptSt
   return { ...chain, stage: 'parts', coveredLocally: covered, parts }
 }
 
-/** Maximum number of parts sent to the model; older parts get a local summary. */
+/** Maximum number of parts sent to the model. Older parts get a local summary, written without a model. */
 export const MAX_PARTS = 8
 interface SplitRounds {
   readonly parts: readonly (readonly ContextEntry[])[]
@@ -308,11 +323,11 @@ interface SplitRounds {
 const MIN_OUTPUT_TOKENS = 400
 
 /**
- * Splits entries into parts of whole rounds that fit into the context window. Returns null if the window is too small
- * for two parts.
- * `room.tokens`: input and output of one part together, without the prompt. `covered`: rounds too large for any part,
- * and the oldest ones beyond `MAX_PARTS`. `outputTokens`: limit of one part's summary, chosen so that all summaries
- * together fit into the window.
+ * Splits entries into parts that fit into the context window, without splitting a round (a response with its tool
+ * results). Returns null if the window is too small for two parts. `room.tokens`: tokens for input and output of one
+ * part, without the prompt. `covered` in the result: entries in no part, because a round was too large or there were
+ * more than `MAX_PARTS` parts. `outputTokens`: limit of one part's summary, chosen so that all summaries together fit
+ * into the window.
  */
 export function splitIntoParts(
   entries: readonly ContextEntry[],
@@ -331,7 +346,10 @@ export function splitIntoParts(
   return { parts, covered: entries.filter((entry) => !inParts.has(entry)), outputTokens }
 }
 
-/** Groups rounds so that each group has at most `each` tokens. A round larger than that is left out and ends the group before it. */
+/**
+ * Groups rounds so that each group has at most `each` tokens. A round with more tokens is left out, and a new group
+ * begins after it.
+ */
 function groupRounds(
   entries: readonly ContextEntry[],
   each: number,

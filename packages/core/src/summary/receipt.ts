@@ -36,7 +36,10 @@ interface LostItems {
   readonly files: readonly LostItem[]
   readonly userMessages: readonly LostItem[]
   readonly errors: readonly LostItem[]
-  /** Lost code identifiers, most important first; `moreIdentifiers` is the number of those not listed. */
+  /**
+   * Code identifiers that the new context no longer mentions, most important first; `moreIdentifiers`: how many are not
+   * listed.
+   */
   readonly identifiers: readonly LostItem[]
   readonly moreIdentifiers: number
 }
@@ -50,8 +53,8 @@ interface LostItem {
 interface ReceiptInput {
   readonly before: readonly ContextEntry[]
   /**
-   * Records that an earlier compaction summarised. A fact from such a record is lost if the previous context mentioned
-   * it and the new one does not.
+   * Log records that the summary replaces, including those that earlier compactions summarised. A fact in them is lost
+   * if the previous context mentioned it and the new one does not.
    */
   readonly history?: readonly KnownRecord[]
   readonly after: readonly ContextEntry[]

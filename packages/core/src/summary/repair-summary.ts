@@ -54,7 +54,7 @@ interface RepairedSummary {
   readonly unfit: readonly string[]
   /** Texts of completed tasks that the summary listed as pending; their lines are removed. */
   readonly settled: readonly string[]
-  /** Lines with an order or a question that were marked as a note, in their original wording. */
+  /** Lines with an order or a question, which were marked as notes in the summary; here in their original wording. */
   readonly marked: readonly string[]
 }
 
@@ -79,7 +79,9 @@ export function repairSummary(summary: string, facts: SessionFacts, rules: Repai
   }
 }
 
-/** Lists the lines of user messages, tasks and errors, which a summary quotes word for word. */
+/**
+ * Lists the lines of user messages, tasks and errors. A summary quotes these lines, so they are not marked as notes.
+ */
 function listQuotedLines({ messages, commands, todos }: SessionFacts): ReadonlySet<string> {
   const texts = [...messages, ...todos].map(({ text }) => text)
   const errors = commands.map(({ error }) => error)
@@ -113,7 +115,7 @@ function writeRepairs(missing: MissingFacts, facts: SessionFacts, rules: RepairR
   return { paragraphs: parts.length === 0 ? [] : [REPAIR_INTRODUCTION, ...parts], unfit }
 }
 
-/** Creates the pieces to add for missing facts. User messages keep their number among all user messages. */
+/** Creates the texts to add for missing facts. A user message keeps its number in the list of all user messages. */
 function createMissingPieces(
   missing: MissingFacts,
   facts: SessionFacts,
@@ -151,7 +153,10 @@ interface MissingFacts {
   readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly todos: readonly TodoItem[]
-  /** Commands that still fail and whose last error is missing from the summary; for older ones the end of the error suffices. */
+  /**
+   * Commands that still fail and whose last error is missing from the summary. Of the older errors, only the end must
+   * be in it.
+   */
   readonly commands: readonly FailingCommand[]
 }
 
@@ -171,13 +176,16 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
   }
 }
 
-/** Checks whether a summary names a file: an edited one with its folder, one that was only read by its name. */
+/**
+ * Returns true if the summary names the file: an edited file with its folder, a file that was only read by its file
+ * name.
+ */
 function isFileNamed(text: string, file: TouchedFile): boolean {
   return isFileEdited(file) ? isPathNamed(text, file.path) : isFileMentioned(text, file.path)
 }
 
-// A line with an order or a question could later be taken for the user's, so it is marked as a note.
-// Marking a line removes no text, and quotations are not marked.
+// An order or a question in a summary could later be taken for the user's, so its line is marked as a note. No text is
+// removed, and quotations are not marked.
 
 const ORDER_LINE =
   /^(?:(?:please|now|next|then|ok(?:ay)?|so)[,:]?\s+)*(?:continue|proceed|resume|go (?:on|ahead)|keep (?:going|working)|carry on|let(?:'|’)?s (?:continue|proceed|go on))\b/i

@@ -1,7 +1,6 @@
 /**
- * Selects the records that a compaction summarises and those it keeps: summarises all, those `from` a record on, or
- * those `up_to` a record. Tool calls stay with their results, and every record of the context belongs to exactly one
- * class.
+ * Selects which records a compaction summarises and which it keeps. It summarises all records, those `from` a record
+ * on, or those `up_to` a record. A tool call always stays together with its result.
  */
 
 import { type ContextEntry, isVisibleToModel } from '../context/context-entry.ts'
@@ -21,7 +20,7 @@ import type { CompactionForm } from './summary-prompt.ts'
 
 export interface SpanOptions {
   readonly form: CompactionForm
-  /** uuid of the record that the user picked; the cut is made in front of it. Required for `from` and `up_to`. */
+  /** uuid of the record that the user picked. The cut is made before this record. Required for `from` and `up_to`. */
   readonly pivot?: string
   readonly pins?: PinOptions
   /** Cuts between messages of different roles if possible, since a provider's compaction block requires a role change. */
@@ -32,9 +31,12 @@ export interface CompactionSpan {
   readonly form: CompactionForm
   /** Entries that the summary replaces, including earlier summaries and messages that earlier compactions kept. */
   readonly summarised: readonly ContextEntry[]
-  /** Entries on the other side of the cut, kept verbatim: in front of the summary for `from`, behind it for `up_to`. */
+  /** Entries on the other side of the cut, kept verbatim: before the summary for `from`, after it for `up_to`. */
   readonly kept: readonly ContextEntry[]
-  /** Pinned entries on the summarised side, kept verbatim together with the rest of their round. */
+  /**
+   * Pinned entries on the summarised side. They are kept verbatim, with the rest of their round (response and tool
+   * results).
+   */
   readonly pinned: readonly ContextEntry[]
   /** User messages without a response yet, kept verbatim at the end of the new context. */
   readonly unanswered: readonly ContextEntry[]
@@ -106,7 +108,10 @@ function findNearestCut(cuts: readonly number[], picked: number, form: Compactio
   return cuts.findLast((cut) => cut <= picked) ?? 0
 }
 
-/** Returns the last cut up to `position` that is between messages of different roles, or `position` if there is none. */
+/**
+ * Returns the last cut at or before `position` between messages of different roles; returns `position` if there is
+ * none.
+ */
 function findCutBetweenRoles(
   records: readonly KnownRecord[],
   cuts: readonly number[],
@@ -149,7 +154,7 @@ function createSpan(
 
 type SpanSide = 'out' | 'kept' | 'unanswered' | 'aside'
 
-/** Assigns each entry to a class before pins are considered. */
+/** Decides for each entry whether it is summarised, kept, unanswered or never sent, before pins are considered. */
 function assignSides(
   entries: readonly ContextEntry[],
   { position }: SpanCut,
@@ -197,7 +202,8 @@ const REFUSAL_MESSAGES: Readonly<Record<SpanRefusalReason, (what: string) => str
       : `There is nothing to summarise ${side} the picked message. Pick another one.`,
 }
 
-// Pinned records among those to summarise are kept within a budget, newest first, together with their round.
+// Pinned records on the summarised side are kept, newest first, within a token budget. Each is kept together with its
+// round (a response with its tool results).
 
 interface PinOptions {
   /** uuids of the pinned records to keep verbatim. */
@@ -245,9 +251,12 @@ function findRoundAt(at: number, length: number, { cuts, isFree }: PinSelection)
   return Array.from({ length: end - start }, (_, index) => start + index).filter(isFree)
 }
 
-// Fields of the boundary record about the records that its compaction kept.
+// uuids of kept records, for the boundary record of a compaction.
 
-/** Returns the uuids of the records kept verbatim, in order: in front of the summary for `from`, otherwise behind it. */
+/**
+ * Returns the uuids of the records kept verbatim, in order. For form `from` they come before the summary, otherwise
+ * after it.
+ */
 export function listKeptUuids({ form, kept, pinned }: CompactionSpan): readonly string[] {
   return listUuids(form === 'from' ? [...kept, ...pinned] : [...pinned, ...kept])
 }
@@ -275,7 +284,10 @@ function findLastResponse(entries: readonly ContextEntry[]): number {
   return entries.findLastIndex(({ record }) => record.type === 'assistant' && !isSyntheticError(record))
 }
 
-/** Checks whether a record describes a clearing by the provider. Every API request must repeat it while its tool results are sent. */
+/**
+ * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
+ * the cleared tool results are still sent.
+ */
 function isProviderClearing(record: KnownRecord): boolean {
   return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
 }

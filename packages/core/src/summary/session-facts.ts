@@ -1,7 +1,7 @@
 /**
- * Extracts the facts that a summary must not lose from the records, by fixed rules. Always reads the whole log up to
- * the cut, so that repeated compactions lose nothing. An earlier summary is quoted only if its records are missing
- * from the log.
+ * Extracts from the log, by fixed rules, the facts that a summary must not lose: user messages, files, errors, todos.
+ * Always reads the whole log up to the cut, so that repeated compactions lose nothing. An earlier summary is quoted
+ * only if its records are missing from the log.
  */
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord, readUserTypedText } from '../log/record.ts'
@@ -34,8 +34,7 @@ export interface RecordText {
 }
 
 /**
- * Extracts the facts from `history`: the records of the active branch up to the cut, or after it for form `from`.
- * `clean` removes credentials from every text.
+ * Extracts the facts from `history`, the records that a summary replaces. `clean` removes credentials from every text.
  */
 export function extractSessionFacts(
   history: readonly KnownRecord[],
@@ -151,7 +150,10 @@ export function formatUserPrompt(message: UserPrompt, rules: UserPromptLimits): 
     : message.text
 }
 
-/** Lists the texts by which a summary covers a user message: the whole text, or both ends of a long one and its id. */
+/**
+ * Lists the texts that a summary must contain to cover a user message: the whole text, or both ends of a long one and
+ * its id.
+ */
 export function listRequiredTexts(message: UserPrompt, rules: UserPromptLimits): readonly string[] {
   const text = message.text.trim()
   if (!isLongPrompt(message, rules) || text.length <= 2 * PROMPT_END_CHARACTERS) return [text]

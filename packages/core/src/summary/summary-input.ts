@@ -35,7 +35,7 @@ export interface DirectInputOptions {
   readonly summariser: SummaryModel
   /** The conversation's tool definitions; one of these is declared if messages contain tool calls. */
   readonly tools: readonly JsonObject[]
-  /** Text put in front if the first message would have the role `assistant`; null if nothing was dropped. */
+  /** User message put in front if the first message would have the role `assistant`; null if nothing was dropped. */
   readonly marker?: string | null
   /** Sends tool calls and tool results as text, without declaring a tool. */
   readonly asText?: boolean
@@ -203,7 +203,7 @@ function withContent(
   return { ...rest, message: { ...rest.message, content }, ...raw }
 }
 
-/** Turns a system message's block into a reminder, since not every provider accepts system messages inside a conversation. */
+/** Turns a block of a system message into a reminder, since some providers refuse system messages in a conversation. */
 function toReminder(block: Block): Block {
   if (!isTextBlock(block)) return block
   return { type: 'text', text: `<system-reminder>\n${block.text}\n</system-reminder>` }
@@ -331,7 +331,7 @@ function effortSetting(
   return refused ? {} : { output_config: { effort } }
 }
 
-// A summary request that is too long is shortened by dropping whole rounds, oldest first.
+// A summary request that is too long is shortened by dropping rounds (a response with its tool results), oldest first.
 // No model sees the dropped rounds, so they are returned for a local summary.
 
 /** Text put in front of a shortened conversation that would begin with an assistant message. */

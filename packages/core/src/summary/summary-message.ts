@@ -6,7 +6,10 @@
 import type { UserRecord } from '../log/record.ts'
 import type { CompactionSpan } from './select-span.ts'
 
-/** How work continues after a compaction: when the user decides (`none`), immediately, or immediately and unattended. */
+/**
+ * How work continues after a compaction: when the user decides (`none`), at once (`automatic`), or at once and
+ * unattended (`autonomous`).
+ */
 type Continuation = 'none' | 'automatic' | 'autonomous'
 
 export interface SummaryMessageInput {

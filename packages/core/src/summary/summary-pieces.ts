@@ -1,6 +1,6 @@
 /**
- * Creates the pieces of a local summary, section by section, and fits pieces into a token budget. Also used to repair
- * a model's summary by adding the facts it lacks.
+ * Creates the pieces of a local summary, each a text about one fact, and fits them into a token budget. Also used to
+ * repair a model's summary by adding the facts it lacks.
  */
 import { isOpenTodo, isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
@@ -23,13 +23,13 @@ import { truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.t
 export interface SummaryPiece {
   /** Number of the summary section that contains the piece, 1 to 9. */
   readonly section: number
-  /** Pieces with a lower rank are placed first; within a rank, in the order of the array. */
+  /** Pieces with a lower rank are placed first; pieces of the same rank in array order. */
   readonly rank: number
   /** Position of the piece within its section, independent of the order of placing. */
   readonly order: number
   readonly full: string
   readonly short: string | null
-  /** Name of the group whose token cap the piece shares. */
+  /** Name of the group of pieces that share one token limit. */
   readonly group: string
   /** Id by which the piece is reported if it is left out; null if it is not reported. */
   readonly id: string | null
@@ -353,12 +353,15 @@ export interface PlacedPieces {
 
 interface PieceBudget {
   readonly total: number
-  /** Maximum tokens by group; a group without an entry has no cap. */
+  /** Maximum tokens of each group of pieces; a group that is not listed has no limit. */
   readonly caps: ReadonlyMap<string, number>
   readonly estimate: Pick<Estimator, 'text'>
 }
 
-/** Places pieces rank by rank: all in short form first, so that no long piece displaces another, then in full while tokens last. */
+/**
+ * Places pieces rank by rank. Within a rank, all pieces are placed in short form first, so that no long piece displaces
+ * another; then each is replaced by its full form while tokens last.
+ */
 export function fitSummaryPieces(
   pieces: readonly SummaryPiece[],
   { total, caps, estimate }: PieceBudget,

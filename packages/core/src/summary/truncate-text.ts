@@ -47,10 +47,15 @@ function isInsidePair(text: string, at: number): boolean {
 /** Counts the tokens of a text. The count must never decrease when text is appended. */
 export type TokenCounter = (text: string) => number
 
-/** Maximum characters of one token, except runs of blanks. Text beyond this length per token need not be measured. */
+/**
+ * Maximum length of a token in characters, except runs of blanks. Text beyond `tokens` times this length cannot fit.
+ */
 const MAX_TOKEN_CHARACTERS = 24
 
-/** Returns the longest beginning of a text within `tokens`; ends at a line end unless that would lose half of it. */
+/**
+ * Returns the longest beginning of a text with at most `tokens` tokens. It ends at a line end, unless that would lose
+ * more than half of it.
+ */
 export function takeHead(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(0, size)))
   const head = text.slice(0, isLowSurrogateAt(text, length) ? length - 1 : length)
@@ -59,7 +64,10 @@ export function takeHead(text: string, tokens: number, measure: TokenCounter): s
   return line * 2 >= head.length ? head.slice(0, line) : head
 }
 
-/** Returns the longest end of a text within `tokens`; begins at a line start unless that would lose half of it. */
+/**
+ * Returns the longest end of a text with at most `tokens` tokens. It begins at a line start, unless that would lose
+ * more than half of it.
+ */
 export function takeTail(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(text.length - size)))
   const start = text.length - length

@@ -4,7 +4,10 @@ import { type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/ev
 import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
 import { findRecordIndex } from '../log/session-log.ts'
 
-/** Result of pinning. `note` is a sentence for the user if the pin has no effect yet. */
+/**
+ * Result of pinning a record. `note`: a sentence for the user if the record is not in the context, so that the pin has
+ * no effect yet.
+ */
 type PinResult = { readonly ok: true; readonly note?: string } | RefusedRewrite
 
 const NOT_IN_CONTEXT =

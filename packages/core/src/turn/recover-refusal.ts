@@ -1,6 +1,7 @@
 /**
- * Recovers after the provider refused a request or the context window ended the response: drops media, drops thinking
- * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned.
+ * Recovers after the provider refused a request, or after the context window was full before the response ended: drops
+ * media, drops thinking or compacts. The request is then sent again, as often as policy allows. If nothing helps, the
+ * refusal is returned.
  */
 import { compact } from '../compaction/compact.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
@@ -16,11 +17,11 @@ import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
 import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
 import { listToolCalls } from './run-tools.ts'
 
-/** How often each remedy was tried for one request, or the limit of tries. */
+/** How often each remedy was tried for one request, or how often it may be tried. */
 interface Remedies {
-  /** Tries to drop images and documents. */
+  /** Number of tries of dropping images and documents. */
   readonly media: number
-  /** Tries to compact, or to drop thinking. */
+  /** Number of tries of compacting or dropping thinking. */
   readonly rewrites: number
 }
 
@@ -28,7 +29,7 @@ export const NO_REMEDIES_TRIED: Remedies = { media: 0, rewrites: 0 }
 
 type RecoveryResult = { readonly ok: true; readonly tried: Remedies }
 
-/** Tries the next remedy for a refused request. Returns null if there is no problem or no remedy is left. */
+/** Tries the next remedy for a refused request. Returns null if there is nothing to remedy or no remedy is left. */
 export async function* recoverFromRefusal(
   turn: TurnContext,
   response: ModelCallResult,
@@ -57,7 +58,7 @@ export async function* recoverFromRefusal(
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
 }
 
-/** Describes a problem that recovery may fix, as a sentence for the event; null if there is none. */
+/** Returns a sentence about the problem, if recovery may fix it; null if there is no such problem. */
 function findProblem(response: ModelCallResult, host: TurnHost): string | null {
   if (response.ok) {
     const { reply } = response
@@ -100,7 +101,7 @@ function allowedRemedies({ compaction, policy, switches = NO_SWITCHES }: TurnHos
 
 /**
  * Drops all thinking from the context after the provider refused it, because it came from another account or model or
- * because earlier messages changed. Returns true if there was any.
+ * because earlier messages changed. Returns true if any thinking was dropped.
  */
 async function* dropThinking(
   turn: TurnContext,

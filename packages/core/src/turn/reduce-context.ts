@@ -1,7 +1,7 @@
 /**
- * Reduces the context before each request, cheapest step first. Clearing needs no model call. A compaction needs one;
- * if it fails, the turn continues with the context as it is, up to the blocking threshold. Images above the provider's
- * limits are dropped last.
+ * Reduces the context before each request, cheapest step first. Clearing needs no model call. A compaction needs a
+ * model call; if it fails, the turn continues with the context as it is, up to the blocking threshold. Images above the
+ * provider's limits are dropped last.
  */
 
 import { countDeletedTokens, createDeletionMessage, createDropNotice } from '../clearing/cached-clearing.ts'
@@ -37,7 +37,10 @@ import {
 } from '../request/request-size.ts'
 import { readCalibrationScale } from '../tokens/usage.ts'
 
-/** Plans, then clears or compacts. Returns a failure if the turn was aborted or the context is full. */
+/**
+ * Plans how to reduce the context, then clears or compacts. Returns a failure if the turn was aborted or the context is
+ * full.
+ */
 export async function* reduceContext(
   turn: TurnContext,
   moment: TurnMoment,
@@ -84,7 +87,10 @@ async function* executePlan(
   return isBlocked ? { ok: false, reason: 'full', message: end.message } : null
 }
 
-/** Appends the clearing as one record, and a deletion message if results are deleted in the provider's cache. */
+/**
+ * Appends the clearing as one record. If tool results are deleted in the provider's cache, also appends the message
+ * that deletes them.
+ */
 export async function* applyClearing(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -135,8 +141,8 @@ function findNewestBoundary({ view: { entries } }: SessionState): string {
   return ''
 }
 
-// Dropping images is a clearing, too: one record names the images, so later requests stay the same, and undo restores
-// them.
+// Dropping images is a clearing, too: one record lists the dropped images. Later requests leave out the same images,
+// and an undo restores them.
 
 /** Drops the oldest images while the request has more bytes or images than the provider accepts. */
 export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
@@ -147,8 +153,8 @@ export async function* dropExcessMedia(turn: TurnContext): AsyncGenerator<TurnEv
 }
 
 /**
- * Drops images that the provider refused: those of the message it named, or all. If the request had too many bytes,
- * only images that the model has responded to are dropped. Returns true if any were dropped.
+ * Drops images that the provider refused: those of the message that it named, or all. If the request had too many
+ * bytes, only images that the model has responded to are dropped. Returns true if any were dropped.
  */
 export async function* dropRefusedMedia(
   turn: TurnContext,
@@ -183,8 +189,9 @@ function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): R
 }
 
 /**
- * Appends the proposed drop of images and returns true. Returns false if the drop would invalidate thinking that the
- * running turn must begin with; the images can be dropped at the next prompt.
+ * Appends a record that drops the proposed images and returns true. Returns false if nothing is dropped: none are
+ * proposed, or the drop would remove thinking that the provider requires at the start of the running turn. At the next
+ * prompt the images can be dropped.
  */
 async function* applyDrop(
   turn: TurnContext,
@@ -219,14 +226,17 @@ function createMediaBoundary(metadata: MicrocompactMetadata): UnlinkedRecord {
   return createClearingBoundary(metadata, 'Old images left out to keep the request within its size')
 }
 
-/** Returns ids of responses with thinking, beginning at the first record that loses an image. */
+/** Returns the ids of the responses with thinking, from the first record that loses an image on. */
 function findThinkingAfter({ view }: SessionState, drop: MediaDropProposal['drop']): readonly string[] {
   const origins = new Set(drop.map(({ origin }) => origin))
   const entries = view.entries.toArray()
   return findResponsesWithThinking(entries.slice(entries.findIndex(({ record }) => origins.has(record.uuid))))
 }
 
-/** Returns true if the newest messages are a response with thinking and the results of its tool calls. */
+/**
+ * Returns true in the middle of a turn: the newest messages are a response with thinking and the results of its tool
+ * calls.
+ */
 function isMidTurn({ flat }: SessionState): boolean {
   const { message } = flat.tail.at(-1) ?? {}
   const hasResultsOnly = toBlocks(message?.content ?? '').every(({ type }) => type === 'tool_result')

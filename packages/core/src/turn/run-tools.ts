@@ -91,9 +91,9 @@ async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResu
   }
 }
 
-/** Time for a tool to stop and return a partial result after the turn was aborted. */
+/** Milliseconds that a tool has to stop and return a partial result after the turn was aborted. */
 const GRACE_MS = 250
-/** Tools have no time limit. A single wait lasts this long and is then renewed. */
+/** Tools have no time limit. The wait for a tool is renewed each time after this many milliseconds. */
 const ONE_WAIT_MS = 86_400_000
 
 /** Returns the result of a tool; null if the turn was aborted and the tool did not stop in time. */
@@ -138,7 +138,7 @@ export async function* spillLargeResult(
   return { result, body: { ...body, spilled } }
 }
 
-/** Runs the engine's history tool; null if the call is for another tool. */
+/** Runs the call if it is for the engine's history tool; returns null if it is for another tool. */
 export async function answerHistoryCall(
   { state, host }: TurnContext,
   call: ToolUseBlock,

@@ -59,7 +59,7 @@ function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
-/** Appends the prompt in one batch, after error results for tool calls that have no result. */
+/** Appends the prompt. In the same batch, tool calls without a result get an error result first. */
 async function* appendPrompt(
   turn: TurnContext,
   prompt: MessageContent | null,
@@ -79,7 +79,10 @@ async function* appendPrompt(
   return yield* appendUnlinkedRecords(turn, bodies)
 }
 
-/** Calls the model and runs its tools until it calls none. `first`: when in the turn the first call is made. */
+/**
+ * Calls the model and runs its tools until it calls none. `first`: `prompt` if a prompt was just appended, otherwise
+ * `call`.
+ */
 async function* runLoop(
   turn: TurnContext,
   maxCalls: number,
@@ -126,8 +129,8 @@ async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator
 }
 
 /**
- * Builds the next request and records it as sent, also for hosts that send it themselves. Records that other writers
- * append afterwards are left for the following request.
+ * Builds the next request and stores it as the last one sent, also for hosts that send it themselves. Records that
+ * other writers append afterwards are sent with the following request.
  */
 export async function* prepareNextRequest(
   turn: TurnContext,
@@ -151,8 +154,8 @@ export async function* prepareNextRequest(
 }
 
 /**
- * Counts the turn after a response, and records what the provider cleared by itself. The provider reports its edits
- * with every response; only edits without a record are appended.
+ * Counts the turn after a response, and appends a record of what the provider cleared. The provider reports its
+ * clearings with every response, so those that already have a record are skipped.
  */
 export async function* recordResponse(
   turn: TurnContext,
@@ -174,11 +177,11 @@ export async function* recordResponse(
 
 interface DeferredFailure {
   readonly response: ModelCallResult
-  /** Failure event that is not emitted yet; null if there was none. */
+  /** Failure event that was held back; null if there was none. */
   readonly held: TurnEvent | null
 }
 
-/** Delays the event of a failure that recovery may fix. It is emitted only if recovery fails too. */
+/** Holds back the event of a failure that recovery may fix. The caller emits the event only if recovery fails. */
 async function* deferFailureEvent(
   host: TurnHost,
   events: AsyncGenerator<TurnEvent, ModelCallResult>,

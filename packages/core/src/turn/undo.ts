@@ -19,7 +19,7 @@ import { isRewriteBoundary } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
 
 export interface UndoRewriteOptions {
-  /** uuid of the boundary of the rewrite to undo. Default: the newest rewrite. */
+  /** uuid of the boundary record of the compaction or clearing to undo. Default: the newest one. */
   readonly id?: string
   /** True to undo even if the restored context exceeds the blocking threshold. */
   readonly force?: boolean
@@ -29,7 +29,7 @@ export type UndoResult =
   | { readonly ok: true; readonly of: string; readonly kind: 'compact' | 'clear'; readonly tokens: number }
   | RefusedRewrite
 
-/** Limit of attempts if other writers keep appending. */
+/** Maximum number of attempts while other writers keep appending. */
 const MAX_TRIES = 8
 
 export async function* undoRewrite(
@@ -91,7 +91,10 @@ function prepareUndo(
 
 type UndoBody = Extract<UnlinkedRecord, { readonly type: 'system' }>
 
-/** Adds to the undo record the responses after the rewrite, which lose thinking that is bound to earlier messages. */
+/**
+ * Adds to the undo record the responses whose thinking becomes invalid, because the undo changes the messages before
+ * them.
+ */
 function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite, body: UndoBody): UndoBody {
   if (turn.host.profile.thinking.binding !== 'prefix') return body
   const { view } = previewAppend(turn.state, linkRecords(turn, [body]))
@@ -99,7 +102,10 @@ function withLostThinking(turn: TurnContext, { replacedEntries }: ContextRewrite
   return lost.length === 0 ? body : { ...body, clearedThinking: lost }
 }
 
-/** Returns the tokens of the context before the rewrite, as its boundary recorded them; null if it did not. */
+/**
+ * Returns the tokens of the context before the compaction or clearing, from its boundary record; null if not recorded
+ * there.
+ */
 function findSizeBefore({ session, view }: SessionState, act: ContextRewrite): number | null {
   const record = readRecordAt(session, view.branch.at(act.position) ?? 0)
   if (!isRewriteBoundary(record)) return null

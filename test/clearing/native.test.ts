@@ -1,5 +1,10 @@
 /** What the provider clears by itself: where it ends is held, it is noted once, and the cache is read in between. */
-import { isMicrocompactBoundary } from '@tidemark/core'
+import {
+  type CompactionServices,
+  isMicrocompactBoundary,
+  measureContext,
+  type SessionState,
+} from '@tidemark/core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   contextTokens,
@@ -34,13 +39,19 @@ describe('what the provider clears by itself', () => {
     first = calls.findIndex(({ noted }) => noted.length > 0)
   })
 
-  it('is asked for with every request, thinking first', () => {
-    const asked = calls.map((call) =>
-      editsOf(call)
-        .map(({ type }) => type)
-        .join(' '),
-    )
-    expect(new Set(asked)).toEqual(new Set(['clear_thinking_20251015 clear_tool_uses_20250919']))
+  it('is asked for from the trigger on, thinking first, and not while the trigger is far', () => {
+    const asked = calls.map((call) => editsOf(call).map(({ type }) => type))
+    const start = asked.findIndex((types) => types.length === 2)
+    const both = ['clear_thinking_20251015', 'clear_tool_uses_20250919']
+    expect(start).toBeGreaterThan(10)
+    expect(asked).toEqual(asked.map((_, at) => (at < start ? both.slice(0, 1) : both)))
+  })
+
+  it('keeps the number of results that it first asked to keep until the provider has cleared', () => {
+    const kept = calls
+      .slice(0, first + 1)
+      .flatMap((call) => editsOf(call).flatMap(({ keep }) => keep?.value ?? []))
+    expect(new Set(kept).size).toBe(1)
   })
 
   it('ends where it ended until the next clearing', () => {
@@ -74,8 +85,52 @@ describe('what the provider clears by itself', () => {
     expect(rebilled).toEqual([])
   })
 
-  it('is no break', () => {
-    expect(calls.flatMap(({ broke }) => broke ?? [])).toEqual([])
+  it('is no break, and every call is judged: the first, those that clear, and all after them', () => {
+    const kinds = calls.map(({ broke, paid, judged }) => broke?.reason.kind ?? (paid ? 'paid' : judged?.kind))
+    expect(kinds).toEqual(
+      calls.map(({ noted }, at) => (at === 0 ? 'first' : noted.length > 0 ? 'paid' : 'read')),
+    )
+  })
+
+  it('is in the bill: what each clearing left and the cache had to write again', () => {
+    const figures = calls.flatMap((call, at) => {
+      const [clearing] = call.noted
+      const before = calls[at - 1]
+      if (clearing === undefined || before === undefined) return []
+      const kept = contextTokens(before) - (clearing.clearing.freedTokens ?? 0)
+      return [[call.paid?.tokensRewritten, kept - tokensRead(call)]]
+    })
+    expect(figures.map(([paid]) => paid)).toEqual(figures.map(([, rewritten]) => rewritten))
+    const paid = calls.reduce((sum, call) => sum + (call.paid?.moneySpent ?? 0), 0)
+    expect(paid).toBeGreaterThan(0)
+    expect(session.totals?.spentOnClearing.total).toBeCloseTo(paid, 9)
+  })
+
+  it('leaves no break unseen behind it: a lost cache entry is told as lost by the provider', async () => {
+    const broken = await new SimulatedSession(sized(wayNamed('native'), SMALL)).until(first + 3)
+    await broken.simulator.fetch('http://simulator.test/_simulator/cache', { method: 'DELETE' })
+    await broken.prompt('Go on.')
+    expect(broken.calls.flatMap(({ broke }) => broke?.reason.kind ?? [])).toEqual(['evicted'])
+  })
+})
+
+describe('an undo behind what the provider cleared', () => {
+  it('shows the size that was measured before, and the next request compacts nothing away', async () => {
+    const session = await new SimulatedSession(sized(wayNamed('native'), SMALL)).until(150)
+    const { host } = session
+    const measured = () =>
+      measureContext(session.state as SessionState, host, host.compaction as CompactionServices)
+    const before = measured()
+    const messages = session.calls.at(-1)?.messages ?? 0
+    const count = session.calls.length
+    await session.compact()
+    await session.undo()
+    expect(measured().expected).toBe(before.expected)
+    await session.prompt('Go on.')
+    const next = session.calls[count]
+    expect(next).toMatchObject({ compacted: false, cleared: [] })
+    expect(next?.messages).toBeGreaterThan(messages)
+    expect(Math.abs(contextTokens(next as ObservedCall) - before.expected)).toBeLessThan(3_000)
   })
 })
 

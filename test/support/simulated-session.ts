@@ -2,6 +2,7 @@
 import {
   type AssembledRequest,
   type CacheBreak,
+  type CacheCheckOutcome,
   type CacheForecast,
   type CompactionServices,
   type CostTotals,
@@ -55,6 +56,8 @@ export interface ObservedCall {
   readonly record: RequestRecord
   readonly broke: CacheBreak | null
   readonly paid: OwnRewriteCost | null
+  /** How its cache read was judged, where it was neither a break nor the price of a rewrite. */
+  readonly judged: CacheCheckOutcome | null
   readonly forecast: CacheForecast
   /** Tokens of the context of the call before, if its cache entry is still alive: the most that can be read. */
   readonly ceiling: number
@@ -195,6 +198,7 @@ export class SimulatedSession {
     if (event.type === 'compact') this.#pending = { ...pending, compacted: true }
     if (event.type === 'cache-edits-dropped') this.#pending = { ...pending, dropped: event.tokens }
     if (event.type === 'cache-break') this.#pending = { ...pending, broke: event.event }
+    if (event.type === 'cache-judged') this.#pending = { ...pending, judged: event.outcome }
     if (event.type === 'act-paid') this.#pending = { ...pending, paid: event.act }
     if (event.type === 'priced') this.totals = event.totals
     if (event.type === 'request-sent') await this.#observeRequest(event.request)
@@ -273,6 +277,7 @@ const NO_PENDING: PendingCall = {
   at: 0,
   broke: null,
   paid: null,
+  judged: null,
   edits: [],
   resent: null,
   management: undefined,

@@ -89,6 +89,7 @@ export {
   type ProviderEditPlan,
   planProviderEdits,
   readAppliedEdits,
+  reportEdits,
   toContextEdits,
 } from './clearing/provider-clearing.ts'
 export {

@@ -11,7 +11,7 @@ import {
   told,
 } from '../../test/breaks/talk.ts'
 import { createWatcher } from '../../test/breaks/watcher.ts'
-import { findForkParent, matchesPattern, toMonitorKey } from './cache-monitor.ts'
+import { findForkParent, matchesPattern, type ReportedEdits, toMonitorKey } from './cache-monitor.ts'
 
 const MAIN = 'repl_main_thread'
 const talk = longTalk()
@@ -150,30 +150,54 @@ describe('calls that go wrong', () => {
     })
   })
 
-  it('a request that the provider itself edited is not judged, and the next one is, by what it left', () => {
+  const edited = (results: number, tokens: number, text = ''): ReportedEdits => ({
+    results,
+    thinkingTurns: 0,
+    tokens,
+    text,
+  })
+
+  it('what the provider newly cleared is charged for, and the same edit again is judged like any request', () => {
+    const watcher = createWatcher()
+    const { usage } = watcher.send(requestOf(talk, 0))
+    const cached = usage.cache_creation_input_tokens ?? 0
+    watcher.cache.evict()
+    const first = watcher.send(requestOf(next, 1_000), { edits: edited(3, 5_000) })
+    expect(first.outcome).toMatchObject({
+      kind: 'ours',
+      act: { act: 'the provider cleared 3 results', tokensRewritten: cached - 5_000 },
+    })
+    expect(watcher.send(requestOf(next, 2_000), { edits: edited(3, 5_000) }).outcome.kind).toBe('read')
+    watcher.cache.evict()
+    expect(watcher.send(requestOf(next, 3_000), { edits: edited(3, 5_000) }).outcome.kind).toBe('broke')
+  })
+
+  it('cleared content that comes back is a break, and an edit of an unknown kind is not judged', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))
+    watcher.send(requestOf(next, 1_000), { edits: edited(3, 5_000) })
     watcher.cache.evict()
-    expect(watcher.send(requestOf(next, 1_000), { isEdited: true }).outcome).toEqual({
+    expect(watcher.send(requestOf(next, 2_000)).outcome.kind).toBe('broke')
+    const unknown = { edits: edited(0, 0, 'trim 1') }
+    expect(watcher.send(requestOf(next, 3_000), unknown).outcome).toEqual({
       kind: 'not-judged',
       why: 'edited-by-provider',
     })
-    watcher.cache.evict()
-    expect(watcher.send(requestOf(next, 2_000)).outcome.kind).toBe('broke')
+    expect(watcher.send(requestOf(next, 4_000), unknown).outcome.kind).toBe('read')
   })
 
   it.each([
-    [true, 'read'],
-    [false, 'broke'],
+    [edited(3, 5_000), 'read'],
+    [null, 'broke'],
   ])(
-    'a rewind behind a request that the provider edited (%s) is %s: older sizes tell nothing',
-    (isEdited, kind) => {
+    'a rewind behind a request that the provider edited (%j) is %s: older sizes tell nothing',
+    (edits, kind) => {
       const watcher = createWatcher()
       watcher.send(requestOf(talk, 0))
-      watcher.send(requestOf(next, 1_000), { isEdited })
+      watcher.send(requestOf(next, 1_000), { edits })
       watcher.cache.evict()
       const other = prompted({ ...talk, ids: 'other' }, `something else: ${TEXT}`)
-      expect(watcher.send(requestOf(other, 2_000)).outcome.kind).toBe(kind)
+      expect(watcher.send(requestOf(other, 2_000), { edits }).outcome.kind).toBe(kind)
     },
   )
 })

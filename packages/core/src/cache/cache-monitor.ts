@@ -39,6 +39,8 @@ export interface AnsweredRequest {
   readonly sent: SentRequest
   /** Index of the message blocks. The cache model recognises the API request by the identity of this object. */
   readonly blockIndex: BlockIndex
+  /** What the provider reported to have cleared from the API request; null if it reported nothing. */
+  readonly edits: ReportedEdits | null
 }
 
 /**
@@ -158,8 +160,22 @@ export interface CacheCheckInput {
   /** Usage of the response. If null, the cache read cannot be judged. */
   readonly usage: Usage | null
   readonly word?: ProviderMissReport | null
-  /** True if the provider reports that it cleared content from the API request. */
-  readonly isEdited?: boolean
+  /** What the provider reports to have cleared from the API request by itself; null or absent if nothing. */
+  readonly edits?: ReportedEdits | null
+}
+
+/**
+ * Totals of the context edits that the provider applied to an API request. It applies them to every request again, so
+ * equal totals mean that nothing more was cleared since the previous request.
+ */
+export interface ReportedEdits {
+  readonly results: number
+  readonly thinkingTurns: number
+  readonly tokens: number
+  /** The report as text, by which edits of an unknown kind are compared. */
+  readonly text: string
+  /** Id of the first tool call whose result or input is newly cleared; absent if it is not known. */
+  readonly firstCleared?: string
 }
 
 export interface BreakRules {
@@ -186,8 +202,7 @@ export type CacheCheckOutcome =
   | { readonly kind: 'not-judged'; readonly why: NotJudgedReason }
 
 /**
- * Why a cache read was not judged. `not-watched`: the API request was not stored, for example because its model is
- * excluded. `edited-by-provider`: the provider changed the messages. `deletion-not-told`: the provider does not report
- * how many tokens it deleted.
+ * Why a cache read was not judged: no API request was stored for the source (its model may be excluded); the response
+ * has no usage; the provider edited the request in a way that is not known; or it does not report how much it deleted.
  */
-type NotJudgedReason = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'
+export type NotJudgedReason = 'not-watched' | 'no-usage' | 'edited-by-provider' | 'deletion-not-told'

@@ -171,6 +171,19 @@ describe('several things at once', () => {
     expect(JSON.stringify(event)).not.toContain('key-')
   })
 
+  it.each(['thinking', 'toolChoice', 'speed', 'effort'] as const)('quotes no secret of %s either', (name) => {
+    const redact = (text: string): string => text.replaceAll(/key-\w+/g, '[redacted]')
+    const watcher = createWatcher({ ...RULES, redact })
+    const sending = (at: number, value: string): SentRequest => {
+      const sent = requestOf(at === 0 ? talk : next, at)
+      return { ...sent, parameters: { ...sent.parameters, [name]: value } }
+    }
+    watcher.send(sending(0, 'key-1'))
+    const event = eventIn(watcher.send(sending(1_000, 'key-2')))
+    expect(event.reason).toMatchObject({ before: '[redacted]', after: '[redacted]' })
+    expect(JSON.stringify(event)).not.toContain('key-')
+  })
+
   it('does not lay a lost prefix on a message far behind it', () => {
     const watcher = createWatcher()
     watcher.send(requestOf(talk, 0))

@@ -34,6 +34,7 @@ import {
   type CacheMonitor,
   EMPTY_SOURCE_STATE,
   findForkParent,
+  type NotJudgedReason,
   type PendingRequest,
   toMonitorKey,
   withSourceState,
@@ -46,29 +47,45 @@ import {
   findReasonZone,
   formatBreakEvidence,
 } from './explain-break.ts'
+import { compareEdits, type EditedRequest, withProviderClearing } from './provider-edits.ts'
 import { diffRequests, findMessageDifference, formatRequestDiff } from './request-diff.ts'
 
 export function checkCacheRead(
   watch: CacheMonitor,
   answer: CacheCheckInput,
   rules: BreakRules,
-): { readonly monitor: CacheMonitor; readonly outcome: CacheCheckOutcome } {
+): CacheCheckResult {
   const key = toMonitorKey(answer.source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
   const { pending } = own
-  if (pending === null) return { monitor: watch, outcome: { kind: 'not-judged', why: 'not-watched' } }
-  if (answer.usage === null) return { monitor: watch, outcome: { kind: 'not-judged', why: 'no-usage' } }
+  const { edits = null } = answer
+  const change = compareEdits(pending?.previous?.edits ?? null, edits)
+  const isEdited = change !== 'same'
+  const skip = (why: NotJudgedReason): CacheCheckResult => ({
+    monitor: watch,
+    outcome: { kind: 'not-judged', why },
+    isEdited,
+  })
+  if (pending === null) return skip('not-watched')
+  if (answer.usage === null) return skip('no-usage')
   const { sent, forecast, isOutdated } = pending
-  const outcome = detectBreak(pending, answer, answer.usage, rules)
+  const outcome = detectBreak(withProviderClearing(pending, edits, change), answer, answer.usage, rules)
   const { blockIndex } = forecast.basis.request
-  const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex }
+  const answered: AnsweredRequest | null = isOutdated ? null : { sent, blockIndex, edits }
   // A fork is never the API request that later requests are compared with.
   const last = findForkParent(sent.source, sent.forkOf) === null ? answered : own.last
-  return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome }
+  return { monitor: withSourceState(watch, key, { ...own, last, pending: null }), outcome, isEdited }
+}
+
+interface CacheCheckResult {
+  readonly monitor: CacheMonitor
+  readonly outcome: CacheCheckOutcome
+  /** The provider's edits changed, so sizes of message prefixes that earlier responses showed no longer apply. */
+  readonly isEdited: boolean
 }
 
 function detectBreak(
-  pending: PendingRequest,
+  pending: EditedRequest,
   answer: CacheCheckInput,
   usage: Usage,
   rules: BreakRules,
@@ -76,7 +93,7 @@ function detectBreak(
   const { previous, announced } = pending
   if (previous === null) return { kind: 'first' }
   const figures = toCacheFigures(usage)
-  if (answer.isEdited === true || figures.isCompacted)
+  if (pending.change === 'unknown' || figures.isCompacted)
     return { kind: 'not-judged', why: 'edited-by-provider' }
   const expectation = expectRead(pending, previous, rules)
   const expected = subtractDeleted(expectation.tokens, announced, figures)
@@ -95,7 +112,7 @@ function detectBreak(
 }
 
 interface BreakInput {
-  readonly pending: PendingRequest
+  readonly pending: EditedRequest
   readonly against: AnsweredRequest
   readonly answer: CacheCheckInput
   readonly rules: BreakRules
@@ -121,7 +138,7 @@ interface ReadExpectation {
  * announced clearing or a rewind removed.
  */
 function expectRead(
-  { sent, forecast, chain, announced }: PendingRequest,
+  { sent, forecast, chain, announced, blocksBeforeClearing }: EditedRequest,
   against: AnsweredRequest,
   { profile }: BreakRules,
 ): ReadExpectation {
@@ -136,10 +153,14 @@ function expectRead(
       ? null
       : readTotalsBeforeMessage(against.blockIndex, position.message).blocks + position.block
   if (position === null || shared === null || left === null || countMessageBlocks(left, chain) <= shared) {
-    // A clearing was announced but the messages are unchanged: the provider clears them, at an unknown position.
-    return { tokens: isClearing ? 0 : whole, position: null, change: null, floor: 0 }
+    if (!isClearing) return { tokens: whole, position: null, change: null, floor: 0 }
+    // The messages do not show the clearing, so the provider made it.
+    const within = blocksBeforeClearing ?? 0
+    const tokens = countReadableTokens(chain, request, profile, { within, at: sent.at })
+    return { tokens, position: null, change: null, floor: 0 }
   }
-  const floor = countReadableTokens(chain, request, profile, { within: shared, at: sent.at })
+  const within = Math.min(shared, blocksBeforeClearing ?? shared)
+  const floor = countReadableTokens(chain, request, profile, { within, at: sent.at })
   const change = findMessageDifference(against.sent, sent, position)
   return { tokens: change === null || isClearing ? floor : whole, position, change, floor }
 }
@@ -244,13 +265,16 @@ function reportBreak(input: BreakInput, reading: CacheReading, blamesMessages = 
  * caches nothing of its own.
  */
 function listDifferences(
-  { sent, forecast }: PendingRequest,
+  { sent, forecast, change: edited }: EditedRequest,
   against: AnsweredRequest,
   change: MessageDifference | null,
 ): readonly RequestDifference[] {
   const isFork = findForkParent(sent.source, sent.forkOf) !== null
   const found = diffRequests(against.sent, sent, [against.blockIndex, forecast.basis.request.blockIndex])
-  const own = found.filter(({ kind }) => !isFork || kind !== 'marker-ttl-changed')
+  // The request for context edits changes with every tool call. It matters only if it let cleared content come back.
+  const isKnownEdit = (each: RequestDifference): boolean =>
+    each.kind === 'parameter-changed' && each.name === 'context_management' && edited !== 'fewer'
+  const own = found.filter((each) => !isKnownEdit(each) && (!isFork || each.kind !== 'marker-ttl-changed'))
   return change === null ? own : [...own, change]
 }
 

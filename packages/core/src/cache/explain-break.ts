@@ -81,8 +81,9 @@ export function findExpiredCause({ sent, chain }: PendingRequest): ExternalCause
   return gapMs < left.seconds * 1000 ? null : { kind: 'expired', ttl: left.ttl, gapMs }
 }
 
+/** Redacts the values that a reason quotes: those of thinking, tool_choice and other parameters are the caller's text. */
 function redactValues<R extends CacheBreakReason>(reason: R, redact: (text: string) => string): R {
-  if (!('before' in reason && 'name' in reason)) return reason
+  if (!('before' in reason)) return reason
   const redactValue = (value: string | null): string | null => (value === null ? null : redact(value))
   return { ...reason, before: redactValue(reason.before), after: redactValue(reason.after) }
 }

@@ -67,7 +67,7 @@ describe('thinking bound to what is cleared', () => {
     const { register } = thinking()
     const behind = (changed: number) =>
       findInvalidatedThinking({ register, profile: BINDING, thinkingMode: null }, changed)
-    const all = [...register.thinkingResponses]
+    const all = [...register.thinkingResponses].map(({ id }) => id)
     expect(behind(0)).toEqual({ ok: true, responses: all.slice(1), tokens: 4 })
     expect(behind(3)).toEqual({ ok: true, responses: all.slice(4), tokens: 1 })
     expect(behind(4)).toEqual({ ok: true, responses: [], tokens: 0 })

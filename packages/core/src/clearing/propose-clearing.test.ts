@@ -343,7 +343,7 @@ describe('budget', () => {
     situation.reads(2, 30_000, { thinks: true })
     situation.reads(3, 10_000, { thinks: true })
     situation.say()
-    const thinkingResponses = [...situation.register.thinkingResponses]
+    const thinkingResponses = [...situation.register.thinkingResponses].map(({ id }) => id)
     const { proposal } = proposeBudgetClearing(situation.question({ profile: BINDING }))
     expect(proposal?.metadata.clearedThinking).toEqual(thinkingResponses.slice(1))
     const left = new Situation({ clear: { boundThinking: 'provider' } })

@@ -23,7 +23,7 @@ import {
   formatMinutes,
   mustClear,
 } from './clear-proposal.ts'
-import { type ProviderEditPlan, planProviderEdits } from './provider-clearing.ts'
+import { type ProviderEditPlan, type ProviderEditsInput, planProviderEdits } from './provider-clearing.ts'
 
 export interface ClearModeInput extends ClearInput {
   readonly switches?: Switches
@@ -35,10 +35,9 @@ export interface ClearModeInput extends ClearInput {
   readonly canEdit?: boolean
 }
 
-export interface ProposeClearingInput extends ClearModeInput {
-  /** Names of the tools that the API request declares. */
-  readonly tools: readonly string[]
-}
+export interface ProposeClearingInput
+  extends ClearModeInput,
+    Pick<ProviderEditsInput, 'tools' | 'lastEdits' | 'canStart'> {}
 
 export interface ClearingDecision {
   /** The clearing mode to use now; null if nothing is to be cleared. */

@@ -48,14 +48,14 @@ describe('native', () => {
     expect(edits(situation, { thinks: false }).edits.map(({ act }) => act)).toEqual(['clear-results'])
   })
 
-  it('keeps as many newest results as fit in 40,000 tokens, and never fewer than three', () => {
+  it('keeps as many newest results as fit in 40,000 tokens, never fewer than three, and asks for nothing if all fit', () => {
     const keep = (tokens: number): number | undefined => {
       const situation = new Situation()
       situation.reads(10, tokens)
       situation.say()
       return edits(situation).edits.flatMap((edit) => (edit.act === 'clear-results' ? [edit.keep] : []))[0]
     }
-    expect([keep(30_000), keep(13_000), keep(8_000), keep(100)]).toEqual([3, 3, 5, 10])
+    expect([keep(30_000), keep(13_000), keep(8_000), keep(100)]).toEqual([3, 3, 5, undefined])
   })
 
   it('holds the cut at the same result until moving it is worth a rewrite', () => {
@@ -131,6 +131,49 @@ describe('native', () => {
     situation.reads(2, 10, { thinks: true })
     situation.say()
     expect(edits(situation).edits[0]).toEqual({ act: 'clear-thinking', keepTurns: 3 })
+  })
+
+  it('counts turns and not responses where a turn has several', () => {
+    const situation = new Situation()
+    const { builder } = situation
+    const think = (turn: string): void => {
+      for (const part of ['a', 'b'])
+        builder.assistant(`${turn}-${part}`, [{ type: 'thinking', thinking: 'so', signature: 's' }])
+      builder.user('go on')
+    }
+    for (const turn of ['one', 'two', 'three']) think(turn)
+    const idle = edits(situation, { idleMs: 61 * MINUTE })
+    const said = { results: 0, thinkingTurns: 2, tokens: 900 }
+    const done = findAppliedClearing(situation.question(), idle, said)
+    expect(done?.metadata.clearedThinking).toEqual(['one-a', 'one-b', 'two-a', 'two-b'])
+    applied(situation, idle, 900, 2)
+    think('four')
+    expect(edits(situation).edits).toEqual([{ act: 'clear-thinking', keepTurns: 2 }])
+  })
+
+  it('holds the number of kept results until the provider has cleared, whatever is added', () => {
+    const situation = new Situation()
+    situation.reads(8, 10_000)
+    situation.say()
+    const lastEdits = edits(situation)
+    situation.reads(2, 3_000)
+    situation.say()
+    expect(edits(situation).edits).not.toEqual(lastEdits.edits)
+    expect(edits(situation, { lastEdits }).edits).toEqual(lastEdits.edits)
+  })
+
+  it('asks for no clearing while the trigger is far, nor where none may start', () => {
+    const situation = new Situation()
+    situation.reads(8, 10_000)
+    situation.say()
+    const far = { context: { expected: 140_000, high: 146_999 } }
+    const acts = (overrides: Partial<ProviderEditsInput>) =>
+      edits(situation, overrides).edits.map(({ act }) => act)
+    expect([acts({}), acts(far), acts({ canStart: false })]).toEqual([
+      ['clear-thinking', 'clear-results'],
+      ['clear-thinking'],
+      ['clear-thinking'],
+    ])
   })
 
   it('is spelt by the names of the profile, as validation wants it', () => {

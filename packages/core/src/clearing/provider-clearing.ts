@@ -1,10 +1,12 @@
 /**
- * Clearing mode `native`: each API request asks the provider to clear old tool results, so that messages and thinking
- * stay valid. The provider repeats the clearing for every request. The engine therefore keeps the first uncleared
- * result fixed, since keeping a constant number of newest results would change the cached prefix with every call.
+ * Clearing mode `native`: from the trigger on, each API request asks the provider to clear old tool results; messages
+ * and thinking stay valid. The provider keeps no state and applies the edits to every request again. Until its first
+ * clearing the number of kept results is held fixed. From then on the first kept result is: a constant number would
+ * clear one more result with every tool call, and rewrite the cached prefix each time.
  */
 
 import { formatCount } from '../cache/cache-break.ts'
+import type { ReportedEdits } from '../cache/cache-monitor.ts'
 import { isObject, type Json, type JsonObject } from '../log/json.ts'
 import type { ContextEditRules } from '../policy/provider-profile.ts'
 import { toTokenCount } from '../tokens/usage.ts'
@@ -24,6 +26,10 @@ export interface ProviderEditsInput extends ClearInput {
   readonly tools: readonly string[]
   /** True if thinking is enabled in the API request. */
   readonly thinks: boolean
+  /** The edits of the last API request; null or absent before the first. */
+  readonly lastEdits?: ProviderEditPlan | null
+  /** False if no new clearing may start, as after an undo; default true. */
+  readonly canStart?: boolean
 }
 
 export interface ProviderEditPlan {
@@ -47,7 +53,8 @@ export function planProviderEdits(question: ProviderEditsInput): ProviderEditPla
     edits.push({ act: 'clear-thinking', keepTurns: keptThinkingTurns ?? 'all' })
   }
   const { place, price } = findCut(question)
-  if (clearToolUses !== null) edits.push(createResultsEdit(question, place))
+  // While nothing is to be cleared, the edit is left out, so that the request stays the same.
+  if (clearToolUses !== null && place > 0) edits.push(createResultsEdit(question, place))
   return { edits, firstKeptCall: register.calls.at(place)?.id ?? null, keptThinkingTurns, price }
 }
 
@@ -77,9 +84,9 @@ function countKeptTurns({ policy, idleMs, register }: ProviderEditsInput): numbe
   const { thinkingAfterMinutes, thinkingTurns } = policy.clear.native
   if (idleMs !== null && idleMs > thinkingAfterMinutes * 60_000) return thinkingTurns
   const { thinkingResponses, clearedThinkingCount } = register
-  return clearedThinkingCount === null
-    ? null
-    : Math.max(thinkingTurns, thinkingResponses.length - clearedThinkingCount)
+  if (clearedThinkingCount === null) return null
+  const kept = new Set(thinkingResponses.toArray(clearedThinkingCount).map(({ turn }) => turn))
+  return Math.max(thinkingTurns, kept.size)
 }
 
 // The cut is the first tool call whose result is not cleared. It moves only if freeing more results is worth
@@ -101,14 +108,20 @@ export interface ProviderEditPrice extends RewritePrice {
   readonly rewrittenTokens: number
 }
 
-function findCut(question: ClearInput): ProviderCut {
-  const { register, context } = question
-  const isTriggered = context.high >= readTrigger(question)
-  const wanted = keepReferred(register, Math.min(findBudgetCut(question), findProtectedCut(question)))
-  if (register.native === null && !isTriggered) return { place: wanted, price: null }
+function findCut(question: ProviderEditsInput): ProviderCut {
+  const { register, context, canStart = true } = question
   const from = register.native?.cut ?? 0
-  const price = wanted > from && isTriggered ? priceCut(question, from, wanted) : null
-  return price !== null && isWorth(question, price) ? { place: wanted, price } : { place: from, price: null }
+  if (!canStart || context.high < readTrigger(question)) return { place: from, price: null }
+  const wanted = findHeldCut(question) ?? findBudgetCut(question)
+  const place = keepReferred(register, Math.min(wanted, findProtectedCut(question)))
+  const price = place > from ? priceCut(question, from, place) : null
+  return price !== null && isWorth(question, price) ? { place, price } : { place: from, price: null }
+}
+
+/** Returns the cut that keeps as many results as the last API request asked for; null once the provider has cleared. */
+function findHeldCut({ register, lastEdits }: ProviderEditsInput): number | null {
+  const asked = lastEdits?.edits.find((edit) => edit.act === 'clear-results')
+  return register.native !== null || asked === undefined ? null : register.calls.length - asked.keep
 }
 
 /**
@@ -225,6 +238,23 @@ export function readAppliedEdits(management: unknown, names: ContextEditRules): 
 }
 
 /**
+ * Returns the report of a response about context edits, as break detection compares it; null if it reports none.
+ * `register`: the tool results as they were when the API request was planned.
+ */
+export function reportEdits(
+  management: unknown,
+  names: ContextEditRules,
+  register?: ToolResultIndex,
+): ReportedEdits | null {
+  const listed: unknown = isObject(management) ? management.applied_edits : null
+  if (!Array.isArray(listed) || listed.length === 0) return null
+  const known = readAppliedEdits(management, names)
+  const next = register?.calls.toArray(register.native?.cut ?? 0).find(({ isClearable }) => isClearable)
+  const report = { ...known, text: JSON.stringify(listed) }
+  return next === undefined ? report : { ...report, firstCleared: next.id }
+}
+
+/**
  * Returns a proposal that records what the provider newly cleared for the last API request; null if there is nothing
  * new.
  */
@@ -234,12 +264,12 @@ export function findAppliedClearing(
   applied: AppliedEdits,
 ): ClearProposal | null {
   const { register, context } = question
-  const { calls, callPlaces, thinkingResponses, clearedThinkingCount } = register
+  const { calls, callPlaces } = register
   const end = callPlaces.get(sent.firstKeptCall ?? '') ?? calls.length
   const newlyCleared = applied.results > 0 ? calls.toArray(register.native?.cut ?? 0, end) : []
   const ids = newlyCleared.filter(({ tool }) => register.rules.isClearable(tool)).map(({ id }) => id)
   const hasLost = applied.thinkingTurns > 0 && sent.keptThinkingTurns !== null
-  const thinking = hasLost ? thinkingResponses.toArray(clearedThinkingCount ?? 0, applied.thinkingTurns) : []
+  const thinking = hasLost ? findClearedThinking(register, applied.thinkingTurns) : []
   if (ids.length + thinking.length === 0) return null
   const { price } = sent
   const foreseen =
@@ -267,6 +297,22 @@ export function findAppliedClearing(
     firstChange: { toolUseId: ids[0] ?? '', part: 'result' },
     released: findClearedContent(register, { results, inputs: [] }, []),
   }
+}
+
+/** Counts the estimated tokens of tool results that the provider clears from every API request. */
+export function countProviderCleared(register: ToolResultIndex): number {
+  let tokens = 0
+  for (const [id, way] of register.removedByProvider)
+    tokens += way === 'native' ? (findToolResult(register, id)?.tokens ?? 0) : 0
+  return tokens
+}
+
+/** Returns ids of the responses in the first `turns` turns with thinking, except those that had lost it before. */
+function findClearedThinking(register: ToolResultIndex, turns: number): readonly string[] {
+  const { thinkingResponses, clearedThinkingCount } = register
+  const responses = thinkingResponses.toArray()
+  const cleared = new Set([...new Set(responses.map(({ turn }) => turn))].slice(0, turns))
+  return responses.slice(clearedThinkingCount ?? 0).flatMap(({ id, turn }) => (cleared.has(turn) ? [id] : []))
 }
 
 // Context edits in the engine's own form, and their conversion to the provider's format.

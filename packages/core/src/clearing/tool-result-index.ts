@@ -53,10 +53,10 @@ export interface ToolResultIndex {
    */
   readonly native: { readonly cut: number; readonly tokens: number } | null
   /**
-   * `thinkingResponses`: ids of all responses with thinking, oldest first. `clearedThinkingCount`: the provider has
-   * cleared the thinking of this many of the oldest ones; null if none.
+   * `thinkingResponses`: responses with thinking, in order. `clearedThinkingCount`: how many of the first ones the
+   * provider has cleared; null if none.
    */
-  readonly thinkingResponses: AppendList<string>
+  readonly thinkingResponses: AppendList<ThinkingResponse>
   readonly clearedThinkingCount: number | null
   /**
    * Number and tokens of the clearable results that are still in the context, including large inputs of their tool
@@ -82,6 +82,12 @@ export interface ToolResultIndex {
   readonly lastPromptPlace: number
   /** uuid of the newest record with role `user`; null if there is none. */
   readonly lastUserUuid: string | null
+}
+
+interface ThinkingResponse {
+  readonly id: string
+  /** Index of the first response of the turn; consecutive responses with no user entry between them are one turn. */
+  readonly turn: number
 }
 
 export interface ResultTally {

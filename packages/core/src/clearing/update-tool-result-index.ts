@@ -78,8 +78,10 @@ function withCalls(register: ToolResultIndex, placed: Placed<AssistantRecord>): 
   const { id, content } = record.message
   let next = withResponse(register, id, place)
   const thinks = entry.cleared?.thinking !== true && toBlocks(content).some(isThinkingBlock)
-  if (thinks && next.thinkingResponses.last !== id)
-    next = { ...next, thinkingResponses: next.thinkingResponses.push(id) }
+  if (thinks && next.thinkingResponses.last?.id !== id) {
+    const turn = next.openResponses[0] ?? 0
+    next = { ...next, thinkingResponses: next.thinkingResponses.push({ id, turn }) }
+  }
   for (const block of toBlocks(content)) {
     // If two tool calls have the same id, only the first is indexed, because API requests leave out the second.
     if (!isToolUse(block) || next.callPlaces.get(block.id) !== undefined) continue
@@ -341,7 +343,7 @@ function withProviderCut(
 ): ToolResultIndex {
   const last = Math.max(-1, ...ids.map((id) => register.callPlaces.get(id) ?? -1))
   const cleared = new Set(toIds(metadata.clearedThinking))
-  const lost = [...register.thinkingResponses].findLastIndex((id) => cleared.has(id))
+  const lost = [...register.thinkingResponses].findLastIndex(({ id }) => cleared.has(id))
   const { native } = register
   return {
     ...register,

@@ -43,9 +43,36 @@ export interface ContextRewrite {
   readonly batchId: string | null
   readonly summaryUuid: string | null
   readonly replacedEntries: AppendList<ContextEntry>
+  /** Which reported usage measured `replacedEntries`. */
+  readonly measured: MeasuredPart
 }
 
-export interface ContextView {
+/** Tells which reported usage measured the present context. */
+export interface MeasuredPart {
+  /**
+   * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
+   * reported before this record measured a different context, except in the `restored` part.
+   */
+  readonly rewrittenAt: number
+  /** The first entries, if an undo restored them: usage that measured them before the rewrite counts again. */
+  readonly restored: RestoredPart | null
+}
+
+interface RestoredPart extends MeasuredPart {
+  readonly entries: number
+}
+
+/** Checks whether usage in the record at `index`, at entry number `place`, was reported for the present context. */
+export function isMeasuredPart(
+  { rewrittenAt, restored }: MeasuredPart,
+  place: number,
+  index: number,
+): boolean {
+  if (index > rewrittenAt) return true
+  return restored !== null && place < restored.entries && isMeasuredPart(restored, place, index)
+}
+
+export interface ContextView extends MeasuredPart {
   /** Indexes of the branch records that this context already includes. */
   readonly branch: AppendList<number>
   readonly entries: AppendList<ContextEntry>
@@ -59,11 +86,6 @@ export interface ContextView {
   readonly pendingCompaction: ContextRewrite | null
   /** Entries kept by a compaction whose anchor record, after which they are inserted, has not been read yet. */
   readonly waitingForAnchor: readonly AnchoredEntries[]
-  /**
-   * Index of the last record that rewrote the context or replaced the prefix snapshot. Token usage that the provider
-   * reported before this record measured a different context.
-   */
-  readonly rewrittenAt: number
   readonly damage: AppendList<Damage>
 }
 
@@ -82,6 +104,7 @@ export function emptyContextView(): ContextView {
     pendingCompaction: null,
     waitingForAnchor: [],
     rewrittenAt: NO_PARENT,
+    restored: null,
     damage: AppendList.of(),
   }
 }
@@ -161,7 +184,7 @@ function startCompaction(view: ContextView, record: CompactBoundary, at: RecordP
     view.pendingCompaction === null
       ? view
       : withDamage(view, 'boundary-without-summary', view.pendingCompaction.uuid)
-  return { ...lost, pendingCompaction: createRewrite('compact', record, at.position, view.entries) }
+  return { ...lost, pendingCompaction: createRewrite('compact', record, at.position, view) }
 }
 
 function applyCompaction(
@@ -180,6 +203,7 @@ function applyCompaction(
     pendingCompaction: null,
     waitingForAnchor: kept.anchored,
     rewrittenAt: at.index,
+    restored: null,
   }
   for (const uuid of kept.missing) next = withDamage(next, 'missing-preserved', uuid)
   next = pushEntry(next, { record: boundary, index })
@@ -189,17 +213,18 @@ function applyCompaction(
 }
 
 function applyClearing(view: ContextView, record: MicrocompactBoundary, at: RecordPosition): ContextView {
-  const act = createRewrite('clear', record, at.position, view.entries)
+  const act = createRewrite('clear', record, at.position, view)
   const entries = applyClearingToEntries(view.entries, record.microcompactMetadata)
-  const next = { ...view, entries, rewrites: [...view.rewrites, act], rewrittenAt: at.index }
+  const rewrites = [...view.rewrites, act]
+  const next = { ...view, entries, rewrites, rewrittenAt: at.index, restored: null }
   return pushEntry(next, { record, index: at.index })
 }
 
 function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
-  const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index } : view
+  const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index, restored: null } : view
   const next = pushEntry(rewritten, { record, index: at.index })
   if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE)
-    return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index }
+    return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
   if (record.subtype !== 'compact_undone' && record.subtype !== 'clear_undone') return next
   return applyUndo(next, record, at)
 }
@@ -213,6 +238,14 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
   if (act === undefined || act.uuid !== record.of)
     return withDamage(view, 'bad-undo', record.of ?? record.uuid)
   const gone = [...view.undoneRewrites, act]
+  const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
+    (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
+  )
+  const has = (subtype: string): boolean =>
+    later.some(({ record: each }) => (each as SystemRecord).subtype === subtype)
+  const dropsEdits = has(CACHE_EDITS_DROPPED_SUBTYPE)
+  // With another prefix snapshot, or without the deletions in the cache, usage from before measured other requests.
+  const isMeasured = !dropsEdits && !has('epoch')
   let next: ContextView = {
     ...view,
     entries: act.replacedEntries,
@@ -220,14 +253,9 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
     undoneRewrites: gone,
     waitingForAnchor: [],
     rewrittenAt: at.index,
+    restored: isMeasured ? { ...act.measured, entries: act.replacedEntries.length } : null,
   }
-  const later = listEntriesBetween(at.session, act.position + 1, at.position + 1).filter(
-    (entry) => !gone.some((rewrite) => isOwnRecord(entry.record, rewrite)),
-  )
   for (const item of withoutThinking(later, record.clearedThinking)) next = pushEntry(next, item)
-  const dropsEdits = later.some(
-    (entry) => (entry.record as SystemRecord).subtype === CACHE_EDITS_DROPPED_SUBTYPE,
-  )
   return dropsEdits ? { ...next, entries: withoutCacheEdits(next.entries) } : next
 }
 
@@ -247,7 +275,7 @@ function createRewrite(
   kind: ContextRewrite['kind'],
   record: SystemRecord,
   position: number,
-  before: AppendList<ContextEntry>,
+  { entries, rewrittenAt, restored }: ContextView,
 ): ContextRewrite {
   return {
     kind,
@@ -255,7 +283,8 @@ function createRewrite(
     position,
     batchId: record.batch?.id ?? null,
     summaryUuid: null,
-    replacedEntries: before,
+    replacedEntries: entries,
+    measured: { rewrittenAt, restored },
   }
 }
 

@@ -9,6 +9,7 @@ import { type CacheForecast, updateFromFork, updateFromResponse } from '../cache
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
+import { reportEdits } from '../clearing/provider-clearing.ts'
 import {
   emptySessionCost,
   type FindModelPrices,
@@ -215,10 +216,9 @@ export async function* finishModelCall(
 function judgeCache(turn: TurnContext, call: PendingModelCall, message: AssistantMessage): CacheCheckOutcome {
   const { state, host } = turn
   const { context_management: managed, diagnostics, usage = null } = message
-  const isEdited =
-    isObject(managed) && Array.isArray(managed.applied_edits) && managed.applied_edits.length > 0
-  const answer = { source: call.source, usage, word: readMissReport(diagnostics), isEdited }
-  const { monitor, outcome } = checkCacheRead(state.cacheMonitor, answer, {
+  const edits = reportEdits(managed, host.profile.contextEdits, state.context?.register)
+  const answer = { source: call.source, usage, word: readMissReport(diagnostics), edits }
+  const { monitor, outcome, isEdited } = checkCacheRead(state.cacheMonitor, answer, {
     policy: host.policy.cache.breaks,
     profile: host.profile,
     prices: host.pricesOf(message.model, new Date(host.clock.now()).toISOString()),

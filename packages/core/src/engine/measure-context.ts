@@ -122,6 +122,7 @@ export function gatherPlanContext(
     thinks: isObject(thinking) ? thinking.type !== 'disabled' : profile.thinking.whenAbsent !== 'disabled',
     thinkingMode:
       isObject(thinking) && typeof thinking.type === 'string' ? (thinking.type as ThinkingMode) : null,
+    lastEdits: known.providerEdits,
     canEdit: hasContextEditBetas(current?.parameters ?? withEngineBetas(parameters, host), profile),
     tracking,
     ...(expectedResult === null ? {} : { expectedResult }),

@@ -297,6 +297,8 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
   if (isCompactBoundary(record)) return { kind: 'compaction' }
   if (isMicrocompactBoundary(record)) {
     const { way, tokensSaved } = record.microcompactMetadata
+    // The response that reported the provider's clearing has already been charged for it.
+    if (way === 'native') return null
     const cost = {
       act: describeClearing(record.microcompactMetadata),
       freedTokens: toTokenCount(tokensSaved),

@@ -100,15 +100,16 @@ function considerClearing(context: PlanContext, tokens: ContextTokens): Clearing
       why: `${source} carries the whole conversation as it is`,
     }
   }
+  const undone = findReasonAfterUndo(context, tokens)
   const clearing = proposeClearing({
     ...context,
     canEdit,
+    canStart: undone === null,
     prices: { rates, write },
     context: tokens,
     scale: readCalibrationScale(calibration),
   })
   if (clearing.proposal === null) return clearing
-  const undone = findReasonAfterUndo(context, tokens)
   if (undone !== null) return { ...clearing, proposal: null, why: undone }
   if (tracking.openCalls === 0) return clearing
   return { ...clearing, proposal: null, why: 'tool calls are still without their answers' }

@@ -6,6 +6,7 @@
 import type { CacheTemperature } from '../cache/cache-temperature.ts'
 import { countDeletedTokens } from '../clearing/cached-clearing.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
+import { countProviderCleared, type ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import type { ToolResultIndex } from '../clearing/tool-result-index.ts'
 import type { TokenRates } from '../cost/prices.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -48,6 +49,8 @@ export interface PlanContext {
   readonly thinkingMode: ThinkingMode | null
   /** True if the API request names the beta features that the provider's context edits require. Default: true. */
   readonly canEdit?: boolean
+  /** Context edits that the last API request asked the provider to make; null or absent if there were none. */
+  readonly lastEdits?: ProviderEditPlan | null
   readonly tracking: PlanTracking
   /**
    * Estimated tokens deleted from the provider's cache since the newest response. Default: computed from the tool
@@ -159,6 +162,15 @@ interface SizeInput {
   readonly deleted?: number | undefined
 }
 
+/**
+ * Counts the estimated tokens that the context shows but the provider has removed. If a response was measured, its usage
+ * no longer includes what the provider had cleared before.
+ */
+function countRemovedTokens(register: ToolResultIndex, isMeasured: boolean): number {
+  const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })
+  return isMeasured ? deleted : deleted + countProviderCleared(register)
+}
+
 /** Returns the size of the context in tokens. Plans, status displays and receipts all use this number. */
 export function readContextSize(input: SizeInput): ContextTokens {
   const { meter, register, calibration, policy, profile, prefix } = input
@@ -167,7 +179,6 @@ export function readContextSize(input: SizeInput): ContextTokens {
     policy: policy.estimate,
     stripsThinking: profile.thinking.stripsFinishedTurns,
     prefix,
-    deleted:
-      input.deleted ?? countDeletedTokens(register, { sinceResponse: meter.measuredResponse !== null }),
+    deleted: input.deleted ?? countRemovedTokens(register, meter.measuredResponse !== null),
   })
 }

@@ -5,7 +5,7 @@
  */
 
 import { type ContextEntry, isTurnEnd } from '../context/context-entry.ts'
-import type { ContextView } from '../context/context-view.ts'
+import { type ContextView, isMeasuredPart } from '../context/context-view.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { type AssistantRecord, isMicrocompactBoundary, SYNTHETIC_MODEL } from '../log/record.ts'
 import type { TokenEstimatePolicy } from '../policy/policy.ts'
@@ -21,13 +21,14 @@ import {
   startCalibration,
 } from './usage.ts'
 
-export type MeasuredContext = Pick<ContextView, 'entries' | 'rewrites' | 'rewrittenAt'>
+export type MeasuredContext = Pick<ContextView, 'entries' | 'rewrites' | 'rewrittenAt' | 'restored'>
 
 export interface ContextMeter {
   readonly estimator: Estimator
   readonly entries: AppendList<ContextEntry>
   readonly rewrites: MeasuredContext['rewrites']
   readonly rewrittenAt: number
+  readonly restored: MeasuredContext['restored']
   /**
    * Running sums of estimated tokens. Item i is the sum over all entries before entry i; `thinkingBefore` sums only
    * thinking.
@@ -86,6 +87,7 @@ export function createMeter(
     entries: AppendList.of(),
     rewrites: [],
     rewrittenAt: Number.NEGATIVE_INFINITY,
+    restored: null,
     tokensBefore: AppendList.of([0]),
     thinkingBefore: AppendList.of([0]),
     turnStart: 0,
@@ -99,11 +101,11 @@ export function createMeter(
 }
 
 export function updateMeter(meter: ContextMeter, view: MeasuredContext): ContextMeter {
-  const { entries, rewrites, rewrittenAt } = view
+  const { entries, rewrites, rewrittenAt, restored } = view
   const follows =
     entries.extends(meter.entries) && meter.rewrittenAt === rewrittenAt && meter.rewrites === rewrites
   const start = follows ? meter : createMeter(meter.estimator, meter.calibration)
-  let next: ContextMeter = { ...start, rewrites, rewrittenAt }
+  let next: ContextMeter = { ...start, rewrites, rewrittenAt, restored }
   for (let place = next.entries.length; place < entries.length; place += 1) {
     const entry = entries.at(place)
     if (entry !== undefined) next = addEntry(next, entry, place)
@@ -146,7 +148,7 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
     answer,
   )
   const context = countContextTokens(usage)
-  if (context === 0 || run.isOld || answer.entry.index <= meter.rewrittenAt) {
+  if (context === 0 || run.isOld || !isMeasuredPart(meter, answer.place, answer.entry.index)) {
     // The output tokens of a record are ignored if the record does not report the size of this context.
     const anchor =
       meter.measuredResponse !== null && isAnchor
@@ -170,8 +172,10 @@ function addResponseRecord(meter: ContextMeter, answer: ResponseRecord): Context
  * estimate for the entries added between them.
  */
 function learnFromGrowth(meter: ContextMeter, run: ResponseRun, context: number): Calibration {
-  const { measuredResponse, tokensBefore, thinkingBefore, calibration, hasDeletions } = meter
+  const { measuredResponse, tokensBefore, thinkingBefore, calibration, hasDeletions, restored } = meter
   if (measuredResponse === null || hasDeletions) return calibration
+  // The calibration learned from the restored entries before the rewrite that was undone.
+  if (restored !== null && run.firstEntry < restored.entries) return calibration
   const between = (sums: AppendList<number>): number =>
     (sums.at(run.firstEntry) ?? 0) - (sums.at(measuredResponse.firstEntry) ?? 0)
   // If a turn with thinking ended between the two responses, the provider may have dropped that thinking. The reported
@@ -194,7 +198,7 @@ function withRecord<R extends ResponseRun>(
 
 function startRun(meter: ContextMeter, { entry, record, place, turn }: ResponseRecord): ResponseRun {
   const { id } = record.message
-  const isOld = isFromBeforeRewrite(meter, entry.index, id)
+  const isOld = isFromBeforeRewrite(meter, place, entry.index, id)
   return { response: id, firstEntry: place, turnStart: turn, isOld, output: 0, ownTokens: 0 }
 }
 
@@ -223,11 +227,11 @@ export interface MeasuredResponse {
 export function findMeasuredResponse(view: MeasuredContext): MeasuredResponse | null {
   for (let place = view.entries.length - 1; place >= 0; place -= 1) {
     const entry = view.entries.at(place)
-    const record = entry === undefined || entry.index <= view.rewrittenAt ? null : toResponse(entry)
+    const record = entry !== undefined && isMeasuredPart(view, place, entry.index) ? toResponse(entry) : null
     if (record === null || countContextTokens(record.message.usage) === 0) continue
     const found = withEarlierRecords(view.entries, place, record)
     const index = view.entries.at(found.firstEntry)?.index ?? view.rewrittenAt
-    if (!isFromBeforeRewrite(view, index, found.response)) return found
+    if (!isFromBeforeRewrite(view, found.firstEntry, index, found.response)) return found
   }
   return null
 }
@@ -258,16 +262,17 @@ function withEarlierRecords(
 }
 
 /**
- * True if the response began before the last compaction or clearing. `index` is the index of its first record that is
- * still in the context; a compaction may have removed earlier ones.
+ * True if the response began before a compaction or clearing. `index` is the index of its first remaining record, at
+ * entry number `place`; a compaction may have removed earlier records.
  */
 function isFromBeforeRewrite(
-  { rewrites, rewrittenAt }: Pick<ContextView, 'rewrites' | 'rewrittenAt'>,
+  { rewrites, ...measured }: Omit<MeasuredContext, 'entries'>,
+  place: number,
   index: number,
   response: string,
 ): boolean {
   return (
-    index <= rewrittenAt ||
+    !isMeasuredPart(measured, place, index) ||
     rewrites.some(({ replacedEntries }) => findLastResponse(replacedEntries) === response)
   )
 }

@@ -80,7 +80,9 @@ function prepareUndo(
   const later = next.view.entries.toArray(act.replacedEntries.length)
   const added = later.reduce((sum, entry) => sum + compaction.estimator.entry(entry), 0)
   const restored = findSizeBefore(state, act)
-  const tokens = restored === null ? measureContext(next, host, compaction).expected : restored + added
+  const measured = measureContext(next, host, compaction)
+  const isKnown = measured.source !== 'estimated' || restored === null
+  const tokens = isKnown ? measured.expected : restored + added
   const line = compaction.scaled.known ? compaction.scaled.lines.blocking : null
   if (line === null || tokens < line || force) return { rewrite: act, records, tokens }
   return refuseRewrite(

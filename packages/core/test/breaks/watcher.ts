@@ -77,7 +77,7 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
         const isFork = findForkParent(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
           ? updateFromFork(model, call.forecast, answer.usage)
-          : updateFromResponse(model, call.forecast, answer.usage, answer.isEdited)
+          : updateFromResponse(model, call.forecast, answer.usage, compared.isEdited)
         models.set(key, learnt)
       }
       return compared.outcome

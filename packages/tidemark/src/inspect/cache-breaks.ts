@@ -21,11 +21,14 @@ import {
   isKnownRecord,
   isMicrocompactBoundary,
   isObject,
+  type MicrocompactBoundary,
   type ModelPrices,
   NO_GAPS,
+  type ProviderProfile,
   readLoggedCall,
   recordSentRequest,
   redact,
+  reportEdits,
   type SessionRecord,
   strictProfile,
   toBlocks,
@@ -123,9 +126,11 @@ function replayConversation(
     const forecast = forecastLoggedRead(model, sent, rules.profile)
     const usage = usageWithWrites(now.call)
     const recorded = recordSentRequest(announceActs(watch, now, last), sent, forecast, rules.policy)
-    const { outcome, monitor } = checkCacheRead(recorded, { source: sent.source, usage }, rules)
+    const edits = reportEdits(now.call.contextManagement, rules.profile.contextEdits)
+    const answer = { source: sent.source, usage, edits }
+    const { outcome, monitor, isEdited } = checkCacheRead(recorded, answer, rules)
     watch = monitor
-    if (usage !== null) model = updateFromResponse(model, forecast, usage)
+    if (usage !== null) model = updateFromResponse(model, forecast, usage, isEdited)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(now.call, loss, cost))
@@ -167,21 +172,21 @@ function breakCost(outcome: CacheCheckOutcome): number | null {
 }
 
 /**
- * Returns the cost of re-caching after a clearing, if one was logged before this call; otherwise null. A log does not
- * show everything that a clearing removed, so all tokens that were cached again count as its cost.
+ * Returns the cost of re-caching after a clearing that was logged before this call, or that the provider made for it;
+ * null if there was none. A log does not show everything that a clearing removed, so all tokens that were cached again
+ * count as its cost.
  */
 function measureClearingCost(
   { call, recordsSincePrevious: since }: ReplayedRequest,
   outcome: CacheCheckOutcome,
 ): ClearingCost | null {
-  const isBehind = since.some(({ record }) => isMicrocompactBoundary(record))
-  if (!isBehind || call.isCopy) return null
+  if (call.isCopy) return null
   const { at, model } = call
   if (outcome.kind === 'ours') {
     const { tokensRewritten, moneySpent, breakEvenTurns } = outcome.act
     return { at, tokensRewritten, costUsd: roundDollars(moneySpent), breakEvenCalls: breakEvenTurns, model }
   }
-  if (outcome.kind !== 'broke') return null
+  if (outcome.kind !== 'broke' || !since.some(({ record }) => isOwnClearing(record))) return null
   const { tokensLost, moneyLost, ours } = outcome.event
   const breakEvenCalls = ours?.breakEvenTurns ?? null
   return { at, tokensRewritten: tokensLost, costUsd: roundDollars(moneyLost), breakEvenCalls, model }
@@ -199,7 +204,7 @@ function announceActs(
   const source = toCallSource(now.call)
   const records = now.recordsSincePrevious.map(({ record }) => record)
   if (records.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })
-  const clearing = records.find(isMicrocompactBoundary)
+  const clearing = records.find(isOwnClearing)
   if (clearing !== undefined) {
     const { tokensSaved, compactedToolIds } = clearing.microcompactMetadata ?? {}
     const act = `cleared ${compactedToolIds?.length ?? 0} results`
@@ -207,6 +212,11 @@ function announceActs(
   }
   const isUndone = before !== null && before.lastRewriteId !== now.lastRewriteId
   return isUndone ? announceRewrite(watch, source, { kind: 'undo' }) : watch
+}
+
+/** Checks for a clearing that changed the messages. The provider's own clearings are in its responses. */
+function isOwnClearing(record: SessionRecord): record is MicrocompactBoundary {
+  return isMicrocompactBoundary(record) && record.microcompactMetadata?.way !== 'native'
 }
 
 function toBreak(
@@ -246,6 +256,7 @@ function countBlocks(record: SessionRecord): number {
 // The policy, provider profile and prices that apply to a logged call.
 
 interface LoggedCallRules extends BreakRules {
+  readonly profile: ProviderProfile
   /** True if the catalogue has the model. Otherwise `profile` contains strict default rules. */
   readonly isDescribed: boolean
 }

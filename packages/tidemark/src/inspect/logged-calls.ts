@@ -31,6 +31,8 @@ export interface LoggedCall {
   /** True if an earlier log file also contains the call. */
   readonly isCopy: boolean
   readonly usage: Usage | null
+  /** The field `context_management` of the response, which reports what the provider cleared; absent if not logged. */
+  readonly contextManagement?: unknown
   readonly blocks: readonly Block[]
 }
 
@@ -58,7 +60,7 @@ export function listConversationCalls(
   records: Iterable<SessionRecord>,
   { elsewhere, agent = null }: { readonly elsewhere: ReadonlySet<string>; readonly agent?: string | null },
 ): readonly LoggedCall[] {
-  const calls = new Map<string, LoggedCall & { readonly blocks: Block[]; usage: Usage | null }>()
+  const calls = new Map<string, ListedCall>()
   const lines = createDuplicateFilter()
   for (const record of records) {
     const logged = readLoggedCall(record)
@@ -78,15 +80,23 @@ export function listConversationCalls(
     const { message, timestamp } = record
     const { model, content } = message
     const isCopy = elsewhere.has(key)
-    const call = known ?? { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
+    const first = { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
+    const call: ListedCall = known ?? first
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
+    call.contextManagement = message.context_management ?? call.contextManagement
     // Each line of a response has the usage known when the line was written. The line with the most output tokens has
     // the newest usage.
     const usage = toPlausibleUsage(message.usage)
     if (usage !== null && readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
   }
   return [...calls.values()]
+}
+
+interface ListedCall extends LoggedCall {
+  readonly blocks: Block[]
+  usage: Usage | null
+  contextManagement?: unknown
 }
 
 /**

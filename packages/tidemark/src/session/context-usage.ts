@@ -188,8 +188,8 @@ export interface ContextRemaining {
   readonly percentLeft: number | null
   readonly lines: Thresholds | null
   /**
-   * Which thresholds (warning, automatic compaction, blocking) the context has reached; null if the context window is
-   * unknown.
+   * Which thresholds (warning, automatic compaction, blocking) the context has reached by its upper bound `high`, as the
+   * engine decides it; null if the context window is unknown.
    */
   readonly ladder: ThresholdState | null
 }
@@ -199,14 +199,15 @@ export function measureContextRemaining(session: OpenSession): ContextRemaining 
   const { expected, high, source } = measureContext(session.state, host, host.compaction)
   const { scaled } = session.model
   const lines = scaled.known ? scaled.lines : null
-  const ladder = lines === null ? null : computeThresholdState(lines, expected)
+  const percentLeft = lines === null ? null : computeThresholdState(lines, expected).percentLeft
+  const reached = lines === null ? null : computeThresholdState(lines, high)
   return {
     tokens: expected,
     high,
     source,
     left: lines === null ? null : Math.max(0, lines.limit - expected),
-    percentLeft: ladder?.percentLeft ?? null,
+    percentLeft,
     lines,
-    ladder,
+    ladder: reached === null || percentLeft === null ? null : { ...reached, percentLeft },
   }
 }

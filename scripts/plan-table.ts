@@ -19,9 +19,9 @@ import { table } from './table.ts'
 import { runScript, WrongUse } from './wrong-use.ts'
 
 const POLICIES: readonly (readonly [name: string, policy: DeepPartial<Policy>])[] = [
-  ['only at the line', { clear: { ways: [] }, compact: { priceDecides: false } }],
-  ['and clearing', { compact: { priceDecides: false } }],
-  ['and price decides', {}],
+  ['only at the line', { clear: { ways: [] } }],
+  ['and clearing', {}],
+  ['and price decides', { compact: { economy: true } }],
 ]
 
 await runScript('plan-table', async () => {

@@ -187,6 +187,7 @@ class LedSession {
       thinks: false,
       thinkingMode: null,
       tracking: EMPTY_PLAN_TRACKING,
+      hasPreparedSummary: true,
       expectedResult: {
         after: this.#prefix + SUMMARY.tokens + SUMMARY.carried,
         summary: SUMMARY.tokens,

@@ -33,7 +33,6 @@ const EDITING = (profile: ProviderProfile): ProviderProfile => ({
 })
 
 const ADAPTIVE = { parameters: { thinking: { type: 'adaptive' } } } as const
-const SWITCHED = { compact: { priceDecides: false } } as const
 
 export const WAYS: readonly Way[] = [
   { name: 'budget', options: { model: PLAIN }, mostRewrites: 4, leastHitRate: 0.95 },
@@ -90,7 +89,7 @@ export function sized(
   return {
     ...options,
     window,
-    policy: { ...SWITCHED, ...options.policy },
+    policy: { ...options.policy },
     coder: { turns: 14, resultTokens, thinkingTokens, textTokens: 30 },
     simulator: { keepRequests: 4, deltaSize: 4_000, ...options.simulator },
   }

@@ -199,6 +199,7 @@ export type {
   TurnHost,
 } from './engine/host.ts'
 export {
+  adviseCompaction,
   countPrefixTokens,
   createUndoNotice,
   gatherPlanContext,
@@ -362,7 +363,7 @@ export {
   type ToolCallKind,
   type ToolRun,
 } from './log/tool-calls.ts'
-export { type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
+export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
   type ExpectedResult,
   estimateTypicalResult,

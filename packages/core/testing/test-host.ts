@@ -108,4 +108,5 @@ export const EMPTY_PLAN_TRACKING: PlanContext['tracking'] = {
   waitsForPrompt: false,
   justUndone: false,
   justCompacted: false,
+  priceCompactedAt: null,
 }

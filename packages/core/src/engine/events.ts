@@ -17,7 +17,7 @@ import type {
   SessionRecord,
   Usage,
 } from '../log/record.ts'
-import type { ContextPlan } from '../planner/context-plan.ts'
+import type { CompactionAdvice, ContextPlan } from '../planner/context-plan.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import type { PrefixChange } from '../request/prefix-updates.ts'
 import type { RequestSize } from '../request/request-size.ts'
@@ -139,6 +139,8 @@ type RewritePhase =
 export type RewriteEvent =
   /** The plan for reducing the context before the next request. Not emitted if there is nothing to do. */
   | { readonly type: 'planned'; readonly plan: ContextPlan }
+  /** Compacting now would cost less than going on. Only advice, emitted with each prompt while it holds. */
+  | { readonly type: 'compaction-advised'; readonly advice: CompactionAdvice }
   | {
       readonly type: 'microcompact'
       readonly id: string

@@ -7,8 +7,9 @@ import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
 import { findRates } from '../cost/prices.ts'
 import { isObject } from '../log/json.ts'
-import { isPrompt, type PrefixSnapshot } from '../log/record.ts'
+import { isCompactBoundary, isKnownRecord, isPrompt, type PrefixSnapshot } from '../log/record.ts'
 import { readRecordAt } from '../log/session-log.ts'
+import { type CompactionAdvice, makeContextPlan } from '../planner/context-plan.ts'
 import { type PlanContext, readContextSize, type TurnMoment } from '../planner/plan-input.ts'
 import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -76,7 +77,6 @@ export function gatherPlanContext(
 ): { readonly context: PlanContext; readonly state: SessionState } {
   const { policy, profile, source, switches = NO_SWITCHES } = host
   const now = host.clock.now()
-  const idleMs = measureIdleTime(given, now)
   const tracking = collectTracking(given, host)
   const { tools, parameters, model } = host.modelSettings()
   const { thinking } = parameters
@@ -116,7 +116,7 @@ export function gatherPlanContext(
     cache: { ...cache, expectedCalls: estimateRemainingCalls(tally.runs, cache.expectedCalls) },
     rates: prices === null ? null : findRates(prices, tokens),
     write: ttl === '1h' ? 'write1h' : 'write5m',
-    idleMs,
+    idleMs: measureIdleTime(given, now),
     retrieval: compaction.retrieval,
     tools: tools.flatMap(({ name }) => (typeof name === 'string' ? [name] : [])),
     thinks: isObject(thinking) ? thinking.type !== 'disabled' : profile.thinking.whenAbsent !== 'disabled',
@@ -141,8 +141,28 @@ function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext
     waitsForPrompt: findUnannouncedUndos(view).length > 0,
     justUndone: hasUnansweredUndo(view, lastResponseIndex),
     justCompacted: isJustCompacted(state),
+    priceCompactedAt: findPriceCompaction(state),
     openCalls: listUnansweredCalls(flat).length,
   }
+}
+
+/** Returns the context size before the newest compaction in effect that was made to save money; null if there is none. */
+function findPriceCompaction({ view, session }: SessionState): number | null {
+  for (const { position } of view.rewrites.toReversed()) {
+    const record = readRecordAt(session, view.branch.at(position) ?? 0)
+    const metadata = isKnownRecord(record) && isCompactBoundary(record) ? record.compactMetadata : undefined
+    if (metadata?.cause === 'price') return metadata.preTokens
+  }
+  return null
+}
+
+/** Returns what compacting now would save and drop, as the planner sees it; null if it would not pay. */
+export function adviseCompaction(
+  state: SessionState,
+  host: TurnHost,
+  compaction: CompactionServices,
+): CompactionAdvice | null {
+  return makeContextPlan(gatherPlanContext(state, host, compaction, 'call').context).advice
 }
 
 function measureIdleTime({ session, lastResponseIndex }: SessionState, now: number): number | null {

@@ -299,10 +299,8 @@ function toAnnouncement(record: SessionRecord, view: ContextView): RewriteAnnoun
     const { way, tokensSaved } = record.microcompactMetadata
     // The response that reported the provider's clearing has already been charged for it.
     if (way === 'native') return null
-    const cost = {
-      act: describeClearing(record.microcompactMetadata),
-      freedTokens: toTokenCount(tokensSaved),
-    }
+    const act = describeClearing(record.microcompactMetadata)
+    const cost = { act, freedTokens: toTokenCount(tokensSaved) }
     return way === 'cached'
       ? { kind: 'cache-edits', deletedBefore: countDeleted(view), ...cost }
       : { kind: 'clearing', ...cost }

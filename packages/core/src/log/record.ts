@@ -250,7 +250,14 @@ export const CACHE_EDITS_DROPPED_SUBTYPE = 'cache_edits_dropped'
 export const CLEARED_RESULT_TEXT = '[Old tool result content cleared]'
 
 export type CompactTrigger = 'auto' | 'manual'
-export type CompactCause = 'threshold' | 'reactive' | 'prepared' | 'idle' | 'model-switch' | 'person'
+export type CompactCause =
+  | 'threshold'
+  | 'price'
+  | 'reactive'
+  | 'prepared'
+  | 'idle'
+  | 'model-switch'
+  | 'person'
 
 /** Records that a compaction keeps unchanged. They are inserted after the anchor record, in this order. */
 export interface PreservedMessages {

@@ -189,35 +189,74 @@ describe('the soft trigger', () => {
     return situation
   }
   const cache = warm()
+  const economy = { compact: { economy: true } }
+  const pays = { cache, moment: 'turn-end', hasPreparedSummary: true } as const
+
+  it('price alone compacts nothing by default: it advises, with what is saved and what is dropped', () => {
+    const planned = makeContextPlan(growing().planContext(pays))
+    expect([planned.act, planned.trace[1]?.why]).toEqual([
+      'wait',
+      '66,999 tokens are left before compaction must start; to compact now would pay, but price alone compacts nothing (compact.economy is off)',
+    ])
+    expect(planned.advice?.droppedTokens).toBe(67_001)
+    expect(planned.advice?.savedPer100Calls).toBeGreaterThan(5)
+    expect(planned.advice?.sentence).toMatch(
+      /^Compacting now would save \$\d+\.\d\d over the next 100 calls\. A summary would replace 67,001 tokens/,
+    )
+  })
+
+  it('advises nothing where it would not pay', () => {
+    expect(makeContextPlan(filled(40_000).planContext(pays)).advice).toBeNull()
+    expect(makeContextPlan(growing().planContext({ ...pays, rates: null })).advice).toBeNull()
+  })
 
   it.each([
     ['call', 'wait'],
     ['prompt', 'compact'],
     ['turn-end', 'compact'],
     ['todo-done', 'compact'],
-  ] as const)('at %s: %s', (moment, act) => {
-    const planned = makeContextPlan(growing().planContext({ cache, moment }))
+  ] as const)('with policy economy and a prepared summary, at %s: %s, for its price', (moment, act) => {
+    const planned = makeContextPlan(growing(economy).planContext({ ...pays, moment }))
     expect([planned.act, planned.compact]).toEqual([
       act,
-      act === 'compact' ? { cause: 'threshold', hard: false } : undefined,
+      act === 'compact' ? { cause: 'price', hard: false } : undefined,
     ])
   })
 
-  it('waits where policy does not let price decide, where it would not pay, and below its size', () => {
-    const moment = 'turn-end'
-    expect(acts(growing({ compact: { priceDecides: false } }), { cache, moment })).toBe('wait')
-    expect(acts(growing(), { cache: warm({ expectedCalls: 5 }), moment })).toBe('wait')
+  it('with policy economy still waits for a prepared summary, for its floor, and for as much new content', () => {
+    const why = (overrides: Partial<PlanContext>) => {
+      const planned = makeContextPlan(growing(economy).planContext({ ...pays, ...overrides }))
+      return [planned.act, planned.advice !== null, planned.trace[1]?.why.split('would pay, but ')[1]]
+    }
+    const wide = scalePolicy(growing(economy).policy, { window: 400_000, maxOutput: 64_000 })
+    const after = (tokens: number) => ({ ...EMPTY_PLAN_TRACKING, priceCompactedAt: tokens })
+    expect(why({ hasPreparedSummary: false })).toEqual(['wait', true, 'no summary is prepared'])
+    expect(why({ scaled: wide })).toEqual([
+      'wait',
+      true,
+      expect.stringContaining('compacts nothing below 183,500'),
+    ])
+    expect(why({ tracking: after(100_002) })).toEqual([
+      'wait',
+      true,
+      expect.stringContaining('less has come since'),
+    ])
+    expect(why({ tracking: after(100_001) })[0]).toBe('compact')
+  })
+
+  it('waits where it would not pay, and below its size', () => {
+    expect(acts(growing(economy), { ...pays, cache: warm({ expectedCalls: 5 }) })).toBe('wait')
     const outlook: ExpectedResult = { after: 90_000, summary: 3_000, reattached: 20_000 }
-    expect(acts(growing(), { cache, moment, expectedResult: outlook })).toBe('wait')
-    expect(acts(growing(), { cache, moment, rates: null })).toBe('wait')
+    expect(acts(growing(economy), { ...pays, expectedResult: outlook })).toBe('wait')
+    expect(acts(growing(economy), { ...pays, rates: null })).toBe('wait')
   })
 
   it('goes by the size as expected, not by the one that is only possible', () => {
-    const context = growing().planContext({ cache, moment: 'turn-end' })
-    const pays = judgeCompaction(context, makeContextPlan(context).context).optimalTrigger?.tokens ?? 0
+    const context = growing(economy).planContext(pays)
+    const size = judgeCompaction(context, makeContextPlan(context).context).optimalTrigger?.tokens ?? 0
     const judged = (expected: number) =>
       judgeCompaction(context, { expected, high: expected + 50_000, source: 'both' }).act
-    expect([judged(pays - 10_000), judged(pays + 10_000)]).toEqual(['none', 'soft'])
+    expect([judged(size - 10_000), judged(size + 30_000)]).toEqual(['none', 'soft'])
   })
 
   it('the hard one does not wait for the end of a turn', () => {

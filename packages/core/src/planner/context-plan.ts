@@ -1,9 +1,9 @@
 /**
- * Plans what to do before the next API request: nothing (`wait`), clear old tool results, or compact, and why. Clearing
- * is considered first. Compaction is chosen if clearing is not enough, or if compaction saves money. The engine carries
- * out the plan.
+ * Plans what to do before the next API request: wait, clear or compact, and why. Clearing is considered first;
+ * compaction is chosen if clearing is not enough. Where a compaction would only save money, the plan advises it, and
+ * compacts only if policy `compact.economy` allows it. The engine carries out the plan.
  */
-import { formatCount } from '../cache/cache-break.ts'
+import { formatCount, formatDollars } from '../cache/cache-break.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { type ClearingDecision, proposeClearing } from '../clearing/propose-clearing.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
@@ -35,6 +35,8 @@ export interface ContextPlan {
    * compacted. Null if it is accepted.
    */
   readonly refusal: string | null
+  /** What compacting now would save and drop; null if it would not pay. */
+  readonly advice: CompactionAdvice | null
   readonly context: ContextTokens
   /** The thresholds that the context has reached; null if the context window is unknown. */
   readonly ladder: ThresholdState | null
@@ -59,6 +61,16 @@ interface TraceStep {
   readonly chosen: boolean
 }
 
+/** Advice that compacting now would cost less than going on. */
+export interface CompactionAdvice {
+  /** Dollars that the next 100 calls would cost less, the compaction itself included. */
+  readonly savedPer100Calls: number
+  /** Tokens of the conversation that a summary would replace. */
+  readonly droppedTokens: number
+  /** The advice as a line for the user. */
+  readonly sentence: string
+}
+
 export function makeContextPlan(context: PlanContext): ContextPlan {
   const { scaled, prefixTokens } = context
   const tokens = readContextSize({ ...context, prefix: () => prefixTokens, deleted: context.deletedTokens })
@@ -69,16 +81,21 @@ export function makeContextPlan(context: PlanContext): ContextPlan {
   return {
     act,
     ...(act === 'clear' && clearing.proposal !== null ? { clear: clearing.proposal } : {}),
-    ...(act === 'compact' ? { compact: { cause: 'threshold', hard: compaction.act === 'hard' } } : {}),
+    ...(act === 'compact' ? { compact: toCompactOrder(compaction) } : {}),
     prepare: canPrepare(context, tokens),
     way: clearing.way,
     native: clearing.native,
     refusal: describeRefusal(context, tokens.high, act),
+    advice: act === 'compact' ? null : compaction.advice,
     context: tokens,
     ladder: scaled.known ? computeThresholdState(scaled.lines, tokens.high) : null,
     scaled,
     trace,
   }
+}
+
+function toCompactOrder({ act }: CompactionVerdict): NonNullable<ContextPlan['compact']> {
+  return act === 'hard' ? { cause: 'threshold', hard: true } : { cause: 'price', hard: false }
 }
 
 /**
@@ -196,12 +213,10 @@ function listTraceSteps(
 }
 
 interface CompactionVerdict {
-  /**
-   * `hard`: the auto-compact threshold is reached. `soft`: a compaction would save money, and the turn is at a natural
-   * break.
-   */
+  /** `hard`: the auto-compact threshold is reached. `soft`: a compaction saves money, and policy lets it start now. */
   readonly act: 'none' | 'soft' | 'hard'
   readonly optimalTrigger: OptimalTrigger | null
+  readonly advice: CompactionAdvice | null
   /** Tokens of the first API request after the compaction. */
   readonly after: number
   readonly why: string
@@ -227,12 +242,11 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
           write,
           isWarm: cache.isWarm,
         })
-  const verdict = (act: CompactionVerdict['act'], why: string): CompactionVerdict => ({
-    act,
-    optimalTrigger: optimal,
-    after: outlook.after,
-    why,
-  })
+  const verdict = (
+    act: CompactionVerdict['act'],
+    why: string,
+    advice: CompactionAdvice | null = null,
+  ): CompactionVerdict => ({ act, optimalTrigger: optimal, advice, after: outlook.after, why })
   const against = findReasonAgainstAuto(context) ?? findReasonAfterUndo(context, tokens)
   if (against !== null) return verdict('none', against)
   if (!scaled.known) return verdict('none', scaled.why)
@@ -242,29 +256,50 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
     return verdict('hard', why)
   }
   const left = `${formatCount(autoCompact - tokens.expected)} tokens are left before compaction must start`
-  const waiting = findReasonAgainstSaving(context, tokens.expected, optimal)
-  if (waiting !== null || optimal === null) return verdict('none', `${left}${waiting ?? ''}`)
-  return verdict(
-    'soft',
-    `from ${formatCount(optimal.tokens)} tokens on a compaction costs less than going on, and this is a good place for it`,
-  )
+  if (optimal === null) return verdict('none', `${left}, and what it would save is not known yet`)
+  const unpaid = explainNotPaying(context, tokens.expected, optimal)
+  if (unpaid !== null) return verdict('none', `${left}, and ${unpaid}`)
+  const advice = describeAdvice(tokens.expected - outlook.after, optimal)
+  const waiting = findReasonAgainstEconomy(context, tokens.expected, autoCompact)
+  return waiting === null
+    ? verdict(
+        'soft',
+        `from ${formatCount(optimal.tokens)} tokens on a compaction costs less than going on`,
+        advice,
+      )
+    : verdict('none', `${left}; to compact now would pay, but ${waiting}`, advice)
 }
 
-/**
- * Explains why a compaction below the auto-compact threshold, made only to save money, does not start now. Returns the
- * end of a sentence; null if it starts.
- */
-function findReasonAgainstSaving(
-  { policy, cache, moment }: PlanContext,
+/** Explains why a compaction would not save money yet; null if it would. */
+function explainNotPaying({ cache }: PlanContext, used: number, optimal: OptimalTrigger): string | null {
+  if (used < optimal.tokens) return `it would pay from ${formatCount(optimal.tokens)} on`
+  return optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls
+    ? `it would not pay before the ${formatCount(cache.expectedCalls)} calls expected are over`
+    : null
+}
+
+/** Price alone may compact only from this percentage of the auto-compact threshold on. */
+const ECONOMY_FLOOR_PERCENT = 50
+
+/** Explains why a compaction that only saves money does not start now; null if it starts. */
+function findReasonAgainstEconomy(
+  { policy, tracking, moment, hasPreparedSummary = false }: PlanContext,
   used: number,
-  optimal: OptimalTrigger | null,
+  autoCompact: number,
 ): string | null {
-  if (!policy.compact.priceDecides) return ''
-  if (optimal === null) return ', and what it would save is not known yet'
-  if (used < optimal.tokens) return `, and it would pay from ${formatCount(optimal.tokens)} on`
-  if (optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls)
-    return `, and it would not pay before the ${formatCount(cache.expectedCalls)} calls expected are over`
-  return moment === 'call' ? '; it would pay, and waits for the end of the turn' : null
+  if (!policy.compact.economy) return 'price alone compacts nothing (compact.economy is off)'
+  const floor = Math.round((autoCompact * ECONOMY_FLOOR_PERCENT) / 100)
+  if (used < floor) return `price alone compacts nothing below ${formatCount(floor)} tokens`
+  if (tracking.priceCompactedAt !== null && used < tracking.priceCompactedAt)
+    return 'less has come since the last compaction that saved money than it replaced'
+  if (!hasPreparedSummary) return 'no summary is prepared'
+  return moment === 'call' ? 'it waits for the end of the turn' : null
+}
+
+function describeAdvice(droppedTokens: number, { savedPerCall, cost }: OptimalTrigger): CompactionAdvice {
+  const savedPer100Calls = 100 * savedPerCall - cost
+  const sentence = `Compacting now would save ${formatDollars(savedPer100Calls)} over the next 100 calls. A summary would replace ${formatCount(droppedTokens)} tokens of the conversation.`
+  return { savedPer100Calls, droppedTokens, sentence }
 }
 
 /** Explains why no automatic compaction may start, for example after repeated failures; null if it may. */

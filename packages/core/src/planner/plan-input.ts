@@ -52,6 +52,8 @@ export interface PlanContext {
   /** Context edits that the last API request asked the provider to make; null or absent if there were none. */
   readonly lastEdits?: ProviderEditPlan | null
   readonly tracking: PlanTracking
+  /** True if a summary of the conversation is already prepared; default false. */
+  readonly hasPreparedSummary?: boolean
   /**
    * Estimated tokens deleted from the provider's cache since the newest response. Default: computed from the tool
    * result index.
@@ -78,6 +80,8 @@ interface PlanTracking {
   readonly justUndone: boolean
   /** True if nothing was appended since the last compaction, so another one would change nothing. */
   readonly justCompacted: boolean
+  /** Tokens of the context before the newest compaction that was made to save money; null if there was none. */
+  readonly priceCompactedAt: number | null
 }
 
 /** Token counts after a compaction: expected ones, or those of the last compaction. */
@@ -124,6 +128,8 @@ export interface OptimalTrigger {
   readonly cost: number
   /** Model calls until the compaction has paid for itself; null if it never does. */
   readonly breakEvenCalls: number | null
+  /** Dollars that each later call costs less; negative if the compaction makes the context larger. */
+  readonly savedPerCall: number
 }
 
 /**
@@ -147,6 +153,7 @@ export function findOptimalTrigger(input: TriggerInput): OptimalTrigger | null {
     tokens: Math.round(expectedResult.after + Math.sqrt((2 * growthPerCall * fixed) / cacheRead)),
     cost,
     breakEvenCalls: savedPerCall <= 0 ? null : cost / savedPerCall,
+    savedPerCall,
   }
 }
 

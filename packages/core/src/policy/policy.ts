@@ -334,8 +334,11 @@ export interface CompactPolicy {
    * affects what compaction plans report.
    */
   readonly background: boolean
-  /** While a compaction is not yet necessary, compare prices to decide between compacting now and later. */
-  readonly priceDecides: boolean
+  /**
+   * Compact below the auto-compact threshold if that saves money: above half of it, and only with a prepared summary.
+   * Off by default, because context is worth more than money: the engine then only advises.
+   */
+  readonly economy: boolean
   /** Place unchanged context sources before the summary, so that they can still be read from the cache. */
   readonly carriersFirst: boolean
 }
@@ -373,7 +376,7 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   maximumPercentOfReplaced: fieldSpec(100, percentageCheck(1, 100)),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
   background: fieldSpec(true, booleanCheck()),
-  priceDecides: fieldSpec(true, booleanCheck()),
+  economy: fieldSpec(false, booleanCheck()),
   carriersFirst: fieldSpec(false, booleanCheck()),
 }
 

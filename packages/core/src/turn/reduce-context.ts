@@ -63,6 +63,7 @@ export async function* reduceContext(
   const plan = planNext(context)
   turn.state = { ...state, providerEdits: plan.native }
   if (plan.act !== 'wait' || plan.refusal !== null) yield { type: 'planned', plan }
+  if (plan.advice !== null && moment !== 'call') yield { type: 'compaction-advised', advice: plan.advice }
   const failure = yield* executePlan(turn, compaction, plan)
   if (failure !== null || plan.refusal === null) return failure
   return { ok: false, reason: 'full', message: plan.refusal }
@@ -79,7 +80,7 @@ async function* executePlan(
   const end = yield* compact(turn, compaction, {
     trigger: 'auto',
     cause: plan.compact.cause,
-    firedBy: plan.compact.hard ? 'threshold' : 'price',
+    firedBy: plan.compact.cause === 'price' ? 'price' : 'threshold',
     isForced: isBlocked,
   })
   if (end.ok) return null

@@ -3,6 +3,8 @@
  * come from the provider. The difference is listed as a separate part, so that the parts add up to the total.
  */
 import {
+  adviseCompaction,
+  type CompactionAdvice,
   type ContextEntry,
   computeThresholdState,
   createBreakdown,
@@ -192,6 +194,8 @@ export interface ContextRemaining {
    * engine decides it; null if the context window is unknown.
    */
   readonly ladder: ThresholdState | null
+  /** What compacting now would save in money and drop from the context; null if it would not pay. */
+  readonly advice: CompactionAdvice | null
 }
 
 export function measureContextRemaining(session: OpenSession): ContextRemaining {
@@ -209,5 +213,6 @@ export function measureContextRemaining(session: OpenSession): ContextRemaining 
     percentLeft,
     lines,
     ladder: reached === null || percentLeft === null ? null : { ...reached, percentLeft },
+    advice: adviseCompaction(session.state, host, host.compaction),
   }
 }

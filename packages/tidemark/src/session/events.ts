@@ -154,6 +154,7 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'caught-up': true,
   compact: true,
   'compact-failed': true,
+  'compaction-advised': true,
   'context-restored': true,
   'epoch-opened': true,
   fork: true,

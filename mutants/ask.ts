@@ -156,4 +156,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'chain.drops > 99 && isSameRequest(chain.next, made)',
     tests: ['packages/core/src/summary/attempt-chain.test'],
   },
+  {
+    name: 'partial-fork-marks-the-system-prompt',
+    law: 'reads the cache through that message',
+    file: 'packages/core/src/engine/side-call.ts',
+    find: "prefixes.findLast((prefix) => prefix.level === 'messages'",
+    replace: "prefixes.find((prefix) => prefix.level === 'messages'",
+    tests: ['test/summaries/forks.test'],
+  },
+  {
+    name: 'partial-fork-leaves-out-records',
+    law: 'is none where the records are not the first ones',
+    file: 'packages/core/src/request/fork-request.ts',
+    find: 'end + blocks === 0 || behind',
+    replace: 'end + blocks < 0 || behind',
+    tests: ['packages/core/test/prompt/fork.test'],
+  },
 ]

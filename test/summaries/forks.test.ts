@@ -1,6 +1,6 @@
 /** What the call for a summary does to the cache, to bound thinking, and to what `undo` gives back. */
 import { createCoder, type RequestRecord, withSummaries } from '@tidemark/simulator'
-import { type RunOptions, type Session, user } from 'tidemark'
+import { type RunOptions, type Session, type TidemarkOptions, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
 import { isSummaryBody } from './session-size.ts'
@@ -15,7 +15,14 @@ interface Worked extends TestSession {
   readonly pivot: string
 }
 
-async function worked(modelId: string): Promise<Worked> {
+/** The provider's own block is turned off where it would be asked first. */
+const UP_TO = [
+  ['claude-sonnet-4-5', {}],
+  ['claude-opus-5', {}],
+  ['claude-opus-5-5', { compact: { chain: { block: false } } }],
+] as const
+
+async function worked(modelId: string, policy: TidemarkOptions['policy'] = {}): Promise<Worked> {
   const coder = createCoder({ turns: 6, resultTokens: 1_500, thinkingTokens: 60 })
   const tools: RunOptions = {
     tools: coder.tools,
@@ -24,7 +31,12 @@ async function worked(modelId: string): Promise<Worked> {
       return { content: String(content), isError: is_error === true }
     },
   }
-  const stage = await openTestSession({ script: withSummaries(coder.script), window: 200_000, modelId })
+  const stage = await openTestSession({
+    script: withSummaries(coder.script),
+    window: 200_000,
+    modelId,
+    policy,
+  })
   const { session } = stage
   await done(session.run('Mend the sums of orders.', tools))
   const [pivot = ''] = await session.append(user('And the dates.'))
@@ -39,6 +51,11 @@ async function done(run: ReturnType<Session['run']>): Promise<void> {
 
 function promptOf({ usage }: Pick<RequestRecord, 'usage'>): number {
   return (usage?.cacheRead ?? 0) + (usage?.write5m ?? 0) + (usage?.write1h ?? 0) + (usage?.input ?? 0)
+}
+
+/** A body without its messages and without the id by which the provider explains a cache miss. */
+function withoutMessages(body: object): string {
+  return JSON.stringify({ ...body, messages: undefined, diagnostics: undefined })
 }
 
 /** A body without its marks of the cache. */
@@ -66,6 +83,54 @@ describe('the fork that writes a summary', () => {
       ])
     },
   )
+})
+
+describe('a summary of what is before a message', () => {
+  it.each(UP_TO)(
+    '%s: reads the cache through that message, sends what was sent, and writes nothing',
+    async (modelId, policy) => {
+      const { session, simulator, bodies, events, pivot } = await worked(modelId, policy)
+      const parent = JSON.parse(bodies.at(-1) ?? '')
+      const end = await session.compact({ form: 'up_to', pivot })
+      expect(end).toMatchObject({ ok: true, compaction: { summarizer: 'model', fallbackReason: null } })
+      const { messages, ...fields } = JSON.parse(bodies.at(-1) ?? '')
+      expect(unmarked(withoutMessages(fields))).toEqual(unmarked(withoutMessages(parent)))
+      const shared = messages.length - 1
+      expect(unmarked(JSON.stringify(messages.slice(0, -1)))).toEqual(
+        unmarked(JSON.stringify(parent.messages.slice(0, shared))),
+      )
+      expect(JSON.stringify(parent.messages[shared])).toContain('And the dates.')
+      expect(JSON.stringify(messages)).not.toContain('And the dates.')
+      const [fork] = simulator.requests.slice(-1)
+      if (fork === undefined) throw new Error('nothing was sent')
+      expect((fork.usage?.cacheRead ?? 0) / promptOf(fork)).toBeGreaterThan(0.8)
+      expect(fork.usage).toMatchObject({ write5m: 0, write1h: 0 })
+      const read = fork.usage?.cacheRead ?? 0
+      expect(events.flatMap((event) => (event.type === 'fork' ? [event.fork] : []))).toMatchObject([
+        { source: 'compact', expected: read, read, missed: null },
+      ])
+      expect(events.filter(({ type }) => type === 'cache-break')).toEqual([])
+    },
+  )
+
+  it('does not pay for a fork where the cached part has expired, and says so', async () => {
+    const { session, clock, bodies, tools, pivot } = await worked('claude-opus-5')
+    // The newest part is used again and again while the older entries expire.
+    for (const prompt of ['More.', 'And more.', 'And on.']) {
+      await clock.advance(200_000)
+      await done(session.run(prompt, tools))
+    }
+    const end = await session.compact({ form: 'up_to', pivot })
+    if (!end.ok) throw new Error(end.message)
+    const { steps } = end.compaction
+    expect(steps.map(({ kind, outcome }) => [kind, outcome])).toEqual([
+      ['block', 'skipped'],
+      ['fork', 'skipped'],
+      ['direct', 'accepted'],
+    ])
+    expect(steps[1]?.message).toBe('Nothing near the end of the messages to send is still cached.')
+    expect(JSON.parse(bodies.at(-1) ?? '').tools).toHaveLength(1)
+  })
 })
 
 describe('what is kept behind a summary', () => {

@@ -114,9 +114,8 @@ function createAttemptCall(
   const source = COMPACT_SOURCE
   switch (attempt.kind) {
     case 'fork': {
-      if (attempt.through !== null)
-        return unavailableAttempt('A fork goes on from all that was sent, not from a part of it.')
-      const fork = buildForkRequest(state, { source, messages: [attempt.message] }, host)
+      const part = attempt.records === null ? {} : { records: attempt.records }
+      const fork = buildForkRequest(state, { source, messages: [attempt.message], ...part }, host)
       if (fork.ok) return { request: fork.request, source, forkOf: host.source }
       return unavailableAttempt(
         'message' in fork ? fork.message : `There is nothing to fork: ${fork.reason}.`,

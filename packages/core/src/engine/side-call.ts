@@ -4,8 +4,8 @@
  * prefix, so its cache read is not checked.
  */
 
-import { forecastCacheRead } from '../cache/cache-forecast.ts'
-import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
+import { type CacheForecast, forecastCacheRead } from '../cache/cache-forecast.ts'
+import { EMPTY_CACHE_MODEL, estimatePrefixSize, isPrefixLive } from '../cache/cache-model.ts'
 import type { CacheCheckOutcome } from '../cache/cache-monitor.ts'
 import type { TracedMessage } from '../context/flatten.ts'
 import type { Payload } from '../context/payload.ts'
@@ -14,18 +14,26 @@ import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
-import { indexBlocks } from '../request/block-index.ts'
+import {
+  type BlockIndex,
+  findMessageOfBlock,
+  indexBlocks,
+  readTotalsBeforeMessage,
+} from '../request/block-index.ts'
 import { type AssembledRequest, findRequestProblems, toModelCall } from '../request/build-request.ts'
+import type { MessagePlace } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
   captureForkParent,
   computeCacheReadShare,
   createForkRequest,
+  cutRequest,
   type ForkMessage,
   type ForkOutcome,
   listMessagesAfterRequest,
 } from '../request/fork-request.ts'
 import type { RequestPrefix } from '../request/prefix-snapshot.ts'
+import { isProviderClearing } from '../summary/select-span.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,
@@ -122,6 +130,11 @@ export interface ForkRequestOptions {
   readonly messages: readonly ForkMessage[]
   /** True to continue from the last request as it was sent, without messages appended since. */
   readonly asSent?: boolean
+  /**
+   * uuids of the records to continue from, which must be the first ones of the conversation. Default: all records. With
+   * fewer, the fork is refused unless a cached prefix near its end still lives.
+   */
+  readonly records?: ReadonlySet<string>
   /** Request fields to change. Every override is refused with a reason, because it would break the cache. */
   readonly overrides?: Readonly<Record<string, unknown>>
 }
@@ -135,12 +148,19 @@ interface NothingToFork {
   readonly reason: 'nothing-sent' | 'rewritten'
 }
 
+/** The part of the conversation to continue from would not be read from the cache. */
+interface NoCachedPart {
+  readonly ok: false
+  readonly reason: 'not-cached'
+  readonly message: string
+}
+
 /** Builds the request of a fork from the last request of the conversation. Sends nothing. */
 export function buildForkRequest(
   state: SessionState,
   asked: ForkRequestOptions,
   host: TurnHost,
-): ForkOutcome | NothingToFork {
+): ForkOutcome | NothingToFork | NoCachedPart {
   const { lastRequest } = state
   if (lastRequest === null) return { ok: false, reason: 'nothing-sent' }
   const since = asked.asSent === true ? [] : listMessagesAfterRequest(lastRequest, state.flat)
@@ -150,14 +170,68 @@ export function buildForkRequest(
     ttl: chooseForkTtl(state, asked, host),
     ...(overrides === undefined ? {} : { overrides }),
   }
-  const made = createForkRequest(
-    captureForkParent(lastRequest, host.profile),
-    [...since, ...asked.messages],
-    options,
-  )
+  const parent = captureForkParent(lastRequest, host.profile)
+  const made =
+    asked.records === undefined
+      ? createForkRequest(parent, [...since, ...asked.messages], options)
+      : createPartialFork(state, asked, host, createForkRequest(parent, since, options))
   if (!made.ok) return made
   const extra = { ...made.request.extra, ...diagnosticsField(state, host) }
   return { ...made, request: { ...made.request, extra } }
+}
+
+/**
+ * Creates a fork that continues from the first records of the conversation only. Its one cache marker is where the
+ * longest cached prefix of that part ends, so that the fork reads this prefix and writes nothing.
+ */
+function createPartialFork(
+  state: SessionState,
+  { records = new Set(), messages }: ForkRequestOptions,
+  { profile, clock }: TurnHost,
+  whole: ForkOutcome,
+): ForkOutcome | NoCachedPart {
+  if (!whole.ok) return whole
+  if (state.view.entries.toArray().some(({ record }) => isProviderClearing(record)))
+    return refusePartialFork('The provider has cleared tool results, and clears others in a shorter request.')
+  const part = cutRequest(whole.request, records, profile)
+  if (part === null) return refusePartialFork('The messages to send are not the first of the last request.')
+  const { ttl } = whole.request
+  const fork = createForkRequest({ sent: part, profile }, messages, { ttl })
+  if (!fork.ok) return fork
+  const { basis } = forecastCacheRead(state.cacheModel ?? EMPTY_CACHE_MODEL, {
+    request: fork.request,
+    now: clock.now(),
+    profile,
+  })
+  const place = findCachedEnd(basis, part.blockIndex)
+  if (place === null)
+    return refusePartialFork('Nothing near the end of the messages to send is still cached.')
+  const markers = [{ kind: 'last-message' as const, place, control: {} }]
+  return createForkRequest({ sent: { ...part, markers }, profile }, messages, { ttl })
+}
+
+function refusePartialFork(message: string): NoCachedPart {
+  return { ok: false, reason: 'not-cached', message }
+}
+
+/** Share of the messages that must be read from the cache. With less, a separate request is cheaper than a fork. */
+const MIN_CACHED_SHARE = 0.5
+
+/** Returns the last block of the longest cached prefix of the messages; null if most of the messages are not cached. */
+function findCachedEnd(
+  { request, sizes, prefixes, now }: CacheForecast['basis'],
+  part: BlockIndex,
+): MessagePlace | null {
+  const front = request.front.length
+  const cached = prefixes.findLast((prefix) => prefix.level === 'messages' && isPrefixLive(prefix, now))
+  if (cached === undefined) return null
+  const countMessageTokens = (blocks: number): number =>
+    estimatePrefixSize(request, sizes, blocks).tokens - estimatePrefixSize(request, sizes, front).tokens
+  const all = countMessageTokens(front + part.end.blocks)
+  if (countMessageTokens(cached.blocks) < MIN_CACHED_SHARE * all) return null
+  const index = findMessageOfBlock(part, cached.blocks - front)
+  const block = cached.blocks - front - readTotalsBeforeMessage(part, index).blocks - 1
+  return { zone: 'messages', index, block }
 }
 
 function chooseForkTtl(

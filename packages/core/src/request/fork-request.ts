@@ -3,8 +3,9 @@
  * copies everything that the parent actually sent and adds its own messages. Overriding a field is refused, because it
  * could change the cache key.
  */
-import type { TracedMessage } from '../context/flatten.ts'
+import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
+import { AppendList } from '../log/persistent-collections.ts'
 import type { Usage } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listBilledParts } from '../tokens/usage.ts'
@@ -124,6 +125,43 @@ function withAddedMessages(
   if (first === undefined || last === undefined || !joins)
     return { ...parent, tail: [...parent.tail, ...added] }
   return { ...parent, tail: [...parent.tail.slice(0, -1), joinMessages(last, first), ...rest] }
+}
+
+/**
+ * Returns the part of the request that comes from `records`: messages and markers up to the last block of these
+ * records. Returns null if that part is empty, or if a block of another record comes before one of theirs, so that the
+ * part is no prefix of the request.
+ */
+export function cutRequest(
+  sent: AssembledRequest,
+  records: ReadonlySet<string>,
+  profile: ProviderProfile,
+): AssembledRequest | null {
+  const messages = listTracedMessages(sent.messages)
+  const isOther = (origin: string): boolean => !records.has(origin)
+  const end = messages.findIndex(({ origins }) => origins.some(isOther))
+  const last = messages[end]
+  if (last === undefined) return sent
+  const blocks = last.origins.findIndex(isOther)
+  const behind = [last.origins.slice(blocks), ...messages.slice(end + 1).map(({ origins }) => origins)]
+  if (end + blocks === 0 || behind.flat().some((origin) => records.has(origin))) return null
+  const tail = [...messages.slice(0, end), ...(blocks === 0 ? [] : [takeFirstBlocks(last, blocks)])]
+  const list = { frozen: AppendList.of<TracedMessage>(), tail }
+  const isLeft = ({ place }: PlannedMarker): boolean =>
+    place.zone !== 'messages' || place.index < end || (place.index === end && place.block < blocks)
+  return {
+    ...sent,
+    messages: list,
+    blockIndex: indexBlocks(list, profile.cache.collapsesToolRuns),
+    markers: sent.markers.filter(isLeft),
+  }
+}
+
+function takeFirstBlocks({ raw = new Map(), ...message }: TracedMessage, count: number): TracedMessage {
+  const content = toMessageBlocks(message).slice(0, count)
+  const kept = new Map([...raw].filter(([at]) => at < count))
+  const first = { message: { ...message.message, content }, origins: message.origins.slice(0, count) }
+  return kept.size > 0 ? { ...first, raw: kept } : first
 }
 
 function toFlatMessage(message: ForkMessage): TracedMessage {

@@ -114,9 +114,12 @@ describe('what is asked', () => {
     const ask = (form: 'full' | 'from' | 'up_to') =>
       runAttempts(createContext({ span: selectSpan(buildLongSession(), form) }), [GOOD_SUMMARY]).asks[0]
     expect([ask('full'), ask('from'), ask('up_to')]).toMatchObject([
-      { kind: 'fork', through: null, message: { role: 'user' } },
-      { kind: 'fork', through: null },
-      { kind: 'fork', through: 'done' },
+      { kind: 'fork', records: null, message: { role: 'user' } },
+      { kind: 'fork', records: null },
+      {
+        kind: 'fork',
+        records: new Set(selectSpan(buildLongSession(), 'up_to').input.map(({ record }) => record.uuid)),
+      },
     ])
     expect(JSON.stringify(ask('from'))).toContain('begins with the message that starts: \\"two\\"')
   })

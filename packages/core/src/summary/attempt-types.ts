@@ -63,13 +63,13 @@ export interface BlockAttempt extends AttemptBase {
 }
 
 /**
- * An attempt that adds `message` to the conversation's last API request. `through`: uuid of the last record to include
- * (form `up_to`); null to include all records.
+ * An attempt that adds `message` to the conversation's last API request. `records`: uuids of the records to send (form
+ * `up_to`), which are the first of the conversation; null to send all records.
  */
 export interface ForkAttempt extends AttemptBase {
   readonly kind: 'fork'
   readonly message: ApiMessage
-  readonly through: string | null
+  readonly records: ReadonlySet<string> | null
 }
 
 export interface DirectAttempt extends AttemptBase, SummaryRequest {

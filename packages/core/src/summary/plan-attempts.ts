@@ -81,19 +81,25 @@ function hasRole(entry: ContextEntry): boolean {
   return readMessageRole(entry.record) !== null
 }
 
-/** Plans a fork call: extends the conversation's last API request, so that the cached prefix is read. */
+/**
+ * Plans a fork call: extends the conversation's last API request, so that the cached prefix is read. For form `up_to`
+ * the fork sends only the messages before the cut.
+ */
 export function planForkAttempt(chain: SummaryAttemptState): AttemptOrSkip<ForkAttempt> {
   const { policy, parent, isWarm, conversationModel, span, instructions } = chain.context
   if (!policy.chain.fork) return skipAttempt('off', 'Forks are turned off by policy.')
   if (parent === null) return skipAttempt('no-parent', 'No request of this conversation is there to fork.')
   if (!isWarm) return skipAttempt('cold', 'The cache has gone cold: a call of its own is cheaper.')
   const prompt = writeSummaryPrompt({ ...createSummaryTask(chain), instructions })
-  const tokens = parent.tokens + chain.context.countTextTokens(prompt) + conversationModel.outputTokens
+  const isPart = span.form === 'up_to'
+  const leftOut = isPart ? sumEntryTokens(chain, [...span.kept, ...span.unanswered]) : 0
+  const tokens =
+    parent.tokens - leftOut + chain.context.countTextTokens(prompt) + conversationModel.outputTokens
   if (conversationModel.window !== null && tokens > conversationModel.window)
     return skipAttempt('window-too-small', 'The conversation and its summary do not fit the window together.')
-  const through = span.form === 'up_to' ? (span.summarised.at(-1)?.record.uuid ?? null) : null
+  const records = isPart ? new Set(span.input.map(({ record }) => record.uuid)) : null
   const message = { role: 'user' as const, content: prompt }
-  return { kind: 'fork', rung: 1, message, through, deadlines: toDeadlines(chain) }
+  return { kind: 'fork', rung: 1, message, records, deadlines: toDeadlines(chain) }
 }
 
 export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {

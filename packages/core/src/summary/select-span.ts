@@ -288,6 +288,6 @@ function findLastResponse(entries: readonly ContextEntry[]): number {
  * Returns true if a record describes a clearing that the provider made. Each API request must repeat the clearing while
  * the cleared tool results are still sent.
  */
-function isProviderClearing(record: KnownRecord): boolean {
+export function isProviderClearing(record: KnownRecord): boolean {
   return isMicrocompactBoundary(record) && isClearedByProvider(record.microcompactMetadata)
 }

@@ -6,6 +6,7 @@ import {
   captureForkParent,
   computeCacheReadShare,
   createForkRequest,
+  cutRequest,
   type ForkMessage,
   type ForkOptions,
   listMessagesAfterRequest,
@@ -128,5 +129,34 @@ describe('what was said since a request went out', () => {
     conversation.assemble()
     if (conversation.flat === undefined) throw new Error('no messages')
     expect(listMessagesAfterRequest(request, conversation.flat)).toBe(null)
+  })
+})
+
+describe('the first part of a request', () => {
+  function cut(count: number) {
+    const conversation = new Conversation(PROFILE)
+    const uuids = [
+      conversation.builder.user('begin'),
+      conversation.builder.assistant('a', [{ type: 'tool_use', id: 't1', name: 'Read', input: {} }]),
+      conversation.builder.result('t1', 'found'),
+      conversation.builder.user('stop'),
+    ].map(({ uuid }) => uuid)
+    const { request } = conversation.ask()
+    const part = cutRequest(request, new Set(uuids.slice(0, count)), PROFILE)
+    return part === null ? null : toPayload(part).messages
+  }
+
+  it('ends in a message where the records end there', () => {
+    expect(cut(3)?.at(-1)).toEqual({
+      role: 'user',
+      content: [{ type: 'tool_result', tool_use_id: 't1', content: 'found' }],
+    })
+    expect(cut(4)?.at(-1)?.content).toHaveLength(2)
+    expect(cut(1)).toEqual([{ role: 'user', content: 'begin' }])
+  })
+
+  it('is none where the records are not the first ones', () => {
+    const { request } = sent()
+    expect(cutRequest(request, new Set(['another']), PROFILE)).toBe(null)
   })
 })

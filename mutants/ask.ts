@@ -172,4 +172,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'end + blocks < 0 || behind',
     tests: ['packages/core/test/prompt/fork.test'],
   },
+  {
+    name: 'analysis-stays-in-the-block',
+    law: 'is refused: analysis',
+    file: 'packages/core/src/summary/accept-summary.ts',
+    find: "withoutAnalysis(text) !== text) return refuseAnswer('analysis')",
+    replace: "text === '') return refuseAnswer('analysis')",
+    tests: ['packages/core/src/summary/accept-summary.test'],
+  },
 ]

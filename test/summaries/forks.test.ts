@@ -1,5 +1,11 @@
 /** What the call for a summary does to the cache, to bound thinking, and to what `undo` gives back. */
-import { createCoder, type RequestRecord, withSummaries } from '@tidemark/simulator'
+import {
+  createCoder,
+  createSummarizer,
+  type RequestRecord,
+  type Script,
+  withSummaries,
+} from '@tidemark/simulator'
 import { type RunOptions, type Session, type TidemarkOptions, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { openTestSession, type TestSession } from '../support/test-tidemark.ts'
@@ -15,6 +21,8 @@ interface Worked extends TestSession {
   readonly pivot: string
 }
 
+const writeSummary = createSummarizer()
+
 /** The provider's own block is turned off where it would be asked first. */
 const UP_TO = [
   ['claude-sonnet-4-5', {}],
@@ -22,7 +30,11 @@ const UP_TO = [
   ['claude-opus-5-5', { compact: { chain: { block: false } } }],
 ] as const
 
-async function worked(modelId: string, policy: TidemarkOptions['policy'] = {}): Promise<Worked> {
+async function worked(
+  modelId: string,
+  policy: TidemarkOptions['policy'] = {},
+  summary: Script = writeSummary,
+): Promise<Worked> {
   const coder = createCoder({ turns: 6, resultTokens: 1_500, thinkingTokens: 60 })
   const tools: RunOptions = {
     tools: coder.tools,
@@ -32,7 +44,7 @@ async function worked(modelId: string, policy: TidemarkOptions['policy'] = {}): 
     },
   }
   const stage = await openTestSession({
-    script: withSummaries(coder.script),
+    script: withSummaries(coder.script, summary),
     window: 200_000,
     modelId,
     policy,
@@ -150,6 +162,27 @@ describe('what is kept behind a summary', () => {
     expect(simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
     expect(simulator.requests.flatMap(({ transformations }) => transformations)).toEqual([])
     expect(JSON.parse(bodies.at(-1) ?? '').messages[0].content[0]).toMatchObject({ type: 'compaction' })
+  })
+
+  it.each([
+    [1, 'block'],
+    [99, 'model'],
+  ])('has no analysis of the provider’s in front of it, if it wrote %i', async (count, summarizer) => {
+    let analyses = 0
+    const noted: Script = async (request, context) => {
+      const reply = await writeSummary(request, context)
+      if (request.kind !== 'compaction' || analyses++ >= count) return reply
+      return {
+        ...reply,
+        blocks: [{ type: 'text', text: `<analysis>one by one</analysis>\n${reply.blocks[0]?.text}` }],
+      }
+    }
+    const { session, bodies, simulator, pivot, tools } = await worked('claude-opus-5-5', {}, noted)
+    const end = await session.compact({ form: 'up_to', pivot })
+    expect(end).toMatchObject({ ok: true, compaction: { summarizer } })
+    await done(session.run('Go on.', tools))
+    expect(bodies.at(-1)).not.toContain('one by one')
+    expect(simulator.requests.filter(({ status }) => status !== 200)).toEqual([])
   })
 
   it('claude-opus-5-5: goes without its thinking where the provider’s own block is turned off', async () => {

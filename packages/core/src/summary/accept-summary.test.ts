@@ -170,6 +170,8 @@ describe('a block of the provider’s', () => {
     ['tool-call', [], 'tool_use'],
     ['refusal', [], 'refusal'],
     ['echo', [{ ...block, content: prompt }], 'compaction'],
+    ['analysis', [{ ...block, content: `<analysis>one by one</analysis>\n${good}` }], 'compaction'],
+    ['analysis', [{ ...block, content: '<analysis>one by one</analysis>' }], 'compaction'],
   ])('is refused: %s', (reason, content, stopReason) => {
     expect(acceptCompactionBlock({ content, stopReason }, rules)).toMatchObject({ ok: false, reason })
   })

@@ -33,6 +33,7 @@ export type SummaryRefusalReason =
   | 'refusal-text'
   | 'echo'
   | 'no-structure'
+  | 'analysis'
   | 'too-large'
 
 type FixedRefusalReason = Exclude<SummaryRefusalReason, 'too-large'>
@@ -66,6 +67,8 @@ export function acceptCompactionBlock(answer: SummaryAnswer, rules: AcceptanceRu
   if (block === undefined || typeof text !== 'string' || text.trim() === '') return refuseAnswer('no-text')
   const wrong = findTextProblem(text, parseSummary(text) ?? { text, tags: 'none' }, rules.prompt)
   if (wrong !== null) return refuseAnswer(wrong)
+  // The analysis could not be removed, and every later request would send and pay for it.
+  if (withoutAnalysis(text) !== text) return refuseAnswer('analysis')
   const verdict = checkSize(text, rules)
   return verdict.ok ? { ...verdict, block } : verdict
 }
@@ -139,6 +142,7 @@ const REFUSAL_MESSAGES: Readonly<Record<FixedRefusalReason, string>> = {
   'refusal-text': 'The answer says that no summary could be written.',
   echo: 'The model gave the task back in place of an answer.',
   'no-structure': 'The answer has neither the tags nor the sections of a summary.',
+  analysis: 'The answer has an analysis beside the summary, which would stay in the conversation.',
 }
 
 // Detection of responses that are not summaries: a tool call written as text, an error, a refusal, the prompt itself.

@@ -255,7 +255,9 @@ function handleFailure(
   refusal: AttemptProblem,
 ): SummaryAttemptState {
   const next = withFailedStep(chain, ask, refusal)
-  if (ask.kind === 'block') return { ...next, stage: 'fork' }
+  if (ask.kind === 'block' && (refusal.reason !== 'analysis' || chain.remark !== null))
+    return { ...next, stage: 'fork', remark: null }
+  if (ask.kind === 'block') return { ...next, remark: describeProblem(refusal, 1) }
   if (ask.kind === 'direct' && ask.part !== null) return handlePartFailure(next, ask.part, refusal)
   if (isOverflow(refusal)) return handleOverflow(next, refusal.gap)
   return ask.kind === 'fork' ? { ...next, stage: 'direct' } : retryDirect(next, refusal)

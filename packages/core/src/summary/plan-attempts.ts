@@ -43,7 +43,12 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
   if (span.pinned.length > 0 || !hasRoleChangeAtCut(chain))
     return skipAttempt('no-place', 'The kept messages would not directly follow what is summarised.')
   const promptWith = (text: string | null): string =>
-    writeSummaryPrompt({ ...createSummaryTask(chain), instructions: text, analysis: false })
+    writeSummaryPrompt({
+      ...createSummaryTask(chain),
+      instructions: text,
+      analysis: false,
+      remark: chain.remark,
+    })
   const characters = maxInstructionCharacters - [...promptWith('x')].length + 1
   const text = promptWith(limitInstructions(instructions ?? '', Math.max(0, characters)).text)
   const last = span.summarised.at(-1)
@@ -235,7 +240,7 @@ export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part
 
 /** Returns a key that is equal for two attempts if they would send the same summary request. */
 export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
-  if (ask.kind !== 'direct') return ask.kind
+  if (ask.kind !== 'direct') return JSON.stringify([ask.kind, chain.remark])
   const { model } = chooseDirectModel(chain)
   return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])
 }

@@ -44,6 +44,10 @@ const WRITING_RULES = [
 const ANALYSIS =
   'First write an <analysis> block. It is a scratchpad that is shown to no one. Walk through the conversation in order, and for each part note: what the user asked for, what was done about it, what was decided, file names, code, signatures, what went wrong and how it was fixed, and above all where the user corrected the course. Then check once more for anything you missed.'
 
+/** For a compaction block: its text stays in the conversation byte for byte, so an analysis could not be removed. */
+const NO_ANALYSIS =
+  'Begin with the summary itself: no analysis, no notes, no thinking aloud before it. Every word of the answer stays in the conversation.'
+
 const COMMON_SECTIONS = [
   'everything the user asked for, spelled out, with the changes they made to it later.',
   'technologies, patterns and terms that the work depends on.',
@@ -75,7 +79,7 @@ export function writeSummaryPrompt(task: SummaryTask): string {
     TEXT_ONLY,
     writeIntroduction(task),
     WRITING_RULES.join('\n'),
-    ...(analysis ? [ANALYSIS] : []),
+    analysis ? ANALYSIS : NO_ANALYSIS,
     `${analysis ? 'Then write' : 'Write'} a <summary> block with these nine numbered sections, each under its title. A section without content says "none".`,
     listSectionLines(task.form).join('\n'),
     `Close it with </summary> and write nothing behind it.`,

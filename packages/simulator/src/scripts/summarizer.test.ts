@@ -116,10 +116,12 @@ Go on with what was asked last: “Mind the cookies, too.”`)
     ])
   })
 
-  it('answers the provider as it answers a client', async () => {
-    const instructions = 'Keep the names.'
-    const asked = await readReplyText(summarizer, { kind: 'compaction', instructions, messages: WORK })
-    expect(asked).toBe(await readReplyText(summarizer, { messages: [...WORK, user(ASK)] }))
+  it('answers the provider as it answers a client, with an analysis only where one is asked for', async () => {
+    const ask = (instructions: string) =>
+      readReplyText(summarizer, { kind: 'compaction', instructions, messages: WORK })
+    const answered = await readReplyText(summarizer, { messages: [...WORK, user(ASK)] })
+    expect(await ask(ASK)).toBe(answered)
+    expect(await ask('Keep the names.')).toBe(answered.slice(answered.indexOf('<summary>')))
   })
 
   it('includes an earlier summary in the new one', async () => {

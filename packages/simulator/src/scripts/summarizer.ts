@@ -23,7 +23,7 @@ interface SummarizerOptions {
   readonly forget?: readonly (string | RegExp)[]
   /** Numbers of the sections to leave out. */
   readonly omit?: readonly SummarySectionNumber[]
-  /** True to write an `<analysis>` section before the summary. Default: true. */
+  /** True to write an `<analysis>` section before the summary. Default: true if the prompt asks for one. */
   readonly analysis?: boolean
   readonly tags?: 'closed' | 'unclosed' | 'none'
   /** Tokens of filler text after the last section. */
@@ -46,7 +46,8 @@ export function createSummarizer(options: SummarizerOptions = {}): Script {
       readSectionTitles(prompt),
       options,
     )
-    const analysis = options.analysis === false ? '' : `<analysis>\n${writeAnalysis(matter)}\n</analysis>\n\n`
+    const isAnalyzed = options.analysis ?? prompt.includes('<analysis>')
+    const analysis = isAnalyzed ? `<analysis>\n${writeAnalysis(matter)}\n</analysis>\n\n` : ''
     return {
       blocks: [{ type: 'text', text: `${analysis}${addSummaryTags(text, options.tags ?? 'closed')}` }],
     }

@@ -638,6 +638,7 @@ export {
   findDuplicateReads,
   type TokenBreakdown,
   type TokenTally,
+  toShownRecord,
 } from './tokens/breakdown.ts'
 export {
   type ContextMeter,

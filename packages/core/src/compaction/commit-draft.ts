@@ -36,10 +36,13 @@ import {
   refreshSession,
   type TurnContext,
 } from '../engine/session-writer.ts'
+import type { Block } from '../log/block.ts'
 import { redact } from '../summary/redact.ts'
+import { countContextEntries, toBreakdownMetrics } from '../tokens/breakdown.ts'
 import type { Finding } from '../validate/findings.ts'
 import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
 import { type CompactionDraft, createDraftReceipt, createDraftRecords, findAddedEntries } from './draft.ts'
+import type { CompactionPlan } from './plan-compaction.ts'
 
 export type CompactionResult =
   | { readonly ok: true; readonly compaction: CommittedCompaction }
@@ -73,7 +76,9 @@ export async function* commitDraft(
       const known = withContextState(before, compaction).context
       const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
-      const result = describeCompaction(valid, link)
+      const { metrics, why } = measureAccounting(draft.plan, compaction, turn.host)
+      if (why !== null) yield { type: 'accounting-failed', why }
+      const result = { ...describeCompaction(valid, link), metrics }
       turn.state = stateAfterCompaction(turn.state, compaction, { ...known, tracking }, valid)
       yield { type: 'compact', compaction: result }
       const released = findReleasedContent(draft.plan.entries, turn.state.view.entries, compaction.rules)
@@ -190,10 +195,25 @@ function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   return checked.findings.toArray()
 }
 
+/** Counts the tokens of the context before the compaction by kind of content. `why`: why that failed, or null. */
+function measureAccounting(
+  { entries }: CompactionPlan,
+  { estimator }: CompactionServices,
+  { policy }: TurnHost,
+): { readonly metrics: CommittedCompaction['metrics']; readonly why: string | null } {
+  try {
+    const estimate = (block: Block): number => Math.round(estimator.block(block))
+    const { readTools } = policy.rehydrate.files
+    return { metrics: toBreakdownMetrics(countContextEntries(entries, { estimate, readTools })), why: null }
+  } catch (thrown) {
+    return { metrics: {}, why: thrown instanceof Error ? thrown.message : String(thrown) }
+  }
+}
+
 function describeCompaction(
   { draft, after, records }: ValidDraft,
   link: CompactionSpacing,
-): CommittedCompaction {
+): Omit<CommittedCompaction, 'metrics'> {
   const { plan, summary, receipt, durationMs, usage } = draft
   return {
     id: records[0]?.uuid ?? '',

@@ -18,6 +18,7 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
+import { listDiscoveredTools } from '../request/announced-prefix.ts'
 import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates.ts'
 import type { SourceAttachment } from '../sources/context-source.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
@@ -83,13 +84,18 @@ export function createDraftRecords(
     { span, outdated, isBlock: summary.block !== null, added: late },
     host.profile,
   )
+  const loaded = listDiscoveredTools(state.prefix)
   const attachments = [
     ...createNotesBesideBlock(draft),
     ...[...draft.sourcesAfter, ...draft.hookContext].map(toAttachment),
   ]
   const parts: CompactionRecordParts = {
     form: span.form,
-    metadata: { ...toMetadata(draft), ...(lost.length === 0 ? {} : { clearedThinking: lost }) },
+    metadata: {
+      ...toMetadata(draft),
+      ...(loaded.length === 0 ? {} : { preCompactDiscoveredTools: loaded }),
+      ...(lost.length === 0 ? {} : { clearedThinking: lost }),
+    },
     summary: createSummaryBody(compaction, draft),
     kept: listKeptUuids(span).filter((uuid) => !gone.has(uuid)),
     last: [...span.unanswered, ...late.filter(isVisibleToModel)].map(({ record }) => record.uuid),

@@ -170,6 +170,8 @@ export type RewriteEvent =
     }
   | { readonly type: 'restore-failed'; readonly carrier: string; readonly why: string }
   | { readonly type: 'compact'; readonly compaction: CommittedCompaction }
+  /** The tokens of the context could not be counted by kind of content. The compaction has no `metrics`. */
+  | { readonly type: 'accounting-failed'; readonly why: string }
   | {
       readonly type: 'compact-failed'
       readonly trigger: CompactTrigger
@@ -212,6 +214,11 @@ export interface CommittedCompaction {
   readonly steps: readonly AttemptStep[]
   /** Usage of all summary requests of this compaction. */
   readonly usage: SummaryUsage
+  /**
+   * Estimated tokens of the context before the compaction by kind of content, such as `human_message_tokens` or
+   * `tool_result_Read_tokens`; empty if they could not be counted.
+   */
+  readonly metrics: Readonly<Record<string, number>>
   /**
    * Why an automatic compaction started: the context reached the auto-compact threshold, or the compaction saves money;
    * null for all other compactions.

@@ -281,6 +281,7 @@ export interface CompactMetadata {
   readonly messagesSummarized?: number
   /** Instructions that the user gave when requesting the compaction. */
   readonly userContext?: string
+  /** Names of the tools that were loaded during the conversation. They must be announced again. */
   readonly preCompactDiscoveredTools?: readonly string[]
   readonly preservedMessages?: PreservedMessages
   readonly preservedSegment?: PreservedSegment

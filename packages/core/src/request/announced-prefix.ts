@@ -13,6 +13,7 @@ import { toBlocks } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import {
+  isCompactBoundary,
   isKnownRecord,
   isSyntheticError,
   type KnownRecord,
@@ -178,6 +179,41 @@ function listChangedTools({ message }: UserRecord): readonly unknown[] {
     if (!isObject(tool)) return []
     return [isObject(tool.definition) ? tool.definition.name : tool.name]
   })
+}
+
+/**
+ * Returns the names of the tools that were loaded during the conversation: announced in a message, found by a tool
+ * search, or listed by an earlier compaction. Sorted, without tools that were removed again.
+ */
+export function listDiscoveredTools({ tools, entries }: AnnouncedPrefix): readonly string[] {
+  const found = entries
+    .toArray()
+    .filter(isVisibleOrBoundary)
+    .flatMap(({ record }) => listLoadedTools(record))
+  const names = new Set([...found, ...tools.keys()])
+  return [...names].filter((name) => tools.get(name)?.definition !== null).sort()
+}
+
+function isVisibleOrBoundary(entry: ContextEntry): boolean {
+  return isVisibleToModel(entry) || isCompactBoundary(entry.record)
+}
+
+function listLoadedTools(record: KnownRecord): readonly string[] {
+  if (isCompactBoundary(record)) {
+    const names: unknown = record.compactMetadata.preCompactDiscoveredTools
+    return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : []
+  }
+  if (record.type !== 'user' && record.type !== 'assistant') return []
+  return toBlocks(record.message.content).flatMap(({ content }) => {
+    const items = isObject(content) ? content.tool_references : content
+    return Array.isArray(items) ? items.flatMap(readReferencedTool) : []
+  })
+}
+
+/** Reads a `tool_reference`, by which the result of a tool search loads a tool. */
+function readReferencedTool(item: unknown): readonly string[] {
+  if (!isObject(item) || item.type !== 'tool_reference' || typeof item.tool_name !== 'string') return []
+  return [item.tool_name]
 }
 
 /**

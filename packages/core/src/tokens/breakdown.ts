@@ -2,6 +2,7 @@
  * Counts the tokens of a conversation by kind of content, and finds files that were read more than once. The counts are
  * updated record by record, so an update costs time only for new records.
  */
+import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/context-entry.ts'
 import {
   type Block,
   isMediaBlock,
@@ -96,6 +97,25 @@ export function createBreakdown(rules: BreakdownOptions): BreakdownBuilder {
       }
     },
   }
+}
+
+/** Counts the context as the model sees it: a cleared tool result counts as its placeholder. */
+export function countContextEntries(
+  entries: Iterable<ContextEntry>,
+  rules: BreakdownOptions,
+): TokenBreakdown {
+  const account = createBreakdown(rules)
+  for (const entry of entries) if (isVisibleToModel(entry)) account.add(toShownRecord(entry))
+  return account.breakdown
+}
+
+/** Returns the record of an entry with the content that the model is shown, which differs if parts were cleared. */
+export function toShownRecord(entry: ContextEntry): KnownRecord {
+  const { record } = entry
+  if (entry.cleared === undefined) return record
+  const content = toMessageParts(entry).map(({ block }) => block)
+  if (record.type === 'user') return { ...record, message: { ...record.message, content } }
+  return record.type === 'assistant' ? { ...record, message: { ...record.message, content } } : record
 }
 
 /** Returns the files that were read more than once, most wasted tokens first. */

@@ -4,7 +4,7 @@ import { planCompaction } from '../../src/compaction/plan-compaction.ts'
 import { prepareCompaction } from '../../src/compaction/prepare-draft.ts'
 import type { Deadlines } from '../../src/engine/ports.ts'
 import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
-import type { SessionRecord } from '../../src/log/record.ts'
+import { isCompactBoundary, type SessionRecord } from '../../src/log/record.ts'
 import type { ContextSource } from '../../src/sources/context-source.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import {
@@ -51,6 +51,45 @@ describe('a compaction', () => {
       'done',
     ])
     for (const words of ['plan: read', 'started anew', 'seen true']) expect(sentText(made)).toContain(words)
+  })
+
+  it('tells what filled the context before it, by kind', async () => {
+    const made = await openRounds()
+    const end = await compactNow(made)
+    if (!end.ok) throw new Error(end.message)
+    const { metrics } = end.compaction
+    expect(Object.keys(metrics)).toEqual(
+      expect.arrayContaining(['total_tokens', 'human_message_tokens', 'tool_result_Read_tokens']),
+    )
+    expect(metrics.total_tokens).toBeGreaterThan(metrics.human_message_tokens ?? 0)
+    expect(eventsOfType(made, 'compact')[0]?.compaction.metrics).toEqual(metrics)
+  })
+
+  it('goes on without these figures where they cannot be made, and says so', async () => {
+    const made = await openRounds()
+    const block = (): number => {
+      throw new Error('no figures')
+    }
+    const room = { ...made.room, estimator: { ...made.room.estimator, block } }
+    const end = await compactNow({ ...made, room })
+    expect(end).toMatchObject({ ok: true, compaction: { metrics: {} } })
+    expect(eventsOfType(made, 'accounting-failed')).toEqual([
+      { type: 'accounting-failed', why: 'no figures' },
+    ])
+  })
+
+  it('keeps the names of the tools that were loaded so far, time after time', async () => {
+    const builder = buildRounds()
+    builder.result('search', [{ type: 'tool_reference', tool_name: 'mcp__late' }])
+    builder.answer('Found.')
+    const made = await openRounds({}, builder)
+    for (const id of ['m-1', 'm-2']) {
+      expect((await compactNow(made)).ok).toBe(true)
+      const boundary = made.run.state.session.records.toArray().findLast(isCompactBoundary)
+      expect(boundary?.compactMetadata.preCompactDiscoveredTools).toEqual(['mcp__late'])
+      const message = { id, role: 'assistant' as const, model: 'm', content: 'abc '.repeat(2_000) }
+      await perform(made, appendUnlinkedRecords(made.run, [{ type: 'assistant', message }]))
+    }
   })
 
   it('takes the person’s instructions first, the hooks’ after', async () => {

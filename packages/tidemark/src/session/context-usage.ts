@@ -11,13 +11,12 @@ import {
   type DuplicateRead,
   findDuplicateReads,
   isVisibleToModel,
-  type KnownRecord,
   measureContext,
   type ThresholdState,
   type Thresholds,
   type TokenBreakdown,
   type TokenTally,
-  toMessageParts,
+  toShownRecord,
 } from '@tidemark/core'
 import { createTurnHost, type OpenSession } from './open-session.ts'
 
@@ -95,14 +94,6 @@ function countContext({ state, model, settings }: OpenSession): {
     } else account.add(toShownRecord(entry))
   }
   return { account: account.breakdown, attachments }
-}
-
-function toShownRecord(entry: ContextEntry): KnownRecord {
-  const { record } = entry
-  if (entry.cleared === undefined) return record
-  const content = toMessageParts(entry).map(({ block }) => block)
-  if (record.type === 'user') return { ...record, message: { ...record.message, content } }
-  return record.type === 'assistant' ? { ...record, message: { ...record.message, content } } : record
 }
 
 function prefixShares({ state, model, tools }: OpenSession): readonly ContextShare[] {

@@ -143,6 +143,7 @@ function checkListener(type: unknown, listener: unknown): void {
 
 /** All event types. Adding a listener for an unknown type is an error, because that listener would never be called. */
 const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
+  'accounting-failed': true,
   'act-paid': true,
   answered: true,
   appended: true,

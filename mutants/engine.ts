@@ -223,4 +223,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (',
     tests: ['packages/core/src/compaction/run-summary-attempt.test'],
   },
+  {
+    name: 'misfit-goes-to-the-tool',
+    law: 'never gives a tool an input that does not fit',
+    file: 'packages/core/src/turn/run-tools.ts',
+    find: 'if (problems.length > 0) return',
+    replace: 'if (problems.length > 99) return',
+    tests: ['packages/core/test/engine/turn.test'],
+  },
+  {
+    name: 'forbidden-field-kept',
+    law: 'is mended: a field that the schema forbids',
+    file: 'packages/core/src/engine/tool-input.ts',
+    find: 'if (!isKnown && forbids) continue',
+    replace: 'if (!isKnown && forbids && fields.length > 99) continue',
+    tests: ['packages/core/src/engine/tool-input.test'],
+  },
 ]

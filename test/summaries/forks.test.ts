@@ -174,7 +174,7 @@ describe('what is kept behind a summary', () => {
       if (request.kind !== 'compaction' || analyses++ >= count) return reply
       return {
         ...reply,
-        blocks: [{ type: 'text', text: `<analysis>one by one</analysis>\n${reply.blocks[0]?.text}` }],
+        blocks: [{ type: 'text', text: `<analysis>one by one</analysis>\n${JSON.stringify(reply.blocks)}` }],
       }
     }
     const { session, bodies, simulator, pivot, tools } = await worked('claude-opus-5-5', {}, noted)

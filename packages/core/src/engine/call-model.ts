@@ -40,6 +40,7 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from './session-writer.ts'
+import { fitReplyEvent } from './tool-input.ts'
 
 export type ModelCallResult = { readonly ok: true; readonly reply: Reply } | TurnFailure
 
@@ -92,7 +93,9 @@ export async function* sendRequest(
   yield { type: 'request-sent', request, forecast }
   let assembly = emptyReplyAssembly
   let held: BlockEnded | null = null
-  for await (const event of turn.host.model.stream(toModelCall(request), turn.signal)) {
+  const { tools } = turn.host.modelSettings()
+  for await (const given of turn.host.model.stream(toModelCall(request), turn.signal)) {
+    const event = fitReplyEvent(given, tools)
     yield { type: 'reply', event }
     assembly = addReplyEvent(assembly, event)
     if (event.type === 'reply-ended' || event.type === 'reply-failed')

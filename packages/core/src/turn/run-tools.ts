@@ -13,9 +13,11 @@ import {
   type TurnContext,
   type UnlinkedRecord,
 } from '../engine/session-writer.ts'
+import { describeMisfit, fitToolInput } from '../engine/tool-input.ts'
 import { runHistoryTool } from '../history/history-tool.ts'
 import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
+import type { JsonObject } from '../log/json.ts'
 
 interface ToolCall {
   readonly call: ToolUseBlock
@@ -80,11 +82,15 @@ const CUT_INPUT_RESULT: ToolResultContent = {
   is_error: true,
 }
 
-/** Runs the tool of a call. An exception becomes an error result. */
+/** Runs the tool of a call, with its input fitted to the tool's schema. A misfit or exception becomes an error result. */
 async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResultContent> {
   const { host, signal } = turn
   try {
-    return (await answerHistoryCall(turn, call)) ?? (await host.runTool(call, signal))
+    const answer = await answerHistoryCall(turn, call)
+    if (answer !== null) return answer
+    const { input, problems } = fitToolInput(host.modelSettings().tools, call.name, call.input)
+    if (problems.length > 0) return { content: describeMisfit(call.name, problems), is_error: true }
+    return await host.runTool(input === call.input ? call : { ...call, input: input as JsonObject }, signal)
   } catch (thrown) {
     const content = thrown instanceof Error ? thrown.message : String(thrown)
     return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }

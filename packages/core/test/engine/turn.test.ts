@@ -9,6 +9,18 @@ import { createScriptedHost, logLines, playTurn, reply, text, toolCall } from '.
 
 const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 
+const STRICT_TOOLS = [
+  {
+    name: 'Read',
+    input_schema: {
+      type: 'object',
+      properties: { limit: { type: 'integer' } },
+      required: ['limit'],
+      additionalProperties: false,
+    },
+  },
+]
+
 describe('a turn', () => {
   it('goes on until no tool is called, and appends all it does', async () => {
     const { host, asked } = createScriptedHost([
@@ -55,6 +67,41 @@ describe('a turn', () => {
     })
     const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(logLines(outcome.state).slice(-3)).toEqual(['user: quick', 'user: slow', 'assistant: Done.'])
+  })
+
+  it('gives a tool the input that its schema asks for, and logs and sends it so', async () => {
+    const ran: unknown[] = []
+    const input = { limit: '5', note: 'x' }
+    const { host, asked } = createScriptedHost([reply({ type: 'tool_use', id: 'a', name: 'Read', input })], {
+      modelSettings: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      runTool: (call) => {
+        ran.push(call.input)
+        return { content: 'ok' }
+      },
+    })
+    const { outcome } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    expect([outcome.ok, ran]).toEqual([true, [{ limit: 5 }]])
+    expect(JSON.stringify(asked[1]?.payload.messages[1])).toContain('"input":{"limit":5}')
+    expect(JSON.stringify([...outcome.state.session.records])).not.toContain('"note"')
+  })
+
+  it('never gives a tool an input that does not fit, and tells the model why', async () => {
+    const calls = [{}, { limit: 'five' }].map(
+      (input, index) => ({ type: 'tool_use', id: `c${index}`, name: 'Read', input }) as const,
+    )
+    const { host } = createScriptedHost([reply(...calls)], {
+      modelSettings: () => ({ tools: STRICT_TOOLS, model: 'model-a', parameters: { max_tokens: 100 } }),
+      runTool: () => {
+        throw new Error('was run')
+      },
+    })
+    const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
+    const results = events.flatMap((event) => (event.type === 'tool-ended' ? [event.result] : []))
+    expect(outcome.ok).toBe(true)
+    expect(results.map(({ content, is_error }) => [content, is_error])).toEqual([
+      [expect.stringContaining('so the tool was not run: limit: is missing.'), true],
+      [expect.stringContaining('limit: expected integer, got string.'), true],
+    ])
   })
 
   it('tells the model of a tool that threw and of a call that broke off', async () => {

@@ -9,6 +9,8 @@ const result = (id: string, content = id): Block => ({ type: 'tool_result', tool
 const text = (value: string): Block => ({ type: 'text', text: value })
 const thought: Block = { type: 'thinking', thinking: 'hm', signature: 's' }
 
+const LOW = { role: 'system' as const, content: [], output_config: { effort: 'low' } }
+
 interface Case {
   readonly name: string
   readonly tell: (builder: SessionBuilder) => void
@@ -125,12 +127,27 @@ const cases: readonly Case[] = [
     name: 'a system message that only says how hard to think',
     tell: (builder) => {
       builder.user('go')
-      builder.system([], { message: { role: 'system', content: [], output_config: { effort: 'low' } } })
+      builder.system([], { message: LOW })
+    },
+    messages: [{ role: 'user', content: 'go' }, LOW],
+  },
+  {
+    name: 'the effort set behind a response, or before anything else, is not lost',
+    tell: (builder) => {
+      builder.system(' ', { message: { ...LOW, content: ' ' } })
+      builder.assistant('m1', 'yes')
+      builder.system('be brief', { message: { ...LOW, content: 'be brief' } })
+      builder.system([], { message: LOW })
     },
     messages: [
-      { role: 'user', content: 'go' },
-      { role: 'system', content: [], output_config: { effort: 'low' } },
+      { role: 'user', content: [text(MISSING_PROMPT_TEXT)] },
+      LOW,
+      { role: 'assistant', content: 'yes' },
+      { role: 'user', content: [text('<system-reminder>\nbe brief\n</system-reminder>')] },
+      LOW,
+      LOW,
     ],
+    repairs: ['blank-text', 'no-first-prompt'],
   },
   {
     name: 'a response that says nothing does not part two user messages',

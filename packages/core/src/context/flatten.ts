@@ -148,8 +148,19 @@ function addResponse(
       ...flat,
       drafts: flat.drafts.map((old, index) => (index === home ? joinDrafts(old, draft) : old)),
     }
-  const settled = hasNoOpenCalls(flat.drafts) ? freezeDrafts(flat) : flat
+  const settled = settleDrafts(flat)
   return { ...settled, drafts: [...withFirstPrompt(settled, draft), draft] }
+}
+
+/** Freezes the drafts before a new response, unless tool calls in them still wait for their results. */
+function settleDrafts(flat: FlattenedContext): FlattenedContext {
+  if (!hasNoOpenCalls(flat.drafts)) return flat
+  const settled = freezeDrafts(flat)
+  if (flat.frozen.length > 0 || settled.frozen.toArray().some(({ message }) => message.role !== 'system'))
+    return settled
+  // System messages that nothing precedes are not frozen yet, so that a placeholder for the prompt can come first.
+  const { drafts } = withoutBlankText(flat.drafts.filter(({ role }) => role === 'system'))
+  return { ...settled, frozen: flat.frozen, calls: flat.calls, drafts }
 }
 
 function findResponseDraft(drafts: readonly MessageDraft[], response: string): number {
@@ -196,8 +207,9 @@ function toWholeMessage(entry: ContextEntry): ApiMessage | null {
  * placeholder user message, because the provider requires a user message first.
  */
 function withFirstPrompt(flat: FlattenedContext, draft: MessageDraft): readonly MessageDraft[] {
-  if (flat.frozen.length + flat.drafts.length > 0 || draft.role === 'user') return flat.drafts
-  const first = draft.parts.at(0)
+  const hasMessages = flat.frozen.length > 0 || flat.drafts.some(({ role }) => role !== 'system')
+  if (hasMessages || draft.role === 'user') return flat.drafts
+  const first = draft.parts.toArray().find(({ block }) => !isBlankText(block))
   if (first === undefined || isCompactionBlock(first.block)) return flat.drafts
   const part = { block: FIRST_PROMPT, origin: first.origin }
   return [
@@ -208,6 +220,7 @@ function withFirstPrompt(flat: FlattenedContext, draft: MessageDraft): readonly 
       unchangedMessage: null,
       isCrossable: false,
     },
+    ...flat.drafts,
   ]
 }
 
@@ -316,12 +329,22 @@ function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDr
 
 /**
  * Turns a system message that does not follow a user message into a user message with a `<system-reminder>`, because
- * the provider would refuse a system message there.
+ * the provider would refuse a system message there. The effort that it sets (`output_config`) stays in a system message
+ * without content, which may be anywhere.
  */
 function withSystemReminders(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
-  return drafts.map((draft, index) =>
-    draft.role === 'system' && !hasUserMessageBefore(drafts, index) ? toReminder(draft) : draft,
-  )
+  return drafts.flatMap((draft, index) => {
+    const isMisplaced =
+      draft.role === 'system' && draft.parts.length > 0 && !hasUserMessageBefore(drafts, index)
+    return isMisplaced ? [toReminder(draft), ...toEffortOnly(draft)] : [draft]
+  })
+}
+
+function toEffortOnly(draft: MessageDraft): readonly MessageDraft[] {
+  const output_config = draft.unchangedMessage?.output_config
+  if (output_config === undefined) return []
+  const unchangedMessage = { role: 'system' as const, content: [], output_config }
+  return [{ ...draft, parts: AppendList.of(), unchangedMessage }]
 }
 
 function hasUserMessageBefore(drafts: readonly MessageDraft[], index: number): boolean {

@@ -26,7 +26,7 @@ export interface MessageDraft {
   /** The `message.id` of a response; null for other messages. */
   readonly responseId: string | null
   readonly parts: AppendList<MessagePart>
-  /** The message as it was logged; null if it was joined from several records or changed. */
+  /** The message as it was logged; null if it was joined from several records, or changed and no system message. */
   readonly unchangedMessage: ApiMessage | null
   /**
    * True if the message holds only tool results and attachments. Later records of the response before this message may
@@ -59,7 +59,11 @@ export interface MessageRepair {
 export function withDraftParts(draft: MessageDraft, parts: readonly MessagePart[]): MessageDraft {
   const isSame =
     draft.parts.length === parts.length && parts.every((part, index) => draft.parts.at(index) === part)
-  return isSame ? draft : { ...draft, parts: AppendList.of(parts), unchangedMessage: null }
+  if (isSame) return draft
+  // A system message keeps its other fields, such as the effort that it sets (`output_config`).
+  const whole = draft.role === 'system' ? draft.unchangedMessage : null
+  const message = whole === null ? null : { ...whole, content: parts.map(({ block }) => block) }
+  return { ...draft, parts: AppendList.of(parts), unchangedMessage: message }
 }
 
 /** Joins two drafts into one message: first the blocks of `one`, then the blocks of `other`. */

@@ -313,7 +313,7 @@ export function createCompactionRecords(
  */
 export function createDraftReceipt(
   { scaled, estimator }: CompactionServices,
-  { plan, sourcesBefore, sourcesAfter, summary }: UnmeasuredDraft,
+  { plan, sourcesBefore, sourcesAfter, hookContext, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Receipt {
   return createReceipt({
@@ -321,7 +321,7 @@ export function createDraftReceipt(
     history: listSummarizedRecords(before, plan),
     after: after.view.entries.toArray(),
     summarised: plan.span.summarised,
-    carried: [...sourcesBefore, ...sourcesAfter],
+    carried: [...sourcesBefore, ...sourcesAfter, ...hookContext],
     unfit: summary.missingFacts,
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
     clean: redact,

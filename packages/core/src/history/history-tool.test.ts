@@ -206,6 +206,25 @@ describe('history by text', () => {
     )
   })
 
+  it('says which record was too long to be searched to its end, and where to search it', async () => {
+    const builder = new SessionBuilder()
+    builder.user('the needle')
+    builder.user(`${'hay '.repeat(300)}\nthe needle`)
+    const policy = { ...DEFAULT_POLICY.history, searchSteps: 1_000 }
+    const given = createSource(builder, { policy })
+    const first = await runHistoryTool({ text: 'needle' }, given)
+    expect(first.content).toBe(
+      [
+        'Nothing found yet: the search was cut short to bound its time.',
+        '[r-2] 2023-11-14T22:13:22.000Z user',
+        '  … only the first 1000 of 1211 characters were searched; give r-2 as "id" with "text" to search all',
+        'More: call again with the same fields and "cursor": "0".',
+      ].join('\n'),
+    )
+    expect(await ask({ text: 'needle', cursor: first.next }, given)).toContain('1 found')
+    expect(await ask({ text: 'needle', id: 'r-2', cursor: 1 }, given)).toContain('2: the needle')
+  })
+
   it('looks along the branch that counts', async () => {
     const builder = new SessionBuilder()
     const first = builder.user('start')

@@ -31,6 +31,7 @@ export async function searchConversation(
 ): Promise<HistoryPage> {
   const { session, policy } = source
   const found: string[] = []
+  let matches = 0
   let work = 0
   let position = findStart(session, query.cursor)
   for (; position >= 0 && found.length < policy.matches && work < policy.searchSteps; position -= 1) {
@@ -39,9 +40,10 @@ export async function searchConversation(
     if (hit.text === null) continue
     if (found.length > 0 && isPageFull([...found, hit.text], source)) break
     found.push(hit.text)
+    matches += hit.isMatch ? 1 : 0
   }
   const next = position < 0 ? null : (session.branch.at(position) ?? null)
-  const heading = found.length === 0 ? describeNothingFound(next) : `${found.length} found, newest first:`
+  const heading = matches === 0 ? describeNothingFound(next) : `${matches} found, newest first:`
   return { heading, body: found.join('\n'), next }
 }
 
@@ -61,21 +63,36 @@ function isPageFull(found: readonly string[], { measure, pageTokens }: HistorySo
   return measure(found.join('\n')) > pageTokens
 }
 
+interface SearchedRecord {
+  /** What to show of the record: its matching lines, or that it is too long to be searched here; null for nothing. */
+  readonly text: string | null
+  readonly isMatch: boolean
+  readonly work: number
+}
+
 async function searchRecord(
   index: number,
   finder: TextMatcher,
   source: HistorySource,
-): Promise<{ readonly text: string | null; readonly work: number }> {
+): Promise<SearchedRecord> {
   const record = await restoreSpilledRecord(source, readRecordAt(source.session, index))
   const body = formatRecordBody(record)
   const reach = Math.floor(source.policy.searchSteps / finder.stepsPerCharacter)
   const lines = body.slice(0, reach).split('\n').filter(finder.isIn)
   const work = (Math.min(body.length, reach) + 1) * finder.stepsPerCharacter
-  if (lines.length === 0) return { text: null, work }
+  const isMatch = lines.length > 0
+  if (!isMatch && body.length <= reach) return { text: null, isMatch, work }
+  const unsearched =
+    body.length <= reach
+      ? []
+      : [
+          `  … only the first ${reach} of ${body.length} characters were searched; give ${record.uuid} as "id" with "text" to search all`,
+        ]
   const more =
     lines.length > MAX_LINES_PER_RECORD ? [`  … ${lines.length - MAX_LINES_PER_RECORD} more lines`] : []
   const shown = lines.slice(0, MAX_LINES_PER_RECORD).map((line) => `  ${shortenLine(line)}`)
-  return { text: [formatRecordHeading(record), ...shown, ...more].join('\n'), work }
+  const text = [formatRecordHeading(record), ...shown, ...more, ...unsearched].join('\n')
+  return { text, isMatch, work }
 }
 
 function shortenLine(line: string): string {

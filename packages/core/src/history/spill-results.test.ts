@@ -101,6 +101,32 @@ describe('a large result', () => {
     ])
   })
 
+  it('is not stored where showing its ends would save nothing', async () => {
+    const blobs = createFakeBlobs()
+    let stored = 0
+    const counting = {
+      put: (bytes: Uint8Array) => {
+        stored += 1
+        return blobs.put(bytes)
+      },
+    }
+    const budgets = { threshold: 100, head: 60, tail: 40 }
+    const outcome = await spillResult(createSpillInput('x'.repeat(120), { budgets, blobs: counting }))
+    expect([outcome.spilled, stored]).toEqual([[], 0])
+  })
+
+  it.each([7, -1, 0.5, undefined, '0', null])(
+    'stays as it is shown where its log names a part that is not there: %s',
+    async (part) => {
+      const blobs = createFakeBlobs()
+      const blob = await blobs.put(new TextEncoder().encode('the whole text'))
+      const shown = createResult([{ type: 'text', text: 'head' }])
+      const spilled = [{ toolUseId: 'call-1', part, blob, holds: 'text', bytes: 14 }]
+      const record = new SessionBuilder().user([shown], { spilled } as object)
+      expect((await restoreUserRecord(record, blobs)).message.content).toEqual([shown])
+    },
+  )
+
   it('comes back byte for byte, whatever it was', async () => {
     const small = fc.string({ unit: 'binary', maxLength: 40 })
     const large = fc.string({ unit: 'binary', minLength: 600, maxLength: 700 })

@@ -81,11 +81,13 @@ async function spillPart(question: SpillInput, block: Block, part: number | null
   if (!large.text.isWellFormed()) {
     return { block, failed: 'the text contains half a surrogate pair, which a blob cannot store' }
   }
+  const toShown = (blob: string): string => large.replacementText(retrievalHint(blob, question.paths) ?? '')
+  if (isTextBlock(block) && question.measure(toShown(SAMPLE_BLOB)) >= question.measure(block.text))
+    return { block }
   const bytes = encoder.encode(large.text)
   try {
     const blob = await question.blobs.put(bytes)
-    const shown = large.replacementText(retrievalHint(blob, question.paths) ?? '')
-    if (isTextBlock(block) && question.measure(shown) >= question.measure(block.text)) return { block }
+    const shown = toShown(blob)
     const { tool_use_id: toolUseId } = question.result
     const spilled = { toolUseId, part, blob, holds: large.holds, bytes: bytes.length }
     return { block: isTextBlock(block) ? { ...block, text: shown } : { type: 'text', text: shown }, spilled }
@@ -93,6 +95,9 @@ async function spillPart(question: SpillInput, block: Block, part: number | null
     return { block, failed: thrown instanceof Error ? thrown.message : String(thrown) }
   }
 }
+
+/** A blob id of the usual length, to measure the replacement text before the blob is stored. */
+const SAMPLE_BLOB = '0123456789abcdef'.repeat(4)
 
 interface LargePart {
   /** The text to store as a blob. */
@@ -170,17 +175,16 @@ export async function restoreResult(
   for (const item of spilled.filter(({ toolUseId }) => toolUseId === result.tool_use_id)) {
     const text = await readBlobText(item.blob, blobs)
     if (text === null) continue
-    if (item.part === null) content = text
-    else if (Array.isArray(content))
-      content = content.with(item.part, restorePart(content[item.part], item, text))
+    const { part } = item // A log may contain any JSON here: a part that the content does not have is ignored.
+    if (part === null && !Array.isArray(content)) content = text
+    else if (typeof part === 'number' && Array.isArray(content) && content[part] !== undefined)
+      content = content.with(part, restorePart(content[part], item, text))
   }
   return content === undefined ? result : { ...result, content }
 }
 
-function restorePart(shown: Block | undefined, { holds }: SpilledContent, text: string): Block {
-  return holds === 'text'
-    ? { ...(shown ?? { type: 'text' }), text }
-    : (parseBlock(text) ?? { type: 'text', text })
+function restorePart(shown: Block, { holds }: SpilledContent, text: string): Block {
+  return holds === 'text' ? { ...shown, text } : (parseBlock(text) ?? { type: 'text', text })
 }
 
 /** Parses a content block from the JSON text of a blob; returns null if the text is not a block. */

@@ -229,6 +229,18 @@ describe('a cut between roles', () => {
       movedFrom: 'q3',
     })
   })
+
+  it('is refused, not moved, where no message follows', () => {
+    const builder = new SessionBuilder()
+    builder.user('one', { uuid: 'q1' })
+    builder.assistant('m1', 'yes', { uuid: 'a1' })
+    builder.notice('turn_duration', { uuid: 'n1' })
+    for (const betweenRoles of [false, true])
+      expect(chooseCompactionSpan(builder.view, { form: 'up_to', pivot: 'n1', betweenRoles })).toMatchObject({
+        ok: false,
+        reason: 'empty-side',
+      })
+  })
 })
 
 describe('what the boundary names', () => {

@@ -110,7 +110,7 @@ function findNearestCut(cuts: readonly number[], picked: number, form: Compactio
 
 /**
  * Returns the last cut at or before `position` between messages of different roles; returns `position` if there is
- * none.
+ * none. A cut with no message after it is not moved either: its empty side is refused.
  */
 function findCutBetweenRoles(
   records: readonly KnownRecord[],

@@ -40,8 +40,13 @@ describe('a compaction', () => {
         },
       },
     })
-    expect((await compactNow(made)).ok).toBe(true)
+    const end = await compactNow(made)
     expect(ran).toEqual(['pre'])
+    expect(end.ok && end.compaction.receipt.carried.map(({ key }) => key)).toEqual([
+      'plan:',
+      'hooks:start',
+      'hooks:post',
+    ])
     expect(eventsOfType(made, 'phase').map(({ phase }) => phase)).toEqual([
       'running PreCompact hooks',
       'compacting',

@@ -80,8 +80,8 @@ export const mutants: readonly Mutant[] = [
     name: 'undo-forgets-what-came-since',
     law: 'law 7: undo',
     file: 'packages/core/src/context/context-view.ts',
-    find: 'for (const item of withoutThinking(later, record.clearedThinking)) next = pushEntry(next, item)',
-    replace: 'void withoutThinking(later, record.clearedThinking)',
+    find: 'for (const item of withoutThinking(later, record.clearedThinking)) {',
+    replace: 'for (const item of withoutThinking(later.slice(0, 0), record.clearedThinking)) {',
     tests: [`${LAWS}/undo`],
   },
   {

@@ -9,6 +9,7 @@ import {
   isMediaBlock,
   isTextBlock,
   isThinkingBlock,
+  isToolChangeBlock,
   isToolResult,
   isToolUse,
   toBlocks,
@@ -165,6 +166,22 @@ export function withoutCacheEdits(entries: AppendList<ContextEntry>): AppendList
   }
   const cleared = { ...NOTHING_CLEARED, whole: true }
   return AppendList.of([...entries].map((entry) => (isEdits(entry) ? { ...entry, cleared } : entry)))
+}
+
+/**
+ * Hides messages that add or remove tools: a newer prefix snapshot declares the tools itself, and the model it names may
+ * refuse such messages. Returns the same list if there are none.
+ */
+export function withoutToolChanges(entries: AppendList<ContextEntry>): AppendList<ContextEntry> {
+  const isChange = ({ record, cleared }: ContextEntry): boolean => {
+    if (record.type !== 'user' || record.message.role !== 'system' || cleared?.whole === true) return false
+    const blocks = toBlocks(record.message.content)
+    return blocks.length > 0 && blocks.every(isToolChangeBlock)
+  }
+  const all = [...entries]
+  if (!all.some(isChange)) return entries
+  const cleared = { ...NOTHING_CLEARED, whole: true }
+  return AppendList.of(all.map((entry) => (isChange(entry) ? { ...entry, cleared } : entry)))
 }
 
 /**

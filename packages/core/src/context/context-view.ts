@@ -27,6 +27,7 @@ import {
   type ContextEntry,
   withoutCacheEdits,
   withoutThinking,
+  withoutToolChanges,
 } from './context-entry.ts'
 
 /** A compaction or clearing that is in effect. It holds the entries that it replaced, so that an undo can restore them. */
@@ -154,7 +155,11 @@ function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
       ? view.waitingForAnchor
       : view.waitingForAnchor.filter((kept) => kept.anchor !== uuid)
   let next: ContextView = { ...view, entries: view.entries.push(entry), waitingForAnchor: anchored }
-  for (const item of following.flatMap((kept) => kept.entries)) next = pushEntry(next, item)
+  for (const item of hideReplacedToolChanges(
+    next,
+    following.flatMap((kept) => kept.entries),
+  ))
+    next = pushEntry(next, item)
   return isLastOwnRecord(view.rewrites.at(-1), entry.record) ? withUnanchoredEntries(next) : next
 }
 
@@ -173,9 +178,23 @@ function withUnanchoredEntries(view: ContextView): ContextView {
   let next: ContextView = { ...view, waitingForAnchor: [] }
   for (const { anchor, entries } of view.waitingForAnchor) {
     next = withDamage(next, 'missing-anchor', anchor)
-    for (const item of entries) next = { ...next, entries: next.entries.push(item) }
+    for (const item of hideReplacedToolChanges(next, entries))
+      next = { ...next, entries: next.entries.push(item) }
   }
   return next
+}
+
+/** Hides the tool changes in entries that a compaction kept, if the compaction also started a prefix snapshot. */
+function hideReplacedToolChanges(
+  { entries }: ContextView,
+  kept: readonly ContextEntry[],
+): readonly ContextEntry[] {
+  const isReplaced = kept.length > 0 && [...entries].some(({ record }) => isSnapshotRecord(record))
+  return isReplaced ? withoutToolChanges(AppendList.of(kept)).toArray() : kept
+}
+
+function isSnapshotRecord(record: KnownRecord): boolean {
+  return record.type === 'system' && record.subtype === 'epoch'
 }
 
 /** Stores a compaction boundary without changing the context yet, because the log may end before the summary record. */
@@ -221,7 +240,9 @@ function applyClearing(view: ContextView, record: MicrocompactBoundary, at: Reco
 }
 
 function applySystemRecord(view: ContextView, record: SystemRecord, at: RecordPosition): ContextView {
-  const rewritten = record.subtype === 'epoch' ? { ...view, rewrittenAt: at.index, restored: null } : view
+  const rewritten = isSnapshotRecord(record)
+    ? { ...view, entries: withoutToolChanges(view.entries), rewrittenAt: at.index, restored: null }
+    : view
   const next = pushEntry(rewritten, { record, index: at.index })
   if (record.subtype === CACHE_EDITS_DROPPED_SUBTYPE)
     return { ...next, entries: withoutCacheEdits(next.entries), rewrittenAt: at.index, restored: null }
@@ -255,7 +276,10 @@ function applyUndo(view: ContextView, record: SystemRecord, at: RecordPosition):
     rewrittenAt: at.index,
     restored: isMeasured ? { ...act.measured, entries: act.replacedEntries.length } : null,
   }
-  for (const item of withoutThinking(later, record.clearedThinking)) next = pushEntry(next, item)
+  for (const item of withoutThinking(later, record.clearedThinking)) {
+    if (isSnapshotRecord(item.record)) next = { ...next, entries: withoutToolChanges(next.entries) }
+    next = pushEntry(next, item)
+  }
   return dropsEdits ? { ...next, entries: withoutCacheEdits(next.entries) } : next
 }
 

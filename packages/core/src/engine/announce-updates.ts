@@ -7,7 +7,9 @@ import type { ProviderZone } from '../cache/cache-break.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
+import { toApiMessages } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
+import { isToolUse, toBlocks } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
@@ -83,13 +85,11 @@ function diffPresentPrefix(turn: TurnContext, present: DesiredPrefix): PrefixCha
   const { current } = state.prefix
   if (current === null) throw unstablePrefixError()
   const { volatile } = host.policy.cache
-  const lateTools = host.lateTools ?? 'announce'
-  const mayRewrite = volatile === 'inline' || lateTools === 'define'
   const rules = {
     profile: host.profile,
     volatile,
-    lateTools,
-    isBound: mayRewrite && hasBoundThinking(recordsWithThinking(state.view), host.profile),
+    lateTools: host.lateTools ?? 'define',
+    isBound: volatile === 'inline' && hasBoundThinking(recordsWithThinking(state.view), host.profile),
     holds: mustDelayUpdate(state.flat, host.profile),
   }
   const prefix = { ...state.prefix, current }
@@ -180,7 +180,21 @@ export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix |
   const offered = readHostTools(host)
   if ('ok' in offered) return offered
   const parameters = withEngineBetas(offered.parameters, host)
-  return { ...offered, parameters, sections: listPresentSections(host.sections, texts) }
+  const usedTools = offered.tools.length === 0 ? listUsedTools(turn) : []
+  return { ...offered, usedTools, parameters, sections: listPresentSections(host.sections, texts) }
+}
+
+/** Returns the tools that the messages use, as last defined; a tool whose definition is unknown takes any input. */
+function listUsedTools({ state, host }: TurnContext): readonly JsonObject[] {
+  if (!host.profile.tools.declaredWhenUsed) return []
+  const { current, tools } = state.prefix
+  const defined = new Map((current?.epoch.tools ?? []).map((tool) => [tool.name, tool]))
+  const names = toApiMessages(state.flat).flatMap(({ content }) =>
+    toBlocks(content).flatMap((block) => (isToolUse(block) ? [String(block.name)] : [])),
+  )
+  return [...new Set(names)].map(
+    (name) => defined.get(name) ?? tools.get(name)?.definition ?? { name, input_schema: { type: 'object' } },
+  )
 }
 
 /**

@@ -43,8 +43,8 @@ export interface TurnHost {
   /** Returns the current tools, model and parameters. Called before every request. */
   readonly modelSettings: () => ModelSettings
   /**
-   * What to do with new tools if the provider cannot add tools later: announce them in a message, or define them in the
-   * prefix, which breaks the cache.
+   * If the provider cannot add tools later: announce new tools in a message, or define them, which breaks the cache.
+   * Default: define, because the model cannot call a tool that is only announced.
    */
   readonly lateTools?: 'announce' | 'define'
   /** Returns the id of the tool call whose result would be cleared first. If omitted, the engine determines it. */

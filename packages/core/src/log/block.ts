@@ -72,6 +72,11 @@ export const isCompactionBlock: BlockTest = ofType('compaction')
  */
 export const isCacheEditsBlock: BlockTest = ofType('cache_edits')
 
+/** Returns true for a block of a system message that tells the provider to add or remove a tool. */
+export function isToolChangeBlock({ type }: Block): boolean {
+  return type === 'tool_addition' || type === 'tool_removal'
+}
+
 /** Returns true for a text block with only white space, which providers refuse. */
 export function isBlankText(block: Block): boolean {
   return isTextBlock(block) && block.text.trim() === ''

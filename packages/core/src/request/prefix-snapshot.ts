@@ -4,7 +4,7 @@
  * compaction.
  */
 import { type Block, isThinkingBlock, toBlocks } from '../log/block.ts'
-import { isObject, type JsonObject } from '../log/json.ts'
+import type { JsonObject } from '../log/json.ts'
 import type { KnownRecord, PrefixSnapshot, SnapshotSection, SnapshotTtl } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { CurrentPrefix } from './announced-prefix.ts'
@@ -14,6 +14,11 @@ import { ATTRIBUTION_SECTION, IDENTITY_SECTION, SECTION_SEPARATOR } from './syst
 export interface DesiredPrefix {
   readonly sections: readonly SnapshotSection[]
   readonly tools: readonly JsonObject[]
+  /**
+   * Tools that the messages use. They are declared if the host wants no tools at all, because the provider refuses tool
+   * calls in a request without tools.
+   */
+  readonly usedTools?: readonly JsonObject[]
   readonly model: string
   /** All other fields of the API request except messages: `max_tokens`, `thinking`, `betas` … */
   readonly parameters: JsonObject
@@ -27,10 +32,15 @@ export interface DesiredPrefix {
  * them only then would break the cache.
  */
 export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
-  const { sections, tools, model, isUserTool, ttl } = present
+  const { sections, model, isUserTool, ttl } = present
   const parameters = withToolChangeBetas(present.parameters, profile)
-  const epoch = { sections, tools: orderTools(tools, isUserTool), model, parameters }
+  const epoch = { sections, tools: orderTools(listToolsToDeclare(present), isUserTool), model, parameters }
   return ttl === undefined ? epoch : { ...epoch, ttl }
+}
+
+/** Returns the tools that a prefix snapshot declares: those that the host wants; if it wants none, those in use. */
+export function listToolsToDeclare({ tools, usedTools = [] }: DesiredPrefix): readonly JsonObject[] {
+  return tools.length === 0 ? usedTools : tools
 }
 
 /**
@@ -87,9 +97,7 @@ export function replacePrefixSnapshot(
   kept: { readonly records: readonly KnownRecord[]; readonly profile: ProviderProfile },
 ): ReplaceSnapshotResult {
   if (hasBoundThinking(kept.records, kept.profile)) return { isReplaced: false, because: 'bound-thinking' }
-  const added = listAddedTools(kept.records)
-  const tools = present.tools.filter((tool) => !added.has(readToolOrTypeName(tool)))
-  const epoch = createNextPrefixSnapshot(current, { ...present, tools }, kept.profile)
+  const epoch = createNextPrefixSnapshot(current, present, kept.profile)
   const same = JSON.stringify(toSentParts(epoch)) === JSON.stringify(toSentParts(current))
   return same ? { isReplaced: false, because: 'unchanged' } : { isReplaced: true, epoch }
 }
@@ -105,20 +113,6 @@ export function hasBoundThinking(records: Iterable<KnownRecord>, { thinking }: P
     if (record.type === 'assistant' && toBlocks(record.message.content).some(isThinkingBlock)) return true
   }
   return false
-}
-
-/**
- * Returns the names of the tools that messages kept by a compaction define. The new prefix must not define them a
- * second time.
- */
-function listAddedTools(records: readonly KnownRecord[]): ReadonlySet<string> {
-  const blocks = records.flatMap((record) =>
-    record.type === 'user' && record.message.role === 'system' ? toBlocks(record.message.content) : [],
-  )
-  const definitions = blocks.flatMap(({ type, tool }) =>
-    type === 'tool_addition' && isObject(tool) && isObject(tool.definition) ? [tool.definition] : [],
-  )
-  return new Set(definitions.map(({ name }) => String(name)))
 }
 
 // The functions below build the request fields that come before the messages: tools, system prompt and parameters. The

@@ -28,6 +28,7 @@ import {
   type DesiredPrefix,
   findCacheLevel,
   listToolChangeBetas,
+  listToolsToDeclare,
   readBetas,
   readToolOrTypeName,
 } from './prefix-snapshot.ts'
@@ -41,8 +42,8 @@ export interface PrefixUpdateRules {
    */
   readonly volatile: 'delta' | 'inline'
   /**
-   * Policy for new tools if the provider cannot add tools during a conversation. `announce`: announce them in a
-   * message. `define`: start a new prefix snapshot, which breaks the cache.
+   * Policy for new tools that the provider cannot add in mid-conversation: announce them, or start a new snapshot,
+   * which breaks the cache and makes bound thinking invalid.
    */
   readonly lateTools: 'announce' | 'define'
   /** False if tools must not be added during a conversation, even if the provider supports it. */
@@ -89,7 +90,7 @@ export function diffPrefix(
   rules: PrefixUpdateRules,
 ): PrefixChange {
   const difference = comparePrefix(told, present, rules.profile)
-  const causes = findSnapshotCauses(difference, told.current, rules)
+  const causes = findSnapshotCauses(difference, told.current, { ...rules, present })
   if (causes.length > 0) return toSnapshotChange(told.current, present, { causes, profile: rules.profile })
   return toDeltaChange(difference, told.current, rules)
 }
@@ -107,19 +108,33 @@ function toSnapshotChange(
 function findSnapshotCauses(
   difference: PrefixDifference,
   standing: CurrentPrefix,
-  rules: PrefixUpdateRules,
+  rules: PrefixUpdateRules & { readonly present: DesiredPrefix },
 ): readonly PrefixChangeCause[] {
-  const { model, cacheKeyParameters, sections, tools } = difference
-  const mayRewrite = standing.isFresh || !rules.isBound
-  const isInline = mayRewrite && (standing.isFresh || rules.volatile === 'inline')
-  const defines = rules.lateTools === 'define' && !canChangeTools(standing, rules)
-  const isDefined = mayRewrite && (standing.isFresh || defines)
+  const { model, cacheKeyParameters, sections } = difference
+  const isInline = standing.isFresh || (!rules.isBound && rules.volatile === 'inline')
   return [
     ...(model === null ? [] : [{ kind: 'model' as const, ...model }]),
     ...toNamedCause('parameters', cacheKeyParameters),
     ...toNamedCause('sections', isInline ? listOutdatedSections(sections, standing.epoch) : []),
-    ...toNamedCause('tools', isDefined ? listOutdatedTools(tools, standing.epoch) : []),
+    ...toNamedCause('tools', listToolsToDefine(difference.tools, standing, rules)),
   ]
+}
+
+/**
+ * Returns the tools for which a new prefix snapshot is needed. A tool that the model cannot call otherwise is worth a
+ * cache break: a snapshot without tools accepts no tool call, not even of a tool that a message adds.
+ */
+function listToolsToDefine(
+  changed: PrefixDifference['tools'],
+  standing: CurrentPrefix,
+  rules: PrefixUpdateRules & { readonly present: DesiredPrefix },
+): readonly string[] {
+  const { epoch, isFresh } = standing
+  if (epoch.tools.length === 0) return listToolsToDeclare(rules.present).map(readToolOrTypeName)
+  if (isFresh) return listOutdatedTools(changed, epoch, rules.present)
+  if (rules.lateTools === 'announce' || canChangeTools(standing, rules)) return []
+  const declared = new Set(epoch.tools.map(readToolOrTypeName))
+  return Object.keys(changed).filter((name) => changed[name] !== null && !declared.has(name))
 }
 
 /**
@@ -134,12 +149,16 @@ function listOutdatedSections(
   return Object.keys(changed).filter((name) => (said.get(name) ?? null) !== changed[name])
 }
 
-function listOutdatedTools(changed: PrefixDifference['tools'], { tools }: PrefixSnapshot): readonly string[] {
-  const said = new Map(tools.map((tool) => [readToolOrTypeName(tool), JSON.stringify(tool)]))
-  return Object.keys(changed).filter((name) => {
-    const tool = changed[name] ?? null
-    return (said.get(name) ?? null) !== (tool === null ? null : JSON.stringify(tool))
-  })
+/** Returns the changed tools that a new snapshot would declare otherwise than the current one. */
+function listOutdatedTools(
+  changed: PrefixDifference['tools'],
+  { tools }: PrefixSnapshot,
+  present: DesiredPrefix,
+): readonly string[] {
+  const toTexts = (some: readonly JsonObject[]): ReadonlyMap<string, string> =>
+    new Map(some.map((tool) => [readToolOrTypeName(tool), JSON.stringify(tool)]))
+  const [before, now] = [toTexts(tools), toTexts(listToolsToDeclare(present))]
+  return Object.keys(changed).filter((name) => before.get(name) !== now.get(name))
 }
 
 function toNamedCause(

@@ -11,6 +11,7 @@ import {
   isServerToolUse,
   isTextBlock,
   isThinkingBlock,
+  isToolChangeBlock,
   isToolResult,
   isToolUse,
 } from '../log/block.ts'
@@ -134,7 +135,7 @@ function checkSection(state: SystemCheck, message: ParsedMessage, { profile, rep
   }
   if (state.before === 'paused') {
     for (const { block, path: place } of blocks) {
-      if (!isToolChange(block)) continue
+      if (!isToolChangeBlock(block)) continue
       report('system-misplaced', place, 'no change of tools behind a paused turn: resume it first')
     }
   }
@@ -304,17 +305,13 @@ export type ToolChanges = PersistentMap<string>
 export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: RuleSet): ToolChanges {
   let after = changes
   for (const { block, path } of message.blocks) {
-    if (!isToolChange(block)) continue
+    if (!isToolChangeBlock(block)) continue
     if (!rules.profile.capabilities.toolChanges) rules.report('tool-change-refused', path)
     const tool: unknown = block.tool
     if (!isObject(tool) || tool.type !== 'tool_reference' || typeof tool.name !== 'string') continue
     if (!after.has(tool.name)) after = after.set(tool.name, path)
   }
   return after
-}
-
-function isToolChange({ type }: Block): boolean {
-  return type === 'tool_addition' || type === 'tool_removal'
 }
 
 /** Checks that the request declares tools if messages use them, and the tool or MCP server of each running call. */

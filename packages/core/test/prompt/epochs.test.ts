@@ -323,11 +323,11 @@ describe('the turn of an epoch', () => {
     })
   })
 
-  it('leaves out tools that kept messages define', () => {
+  it('declares every tool, also those that kept messages added, because these messages are hidden then', () => {
     const present = { ...PRESENT, tools: [...PRESENT.tools, tool('mcp__late'), tool('mcp__other')] }
     const turn = replacePrefixSnapshot(epoch, present, { records: [addition], profile: PROFILE })
     const tools = turn.isReplaced ? turn.epoch.tools.map(({ name }) => name) : []
-    expect(tools).toEqual(['Bash', 'Edit', 'Read', 'mcp__other'])
+    expect(tools).toEqual(['Bash', 'Edit', 'Read', 'mcp__late', 'mcp__other'])
   })
 
   it('sees bound thinking only where the provider binds it', () => {

@@ -133,9 +133,18 @@ function createCompactionHost(
   }
 }
 
-/** Returns the tools declared in the log, so that a compaction before the first turn keeps them. They cannot be run. */
+/**
+ * Returns the tools that the log declares, with the tools added, changed and removed since the prefix snapshot, so that
+ * a compaction before the first turn keeps them. They cannot be run.
+ */
 function toolsFromLog({ prefix }: SessionState, { historyTool }: TidemarkSettings): Toolset {
-  const definitions = (prefix.current?.epoch.tools ?? []).filter(({ name }) => name !== historyTool)
+  const declared = prefix.current?.epoch.tools ?? []
+  const changed = [...prefix.tools.values()].flatMap(({ definition }) =>
+    definition === null ? [] : [definition],
+  )
+  const definitions = [...declared.filter(({ name }) => !prefix.tools.has(String(name))), ...changed].filter(
+    ({ name }) => name !== historyTool,
+  )
   return {
     definitions,
     run: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),

@@ -239,4 +239,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (!isKnown && forbids && fields.length > 99) continue',
     tests: ['packages/core/src/engine/tool-input.test'],
   },
+  {
+    name: 'half-characters-are-written',
+    law: 'half characters in an own loop are repaired on the way in',
+    file: 'packages/core/src/log/session-log.ts',
+    find: 'const record = repairRecordText(given)',
+    replace: 'const record = given',
+    tests: ['test/library/broken-characters'],
+  },
+  {
+    name: 'cut-splits-a-character',
+    law: 'a text that is cut anywhere stays well formed',
+    file: 'packages/core/src/log/well-formed-text.ts',
+    find: 'isInsidePair(text, end) ? Math.max(0, end - 1) : end',
+    replace: 'end',
+    tests: ['packages/core/src/log/well-formed-text'],
+  },
 ]

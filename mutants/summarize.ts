@@ -17,8 +17,8 @@ export const mutants: readonly Mutant[] = [
     name: 'long-messages-lose-their-end',
     law: 'is held whole up to 4,000 characters',
     file: 'packages/core/src/summary/truncate-text.ts',
-    find: 'const tail = text.slice(-(trail + each))',
-    replace: 'const tail = text.slice(-(trail + each - 1))',
+    find: 'const tail = sliceText(text, -(trail + each))',
+    replace: 'const tail = sliceText(text, -(trail + each - 1))',
     tests: ['packages/core/src/summary/session-facts.test'],
   },
   {

@@ -364,6 +364,7 @@ export {
   type ToolRun,
 } from './log/tool-calls.ts'
 export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
+export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export {
   type ExpectedResult,
   estimateTypicalResult,

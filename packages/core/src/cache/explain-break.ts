@@ -4,6 +4,7 @@
  * provider. If several changes could be the cause, the provider's own report decides.
  */
 
+import { sliceText } from '../log/well-formed-text.ts'
 import {
   type CacheBreakReason,
   type ExternalCause,
@@ -247,7 +248,7 @@ function formatChange({
 
 function shortenText(text: string | null): string {
   if (text === null) return 'not set'
-  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+  return text.length > 60 ? `${sliceText(text, 0, 57)}…` : text
 }
 
 const MAX_NAMES = 5

@@ -5,6 +5,7 @@
 
 import { type Block, isToolResult } from '../log/block.ts'
 import { CLEARED_RESULT_TEXT } from '../log/record.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import {
   type BlockIndex,
   type BlockPosition,
@@ -340,7 +341,7 @@ export function formatRequestDiff(diff: RequestDiff, redact: RedactText): string
   const text = parts.length === 0 ? 'Nothing in the request changed.' : parts.join('\n\n')
   return text.length <= MAX_DIFF_CHARACTERS
     ? `${text}\n`
-    : `${text.slice(0, MAX_DIFF_CHARACTERS)}\n… cut here\n`
+    : `${sliceText(text, 0, MAX_DIFF_CHARACTERS)}\n… cut here\n`
 }
 
 type TextPair = readonly [before: string, after: string]
@@ -376,6 +377,6 @@ function formatTextPair(before: string, after: string): readonly string[] {
 function formatSide(sign: '-' | '+', text: string, from: number): readonly string[] {
   if (text === '') return []
   const to = from + MAX_SIDE_CHARACTERS
-  const shown = `${from > 0 ? '…' : ''}${text.slice(from, to)}${to < text.length ? '…' : ''}`
+  const shown = `${from > 0 ? '…' : ''}${sliceText(text, from, to)}${to < text.length ? '…' : ''}`
   return shown.split('\n').map((line) => `${sign} ${line}`)
 }

@@ -12,6 +12,7 @@ import { TidemarkError } from '../errors.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
 import type { KnownRecord } from '../log/record.ts'
+import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { withoutCacheControl } from '../request/build-request.ts'
@@ -221,7 +222,7 @@ async function renderSection({
     const text: unknown = await compute()
     if (text === null || text === undefined) return [name, null]
     return typeof text === 'string'
-      ? [name, text]
+      ? [name, replaceLoneSurrogates(text)]
       : createPrefixFailure(`Section "${name}" gave no text: ${typeof text}.`)
   } catch (thrown) {
     return createPrefixFailure(`Section "${name}" could not be computed: ${describeThrown(thrown)}`)
@@ -240,7 +241,8 @@ function readHostTools(host: TurnHost): ModelSettings | PrefixFailure {
     return createPrefixFailure(`Tools, model and parameters could not be had: ${describeThrown(thrown)}`)
   }
   const { model } = offered
-  const [tools, parameters] = [offered.tools.map(withoutUndefined), withoutUndefined(offered.parameters)]
+  const tools = replaceLoneSurrogates(offered.tools.map(withoutUndefined))
+  const parameters = replaceLoneSurrogates(withoutUndefined(offered.parameters))
   const path = findNonJsonPath({ model, parameters, tools })
   if (path !== null)
     return createPrefixFailure(`${nameTool(path, tools)} is no JSON value: give only what JSON can say.`)
@@ -356,7 +358,7 @@ export function limitSourceTime(
           const next = await deadlines.within(MAX_ITEM_SECONDS * 1000, () => offers.next(), signal)
           if (!next.ok) throw new Error(next.why === 'timeout' ? ITEM_TIMEOUT_MESSAGE : 'was aborted')
           if (next.value.done === true) return
-          yield next.value.value
+          yield replaceLoneSurrogates(next.value.value)
         }
       } finally {
         // The source's `return` is not awaited, because a source that hangs would hang there too.

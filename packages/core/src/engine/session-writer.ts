@@ -12,6 +12,7 @@ import type {
   UserRecord,
 } from '../log/record.ts'
 import { NO_PARENT, readRecordAt } from '../log/session-log.ts'
+import { repairRecordText } from '../log/well-formed-text.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
 import type { NewRecord, Signal } from './ports.ts'
@@ -72,7 +73,7 @@ async function* appendBatch(
   createdAt?: number,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const outcome = await withWriteLock(turn, async (): Promise<TurnFailure | readonly SessionRecord[]> => {
-    const records = create()
+    const records = create().map(repairRecordText)
     const { id, position } = turn.state
     const result =
       createdAt === undefined || createdAt === position

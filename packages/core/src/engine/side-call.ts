@@ -12,6 +12,7 @@ import type { Payload } from '../context/payload.ts'
 import { toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
+import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import {
@@ -278,9 +279,10 @@ type RawBlocks = readonly (ReadonlyMap<number, string> | undefined)[]
 /** Converts a payload to a request without cache markers. */
 export function toUncachedRequest(
   { prefix }: SessionState,
-  payload: Payload,
+  given: Payload,
   raw: RawBlocks,
 ): AssembledRequest {
+  const payload = replaceLoneSurrogates(given)
   const tail = payload.messages.map((message, index): TracedMessage => {
     const text = raw[index]
     return text === undefined ? { message, origins: [] } : { message, origins: [], raw: text }

@@ -17,6 +17,7 @@ import {
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type KnownRecord, type SessionRecord, type SystemRecord } from '../log/record.ts'
 import type { SessionLog } from '../log/session-log.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import { formatBlock, restoreSpilledRecord } from './find-record.ts'
 import type { BlobReader } from './spill-results.ts'
 
@@ -296,7 +297,7 @@ function foldText(line: string, body: string): string {
 /** Escapes text for HTML and shortens it to one line of at most 120 characters. */
 export function toInlineHtml(text: string): string {
   const flat = text.replace(/\s+/g, ' ').trim()
-  const short = flat.length > 120 ? `${flat.slice(0, 119)}…` : flat
+  const short = flat.length > 120 ? `${sliceText(flat, 0, 119)}…` : flat
   return short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 

@@ -6,6 +6,7 @@
 import { HISTORY_TOOL_NAME } from '../clearing/clear-candidates.ts'
 import type { Block } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import { takeHead } from '../summary/truncate-text.ts'
 import { findHistoryItem, type HistoryItem } from './find-record.ts'
 import {
@@ -117,7 +118,7 @@ function selectLines(
 }
 
 function cutPage(found: HistoryItem, start: number, { pageTokens, measure }: HistorySource): HistoryPage {
-  const left = found.text.slice(start)
+  const left = sliceText(found.text, start)
   const body = takeHead(left, pageTokens, measure)
   // A page must contain at least one character: an empty page would be followed by empty pages without end.
   const taken = body === '' ? takeFirstCharacter(left) : body

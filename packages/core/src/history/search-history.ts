@@ -2,10 +2,12 @@
  * Searches the conversation, newest record first, or the lines of one record, and lists ranges of records. Each search
  * stops after a limited number of steps.
  */
+
 import type { Block } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { isKnownRecord, type SessionRecord } from '../log/record.ts'
 import { findRecordIndex, readRecordAt, type SessionLog } from '../log/session-log.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import type { HistoryPolicy } from '../policy/policy.ts'
 import { type TokenCounter, takeHead } from '../summary/truncate-text.ts'
 import {
@@ -96,7 +98,7 @@ async function searchRecord(
 }
 
 function shortenLine(line: string): string {
-  return line.length <= MAX_LINE_CHARACTERS ? line : `${line.slice(0, MAX_LINE_CHARACTERS)} …`
+  return line.length <= MAX_LINE_CHARACTERS ? line : `${sliceText(line, 0, MAX_LINE_CHARACTERS)} …`
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   type SessionRecord,
   type SystemRecord,
 } from './record.ts'
+import { repairRecordText } from './well-formed-text.ts'
 
 /** Parent index of a record outside the conversation: a subagent's record, a record without uuid, or a duplicate record. */
 const NOT_IN_CONVERSATION = -2
@@ -98,7 +99,8 @@ export function findRecordIndex(session: SessionLog, uuid: string): number | und
 }
 
 /** Returns the session log with `record` appended. `line` is the line number in the log file, for damage reports. */
-export function appendRecord(session: SessionLog, record: SessionRecord, line?: number): SessionLog {
+export function appendRecord(session: SessionLog, given: SessionRecord, line?: number): SessionLog {
+  const record = repairRecordText(given)
   const at = line ?? session.records.length + 1
   if (!isConversationRecord(record)) return storeRecord(session, record, NOT_IN_CONVERSATION)
   const { uuid } = record

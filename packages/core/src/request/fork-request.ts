@@ -7,6 +7,7 @@ import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage } from '../context/payload.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { Usage } from '../log/record.ts'
+import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { listBilledParts } from '../tokens/usage.ts'
 import {
@@ -165,7 +166,7 @@ function takeFirstBlocks({ raw = new Map(), ...message }: TracedMessage, count: 
 }
 
 function toFlatMessage(message: ForkMessage): TracedMessage {
-  return isFlatMessage(message) ? message : { message, origins: [] }
+  return isFlatMessage(message) ? message : { message: replaceLoneSurrogates(message), origins: [] }
 }
 
 function isFlatMessage(message: ForkMessage): message is TracedMessage {

@@ -2,7 +2,9 @@
  * Checks a summary against the facts of the log and repairs it: user messages, files, open tasks and errors that are
  * missing are added at its end, within budgets. Deterministic; a second run changes nothing.
  */
+
 import { isOpenTodo, type TodoItem } from '../log/todo-list.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toFileName } from './ledger.ts'
 import {
@@ -171,7 +173,7 @@ function findMissing(text: string, facts: SessionFacts, rules: RepairRules): Mis
     todos: facts.todos.filter((todo) => isOpenTodo(todo) && !text.includes(todo.text)),
     commands: failing.filter(({ error }, index) => {
       const wanted = error.trim()
-      return !text.includes(index < rules.errors ? wanted : wanted.slice(-SHORT_ERROR_CHARACTERS))
+      return !text.includes(index < rules.errors ? wanted : sliceText(wanted, -SHORT_ERROR_CHARACTERS))
     }),
   }
 }

@@ -3,10 +3,12 @@
  * Always reads the whole log up to the cut, so that repeated compactions lose nothing. An earlier summary is quoted
  * only if its records are missing from the log.
  */
+
 import { isTextBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord, readUserTypedText } from '../log/record.ts'
 import { readTodoList, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
 import { truncateMiddle } from './truncate-text.ts'
@@ -157,7 +159,7 @@ export function formatUserPrompt(message: UserPrompt, rules: UserPromptLimits): 
 export function listRequiredTexts(message: UserPrompt, rules: UserPromptLimits): readonly string[] {
   const text = message.text.trim()
   if (!isLongPrompt(message, rules) || text.length <= 2 * PROMPT_END_CHARACTERS) return [text]
-  return [text.slice(0, PROMPT_END_CHARACTERS), text.slice(-PROMPT_END_CHARACTERS), message.uuid]
+  return [sliceText(text, 0, PROMPT_END_CHARACTERS), sliceText(text, -PROMPT_END_CHARACTERS), message.uuid]
 }
 
 function isLongPrompt({ text }: UserPrompt, { eachTokens, estimate }: UserPromptLimits): boolean {
@@ -312,7 +314,7 @@ function recordRun(failing: Map<string, FailingCommand>, command: string, run: T
 
 /** Returns the end of an error's text. Trailing white space does not count, so that the result contains text. */
 function cutErrorEnd(text: string): string {
-  return text.slice(-(ERROR_END_CHARACTERS + text.length - text.trimEnd().length))
+  return sliceText(text, -(ERROR_END_CHARACTERS + text.length - text.trimEnd().length))
 }
 
 function recordEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
@@ -350,7 +352,7 @@ export function collectFailedCalls(
     const key = `${run.name} ${target}`
     failed.delete(key)
     if (!run.failed) continue
-    const error = clean(run.result.trim().slice(0, CALL_ERROR_CHARACTERS))
+    const error = clean(sliceText(run.result.trim(), 0, CALL_ERROR_CHARACTERS))
     failed.set(key, {
       tool: run.name,
       target: clean(target),

@@ -188,7 +188,7 @@ export function composeInstructions(
   const texts = [sources.person, sources.policy, ...(sources.hooks ?? [])]
     .map((text) => text?.trim() ?? '')
     .filter((text) => text !== '')
-  return limitInstructions(texts.join('\n\n'), characters)
+  return limitInstructions(texts.join('\n\n').toWellFormed(), characters)
 }
 
 /** Cuts custom instructions to `characters` code points, so that no surrogate pair is split. */

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
 import { createEstimator, createFixedWeights } from '../tokens/estimator.ts'
-import { takeHead, takeTail } from './truncate-text.ts'
+import { takeHead, takeTail, truncateEnd, truncateMiddle, truncateStart } from './truncate-text.ts'
 
 const words = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length
 const { text: measure } = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
@@ -38,5 +38,13 @@ describe('the end of a text', () => {
     ['one', 0, ''],
   ])('%j within %d', (text, tokens, tail) => {
     expect(takeTail(text, tokens, words)).toBe(tail)
+  })
+})
+
+describe('a text cut to a number of characters', () => {
+  it.each([1, 2, 3, 4, 5])('at %d keeps whole characters', (each) => {
+    const text = '😀'.repeat(20)
+    for (const cut of [truncateEnd(text, each), truncateStart(text, each), truncateMiddle(text, each, 'id')])
+      expect([cut, cut.isWellFormed()]).toEqual([cut, true])
   })
 })

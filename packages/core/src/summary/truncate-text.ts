@@ -3,19 +3,20 @@
  * mark the cut.
  */
 
+import { sliceText } from '../log/well-formed-text.ts'
+
 const ELLIPSIS = '…'
 
 /** Returns the first `most` characters and an ellipsis, or the whole text if it is short enough. Never splits a surrogate pair. */
 export function truncateEnd(text: string, most: number): string {
   if (text.length <= most) return text
-  return `${text.slice(0, isInsidePair(text, most) ? most - 1 : most)}${ELLIPSIS}`
+  return `${sliceText(text, 0, most)}${ELLIPSIS}`
 }
 
 /** Returns an ellipsis and the last `most` characters, or the whole text if it is short enough. Never splits a surrogate pair. */
 export function truncateStart(text: string, most: number): string {
   if (text.length <= most) return text
-  const from = text.length - most
-  return `${ELLIPSIS}${text.slice(isInsidePair(text, from) ? from + 1 : from)}`
+  return `${ELLIPSIS}${sliceText(text, text.length - most)}`
 }
 
 /** Returns the first line that is not blank, cut to `most` characters. */
@@ -28,18 +29,12 @@ export function truncateFirstLine(text: string, most: number): string {
 export function truncateMiddle(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
   const trail = text.length - text.trimEnd().length
-  const head = text.slice(0, lead + each)
-  const tail = text.slice(-(trail + each))
+  const head = sliceText(text, 0, lead + each)
+  const tail = sliceText(text, -(trail + each))
   const missing = text.length - head.length - tail.length
   return missing <= 0
     ? text
     : `${head}\n[${ELLIPSIS} ${missing} characters, in full in record ${id} ${ELLIPSIS}]\n${tail}`
-}
-
-/** Checks whether position `at` of a text is inside a surrogate pair. */
-function isInsidePair(text: string, at: number): boolean {
-  const before = text.charCodeAt(at - 1)
-  return before >= 0xd800 && before <= 0xdbff
 }
 
 // Functions that cut a text to its beginning or end within a number of tokens.
@@ -58,7 +53,7 @@ const MAX_TOKEN_CHARACTERS = 24
  */
 export function takeHead(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(0, size)))
-  const head = text.slice(0, isLowSurrogateAt(text, length) ? length - 1 : length)
+  const head = sliceText(text, 0, length)
   if (head.length === text.length) return text
   const line = head.lastIndexOf('\n') + 1
   return line * 2 >= head.length ? head.slice(0, line) : head
@@ -70,8 +65,7 @@ export function takeHead(text: string, tokens: number, measure: TokenCounter): s
  */
 export function takeTail(text: string, tokens: number, measure: TokenCounter): string {
   const length = findLongest(text, tokens, (size) => measure(text.slice(text.length - size)))
-  const start = text.length - length
-  const tail = text.slice(isLowSurrogateAt(text, start) ? start + 1 : start)
+  const tail = sliceText(text, text.length - length)
   if (tail.length === text.length) return text
   const line = tail.indexOf('\n') + 1
   return line * 2 <= tail.length ? tail.slice(line) : tail
@@ -87,10 +81,4 @@ function findLongest(text: string, tokens: number, measured: (size: number) => n
     else most = size - 1
   }
   return least
-}
-
-function isLowSurrogateAt(text: string, at: number): boolean {
-  const unit = text.charCodeAt(at)
-  const before = at > 0 ? text.charCodeAt(at - 1) : 0
-  return unit >= 0xdc00 && unit <= 0xdfff && before >= 0xd800 && before <= 0xdbff
 }

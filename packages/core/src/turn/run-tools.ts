@@ -18,6 +18,7 @@ import { runHistoryTool } from '../history/history-tool.ts'
 import { spillResult } from '../history/spill-results.ts'
 import { isToolUse, type ToolResultBlock, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import type { JsonObject } from '../log/json.ts'
+import { replaceLoneSurrogates } from '../log/well-formed-text.ts'
 
 interface ToolCall {
   readonly call: ToolUseBlock
@@ -122,9 +123,10 @@ async function waitForTool(
 export async function* spillLargeResult(
   { host }: TurnContext,
   call: ToolUseBlock,
-  given: ToolResultBlock,
+  arrived: ToolResultBlock,
 ): AsyncGenerator<TurnEvent, { readonly result: ToolResultBlock; readonly body: UnlinkedRecord }> {
   const compaction = host.compaction
+  const given = replaceLoneSurrogates(arrived)
   const { result, spilled, failed } =
     compaction?.blobs === undefined
       ? { result: given, spilled: [], failed: [] }

@@ -108,10 +108,32 @@ function encodingError(kind: 'unsupported' | 'invalid', message: string): ApiErr
 function parseBody(buffer: ArrayBuffer, tooLarge: ApiError): ReadBodyResult {
   if (buffer.byteLength > MAX_BODY_BYTES) return reject(tooLarge)
   try {
-    const value: unknown = JSON.parse(Buffer.from(buffer).toString('utf8'))
-    return { ok: true, value, bytes: buffer.byteLength }
+    const text = Buffer.from(buffer).toString('utf8')
+    const value: unknown = JSON.parse(text)
+    const broken = findLoneSurrogate(text)
+    return broken === null ? { ok: true, value, bytes: buffer.byteLength } : reject(invalidRequest(broken))
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return reject(invalidRequest(`The request body is not valid JSON: ${why}`))
   }
 }
+
+/**
+ * Returns the provider's error for half a surrogate pair in a string, which its JSON parser refuses although JavaScript
+ * writes and reads it; null if there is none.
+ */
+function findLoneSurrogate(text: string): string | null {
+  // Each match is one escape sequence, so that the second backslash of an escaped backslash begins none.
+  for (const { 0: sequence, index } of text.matchAll(ESCAPES)) {
+    const [, high, low] = SURROGATES.exec(sequence) ?? []
+    if (high === undefined || low !== undefined) continue
+    const why = /^d[89ab]/i.test(high) ? 'no low surrogate in string' : 'invalid high surrogate in string'
+    const lines = text.slice(0, index).split('\n')
+    const place = `line ${lines.length} column ${(lines.at(-1) ?? '').length + 1} (char ${index})`
+    return `The request body is not valid JSON: ${why}: ${place}`
+  }
+  return null
+}
+
+const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)/gs
+const SURROGATES = /^\\u(d[89a-f]..)(?:\\u(....))?$/i

@@ -12,6 +12,7 @@ import {
   type Reply,
   recordResponse,
   refreshSession,
+  replaceLoneSurrogates,
   type SessionLog,
   type SessionRecord,
   type SpilledContent,
@@ -37,7 +38,10 @@ export async function appendMessages(
 ): Promise<readonly string[]> {
   return trackWork(session, async () => {
     const uuids: string[] = []
-    for (const { reply, messages } of toBatches(session, inputs.map(checkMessageInput))) {
+    for (const { reply, messages } of toBatches(
+      session,
+      replaceLoneSurrogates(inputs.map(checkMessageInput)),
+    )) {
       // A response that the log already contains is not appended again, unless it answers a request returned by `next`.
       const known =
         reply === null || session.pendingRequest !== null

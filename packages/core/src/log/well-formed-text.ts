@@ -1,0 +1,60 @@
+/**
+ * Keeps texts free of lone surrogates: halves of a character outside the basic plane, such as an emoji. Providers
+ * refuse a request that contains one, for good, so text is repaired when it arrives and never cut inside a character.
+ */
+
+import { isObject } from './json.ts'
+
+/** Cuts a text as `slice` does, but never inside a surrogate pair: half a pair at an end of the cut is left out. */
+export function sliceText(text: string, from: number, to: number = text.length): string {
+  const start = from < 0 ? Math.max(0, text.length + from) : from
+  const end = to < 0 ? Math.max(0, text.length + to) : Math.min(to, text.length)
+  return text.slice(
+    isInsidePair(text, start) ? start + 1 : start,
+    isInsidePair(text, end) ? Math.max(0, end - 1) : end,
+  )
+}
+
+/** True if position `at` is between the two halves of a surrogate pair. */
+function isInsidePair(text: string, at: number): boolean {
+  return at > 0 && at < text.length && (text.codePointAt(at - 1) ?? 0) > 0xffff
+}
+
+/** Nesting beyond this depth is left alone: such a value is refused elsewhere. */
+const MAX_DEPTH = 200
+
+/**
+ * Replaces each lone surrogate in the strings of a JSON value by U+FFFD, as UTF-8 encoders do. Returns the same object
+ * if there is none.
+ */
+export function replaceLoneSurrogates<T>(value: T): T {
+  return repairValue(value, MAX_DEPTH) as T
+}
+
+function repairValue(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.isWellFormed() ? value : value.toWellFormed()
+  if (depth === 0) return value
+  if (Array.isArray(value)) {
+    const repaired = value.map((item) => repairValue(item, depth - 1))
+    return repaired.some((item, index) => item !== value[index]) ? repaired : value
+  }
+  if (!isObject(value)) return value
+  let isChanged = false
+  const entries = Object.entries(value).map(([key, item]): [string, unknown] => {
+    const repaired: [string, unknown] = [key.toWellFormed(), repairValue(item, depth - 1)]
+    if (repaired[0] !== key || repaired[1] !== item) isChanged = true
+    return repaired
+  })
+  return isChanged ? Object.fromEntries(entries) : value
+}
+
+/**
+ * Replaces lone surrogates in a record. The exact JSON texts of its blocks (`rawBlocks`) are dropped then, because they
+ * still contain them.
+ */
+export function repairRecordText<R extends object>(record: R): R {
+  const repaired = replaceLoneSurrogates(record)
+  if (repaired === record || !('rawBlocks' in repaired)) return repaired
+  const { rawBlocks: _, ...rest } = repaired
+  return rest as R
+}

@@ -69,4 +69,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'budgetTokens: 0',
     tests: ['test/rewrites/rewrite-chain.test'],
   },
+  {
+    name: 'pinned-response-stands-last',
+    law: 'a pinned response does not end the run when an automatic compaction leaves it last',
+    file: 'packages/core/src/compaction/draft.ts',
+    find: "return findLastRole(kept) === 'assistant' &&",
+    replace: "return findLastRole(kept) === 'system' &&",
+    tests: ['test/library/going-on'],
+  },
+  {
+    name: 'repeated-call-loses-its-result',
+    law: 'tool calls that repeat an id are shown with their results',
+    file: 'packages/core/src/context/tool-pairing.ts',
+    find: 'renamed.set(block.id, id)',
+    replace: 'renamed.set(id, id)',
+    tests: ['test/library/going-on'],
+  },
 ]

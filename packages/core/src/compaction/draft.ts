@@ -23,7 +23,7 @@ import { createSnapshotRecord, type RecordBody } from '../request/prefix-updates
 import type { SourceAttachment } from '../sources/context-source.ts'
 import { createReceipt, type Receipt } from '../summary/receipt.ts'
 import { redact } from '../summary/redact.ts'
-import { type CompactionSpan, listKeptUuids } from '../summary/select-span.ts'
+import { type CompactionSpan, listKeptUuids, readMessageRole } from '../summary/select-span.ts'
 import { chooseContinuation, createSummaryRecord } from '../summary/summary-message.ts'
 import type { CompactionForm } from '../summary/summary-prompt.ts'
 import type { ContextTokens } from '../tokens/usage.ts'
@@ -85,10 +85,13 @@ export function createDraftRecords(
     host.profile,
   )
   const loaded = listDiscoveredTools(state.prefix)
-  const attachments = [
+  const attachments: Attachment[] = [
     ...createNotesBesideBlock(draft),
     ...[...draft.sourcesAfter, ...draft.hookContext].map(toAttachment),
   ]
+  const last = [...span.unanswered, ...late.filter(isVisibleToModel)].map(({ record }) => record.uuid)
+  if (last.length === 0 && attachments.length === 0 && wouldEndInResponse(draft.plan))
+    attachments.push({ type: 'summary_notes', content: CONTINUATION_TEXT })
   const parts: CompactionRecordParts = {
     form: span.form,
     metadata: {
@@ -98,7 +101,7 @@ export function createDraftRecords(
     },
     summary: createSummaryBody(compaction, draft),
     kept: listKeptUuids(span).filter((uuid) => !gone.has(uuid)),
-    last: [...span.unanswered, ...late.filter(isVisibleToModel)].map(({ record }) => record.uuid),
+    last,
     sourcesBefore: draft.sourcesBefore.map(toAttachment).map(toAttachmentBody),
     snapshot: draft.snapshot,
     sourcesAfter: attachments.map(toAttachmentBody),
@@ -109,6 +112,20 @@ export function createDraftRecords(
     sessionId: state.id,
     tip: findLastRecordUuid(state),
   })
+}
+
+/**
+ * True if a pinned or kept response would become the last message although the model was to answer a prompt or a tool
+ * result. The provider refuses such a request, or takes the response for the beginning of the next one.
+ */
+function wouldEndInResponse({ span, entries }: CompactionPlan): boolean {
+  const findLastRole = (some: readonly ContextEntry[]): string | null | undefined =>
+    some
+      .filter(isVisibleToModel)
+      .map(({ record }) => readMessageRole(record))
+      .at(-1)
+  const kept = span.form === 'from' ? [] : [...span.pinned, ...span.kept]
+  return findLastRole(kept) === 'assistant' && findLastRole(entries.toArray()) !== 'assistant'
 }
 
 /** Entries of the context, and the compactions and clearings in force, when a compaction was planned. */

@@ -21,7 +21,7 @@ export function findCutPoints(
   const cuts = [0]
   let reach = -1
   records.forEach((record, index) => {
-    reach = Math.max(reach, index, ...findTiedRecords(record, ends))
+    reach = Math.max(reach, index, ...findTiedRecords(record, index, ends))
     if (reach === index) cuts.push(index + 1)
   })
   return cuts
@@ -70,32 +70,33 @@ function findWaitingCalls(records: readonly KnownRecord[]): readonly string[] {
 interface LastRecords {
   /** Index of the last record of each response, by `message.id`. */
   readonly responses: ReadonlyMap<string, number>
-  /**
-   * Index of the record that contains the result of each tool call, by call id. Infinity if the tool call has no result
-   * yet.
-   */
-  readonly results: ReadonlyMap<string, number>
+  /** Indexes of the records with results, ascending, by call id; several if a model used an id again. */
+  readonly results: ReadonlyMap<string, readonly number[]>
+  /** Ids of the tool calls that wait for their result. */
+  readonly waiting: ReadonlySet<string>
 }
 
 function findLastRecords(records: readonly KnownRecord[], waiting: readonly string[]): LastRecords {
   const responses = new Map<string, number>()
-  const results = new Map(waiting.map((id) => [id, Number.POSITIVE_INFINITY]))
+  const results = new Map<string, number[]>()
   records.forEach((record, index) => {
     if (record.type !== 'user' && record.type !== 'assistant') return
     if (record.type === 'assistant') responses.set(record.message.id, index)
     for (const block of toBlocks(record.message.content)) {
       const id = isToolResult(block) || isServerToolResult(block) ? block.tool_use_id : null
-      if (id !== null && !results.has(id)) results.set(id, index)
+      if (id !== null) results.set(id, [...(results.get(id) ?? []), index])
     }
   })
-  return { responses, results }
+  return { responses, results, waiting: new Set(waiting) }
 }
 
-/** Returns the indexes of the later records that must stay on the same side of a cut as `record`. */
-function findTiedRecords(record: KnownRecord, ends: LastRecords): readonly number[] {
+/** Returns the indexes of later records that no cut may separate from `record`, which is the record at `index`. */
+function findTiedRecords(record: KnownRecord, index: number, ends: LastRecords): readonly number[] {
   if (record.type !== 'assistant') return []
   const calls = toBlocks(record.message.content).flatMap((block) =>
     isToolUse(block) || isServerToolUse(block) ? [block.id] : [],
   )
-  return [ends.responses.get(record.message.id) ?? -1, ...calls.map((id) => ends.results.get(id) ?? -1)]
+  const findResult = (id: string): number =>
+    ends.results.get(id)?.find((at) => at >= index) ?? (ends.waiting.has(id) ? Number.POSITIVE_INFINITY : -1)
+  return [ends.responses.get(record.message.id) ?? -1, ...calls.map(findResult)]
 }

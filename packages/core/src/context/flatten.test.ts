@@ -90,7 +90,7 @@ const cases: readonly Case[] = [
     repairs: ['missing-result', 'late-result'],
   },
   {
-    name: 'orphans, second answers and used-up ids are left out',
+    name: 'orphans and second answers are left out, and a call with a used-up id gets another, with its answer',
     tell: (builder) => {
       builder.result('nobody', 'x')
       builder.user('go')
@@ -104,9 +104,10 @@ const cases: readonly Case[] = [
       { role: 'user', content: [text('go')] },
       { role: 'assistant', content: [call('c1')] },
       { role: 'user', content: [result('c1')] },
-      { role: 'assistant', content: [text('twice')] },
+      { role: 'assistant', content: [call('c1_2'), text('twice')] },
+      { role: 'user', content: [{ ...result('c1_2'), content: 'third' }] },
     ],
-    repairs: ['orphan-result', 'duplicate-result', 'duplicate-call', 'late-result'],
+    repairs: ['orphan-result', 'duplicate-result', 'duplicate-call'],
   },
   {
     name: 'responses in a row are one turn to a provider: their answers come behind the last',

@@ -1,11 +1,13 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import { toBlocks } from '../log/block.ts'
 import { chooseCompactionSpan } from '../summary/select-span.ts'
 import { findCutPoints } from './cut-points.ts'
 import { flattenContext, listUnansweredCalls, listWaitingCallIds, toApiMessages } from './flatten.ts'
-import { REPEATED_CALL_TEXT } from './tool-pairing.ts'
+import { MISSING_RESULT_TEXT } from './tool-pairing.ts'
 
 const call = (id: string) => ({ type: 'tool_use' as const, id, name: 'Read', input: {} })
+const result = (id: string) => ({ type: 'tool_result' as const, tool_use_id: id, content: id })
 const search = (id: string) => ({ type: 'server_tool_use' as const, id, name: 'web_search', input: {} })
 const found = (id: string) => ({ type: 'web_search_tool_result' as const, tool_use_id: id, content: [] })
 
@@ -79,7 +81,7 @@ describe('settling, cutting and compacting agree on which calls wait', () => {
         t.user('never mind')
         t.assistant('m2', [call('a')])
       },
-      [],
+      ['a'],
     ],
     ['a server call', (t) => t.assistant('m1', [search('s')]), ['s']],
     ['a server call with its result', (t) => t.assistant('m1', [search('s'), found('s')]), []],
@@ -123,16 +125,40 @@ describe('settling, cutting and compacting agree on which calls wait', () => {
   })
 })
 
-describe('a response that made nothing but a call of an id used before', () => {
-  it('keeps its place: what stood on either side of it stays apart', () => {
+describe('a call whose id was used before', () => {
+  it('gets a new id, and waits for its result under the id that the model gave', () => {
     const builder = new SessionBuilder()
     builder.user('look')
-    builder.assistant('m1', [call('c')])
-    builder.result('c', 'text')
-    builder.assistant('m2', [call('c')])
-    builder.user('and now')
+    for (const response of ['m1', 'm2', 'm3']) {
+      builder.assistant(response, [call('c')])
+      builder.result('c', response)
+    }
+    builder.assistant('m4', [call('c')])
+    const flat = flattenContext(builder.view)
+    const ids = toApiMessages(flat).flatMap(({ content }) =>
+      toBlocks(content).flatMap(({ id, tool_use_id, content: text }) => [[id ?? tool_use_id, text]]),
+    )
+    expect(ids.slice(1)).toEqual([
+      ['c', undefined],
+      ['c', 'm1'],
+      ['c_2', undefined],
+      ['c_2', 'm2'],
+      ['c_3', undefined],
+      ['c_3', 'm3'],
+      ['c_4', undefined],
+      ['c_4', MISSING_RESULT_TEXT],
+    ])
+    expect(listUnansweredCalls(flat).map(({ id }) => id)).toEqual(['c'])
+    const records = [...builder.view.entries].map(({ record }) => record)
+    expect(findCutPoints(records)).toEqual([0, 1, 3, 5, 7])
+  })
+
+  it('is left out if its own response repeats it', () => {
+    const builder = new SessionBuilder()
+    builder.user('look')
+    builder.assistant('m1', [call('c'), call('c')])
+    builder.user([result('c'), result('c')])
     const messages = toApiMessages(flattenContext(builder.view))
-    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user'])
-    expect(messages[3]?.content).toEqual([{ type: 'text', text: REPEATED_CALL_TEXT }])
+    expect(messages.map(({ content }) => toBlocks(content).length)).toEqual([1, 1, 1])
   })
 })

@@ -1,11 +1,11 @@
 /**
- * Pairs tool calls with their results in message drafts. Afterwards every tool call has its result in the user message
- * right after the response, and every result has its call in that response. A missing result is replaced by an error
- * result, a result without a call is left out, and each repair is reported.
+ * Defines message drafts, and the rule that pairs tool calls with their results. In the output, every tool call has its
+ * result in the user message right after the response, and every result has its call there. A missing result is
+ * replaced by an error result, an unpaired result is left out, and each repair is reported.
  *
- * A result is missing only once it can no longer arrive. For a client tool call, that is when another response follows
- * the next user message. For a server tool call, it is when user content other than tool results follows. A call that
- * repeats an earlier id is removed.
+ * A client tool call waits for its result until a response follows the next user message. A server tool call waits
+ * until any user content other than tool results follows. A call that repeats the id of an earlier response gets a new
+ * id, and so does its result; the log keeps the id that the model gave.
  */
 import {
   isBlankText,
@@ -41,7 +41,7 @@ export type MessageRepairKind =
   | 'late-result' // A result arrived after the conversation had continued and was left out.
   | 'duplicate-result'
   | 'orphan-result' // A result without its tool call was left out.
-  | 'duplicate-call' // A tool call with an id used before was left out.
+  | 'duplicate-call' // A tool call with an id used before got another id, or was left out if its own response repeats it.
   | 'open-server-call'
   | 'orphan-server-result'
   | 'blank-text'
@@ -92,9 +92,6 @@ export function isBlankResponse(draft: MessageDraft): boolean {
 /** Content of the error result for a tool call that never got a result. */
 export const MISSING_RESULT_TEXT = 'The tool call was interrupted and returned no result.'
 
-/** Text of a response whose blocks were all removed because each was a tool call with an id used before. */
-export const REPEATED_CALL_TEXT = '[A call that repeated the id of an earlier one was left out.]'
-
 export function createInterruptedResult(id: string): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: id, content: MISSING_RESULT_TEXT, is_error: true }
 }
@@ -127,14 +124,16 @@ export function pairToolCalls(
   const isKnown = (id: string): boolean => seen.has(id) || isKnownCall(id)
   const paired: MessageDraft[] = []
   let responses: MessageDraft[] = []
+  let renamed = new Map<string, string>()
   let following: MessageDraft[] = []
   let waiting: readonly UnansweredCall[] = []
   const waitingServer = findOpenServerCalls(drafts)
   const closeGroup = (): void => {
-    const group = pairGroup(responses, following, isKnown, repairs)
+    const group = pairGroup({ responses, renamed, following }, isKnown, repairs)
     paired.push(...group.drafts)
     waiting = group.open
     responses = []
+    renamed = new Map()
     following = []
   }
   for (const draft of pairServerTools(drafts, waitingServer, repairs)) {
@@ -143,7 +142,7 @@ export function pairToolCalls(
       continue
     }
     if (following.length > 0) closeGroup()
-    const unique = withoutRepeatedCalls(draft, isKnown, repairs)
+    const unique = withUniqueCallIds(draft, isKnown, { renamed, repairs })
     responses.push(unique)
     for (const id of listToolCallIds(unique)) seen.add(id)
   }
@@ -166,25 +165,39 @@ export function listToolCallIds(draft: MessageDraft): readonly string[] {
 }
 
 /**
- * Removes tool calls whose id was used before. A response that becomes empty gets a placeholder text. Without the
- * response, the user messages before and after it would be joined, which would change bytes already sent.
+ * Gives a new id to each tool call whose id an earlier response used, and adds it to `renamed`. A call whose id its own
+ * response repeats is left out, because its result cannot be told from the result of the other one.
  */
-function withoutRepeatedCalls(
+function withUniqueCallIds(
   draft: MessageDraft,
   isKnown: (id: string) => boolean,
-  repairs: MessageRepair[],
+  { renamed, repairs }: { readonly renamed: Map<string, string>; readonly repairs: MessageRepair[] },
 ): MessageDraft {
   const own = new Set<string>()
-  const parts = [...draft.parts].filter(({ block, origin }) => {
-    if (!isToolUse(block)) return true
-    const isRepeated = own.has(block.id) || isKnown(block.id)
-    if (isRepeated) repairs.push({ kind: 'duplicate-call', origin, id: block.id })
+  const parts = [...draft.parts].flatMap((part): readonly MessagePart[] => {
+    const { block, origin } = part
+    if (!isToolUse(block)) return [part]
+    const isRepeated = own.has(block.id)
     own.add(block.id)
-    return !isRepeated
+    if (!isRepeated && !isKnown(block.id)) return [part]
+    repairs.push({ kind: 'duplicate-call', origin, id: block.id })
+    if (isRepeated) return []
+    const id = findUnusedId(block.id, isKnown)
+    renamed.set(block.id, id)
+    return [{ block: { ...block, id }, origin }]
   })
-  const first = draft.parts.at(0)
-  if (parts.length > 0 || first === undefined) return withDraftParts(draft, parts)
-  return withDraftParts(draft, [{ block: { type: 'text', text: REPEATED_CALL_TEXT }, origin: first.origin }])
+  return withDraftParts(draft, parts)
+}
+
+function findUnusedId(id: string, isKnown: (id: string) => boolean): string {
+  for (let number = 2; ; number += 1) if (!isKnown(`${id}_${number}`)) return `${id}_${number}`
+}
+
+/** Consecutive responses, the messages up to the next response, and the new ids of repeated tool calls by old id. */
+interface PairingGroup {
+  readonly responses: readonly MessageDraft[]
+  readonly renamed: ReadonlyMap<string, string>
+  readonly following: readonly MessageDraft[]
 }
 
 /**
@@ -192,29 +205,43 @@ function withoutRepeatedCalls(
  * right after the calls.
  */
 function pairGroup(
-  responses: readonly MessageDraft[],
-  following: readonly MessageDraft[],
+  { responses, renamed, following }: PairingGroup,
   isKnown: (id: string) => boolean,
   repairs: MessageRepair[],
 ): { readonly drafts: readonly MessageDraft[]; readonly open: readonly UnansweredCall[] } {
-  const open = new Set(responses.flatMap(listToolCallIds))
+  const unanswered = new Set(responses.flatMap(listToolCallIds))
   const results: MessagePart[] = []
-  for (const part of following.flatMap(listToolResults)) {
+  for (const given of following.flatMap(listToolResults)) {
+    const part = withNewCallId(given, renamed, unanswered)
     const { tool_use_id: id } = part.block as ToolResultBlock
     const isAnswered = results.some(({ block }) => (block as ToolResultBlock).tool_use_id === id)
     const kind = isAnswered ? 'duplicate-result' : isKnown(id) ? 'late-result' : 'orphan-result'
-    if (open.delete(id)) results.push(part)
+    if (unanswered.delete(id)) results.push(part)
     else repairs.push({ kind, origin: part.origin, id })
   }
   const calls = responses.flatMap((draft) => [...draft.parts])
   const missing = calls.flatMap(({ block, origin }) =>
-    isToolUse(block) && open.has(block.id) ? [{ id: block.id, origin }] : [],
+    isToolUse(block) && unanswered.has(block.id) ? [{ id: block.id, origin }] : [],
   )
   for (const { id, origin } of missing) {
     repairs.push({ kind: 'missing-result', origin, id })
     results.push({ block: createInterruptedResult(id), origin })
   }
-  return { drafts: [...responses, ...insertResults(results, following)], open: missing }
+  const oldIds = new Map([...renamed].map(([old, id]) => [id, old]))
+  const open = missing.map(({ id, origin }) => ({ id: oldIds.get(id) ?? id, origin }))
+  return { drafts: [...responses, ...insertResults(results, following)], open }
+}
+
+/** Returns a tool result with the new id of its call, if that call was renamed and no other call waits for the result. */
+function withNewCallId(
+  part: MessagePart,
+  renamed: ReadonlyMap<string, string>,
+  unanswered: ReadonlySet<string>,
+): MessagePart {
+  const block = part.block as ToolResultBlock
+  const id = renamed.get(block.tool_use_id)
+  if (id === undefined || unanswered.has(block.tool_use_id)) return part
+  return { block: { ...block, tool_use_id: id }, origin: part.origin }
 }
 
 /**

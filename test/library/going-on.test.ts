@@ -1,0 +1,76 @@
+/** Turns that go on although a rewrite or a model left the conversation in a state that a provider would refuse. */
+import type { Script } from '@tidemark/simulator'
+import { assistant, toolResult, user } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { createTestTidemark, openTestSession } from '../support/test-tidemark.ts'
+
+const DECISION = 'The decision: sums are kept in cents.'
+
+/** A model that decides something, then calls a tool `rounds` times for each further prompt. */
+function createWorker(rounds: number, createId?: () => string): Script {
+  let left = rounds
+  return ({ messages, kind }) => {
+    if (kind === 'compaction') return { blocks: [{ type: 'text', text: 'Much was done.' }] }
+    if (JSON.stringify(messages.at(-1)?.content).includes('Decide'))
+      return { blocks: [{ type: 'text', text: DECISION }] }
+    left -= 1
+    if (left < 0) {
+      left = rounds
+      return { blocks: [{ type: 'text', text: 'Done.' }] }
+    }
+    const call = { type: 'tool_use', name: 'Read', input: { file_path: `src/${left}.ts` } } as const
+    return { blocks: [createId === undefined ? call : { ...call, id: createId() }] }
+  }
+}
+
+describe('a pinned response', () => {
+  it.each(['claude-sonnet-4-5', 'claude-sonnet-5-5', 'claude-opus-5-5'])(
+    'does not end the run when an automatic compaction leaves it last, on %s',
+    async (modelId) => {
+      const world = await openTestSession({
+        modelId,
+        window: 24_000,
+        script: createWorker(12),
+        env: { DISABLE_MICROCOMPACT: '1' },
+      })
+      const tools = {
+        Read: { description: 'Reads.', run: () => 'a line of the file that was read\n'.repeat(300) },
+      }
+      expect(await world.session.run('Decide.', { tools }).outcome).toMatchObject({ text: DECISION })
+      const appended = world.events.flatMap((event) => (event.type === 'appended' ? event.records : []))
+      const pinned = appended.find(({ type }) => type === 'assistant')?.uuid ?? ''
+      expect(await world.session.pin(pinned)).toMatchObject({ ok: true })
+      const outcome = await world.session.run('Now read all files.', { tools }).outcome
+      expect(outcome).toMatchObject({ ok: true, text: 'Done.' })
+      expect(world.events.filter(({ type }) => type === 'compact').length).toBeGreaterThan(0)
+      expect(world.bodies.at(-1)).toContain(DECISION)
+    },
+  )
+})
+
+describe('tool calls that repeat an id', () => {
+  it('are run and shown with their results, each under an id of its own', async () => {
+    const world = createTestTidemark({ script: createWorker(3, () => 'toolu_same') })
+    const session = await world.tide.open('talk')
+    const runs: string[] = []
+    const tools = { Read: { description: 'Reads.', run: () => `result ${runs.push('run')}` } }
+    expect(await session.run('Read.', { tools }).outcome).toMatchObject({ ok: true, text: 'Done.' })
+    const body = world.bodies.at(-1) ?? ''
+    for (const text of ['result 1', 'result 2', 'result 3']) expect(body).toContain(text)
+    expect(new Set(body.match(/"tool_use_id":"[^"]+"/g)).size).toBe(3)
+  })
+
+  it('wait, in an own loop, for a result under the id that the model gave', async () => {
+    const world = createTestTidemark()
+    const session = await world.tide.open('talk')
+    const tools = [{ name: 'Read', input_schema: { type: 'object' } }]
+    const call = { type: 'tool_use', id: 'toolu_same', name: 'Read', input: {} }
+    await session.append(user('Read.'), assistant({ id: 'msg_1', content: [call] }))
+    await session.append(toolResult('toolu_same', 'one'), assistant({ id: 'msg_2', content: [call] }))
+    expect(await session.next({ tools })).toMatchObject({ reason: 'open-calls', calls: ['toolu_same'] })
+    await session.append(toolResult('toolu_same', 'two'))
+    const request = await session.next({ tools })
+    expect(request).toMatchObject({ ok: true })
+    expect(request.ok && request.text).toMatch(/toolu_same_2.*toolu_same_2.*two/)
+  })
+})

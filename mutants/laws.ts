@@ -182,4 +182,28 @@ export const mutants: readonly Mutant[] = [
     replace: '...calls.map(() => -1)]',
     tests: ['packages/core/src/context/cut-points.test'],
   },
+  {
+    name: 'cut-between-a-repeated-call-and-its-result',
+    law: 'no call or result loses its partner',
+    file: 'packages/core/src/context/cut-points.ts',
+    find: '.find((result) => result >= index) ?? -1',
+    replace: '.at(0) ?? -1',
+    tests: ['packages/core/test/laws/asking'],
+  },
+  {
+    name: 'kept-system-message-moves-behind-the-unanswered-one',
+    law: 'unanswered user messages come last',
+    file: 'packages/core/src/context/flatten.ts',
+    find: "draft.role !== 'system' || draft.isKept !== true",
+    replace: "draft.role !== 'system' || draft.isKept === true",
+    tests: ['packages/core/test/laws/rewrite.test'],
+  },
+  {
+    name: 'stale-memory-cleared-in-front-of-bound-thinking',
+    law: 'no thinking stays behind what was cleared',
+    file: 'packages/core/src/clearing/clear-proposal.ts',
+    find: "return !cache.isWarm && profile.thinking.binding !== 'prefix'",
+    replace: 'return !cache.isWarm',
+    tests: ['packages/core/test/laws/clear.test'],
+  },
 ]

@@ -220,21 +220,22 @@ export function countFreedTokens(candidates: readonly ClearCandidate[]): number 
 }
 
 /**
- * Finds the first tool call or result that a clearing changes, and the index of its response. The tool calls of a
- * response come before their results.
+ * Finds the first tool call or result that the selection changes, its place in the context, and the index of its
+ * response. Tool calls come before the results of the same response.
  */
 export function findFirstChange({ results, inputs }: ClearSelection): {
   readonly change: FirstRewrittenPart
+  readonly place: number
   readonly response: number
 } {
   const changes = [
-    ...inputs.map(({ result }) => ({ call: result.call, part: 'call' as const })),
-    ...results.map(({ call }) => ({ call, part: 'result' as const })),
+    ...inputs.map(({ result: { call } }) => ({ call, place: call.place, part: 'call' as const })),
+    ...results.map(({ call, place }) => ({ call, place, part: 'result' as const })),
   ]
-  const { call, part } = changes.reduce((first, each) =>
+  const { call, place, part } = changes.reduce((first, each) =>
     each.call.response < first.call.response ? each : first,
   )
-  return { change: { toolUseId: call.id, part }, response: call.response }
+  return { change: { toolUseId: call.id, part }, place, response: call.response }
 }
 
 /**

@@ -94,7 +94,9 @@ export function buildClearProposal(question: ClearInput, choice: ModeSelection):
   if (!bound.ok) return decline(`${because}, but ${bound.why}`)
   const removes = policy.clear.boundThinking === 'remove'
   const thinking = removes ? bound.responses : []
-  const memories = findStaleMemories(register, pins)
+  const memories = findStaleMemories(register, pins).filter(
+    ({ place }) => place > first.place || isEarlierChangeFree(question),
+  )
   const along = memories.reduce((sum, memory) => sum + memory.tokens, removes ? bound.tokens : 0)
   const saved = freed + Math.round(scale * along)
   const price = priceChange(question, first.change, saved)
@@ -113,6 +115,14 @@ export function buildClearProposal(question: ClearInput, choice: ModeSelection):
     released: findClearedContent(register, chosen, memories),
   }
   return { proposal, why }
+}
+
+/**
+ * Checks whether the clearing may also change what stands in front of the first cleared result. Otherwise a stale memory
+ * file there stays: without it, more of a warm cache would be written again and bound thinking would become invalid.
+ */
+function isEarlierChangeFree({ cache, profile }: ClearInput): boolean {
+  return !cache.isWarm && profile.thinking.binding !== 'prefix'
 }
 
 function decline(why: string): ClearOutcome<ClearProposal> {

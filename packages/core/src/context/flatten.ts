@@ -16,7 +16,7 @@ import {
   isToolResult,
 } from '../log/block.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
-import type { KnownRecord, UserRecord } from '../log/record.ts'
+import { isCompactBoundary, type KnownRecord, type UserRecord } from '../log/record.ts'
 import { type ContextEntry, isVisibleToModel, type MessagePart, toMessageParts } from './context-entry.ts'
 import type { ContextView } from './context-view.ts'
 import type { ApiMessage } from './payload.ts'
@@ -88,10 +88,16 @@ export function flattenContext(
 ): FlattenedContext {
   let flat = view.entries.extends(from.entries) ? from : EMPTY_CONTEXT
   for (let index = flat.entries.length; index < view.entries.length; index += 1) {
-    flat = addEntry(flat, view.entries.at(index) as ContextEntry)
+    flat = addEntry(flat, view.entries.at(index) as ContextEntry, findBoundaryIndex(view))
   }
   const { messages, repairs, waiting, waitingServer } = finishDrafts(flat)
   return { ...flat, tail: messages, tailRepairs: repairs, waiting, waitingServer, entries: view.entries }
+}
+
+/** Returns the index of the compaction that the context starts with, before which all kept records were logged; −1 without one. */
+function findBoundaryIndex({ entries }: Pick<ContextView, 'entries'>): number {
+  const first = entries.at(0)
+  return first !== undefined && isCompactBoundary(first.record) ? first.index : -1
 }
 
 export function toApiMessages(flat: FlattenedContext): readonly ApiMessage[] {
@@ -104,7 +110,7 @@ export function listTracedMessages(
   return [...flat.frozen.toArray(), ...flat.tail]
 }
 
-function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext {
+function addEntry(flat: FlattenedContext, entry: ContextEntry, boundaryIndex: number): FlattenedContext {
   if (!isVisibleToModel(entry)) return flat
   const parts = toMessageParts(entry)
   const { record } = entry
@@ -118,7 +124,7 @@ function addEntry(flat: FlattenedContext, entry: ContextEntry): FlattenedContext
     return { ...flat, frozenRepairs: frozenRepairs.push({ kind: 'blank-text', origin: first.origin }) }
   }
   if (record.type === 'assistant') return addResponse(flat, entry, record.message.id, parts)
-  const draft = createUserDraft(record, entry, parts)
+  const draft = { ...createUserDraft(record, entry, parts), isKept: entry.index < boundaryIndex }
   const last = flat.drafts.at(-1)
   if (draft.role === 'user' && last?.role === 'user')
     return { ...flat, drafts: [...flat.drafts.slice(0, -1), joinDrafts(last, draft)] }
@@ -312,19 +318,30 @@ function withoutSilentTail(drafts: readonly MessageDraft[]): RepairedDrafts {
 // The functions below place mid-conversation system messages where the provider accepts them.
 
 /**
- * Moves user content that arrived after a system message in front of that system message. The system message is then
- * the last one before the response.
+ * Moves user content that arrived after a system message in front of that message, so that the system message comes
+ * directly before the response. A system message whose response was summarized becomes a reminder where it stands:
+ * moved, it would come after the user's unanswered messages, which must be last.
  */
 function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDraft[] {
   const placed: MessageDraft[] = []
-  for (const draft of drafts) {
+  for (const [index, given] of drafts.entries()) {
+    const draft = hasLostResponse(drafts, index) ? toReminder(given) : given
     const waiting = placed.findLastIndex((earlier) => earlier.role !== 'system') + 1
     const before = placed[waiting - 1]
-    if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
-    else if (before?.role === 'user') placed[waiting - 1] = joinDrafts(before, draft)
+    if (draft.role === 'user' && before?.role === 'user') placed[waiting - 1] = joinDrafts(before, draft)
+    else if (draft.role !== 'user' || waiting === placed.length) placed.push(draft)
     else placed.splice(waiting, 0, draft)
   }
   return placed
+}
+
+/** True for a kept system message of plain text that user content follows instead of its response. */
+function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolean {
+  const draft = drafts[index] as MessageDraft
+  if (draft.role !== 'system' || draft.isKept !== true) return false
+  const next = drafts.slice(index).find(({ role }) => role !== 'system')
+  const isPlain = draft.unchangedMessage?.output_config === undefined
+  return isPlain && next?.role === 'user' && [...draft.parts].every(({ block }) => isTextBlock(block))
 }
 
 /**

@@ -33,6 +33,8 @@ export interface MessageDraft {
    * still follow after it.
    */
   readonly isCrossable: boolean
+  /** True if a compaction kept the message: the response that followed it may be summarized. */
+  readonly isKept?: boolean
 }
 
 /** The kinds of repair that make messages acceptable to the provider. */

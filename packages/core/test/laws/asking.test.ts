@@ -100,6 +100,25 @@ const profile = defineProviderProfile({
   roles: { consecutive: 'merged', prefill: 'allowed', system: 'placed' },
   thinking: { closing: 'not-at-end', firstInModes: [], binding: 'none' },
 })
+/** Sessions in which a response repeats the id of an earlier call, and only that response is pinned. */
+const REPEATED_IDS: [number[], CompactionForm, number[]][] = [
+  [
+    [
+      0, 8487, 0, 0, 26236, 0, 0, 0, 0, 130, 0, 2861, 0, 0, 0, 0, 0, 0, 0, 0, 0, 27489, 554, 0, 0, 0, 0, 0,
+      51974, 0, 6445,
+    ],
+    'full',
+    [9, 0, 0],
+  ],
+  [
+    [
+      0, 8685, 0, 0, 19951, 0, 0, 0, 0, 0, 0, 17509, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 34664, 0, 41419, 0, 0, 0,
+      0, 0, 0, 0, 0, 0,
+    ],
+    'full',
+    [1024163762, 0],
+  ],
+]
 const tools = ['Read', 'Bash', 'Edit'].map((name) => ({ name, input_schema: { type: 'object' } }))
 
 describe('law 3: conservation, as far as a span decides it', () => {
@@ -171,7 +190,7 @@ describe('law 3: conservation, as far as a span decides it', () => {
           }
         },
       ),
-      { numRuns: 120 },
+      { numRuns: 120, examples: REPEATED_IDS },
     )
     expect(committed).toBeGreaterThan(100)
   })

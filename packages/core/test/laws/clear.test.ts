@@ -1,4 +1,4 @@
-import { COLD_CACHE, type SessionBuilder, scaleRuns } from '@tidemark/core/testing'
+import { COLD_CACHE, SessionBuilder, scaleRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
@@ -79,6 +79,30 @@ function clearings(overrides: Partial<ProposeClearingInput> = {}) {
   return generatedSessions()
     .map(({ builder }) => ({ builder, proposal: proposeClearing(questionOf(builder, overrides)).proposal }))
     .filter((case_): case_ is { builder: SessionBuilder; proposal: ClearProposal } => case_.proposal !== null)
+}
+
+/** A memory file, attached again after the model thought about the first copy, in front of results to be cleared. */
+function staleMemoryInFront(): { builder: SessionBuilder; proposal: ClearProposal } {
+  const builder = new SessionBuilder('stale-memory')
+  const memory = { type: 'nested_memory', path: '/src/notes.md', content: 'login' }
+  builder.user('login')
+  builder.attachment(memory)
+  for (const round of [1, 2, 3]) {
+    const thinking = { type: 'thinking', thinking: 'login', signature: `sig-${round}` }
+    const call = {
+      type: 'tool_use',
+      id: `call-${round}`,
+      name: 'Read',
+      input: { file_path: `/src/${round}.ts` },
+    }
+    builder.assistant(`msg-${round}`, [thinking, call])
+    builder.result(call.id, 'abc '.repeat(4_000))
+  }
+  builder.attachment(memory)
+  builder.assistant('msg-4', [{ type: 'text', text: 'done' }])
+  const { proposal } = proposeClearing(questionOf(builder, { profile: BINDING }))
+  if (proposal === null) throw new Error('nothing would be cleared')
+  return { builder, proposal }
 }
 
 interface Shown {
@@ -224,7 +248,7 @@ describe('laws of clearing', () => {
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: scaleRuns(60, 30), examples: [[staleMemoryInFront()]] },
     )
   })
 

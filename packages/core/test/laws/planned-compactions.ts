@@ -216,6 +216,16 @@ async function checkCompactions(
 
 let done = 0
 
+/** A plan in which a `from` compaction keeps a system message and summarizes the response to it. */
+const LOST_RESPONSE: CompactionPlan = {
+  numbers: [0, 0, 0, 0, 0, 0, 0, 19281, 12704, 0, 0, 0, 0, 0, 0, 0, 0, 0, 43801, 2541, 0, 0, 0, 0, 0, 1007],
+  acts: [
+    { form: 'from', pivot: 72, prompts: 2, rounds: 2, pin: null },
+    { form: 'full', pivot: 0, prompts: 0, rounds: 1, pin: null },
+  ],
+  carriersFirst: false,
+}
+
 /** Checks every compaction of generated plans, of which there must be enough. */
 export async function checkEachCompaction(
   check: Parameters<typeof checkCompactions>[1],
@@ -224,7 +234,7 @@ export async function checkEachCompaction(
   done = 0
   await fc.assert(
     fc.asyncProperty(compactionPlans(), (story) => checkCompactions(story, check, profile)),
-    { numRuns: 30 },
+    { numRuns: 30, examples: [[LOST_RESPONSE]] },
   )
   expect(done).toBeGreaterThan(25)
 }

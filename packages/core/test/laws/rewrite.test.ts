@@ -88,12 +88,9 @@ describe('compactions of generated sessions', () => {
 
   it('law 10: what nobody has answered comes last, word for word; carriers equal their source, one copy each', () =>
     checkEachCompaction((made, { words }) => {
-      // A pinned system message ends the user's turn wherever it stood: providers take it nowhere else.
-      const texts = listTracedMessages(made.run.state.flat)
-        .filter(({ message }) => message.role !== 'system')
-        .flatMap(({ message }) =>
-          toBlocks(message.content).flatMap(({ text }) => (typeof text === 'string' ? [text] : [])),
-        )
+      const texts = listTracedMessages(made.run.state.flat).flatMap(({ message }) =>
+        toBlocks(message.content).flatMap(({ text }) => (typeof text === 'string' ? [text] : [])),
+      )
       expect(texts.slice(texts.length - words.length)).toEqual(words)
       const copies = (words: string): readonly string[] => texts.filter((shown) => shown.includes(words))
       expect(copies(PLAN.text).length).toBe(1)

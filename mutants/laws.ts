@@ -178,7 +178,7 @@ export const mutants: readonly Mutant[] = [
     name: 'cut-between-call-and-answer',
     law: 'legal cuts',
     file: 'packages/core/src/context/cut-points.ts',
-    find: '...calls.map((id) => ends.results.get(id) ?? -1)]',
+    find: '...calls.map(findResult)]',
     replace: '...calls.map(() => -1)]',
     tests: ['packages/core/src/context/cut-points.test'],
   },
@@ -205,5 +205,13 @@ export const mutants: readonly Mutant[] = [
     find: "return !cache.isWarm && profile.thinking.binding !== 'prefix'",
     replace: 'return !cache.isWarm',
     tests: ['packages/core/test/laws/clear.test'],
+  },
+  {
+    name: 'field-without-effect-accepted',
+    law: 'a setting either works or is refused',
+    file: 'packages/core/src/policy/policy-fields.ts',
+    find: 'if (node.awaits === undefined || isDefault)',
+    replace: 'if (node.awaits !== null)',
+    tests: ['packages/core/src/policy/create-policy.test'],
   },
 ]

@@ -33,6 +33,8 @@ export interface TestTidemark {
 
 export interface TestTidemarkOptions extends Partial<TidemarkOptions> {
   readonly modelId?: string
+  /** The address that the model is called at; the simulator answers whatever it is. */
+  readonly baseUrl?: string
   /** What the simulator answers; the coder with its summaries unless given. */
   readonly script?: Script
   readonly turns?: number
@@ -47,7 +49,7 @@ export interface TestTidemarkOptions extends Partial<TidemarkOptions> {
 
 export function createTestTidemark(options: TestTidemarkOptions = {}): TestTidemark {
   const { modelId = 'claude-sonnet-5-5', turns = 4, resultTokens = 300, maxOutput = 4_000 } = options
-  const { window, realWindow, thinkingTokens, script, ...given } = options
+  const { window, realWindow, thinkingTokens, script, baseUrl, ...given } = options
   const coder = createCoder({
     turns,
     resultTokens,
@@ -68,6 +70,7 @@ export function createTestTidemark(options: TestTidemarkOptions = {}): TestTidem
     model: anthropic(modelId, {
       apiKey: 'any',
       fetch,
+      ...(baseUrl === undefined ? {} : { baseUrl }),
       ...(window === undefined ? {} : { window, maxOutput }),
     }),
     ...(isStored ? {} : { memory: true }),

@@ -334,7 +334,7 @@ describe('budget', () => {
     situation.say()
     const scaled = scalePolicy(POLICY, { window: 16_000, maxOutput: 4_000 })
     const { proposal } = proposeBudgetClearing(situation.question({ scaled }))
-    expect(scaled.budgets.clear).toMatchObject({ target: 2_400, minimumFreed: 2_400 })
+    expect(scaled.budgets.clear).toMatchObject({ target: 2_760, minimumFreed: 2_760 })
     expect(proposal?.metadata.compactedToolIds).toEqual(all.slice(0, 7))
   })
 

@@ -82,10 +82,6 @@ const RULES: readonly PolicyRule[] = [
     describeAllowed: ({ cache }) =>
       `'ttl', or at least 60 while cache.ttl is '${cache.ttl}': an hour's cache would still be warm`,
   },
-  requireAtMost('notes.sectionTokens', 'notes.totalTokens'),
-  requireAtMost('notes.titleMinimumWords', 'notes.titleMaximumWords'),
-  requireAtMost('notes.waitSeconds', 'notes.deadAfterSeconds'),
-  requireAtMost('notes.kept.minimumTokens', 'notes.kept.maximumTokens'),
   {
     fields: ['spill.thresholdTokens', 'spill.headTokens', 'spill.tailTokens'],
     holds: ({ spill }) => spill.headTokens + spill.tailTokens < spill.thresholdTokens,

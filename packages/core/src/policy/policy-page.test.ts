@@ -70,7 +70,7 @@ describe('docs/policy.md', () => {
     expect(() =>
       createPolicy(
         JSON.parse(
-          '{"clear":{"idle":{"keep":-1}},"cache":{"tll":1},"notes":{"kept":{"minimumTokens":50000}}}',
+          '{"clear":{"idle":{"keep":-1}},"cache":{"tll":1},"turn":{"network":{"firstDelayMs":9000}}}',
         ),
       ),
     ).toThrow(page.match(/^The policy has 3 problems:(\n- .*)+/m)?.[0] ?? 'an example')

@@ -8,6 +8,8 @@ import type { ClearMode } from '../log/record.ts'
 import { TODO_TOOLS } from '../log/todo-list.ts'
 import { READ_TOOLS, WRITE_TOOLS } from '../log/tool-calls.ts'
 import {
+  awaitFeature,
+  awaitFeatureInAll,
   booleanCheck,
   choiceCheck,
   decimalNumberCheck,
@@ -23,6 +25,10 @@ import {
   uniqueListCheck,
   wholeNumberCheck,
 } from './policy-fields.ts'
+
+/** Features that some fields wait for, as the beginning of a sentence that ends in "not implemented". */
+const NOTES = 'session notes are'
+const REMINDER = 'the reminder of memory files in front of the conversation is'
 
 // Settings of the prompt cache: markers, lifetime, and what counts as a cache break.
 
@@ -276,10 +282,7 @@ interface ChainPolicy {
 }
 
 interface DirectPolicy {
-  /**
-   * Model for summary requests; null means the conversation's model. Has no effect yet: set the option `summariser`
-   * instead.
-   */
+  /** Model for direct summary requests, of the same provider; null uses the conversation's model. */
   readonly model: string | null
   /** Maximum output tokens of the summary. */
   readonly outputTokens: number
@@ -329,10 +332,7 @@ export interface CompactPolicy {
    * reports it.
    */
   readonly pinTokens: number
-  /**
-   * Prepare a summary in the background once the warning threshold is reached. Not implemented yet: the setting only
-   * affects what compaction plans report.
-   */
+  /** Prepare a summary in the background from the warning threshold on. Refused until it is implemented. */
   readonly background: boolean
   /**
    * Compact below the auto-compact threshold if that saves money: above half of it, and only with a prepared summary.
@@ -375,7 +375,7 @@ const compactFields: FieldSpecs<CompactPolicy> = {
   instructionCharacters: fieldSpec(8_000, wholeNumberCheck()),
   maximumPercentOfReplaced: fieldSpec(100, percentageCheck(1, 100)),
   pinTokens: fieldSpec(20_000, wholeNumberCheck()),
-  background: fieldSpec(true, booleanCheck()),
+  background: awaitFeature('background summaries are', fieldSpec(true, booleanCheck())),
   economy: fieldSpec(false, booleanCheck()),
   carriersFirst: fieldSpec(false, booleanCheck()),
 }
@@ -494,12 +494,12 @@ const ladderFields: FieldSpecs<ThresholdPolicy> = {
 }
 
 const shareFields: FieldSpecs<ContentSharePolicy> = {
-  files: fieldSpec(25, percentageCheck()),
-  skills: fieldSpec(12, percentageCheck()),
-  notes: fieldSpec(12, percentageCheck()),
-  keptMessages: fieldSpec(20, percentageCheck()),
-  clearableResults: fieldSpec(20, percentageCheck(0.1, 50)),
-  ambient: fieldSpec(25, percentageCheck()),
+  files: fieldSpec(28, percentageCheck()),
+  skills: fieldSpec(14, percentageCheck()),
+  notes: awaitFeature(NOTES, fieldSpec(12, percentageCheck())),
+  keptMessages: awaitFeature(NOTES, fieldSpec(23, percentageCheck())),
+  clearableResults: fieldSpec(23, percentageCheck(0.1, 50)),
+  ambient: awaitFeature(REMINDER, fieldSpec(25, percentageCheck())),
   userMessages: fieldSpec(17, percentageCheck()),
   ledger: fieldSpec(5, percentageCheck()),
   hookOutput: fieldSpec(10, percentageCheck()),
@@ -875,8 +875,8 @@ const notesFields: FieldSpecs<NotesPolicy> = {
 const memoryFilesFields: FieldSpecs<MemoryFilesPolicy> = {
   names: fieldSpec<readonly string[]>(memoryNames, uniqueListCheck(nonBlankCheck())),
   rules: fieldSpec<readonly string[]>(['.claude/rules/*.md'], uniqueListCheck(nonBlankCheck())),
-  importHops: fieldSpec(4, wholeNumberCheck(0, 20)),
-  reminderTokens: fieldSpec(40_000, wholeNumberCheck()),
+  importHops: awaitFeature(REMINDER, fieldSpec(4, wholeNumberCheck(0, 20))),
+  reminderTokens: awaitFeature(REMINDER, fieldSpec(40_000, wholeNumberCheck())),
 }
 
 export interface Policy {
@@ -911,7 +911,7 @@ const allFields: FieldSpecs<Policy> = {
   ledger: ledgerFields,
   spill: spillFields,
   history: historyFields,
-  notes: notesFields,
+  notes: awaitFeatureInAll(NOTES, notesFields),
   memoryFiles: memoryFilesFields,
   cache: cacheFields,
   turn: turnFields,

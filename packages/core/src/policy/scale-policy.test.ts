@@ -188,7 +188,6 @@ const policies: fc.Arbitrary<Policy> = fc
     percentOfEffective: fc.option(fc.integer({ min: 1, max: 100 }), { nil: null }),
     targetTokens: fc.nat(400_000),
     minimumFreedTokens: fc.integer({ min: 1, max: 400_000 }),
-    maximumTokens: fc.integer({ min: 10_000, max: 400_000 }),
     totalTokens: fc.nat(400_000),
     clearableResults: fc.integer({ min: 1, max: 50 }),
     files: fc.integer({ min: 1, max: 100 }),
@@ -197,7 +196,6 @@ const policies: fc.Arbitrary<Policy> = fc
     createPolicy({
       ladder: { autoCompact: { percentOfEffective: given.percentOfEffective } },
       clear: { budget: { targetTokens: given.targetTokens, minimumFreedTokens: given.minimumFreedTokens } },
-      notes: { kept: { maximumTokens: given.maximumTokens } },
       rehydrate: { files: { totalTokens: given.totalTokens } },
       shares: { clearableResults: given.clearableResults, files: given.files },
     }),

@@ -112,7 +112,6 @@ describe('mechanismStates', () => {
     [{ switches: { microcompactEnabled: false } }, 'switches.microcompactEnabled', ['clear']],
     [{ switches: { promptCachingEnabled: false } }, 'switches.promptCachingEnabled', ['caching']],
     [{ turn: { reactive: { enabled: false } } }, 'turn.reactive.enabled', ['reactive']],
-    [{ notes: { enabled: false } }, 'notes.enabled', ['notes']],
   ])('%j', (overrides, because, mechanisms) => {
     const changed = Object.fromEntries(mechanisms.map((mechanism) => [mechanism, off(because)]))
     expect(findMechanismStates(createPolicy(overrides), NO_SWITCHES)).toEqual({ ...allOn, ...changed })

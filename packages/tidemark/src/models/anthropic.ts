@@ -59,7 +59,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
     )
   checkOptionNames(`anthropic("${id}")`, options, OPTION_NAMES)
   const catalogue = extendCatalogue(id, options)
-  const { entry, notes } = findEntry(catalogue, id, options)
+  const { entry, notes, platform } = findEntry(catalogue, id, options)
   const credentials = findCredentials(id, options)
   const baseUrl = findBaseUrl(id, options)
   return {
@@ -72,8 +72,19 @@ export function anthropic(id: string, options: AnthropicOptions = {}): ModelChoi
     connect: (settings) =>
       createAnthropicModel({ credentials, ...settings, ...omitUndefined({ baseUrl, fetch: options.fetch }) }),
     parameters: options.parameters ?? {},
+    isBedrock: platform === 'bedrock' || isBedrockHost(baseUrl),
+    sibling: (other) => anthropic(other, omitUndefined(findConnection(options))),
     notes,
   }
+}
+
+/** Returns the options that say how to reach the provider, and none of those that describe one model. */
+function findConnection({ apiKey, authToken, baseUrl, fetch }: AnthropicOptions) {
+  return { apiKey, authToken, baseUrl, fetch }
+}
+
+function isBedrockHost(baseUrl: string | undefined): boolean {
+  return baseUrl !== undefined && /(^|\.)bedrock[-.a-z0-9]*\.amazonaws\.com$/.test(new URL(baseUrl).hostname)
 }
 
 const OPTION_NAMES: readonly (keyof AnthropicOptions)[] = [
@@ -106,15 +117,16 @@ function findEntry(
   catalogue: Catalogue,
   id: string,
   { window, like }: AnthropicOptions,
-): { readonly entry: ModelEntry; readonly notes: readonly string[] } {
+): { readonly entry: ModelEntry; readonly notes: readonly string[]; readonly platform: string | null } {
   const found = lookUpModel(catalogue, id)
   if (!found.found)
     throw badOptionError(
       'model',
       `anthropic("${id}"): the catalogue has no such model. Give its figures, as in anthropic("${id}", { window: 200_000, maxOutput: 64_000 }), or name a similar model with like.`,
     )
-  const { model, notes } = found
-  if (window !== undefined || like !== undefined || model.window !== null) return { entry: model, notes }
+  const { model, notes, nameParts } = found
+  if (window !== undefined || like !== undefined || model.window !== null)
+    return { entry: model, notes, platform: nameParts.platform }
   throw badOptionError(
     'window',
     `anthropic("${id}"): the context window of this model is not known. Give it, as in anthropic("${id}", { window: 200_000 }).`,

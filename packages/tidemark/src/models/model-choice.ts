@@ -27,6 +27,13 @@ export interface ModelChoice {
   readonly connect: (settings: ConnectOptions) => Model
   /** Fields of every API request other than tools, system and messages, such as `max_tokens` and `thinking`. */
   readonly parameters: JsonObject
+  /** True if requests go to Amazon Bedrock, which has its own switch for the 1-hour cache lifetime. Default: false. */
+  readonly isBedrock?: boolean
+  /**
+   * Returns another model of the same provider, called in the same way. Needed only for the policy field
+   * `compact.direct.model`.
+   */
+  readonly sibling?: (id: string) => ModelChoice
   /** Notes for the user about uncertain figures, such as an unknown price. */
   readonly notes: readonly string[]
 }

@@ -198,6 +198,7 @@ function lockBetweenReplies({ gate, withLock }: OpenSession): WriteLock {
 export function createTurnHost(session: OpenSession): CompactingHost {
   const { settings, model, options } = session
   const { choice, parameters, estimator, scaled, rules } = model
+  const { saveDiff } = settings
   return {
     journal: settings.journal,
     model: model.port,
@@ -208,6 +209,10 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     switches: settings.switches,
     source: options.source ?? 'sdk',
     isInteractive: options.interactive ?? false,
+    ...omitUndefined({ isBedrock: choice.isBedrock, entitlement: settings.options.entitlement }),
+    ...(saveDiff === null
+      ? {}
+      : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
     pricesOf: choice.priceList,
     sections: session.sections,
     modelSettings() {

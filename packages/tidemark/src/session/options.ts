@@ -1,6 +1,8 @@
 /** The options of `createTidemark`: their checks, whose messages name the wrong option, and their defaults. */
 
 import { statSync } from 'node:fs'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import {
   type BlobStore,
   type CallerPrompt,
@@ -72,8 +74,10 @@ export interface TidemarkOptions {
   readonly transcript?: boolean
   /** Facts about the host's tools, such as which results can be obtained again. */
   readonly hostTools?: HostTools
-  /** The model that writes summaries. Default: the model of the session. */
+  /** The model that writes summaries. Default: the one named by `compact.direct.model`, else the session's model. */
   readonly summariser?: ModelChoice
+  /** What the account may use: the 1-hour cache lifetime at no extra price, unless it is in overage. Default: neither. */
+  readonly entitlement?: { readonly isEntitled: boolean; readonly isOverage: boolean }
   /** Called for every event of every session, with the session's id. */
   readonly onEvent?: (event: SessionEvent, session: string) => void
   readonly clock?: Clock
@@ -141,6 +145,10 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   transcript: flag,
   hostTools: object,
   summariser: choice,
+  entitlement: expect(
+    'an object with isEntitled and isOverage, each true or false',
+    (value) => isObject(value) && flag(value.isEntitled) === null && flag(value.isOverage) === null,
+  ),
   onEvent: expect('a function', (value) => typeof value === 'function'),
   clock: port('now', 'sleep'),
   ids: port('next'),
@@ -233,7 +241,11 @@ export interface TidemarkSettings {
   readonly blobs: BlobStore | null
   /** Returns the path of a session's log; null if logs are not files. */
   readonly logPath: (session: string) => string | null
+  /** Saves the diff of a cache break beside the session's log; null if logs are not files. */
+  readonly saveDiff: ((session: string, diff: string, at: number) => Promise<void>) | null
   readonly policy: Policy
+  /** The model that writes summaries; null if the session's own model does. */
+  readonly summariser: ModelChoice | null
   readonly switches: Switches
   readonly notices: readonly string[]
   readonly sections: readonly PlacedSection[]
@@ -246,12 +258,14 @@ export interface TidemarkSettings {
 
 export function createSettings(options: TidemarkOptions): TidemarkSettings {
   checkOptions(options)
-  const { policy = {}, system, clock = systemClock, history = false } = options
+  const { system, clock = systemClock, history = false } = options
+  const policy = createPolicy(options.policy ?? {})
   const { switches, notices } = readSwitches(options.env ?? process.env)
   return {
     options,
     ...createStores(options),
-    policy: createPolicy(policy),
+    policy,
+    summariser: options.summariser ?? findPolicySummarizer(options.model, policy.compact.direct.model),
     switches,
     notices: [...notices.map(({ message }) => message), ...options.model.notes],
     sections: system === undefined ? [] : orderPromptSections(system),
@@ -262,7 +276,17 @@ export function createSettings(options: TidemarkOptions): TidemarkSettings {
   }
 }
 
-type Stores = Pick<TidemarkSettings, 'journal' | 'locks' | 'blobs' | 'logPath' | 'close'>
+/** Returns the model that the policy names for summaries; null if it names none. */
+function findPolicySummarizer({ id, sibling }: ModelChoice, name: string | null): ModelChoice | null {
+  if (name === null) return null
+  if (sibling !== undefined) return sibling(name)
+  throw badOptionError(
+    'policy',
+    `createTidemark: compact.direct.model is ${formatErrorValue(name)}, and the model ${id} has no sibling(id) that creates it. Give the option summariser instead.`,
+  )
+}
+
+type Stores = Pick<TidemarkSettings, 'journal' | 'locks' | 'blobs' | 'logPath' | 'saveDiff' | 'close'>
 
 function createStores(options: TidemarkOptions): Stores {
   const { journal, blobs, memory = false } = options
@@ -283,11 +307,28 @@ function createStores(options: TidemarkOptions): Stores {
     locks: true,
     blobs: folder,
     logPath: (session) => sessionPaths(home, session).log,
+    saveDiff: (session, diff, at) => writeDiffFile(sessionPaths(home, session).folder, diff, at),
     close: () => files.close(),
   }
 }
 
-const NO_FILES: Pick<Stores, 'logPath' | 'close'> = { logPath: () => null, close: async () => {} }
+const NO_FILES: Pick<Stores, 'logPath' | 'saveDiff' | 'close'> = {
+  logPath: () => null,
+  saveDiff: null,
+  close: async () => {},
+}
+
+/** Number of diffs of cache breaks that are kept for one session; older ones are deleted. */
+const KEPT_DIFFS = 20
+
+/** Writes the diff of a cache break into the session's folder, readable only by the user. */
+async function writeDiffFile(folder: string, diff: string, at: number): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const name = `cache-break-${new Date(at).toISOString().replaceAll(':', '-')}.diff`
+  await writeFile(join(folder, name), diff, { mode: 0o600 })
+  const diffs = (await readdir(folder)).filter((file) => file.startsWith('cache-break-')).sort()
+  await Promise.all(diffs.slice(0, -KEPT_DIFFS).map((file) => rm(join(folder, file), { force: true })))
+}
 
 function findHome({ home, env }: TidemarkOptions): string {
   const found = home === undefined ? tidemarkHome(env ?? process.env) : resolveHome(home)

@@ -84,10 +84,10 @@ export function withRetryEvents(
   return { ...model, port: connect(model.choice, settings, listeners) }
 }
 
-/** Creates the separate model that writes summaries; null if the options name none. */
+/** Creates the separate model that writes summaries; null if options and policy name none. */
 export function createSummarizer(settings: TidemarkSettings): SeparateSummaryModel | null {
-  const { summariser } = settings.options
-  if (summariser === undefined) return null
+  const { summariser } = settings
+  if (summariser === null) return null
   const { port, scaled } = createSessionModel(summariser, settings)
   const outputTokens = scaled.known ? scaled.summaryOutput : settings.policy.compact.direct.outputTokens
   const { id, profile, window } = summariser
@@ -103,7 +103,7 @@ export function withSummarizerRetryEvents(
   settings: TidemarkSettings,
   listeners: SessionListeners,
 ): SeparateSummaryModel | null {
-  const { summariser } = settings.options
-  if (summarizer === null || summariser === undefined) return summarizer
+  const { summariser } = settings
+  if (summarizer === null || summariser === null) return summarizer
   return { ...summarizer, model: connect(summariser, settings, listeners) }
 }

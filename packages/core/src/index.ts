@@ -363,8 +363,8 @@ export {
   type ToolCallKind,
   type ToolRun,
 } from './log/tool-calls.ts'
-export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
+export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
   type ExpectedResult,
   estimateTypicalResult,

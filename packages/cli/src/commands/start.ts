@@ -158,7 +158,7 @@ function entryText(record: KnownRecord): string {
   if (isCompactBoundary(record)) {
     const { trigger, messagesSummarized = 0, preservedMessages } = record.compactMetadata
     const kept = preservedMessages?.uuids.length ?? 0
-    return `compacted (${trigger}): ${messagesSummarized} messages summarised, ${kept} records kept`
+    return `compacted (${trigger}): ${messagesSummarized} messages summarized, ${kept} records kept`
   }
   if (isMicrocompactBoundary(record)) {
     const { trigger, compactedToolIds, tokensSaved } = record.microcompactMetadata

@@ -139,7 +139,7 @@ function describePlan({ prefixTokens, session, notes, plan }: CompactionPreview)
     prefixTokens === 0
       ? []
       : [
-          `About ${formatTokens(prefixTokens)} tokens of each request (system prompt, tools) are not in the log and come on top.`,
+          `System prompt and tools are not in the log: about ${formatTokens(prefixTokens)} tokens of each request, on top of the figures above and of the target.`,
         ]
   const history =
     session.records <= plan.goes.records

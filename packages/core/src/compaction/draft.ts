@@ -357,8 +357,26 @@ export interface MeasuredDraft {
 const MAX_PARTS = 5
 
 /**
- * Refuses a compaction whose result is too large even without optional attachments. The message lists the largest parts
- * of the context.
+ * Returns the size that is compared with the limit of a compaction. A target that the user gave is compared with the
+ * size that the user is shown. A threshold of the engine is compared with the upper bound of the estimate, because a
+ * context above it would be compacted again at once.
+ */
+export function readJudgedSize({ request }: CompactionPlan, { expected, high }: ContextTokens): number {
+  return request.target === undefined ? high : expected
+}
+
+/**
+ * Returns the largest size that a compaction may leave; null if there is no limit. Without a target, a partial
+ * compaction has none; `willRetrigger` reports a context that stays too large.
+ */
+export function findSizeLimit({ request, span, autoCompactTokens }: CompactionPlan): number | null {
+  if (request.target !== undefined) return request.target
+  return span.form === 'full' && autoCompactTokens !== null ? autoCompactTokens - 1 : null
+}
+
+/**
+ * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
+ * `limit`: the largest size that would have been accepted.
  */
 export function refuseIrreducible(
   { draft, after, state }: MeasuredDraft,
@@ -379,11 +397,19 @@ export function refuseIrreducible(
   })
   const messages = parts.reduce((sum, { tokens }) => sum + tokens, 0)
   const prefix = { what: 'system prompt and tools', tokens: Math.max(0, after.expected - messages) }
-  const floor = [...parts, prefix].toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
+  const all = state.prefix.current === null ? parts : [...parts, prefix]
+  const floor = all.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
   const listed = floor.map(({ what, tokens }) => `${what} (${tokens})`).join(', ')
+  const { plan } = draft
+  const isTarget = plan.request.target !== undefined
+  const size = isTarget
+    ? `has ${after.expected} tokens`
+    : `may have up to ${readJudgedSize(plan, after)} tokens`
+  const allowed = isTarget ? `the target is ${limit}` : `automatic compaction starts at ${limit + 1}`
+  const advice = isTarget ? 'raise the target' : 'use a model with a larger window'
   return refuseRewrite(
     'floor',
-    `What cannot be left out still has ${after.expected} tokens, and the line is ${limit}: ${listed}. Shorten or rewind what fills it, or use a model with a larger window.`,
+    `What cannot be left out still ${size}, and ${allowed}: ${listed}. Shorten or rewind what fills it, or ${advice}.`,
     { floor },
   )
 }

@@ -34,8 +34,10 @@ import {
   createDraftReceipt,
   createDraftRecords,
   findLostThinking,
+  findSizeLimit,
   type KeptContext,
   type MeasuredDraft,
+  readJudgedSize,
   refuseIrreducible,
   type UnmeasuredDraft,
 } from './draft.ts'
@@ -340,11 +342,8 @@ function fitDraft(turn: TurnContext, compaction: CompactionServices, whole: Unme
     const message = `The result would have ${after.expected} tokens, and there are ${plan.before.expected} now: nothing is gained.`
     return { outcome: refuseRewrite('not-smaller', message), over, largestSummary }
   }
-  // A partial compaction without a target has no size limit; `willRetrigger` reports a context that stays too large.
-  const { target } = plan.request
-  const limit =
-    target === undefined ? (plan.span.form === 'full' ? plan.autoCompactTokens : null) : target + 1
-  if (limit !== null && after.high >= limit)
+  const limit = findSizeLimit(plan)
+  if (limit !== null && readJudgedSize(plan, after) > limit)
     return { outcome: refuseIrreducible(fitted, compaction, limit), over, largestSummary }
   const receipt = createDraftReceipt(compaction, drafted, { before: turn.state, after: state })
   const draft: CompactionDraft = {
@@ -370,9 +369,9 @@ function measureDraft(
 }
 
 /** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
-function countExcessTokens({ target, before }: CompactionPlan, after: ContextTokens): number {
-  const aboveTarget = target === null ? 0 : after.high - target
-  return Math.max(0, aboveTarget, after.expected - before.expected + 1)
+function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
+  const aboveTarget = plan.target === null ? 0 : readJudgedSize(plan, after) - plan.target
+  return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
 }
 
 /** Maximum number of times that attachments are dropped and the result is measured, since their sizes are estimates. */

@@ -10,6 +10,7 @@ import {
   runAttempts,
   selectSpan,
 } from '../../test/summarize/summary-attempts.ts'
+import { recordAttemptResult, startAttempts } from './attempt-chain.ts'
 import type { AttemptResult, DirectAttempt } from './attempt-types.ts'
 
 const binding = {
@@ -278,6 +279,15 @@ describe('after a failure', () => {
       fallbackReason: 'api_error',
       message:
         'No summary could be made. it failed: server Rewind a few messages and compact again, or allow the summary without a model (compact.chain.local).',
+    })
+  })
+
+  it('a local summary that failed is not advised', () => {
+    const first = startAttempts(createContext({ policy: { compact: { chain: { local: 'only' } } } }))
+    expect(recordAttemptResult(first, { kind: 'text', text: '' }).next).toMatchObject({
+      ok: false,
+      message:
+        'No summary could be made. The summary without a model is empty. Rewind a few messages and compact again.',
     })
   })
 

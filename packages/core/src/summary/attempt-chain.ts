@@ -232,9 +232,15 @@ function createAttemptsFailure({
   trace,
   calls,
   fallbackReason,
+  context,
 }: Omit<SummaryAttemptState, 'next'>): AttemptsFailure {
   const last = trace.findLast((step) => step.outcome !== 'skipped') ?? trace.at(-1)
-  const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again, or allow the summary without a model (compact.chain.local).`
+  // The local summary is advice only where the policy forbids it; elsewhere it was tried and failed as well.
+  const allowLocal =
+    context.policy.chain.local === 'never'
+      ? ', or allow the summary without a model (compact.chain.local)'
+      : ''
+  const message = `No summary could be made. ${last?.message ?? ''} Rewind a few messages and compact again${allowLocal}.`
   return { done: true, ok: false, aborted: false, message, trace, calls, fallbackReason }
 }
 

@@ -41,7 +41,7 @@ export function planBlockAttempt(chain: SummaryAttemptState): AttemptOrSkip<Bloc
   const { onDemand, maxInstructionCharacters, beta } = conversationModel.profile.compaction
   if (!onDemand) return skipAttempt('not-offered', 'The provider writes no summary on demand.')
   if (span.pinned.length > 0 || !hasRoleChangeAtCut(chain))
-    return skipAttempt('no-place', 'The kept messages would not directly follow what is summarised.')
+    return skipAttempt('no-place', 'The kept messages would not directly follow what is summarized.')
   const promptWith = (text: string | null): string =>
     writeSummaryPrompt({
       ...createSummaryTask(chain),
@@ -126,7 +126,7 @@ export function planPartAttempt(chain: SummaryAttemptState): AttemptOrSkip<Direc
   const { parts } = chain
   const entries = parts?.parts[parts.sent]
   if (parts === null || entries === undefined)
-    return skipAttempt('no-part', 'No part is left to be summarised.')
+    return skipAttempt('no-part', 'No part is left to be summarized.')
   const part = { number: parts.sent + 1, of: parts.parts.length }
   const task = part.of > 1 ? { part } : {}
   const { outputTokens } = parts

@@ -257,7 +257,7 @@ describe('a compaction', () => {
     const message = { id: 'm-late', role: 'assistant' as const, model: 'model-a', content }
     await perform(made, appendUnlinkedRecords(made.run, [{ type: 'assistant', message }]))
     shown.set('new', 'changed')
-    expect((await compactNow(made, { target: 1_700 })).ok).toBe(true)
+    expect((await compactNow(made, { target: 1_275 })).ok).toBe(true)
     expect(eventsOfType(made, 'context-restored').at(-1)).toMatchObject({
       keys: ['files:new'],
       shed: ['files:old'],

@@ -121,8 +121,53 @@ it('a file that would make it larger is let go, although the figures before hold
   const { report } = await compacted()
   const shed = report.trace.filter(({ outcome }) => outcome === 'shed').map(({ kind }) => kind)
   expect([shed, report.receipt.carried]).toEqual([['files:/home/user/tides/src/tide-0.ts'], []])
-  expect(report.tokensAfter + report.prefixTokens).toBeLessThan(report.tokensBefore)
+  expect(report.tokensAfter).toBeLessThan(report.tokensBefore)
 })
+
+describe('sizes', () => {
+  it('before and after leave out alike what the log does not have, and so does the target', async () => {
+    const { report } = await compacted()
+    writeLines(lines.map((line) => withLargerPrefix(line, 30_000)))
+    const larger = await compacted({ target: report.tokensAfter })
+    expect([larger.report.tokensBefore, larger.report.tokensAfter]).toEqual([
+      report.tokensBefore,
+      report.tokensAfter,
+    ])
+    expect(larger.report.prefixTokens - report.prefixTokens).toBe(30_000)
+  })
+
+  it('of an undo are those of the compaction the other way round', async () => {
+    const out = join(folder, 'out.jsonl')
+    const { report, written } = await compacted({ transcript: out })
+    await writeSession(out, written)
+    const undone = await undoLog(await logAt(out), report.id)
+    expect(undone.ok && [undone.report.tokensAfter, undone.report.tokensBefore]).toEqual([
+      report.tokensBefore,
+      report.tokensAfter,
+    ])
+  })
+
+  it('that fit the target are not refused or made smaller', async () => {
+    const { report } = await compacted()
+    const again = await compacted({ target: report.tokensAfter })
+    expect(again.report.summary).toBe(report.summary)
+  })
+
+  it('that do not fit the target are refused with figures that say so', async () => {
+    const outcome = await compactLog(await logAt(path), { target: 200 })
+    const [, size, target] =
+      /still has (\d+) tokens, and the target is (\d+)/.exec(outcome.ok ? '' : outcome.message) ?? []
+    expect([Number(size) > 200, target]).toEqual([true, '200'])
+  })
+})
+
+/** Adds tokens to the cache reads of a response, as a larger system prompt that the log does not have would. */
+function withLargerPrefix(line: WorkingLine, tokens: number): unknown {
+  const { message } = line as { readonly message?: { readonly usage?: Record<string, number> } }
+  if (message?.usage === undefined) return line
+  const read = (message.usage.cache_read_input_tokens ?? 0) + tokens
+  return { ...line, message: { ...message, usage: { ...message.usage, cache_read_input_tokens: read } } }
+}
 
 function writeLines(given: readonly unknown[]): void {
   writeFileSync(path, given.map((line) => `${JSON.stringify(line)}\n`).join(''))
@@ -151,7 +196,13 @@ describe('where it is written', () => {
     const { written } = await compacted()
     expect(await explainBadOutput(join(folder, 'new.jsonl'), path)).toBe(null)
     expect(await explainBadOutput(taken, path, { force: true })).toBe(null)
-    const refused = [taken, join(folder, 'x.gz'), join(folder, 'no', 'x.jsonl'), folder]
+    const refused = [
+      taken,
+      join(folder, 'x.gz'),
+      join(folder, 'x.jsonl.zst'),
+      join(folder, 'no', 'x.jsonl'),
+      folder,
+    ]
     for (const out of refused) expect(await explainBadOutput(out, path)).toContain(out)
     expect(await explainBadOutput(path, path, { force: true })).toContain('is the log itself')
     expect(await writeSession(taken, written)).toEqual({ ok: false, message: `${taken} is there already.` })

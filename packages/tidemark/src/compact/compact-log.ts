@@ -6,8 +6,8 @@ import {
   type ApiMessage,
   type CompactionDraft,
   type CompactionOptions,
-  type CompactionPlan,
   type ContextEntry,
+  type ContextTokens,
   countContextTokens,
   type Estimator,
   findRates,
@@ -16,7 +16,6 @@ import {
   isKnownRecord,
   isVisibleToModel,
   measureContext,
-  type RefusedRewrite,
   toApiMessages,
 } from '@tidemark/core'
 import type { LogContents } from '../logs/read-log.ts'
@@ -62,7 +61,7 @@ export async function compactLog(
   const { session, asked, cut, journal } = opened
   const plan = session.plan(asked)
   if (!plan.ok) return plan
-  const draft = await prepareDraft(session, plan)
+  const draft = await session.prepare({ ...plan, before: measureLoggedContext(session) })
   if (!draft.ok) return draft
   const preview = createPreview(log, opened, draft, options)
   if (options.confirm !== undefined && !(await options.confirm(preview))) return DECLINED
@@ -78,20 +77,16 @@ export async function compactLog(
 }
 
 /**
- * Prepares the compaction draft. If the log lacks the system prompt and tools, the provider's token count before the
- * compaction includes them but the estimate after it does not. Their estimated size is then subtracted from the count
- * before, so that the two sizes can be compared.
+ * Returns the context size without what the log does not contain. If the log lacks the system prompt and tools, a size
+ * that the provider counted includes them but an estimate does not. Their estimated size is then subtracted, so that
+ * the sizes before and after a rewrite, and the target, all mean the same.
  */
-async function prepareDraft(
-  session: LogSession,
-  plan: CompactionPlan,
-): Promise<CompactionDraft | RefusedRewrite> {
-  const { before } = plan
-  const beside = countMeasuredPrefix(plan, estimatePrefix(session))
-  const expected = Math.max(before.expected - beside, Math.min(before.expected, countShownTokens(session)))
-  const comparable = { ...before, expected, high: Math.max(before.high - beside, expected) }
-  const draft = await session.prepare({ ...plan, before: comparable })
-  return draft.ok ? { ...draft, plan } : draft
+function measureLoggedContext(session: LogSession): ContextTokens {
+  const size = measureContext(session.state, session.host, session.room)
+  if (size.source === 'estimated') return size
+  const prefix = estimatePrefix(session)
+  const expected = Math.max(size.expected - prefix, Math.min(size.expected, countShownTokens(session)))
+  return { ...size, expected, high: Math.max(size.high - prefix, expected) }
 }
 
 const DECLINED: CompactLogRefusal = { ok: false, reason: 'declined', message: 'Nothing was changed.' }
@@ -175,7 +170,7 @@ export async function undoLog(
   const model = findLogModel(log, all, options)
   const journal = options.journal ?? own
   const session = await openLoggedSession(log, rest, { model, journal, note: () => {} })
-  const before = measureContext(session.state, session.host, session.room).expected
+  const before = measureLoggedContext(session).expected
   const choice = findUndoTarget(session.state.view, named.uuid)
   if (!choice.ok) return { ok: false, reason: choice.reason, message: choice.message }
   const preview = { file: log.path, id: named.uuid, kind: choice.act.kind, tokensBefore: before }
@@ -184,7 +179,10 @@ export async function undoLog(
   if (!undone.ok) return undone
   const messages = toApiMessages(session.state.flat)
   const written = { sessionId: session.state.id, records, added: own.added }
-  return { ok: true, report: { ...preview, tokensAfter: undone.tokens, messages }, written }
+  // Another program counted the system prompt and tools in the size that its boundary records; Tidemark did not.
+  const prefix = choice.act.batchId === null ? estimatePrefix(session) : 0
+  const tokensAfter = Math.max(0, undone.tokens - prefix)
+  return { ok: true, report: { ...preview, tokensAfter, messages }, written }
 }
 
 // The preview that is shown to the user before a compaction is committed.
@@ -197,7 +195,7 @@ function createPreview(
 ): CompactionPreview {
   const { plan, summary, after, receipt } = draft
   const prefixTokens = estimatePrefix(session)
-  const price = priceDraft(session, draft, prefixTokens)
+  const price = priceDraft(session, draft)
   const ignored = 'instructions are for a model: a summary that is made without one follows fixed rules'
   return {
     file: log.path,
@@ -310,18 +308,9 @@ function countShownTokens({ state, room }: LogSession): number {
   return measurePortion([...state.view.entries], room.estimator).tokens
 }
 
-/**
- * Returns how many tokens of the context size before the compaction are system prompt and tools. Returns `prefixTokens`
- * if the provider counted that size, and 0 if it was estimated from the log, because the estimate leaves them out.
- */
-function countMeasuredPrefix({ before }: CompactionPlan, prefixTokens: number): number {
-  return before.source === 'estimated' ? 0 : prefixTokens
-}
-
 function priceDraft(
   { host, room }: LogSession,
   { plan, summary, after }: CompactionDraft,
-  prefixTokens: number,
 ): CompactionPrice | null {
   const now = new Date(host.clock.now()).toISOString()
   const prices = host.pricesOf(host.modelSettings().model, now)
@@ -329,8 +318,7 @@ function priceDraft(
   const before = plan.before.expected
   const output = Math.round(room.estimator.text(summary.text))
   const asked = summary.summarizer === 'local' ? null : { input: before, output }
-  const comparable = after.expected + countMeasuredPrefix(plan, prefixTokens)
-  return priceCompaction(before, comparable, asked, findRates(prices, before))
+  return priceCompaction(before, after.expected, asked, findRates(prices, before))
 }
 
 function addUp(figures: readonly number[]): number {

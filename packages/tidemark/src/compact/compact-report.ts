@@ -35,7 +35,8 @@ export interface CompactLogOptions {
   readonly upTo?: string
   readonly instructions?: string
   /**
-   * Maximum tokens of the context after the compaction. Default: half of the size at which automatic compaction begins.
+   * Maximum tokens of the context after the compaction, as `tokensAfter` of the report counts them. Default: half of the
+   * size at which automatic compaction begins.
    */
   readonly target?: number
   /** Maximum tokens of the list of file and symbol names that is added to the summary. */
@@ -107,10 +108,13 @@ export interface CompactionPreview {
   readonly model: string
   /** The model's context window in tokens; null if unknown. */
   readonly window: number | null
-  /** Tokens of the next API request without the compaction (`tokensBefore`) and with it (`tokensAfter`). */
+  /**
+   * Tokens of the context without the compaction (`tokensBefore`) and with it (`tokensAfter`). Both leave out
+   * `prefixTokens`, and so does the target.
+   */
   readonly tokensBefore: number
   readonly tokensAfter: number
-  /** Estimated tokens of system prompt and tools that the log does not contain. `tokensAfter` does not include them. */
+  /** Estimated tokens of system prompt and tools that each request has but the log does not contain. */
   readonly prefixTokens: number
   /**
    * Records and tokens of the whole conversation up to the last compacted record, including records that earlier
@@ -182,8 +186,9 @@ export interface CompactionPrice {
 }
 
 /**
- * Prices a compaction. `before` and `after`: tokens of the context, including system prompt and tools. `asked`: tokens
- * of the model call that wrote the summary; null for a local summary. Returns null if a price per token is unknown.
+ * Prices a compaction. `before` and `after`: tokens of the context; the system prompt and tools stay in the prompt
+ * cache. `asked`: tokens of the model call that wrote the summary; null for a local summary. Returns null if a price per
+ * token is unknown.
  */
 export function priceCompaction(
   before: number,

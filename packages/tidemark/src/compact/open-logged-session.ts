@@ -143,7 +143,7 @@ const MISSING_MODEL: Model = {
 
 /** Returns the session id: the log's file name if it is a valid id, otherwise the id recorded in the log. */
 function findSessionId({ meta }: LogContents, path: string): string {
-  const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(\.gz)?$/, '')
+  const name = path.slice(dirname(path).length + 1).replace(/\.jsonl(?:\.(?:gz|zst))?$/i, '')
   return isSessionId(name) ? name : (meta.sessionId ?? 'session')
 }
 

@@ -24,7 +24,8 @@ export async function explainBadOutput(
   log: string,
   { force = false, files = nodeFileSystem }: WriteSessionOptions = {},
 ): Promise<string | null> {
-  if (/\.gz$/i.test(out)) return `${out}: a session that goes on is a plain file; leave off .gz`
+  const packed = /\.(?:gz|zst)$/i.exec(out)?.[0]
+  if (packed !== undefined) return `${out}: a session that goes on is a plain file; leave off ${packed}`
   const facts = await files.facts(out)
   if (facts === null) {
     const folder = await files.facts(dirname(resolve(out)))

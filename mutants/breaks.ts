@@ -5,6 +5,30 @@ const SIMULATED = 'test/cache'
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'standard-speed-is-a-change',
+    law: 'no other speed',
+    file: 'packages/tidemark/src/inspect/logged-requests.ts',
+    find: "speed: speed === 'standard' ? undefined : speed",
+    replace: 'speed',
+    tests: ['packages/tidemark/src/inspect/break-causes.test'],
+  },
+  {
+    name: 'final-output-is-estimated',
+    law: 'output that was logged with a stop reason',
+    file: 'packages/tidemark/src/inspect/logged-calls.ts',
+    find: 'call.isFinal = true',
+    replace: 'call.isFinal = false',
+    tests: ['packages/tidemark/src/inspect/host-totals.test'],
+  },
+  {
+    name: 'totals-of-a-part-are-the-cost',
+    law: 'that count fewer tokens than the log',
+    file: 'packages/tidemark/src/inspect/host-totals.ts',
+    find: 'if (prompt < sumPromptTokens(logged)) return null',
+    replace: 'if (prompt < 0) return null',
+    tests: ['packages/tidemark/src/inspect/host-totals.test'],
+  },
+  {
     name: 'break-counts-what-is-no-longer-sent',
     law: 'isBreak',
     file: 'packages/core/src/cache/detect-break.ts',
@@ -400,8 +424,8 @@ export const mutants: readonly Mutant[] = [
     name: 'log-compaction-told-as-a-break',
     law: 'no breaks',
     file: 'packages/tidemark/src/inspect/cache-breaks.ts',
-    find: "if (records.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })",
-    replace: 'if (acts.length < 0) return watch',
+    find: 'const compactedAt = records.findLastIndex(isCompactBoundary)',
+    replace: 'const compactedAt = -1',
     tests: ['packages/tidemark/src/inspect/cache-breaks.test'],
   },
   {

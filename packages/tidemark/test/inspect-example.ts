@@ -60,6 +60,7 @@ export interface LogOptions {
   readonly format?: LogFormat
   readonly agents?: readonly AgentLog[]
   readonly seenCalls?: Set<string>
+  readonly seenPrompts?: Set<string>
 }
 
 export function toReadRecords(records: readonly SessionRecord[]): LogContents['records'] {
@@ -88,11 +89,12 @@ export function inspectSession(
 ): SessionReport {
   const builder = new SessionBuilder()
   tell(builder)
-  const { seenCalls = new Set<string>() } = given
+  const { seenCalls = new Set<string>(), seenPrompts = new Set<string>() } = given
   return inspectLog(createLog(builder, given), {
     catalogue: modelCatalogue,
     toDay: createDayFormatter('UTC'),
     seenCalls,
+    seenPrompts,
   })
 }
 

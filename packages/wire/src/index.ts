@@ -77,7 +77,12 @@ export {
 } from './http/sse.ts'
 export { omitUndefined } from './optional-fields.ts'
 export { type AnthropicVersion, createProviderProfile } from './profiles/provider-profile.ts'
-export { findReminderRule, isClaudeCodeRestart } from './readers/claude-code-reader.ts'
+export {
+  type ClaudeCodeTotals,
+  findReminderRule,
+  isClaudeCodeRestart,
+  readClaudeCodeTotals,
+} from './readers/claude-code-reader.ts'
 export { createLogReader, detectLineFormat, detectLogFormat } from './readers/log-format.ts'
 export {
   createDamageCollector,

@@ -241,7 +241,7 @@ export function renderRewrites(report: SessionReport, screen: Screen): readonly 
 }
 
 function compareTime(one: string | null, other: string | null): number {
-  return (one ?? '') < (other ?? '') ? -1 : 1
+  return Number((one ?? '') > (other ?? '')) - Number((one ?? '') < (other ?? ''))
 }
 
 function renderCompaction(act: LoggedCompaction, screen: Screen): string {

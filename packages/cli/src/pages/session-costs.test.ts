@@ -3,7 +3,7 @@ import type { ClearingCost, LoggedCacheBreak } from 'tidemark/internal'
 import type { SessionReport } from 'tidemark/logs'
 import { describe, expect, it } from 'vitest'
 import { chooseSymbols, createTimeFormat, type Screen } from '../render/screen.ts'
-import { renderCacheBreaks } from './session-costs.ts'
+import { renderCacheBreaks, renderCosts } from './session-costs.ts'
 
 function screen(columns = 80, env: Readonly<Record<string, string>> = {}): Screen {
   const colors = picocolors.createColors(false)
@@ -126,5 +126,39 @@ describe('a 1-hour TTL, if 5-minute entries expired', () => {
   it('is not mentioned if nothing expired', () => {
     const cacheBreaks = [broken(0.25, { cause: 'restarted' })]
     expect(drawn({ cacheBreaks, hourWouldSave: 1 }).join()).not.toContain('1-hour')
+  })
+})
+
+describe('calls that the log does not have', () => {
+  function costs(notInLog: SessionReport['money']['notInLog']): readonly string[] {
+    const none = { tokens: 0, usd: 0 }
+    const byClass = {
+      input: { tokens: 10, usd: 1 },
+      cacheRead: none,
+      write5m: none,
+      write1h: none,
+      output: none,
+    }
+    const known = { savedByCache: 0, spentOnCompaction: 0, spentOnClearings: 0, missing: [], assumed: [] }
+    const money = { byClass, pricedUsd: 4, feesUsd: 0, ...known, notInLog }
+    return renderCosts(
+      { money, costUsd: 4, outputEstimatedCalls: 0 } as unknown as SessionReport,
+      screen(),
+    ).slice(2)
+  }
+
+  it("have a row if the host's own totals are in the log", () => {
+    expect(costs({ summaries: 1, usd: 3, tokens: 9_000 })).toEqual([
+      '  not in the log                 9.0k     $3.00',
+      '  total                                   $4.00',
+      "  the total is the host's own, with the calls that it does not log",
+    ])
+  })
+
+  it.each([
+    [1, '  not included: the call that wrote the summary, which the host does not log'],
+    [2, '  not included: the calls that wrote 2 summaries, which the host does not log'],
+  ])('are named otherwise: %d', (summaries, expected) => {
+    expect(costs({ summaries, usd: null, tokens: null }).at(-1)).toBe(expected)
   })
 })

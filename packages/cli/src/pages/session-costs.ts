@@ -47,6 +47,7 @@ export function renderCosts(report: SessionReport, screen: Screen): readonly str
       ),
     ),
     ...renderFees(money),
+    ...renderUnlogged(money),
     `  ${alignLeft('total', COST_NAME_WIDTH)}${alignRight('', 10)}${colors.bold(alignRight(formatCost(report.costUsd, money.pricedUsd), 10))}`,
     ...describeCosts(report).flatMap((remark) => wrapText(remark, screen.columns, '  ').map(colors.dim)),
   ]
@@ -75,6 +76,22 @@ function renderFees({ feesUsd }: CostReport): readonly string[] {
   ]
 }
 
+/** Renders what the host spent on calls that are not in the log, if it logged its own totals. */
+function renderUnlogged({ notInLog: { usd, tokens } }: CostReport): readonly string[] {
+  if (usd === null || tokens === null || Math.abs(usd) < 0.005) return []
+  return [
+    `  ${alignLeft('not in the log', COST_NAME_WIDTH)}${alignRight(formatTokens(tokens), 10)}${alignRight(formatDollars(usd), 10)}`,
+  ]
+}
+
+function describeUnlogged({ notInLog: { usd, summaries } }: CostReport): readonly string[] {
+  if (usd !== null) return ["the total is the host's own, with the calls that it does not log"]
+  if (summaries === 0) return []
+  const which =
+    summaries === 1 ? 'the call that wrote the summary' : `the calls that wrote ${summaries} summaries`
+  return [`not included: ${which}, which the host does not log`]
+}
+
 /** Describes what the host's own context rewrites cost: summaries, and re-caching after clearings. */
 function describeOwnRewrites({ spentOnCompaction, spentOnClearings }: CostReport): readonly string[] {
   return [
@@ -101,6 +118,7 @@ function describeCosts(report: SessionReport): readonly string[] {
       ? [`the cache cost ${formatDollars(-saved)} more than it saved`]
       : []),
     ...describeOwnRewrites(money),
+    ...describeUnlogged(money),
     ...money.missing.map((what) => `not known: ${what}`),
     ...money.assumed,
   ]

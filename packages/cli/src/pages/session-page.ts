@@ -249,7 +249,9 @@ function formatDamage(places: readonly LogDamage[]): string {
 function describeUncounted({ copiedCalls, callsWithoutUsage, format }: SessionReport): readonly string[] {
   return [
     ...(copiedCalls > 0
-      ? [`${formatCount(copiedCalls, 'call')} copied from a session listed before: counted there`]
+      ? [
+          `${formatCount(copiedCalls, 'call')} copied from a session listed before: counted there. Calls, tools, prompts, cost and cache hits are of this session alone; the context is of the whole conversation`,
+        ]
       : []),
     ...(callsWithoutUsage > 0
       ? [

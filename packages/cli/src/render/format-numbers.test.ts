@@ -83,7 +83,9 @@ describe('figures', () => {
       formatCount(1_901, 'call'),
       formatBytes(12),
       formatBytes(3_400),
+      formatBytes(999_499),
+      formatBytes(999_500),
       formatBytes(52_400_000),
-    ]).toEqual(['1 call', '1,901 calls', '12 B', '3 kB', '52.4 MB'])
+    ]).toEqual(['1 call', '1,901 calls', '12 B', '3 kB', '999 kB', '1.0 MB', '52.4 MB'])
   })
 })

@@ -65,6 +65,6 @@ export function formatDuration(ms: number): string {
 
 export function formatBytes(size: number): string {
   if (size < 1_000) return `${size} B`
-  if (size < 1_000_000) return `${Math.round(size / 1_000)} kB`
+  if (size < 999_500) return `${Math.round(size / 1_000)} kB`
   return `${(size / 1_000_000).toFixed(1)} MB`
 }

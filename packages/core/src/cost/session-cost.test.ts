@@ -40,6 +40,17 @@ describe('the cost of a session', () => {
     expect([calls, spent.total, tokens.output]).toEqual([2, 25, 100_000])
   })
 
+  it.each([
+    ['without usage', undefined],
+    ['with fewer output tokens', { input_tokens: M, output_tokens: 1 }],
+  ])('keeps the usage of a response that has a later record %s', (_, usage) => {
+    const { calls, spent } = totalsOf([
+      answer('m1', { input_tokens: M, output_tokens: 100_000 }),
+      answer('m1', usage),
+    ])
+    expect([calls, spent.total]).toEqual([1, 15])
+  })
+
   it('reports what the cache saved', () => {
     const read = { input_tokens: 0, cache_read_input_tokens: M, output_tokens: M }
     const { savedByCache, spent } = totalsOf([answer('m1', read)])

@@ -92,8 +92,8 @@ export interface SessionCost {
   /** Cost totals of the older model calls, whose usage can no longer change. */
   readonly settled: CostTotals
   /**
-   * The newest model calls. Their usage may still change, because a response is logged as several records and only the
-   * last record has the full usage.
+   * The newest model calls, whose usage may still change: a response is several records, and not all of them have its
+   * full usage.
    */
   readonly recent: readonly PricedCall[]
   /** Ids of the model calls included in `settled`. */
@@ -138,7 +138,9 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
   const { recent, closed } = money
   if (closed.has(call.id)) return money
   const at = recent.findIndex(({ id }) => id === call.id)
-  if (at !== -1) return { ...money, recent: recent.with(at, call) }
+  const known = recent[at]
+  if (known !== undefined)
+    return isNewerUsage(known, call) ? { ...money, recent: recent.with(at, call) } : money
   const [oldest] = recent
   if (recent.length < MAX_OPEN_CALLS || oldest === undefined) return { ...money, recent: [...recent, call] }
   return {
@@ -147,6 +149,15 @@ function withPricedCall(money: SessionCost, call: PricedCall): SessionCost {
     closed: closed.set(oldest.id, true),
     recent: [...recent.slice(1), call],
   }
+}
+
+/**
+ * Checks whether `call` has at least the output tokens of `known`. Each record of a response has the usage known when
+ * it was written, so the record with the most output tokens has the newest usage; a record may also lack it.
+ */
+function isNewerUsage(known: PricedCall, call: PricedCall): boolean {
+  if (call.usage === null) return false
+  return known.usage === null || call.tokens.output >= known.tokens.output
 }
 
 /** Returns the model call that a log record describes; null if the record describes none. */

@@ -149,6 +149,8 @@ export interface PrefixSnapshot {
   readonly parameters: JsonObject
   /** Cache lifetime to request, chosen when this prefix snapshot was made. Absent in older logs. */
   readonly ttl?: SnapshotTtl
+  /** Context window in tokens that the session runs with. Absent in older logs, and if it is unknown. */
+  readonly window?: number
 }
 
 export interface SnapshotTtl {

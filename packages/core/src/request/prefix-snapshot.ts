@@ -34,8 +34,15 @@ export interface DesiredPrefix {
 export function createPrefixSnapshot(present: DesiredPrefix, profile: ProviderProfile): PrefixSnapshot {
   const { sections, model, isUserTool, ttl } = present
   const parameters = withToolChangeBetas(present.parameters, profile)
-  const epoch = { sections, tools: orderTools(listToolsToDeclare(present), isUserTool), model, parameters }
-  return ttl === undefined ? epoch : { ...epoch, ttl }
+  const { window } = profile
+  return {
+    sections,
+    tools: orderTools(listToolsToDeclare(present), isUserTool),
+    model,
+    parameters,
+    ...(ttl === undefined ? {} : { ttl }),
+    ...(window === null ? {} : { window }),
+  }
 }
 
 /** Returns the tools that a prefix snapshot declares: those that the host wants; if it wants none, those in use. */

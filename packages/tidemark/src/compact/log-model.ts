@@ -48,7 +48,7 @@ export function findLogModel(
   const id = model ?? findNewestModel(records) ?? UNKNOWN_MODEL
   const looked = lookUpModel(modelCatalogue, id)
   const entry = looked.found ? looked.model : null
-  const known = model === undefined ? findWindowInLog(log, records, looked) : (entry?.window ?? null)
+  const known = model === undefined ? findWindowInLog(log, records, id, looked) : (entry?.window ?? null)
   const size = window ?? known
   return {
     id,
@@ -95,11 +95,13 @@ function createUnknownModelProfile(): ProviderProfile {
 function findWindowInLog(
   log: LogContents,
   records: readonly SessionRecord[],
+  id: string,
   looked: ReturnType<typeof lookUpModel>,
 ): number | null {
+  const calls = listConversationCalls(records, { elsewhere: new Set() })
   const { points, compactions } = readContextHistory(
     records,
-    listConversationCalls(records, { elsewhere: new Set() }),
+    calls.filter(({ model }) => model === id),
   )
   const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
   const model = looked.found ? looked : null

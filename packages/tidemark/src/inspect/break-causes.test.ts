@@ -73,6 +73,89 @@ const CASES: readonly Case[] = [
     evidence: 'standard → fast; nothing of 50,000 tokens was read',
   },
   {
+    name: 'no other speed, where one usage names the standard speed and the other names none',
+    log: startLog()
+      .prompt()
+      .answer(16_000, { written: 36_000, usage: { speed: 'standard' } }),
+    cause: 'server-side',
+    evidence:
+      'nothing in the log changed, 2 s since the request before, and what was written lives 5m; 16,000 of 50,000 tokens were still read',
+  },
+  {
+    name: 'another effort in the responses',
+    log: new LogBuilder()
+      .prompt('begin')
+      .answer(0, { written: 50_000, fields: { effort: 'high' } })
+      .prompt()
+      .answer(0, { ...NOTHING_READ, fields: { effort: 'xhigh' } }),
+    cause: 'effort-changed',
+    evidence: 'high → xhigh; nothing of 50,000 tokens was read',
+  },
+  {
+    name: 'a command for the effort that left it as it was',
+    log: new LogBuilder()
+      .prompt('begin')
+      .answer(0, { written: 50_000, fields: { effort: 'high' } })
+      .prompt('<command-name>/effort</command-name>')
+      .prompt()
+      .answer(0, { ...NOTHING_READ, fields: { effort: 'high' } }),
+    cause: 'server-side',
+    evidence:
+      'nothing in the log changed, 3 s since the request before, and what was written lives 5m; nothing of 50,000 tokens was read',
+  },
+  {
+    name: 'a command for the model that left it as it was',
+    log: startLog()
+      .prompt('<command-name>/model</command-name>')
+      .prompt('<local-command-stdout>Kept model as Opus 4.5</local-command-stdout>')
+      .prompt()
+      .answer(0, NOTHING_READ),
+    cause: 'server-side',
+    evidence:
+      'nothing in the log changed, 4 s since the request before, and what was written lives 5m; nothing of 50,000 tokens was read',
+  },
+  {
+    name: 'a command that was called off',
+    log: startLog()
+      .prompt('<command-name>/login</command-name>')
+      .prompt('<local-command-stdout>Login interrupted</local-command-stdout>')
+      .prompt()
+      .answer(0, NOTHING_READ),
+    cause: 'server-side',
+    evidence:
+      'nothing in the log changed, 4 s since the request before, and what was written lives 5m; nothing of 50,000 tokens was read',
+  },
+  {
+    name: 'tools that a search loaded',
+    log: (() => {
+      const log = startLog().prompt()
+      const call = log.call('ToolSearch', { query: 'select:WebFetch' })
+      const content = [{ type: 'tool_reference', tool_name: 'WebFetch' }]
+      return log
+        .answer(50_000, { blocks: [call] })
+        .line({
+          type: 'user',
+          message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content }] },
+        })
+        .answer(0, NOTHING_READ)
+    })(),
+    cause: 'tools-changed',
+    evidence: 'line 5: loaded WebFetch; nothing of 51,000 tokens was read',
+  },
+  {
+    name: 'a notice of no tools at all',
+    log: startLog()
+      .line({
+        type: 'attachment',
+        attachment: { type: 'deferred_tools_delta', addedNames: [], removedNames: [] },
+      })
+      .prompt()
+      .answer(0, NOTHING_READ),
+    cause: 'server-side',
+    evidence:
+      'nothing in the log changed, 3 s since the request before, and what was written lives 5m; nothing of 50,000 tokens was read',
+  },
+  {
     name: 'another version of the program',
     log: new LogBuilder()
       .prompt('begin', { version: '2.1.0' })

@@ -8,13 +8,16 @@ import {
   type CacheBreakReason,
   formatCount,
   formatDuration,
-  isKnownRecord,
-  isObject,
-  isToolUse,
   type SessionRecord,
-  toBlocks,
 } from '@tidemark/core'
-import { isClaudeCodeRestart, type LogRecord } from '@tidemark/wire'
+import {
+  findCommand,
+  findFolderChange,
+  findMemoryWrite,
+  findNotice,
+  findRestart,
+  findToolLoad,
+} from './break-signs.ts'
 import {
   type CacheTtl,
   MIN_RESPONSE_GAP_MS,
@@ -43,12 +46,14 @@ export function findBreakCause(miss: LogCauseInput): ExplainedCause {
   const { reason } = miss.event
   const { cause, evidence } =
     toCertainCause(reason) ??
+    findEffortChange(miss) ??
     findExpiry(miss) ??
     findRestart(since) ??
     findSettingsChange(miss.before.settings, miss.now.settings) ??
     findUnstreamedRetry(miss) ??
-    findCommand(since) ??
+    findCommand(since, hasSameEffort(miss)) ??
     findNotice(since) ??
+    findToolLoad(since) ??
     toObservedCause(reason) ??
     findMemoryWrite(since) ??
     findFolderChange(since) ??
@@ -62,6 +67,22 @@ export function findBreakCause(miss: LogCauseInput): ExplainedCause {
  */
 function measureGapMs({ now, before }: LogCauseInput): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
+}
+
+/** Compares the effort of two responses, which newer versions of Claude Code log with each of them. */
+function findEffortChange({ before, now }: LogCauseInput): ExplainedCause | null {
+  const [was, is] = [readEffort(before), readEffort(now)]
+  if (was === null || is === null || was === is) return null
+  return { cause: 'effort-changed', evidence: `${was} → ${is}` }
+}
+
+function hasSameEffort({ before, now }: LogCauseInput): boolean {
+  return readEffort(before) !== null && readEffort(before) === readEffort(now)
+}
+
+function readEffort({ record }: ReplayedRequest): string | null {
+  const { effort } = record as { readonly effort?: unknown }
+  return typeof effort === 'string' ? effort : null
 }
 
 /**
@@ -123,106 +144,6 @@ function describeCacheRead({ read, expected }: CacheBreak): string {
   return read === 0
     ? `nothing of ${formatCount(expected)} tokens was read`
     : `${formatCount(read)} of ${formatCount(expected)} tokens were still read`
-}
-
-// Signs in a log that a request was sent with a different prefix: a restart, a command, a notice, or a written memory
-// file.
-
-/** Searches the records logged since the previous request for one kind of cause; returns null if there is no sign of it. */
-export type CauseFinder = (since: readonly LogRecord[]) => ExplainedCause | null
-
-/** Finds a restart of the host. A restart can change tools, system prompt and settings. */
-export const findRestart: CauseFinder = (since) => {
-  const found = since.find(({ record }, index) => isClaudeCodeRestart(record, since[index - 1]?.record))
-  return found === undefined
-    ? null
-    : { cause: 'restarted', evidence: `line ${found.line}: the program was started anew` }
-}
-
-const CAUSE_BY_COMMAND: ReadonlyMap<string, BreakCause> = new Map([
-  ['model', 'model-changed'],
-  ['fast', 'speed-changed'],
-  ['effort', 'effort-changed'],
-  ['mcp', 'tools-changed'],
-  ['plugin', 'tools-changed'],
-  ['reload-plugins', 'tools-changed'],
-  ['ide', 'tools-changed'],
-  ['chrome', 'tools-changed'],
-  ['agents', 'tools-changed'],
-  ['output-style', 'system-changed'],
-  ['add-dir', 'system-changed'],
-  ['memory', 'memory-changed'],
-  ['init', 'memory-changed'],
-  ['config', 'settings-changed'],
-  ['login', 'account-changed'],
-  ['logout', 'account-changed'],
-])
-
-export const findCommand: CauseFinder = (since) =>
-  findFirst(since, (record) => {
-    const name = /<command-name>\/?([\w-]+)/.exec(commandText(record))?.[1] ?? ''
-    const cause = CAUSE_BY_COMMAND.get(name)
-    return cause === undefined ? null : { cause, evidence: `command /${name}` }
-  })
-
-/**
- * Finds an attachment in which the host informs the model about added or removed tools, or about changed instructions.
- */
-export const findNotice: CauseFinder = (since) =>
-  findFirst(since, (record) => {
-    const { attachment } = record as { readonly attachment?: unknown }
-    const type = record.type === 'attachment' && isObject(attachment) ? String(attachment.type ?? '') : ''
-    if (/tools?_delta$|agents?(?:_listing)?_delta$/.test(type))
-      return { cause: 'tools-changed', evidence: `notice ${type}` }
-    return /^mcp_instructions|^output_style/.test(type)
-      ? { cause: 'system-changed', evidence: `notice ${type}` }
-      : null
-  })
-
-const MEMORY_FILE_PATTERN =
-  /(?:^|[\\/])(?:CLAUDE(?:\.local)?\.md|AGENTS\.md|\.mcp\.json|settings(?:\.local)?\.json)$/
-const WRITE_TOOLS = new Set(['Write', 'Edit', 'MultiEdit'])
-
-export const findMemoryWrite: CauseFinder = (since) =>
-  findFirst(since, (record) => {
-    if (!isKnownRecord(record) || record.type !== 'assistant') return null
-    const uses = toBlocks(record.message.content).filter(isToolUse)
-    const written = uses.filter(({ name }) => WRITE_TOOLS.has(name)).map(({ input }) => readPathInput(input))
-    const path = written.find((each) => MEMORY_FILE_PATTERN.test(each))
-    const name = path?.split(/[\\/]/).at(-1)
-    return name === undefined ? null : { cause: 'memory-changed', evidence: `${name} was written` }
-  })
-
-/** Finds a change of the working directory, which is part of the system prompt. */
-export const findFolderChange: CauseFinder = (since) => {
-  const folders = since.map(({ record, line }) => ({ line, cwd: (record as { readonly cwd?: unknown }).cwd }))
-  const told = folders.filter(({ cwd }) => typeof cwd === 'string')
-  const moved = told.find(({ cwd }, index) => index > 0 && cwd !== told[index - 1]?.cwd)
-  return moved === undefined
-    ? null
-    : { cause: 'system-changed', evidence: `line ${moved.line}: the working folder changed` }
-}
-
-function findFirst(
-  since: readonly LogRecord[],
-  look: (record: SessionRecord) => ExplainedCause | null,
-): ExplainedCause | null {
-  for (const { record, line } of since) {
-    const found = look(record)
-    if (found !== null) return { ...found, evidence: `line ${line}: ${found.evidence}` }
-  }
-  return null
-}
-
-function commandText(record: SessionRecord): string {
-  const { message } = record as { readonly message?: unknown }
-  const content = record.type === 'user' && isObject(message) ? message.content : undefined
-  return typeof content === 'string' ? content : ''
-}
-
-function readPathInput(input: unknown): string {
-  const path = isObject(input) ? input.file_path : undefined
-  return typeof path === 'string' ? path : ''
 }
 
 // Conversion of the reasons that the engine gives for a cache break to the causes in a report.

@@ -142,6 +142,31 @@ describe('no breaks', () => {
   })
 })
 
+it('two clearings before one call pay for it together', () => {
+  const log = new LogBuilder().prompt()
+  const calls = [0, 1].map(() => {
+    const call = log.call('Read')
+    log.answer(log.read, { written: 30_000, blocks: [call] }).result(String(call.id))
+    return call
+  })
+  log.answer(log.read, { written: 1_000 })
+  for (const { id } of calls)
+    log.line({
+      type: 'system',
+      subtype: 'microcompact_boundary',
+      microcompactMetadata: {
+        trigger: 'auto',
+        preTokens: 1,
+        tokensSaved: 10_000,
+        clearedAttachmentUUIDs: [],
+        compactedToolIds: [id],
+      },
+    })
+  const { cacheBreaks, clearingCosts } = reportBreaks(log.prompt().answer(30_000, { written: 12_000 }))
+  expect(cacheBreaks).toEqual([])
+  expect(clearingCosts.map(({ breakEvenCalls }) => breakEvenCalls)).toEqual([7])
+})
+
 describe('providers that do not say what they write', () => {
   const untold = (read: number, input: number): AnswerOptions => ({
     model: 'gpt-5.4',

@@ -25,6 +25,7 @@ import {
   type ModelPrices,
   NO_GAPS,
   type ProviderProfile,
+  type RewriteAnnouncement,
   readLoggedCall,
   recordSentRequest,
   redact,
@@ -193,8 +194,7 @@ function measureClearingCost(
 }
 
 /**
- * Informs the cache monitor of compactions, clearings and undos since the previous call. The monitor then expects the
- * loss of cached tokens and does not report a cache break.
+ * Informs the cache monitor of all compactions, clearings and undos since the previous call. The monitor then expects the loss of cached tokens and does not report a cache break.
  */
 function announceActs(
   watch: CacheMonitor,
@@ -203,15 +203,20 @@ function announceActs(
 ): CacheMonitor {
   const source = toCallSource(now.call)
   const records = now.recordsSincePrevious.map(({ record }) => record)
-  if (records.some(isCompactBoundary)) return announceRewrite(watch, source, { kind: 'compaction' })
-  const clearing = records.find(isOwnClearing)
-  if (clearing !== undefined) {
-    const { tokensSaved, compactedToolIds } = clearing.microcompactMetadata ?? {}
-    const act = `cleared ${compactedToolIds?.length ?? 0} results`
-    return announceRewrite(watch, source, { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 })
-  }
+  const compactedAt = records.findLastIndex(isCompactBoundary)
+  const clearings = records.slice(compactedAt + 1).filter(isOwnClearing)
+  const compacted = compactedAt === -1 ? watch : announceRewrite(watch, source, { kind: 'compaction' })
+  if (clearings.length > 0) return announceRewrite(compacted, source, joinClearings(clearings))
   const isUndone = before !== null && before.lastRewriteId !== now.lastRewriteId
-  return isUndone ? announceRewrite(watch, source, { kind: 'undo' }) : watch
+  return isUndone && compactedAt === -1 ? announceRewrite(watch, source, { kind: 'undo' }) : compacted
+}
+
+/** Joins the clearings before one call to one announcement, because the call pays for all of them together. */
+function joinClearings(clearings: readonly MicrocompactBoundary[]): RewriteAnnouncement {
+  const all = clearings.map(({ microcompactMetadata }) => microcompactMetadata)
+  const results = all.reduce((sum, { compactedToolIds }) => sum + (compactedToolIds?.length ?? 0), 0)
+  const freedTokens = all.reduce((sum, { tokensSaved }) => sum + (tokensSaved ?? 0), 0)
+  return { kind: 'clearing', act: `cleared ${results} results`, freedTokens }
 }
 
 /** Checks for a clearing that changed the messages. The provider's own clearings are in its responses. */

@@ -20,6 +20,7 @@ import {
   SYNTHETIC_MODEL,
   type TokenBreakdown,
   type TokenTally,
+  type ToolUseBlock,
   toBlocks,
 } from '@tidemark/core'
 import {
@@ -94,25 +95,38 @@ function toToolShares({ toolRequests, toolResults }: TokenBreakdown): readonly T
 const LARGEST_COUNT = 10
 
 /** Tool calls keyed by id. They are used to describe the tool results that follow. */
-type ToolCallsById = Map<string, Pick<LargeBlock, 'what'> & { readonly tool: string }>
+type ToolCallsById = Map<string, ToolUseBlock>
 
-/** Returns the content blocks with the most tokens, largest first. Only the largest ones are held in memory. */
+/** A content block that may be one of the largest, before it is described. */
+interface MeasuredBlock extends Pick<LargeBlock, 'tokens' | 'line'> {
+  readonly block: Block
+  readonly record: KnownRecord
+}
+
+/**
+ * Returns the content blocks with the most tokens, largest first. Only these are described, because removing the
+ * secrets of a long text takes time.
+ */
 function findLargestBlocks(
   read: readonly { readonly record: KnownRecord; readonly line: number }[],
   estimate: (block: Block) => number,
 ): readonly LargeBlock[] {
-  const takeLargest = (items: readonly LargeBlock[]): LargeBlock[] =>
+  const takeLargest = (items: readonly MeasuredBlock[]): MeasuredBlock[] =>
     items.toSorted((one, other) => other.tokens - one.tokens || one.line - other.line).slice(0, LARGEST_COUNT)
   const calls: ToolCallsById = new Map()
-  let items: LargeBlock[] = []
+  let items: MeasuredBlock[] = []
   for (const { record, line } of read) {
     for (const block of listBlocks(record)) {
-      if (isToolUse(block)) calls.set(block.id, { tool: block.name, what: previewInput(block.input) })
-      items.push({ ...describeBlock(block, record, calls), tokens: estimate(block), line })
+      if (isToolUse(block)) calls.set(block.id, block)
+      items.push({ block, record, tokens: estimate(block), line })
     }
     if (items.length > 50 * LARGEST_COUNT) items = takeLargest(items)
   }
-  return takeLargest(items)
+  return takeLargest(items).map(({ block, record, tokens, line }) => ({
+    ...describeBlock(block, record, calls),
+    tokens,
+    line,
+  }))
 }
 
 /**
@@ -135,7 +149,11 @@ function describeBlock(
   if (isToolUse(block)) return { kind: 'request', tool: block.name, what: previewInput(block.input) }
   if (isToolResult(block)) {
     const call = calls.get(block.tool_use_id)
-    return { kind: 'result', tool: call?.tool ?? 'unknown', what: call?.what ?? '' }
+    return {
+      kind: 'result',
+      tool: call?.name ?? 'unknown',
+      what: call === undefined ? '' : previewInput(call.input),
+    }
   }
   if (isThinkingBlock(block)) return { kind: 'thinking', tool: null, what: '' }
   if (record.type === 'attachment') return { kind: 'attachment', tool: null, what: preview(block.type) }
@@ -176,7 +194,7 @@ function previewInput(input: unknown): string {
  * to this length.
  */
 function preview(text: string): string {
-  return redact(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim().slice(0, 300)
+  return redact(text).replace(/\s+/g, ' ').trim().slice(0, 300)
 }
 
 export interface ModelEstimators {

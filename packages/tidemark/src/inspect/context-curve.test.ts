@@ -54,6 +54,26 @@ it.each<[string, WindowEvidence, ReturnType<typeof detectWindow>]>([
     { window: 258_400, windowFrom: 'log', autoCompact: null },
   ],
   [
+    'an automatic compaction of our own session shows no smaller window',
+    { ...opus, format: 'tidemark', peak: 166_919, compactions: [createCompaction('auto', 167_471)] },
+    { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
+  ],
+  [
+    'our own session records it',
+    { ...opus, format: 'tidemark', logged: 32_000, peak: 20_000 },
+    { window: 32_000, windowFrom: 'log', autoCompact: 21_920 },
+  ],
+  [
+    'a request larger than the last window of our own session was sent with another one',
+    { ...opus, format: 'tidemark', logged: 32_000, peak: 150_000 },
+    { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
+  ],
+  [
+    'an automatic compaction far below the usual window shows a setting of the host, not a window',
+    { ...opus, peak: 67_000, compactions: [createCompaction('auto', 67_471)] },
+    { window: 1_000_000, windowFrom: 'catalogue', autoCompact: 967_000 },
+  ],
+  [
     'a window too small for any policy has no threshold',
     { ...nothing, logged: 12 },
     { window: 12, windowFrom: 'log', autoCompact: null },

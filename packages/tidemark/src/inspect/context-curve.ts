@@ -20,21 +20,41 @@ import type { ContextCurve, ContextPoint, LoggedClearing, LoggedCompaction, Sess
 type ContextFields = 'peakContextTokens' | 'context' | 'compactions' | 'clearings'
 
 /**
- * Measures the context of a logged session. `model`: the model with the most calls; null if the catalogue does not have
- * it.
+ * Measures the context of a logged session. `mainModel`: the model with the most calls. `lookUp`: returns a model of the
+ * catalogue; null if it does not have the model.
  */
 export function measureLogContext(
   { records, format, meta }: Pick<LogContents, 'records' | 'format' | 'meta'>,
   calls: readonly LoggedCall[],
-  model: FoundModel | null,
+  { mainModel, lookUp }: { readonly mainModel: string; readonly lookUp: (id: string) => FoundModel | null },
 ): Pick<SessionReport, ContextFields> {
   const { points, compactions, clearings } = readContextHistory(
     records.map(({ record }) => record),
     calls,
   )
-  const peak = points.reduce((most, { tokens }) => Math.max(most, tokens), 0)
-  const window = detectWindow({ format, logged: meta.contextWindow, model, compactions, peak })
+  const largest = findLargestRequest(calls)
+  const peak = largest.tokens
+  const evidence = { format, logged: meta.contextWindow, compactions }
+  const ofMain = detectWindow({
+    ...evidence,
+    model: lookUp(mainModel),
+    peak: findLargestRequest(calls.filter(({ model }) => model === mainModel)).tokens,
+  })
+  // A request that the main model's window cannot hold was sent to another model, whose window is then shown.
+  const isHeld = largest.model === mainModel || (ofMain.window !== null && peak <= ofMain.window)
+  const window = isHeld ? ofMain : detectWindow({ ...evidence, model: lookUp(largest.model), peak })
   return { peakContextTokens: peak, context: { ...window, points }, compactions, clearings }
+}
+
+/** Returns the prompt tokens and the model of the largest request of the main conversation. */
+function findLargestRequest(calls: readonly LoggedCall[]): {
+  readonly model: string
+  readonly tokens: number
+} {
+  return calls
+    .filter(({ agent, source }) => agent === null && source === null)
+    .map(({ model, usage }) => ({ model, tokens: countContextTokens(usage) }))
+    .reduce((most, next) => (next.tokens > most.tokens ? next : most), { model: '', tokens: 0 })
 }
 
 export interface ContextHistory {
@@ -65,8 +85,8 @@ export function readContextHistory(
     // The metadata of a compaction or clearing is checked field by field, because other programs may omit fields that
     // Tidemark always writes.
     if (isCompactBoundary(record)) {
-      const { trigger, preTokens } = toObjectOrEmpty(record.compactMetadata)
-      const size = { preTokens: toCountOrNull(preTokens), postTokens: null }
+      const { trigger, preTokens, postTokens } = toObjectOrEmpty(record.compactMetadata)
+      const size = { preTokens: toCountOrNull(preTokens), postTokens: toCountOrNull(postTokens) }
       compactions.push({ trigger: toTextOrNull(trigger), ...size, ...place })
     } else if (isMicrocompactBoundary(record)) {
       const { trigger, preTokens, tokensSaved, compactedToolIds } = toObjectOrEmpty(
@@ -83,7 +103,7 @@ export function readContextHistory(
   }
   const withSizeAfter = compactions.map((compaction) => ({
     ...compaction,
-    postTokens: points[compaction.afterCall]?.tokens ?? null,
+    postTokens: points[compaction.afterCall]?.tokens ?? compaction.postTokens,
   }))
   return { points, clearings, compactions: withSizeAfter }
 }
@@ -126,24 +146,34 @@ export function detectWindow(
 /** The context window that Claude Code uses by default, even for models with a larger one. */
 const CLAUDE_CODE_WINDOW = 200_000
 
+/** Prompt tokens from which an automatic compaction of Claude Code fits a window of 200,000. */
+const MIN_DEFAULT_COMPACTION = 140_000
+
 function detectWindowSize({
+  format,
   logged,
   model,
   compactions,
   peak,
 }: WindowEvidence): Pick<ContextCurve, 'window' | 'windowFrom'> {
-  if (logged !== null) return { window: logged, windowFrom: 'log' }
+  // A log of Tidemark records the newest window; a larger request was sent when the session had another one.
+  if (logged !== null && (format !== 'tidemark' || peak <= logged))
+    return { window: logged, windowFrom: 'log' }
   const own = model?.model.window ?? null
   // A request larger than the model's standard context window shows that the model's optional long window was used.
   const window = own !== null && peak > own ? (model?.model.longWindow ?? null) : own
   if (window === null || peak > window) return { window: null, windowFrom: null }
+  const fitsDefault = ({ trigger, preTokens }: LoggedCompaction): boolean =>
+    trigger === 'auto' &&
+    preTokens !== null &&
+    preTokens >= MIN_DEFAULT_COMPACTION &&
+    preTokens <= CLAUDE_CODE_WINDOW
   const isDefault =
+    format === 'claude-code' &&
     window === own &&
     window > CLAUDE_CODE_WINDOW &&
     peak <= CLAUDE_CODE_WINDOW &&
-    compactions.some(
-      ({ trigger, preTokens }) => trigger === 'auto' && preTokens !== null && preTokens <= CLAUDE_CODE_WINDOW,
-    )
+    compactions.some(fitsDefault)
   return isDefault
     ? { window: CLAUDE_CODE_WINDOW, windowFrom: 'compactions' }
     : { window, windowFrom: 'catalogue' }

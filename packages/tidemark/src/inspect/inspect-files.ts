@@ -75,7 +75,8 @@ export async function inspectFiles(
   logs: readonly NamedLog[],
   { signal, onProgress, catalogue = modelCatalogue, timeZone }: InspectOptions = {},
 ): Promise<InspectionResult> {
-  const options = { catalogue, toDay: createDayFormatter(timeZone), seenCalls: new Set<string>() }
+  const seen = { seenCalls: new Set<string>(), seenPrompts: new Set<string>() }
+  const options = { catalogue, toDay: createDayFormatter(timeZone), ...seen }
   const sessions: SessionReport[] = []
   const unreadable: UnreadableLog[] = []
   for (const [index, log] of logs.entries()) {

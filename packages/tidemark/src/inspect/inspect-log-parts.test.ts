@@ -26,20 +26,23 @@ describe('a copy', () => {
   }
 
   it('of a response in a later file counts in the first file', () => {
-    const seenCalls = new Set<string>()
-    const first = inspectSession(tell, { seenCalls })
-    const second = inspectSession(
-      (builder) => {
-        tell(builder)
-        addAnswer(builder, 'm3', 'more', { usage: usage(1_100, 50) })
-      },
-      { seenCalls },
-    )
+    const seen = { seenCalls: new Set<string>(), seenPrompts: new Set<string>() }
+    const first = inspectSession(tell, seen)
+    const second = inspectSession((builder) => {
+      tell(builder)
+      builder.user('more')
+      addAnswer(builder, 'm3', 'more', { usage: usage(1_100, 50) })
+    }, seen)
     expect(
-      [first, second].map(({ apiCalls, toolCalls, copiedCalls }) => [apiCalls, toolCalls, copiedCalls]),
+      [first, second].map(({ apiCalls, toolCalls, userMessages, copiedCalls }) => [
+        apiCalls,
+        toolCalls,
+        userMessages,
+        copiedCalls,
+      ]),
     ).toEqual([
-      [2, 1, 0],
-      [1, 0, 2],
+      [2, 1, 1, 0],
+      [1, 0, 1, 2],
     ])
     expect(second.usage).toEqual({ input: 10, cacheRead: 1_100, cacheCreation: 50, output: 100 })
     expect(second.context.points).toHaveLength(3)

@@ -2,7 +2,6 @@
 import {
   appendRecord,
   buildContextView,
-  type Damage,
   emptySessionLog,
   redactStrings,
   type SessionRecord,
@@ -13,6 +12,7 @@ import { findCacheBreaks } from './cache-breaks.ts'
 import { createModelEstimators, measureContents } from './context-contents.ts'
 import { measureLogContext } from './context-curve.ts'
 import { reportEstimatorError } from './estimator-error.ts'
+import { findHostTotals, findUnloggedCalls, findWindowName } from './host-totals.ts'
 import {
   computeHitRate,
   countToolCalls,
@@ -32,6 +32,8 @@ export interface InspectLogOptions {
    * Keys of the API calls that earlier log files contain. `inspectLog` adds the calls of the current log to the set.
    */
   readonly seenCalls: Set<string>
+  /** The same for the uuids of the prompts that the user typed. Default: no prompt is in an earlier log file. */
+  readonly seenPrompts?: Set<string>
 }
 
 /**
@@ -40,14 +42,14 @@ export interface InspectLogOptions {
  */
 export function inspectLog(
   log: LogContents,
-  { catalogue, toDay, seenCalls }: InspectLogOptions,
+  { catalogue, toDay, seenCalls, seenPrompts }: InspectLogOptions,
 ): SessionReport {
   const records: readonly SessionRecord[] = log.records.map(({ record }) => record)
   const identity = describeLog(log)
   const damaged = listDamage(log)
-  const prompts = findUserPrompts(records)
 
-  // Counts and costs exclude the API calls that an earlier log file also contains.
+  // Counts and costs exclude the prompts and API calls that an earlier log file also contains.
+  const prompts = findUserPrompts(records, seenPrompts)
   const calls = listLogCalls(log, seenCalls)
   for (const { key } of calls) seenCalls.add(key)
   const ownCalls = calls.filter(({ isCopy }) => !isCopy)
@@ -58,8 +60,14 @@ export function inspectLog(
 
   // The context of the main conversation: its size at each request, and the content that filled it.
   const mainModel = findMainModel(calls)
-  const model = lookUpModel(catalogue, mainModel)
-  const context = measureLogContext(log, calls, model.found ? model : null)
+  const hostTotals = findHostTotals(log)
+  const context = measureLogContext(log, calls, {
+    mainModel,
+    lookUp: (id) => {
+      const model = lookUpModel(catalogue, findWindowName(hostTotals, id))
+      return model.found ? model : null
+    },
+  })
   const estimates = createModelEstimators(catalogue)
   const contents = measureContents(log.records, estimates.forModel(mainModel).estimator.block)
   const estimator = reportEstimatorError(records, log.format, estimates.forModel)
@@ -69,7 +77,8 @@ export function inspectLog(
   const estimate = ({ model: id, blocks }: LoggedCall): number =>
     blocks.reduce((sum, block) => sum + estimates.forModel(id).estimator.block(block), 0)
   const pricing = { catalogue, format: log.format, estimate }
-  const spending = reportSpending(countedCalls, cacheReport, pricing, toDay)
+  const unlogged = findUnloggedCalls(log.format, calls, context.compactions, hostTotals)
+  const spending = reportSpending(countedCalls, cacheReport, { ...pricing, unlogged }, toDay)
 
   return redactStrings({
     ...identity,
@@ -118,11 +127,12 @@ function describeLog({ path, format, records, meta, agents, fault }: LogContents
  * Lists damaged lines and broken links between records in line order. Damage in the log files of subagents comes last.
  */
 function listDamage({ records, damage, agents }: LogContents): readonly LogDamage[] {
-  const own = [...damage, ...findStructuralDamage(records)].sort((one, other) => one.line - other.line)
+  const found: readonly LogDamage[] = [...damage, ...findStructuralDamage(records)]
+  const own = found.toSorted((one, other) => one.line - other.line)
   return [
     ...own.map(({ kind, line, why }) => ({ kind, line, why })),
-    ...agents.flatMap(({ path, damage: found }) =>
-      found.map(({ kind, line, why }) => ({ kind, line, why, file: path })),
+    ...agents.flatMap(({ path, damage: theirs }) =>
+      theirs.map(({ kind, line, why }) => ({ kind, line, why, file: path })),
     ),
   ]
 }
@@ -134,13 +144,13 @@ const MAX_STRUCTURAL_DAMAGE = 1_000
  * Finds broken links between records: missing parents, repeated uuids, and compaction boundaries that name unknown
  * records.
  */
-function findStructuralDamage(records: readonly LogRecord[]): readonly Damage[] {
+function findStructuralDamage(records: readonly LogRecord[]): readonly LogDamage[] {
   let session = emptySessionLog()
   for (const { record, line } of records) {
     session = appendRecord(session, record, line)
     if (session.damage.length < MAX_STRUCTURAL_DAMAGE) continue
     const why = 'what comes behind this was not looked at for missing parents and repeated uuids'
-    return [...session.damage, { kind: 'missing-parent', line, why }]
+    return [...session.damage, { kind: 'not-checked', line, why }]
   }
   return [...session.damage, ...buildContextView(session).damage]
 }

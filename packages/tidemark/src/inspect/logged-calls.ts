@@ -33,6 +33,8 @@ export interface LoggedCall {
   readonly usage: Usage | null
   /** The field `context_management` of the response, which reports what the provider cleared; absent if not logged. */
   readonly contextManagement?: unknown
+  /** True if the log shows that the response was complete when its usage was logged. */
+  readonly isFinal: boolean
   readonly blocks: readonly Block[]
 }
 
@@ -60,7 +62,7 @@ export function listConversationCalls(
   records: Iterable<SessionRecord>,
   { elsewhere, agent = null }: { readonly elsewhere: ReadonlySet<string>; readonly agent?: string | null },
 ): readonly LoggedCall[] {
-  const calls = new Map<string, ListedCall>()
+  const calls = new Map<string, CallInProgress>()
   const lines = createDuplicateFilter()
   for (const record of records) {
     const logged = readLoggedCall(record)
@@ -70,7 +72,15 @@ export function listConversationCalls(
       const isCopy = elsewhere.has(key)
       // The response of this call may already be listed, as part of the conversation.
       if (!calls.has(key))
-        calls.set(key, { ...call, key, usage: toPlausibleUsage(usage), isCopy, agent, blocks: [] })
+        calls.set(key, {
+          ...call,
+          key,
+          usage: toPlausibleUsage(usage),
+          isFinal: true,
+          isCopy,
+          agent,
+          blocks: [],
+        })
     }
     const key = toResponseKey(record)
     if (key === null || !isModelResponse(record)) continue
@@ -80,8 +90,8 @@ export function listConversationCalls(
     const { message, timestamp } = record
     const { model, content } = message
     const isCopy = elsewhere.has(key)
-    const first = { key, model, at: timestamp, agent, source: null, isCopy, usage: null, blocks: [] }
-    const call: ListedCall = known ?? first
+    const unknown = { source: null, usage: null, isFinal: false, blocks: [] }
+    const call: CallInProgress = known ?? { ...unknown, key, model, at: timestamp, agent, isCopy }
     calls.set(key, call)
     if (!isRepeated) for (const block of toBlocks(content)) call.blocks.push(block)
     call.contextManagement = message.context_management ?? call.contextManagement
@@ -89,13 +99,17 @@ export function listConversationCalls(
     // the newest usage.
     const usage = toPlausibleUsage(message.usage)
     if (usage !== null && readOutputTokens(usage) >= readOutputTokens(call.usage)) call.usage = usage
+    // The provider sends the stop reason together with the final usage.
+    if (usage !== null && typeof message.stop_reason === 'string') call.isFinal = true
   }
   return [...calls.values()]
 }
 
-interface ListedCall extends LoggedCall {
+/** A call whose response may have further records in the log. */
+interface CallInProgress extends LoggedCall {
   readonly blocks: Block[]
   usage: Usage | null
+  isFinal: boolean
   contextManagement?: unknown
 }
 

@@ -8,7 +8,17 @@ const HOUR = { ttl: '1h', seconds: 3600 }
 
 function call(model: string, given: Partial<Usage>): LoggedCall {
   const usage = { input_tokens: 10, output_tokens: 10, ...given }
-  return { key: 'k', model, at: '2026-03-09', agent: null, source: null, isCopy: false, usage, blocks: [] }
+  return {
+    key: 'k',
+    model,
+    at: '2026-03-09',
+    agent: null,
+    source: null,
+    isCopy: false,
+    isFinal: false,
+    usage,
+    blocks: [],
+  }
 }
 
 function split(fiveMinutes: number, hour: number): Partial<Usage> {

@@ -146,7 +146,9 @@ export function toSentRequest({
   lifetime,
 }: Pick<ReplayedRequest, 'call' | 'at' | 'flat' | 'prefix'> & { readonly lifetime: CacheTtl }): SentRequest {
   const logged = toSentParameters(call.model, parameters ?? {})
-  const speed = call.usage?.speed
+  // Usage without a speed and usage with the speed `standard` mean the same: a request that asked for no other speed.
+  const told = call.usage?.speed
+  const speed = typeof told === 'string' ? told : logged.speed
   // Hosts place a cache marker at the end of the messages, on the last block that is not thinking.
   const { frozen, tail } = flat
   const last = toBlocks((tail.at(-1) ?? frozen.last)?.message.content ?? [])
@@ -159,7 +161,7 @@ export function toSentRequest({
     at,
     ...front,
     messages: flat,
-    parameters: typeof speed === 'string' ? { ...logged, speed } : logged,
+    parameters: { ...logged, speed: speed === 'standard' ? undefined : speed },
     markers: [{ zone: 'messages', index: frozen.length + tail.length - 1, block, ...lifetime }],
   }
 }

@@ -28,7 +28,7 @@ export interface SessionReport extends CacheReport {
   /** Number of API calls that are not counted because an earlier log file also contains them. */
   readonly copiedCalls: number
   readonly toolCalls: number
-  /** Number of messages that the user typed. */
+  /** Number of messages that the user typed, without those that an earlier log file also contains. */
   readonly userMessages: number
   readonly firstPrompt: string | null
   readonly models: readonly string[]
@@ -94,7 +94,10 @@ export interface ContextPoint {
 export interface LoggedCompaction {
   readonly trigger: string | null
   readonly preTokens: number | null
-  /** Prompt tokens of the first request after the compaction; null if no request followed. */
+  /**
+   * Prompt tokens of the first request after the compaction. If no request followed, the size that the compaction
+   * recorded; null if it recorded none.
+   */
   readonly postTokens: number | null
   readonly at: string | null
   /**
@@ -163,6 +166,19 @@ export interface EstimatorReport {
 export interface CostReport extends CostSummary, CacheLossCosts {
   /** Dollars for the calls that wrote summaries, included in `spent`. Only Tidemark logs record these calls. */
   readonly spentOnCompaction: number | null
+  readonly notInLog: UnloggedSpending
+}
+
+/** Calls that the host made but did not log. Claude Code logs neither the calls that write summaries nor those for titles. */
+export interface UnloggedSpending {
+  /** Number of compactions whose calls are not in the log. */
+  readonly summaries: number
+  /**
+   * Dollars and tokens by which the host's own totals exceed the logged calls. The dollars are included in `spent`; they
+   * are negative if the logged calls were priced too high. Null if the log has no totals of the host.
+   */
+  readonly usd: number | null
+  readonly tokens: number | null
 }
 
 export interface CostSummary {
@@ -215,7 +231,9 @@ export interface AgentReport {
   readonly costUsd: number | null
 }
 
-export interface LogDamage extends Damage {
+export interface LogDamage extends Omit<Damage, 'kind'> {
+  /** `not-checked`: no damage, but a place after which broken links between records were no longer searched for. */
+  readonly kind: Damage['kind'] | 'not-checked'
   /** The log file of the subagent that has the damage; absent if the session's own log has it. */
   readonly file?: string
 }

@@ -10,7 +10,7 @@ import {
   summarizeCosts,
 } from './spending.ts'
 
-function priceUsage(usage: Usage, estimated = 0): PricedLogCall {
+function priceUsage(usage: Usage, estimated = 0, isFinal = false): PricedLogCall {
   const call = {
     key: 'k',
     model: 'claude-opus-4-6',
@@ -18,6 +18,7 @@ function priceUsage(usage: Usage, estimated = 0): PricedLogCall {
     agent: null,
     source: null,
     isCopy: false,
+    isFinal,
     blocks: [],
   }
   return priceLogCall(
@@ -63,6 +64,11 @@ describe('output tokens logged at the start of the stream', () => {
   ])('with %s are replaced by the estimate only where they may be wrong: %j', (_, iterations, isReplaced) => {
     const usage = { input_tokens: 5, output_tokens: 1, ...(iterations === undefined ? {} : { iterations }) }
     expect(priceUsage(usage as Usage, 500).isOutputEstimated).toBe(isReplaced)
+  })
+
+  it('are never replaced where the log has them with the stop reason of the response', () => {
+    const usage = { input_tokens: 5, output_tokens: 1 } as Usage
+    expect(priceUsage(usage, 500, true).isOutputEstimated).toBe(false)
   })
 })
 

@@ -15,6 +15,7 @@ import {
   ZERO_TOKENS,
 } from '@tidemark/core'
 import { type Catalogue, type LogFormat, lookUpModel, pricesAtDate } from '@tidemark/wire'
+import { measureUnloggedCost, type UnloggedCalls, type UnloggedCost } from './host-totals.ts'
 import {
   addUsage,
   type LoggedCall,
@@ -50,21 +51,34 @@ type SpendingFields =
 export function reportSpending(
   calls: readonly LoggedCall[],
   cacheReport: CacheReport,
-  pricing: LogPricing,
+  pricing: SessionPricing,
   toDay: DayFormatter,
 ): Pick<SessionReport, SpendingFields> {
   const priced = calls.map((call) => priceLogCall(call, pricing))
-  const money = summarizeCosts(priced)
+  const extra = measureUnloggedCost(
+    pricing.unlogged.totals,
+    priced.map(({ call, money: { priced: pricedUsd } }) => ({ call, pricedUsd })),
+  )
+  const money = withUnloggedCost(summarizeCosts(priced), priced, extra)
   const summaries = priced.filter(({ call }) => call.source === COMPACTION_SOURCE)
   const spentOnCompaction = roundDollars(sumCosts(summaries).total)
   const estimatedCalls = priced.filter(({ isOutputEstimated }) => isOutputEstimated).length
   return {
     costUsd: money.spent,
-    money: { ...money, ...sumCacheLosses(cacheReport, money.spent), spentOnCompaction },
+    money: {
+      ...money,
+      ...sumCacheLosses(cacheReport, money.spent),
+      spentOnCompaction,
+      notInLog: {
+        summaries: pricing.unlogged.summaries,
+        usd: roundDollars(extra?.usd ?? null),
+        tokens: extra?.tokens ?? null,
+      },
+    },
     outputEstimated: estimatedCalls > 0,
     outputEstimatedCalls: estimatedCalls,
     outputTokensEstimated: priced.reduce((sum, { tokens }) => sum + tokens.output, 0),
-    spending: listSpending(priced, cacheReport, toDay),
+    spending: listSpending(priced, cacheReport, toDay, extra),
     agents: listAgentReports(priced),
   }
 }
@@ -76,6 +90,22 @@ export interface LogPricing {
   readonly estimate: (call: LoggedCall) => number
 }
 
+interface SessionPricing extends LogPricing {
+  readonly unlogged: UnloggedCalls
+}
+
+/** Adds what the host spent on calls that are not in the log. Its totals also price calls whose price is unknown here. */
+function withUnloggedCost(
+  money: CostSummary,
+  calls: readonly PricedLogCall[],
+  extra: UnloggedCost | null,
+): CostSummary {
+  if (extra === null) return money
+  const pricedUsd = roundDollars(money.pricedUsd + extra.usd) ?? 0
+  const isKnown = calls.every((call) => call.call.at <= extra.at || call.money.total !== null)
+  return { ...money, pricedUsd, spent: isKnown ? pricedUsd : null }
+}
+
 export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'> {
   readonly call: LoggedCall
   readonly isOutputEstimated: boolean
@@ -84,12 +114,12 @@ export interface PricedLogCall extends Pick<Billed, 'money' | 'tokens' | 'saved'
 /**
  * Prices a logged call. Claude Code often logs the usage from the start of the stream, with too few output tokens. If
  * it has less than half of the output tokens estimated from the response's blocks, the estimate is priced instead.
- * Usage with an `iterations` list is final and never replaced.
+ * Usage that was logged with a stop reason or with an `iterations` list is final and never replaced.
  */
 export function priceLogCall(call: LoggedCall, { catalogue, format, estimate }: LogPricing): PricedLogCall {
   const { key, source, model, at, usage: logged } = call
-  const isFinal = logged === null || format !== 'claude-code' || listIterations(logged).length > 0
-  const estimated = isFinal ? 0 : estimate(call)
+  const mayBeEarly = logged !== null && format === 'claude-code' && !call.isFinal
+  const estimated = mayBeEarly && listIterations(logged).length === 0 ? estimate(call) : 0
   const isOutputEstimated = readOutputTokens(logged) * 2 < estimated
   const usage = logged !== null && isOutputEstimated ? { ...logged, output_tokens: estimated } : logged
   const { money, tokens, saved } = priceCall({ id: key, source, model, at, usage }, (name, when) => {
@@ -159,6 +189,8 @@ interface SpendingRow {
   cacheBreaks: number
   lost: number | null
   cleared: number | null
+  /** Dollars for calls that are not in the log; null if the host logged no totals. */
+  unlogged: number | null
 }
 
 /**
@@ -168,13 +200,14 @@ function listSpending(
   calls: readonly PricedLogCall[],
   { cacheBreaks, clearingCosts }: CacheReport,
   toDay: DayFormatter,
+  extra: UnloggedCost | null,
 ): readonly DailySpending[] {
   const rows = new Map<string, SpendingRow>()
   const findRow = ({ at, model }: Pick<LoggedCacheBreak, 'at' | 'model'>): SpendingRow => {
     const day = toDay(at)
     const key = `${day}\n${model}`
     const none = { apiCalls: 0, usage: NO_USAGE, money: ZERO_COST, cacheBreaks: 0, lost: 0, cleared: 0 }
-    const row: SpendingRow = rows.get(key) ?? { day, model, ...none }
+    const row: SpendingRow = rows.get(key) ?? { day, model, ...none, unlogged: null }
     rows.set(key, row)
     return row
   }
@@ -193,9 +226,10 @@ function listSpending(
     const row = findRow(found)
     row.cleared = addAmounts(row.cleared, found.costUsd)
   }
-  return [...rows.values()].map(({ money, lost, cleared, ...row }) => ({
+  for (const { model, usd } of extra?.models ?? []) findRow({ at: extra?.at ?? '', model }).unlogged = usd
+  return [...rows.values()].map(({ money, lost, cleared, unlogged, ...row }) => ({
     ...row,
-    costUsd: roundDollars(money.total),
+    costUsd: roundDollars(unlogged === null ? money.total : money.priced + unlogged),
     lostToBreaks: roundDollars(lost),
     spentOnClearings: roundDollars(cleared),
   }))

@@ -196,11 +196,18 @@ function withoutUsage(message: unknown): unknown {
 
 const FIRST_PROMPT_CHARACTERS = 300
 
-/** Counts the prompts that the user typed, and returns the beginning of the first one with secrets removed. */
-export function findUserPrompts(records: Iterable<SessionRecord>): {
+/**
+ * Counts the prompts that the user typed, and returns the beginning of the first one with secrets removed. `elsewhere`:
+ * uuids of the prompts that earlier log files contain; they are not counted, and those found here are added.
+ */
+export function findUserPrompts(
+  records: Iterable<SessionRecord>,
+  elsewhere: Set<string> = new Set(),
+): {
   readonly userMessages: number
   readonly firstPrompt: string | null
 } {
+  const copied = new Set(elsewhere)
   const lines = createDuplicateFilter()
   let userMessages = 0
   let firstPrompt: string | null = null
@@ -208,8 +215,10 @@ export function findUserPrompts(records: Iterable<SessionRecord>): {
     if (record.uuid === undefined) continue
     const text = readUserTypedText(record)
     if (text === null || lines.isDuplicate(record)) continue
-    userMessages += 1
-    firstPrompt ??= redact(text.slice(0, 10 * FIRST_PROMPT_CHARACTERS)).slice(0, FIRST_PROMPT_CHARACTERS)
+    if (!copied.has(record.uuid)) userMessages += 1
+    elsewhere.add(record.uuid)
+    // Secrets are removed before the text is cut, because no rule recognizes half a secret.
+    firstPrompt ??= redact(text).slice(0, FIRST_PROMPT_CHARACTERS)
   }
   return { userMessages, firstPrompt }
 }

@@ -1,7 +1,12 @@
 import type { SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
-import { findReminderRule, isClaudeCodeRestart } from './claude-code-reader.ts'
+import {
+  createRecordReader,
+  findReminderRule,
+  isClaudeCodeRestart,
+  readClaudeCodeTotals,
+} from './claude-code-reader.ts'
 import { createLogReader } from './log-format.ts'
 
 function user(uuid: string, more: object = {}): string {
@@ -211,6 +216,48 @@ describe('isClaudeCodeRestart', () => {
   ])('%s', (_, now, before, is) => {
     expect(isClaudeCodeRestart(line(now), line(before))).toBe(is)
   })
+})
+
+describe('readClaudeCodeTotals', () => {
+  const modelUsage = {
+    'claude-opus-5[1m]': {
+      inputTokens: 10,
+      outputTokens: 20,
+      cacheReadInputTokens: 300,
+      cacheCreationInputTokens: 4,
+      costUSD: 1.5,
+    },
+    'claude-haiku-4-5': { inputTokens: 7, costUSD: -1 },
+    broken: 'x',
+  }
+
+  it('reads cost and tokens of each model', () => {
+    const record = line({ type: 'cost-state', sessionId: 's', totalCostUSD: 1.75, modelUsage })
+    expect(readClaudeCodeTotals(record)).toEqual({
+      sessionId: 's',
+      costUsd: 1.75,
+      models: [
+        { name: 'claude-opus-5[1m]', costUsd: 1.5, promptTokens: 314, outputTokens: 20 },
+        { name: 'claude-haiku-4-5', costUsd: 0, promptTokens: 7, outputTokens: 0 },
+      ],
+    })
+  })
+
+  it.each([
+    ['another record', { type: 'progress', totalCostUSD: 1 }],
+    ['no total', { type: 'cost-state' }],
+    ['a total that is no amount', { type: 'cost-state', totalCostUSD: '1' }],
+  ])('reads nothing from %s', (_, fields) => {
+    expect(readClaudeCodeTotals(line(fields))).toBe(null)
+  })
+})
+
+it('a log of Tidemark has the context window of its last prefix snapshot', () => {
+  const epoch = (uuid: string, window: number) =>
+    JSON.stringify({ type: 'system', subtype: 'epoch', uuid, parentUuid: null, epoch: { window } })
+  const reader = createRecordReader('tidemark')
+  for (const text of [epoch('a', 200_000), epoch('b', 32_000)]) reader.readLine(text)
+  expect(reader.finish().meta.contextWindow).toBe(32_000)
 })
 
 describe('claudeCodeReminder', () => {

@@ -116,6 +116,8 @@ function collectMeta(meta: MetaCollector, record: SessionRecord): void {
   // A log may begin with a copy of another session, with that session's id. The last id in the log is therefore used.
   meta.set('sessionId', fields.sessionId)
   meta.set('version', fields.version)
+  // Tidemark records the context window in force with each prefix snapshot.
+  if (isObject(fields.epoch)) meta.setContextWindow(fields.epoch.window)
 }
 
 /** Checks whether Claude Code was restarted at this record. A restart may change the system prompt and the tools. */
@@ -146,6 +148,56 @@ function isVersionChange(record: SessionRecord, before: SessionRecord | undefine
 
 function readField(record: SessionRecord, field: string): unknown {
   return isObject(record) ? record[field] : undefined
+}
+
+/**
+ * The totals of a session that Claude Code keeps itself and logs from time to time, the last time when it ends. They
+ * include all calls of the session so far, also those that are not logged.
+ */
+export interface ClaudeCodeTotals {
+  readonly sessionId: string | null
+  readonly costUsd: number
+  readonly models: readonly ClaudeCodeModelTotals[]
+}
+
+interface ClaudeCodeModelTotals {
+  /** The model as Claude Code names it; a long context window is part of the name, as in `claude-opus-5[1m]`. */
+  readonly name: string
+  readonly costUsd: number
+  /** Tokens of all prompts: input, cache reads and cache writes. */
+  readonly promptTokens: number
+  readonly outputTokens: number
+}
+
+/** Reads the totals in a `cost-state` record; null for any other record. */
+export function readClaudeCodeTotals(record: SessionRecord): ClaudeCodeTotals | null {
+  if (record.type !== 'cost-state') return null
+  const costUsd = readField(record, 'totalCostUSD')
+  const sessionId = readField(record, 'sessionId')
+  const models = readField(record, 'modelUsage')
+  if (!isAmount(costUsd)) return null
+  return {
+    sessionId: typeof sessionId === 'string' ? sessionId : null,
+    costUsd,
+    models: Object.entries(isObject(models) ? models : {}).flatMap(([name, used]) =>
+      isObject(used) ? [toModelTotals(name, used)] : [],
+    ),
+  }
+}
+
+function toModelTotals(name: string, used: { readonly [field: string]: unknown }): ClaudeCodeModelTotals {
+  const [costUsd = 0, input = 0, read = 0, written = 0, outputTokens = 0] = [
+    used.costUSD,
+    used.inputTokens,
+    used.cacheReadInputTokens,
+    used.cacheCreationInputTokens,
+    used.outputTokens,
+  ].map((value) => (isAmount(value) ? value : 0))
+  return { name, costUsd, promptTokens: input + read + written, outputTokens }
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
 }
 
 /**

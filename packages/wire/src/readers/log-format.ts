@@ -50,6 +50,7 @@ const LINES_WITHOUT_UUID: ReadonlyMap<unknown, string> = new Map([
   ['summary', 'leafUuid'],
   ['file-history-snapshot', 'snapshot'],
   ['queue-operation', 'sessionId'],
+  ['cost-state', 'totalCostUSD'],
 ])
 
 function isClaudeCodeLine(value: JsonFields): boolean {

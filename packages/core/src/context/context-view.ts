@@ -19,6 +19,7 @@ import {
   type MicrocompactBoundary,
   type PreservedMessages,
   type PreservedSegment,
+  REPLY_DROPPED_SUBTYPE,
   type SystemRecord,
 } from '../log/record.ts'
 import { findRecordIndex, NO_PARENT, readRecordAt, type SessionLog } from '../log/session-log.ts'
@@ -154,13 +155,42 @@ function pushEntry(view: ContextView, entry: ContextEntry): ContextView {
     following.length === 0
       ? view.waitingForAnchor
       : view.waitingForAnchor.filter((kept) => kept.anchor !== uuid)
-  let next: ContextView = { ...view, entries: view.entries.push(entry), waitingForAnchor: anchored }
+  let next: ContextView = { ...view, entries: addEntry(view.entries, entry), waitingForAnchor: anchored }
   for (const item of hideReplacedToolChanges(
     next,
     following.flatMap((kept) => kept.entries),
   ))
     next = pushEntry(next, item)
   return isLastOwnRecord(view.rewrites.at(-1), entry.record) ? withUnanchoredEntries(next) : next
+}
+
+/**
+ * Adds an entry at the end of the context, except for a response to an earlier request: messages appended since that
+ * request come after the response, because the model did not see them. The record of a dropped reply removes that
+ * reply.
+ */
+function addEntry(entries: AppendList<ContextEntry>, entry: ContextEntry): AppendList<ContextEntry> {
+  const { record } = entry
+  if (record.type === 'system' && record.subtype === REPLY_DROPPED_SUBTYPE)
+    return withoutLastResponse(entries, record.response).push(entry)
+  if (record.type !== 'assistant' || record.afterUuid === undefined) return entries.push(entry)
+  const list = entries.toArray()
+  const isSame = ({ record: other }: ContextEntry): boolean =>
+    other.uuid === record.afterUuid || (other.type === 'assistant' && other.message.id === record.message.id)
+  const place = list.findLastIndex(isSame) + 1
+  return place === 0 ? entries.push(entry) : AppendList.of(list.toSpliced(place, 0, entry))
+}
+
+/** Removes the records of a response after the last user message. An earlier response with the same id stays. */
+function withoutLastResponse(
+  entries: AppendList<ContextEntry>,
+  response: string | undefined,
+): AppendList<ContextEntry> {
+  const list = entries.toArray()
+  const start = list.findLastIndex(({ record }) => record.type === 'user') + 1
+  const isDropped = ({ record }: ContextEntry): boolean =>
+    record.type === 'assistant' && record.message.id === response
+  return AppendList.of(list.filter((entry, index) => index < start || !isDropped(entry)))
 }
 
 /**

@@ -17,7 +17,13 @@ import {
   updateSessionCost,
 } from '../cost/session-cost.ts'
 import { isObject } from '../log/json.ts'
-import type { AssistantMessage, AssistantRecord, CacheLoss, Usage } from '../log/record.ts'
+import {
+  type AssistantMessage,
+  type AssistantRecord,
+  type CacheLoss,
+  REPLY_DROPPED_SUBTYPE,
+  type Usage,
+} from '../log/record.ts'
 import { type AssembledRequest, toModelCall } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
@@ -27,9 +33,11 @@ import {
   addReplyEvent,
   type BlockEnded,
   emptyReplyAssembly,
+  type ModelFailure,
   type Reply,
   type ReplyAssembly,
   type ReplyEnded,
+  type ReplyEvent,
   type ReplyFailed,
   toReply,
 } from './reply.ts'
@@ -39,6 +47,7 @@ import {
   linkRecords,
   type TurnContext,
   type UnlinkedRecord,
+  waitUnlessAborted,
 } from './session-writer.ts'
 import { fitReplyEvent } from './tool-input.ts'
 
@@ -94,25 +103,65 @@ export async function* sendRequest(
   let assembly = emptyReplyAssembly
   let held: BlockEnded | null = null
   const { tools } = turn.host.modelSettings()
-  for await (const given of turn.host.model.stream(toModelCall(request), turn.signal)) {
+  for await (const given of streamReply(turn, request)) {
     const event = fitReplyEvent(given, tools)
     yield { type: 'reply', event }
     assembly = addReplyEvent(assembly, event)
-    if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* finishReply(turn, opened, event, held)
+    if (isLastEvent(event)) return yield* finishReply(turn, opened, event, held)
     if (event.type !== 'block-ended') continue
     const halt: TurnFailure | null =
       held === null ? null : yield* appendUnlinkedRecords(turn, partialRecords(assembly, held))
     if (halt !== null) return withUnsaved(turn, halt, partialRecords(assembly, event))
     held = event
   }
-  return toTurnFailure(INCOMPLETE_REPLY)
+  throw new RangeError('expected the last event of a reply')
 }
 
-export const INCOMPLETE_REPLY: ReplyFailed = {
-  type: 'reply-failed',
-  failure: { kind: 'bad-reply', retryable: true, message: 'The reply stopped without an end.' },
-  reply: null,
+export function isLastEvent(event: ReplyEvent): event is ReplyEnded | ReplyFailed {
+  return event.type === 'reply-ended' || event.type === 'reply-failed'
+}
+
+/**
+ * Streams a reply that always has a last event, whatever the model does. A model that throws or stops without a last
+ * event has failed; a model that ignores the abort signal is abandoned.
+ */
+export async function* streamReply(
+  turn: TurnContext,
+  request: AssembledRequest,
+): AsyncGenerator<ReplyEvent, void> {
+  let assembly = emptyReplyAssembly
+  const fail = (failure: ModelFailure): ReplyFailed => {
+    return { type: 'reply-failed', failure, reply: toReply(assembly) }
+  }
+  let events: AsyncIterator<ReplyEvent> | null = null
+  let isAbandoned = false
+  try {
+    events = turn.host.model.stream(toModelCall(request), turn.signal)[Symbol.asyncIterator]()
+    for (;;) {
+      const step = await waitUnlessAborted(turn, events.next())
+      isAbandoned = step === null
+      if (step === null) return yield fail({ kind: 'aborted', retryable: false, message: 'It was aborted.' })
+      const { value: event, done } = step.value
+      if (done === true) return yield fail(INCOMPLETE_REPLY)
+      assembly = addReplyEvent(assembly, event)
+      yield event
+      if (isLastEvent(event)) return
+    }
+  } catch (thrown) {
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    yield fail({ kind: 'unknown', retryable: false, message })
+  } finally {
+    const closing = events?.return?.()
+    if (!isAbandoned) await closing
+    // An abandoned model may never end, and an error of it concerns nobody any more.
+    else closing?.catch(() => {})
+  }
+}
+
+const INCOMPLETE_REPLY: ModelFailure = {
+  kind: 'bad-reply',
+  retryable: true,
+  message: 'The reply stopped without an end.',
 }
 
 /** Adds to the failure the response records that arrived but could not be appended, so that the host can save them. */
@@ -128,15 +177,19 @@ async function* finishReply(
   held: BlockEnded | null,
 ): AsyncGenerator<TurnEvent, ModelCallResult> {
   const { reply } = event
+  const broken = event.type === 'reply-failed' && event.failure.kind !== 'aborted' ? event : null
   if (reply !== null) {
-    const bodies = finalRecords(reply.message, held, event.type === 'reply-ended')
-    const isSaid = bodies.length > 0 || reply.message.content.length > 0
+    const { id, content } = reply.message
+    const saved = finalRecords(reply.message, held, event.type === 'reply-ended')
+    const isSaid = saved.length > 0 || content.length > 0
+    const dropped = isSaid && broken !== null ? [createDropRecord(id)] : []
     const { failure } = yield* finishModelCall(turn, opened, {
       message: reply.message,
-      bodies,
+      bodies: [...saved, ...dropped],
       isInConversation: isSaid,
     })
     if (failure !== null) return failure
+    if (broken !== null) yield { type: 'reply-dropped', response: id, cause: broken.failure }
   }
   if (event.type === 'reply-failed') return toTurnFailure(event)
   const usage = event.reply.message.usage ?? null
@@ -148,6 +201,14 @@ export function toTurnFailure({ failure }: ReplyFailed): TurnFailure {
   return failure.kind === 'aborted'
     ? { ok: false, reason: 'aborted' }
     : { ok: false, reason: 'failed', failure }
+}
+
+/**
+ * Takes a broken reply out of the context, so that the same request can be sent again and nothing is shown twice. An
+ * aborted reply stays: the user may refer to what arrived of it.
+ */
+function createDropRecord(response: string): UnlinkedRecord {
+  return { type: 'system', subtype: REPLY_DROPPED_SUBTYPE, isMeta: true, response }
 }
 
 /**

@@ -29,7 +29,7 @@ import { toTokenCount } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import type { CleanupFailure, CommittedRewrite } from './host.ts'
 import type { AppendOutcome, NewRecord } from './ports.ts'
-import type { ModelFailure, Reply, ReplyEvent } from './reply.ts'
+import type { ModelFailure, Reply, ReplyEvent, RetryInfo } from './reply.ts'
 import type { CompactionSpacing, SessionState } from './session-state.ts'
 
 export type TurnEvent =
@@ -58,6 +58,12 @@ export type TurnEvent =
     }
   | { readonly type: 'request-sent'; readonly request: AssembledRequest; readonly forecast: CacheForecast }
   | { readonly type: 'reply'; readonly event: ReplyEvent }
+  /** The reply broke off, and what arrived of it is not in the context. `response`: its message id. */
+  | { readonly type: 'reply-dropped'; readonly response: string; readonly cause: ModelFailure }
+  /** An API request failed or its reply broke off. It will be sent again after a delay. */
+  | ({ readonly type: 'retrying' } & RetryInfo)
+  /** The output limit ended the answer, and the model is asked to continue it. `part`: 1 for the first continuation. */
+  | { readonly type: 'answer-continued'; readonly part: number }
   /** The complete reply was appended. `usage` is null if the provider reported none. */
   | {
       readonly type: 'answered'

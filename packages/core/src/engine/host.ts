@@ -52,6 +52,8 @@ export interface TurnHost {
   readonly runTool: ToolRunner
   /** Services for clearing and compaction. Without them the context is never reduced. */
   readonly compaction?: CompactionServices
+  /** Returns a random number in [0, 1) that shortens the delay before a retry. Default: no random part. */
+  readonly chance?: () => number
   /** Limit of model calls in one turn, after which the turn ends with `call-limit`. Default: 1,000. */
   readonly maxCalls?: number
   /** Facts that are not part of a request but may explain a cache break, such as billing overage. */

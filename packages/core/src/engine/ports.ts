@@ -85,8 +85,8 @@ export interface ModelCall {
 export interface Model {
   /**
    * Streams the reply, ending with exactly one `reply-ended` or `reply-failed`. Provider and network errors are
-   * reported by `reply-failed` and never thrown. A call is retried only before its first event, so no event is emitted
-   * twice.
+   * reported by `reply-failed` and never thrown. A model retries a call only before its first event, so no event is
+   * emitted twice; the turn repeats a call whose reply breaks off later.
    */
   stream(call: ModelCall, signal?: Signal): AsyncIterable<ReplyEvent>
 }

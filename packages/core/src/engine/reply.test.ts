@@ -1,7 +1,8 @@
 import { collectReply } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { AssistantMessage } from '../log/record.ts'
-import { overlayFields, type ReplyEvent } from './reply.ts'
+import { DEFAULT_POLICY } from '../policy/create-policy.ts'
+import { type ModelFailure, overlayFields, planRetry, type ReplyEvent } from './reply.ts'
 
 const MESSAGE: AssistantMessage = {
   id: 'm1',
@@ -99,5 +100,34 @@ describe('overlay', () => {
   it('replaces, and lets null leave what was there', () => {
     expect(overlayFields({ a: 1, b: 2 }, { a: 3, b: null, c: null })).toEqual({ a: 3, b: 2, c: null })
     expect(overlayFields({}, { toString: null })).toEqual({ toString: null })
+  })
+})
+
+const { network } = DEFAULT_POLICY.turn
+const overloaded: ModelFailure = { kind: 'overloaded', retryable: true, message: 'busy' }
+
+describe('planRetry', () => {
+  it('doubles the delay up to the maximum, less the jitter', () => {
+    const delays = [0, 1, 2, 3, 4, 5].map((attempt) => planRetry(overloaded, attempt, network, 0))
+    expect(delays.map((retry) => (retry.again ? retry.delayMs : null))).toEqual([
+      500, 1000, 2000, 4000, 8000, 8000,
+    ])
+    expect(planRetry(overloaded, 1, network, 0.5)).toEqual({ again: true, delayMs: 875 })
+  })
+
+  it('waits as long as the provider asks, up to the limit', () => {
+    expect(planRetry({ ...overloaded, retryAfterMs: 20_000 }, 0, network, 0.9)).toEqual({
+      again: true,
+      delayMs: 20_000,
+    })
+    expect(planRetry({ ...overloaded, retryAfterMs: 301_000 }, 0, network, 0)).toEqual({
+      again: false,
+      why: 'the provider asks to wait 301 s',
+    })
+  })
+
+  it('gives up if a retry cannot help or there were enough retries', () => {
+    expect(planRetry({ ...overloaded, retryable: false }, 0, network, 0)).toMatchObject({ again: false })
+    expect(planRetry(overloaded, network.retries, network, 0)).toEqual({ again: false, why: 'tried 9 times' })
   })
 })

@@ -5,6 +5,7 @@
 import type { Block } from '../log/block.ts'
 import type { Json, JsonObject } from '../log/json.ts'
 import { type AssistantMessage, isUsage, type RawBlockText } from '../log/record.ts'
+import type { Policy } from '../policy/policy.ts'
 
 export type ReplyEvent =
   /** The reply started: id, model and the usage known so far. The content follows as block events. */
@@ -287,4 +288,35 @@ export interface ModelFailure {
   readonly path?: string
   readonly requestId?: string
   readonly details?: JsonObject
+}
+
+/** A retry that is about to begin. `attempt` is the number of attempts that have failed so far. */
+export interface RetryInfo {
+  readonly cause: ModelFailure
+  readonly delayMs: number
+  readonly attempt: number
+}
+
+type RetryPlan =
+  | { readonly again: true; readonly delayMs: number }
+  | { readonly again: false; readonly why: string }
+
+/**
+ * Decides whether to retry a failed request, and after what delay. `attempt` counts from 0. `chance` is a random number
+ * in [0, 1) that shortens the delay, so that many clients do not retry at the same time.
+ */
+export function planRetry(
+  failure: ModelFailure,
+  attempt: number,
+  policy: Policy['turn']['network'],
+  chance: number,
+): RetryPlan {
+  if (!failure.retryable) return { again: false, why: 'the same request would be refused again' }
+  if (attempt >= policy.retries) return { again: false, why: `tried ${attempt + 1} times` }
+  const { retryAfterMs } = failure
+  if (retryAfterMs !== undefined && retryAfterMs > policy.longestRetryAfterSeconds * 1000)
+    return { again: false, why: `the provider asks to wait ${Math.ceil(retryAfterMs / 1000)} s` }
+  const backoffMs = Math.min(policy.firstDelayMs * 2 ** attempt, policy.maximumDelayMs)
+  const delayMs = retryAfterMs ?? Math.round(backoffMs * (1 - (policy.jitterPercent / 100) * chance))
+  return { again: true, delayMs }
 }

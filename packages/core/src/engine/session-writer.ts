@@ -130,6 +130,30 @@ export function isTurnAborted({ signal }: TurnContext): boolean {
   return signal?.aborted === true
 }
 
+/** Time for a model or a tool to stop and return what it has after the turn was aborted. */
+const GRACE_MS = 250
+/** A model or a tool has no time limit here. A single wait lasts this long and is then renewed. */
+const ONE_WAIT_MS = 86_400_000
+
+/**
+ * Waits for work that may ignore the abort signal. Returns null if the turn was aborted and the work did not end within
+ * a moment; the work is then abandoned.
+ */
+export async function waitUnlessAborted<T>(
+  { host, signal }: TurnContext,
+  work: Promise<T>,
+): Promise<{ readonly value: T } | null> {
+  const deadlines = host.compaction?.deadlines
+  if (deadlines === undefined || signal === undefined) return { value: await work }
+  for (;;) {
+    const end = await deadlines.within(ONE_WAIT_MS, () => work, signal)
+    if (end.ok) return { value: end.value }
+    if (end.why === 'timeout') continue
+    const late = await deadlines.within(GRACE_MS, () => work)
+    return late.ok ? { value: late.value } : null
+  }
+}
+
 /** Returns the session as it would be with `records`, to measure and validate a rewrite. Appends nothing. */
 export function previewAppend(state: SessionState, records: readonly NewRecord[]): SessionState {
   const of = records.length

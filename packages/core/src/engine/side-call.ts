@@ -21,7 +21,7 @@ import {
   indexBlocks,
   readTotalsBeforeMessage,
 } from '../request/block-index.ts'
-import { type AssembledRequest, findRequestProblems, toModelCall } from '../request/build-request.ts'
+import { type AssembledRequest, findRequestProblems } from '../request/build-request.ts'
 import type { MessagePlace } from '../request/cache-markers.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import {
@@ -38,10 +38,11 @@ import { isProviderClearing } from '../summary/select-span.ts'
 import { startValidation, updateValidation } from '../validate/validate.ts'
 import {
   finishModelCall,
-  INCOMPLETE_REPLY,
+  isLastEvent,
   type ModelCallResult,
   monitorRequest,
   type PendingModelCall,
+  streamReply,
   toTurnFailure,
 } from './call-model.ts'
 import type { ForkCacheRead, TurnEvent } from './events.ts'
@@ -71,17 +72,16 @@ export async function* runSideCall(
 ): AsyncGenerator<TurnEvent, SideCallResult> {
   const findings = checkCall(turn, call)
   if (findings.length > 0) return { ...NO_CACHE_RESULT, answer: { ok: false, reason: 'invalid', findings } }
-  const { clock, profile, model } = turn.host
+  const { clock, profile } = turn.host
   const lineage = turn.state.cacheModel ?? EMPTY_CACHE_MODEL
   const forecast = forecastCacheRead(lineage, { request: call.request, now: clock.now(), profile })
   const opened = monitorRequest(turn, { ...call, forecast, isMonitored: call.forkOf !== undefined })
   yield { type: 'side-sent', source: call.source, request: call.request }
-  for await (const event of model.stream(toModelCall(call.request), turn.signal)) {
+  for await (const event of streamReply(turn, call.request)) {
     yield { type: 'side-reply', source: call.source, event }
-    if (event.type === 'reply-ended' || event.type === 'reply-failed')
-      return yield* finishSideCall(turn, event, opened, call.isDeferred)
+    if (isLastEvent(event)) return yield* finishSideCall(turn, event, opened, call.isDeferred)
   }
-  return { ...NO_CACHE_RESULT, answer: toTurnFailure(INCOMPLETE_REPLY) }
+  throw new RangeError('expected the last event of a reply')
 }
 
 const NO_CACHE_RESULT: Omit<SideCallResult, 'answer'> = {

@@ -166,6 +166,8 @@ function describeMark(record: SystemRecord, view: ContextView): string | null {
       return `**Compaction \`${record.of}\` was undone**: the model is shown again what it had replaced.`
     case 'clear_undone':
       return `**Clearing \`${record.of}\` was undone**: the model is shown again what it had taken out.`
+    case 'reply_dropped':
+      return '**The reply above broke off.** The model is no longer shown it and was asked again.'
     case 'epoch':
       return `From here on the model is **${record.epoch?.model ?? 'not named'}**, with ${record.epoch?.tools?.length ?? 0} tools.`
     case 'delta':

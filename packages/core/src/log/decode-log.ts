@@ -120,6 +120,8 @@ function checkSystemRecord(value: LineFields): string | null {
     case 'compact_undone':
     case 'clear_undone':
       return typeof value.of === 'string' ? null : 'an undo names the boundary it takes back'
+    case 'reply_dropped':
+      return typeof value.response === 'string' ? null : 'a dropped reply has the id of its response'
     case 'pin':
       return checkPin(value.pin)
     case 'epoch':

@@ -99,6 +99,8 @@ export interface AssistantRecord extends RecordBase {
   readonly message: AssistantMessage
   /** True for an error that the engine wrote for the user, with the model `<synthetic>`. It is never sent to the model. */
   readonly isApiErrorMessage?: boolean
+  /** uuid of the last record in the request that this response answers; set only if messages were appended since then. */
+  readonly afterUuid?: string
 }
 
 /** Content that the host adds to the context. Any `type` is allowed; an attachment without a type counts as `unknown`. */
@@ -125,6 +127,8 @@ export interface SystemRecord extends RecordBase {
   readonly microcompactMetadata?: MicrocompactMetadata
   /** For `compact_undone` and `clear_undone`: uuid of the boundary record of the undone compaction or clearing. */
   readonly of?: string
+  /** For `reply_dropped`: `message.id` of the last response, which broke off and is no longer in the context. */
+  readonly response?: string
   /**
    * For an undo: `message.id` of later responses whose thinking is dropped, because it was signed for the undone
    * context.
@@ -247,6 +251,9 @@ export function isRewriteBoundary(record: SessionRecord): record is CompactBound
 
 /** Subtype of the record which says that cache deletions are no longer sent, because that cache has expired. */
 export const CACHE_EDITS_DROPPED_SUBTYPE = 'cache_edits_dropped'
+
+/** Subtype of the record that takes a broken reply out of the context. The log keeps what had arrived of it. */
+export const REPLY_DROPPED_SUBTYPE = 'reply_dropped'
 
 /** First line of the placeholder that replaces a cleared tool result. */
 export const CLEARED_RESULT_TEXT = '[Old tool result content cleared]'

@@ -370,7 +370,14 @@ function startsOtherBranch(record: SessionRecord): boolean {
   return type === 'system' && seq !== undefined && OWN_REWRITES.has(subtype)
 }
 
-const OWN_REWRITES = new Set(['microcompact_boundary', 'compact_undone', 'clear_undone', 'epoch', 'delta'])
+const OWN_REWRITES = new Set([
+  'microcompact_boundary',
+  'compact_undone',
+  'clear_undone',
+  'reply_dropped',
+  'epoch',
+  'delta',
+])
 
 /** Returns true if the record is on the branch. Uses binary search, because the indexes of a branch are ascending. */
 function isOnBranch(branch: AppendList<number>, index: number): boolean {

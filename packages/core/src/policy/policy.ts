@@ -623,6 +623,8 @@ interface ReactivePolicy {
   readonly retries: number
   /** Maximum number of attempts to remove images and documents and send the API request again. */
   readonly mediaRetries: number
+  /** Maximum number of times to continue an answer that the output limit ended. */
+  readonly continuations: number
 }
 
 interface NetworkPolicy {
@@ -672,6 +674,7 @@ const turnFields: FieldSpecs<TurnPolicy> = {
     enabled: fieldSpec(true, booleanCheck()),
     retries: fieldSpec(1, wholeNumberCheck(0, 10)),
     mediaRetries: fieldSpec(1, wholeNumberCheck(0, 10)),
+    continuations: fieldSpec(3, wholeNumberCheck(0, 100)),
   },
   network: {
     retries: fieldSpec(8, wholeNumberCheck(0, 100)),

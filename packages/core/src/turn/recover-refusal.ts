@@ -1,16 +1,18 @@
 /**
- * Recovers after the provider refused a request, or after the context window was full before the response ended: drops
- * media, drops thinking or compacts. The request is then sent again, as often as policy allows. If nothing helps, the
- * refusal is returned.
+ * Recovers after the provider refused a request or the context window ended the response: drops media, drops thinking
+ * or compacts, then sends again, as often as policy allows. If nothing helps, the refusal is returned. An answer that
+ * was cut off is continued.
  */
 import { compact } from '../compaction/compact.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
+import { listUnansweredCalls } from '../context/flatten.ts'
 import type { ModelCallResult } from '../engine/call-model.ts'
 import type { TurnEvent, TurnFailure } from '../engine/events.ts'
 import type { CompactionServices, TurnHost } from '../engine/host.ts'
 import { measureContext } from '../engine/measure-context.ts'
 import type { ModelFailure, ModelFailureKind } from '../engine/reply.ts'
-import { appendUnlinkedRecords, type TurnContext } from '../engine/session-writer.ts'
+import type { SessionState } from '../engine/session-state.ts'
+import { appendUnlinkedRecords, type TurnContext, type UnlinkedRecord } from '../engine/session-writer.ts'
 import type { AssistantMessage } from '../log/record.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { countContextTokens, countOutputTokens } from '../tokens/usage.ts'
@@ -54,7 +56,7 @@ export async function* recoverFromRefusal(
   }
   yield { type: 'reactive-compact', message }
   const end = yield* compact(turn, compaction, { trigger: 'auto', cause: 'reactive', isForced: true })
-  if (end.ok) return recovered
+  if (end.ok) return (response.ok ? yield* continueCutAnswer(turn) : null) ?? recovered
   return end.reason === 'aborted' ? { ok: false, reason: 'aborted' } : null
 }
 
@@ -122,4 +124,53 @@ async function* dropThinking(
   if (failure !== null) return failure
   yield { type: 'thinking-dropped', responses: clearedThinking.length }
   return true
+}
+
+// Answers that were cut off by the output limit, by the context window or by an abort.
+
+const CONTINUE_TEXT =
+  'Your answer above was cut off. Continue it exactly where it stopped, without repeating anything.'
+
+/** Creates the body of a record that asks the model to continue its last answer. */
+export function createContinuation(): UnlinkedRecord {
+  return { type: 'user', isMeta: true, message: { role: 'user', content: CONTINUE_TEXT } }
+}
+
+/** Asks the model to continue its last answer. `part`: how often this answer was continued, with this time. */
+export async function* continueAnswer(
+  turn: TurnContext,
+  part: number,
+): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  yield { type: 'answer-continued', part }
+  return yield* appendUnlinkedRecords(turn, [createContinuation()])
+}
+
+/** Asks the model to continue its last answer, unless a compaction has summarized that answer. */
+async function* continueCutAnswer(turn: TurnContext): AsyncGenerator<TurnEvent, TurnFailure | null> {
+  return findLastAnswer(turn.state) === null ? null : yield* continueAnswer(turn, 1)
+}
+
+/** Returns how often an answer that the output limit ended is continued. */
+export function countAllowedContinuations({ policy, switches = NO_SWITCHES }: TurnHost): number {
+  return findMechanismStates(policy, switches).reactive.on ? policy.turn.reactive.continuations : 0
+}
+
+interface LastAnswer {
+  /** True if the model ended the answer by itself. */
+  readonly isFinished: boolean
+  /** True if the answer was cut off. False as well for a paused turn, which continues if it is sent back unchanged. */
+  readonly isCut: boolean
+}
+
+const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['end_turn', 'stop_sequence', 'refusal'])
+const CUT_STOPS: ReadonlySet<unknown> = new Set(['max_tokens', 'model_context_window_exceeded', null])
+
+/** Returns how the answer at the end of the context ended; null if the last message is not an answer. */
+export function findLastAnswer({ flat, view }: SessionState): LastAnswer | null {
+  const last = flat.tail.at(-1) ?? flat.frozen.last
+  if (last?.message.role !== 'assistant' || listUnansweredCalls(flat).length > 0) return null
+  const uuid = last.origins.at(-1)
+  const record = view.entries.toArray().findLast((entry) => entry.record.uuid === uuid)?.record
+  const stop = record?.type === 'assistant' ? (record.message.stop_reason ?? null) : null
+  return { isFinished: FINISHED_STOPS.has(stop), isCut: CUT_STOPS.has(stop) }
 }

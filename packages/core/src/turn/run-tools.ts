@@ -12,6 +12,7 @@ import {
   isTurnAborted,
   type TurnContext,
   type UnlinkedRecord,
+  waitUnlessAborted,
 } from '../engine/session-writer.ts'
 import { describeMisfit, fitToolInput } from '../engine/tool-input.ts'
 import { runHistoryTool } from '../history/history-tool.ts'
@@ -71,9 +72,9 @@ async function runToolCall(
   { call, isCut }: ToolCall,
   index: number,
 ): Promise<ToolCallEnd> {
-  const answer = isCut ? CUT_INPUT_RESULT : await waitForTool(turn, callTool(turn, call))
+  const answer = isCut ? { value: CUT_INPUT_RESULT } : await waitUnlessAborted(turn, callTool(turn, call))
   if (answer === null) return { index, call, result: null }
-  const { content, is_error } = answer
+  const { content, is_error } = answer.value
   const result = { type: 'tool_result' as const, tool_use_id: call.id, content }
   return { index, call, result: is_error === undefined ? result : { ...result, is_error } }
 }
@@ -95,27 +96,6 @@ async function callTool(turn: TurnContext, call: ToolUseBlock): Promise<ToolResu
   } catch (thrown) {
     const content = thrown instanceof Error ? thrown.message : String(thrown)
     return { content: content.trim() === '' ? 'The tool failed.' : content, is_error: true }
-  }
-}
-
-/** Milliseconds that a tool has to stop and return a partial result after the turn was aborted. */
-const GRACE_MS = 250
-/** Tools have no time limit. The wait for a tool is renewed each time after this many milliseconds. */
-const ONE_WAIT_MS = 86_400_000
-
-/** Returns the result of a tool; null if the turn was aborted and the tool did not stop in time. */
-async function waitForTool(
-  { host, signal }: TurnContext,
-  answer: Promise<ToolResultContent>,
-): Promise<ToolResultContent | null> {
-  const deadlines = host.compaction?.deadlines
-  if (deadlines === undefined || signal === undefined) return answer
-  for (;;) {
-    const end = await deadlines.within(ONE_WAIT_MS, () => answer, signal)
-    if (end.ok) return end.value
-    if (end.why === 'timeout') continue
-    const late = await deadlines.within(GRACE_MS, () => answer)
-    return late.ok ? late.value : null
   }
 }
 

@@ -16,7 +16,7 @@ import type { CompletedTurn, TurnEvent, TurnFailure, TurnOutcome } from '../engi
 import type { TurnHost } from '../engine/host.ts'
 import { createUndoNotice, measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequest } from '../engine/next-request.ts'
-import type { Reply } from '../engine/reply.ts'
+import { planRetry, type Reply, type ReplyFailed } from '../engine/reply.ts'
 import { countTurn } from '../engine/session-state.ts'
 import {
   appendUnlinkedRecords,
@@ -28,7 +28,15 @@ import {
 import { TidemarkError } from '../errors.ts'
 import type { MessageContent } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
-import { isRecoverableFailure, NO_REMEDIES_TRIED, recoverFromRefusal } from './recover-refusal.ts'
+import {
+  continueAnswer,
+  countAllowedContinuations,
+  createContinuation,
+  findLastAnswer,
+  isRecoverableFailure,
+  NO_REMEDIES_TRIED,
+  recoverFromRefusal,
+} from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
 import { listToolCalls, runTools } from './run-tools.ts'
 
@@ -59,14 +67,28 @@ function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
-/** Appends the prompt. In the same batch, tool calls without a result get an error result first. */
+const FINISHED: TurnFailure = {
+  ok: false,
+  reason: 'invalid',
+  findings: [
+    { code: 'prefill-refused', path: 'messages', message: 'Expected the last message to be from the user.' },
+  ],
+}
+
+/**
+ * Appends the prompt in one batch, after error results for tool calls that have no result. Without a prompt, the turn
+ * continues the last answer if it was cut off, and fails if it was finished: there is nothing to ask the model.
+ */
 async function* appendPrompt(
   turn: TurnContext,
   prompt: MessageContent | null,
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const calls = listUnansweredCalls(turn.state.flat)
+  const last = prompt === null ? findLastAnswer(turn.state) : null
+  if (last?.isFinished === true) return FINISHED
   const bodies: readonly UnlinkedRecord[] = [
     ...(calls.length === 0 ? [] : [createMissingResultsRecord(calls)]),
+    ...(last?.isCut === true ? [createContinuation()] : []),
     ...(prompt === null
       ? []
       : [
@@ -88,6 +110,7 @@ async function* runLoop(
   maxCalls: number,
   first: TurnMoment,
 ): AsyncGenerator<TurnEvent, CompletedTurn | TurnFailure> {
+  let cuts = 0
   for (let calls = 0; calls < maxCalls; calls += 1) {
     const response = yield* callWithRecovery(turn, calls === 0 ? first : 'call')
     if (!response.ok) return response
@@ -96,23 +119,43 @@ async function* runLoop(
     if (noted !== null) return noted
     const toolCalls = listToolCalls(reply)
     const stopReason = reply.message.stop_reason ?? null
+    cuts = stopReason === 'max_tokens' && toolCalls.every(({ isCut }) => isCut) ? cuts + 1 : 0
+    const isLast = cuts > countAllowedContinuations(turn.host)
     // With `pause_turn` the provider interrupted a long response. Sent back unchanged, it continues.
-    if (toolCalls.length === 0 && stopReason !== 'pause_turn') return { ok: true, stopReason }
+    if (toolCalls.length === 0 && stopReason !== 'pause_turn' && (cuts === 0 || isLast))
+      return { ok: true, stopReason }
     if (isTurnAborted(turn)) return ABORTED
-    const failure = yield* runTools(turn, toolCalls)
+    const failure =
+      toolCalls.length === 0 && cuts > 0 ? yield* continueAnswer(turn, cuts) : yield* runTools(turn, toolCalls)
     if (failure !== null) return failure
+    if (isLast) return { ok: true, stopReason }
   }
   return { ok: false, reason: 'call-limit', calls: maxCalls }
 }
 
-/** Sends a request. If it is refused for its size, media or thinking, changes it and sends it again. */
+/**
+ * Sends a request. If it is refused for its size, media or thinking, changes it and sends it again. If its reply breaks
+ * off, waits and sends it again.
+ */
 async function* callWithRecovery(
   turn: TurnContext,
   moment: TurnMoment,
 ): AsyncGenerator<TurnEvent, ModelCallResult> {
   let tried = NO_REMEDIES_TRIED
+  let attempt = 0
   for (let at = moment; ; at = 'call') {
     const { response, held } = yield* deferFailureEvent(turn.host, callModel(turn, at))
+    const cause = held?.event.failure
+    if (cause !== undefined && isBrokenReply(held)) {
+      const { host, signal } = turn
+      const retry = planRetry(cause, attempt, host.policy.turn.network, host.chance?.() ?? 0)
+      if (retry.again) {
+        attempt += 1
+        yield { type: 'retrying', cause, delayMs: retry.delayMs, attempt }
+        await host.clock.sleep(retry.delayMs, signal)
+        continue
+      }
+    }
     const recovery = yield* recoverFromRefusal(turn, response, tried)
     if (recovery?.ok !== true) {
       if (held !== null) yield held
@@ -175,26 +218,38 @@ export async function* recordResponse(
   return clearing === null ? null : yield* applyClearing(turn, compaction, clearing)
 }
 
+type FailureEvent = TurnEvent & { readonly type: 'reply'; readonly event: ReplyFailed }
+
 interface DeferredFailure {
   readonly response: ModelCallResult
   /** Failure event that was held back; null if there was none. */
-  readonly held: TurnEvent | null
+  readonly held: FailureEvent | null
 }
 
-/** Holds back the event of a failure that recovery may fix. The caller emits the event only if recovery fails. */
+/**
+ * Returns true if the reply began and broke off for a reason that may pass. A call that failed before any event is not
+ * repeated here, because the model has retried it already.
+ */
+function isBrokenReply(failed: FailureEvent | null): boolean {
+  return failed !== null && failed.event.reply !== null && failed.event.failure.retryable
+}
+
+/** Delays the event of a failure that recovery or a retry may fix. It is emitted only if that fails too. */
 async function* deferFailureEvent(
   host: TurnHost,
   events: AsyncGenerator<TurnEvent, ModelCallResult>,
 ): AsyncGenerator<TurnEvent, DeferredFailure> {
-  let held: TurnEvent | null = null
+  let held: FailureEvent | null = null
   try {
     for (;;) {
       const step = await events.next()
       if (step.done === true) return { response: step.value, held }
       const { value } = step
-      const failed = value.type === 'reply' && value.event.type === 'reply-failed' ? value.event : null
-      if (failed !== null && isRecoverableFailure(failed.failure, host)) held = value
-      else yield step.value
+      const failed =
+        value.type === 'reply' && value.event.type === 'reply-failed' ? { ...value, event: value.event } : null
+      if (failed !== null && (isRecoverableFailure(failed.event.failure, host) || isBrokenReply(failed)))
+        held = failed
+      else yield value
     }
   } finally {
     // If the caller stops reading, the model call is stopped too.

@@ -4,6 +4,7 @@ import type { TurnOutcome } from '../../src/engine/events.ts'
 import type { NewRecord } from '../../src/engine/ports.ts'
 import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createScriptedHost, logLine, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
@@ -75,7 +76,8 @@ describe('the calls of a turn', () => {
   })
 
   it('that fail before they say anything are paid for all the same', async () => {
-    const { host } = createScriptedHost([{ blocks: [], failure: OVERLOADED }])
+    const policy = createPolicy({ turn: { network: { retries: 0 } } })
+    const { host } = createScriptedHost([{ blocks: [], failure: OVERLOADED }], { policy })
     const { outcome, events } = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     expect(logLines(outcome.state).at(-1)).toBe('system model_call')
     expect(events.find(({ type }) => type === 'priced')).toMatchObject({

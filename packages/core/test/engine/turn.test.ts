@@ -5,9 +5,11 @@ import type { ModelFailure } from '../../src/engine/reply.ts'
 import { openSession, readNewRecords } from '../../src/engine/session-state.ts'
 import { toBlocks } from '../../src/log/block.ts'
 import { isKnownRecord } from '../../src/log/record.ts'
+import { createPolicy } from '../../src/policy/create-policy.ts'
 import { createScriptedHost, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
 
 const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
+const NO_RETRIES = { policy: createPolicy({ turn: { network: { retries: 0 } } }) }
 
 const STRICT_TOOLS = [
   {
@@ -156,10 +158,11 @@ describe('a turn that stops short', () => {
     expect(outcome).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('keeps what a failed reply had said, and settles its calls with the next prompt', async () => {
-    const { host } = createScriptedHost([{ blocks: [text('I begin.'), toolCall('a')], failure: OVERLOADED }])
+  it('keeps what an aborted reply had said, and settles its calls with the next prompt', async () => {
+    const failure: ModelFailure = { kind: 'aborted', retryable: false, message: 'called off' }
+    const { host } = createScriptedHost([{ blocks: [text('I begin.'), toolCall('a')], failure }])
     const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
-    expect(first.outcome).toMatchObject({ ok: false, reason: 'failed', failure: OVERLOADED })
+    expect(first.outcome).toMatchObject({ ok: false, reason: 'aborted' })
     const again = await openSession(host.journal, 's')
     const { outcome, events } = await playTurn(again, { prompt: 'Again.' }, host)
     expect(logLines(outcome.state).slice(2)).toEqual([
@@ -187,7 +190,7 @@ describe('a turn that stops short', () => {
   })
 
   it('goes on without a prompt where one has not been answered', async () => {
-    const { host, asked } = createScriptedHost([{ blocks: [], failure: OVERLOADED }])
+    const { host, asked } = createScriptedHost([{ blocks: [], failure: OVERLOADED }], NO_RETRIES)
     const first = await playTurn(await openSession(host.journal, 's'), { prompt: 'Go.' }, host)
     const { outcome } = await playTurn(first.outcome.state, { prompt: null }, host)
     expect([outcome.ok, asked[1]]).toEqual([true, asked[0]])

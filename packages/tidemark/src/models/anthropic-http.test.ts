@@ -4,18 +4,16 @@ import {
   buildRequestPrefix,
   createPolicy,
   createPrefixSnapshot,
-  DEFAULT_POLICY,
   defineProviderProfile,
   flattenContext,
   type ModelCall,
-  type ModelFailure,
   type ReplyEvent,
   toModelCall,
 } from '@tidemark/core'
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import { encodeReplyFrames, encodeSseFrame } from '@tidemark/wire'
 import { describe, expect, it } from 'vitest'
-import { createAnthropicModel, createBodyEncoder, planRetry } from './anthropic-http.ts'
+import { createAnthropicModel, createBodyEncoder } from './anthropic-http.ts'
 
 const call: ModelCall = {
   payload: { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] },
@@ -184,6 +182,20 @@ describe('the Messages API over HTTP', () => {
     expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
   })
 
+  it('ends at once when aborted, even if fetch or the body ignores its signal', async () => {
+    const never = new Promise<never>(() => {})
+    const deaf = new Response(new ReadableStream({ pull: () => never }), {
+      headers: { 'content-type': 'text/event-stream' },
+    })
+    for (const answer of [never, Promise.resolve(deaf)]) {
+      const options = { credentials: { style: 'key', secret: 'k' } as const, fetch: () => answer }
+      const controller = new AbortController()
+      const reading = eventsFrom(createAnthropicModel(options).stream(call, controller.signal))
+      setImmediate(() => controller.abort())
+      expect(await reading).toMatchObject([{ type: 'reply-failed', failure: { kind: 'aborted' } }])
+    }
+  })
+
   it('ends at once when aborted', async () => {
     const { model } = modelOf(['silence'])
     const controller = new AbortController()
@@ -248,34 +260,5 @@ describe('the body of a call', () => {
       },
     }
     expect(createBodyEncoder()(refusing).betas).toEqual(['b-1'])
-  })
-})
-
-const { network } = DEFAULT_POLICY.turn
-const overloaded: ModelFailure = { kind: 'overloaded', retryable: true, message: 'busy' }
-
-describe('planRetry', () => {
-  it('doubles the delay up to the maximum, less the jitter', () => {
-    const delays = [0, 1, 2, 3, 4, 5].map((attempt) => planRetry(overloaded, attempt, network, 0))
-    expect(delays.map((retry) => (retry.again ? retry.delayMs : null))).toEqual([
-      500, 1000, 2000, 4000, 8000, 8000,
-    ])
-    expect(planRetry(overloaded, 1, network, 0.5)).toEqual({ again: true, delayMs: 875 })
-  })
-
-  it('waits as long as the provider asks, up to the limit', () => {
-    expect(planRetry({ ...overloaded, retryAfterMs: 20_000 }, 0, network, 0.9)).toEqual({
-      again: true,
-      delayMs: 20_000,
-    })
-    expect(planRetry({ ...overloaded, retryAfterMs: 301_000 }, 0, network, 0)).toEqual({
-      again: false,
-      why: 'the provider asks to wait 301 s',
-    })
-  })
-
-  it('gives up if a retry cannot help or there were enough retries', () => {
-    expect(planRetry({ ...overloaded, retryable: false }, 0, network, 0)).toMatchObject({ again: false })
-    expect(planRetry(overloaded, network.retries, network, 0)).toEqual({ again: false, why: 'tried 9 times' })
   })
 })

@@ -9,7 +9,9 @@ import {
   type ModelCall,
   type ModelFailure,
   type Policy,
+  planRetry,
   type ReplyEvent,
+  type RetryInfo,
   type Signal,
 } from '@tidemark/core'
 import {
@@ -29,7 +31,6 @@ import {
   toRequestHeaders,
 } from '@tidemark/wire'
 import { createDeadline, type Deadline, systemClock } from '../platform/node-ports.ts'
-import type { RetryInfo } from './model-choice.ts'
 
 export interface AnthropicModelOptions {
   /** Base URL of the API, without `/v1`. Default: `https://api.anthropic.com`. */
@@ -103,22 +104,30 @@ async function* streamOnce(
   const { version, credentials, clock } = settings
   const deadline = createDeadline(clock, settings.silenceMs, signal)
   try {
-    const response = await settings.fetch(`${settings.baseUrl}/v1/messages`, {
+    const answer = settings.fetch(`${settings.baseUrl}/v1/messages`, {
       method: 'POST',
       headers: toRequestHeaders({ version, betas, credentials }),
       body: text,
       signal: deadline.signal,
     })
+    const response = await waitUntilExpired(answer, deadline)
     deadline.renew()
-    if (!response.ok) yield replyFailed(await readFailure(response, clock))
+    if (!response.ok) yield replyFailed(await waitUntilExpired(readFailure(response, clock), deadline))
     else if (response.headers.get('content-type')?.includes('text/event-stream') === true)
       yield* readStream(response, deadline)
-    else yield* toReplyEvents(await response.text())
+    else yield* toReplyEvents(await waitUntilExpired(response.text(), deadline))
   } catch (thrown) {
     yield replyFailed(toCallFailure(thrown, deadline))
   } finally {
     deadline.end()
   }
+}
+
+/** Waits for the network until the deadline expires, then throws: a custom `fetch` may ignore its signal. */
+async function waitUntilExpired<T>(work: Promise<T>, { expired }: Deadline): Promise<T> {
+  const end = await Promise.race([work.then((value) => ({ value })), expired])
+  if (typeof end === 'object') return end.value
+  throw new Error(end)
 }
 
 type ReplyFailed = ReplyEvent & { readonly type: 'reply-failed' }
@@ -139,12 +148,15 @@ async function readFailure(response: Response, clock: Clock): Promise<ModelFailu
 
 async function* readStream(response: Response, deadline: Deadline): AsyncGenerator<ReplyEvent> {
   let state = initialByteStreamState
+  const chunks = response.body?.[Symbol.asyncIterator]()
   try {
-    for await (const chunk of response.body ?? []) {
+    while (chunks !== undefined) {
+      const chunk = await waitUntilExpired(chunks.next(), deadline)
+      if (chunk.done === true) break
       // The timeout is paused while the consumer handles events, because it limits only how long the provider sends
       // nothing.
       deadline.pause()
-      const [next, events] = decodeReplyBytes(state, chunk)
+      const [next, events] = decodeReplyBytes(state, chunk.value)
       state = next
       yield* events
       if (state.stream.isClosed) return
@@ -153,6 +165,9 @@ async function* readStream(response: Response, deadline: Deadline): AsyncGenerat
     yield* finishReplyBytes(state)[1]
   } catch (thrown) {
     yield* finishReplyBytes(state, toCallFailure(thrown, deadline))[1]
+  } finally {
+    // Closes the connection. The promise is not awaited, because a custom body may never settle it.
+    chunks?.return?.().catch(() => {})
   }
 }
 
@@ -192,28 +207,4 @@ export function createBodyEncoder(): (call: ModelCall) => EncodedBody {
     const encoded = encodeRequest({ ...payload, ...STREAMING }, options)
     return { text: joinEncodedRequest(encoded), betas: encoded.betas }
   }
-}
-
-type RetryPlan =
-  | { readonly again: true; readonly delayMs: number }
-  | { readonly again: false; readonly why: string }
-
-/**
- * Decides whether to retry a failed request, and after what delay. `attempt` counts from 0. `chance` is a random number
- * in [0, 1) that shortens the delay, so that many clients do not retry at the same time.
- */
-export function planRetry(
-  failure: ModelFailure,
-  attempt: number,
-  policy: NetworkPolicy,
-  chance: number,
-): RetryPlan {
-  if (!failure.retryable) return { again: false, why: 'the same request would be refused again' }
-  if (attempt >= policy.retries) return { again: false, why: `tried ${attempt + 1} times` }
-  const { retryAfterMs } = failure
-  if (retryAfterMs !== undefined && retryAfterMs > policy.longestRetryAfterSeconds * 1000)
-    return { again: false, why: `the provider asks to wait ${Math.ceil(retryAfterMs / 1000)} s` }
-  const backoffMs = Math.min(policy.firstDelayMs * 2 ** attempt, policy.maximumDelayMs)
-  const delayMs = retryAfterMs ?? Math.round(backoffMs * (1 - (policy.jitterPercent / 100) * chance))
-  return { again: true, delayMs }
 }

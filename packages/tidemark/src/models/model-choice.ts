@@ -5,9 +5,9 @@ import type {
   FindModelPrices,
   JsonObject,
   Model,
-  ModelFailure,
   Policy,
   ProviderProfile,
+  RetryInfo,
 } from '@tidemark/core'
 
 /** A model as a session uses it. `anthropic(…)` creates one; for another provider, fill in the fields. */
@@ -41,12 +41,6 @@ export interface ModelChoice {
 export interface ConnectOptions {
   readonly clock: Clock
   readonly network: Policy['turn']['network']
-  /** Called before the wait that precedes each retry. `attempt` is the number of attempts that have failed so far. */
+  /** Called before the wait that precedes each retry. */
   readonly onRetry?: (retry: RetryInfo) => void
-}
-
-export interface RetryInfo {
-  readonly cause: ModelFailure
-  readonly delayMs: number
-  readonly attempt: number
 }

@@ -1,6 +1,5 @@
 /** Events of a session, the listeners that receive them, and the event stream that `session.run` returns. */
 import type { Damage, TurnEvent } from '@tidemark/core'
-import type { RetryInfo } from '../models/model-choice.ts'
 import { badOptionError, unknownNameError } from '../platform/argument-errors.ts'
 
 export type SessionEvent =
@@ -11,8 +10,6 @@ export type SessionEvent =
   | { readonly type: 'log-damaged'; readonly damage: readonly Damage[] }
   /** Another process appended to the session, and its records were read. `from` and `to` are positions in the log. */
   | { readonly type: 'caught-up'; readonly from: number; readonly to: number }
-  /** An API request failed before any data arrived and will be sent again after a delay. */
-  | ({ readonly type: 'retrying' } & RetryInfo)
   | { readonly type: 'model-switched'; readonly from: string; readonly to: string }
   /** A listener threw an exception. The operation and the other listeners are not affected. */
   | { readonly type: 'listener-failed'; readonly about: string; readonly message: string }
@@ -145,6 +142,7 @@ function checkListener(type: unknown, listener: unknown): void {
 const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   'accounting-failed': true,
   'act-paid': true,
+  'answer-continued': true,
   answered: true,
   appended: true,
   'breaker-open': true,
@@ -174,6 +172,7 @@ const EVENT_TYPES: Readonly<Record<SessionEventType, true>> = {
   priced: true,
   'reactive-compact': true,
   reply: true,
+  'reply-dropped': true,
   'request-sent': true,
   'restore-failed': true,
   retrying: true,

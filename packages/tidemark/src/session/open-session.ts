@@ -214,6 +214,7 @@ export function createTurnHost(session: OpenSession): CompactingHost {
       ? {}
       : { keepDiff: (diff: string, { at }: { at: number }) => saveDiff(session.id, diff, at) }),
     pricesOf: choice.priceList,
+    chance: Math.random,
     sections: session.sections,
     modelSettings() {
       // The tools may change while a compaction runs in the background, so they are read at each call.
@@ -298,7 +299,12 @@ export function emitSessionEvent(session: OpenSession, event: SessionEvent): voi
   session.listeners.emit(event)
 }
 
-const REPLY_OVER: ReadonlySet<string> = new Set(['answered', 'reactive-compact', 'turn-ended'])
+const REPLY_OVER: ReadonlySet<string> = new Set([
+  'answered',
+  'reply-dropped',
+  'reactive-compact',
+  'turn-ended',
+])
 
 /**
  * Creates a lock that runs functions one at a time, in the order of the calls. A function that throws does not stop

@@ -37,7 +37,7 @@ export type Run = EventStream<SessionEvent, RunOutcome>
 export type RunOutcome =
   | {
       readonly ok: true
-      /** The text of the last reply, without thinking and tool calls. */
+      /** The text of the last answer, with its continuations, without thinking and tool calls. */
       readonly text: string
       /** The `stop_reason` of the last reply. */
       readonly stopReason: string | null
@@ -86,6 +86,7 @@ async function* runTurn(
   release: () => void,
 ): AsyncGenerator<SessionEvent, RunOutcome> {
   let text = ''
+  let isContinued = false
   try {
     const run = createTurnContext(session, { signals })
     await refreshFromLog(session, run)
@@ -95,7 +96,10 @@ async function* runTurn(
     for (;;) {
       const step = await events.next()
       if (step.done === true) return toRunOutcome(step.value, text)
-      if (step.value.type === 'answered') text = extractReplyText(step.value.reply)
+      if (step.value.type === 'answered') {
+        text = (isContinued ? text : '') + extractReplyText(step.value.reply)
+        isContinued = false
+      } else if (step.value.type === 'answer-continued') isContinued = true
       yield step.value
     }
   } finally {

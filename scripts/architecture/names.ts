@@ -50,6 +50,8 @@ export interface FunctionNameLimits {
   readonly participleShare: number
   /** Names that end in `Of` (`keyOf`). */
   readonly ofShare: number
+  /** Functions that may be named by a participle alone, each with its reason. */
+  readonly allowed?: ReadonlyMap<string, string>
 }
 
 /**
@@ -60,7 +62,7 @@ export function checkFunctionNames(
   sources: readonly Source[],
   limits: FunctionNameLimits,
 ): readonly Finding[] {
-  const functions = sources.flatMap(listFunctions)
+  const functions = sources.flatMap(listFunctions).filter(({ name }) => limits.allowed?.has(name) !== true)
   const lone = functions.filter(({ name }) => /^[a-z]+$/.test(name) && beginsWithParticiple(name))
   const beginning = functions.filter(({ name }) => beginsWithParticiple(name))
   const ending = functions.filter(({ name }) => /[a-z]Of$/.test(name))

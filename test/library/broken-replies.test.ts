@@ -24,7 +24,10 @@ describe('a stream that fails in the middle of the reply', () => {
     ['is cut in the first block', { type: 'cut', afterEvents: 3 }],
     ['is cut after the last block', { type: 'cut', afterEvents: 9 }],
     ['is reset after a finished block', { type: 'reset', afterEvents: 6 }],
-    ['has an error event after a finished block', { type: 'error-event', afterEvents: 6, errorType: 'overloaded_error' }],
+    [
+      'has an error event after a finished block',
+      { type: 'error-event', afterEvents: 6, errorType: 'overloaded_error' },
+    ],
   ])('because it %s is asked for again inside the turn', async (_, fault) => {
     const world = createTestTidemark({ script: failOnce(fault), policy })
     const session = await world.tide.open('a')
@@ -49,7 +52,10 @@ describe('a stream that fails in the middle of the reply', () => {
       ],
       ...(isBroken ? { fault: { type: 'cut', afterEvents: 6 } as const } : {}),
     })
-    const world = createTestTidemark({ script, policy: { turn: { network: { ...policy.turn.network, retries: 1 } } } })
+    const world = createTestTidemark({
+      script,
+      policy: { turn: { network: { ...policy.turn.network, retries: 1 } } },
+    })
     const session = await world.tide.open('a')
     expect(await session.run('Count.').outcome).toMatchObject({ ok: false, reason: 'failed' })
     isBroken = false
@@ -69,7 +75,10 @@ describe('an answer that max_tokens cuts', () => {
     const script: Script = () => {
       calls += 1
       const isCut = calls < 3
-      return { blocks: [{ type: 'text', text: `part ${calls}, ` }], stopReason: isCut ? 'max_tokens' : 'end_turn' }
+      return {
+        blocks: [{ type: 'text', text: `part ${calls}, ` }],
+        stopReason: isCut ? 'max_tokens' : 'end_turn',
+      }
     }
     const session = await createTestTidemark({ script }).tide.open('a')
     const outcome = await session.run('Write.').outcome

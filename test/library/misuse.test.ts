@@ -51,7 +51,7 @@ describe('a session', () => {
     ],
     [
       'a signal that is none',
-      (session) => session.run('hello', { signal: new AbortController() as never }).outcome,
+      (session) => session.run('hello', { signal: new AbortController() as never }),
       'signal: expected an AbortSignal, as new AbortController().signal.',
     ],
     [
@@ -114,5 +114,58 @@ describe('a session', () => {
     expect(await session.run('Mend the sums.', { runTool }).outcome).toMatchObject({ ok: true })
     expect(world.simulator.requests.at(-1)?.status).toBe(200)
     expect(await said(() => session.run('And?', { tools: [search] }).outcome)).toBeNull()
+  })
+})
+
+describe('what is refused changes nothing', () => {
+  const TIME = { time: { description: 'The time.', inputSchema: { type: 'object' }, run: () => 'noon' } }
+
+  it('run with a signal that is none keeps the tools', async () => {
+    const world = createTestTidemark()
+    const session = await world.tide.open('a', world.tools)
+    const options = { tools: TIME, signal: new AbortController() as never }
+    expect(() => session.run('hello', options)).toThrow('expected an AbortSignal')
+    expect(await session.run('Mend the sums.').outcome).toMatchObject({ ok: true })
+    expect(JSON.parse(world.bodies[0] ?? '').tools).toHaveLength(world.coder.tools.length)
+  })
+
+  it('next keeps tools and system prompt if calls have no result', async () => {
+    const world = createTestTidemark({ system: 'Be brief.' })
+    const session = await world.tide.open('a', world.tools)
+    await session.append(
+      { role: 'user', content: 'hello' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'Read', input: {} }] },
+    )
+    const refused = await session.next({ tools: TIME, system: 'Be long.' })
+    expect(refused).toMatchObject({ ok: false, reason: 'open-calls' })
+    const request = await session.next({ settle: true })
+    if (!request.ok) throw new Error(request.message)
+    expect(request.text).toContain('Be brief.')
+    expect(request.text).not.toContain('The time.')
+  })
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, 9e15, '12:00'])(
+    'a clock that says %s is no clock',
+    (time) => {
+      const clock = { now: () => time as number, sleep: async () => {} }
+      expect(() => createTestTidemark({ clock })).toThrow(
+        expect.objectContaining({
+          code: 'bad-option',
+          message: expect.stringMatching(/^clock: now\(\) returned/),
+        }),
+      )
+    },
+  )
+
+  it('a clock that breaks later is named, and the session goes on when it is mended', async () => {
+    let time: number = Date.UTC(2026, 0, 1)
+    const clock = { now: () => time, sleep: () => new Promise<void>(() => {}) }
+    const session = await createTestTidemark({ clock }).tide.open('a')
+    time = Number.NaN
+    expect(await said(() => session.append({ role: 'user', content: 'hello' }))).toBe(
+      'clock: now() returned NaN; expected milliseconds since 1970.',
+    )
+    time = Date.UTC(2026, 0, 2)
+    expect(await session.append({ role: 'user', content: 'hello' })).toHaveLength(1)
   })
 })

@@ -100,6 +100,21 @@ describe('append', () => {
 })
 
 describe('next', () => {
+  it.each(['claude-sonnet-4-5', 'claude-sonnet-5-5'])(
+    'gives no request after a finished answer: %s',
+    async (modelId) => {
+      const world = createTestTidemark({ modelId })
+      const session = await world.tide.open('a')
+      await session.append(user('Mend the sums.'))
+      await loop(world, session, 'create')
+      expect(await session.next()).toMatchObject({
+        ok: false,
+        reason: 'invalid',
+        message: 'The last message is an answer of the model: append a prompt first.',
+      })
+    },
+  )
+
   it('waits for the results of calls, none of which is lost, and answers them itself only when told to', async () => {
     const world = createTestTidemark()
     const session = await world.tide.open('a')

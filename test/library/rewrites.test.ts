@@ -150,6 +150,21 @@ describe('switchModel', () => {
     expect(session.model).toBe('claude-haiku-5-5')
   })
 
+  it('does not compact while a request of next waits for its response', async () => {
+    const world = createTestTidemark({ turns: 30, resultTokens: 1_500 })
+    const session = await worked(world)
+    await session.append(user('Go on.'))
+    expect(await session.next()).toMatchObject({ ok: true })
+    const { fetch } = world.simulator
+    const small = anthropic('claude-haiku-5-5', { ...key, fetch, window: 24_000, maxOutput: 2_000 })
+    expect(await session.switchModel(small)).toMatchObject({ ok: false, reason: 'busy' })
+    await session.refused(new TypeError('fetch failed'))
+    expect(await session.switchModel(small)).toMatchObject({
+      ok: true,
+      compaction: { cause: 'model-switch' },
+    })
+  })
+
   it('refuses with figures where nothing helps, and stays', async () => {
     const world = createTestTidemark()
     const session = await worked(world)
@@ -159,5 +174,18 @@ describe('switchModel', () => {
     const end = await session.switchModel(small)
     expect(end).toMatchObject({ ok: false, reason: 'does-not-fit', because: { ok: false } })
     expect(session.model).toBe('claude-sonnet-5-5')
+  })
+})
+
+describe('a context source that gives no text', () => {
+  it('is reported, and stops neither a turn nor a compaction', async () => {
+    const notes = hostSource({ name: 'notes', read: () => [{ id: 'a', text: undefined as never }] })
+    const world = createTestTidemark({ carriers: [notes] })
+    const session = await world.tide.open('a')
+    const failed: string[] = []
+    session.on('restore-failed', ({ why }) => failed.push(why))
+    expect(await session.run('Mend the sums.', world.tools).outcome).toMatchObject({ ok: true })
+    expect(await session.compact()).toMatchObject({ ok: true })
+    expect(new Set(failed)).toEqual(new Set(['The item "a" has no JSON value at content.']))
   })
 })

@@ -684,6 +684,13 @@ export {
   toTokenCount,
 } from './tokens/usage.ts'
 export { pinRecord } from './turn/pin.ts'
+export {
+  findLastAnswer,
+  NO_REMEDIES_TRIED,
+  NOTHING_TO_ANSWER,
+  type Remedies,
+  recoverFromRefusal,
+} from './turn/recover-refusal.ts'
 export { reduceContext } from './turn/reduce-context.ts'
 export { spillLargeResult } from './turn/run-tools.ts'
 export { prepareNextRequest, recordResponse, takeTurn } from './turn/turn.ts'

@@ -173,7 +173,7 @@ function addEntry(entries: AppendList<ContextEntry>, entry: ContextEntry): Appen
   const { record } = entry
   if (record.type === 'system' && record.subtype === REPLY_DROPPED_SUBTYPE)
     return withoutLastResponse(entries, record.response).push(entry)
-  if (record.type !== 'assistant' || record.afterUuid === undefined) return entries.push(entry)
+  if (record.type !== 'assistant' || typeof record.afterUuid !== 'string') return entries.push(entry)
   const list = entries.toArray()
   const isSame = ({ record: other }: ContextEntry): boolean =>
     other.uuid === record.afterUuid || (other.type === 'assistant' && other.message.id === record.message.id)

@@ -63,11 +63,22 @@ export interface PendingModelCall {
   readonly forecast: CacheForecast
   /** True if the call shares the cached prefix of the conversation, so that its usage shows whether the cache held. */
   readonly isMonitored: boolean
+  /** uuid of the last record in the context when the request was made; missing for a side call. */
+  readonly lastUuid?: string
 }
 
 /** Stores the request as the last one sent, whether the engine or the host sends it. Returns the pending call. */
 export function startModelCall(turn: TurnContext, { request, forecast }: NextRequest): PendingModelCall {
-  const opened = monitorRequest(turn, { request, source: turn.host.source, forecast, isMonitored: true })
+  const { source } = turn.host
+  const last = turn.state.view.entries.last?.record.uuid
+  const call = {
+    request,
+    source,
+    forecast,
+    isMonitored: true,
+    ...(last === undefined ? {} : { lastUuid: last }),
+  }
+  const opened = monitorRequest(turn, call)
   turn.state = { ...turn.state, lastRequest: request }
   return opened
 }

@@ -20,7 +20,7 @@ import { createClearingBoundary, dropRefusedMedia } from './reduce-context.ts'
 import { listToolCalls } from './run-tools.ts'
 
 /** How often each remedy was tried for one request, or how often it may be tried. */
-interface Remedies {
+export interface Remedies {
   /** Number of tries of dropping images and documents. */
   readonly media: number
   /** Number of tries of compacting or dropping thinking. */
@@ -160,6 +160,15 @@ interface LastAnswer {
   readonly isFinished: boolean
   /** True if the answer was cut off. False as well for a paused turn, which continues if it is sent back unchanged. */
   readonly isCut: boolean
+}
+
+/** The failure of a request whose last message is a finished answer. It would be paid for, and answer nothing. */
+export const NOTHING_TO_ANSWER: TurnFailure = {
+  ok: false,
+  reason: 'invalid',
+  findings: [
+    { code: 'prefill-refused', path: 'messages', message: 'Expected the last message to be from the user.' },
+  ],
 }
 
 const FINISHED_STOPS: ReadonlySet<unknown> = new Set(['end_turn', 'stop_sequence', 'refusal'])

@@ -35,6 +35,7 @@ import {
   findLastAnswer,
   isRecoverableFailure,
   NO_REMEDIES_TRIED,
+  NOTHING_TO_ANSWER,
   recoverFromRefusal,
 } from './recover-refusal.ts'
 import { applyClearing, dropExcessMedia, reduceContext } from './reduce-context.ts'
@@ -67,14 +68,6 @@ function checkMaxCalls({ maxCalls = DEFAULT_MAX_CALLS }: TurnHost): number {
 
 const ABORTED: TurnFailure = { ok: false, reason: 'aborted' }
 
-const FINISHED: TurnFailure = {
-  ok: false,
-  reason: 'invalid',
-  findings: [
-    { code: 'prefill-refused', path: 'messages', message: 'Expected the last message to be from the user.' },
-  ],
-}
-
 /**
  * Appends the prompt in one batch, after error results for tool calls that have no result. Without a prompt, the turn
  * continues the last answer if it was cut off, and fails if it was finished: there is nothing to ask the model.
@@ -85,7 +78,7 @@ async function* appendPrompt(
 ): AsyncGenerator<TurnEvent, TurnFailure | null> {
   const calls = listUnansweredCalls(turn.state.flat)
   const last = prompt === null ? findLastAnswer(turn.state) : null
-  if (last?.isFinished === true) return FINISHED
+  if (last?.isFinished === true) return NOTHING_TO_ANSWER
   const bodies: readonly UnlinkedRecord[] = [
     ...(calls.length === 0 ? [] : [createMissingResultsRecord(calls)]),
     ...(last?.isCut === true ? [createContinuation()] : []),
@@ -126,7 +119,9 @@ async function* runLoop(
       return { ok: true, stopReason }
     if (isTurnAborted(turn)) return ABORTED
     const failure =
-      toolCalls.length === 0 && cuts > 0 ? yield* continueAnswer(turn, cuts) : yield* runTools(turn, toolCalls)
+      toolCalls.length === 0 && cuts > 0
+        ? yield* continueAnswer(turn, cuts)
+        : yield* runTools(turn, toolCalls)
     if (failure !== null) return failure
     if (isLast) return { ok: true, stopReason }
   }
@@ -246,7 +241,9 @@ async function* deferFailureEvent(
       if (step.done === true) return { response: step.value, held }
       const { value } = step
       const failed =
-        value.type === 'reply' && value.event.type === 'reply-failed' ? { ...value, event: value.event } : null
+        value.type === 'reply' && value.event.type === 'reply-failed'
+          ? { ...value, event: value.event }
+          : null
       if (failed !== null && (isRecoverableFailure(failed.event.failure, host) || isBrokenReply(failed)))
         held = failed
       else yield value

@@ -1,8 +1,14 @@
 /** A reply that breaks off, or that the output limit cuts, does not end the turn and shows nothing twice. */
-import { createFakeClock, createFakeJournal, createTestHost, type FakeReply } from '@tidemark/core/testing'
+import {
+  createFakeClock,
+  createFakeJournal,
+  createTestHost,
+  type FakeReply,
+  SessionBuilder,
+} from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { buildContextView } from '../../src/context/context-view.ts'
-import { toApiMessages } from '../../src/context/flatten.ts'
+import { flattenContext, toApiMessages } from '../../src/context/flatten.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import type { Clock, Model } from '../../src/engine/ports.ts'
 import type { ModelFailure, ReplyEvent } from '../../src/engine/reply.ts'
@@ -73,7 +79,9 @@ describe('a reply that breaks off', () => {
     const broken = { ...reply(text('one')), failure: OVERLOADED }
     const { outcome, host, events } = await play([broken, broken], { policy })
     expect(outcome).toMatchObject({ ok: false, reason: 'failed', failure: OVERLOADED })
-    expect(events.filter((event) => event.type === 'reply' && event.event.type === 'reply-failed')).toHaveLength(1)
+    expect(
+      events.filter((event) => event.type === 'reply' && event.event.type === 'reply-failed'),
+    ).toHaveLength(1)
     const again = await playTurn(await openSession(host.journal, 's'), { prompt: null }, host)
     expect(again.outcome).toMatchObject({ ok: true })
     expect(toApiMessages(again.outcome.state.flat)).toEqual([
@@ -99,11 +107,55 @@ describe('a reply that breaks off', () => {
   })
 })
 
+describe('the context after an undo', () => {
+  it('has neither a broken reply nor an earlier response of the same id missing', () => {
+    const builder = new SessionBuilder('s')
+    builder.user('One?')
+    builder.assistant('m', [text('One.')])
+    builder.compact('A summary.')
+    builder.user('Two?')
+    builder.assistant('m', [text('Tw')])
+    builder.notice('reply_dropped', { response: 'm' })
+    builder.assistant('n', [text('Two.')])
+    const { uuid = '' } = builder.view.rewrites.at(-1) ?? {}
+    builder.notice('compact_undone', { of: uuid })
+    const view = buildContextView(builder.session)
+    expect(toApiMessages(flattenContext(view)).map(({ content }) => content)).toEqual([
+      'One?',
+      [text('One.')],
+      'Two?',
+      [text('Two.')],
+    ])
+    expect(builder.view.entries.toArray()).toEqual(view.entries.toArray())
+  })
+
+  it('has a message that was appended before the response to a request after it', () => {
+    const builder = new SessionBuilder('s')
+    const { uuid } = builder.user('One?')
+    builder.user('Two?')
+    builder.assistant('m', [text('One.')], { afterUuid: uuid })
+    builder.assistant('m', [text('Really.')], { afterUuid: uuid })
+    const view = buildContextView(builder.session)
+    expect(toApiMessages(flattenContext(view)).map(({ content }) => content)).toEqual([
+      'One?',
+      [text('One.'), text('Really.')],
+      'Two?',
+    ])
+    expect(builder.view.entries.toArray()).toEqual(view.entries.toArray())
+  })
+})
+
 describe('a model that breaks its promise', () => {
   const begun: readonly ReplyEvent[] = [
     {
       type: 'reply-started',
-      message: { id: 'm', role: 'assistant', model: 'model-a', content: [], usage: { input_tokens: 1, output_tokens: 1 } },
+      message: {
+        id: 'm',
+        role: 'assistant',
+        model: 'model-a',
+        content: [],
+        usage: { input_tokens: 1, output_tokens: 1 },
+      },
     },
     { type: 'block-ended', index: 0, block: text('one') },
   ]
@@ -115,7 +167,17 @@ describe('a model that breaks its promise', () => {
         calls += 1
         yield* begun
         if (calls === 1) end()
-        else yield { type: 'reply-ended', reply: { message: { id: 'm2', role: 'assistant', model: 'model-a', content: [] }, rawBlocks: [], cutInputs: [], unfinished: [], others: [] } }
+        else
+          yield {
+            type: 'reply-ended',
+            reply: {
+              message: { id: 'm2', role: 'assistant', model: 'model-a', content: [] },
+              rawBlocks: [],
+              cutInputs: [],
+              unfinished: [],
+              others: [],
+            },
+          }
       },
     }
   }

@@ -26,7 +26,7 @@ import {
   UNDO_NOTICE_TYPE,
   type UnlinkedRecord,
 } from '@tidemark/core'
-import { decodeResponse } from '@tidemark/wire'
+import { decodeResponse, omitUndefined } from '@tidemark/wire'
 import { drainEvents } from './events.ts'
 import { checkMessageInput, type Message, type MessageInput } from './messages.ts'
 import { createTurnContext, emitSessionEvent, type OpenSession, trackWork } from './open-session.ts'
@@ -218,8 +218,8 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
   if (session.busyWith === 'run')
     throw new TidemarkError('busy', 'append: a run is under way, and it appends its responses itself.')
   const run = createTurnContext(session)
-  const bodies = toAssistantRecords(reply)
   const { pendingRequest } = session
+  const bodies = toAssistantRecords(reply, findLateAnchor(session))
   if (pendingRequest === null) return yield* appendUnlinkedRecords(run, bodies)
   const { message } = reply
   const { cacheModel, cacheMonitor } = run.state
@@ -231,15 +231,31 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
     return failure
   }
   if (session.pendingRequest === pendingRequest) session.pendingRequest = null
+  session.refusal = null
   yield { type: 'answered', reply, usage: message.usage ?? null, forecast: pendingRequest.forecast }
   return yield* recordResponse(run, reply)
 }
 
+/**
+ * Returns the uuid of the last record in the pending request if messages were appended since, or are being appended.
+ * In the context these come after the response, because the model did not see them: what was sent stays unchanged.
+ */
+function findLateAnchor({ pendingRequest, state, pendingWork }: OpenSession): string | undefined {
+  const { lastUuid } = pendingRequest ?? {}
+  if (lastUuid === undefined) return undefined
+  const later = state.view.entries.toArray().findLast(({ record }) => {
+    return record.uuid === lastUuid || record.type === 'user' || record.type === 'attachment'
+  })
+  // The append of the response itself is the one piece of work that is always pending here.
+  return later?.record.uuid === lastUuid && pendingWork.size <= 1 ? undefined : lastUuid
+}
+
 /** Converts a response to log records, one per content block, as `session.run` does. */
-function toAssistantRecords({ message }: Reply): readonly UnlinkedRecord[] {
+function toAssistantRecords({ message }: Reply, afterUuid: string | undefined): readonly UnlinkedRecord[] {
+  const place = omitUndefined({ afterUuid })
   const blocks = toBlocks(message.content)
-  if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] } }]
-  return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] } }))
+  if (blocks.length === 0) return [{ type: 'assistant', message: { ...message, content: [] }, ...place }]
+  return blocks.map((block) => ({ type: 'assistant', message: { ...message, content: [block] }, ...place }))
 }
 
 /** Converts a response in the format of the SDK. `id` and `model` are defaults for a response without these fields. */

@@ -1,13 +1,17 @@
 /** Implements `session.next`: reduces the context if needed and returns the next API request for the caller's own loop. */
 import {
+  type AssembledRequest,
   appendUnlinkedRecords,
   type CacheForecast,
   type CallerPrompt,
   type ContextTokens,
   createMissingResultsRecord,
+  findLastAnswer,
   isPrompt,
   listUnansweredCalls,
+  type ModelCallInput,
   measureContext,
+  NOTHING_TO_ANSWER,
   orderPromptSections,
   type Payload,
   type PendingModelCall,
@@ -87,25 +91,44 @@ export async function nextRequest<Body>(
   const sections = options.system === undefined ? null : orderPromptSections(options.system)
   const release = reserveSession(session, 'next')
   try {
-    if (tools !== null) session.tools = tools
-    if (sections !== null) session.sections = sections
-    const run = createTurnContext(session, { signals: [options.signal] })
-    await refreshFromLog(session, run)
+    await refreshFromLog(session, createTurnContext(session, { signals: [options.signal] }))
     const calls = listUnansweredCalls(session.state.flat).map(({ id }) => id)
     if (calls.length > 0 && options.settle !== true) {
       const message = `next: no result for ${calls.join(', ')}. Append toolResult(id, …) for each, or give { settle: true } to go on without.`
       return { ok: false, reason: 'open-calls', calls, message }
     }
+    if (tools !== null) session.tools = tools
+    if (sections !== null) session.sections = sections
+    const run = createTurnContext(session, { signals: [options.signal] })
     const ready = await runOperation(session, prepareRequest(run))
-    if ('ok' in ready) return { ...ready, message: describeFailure(ready, toApiMessages(session.state.flat)) }
-    session.pendingRequest = ready
-    return toReadyRequest<Body>(session, ready)
+    const failure = 'ok' in ready ? ready : findStandingRefusal(session, ready)
+    if (failure !== null)
+      return { ...failure, message: describeFailure(failure, toApiMessages(session.state.flat)) }
+    session.pendingRequest = ready as PendingModelCall
+    return toReadyRequest<Body>(session, session.pendingRequest)
   } finally {
     release()
   }
 }
 
+/** Returns the provider's refusal if the request is the one that it refused: sent again, it would be refused again. */
+function findStandingRefusal({ refusal }: OpenSession, { request }: PendingModelCall): TurnFailure | null {
+  if (refusal === null || refusal.failure.retryable || refusal.text !== toRequestText(request)) return null
+  return { ok: false, reason: 'failed', failure: refusal.failure }
+}
+
+/** Returns everything that is sent of a request: its betas, and the exact JSON text of its body. */
+export function toRequestText(request: AssembledRequest): string {
+  const { payload, raw } = toModelCall(request)
+  return `${payload.betas?.join() ?? ''}\n${toBodyText({ payload, raw })}`
+}
+
+function toBodyText({ payload, raw }: Pick<ModelCallInput, 'payload' | 'raw'>): string {
+  return joinEncodedRequest(encodeRequest(payload, { raw: { messages: raw } }))
+}
+
 async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
+  if (findLastAnswer(run.state)?.isFinished === true) return NOTHING_TO_ANSWER
   const calls = listUnansweredCalls(run.state.flat)
   if (calls.length > 0) {
     yield { type: 'calls-settled', calls }
@@ -143,7 +166,7 @@ function toReadyRequest<Body>(
     forecast,
     context: measureContext(session.state, host, host.compaction),
     get text() {
-      return joinEncodedRequest(encodeRequest(call.payload, { raw: { messages: call.raw } }))
+      return toBodyText(call)
     },
   }
 }

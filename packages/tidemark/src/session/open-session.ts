@@ -3,9 +3,11 @@ import {
   type CompactingHost,
   type CompactionServices,
   createHistoryTool,
+  type ModelFailure,
   openSession,
   type PendingModelCall,
   type PlacedSection,
+  type Remedies,
   refreshSession,
   type SeparateSummaryModel,
   type SessionState,
@@ -50,6 +52,8 @@ export interface OpenSession {
   sections: readonly PlacedSection[]
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
   pendingRequest: PendingModelCall | null
+  /** What the provider has refused since the last response; null if nothing. */
+  refusal: Refusal | null
   /** Ids of the tool calls whose results are being appended. */
   readonly arrivingResults: Set<string>
   /** The name of the operation that has reserved the session, such as `run`; null if none has. */
@@ -65,6 +69,16 @@ export interface OpenSession {
   isWriter: boolean
   /** Null while the session is open. Otherwise a promise that resolves when the session has been closed. */
   closing: Promise<void> | null
+}
+
+/** A request of `next` that the provider refused, and what was done about it. */
+export interface Refusal {
+  /** The JSON text of the refused request body. */
+  readonly text: string
+  readonly failure: ModelFailure
+  /** The remedies tried since the last response, and how often the caller was told to wait. */
+  readonly tried: Remedies
+  readonly waits: number
 }
 
 interface OpenSessionInput {
@@ -104,6 +118,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     tools: tools ?? toolsFromLog(state, settings),
     sections,
     pendingRequest: null,
+    refusal: null,
     arrivingResults: new Set(),
     busyWith: null,
     pendingWork: new Set(),
@@ -175,10 +190,14 @@ export function createTurnContext(
 }
 
 function anySignal({ stop }: OpenSession, signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+  return AbortSignal.any([stop.signal, ...checkSignals(signals)])
+}
+
+/** Returns the signals that are given. Throws if one of them is not an AbortSignal. */
+export function checkSignals(signals: readonly (AbortSignal | undefined)[]): readonly AbortSignal[] {
   const defined = signals.filter((signal) => signal !== undefined)
-  if (!defined.every((signal) => signal instanceof AbortSignal))
-    throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
-  return AbortSignal.any([stop.signal, ...defined])
+  if (defined.every((signal) => signal instanceof AbortSignal)) return defined
+  throw badOptionError('signal', 'signal: expected an AbortSignal, as new AbortController().signal.')
 }
 
 /**

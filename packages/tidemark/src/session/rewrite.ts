@@ -166,13 +166,10 @@ async function runRewrite<End>(
   rewrite: (run: TurnContext) => AsyncGenerator<TurnEvent, End>,
 ): Promise<End | BusyOutcome> {
   checkSessionOpen(session)
-  const busy = refuseIfBusy(session, operation)
+  const busy =
+    refuseIfBusy(session, operation) ??
+    (options.abandon === true ? null : refuseIfPending(session, operation))
   if (busy !== null) return busy
-  // The awaited response answers the old context, so its usage could not be used to measure the rewritten context.
-  if (session.pendingRequest !== null && options.abandon !== true) {
-    const message = `${operation}: next gave a request of the session ${session.id} whose response has not been appended; nothing was changed. Append the response first, or give { abandon: true } if none will come.`
-    return { ok: false, reason: 'busy', message }
-  }
   const release = reserveSession(session, operation)
   try {
     session.pendingRequest = null
@@ -188,6 +185,20 @@ async function runRewrite<End>(
 export function refuseIfBusy({ id, busyWith }: OpenSession, operation: string): BusyOutcome | null {
   if (busyWith === null) return null
   const message = `${operation}: the session ${id} is busy with ${busyWith}; nothing was changed. Try again when that has ended.`
+  return { ok: false, reason: 'busy', message }
+}
+
+/**
+ * Returns a refusal if the response to a request of `next` has not been appended; otherwise null. That response answers
+ * the context as it is, so its usage could not be used to measure a rewritten context.
+ */
+export function refuseIfPending({ id, pendingRequest }: OpenSession, operation: string): BusyOutcome | null {
+  if (pendingRequest === null) return null
+  const advice =
+    operation === 'switchModel'
+      ? 'Append the response first, or call refused if none will come.'
+      : 'Append the response first, or give { abandon: true } if none will come.'
+  const message = `${operation}: next gave a request of the session ${id} whose response has not been appended; nothing was changed. ${advice}`
   return { ok: false, reason: 'busy', message }
 }
 

@@ -18,6 +18,7 @@ import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts
 import { extractReplyText } from './append.ts'
 import { createEventStream, type EventStream, type SessionEvent } from './events.ts'
 import {
+  checkSignals,
   createTurnContext,
   createTurnHost,
   emitSessionEvent,
@@ -65,11 +66,13 @@ export function startTurn(
     ? createToolset(runTool === undefined ? { tools } : { tools, runTool })
     : session.tools
   checkToolsRunnable(toolset)
+  const stop = new AbortController()
+  const signals = [options.signal, stop.signal]
+  checkSignals(signals)
   const release = reserveSession(session, 'run')
   session.tools = toolset
-  const stop = new AbortController()
   return createEventStream({
-    events: runTurn(session, prompt, [options.signal, stop.signal], release),
+    events: runTurn(session, prompt, signals, release),
     onEvent: (event) => emitSessionEvent(session, event),
     abort: () => stop.abort(),
   })
@@ -91,6 +94,7 @@ async function* runTurn(
     const run = createTurnContext(session, { signals })
     await refreshFromLog(session, run)
     session.pendingRequest = null
+    session.refusal = null
     const tooLarge = prompt === null ? null : checkPromptFits(session, prompt)
     const events = tooLarge === null ? takeTurn(run, prompt) : endTurn(run, tooLarge)
     for (;;) {

@@ -30,6 +30,7 @@ import type { EventOf, SessionEventType } from './events.ts'
 import type { MessageInput } from './messages.ts'
 import { type NextOptions, type NextOutcome, nextRequest, type RequestBody } from './next.ts'
 import type { OpenSession } from './open-session.ts'
+import { type RefusedOutcome, recordRefusal } from './refused.ts'
 import {
   type BusyOutcome,
   type CompactOptions,
@@ -63,12 +64,22 @@ export interface Session {
   append(...messages: readonly (MessageInput | object)[]): Promise<readonly string[]>
 
   /**
-   * Reduces the context if needed, then returns the next API request for your own client. Append its response before
-   * any other message.
+   * Reduces the context if needed, then returns the next API request for your own client. Append its response, or call
+   * `refused` with the error.
    *
    * @example const request = await session.next({ tools }); if (request.ok) await client.messages.create(request.body)
    */
   next<Body = RequestBody>(options?: NextOptions): Promise<NextOutcome<Body>>
+
+  /**
+   * Tells the engine that the provider refused the request of `next`, with the error of your client. The context is
+   * changed as the refusal asks (compacted, or without refused media or thinking), so that `next` returns another
+   * request. A request that was refused for good is never returned again; for a fault that may pass, the outcome says
+   * how long to wait.
+   *
+   * @example catch (error) { const outcome = await session.refused(error); if (!outcome.ok) throw error }
+   */
+  refused(error: unknown): Promise<RefusedOutcome>
 
   /**
    * Runs a turn: sends the prompt, then runs tools and calls the model until it makes no more tool calls. Starts at
@@ -152,6 +163,7 @@ export function createSession(session: OpenSession, onClose: () => void): Sessio
     },
     append: (...messages) => appendMessages(session, messages),
     next: (options) => nextRequest(session, options),
+    refused: (error) => recordRefusal(session, error),
     run: (prompt, options) => startTurn(session, prompt as MessageContent | null, options),
     compact: (options = {}) => compactSession(session, options),
     planCompaction: (options = {}) => planSessionCompaction(session, options),

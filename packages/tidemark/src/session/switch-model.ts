@@ -21,7 +21,7 @@ import {
   runOperation,
 } from './open-session.ts'
 import { checkModel } from './options.ts'
-import { type BusyOutcome, refuseIfBusy } from './rewrite.ts'
+import { type BusyOutcome, refuseIfBusy, refuseIfPending } from './rewrite.ts'
 import { createSessionModel, type SessionModel, withRetryEvents } from './session-model.ts'
 
 export type SwitchOutcome =
@@ -70,6 +70,8 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   let tokens = estimateContext(session, next)
   let compaction: CommittedCompaction | null = null
   if (tokens >= most) {
+    const busy = refuseIfPending(session, 'switchModel')
+    if (busy !== null) return busy
     // The compaction target is in tokens of the old model, so the limit of the new model is converted to these.
     const ratio = estimateContext(session, session.model) / Math.max(1, tokens)
     const run = createTurnContext(session, { signals: [] })

@@ -1,0 +1,40 @@
+import Anthropic from '@anthropic-ai/sdk'
+import { describe, expect, it } from 'vitest'
+import { readClientError } from './client-error.ts'
+
+const TOO_LONG = {
+  type: 'error',
+  error: { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000 maximum' },
+}
+
+describe('readClientError', () => {
+  it.each<[string, unknown, object]>([
+    [
+      'an error of the SDK',
+      Anthropic.APIError.generate(400, TOO_LONG, undefined, new Headers()),
+      { kind: 'overflow', status: 400 },
+    ],
+    [
+      'an error of the AI SDK',
+      { statusCode: 400, responseBody: JSON.stringify(TOO_LONG), responseHeaders: {}, message: 'no' },
+      { kind: 'overflow', gap: { actual: 210_000, limit: 200_000 } },
+    ],
+    ['an error body', TOO_LONG, { kind: 'overflow' }],
+    [
+      'a status with headers as an object',
+      { status: 429, headers: { 'retry-after': '3' }, message: 'slow down' },
+      { kind: 'rate-limit', retryable: true, retryAfterMs: 3_000, message: 'slow down' },
+    ],
+    ['a failed connection', new TypeError('fetch failed'), { kind: 'network', retryable: true }],
+    ['an abort of the SDK', new Anthropic.APIUserAbortError(), { kind: 'aborted', retryable: false }],
+    [
+      'a failure of another provider',
+      { kind: 'billing', retryable: false, message: 'Pay.' },
+      { kind: 'billing' },
+    ],
+    ['a text', 'no connection', { kind: 'network', message: 'no connection' }],
+    ['nothing', undefined, { kind: 'network' }],
+  ])('reads %s', (_, error, expected) => {
+    expect(readClientError(error, 0)).toMatchObject(expected)
+  })
+})

@@ -1,0 +1,47 @@
+/**
+ * Reads the error of a caller's own client as a typed failure: errors of the official SDK and of the AI SDK, error
+ * bodies of the API, and exceptions of `fetch`.
+ */
+import { isObject, type ModelFailure } from '@tidemark/core'
+import { failureFromException, toAnthropicFailure } from '@tidemark/wire'
+
+/** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
+export function readClientError(error: unknown, now: number): ModelFailure {
+  if (isModelFailure(error)) return error
+  if (!isObject(error)) return failureFromException(error)
+  const status = [error.status, error.statusCode].find((value) => typeof value === 'number')
+  const body = readBody(error)
+  if (status === undefined && body === null) return failureFromException(error, isAbort(error))
+  const headers = readHeaders(error.headers ?? error.responseHeaders)
+  const text = body ?? (typeof error.message === 'string' ? error.message : '')
+  return toAnthropicFailure({ body: text, headers, now, ...(status === undefined ? {} : { status }) })
+}
+
+function isModelFailure(error: unknown): error is ModelFailure {
+  if (!isObject(error)) return false
+  const { kind, retryable, message } = error
+  return typeof kind === 'string' && typeof retryable === 'boolean' && typeof message === 'string'
+}
+
+/** The SDK reports an abort by the caller under a name of its own. */
+function isAbort(error: object): boolean {
+  return error.constructor?.name === 'APIUserAbortError'
+}
+
+/** Returns the error body as JSON text. The SDKs keep it under different names; the API's own has `type: "error"`. */
+function readBody(error: { readonly [field: string]: unknown }): string | null {
+  if (error.type === 'error' && isObject(error.error)) return JSON.stringify(error)
+  for (const body of [error.error, error.responseBody, error.body]) {
+    if (typeof body === 'string') return body
+    if (isObject(body)) return JSON.stringify(body)
+  }
+  return null
+}
+
+function readHeaders(headers: unknown): Readonly<Record<string, string>> {
+  if (headers instanceof Headers) return Object.fromEntries(headers)
+  if (!isObject(headers)) return {}
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  )
+}

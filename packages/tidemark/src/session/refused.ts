@@ -1,0 +1,76 @@
+/**
+ * Implements `session.refused`: in the caller's own loop, tells the engine what the provider said, so that the next
+ * request is a different one. `run` recovers in the same way by itself.
+ */
+import {
+  type ModelFailure,
+  NO_REMEDIES_TRIED,
+  planRetry,
+  recoverFromRefusal,
+  type TurnFailure,
+  toApiMessages,
+} from '@tidemark/core'
+import { readClientError } from '../models/client-error.ts'
+import { toRequestText } from './next.ts'
+import {
+  createTurnContext,
+  type OpenSession,
+  type Refusal,
+  refreshFromLog,
+  reserveSession,
+  runOperation,
+} from './open-session.ts'
+import { describeFailure } from './run.ts'
+
+/** What was done about a refused request. `failure`: the error, classified. */
+export type RefusedOutcome =
+  /** The context was changed, and `next` returns a different request. */
+  | { readonly ok: true; readonly act: 'changed'; readonly failure: ModelFailure }
+  /** The fault may pass: wait `delayMs`, then send the request that `next` returns. */
+  | { readonly ok: true; readonly act: 'wait'; readonly delayMs: number; readonly failure: ModelFailure }
+  /** Nothing helps. `next` returns this refusal until the request would be a different one. */
+  | (TurnFailure & { readonly message: string })
+
+export async function recordRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
+  const { settings } = session
+  const failure = readClientError(error, settings.clock.now())
+  const release = reserveSession(session, 'refused')
+  try {
+    const refusal = updateRefusal(session, failure)
+    session.refusal = refusal
+    session.pendingRequest = null
+    if (failure.retryable) return planWait(session, refusal)
+    const run = createTurnContext(session, { signals: [] })
+    await refreshFromLog(session, run)
+    const response = { ok: false, reason: 'failed', failure } as const
+    const end = await runOperation(session, recoverFromRefusal(run, response, refusal.tried))
+    if (end?.ok !== true) return toFailedOutcome(session, end ?? response)
+    session.refusal = { ...refusal, tried: end.tried }
+    return { ok: true, act: 'changed', failure }
+  } finally {
+    release()
+  }
+}
+
+/** Adds a failure to what was refused since the last response. */
+function updateRefusal({ refusal, pendingRequest }: OpenSession, failure: ModelFailure): Refusal {
+  const { tried = NO_REMEDIES_TRIED, waits = 0, text = '' } = refusal ?? {}
+  return {
+    failure,
+    tried,
+    waits,
+    text: pendingRequest === null ? text : toRequestText(pendingRequest.request),
+  }
+}
+
+function planWait(session: OpenSession, refusal: Refusal): RefusedOutcome {
+  const { failure, waits } = refusal
+  const retry = planRetry(failure, waits, session.settings.policy.turn.network, Math.random())
+  if (!retry.again) return toFailedOutcome(session, { ok: false, reason: 'failed', failure })
+  session.refusal = { ...refusal, waits: waits + 1 }
+  return { ok: true, act: 'wait', delayMs: retry.delayMs, failure }
+}
+
+function toFailedOutcome({ state }: OpenSession, failure: TurnFailure): RefusedOutcome {
+  return { ...failure, message: describeFailure(failure, toApiMessages(state.flat)) }
+}

@@ -1,6 +1,6 @@
 /** Whatever hangs, a session can be called off and closed; and once it is closed, nothing of it is written. */
 import type { Journal } from '@tidemark/core'
-import { type TidemarkOptions, user } from 'tidemark'
+import { anthropic, type TidemarkOptions, user } from 'tidemark'
 import { createMemoryJournal, type MemoryStore } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
@@ -72,6 +72,50 @@ describe('close', () => {
     await session.close()
     expect(await said).toHaveLength(3)
     expect(acts).toEqual(['append', 'append', 'append', 'release'])
+  })
+
+  it.each<[string, () => Promise<Response>]>([
+    ['a fetch that ignores its signal', never],
+    [
+      'a body that ignores its signal',
+      async () =>
+        new Response(new ReadableStream({ pull: never }), {
+          headers: { 'content-type': 'text/event-stream' },
+        }),
+    ],
+  ])('does not wait for %s', async (_, fetch) => {
+    const acts: string[] = []
+    const model = anthropic('claude-sonnet-5-5', { apiKey: 'any', fetch })
+    const session = await createTestTidemark({ journal: watched(acts).journal, model }).tide.open('a')
+    const run = session.run('Mend the sums.')
+    await new Promise((resolve) => session.on('request-sent', resolve))
+    await session.close()
+    expect(await run.outcome).toMatchObject({ ok: false, reason: 'aborted' })
+    expect(acts.at(-1)).toBe('release')
+  })
+
+  it('does not wait for a model that ignores its signal', async () => {
+    const { window, maxOutput, ...choice } = anthropic('claude-sonnet-5-5', { apiKey: 'any' })
+    const connect = () => ({ stream: () => ({ [Symbol.asyncIterator]: () => ({ next: never }) }) })
+    const model = { ...choice, window, maxOutput, connect }
+    const session = await createTestTidemark({ model }).tide.open('a')
+    const run = session.run('Mend the sums.')
+    await new Promise((resolve) => session.on('request-sent', resolve))
+    await session.close()
+    expect(await run.outcome).toMatchObject({ ok: false, reason: 'aborted' })
+  })
+
+  it('closes every session and the journal, even if one of them fails', async () => {
+    const { journal } = watched([])
+    const released: string[] = []
+    const release = async (id: string): Promise<void> => {
+      released.push(id)
+      if (id === 'a') throw new Error('no disk')
+    }
+    const { tide } = createTestTidemark({ journal: { ...journal, release } })
+    for (const id of ['a', 'b']) await tide.open(id)
+    await expect(tide.close()).rejects.toThrow('no disk')
+    expect(released).toEqual(['a', 'b'])
   })
 
   it('does not wait for a tool that hangs', async () => {

@@ -1,7 +1,7 @@
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { openTestSession } from '../../test/engine/test-session.ts'
-import type { Deadlines, Model } from '../engine/ports.ts'
+import type { Deadlines, Model, Signal } from '../engine/ports.ts'
 import type { ReplyEvent } from '../engine/reply.ts'
 import { planCompaction } from './plan-compaction.ts'
 import { createBoundedModel } from './run-summary-attempt.ts'
@@ -85,11 +85,11 @@ describe('a model that is bounded', () => {
       await told(async function* () {
         yield alive
       }),
-    ).toEqual(['reply-alive', 'timeout: The reply stopped without an end.'])
+    ).toEqual(['reply-alive', 'bad-reply: The reply stopped without an end.'])
     const events = await told(() => {
       throw new Error('broken')
     })
-    expect(events).toEqual(['timeout: broken'])
+    expect(events).toEqual(['unknown: broken'])
   })
 
   it('is not asked once the person has called it off', async () => {
@@ -117,6 +117,28 @@ describe('a model that is bounded', () => {
     for await (const _ of model.stream({} as never)) break
     await turnsOf(30)
     expect(said).toBeLessThan(5)
+  })
+
+  it('is aborted at once where nobody listens any more, even while it is silent', async () => {
+    let signal: Signal | undefined
+    const stream: Model['stream'] = async function* (_, given) {
+      signal = given
+      yield alive
+      await new Promise(() => {})
+    }
+    const deadlines: Deadlines = {
+      async within(_, work) {
+        const inner = { aborted: false }
+        const value = await work(inner).finally(() => {
+          inner.aborted = true
+        })
+        return { ok: true, value }
+      },
+    }
+    const model = createBoundedModel({ stream }, { deadlines, limits })
+    for await (const _ of model.stream({} as never)) break
+    await turnsOf(1)
+    expect(signal?.aborted).toBe(true)
   })
 })
 

@@ -234,16 +234,20 @@ async function* streamBounded(
   const reading = deadlines
     .within(
       limits.attemptMs,
+      // The work ends as soon as nobody reads its events any more, which aborts the model.
       async (inner) =>
-        await readReply(model.stream(call, inner), queue.push, (next) =>
-          deadlines.within(limits.stallMs, () => next, inner),
-        ),
+        await Promise.race([
+          queue.closed,
+          readReply(model.stream(call, inner), queue.push, (next) =>
+            deadlines.within(limits.stallMs, () => next, inner),
+          ),
+        ]),
       signal,
     )
     .then(
       (end) => queue.close(end.ok ? end.value : createReplyFailure(end.why, LIMIT_MESSAGES[end.why])),
       (thrown: unknown) =>
-        queue.close(createReplyFailure('timeout', thrown instanceof Error ? thrown.message : String(thrown))),
+        queue.close(createReplyFailure('unknown', thrown instanceof Error ? thrown.message : String(thrown))),
     )
   try {
     yield* queue.events()
@@ -269,7 +273,8 @@ async function readReply(
     for (;;) {
       const next = await wait(events.next())
       if (!next.ok) return createReplyFailure(next.why, 'Nothing came for too long.')
-      if (next.value.done === true) return createReplyFailure('timeout', 'The reply stopped without an end.')
+      if (next.value.done === true)
+        return createReplyFailure('bad-reply', 'The reply stopped without an end.')
       const { value } = next.value
       const isHeard = push(value)
       if (!isHeard || value.type === 'reply-ended' || value.type === 'reply-failed') return null
@@ -282,8 +287,12 @@ async function readReply(
 
 const LIMIT_MESSAGES = { timeout: 'It took too long.', aborted: 'It was aborted.' } as const
 
-function createReplyFailure(kind: 'timeout' | 'aborted', message: string): ReplyFailed {
-  return { type: 'reply-failed', failure: { kind, retryable: kind === 'timeout', message }, reply: null }
+function createReplyFailure(
+  kind: 'timeout' | 'bad-reply' | 'aborted' | 'unknown',
+  message: string,
+): ReplyFailed {
+  const retryable = kind === 'timeout' || kind === 'bad-reply'
+  return { type: 'reply-failed', failure: { kind, retryable, message }, reply: null }
 }
 
 interface EventQueue {
@@ -291,6 +300,8 @@ interface EventQueue {
   readonly push: (event: ReplyEvent) => boolean
   /** Closes the queue. `last`: a failure event to add first; null if the reply already sent its own last event. */
   readonly close: (last: ReplyFailed | null) => void
+  /** Resolves with null once the queue is closed. */
+  readonly closed: Promise<null>
   readonly events: () => AsyncGenerator<ReplyEvent, void>
 }
 
@@ -298,7 +309,12 @@ function createEventQueue(): EventQueue {
   const waiting: ReplyEvent[] = []
   let isClosed = false
   let wake = (): void => {}
+  let finish = (_: null): void => {}
+  const closed = new Promise<null>((resolve) => {
+    finish = resolve
+  })
   return {
+    closed,
     push: (event) => {
       if (!isClosed) waiting.push(event)
       wake()
@@ -307,6 +323,7 @@ function createEventQueue(): EventQueue {
     close: (last) => {
       if (last !== null && !isClosed) waiting.push(last)
       isClosed = true
+      finish(null)
       wake()
     },
     events: async function* () {

@@ -5,6 +5,7 @@
  */
 import type { ContextView } from '../context/context-view.ts'
 import { TidemarkError } from '../errors.ts'
+import { findNonJsonPath } from '../log/json.ts'
 import type { Attachment } from '../log/record.ts'
 import type { CompactTargetPolicy, Policy } from '../policy/policy.ts'
 import type { TokenCounter } from '../summary/truncate-text.ts'
@@ -147,6 +148,7 @@ async function renderSource(carrier: ContextSource, context: SourceContext): Pro
     let { total } = limit
     if (limit.count <= 0) return { carrier, renderings, skipped, failed: null }
     for await (const offer of carrier.render(context)) {
+      checkItem(offer)
       const key = createAttachmentKey(carrier.name, offer.id)
       const isTwice = isRenderedItem(offer) && renderings.some((rendering) => rendering.key === key)
       const limits = { ...limit, total }
@@ -164,6 +166,12 @@ async function renderSource(carrier: ContextSource, context: SourceContext): Pro
     const failed = thrown instanceof Error ? thrown.message : String(thrown)
     return { carrier, renderings, skipped, failed }
   }
+}
+
+/** Throws if the attachment of an item could not be written to the log, such as one whose text is undefined. */
+function checkItem(offer: SourceItem): void {
+  const wrong = isRenderedItem(offer) ? findNonJsonPath(offer.attachment) : null
+  if (wrong !== null) throw new TypeError(`The item "${offer.id}" has no JSON value at ${wrong}.`)
 }
 
 /** Returns the item, cut to its limit if necessary, or the reason why it is not attached. */

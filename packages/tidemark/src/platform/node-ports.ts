@@ -98,7 +98,8 @@ export function createDeadline(clock: Clock, ms: number, outer?: Signal): Deadli
   }
   if (outer?.aborted === true) abort()
   else onAbort(outer, 'addEventListener', abort)
-  void watch()
+  // A clock that fails must not end the process: the deadline expires instead.
+  watch().catch(() => expire('timeout'))
   return {
     signal: controller.signal,
     expired: expired.promise,

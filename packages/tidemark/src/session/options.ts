@@ -258,8 +258,9 @@ export interface TidemarkSettings {
 
 export function createSettings(options: TidemarkOptions): TidemarkSettings {
   checkOptions(options)
-  const { system, clock = systemClock, history = false } = options
+  const { system, history = false } = options
   const policy = createPolicy(options.policy ?? {})
+  const clock = options.clock === undefined ? systemClock : withCheckedTime(options.clock)
   const { switches, notices } = readSwitches(options.env ?? process.env)
   return {
     options,
@@ -274,6 +275,26 @@ export function createSettings(options: TidemarkOptions): TidemarkSettings {
     ids: options.ids ?? systemIds,
     deadlines: options.deadlines ?? createDeadlines(clock),
   }
+}
+
+/** Latest time that a date can express, in milliseconds since 1970. */
+const MAX_TIME_MS = 8.64e15
+
+/** Returns the clock with a check of its time, now and at each later call: a log needs times that are dates. */
+function withCheckedTime(clock: Clock): Clock {
+  const checked: Clock = {
+    now() {
+      const time: unknown = clock.now()
+      if (typeof time === 'number' && Math.abs(time) <= MAX_TIME_MS) return time
+      throw badOptionError(
+        'clock',
+        `clock: now() returned ${formatErrorValue(time)}; expected milliseconds since 1970.`,
+      )
+    },
+    sleep: (ms, signal) => clock.sleep(ms, signal),
+  }
+  checked.now()
+  return checked
 }
 
 /** Returns the model that the policy names for summaries; null if it names none. */

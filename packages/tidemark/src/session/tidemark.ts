@@ -18,7 +18,7 @@ export interface Tidemark {
   open(id: string, options?: OpenOptions): Promise<Session>
   /** Returns the ids of the existing sessions, sorted. */
   sessions(): Promise<readonly string[]>
-  /** Closes all open sessions and the journal. */
+  /** Closes all open sessions and the journal. Rejects with the first error after all of them were closed. */
   close(): Promise<void>
 }
 
@@ -83,8 +83,10 @@ export function createTidemark(options: TidemarkOptions): Tidemark {
     },
     sessions: async () => [...(await settings.journal.list())].sort(),
     async close() {
-      await Promise.all([...sessions.values()].map((session) => session?.close()))
+      const closing = await Promise.allSettled([...sessions.values()].map((session) => session?.close()))
       await settings.close()
+      const failed = closing.find(({ status }) => status === 'rejected')
+      if (failed?.status === 'rejected') throw failed.reason
     },
   }
 }

@@ -136,8 +136,11 @@ export class SessionWriter {
   async #releaseLock(): Promise<void> {
     const lock = this.#lock
     this.#lock = null
-    await this.#log.close()
-    await lock?.release()
+    try {
+      await this.#log.close()
+    } finally {
+      await lock?.release()
+    }
   }
 
   /**

@@ -42,7 +42,7 @@ export interface FileJournalOptions {
 export interface FileJournal extends Journal {
   /** Locks the session for writing. Optional, because the first append also locks it. */
   acquire(session: string): Promise<{ readonly ok: true } | LockedResult>
-  /** Releases the write locks of all sessions. */
+  /** Releases the write locks of all sessions. Rejects with the first error after all of them were tried. */
   close(): Promise<void>
 }
 
@@ -110,7 +110,9 @@ class FolderJournal implements FileJournal {
   }
 
   async close(): Promise<void> {
-    for (const session of this.#logs.keys()) await this.release(session)
+    const releases = await Promise.allSettled([...this.#logs.keys()].map((session) => this.release(session)))
+    const failed = releases.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
   }
 
   #open(session: string): OpenLog {

@@ -123,12 +123,20 @@ function createOwnershipCheck(place: LockOptions, mine: LockOwner): () => Promis
 }
 
 /**
- * Removes this process's lock file. Creates a claim file before, so that the lock of a later holder is never removed.
+ * Removes this process's lock file. Creates a claim file before, so that the lock of a later holder is never removed;
+ * works on a full disk as well.
  */
 async function removeLock(place: LockOptions, mine: LockOwner): Promise<void> {
   const seen = await readLock(place)
   if (seen?.fingerprint !== mine.token) return
-  await takeOverLock(place, seen.fingerprint, createOwner(place), () => place.files.remove(place.path))
+  const remove = (): Promise<boolean> => place.files.remove(place.path)
+  try {
+    await takeOverLock(place, seen.fingerprint, createOwner(place), remove)
+  } catch {
+    // The claim file cannot be written, as on a full disk. Then no other process can take the lock over either, because
+    // it would need a claim file too.
+    if ((await readLock(place))?.fingerprint === mine.token) await remove()
+  }
 }
 
 /** Result of changing a lock. `moved`: the lock has changed since it was read. `busy`: another process is changing it. */

@@ -171,8 +171,8 @@ export const mutants: readonly Mutant[] = [
     name: 'failure-is-shown-before-it-is-mended',
     law: 'nobody sees the failure',
     file: 'packages/core/src/turn/turn.ts',
-    find: 'else yield step.value',
-    replace: 'yield step.value',
+    find: 'else yield value',
+    replace: 'yield value',
     tests: [`${TESTS}/room`],
   },
   {

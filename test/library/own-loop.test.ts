@@ -100,7 +100,7 @@ describe('append', () => {
 })
 
 describe('next', () => {
-  it.each(['claude-sonnet-4-5', 'claude-sonnet-5-5'])(
+  it.each(['claude-haiku-4-5', 'claude-sonnet-5-5'])(
     'gives no request after a finished answer: %s',
     async (modelId) => {
       const world = createTestTidemark({ modelId })

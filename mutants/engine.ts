@@ -195,8 +195,8 @@ export const mutants: readonly Mutant[] = [
     name: 'deleted-text-counts-twice',
     law: 'dropped and told with all their tokens',
     file: 'packages/core/src/planner/plan-input.ts',
-    find: 'input.deleted ?? countDeletedTokens(register, { sinceResponse: meter.measuredResponse !== null }),',
-    replace: 'meter.measuredResponse === null ? 0 : countDeletedTokens(register, { sinceResponse: true }),',
+    find: 'const deleted = countDeletedTokens(register, { sinceResponse: isMeasured })',
+    replace: 'const deleted = isMeasured ? countDeletedTokens(register, { sinceResponse: true }) : 0',
     tests: [`${TESTS}/steps`],
   },
   {

@@ -96,10 +96,18 @@ export const mutants: readonly Mutant[] = [
     name: 'clearing-touches-the-record',
     law: 'law 7: undo',
     file: 'packages/core/src/context/context-view.ts',
-    find: "const act = createRewrite('clear', record, at.position, view.entries)\n",
+    find: "const act = createRewrite('clear', record, at.position, view)\n",
     replace:
-      "const act = createRewrite('clear', record, at.position, applyClearingToEntries(view.entries, record.microcompactMetadata))\n",
+      "const act = createRewrite('clear', record, at.position, { ...view, entries: applyClearingToEntries(view.entries, record.microcompactMetadata) })\n",
     tests: [`${LAWS}/undo`],
+  },
+  {
+    name: 'undo-forgets-what-was-measured',
+    law: 'an undo counts what was measured before',
+    file: 'packages/core/src/context/context-view.ts',
+    find: 'return restored !== null && place < restored.entries && isMeasuredPart(restored, place, index)',
+    replace: 'return false',
+    tests: ['packages/core/src/tokens/context-meter.test'],
   },
   {
     name: 'rewind-takes-the-abandoned-turn-along',
@@ -153,9 +161,9 @@ export const mutants: readonly Mutant[] = [
     name: 'boundary-counts-before-its-summary',
     law: 'kept messages',
     file: 'packages/core/src/context/context-view.ts',
-    find: "return { ...lost, pendingCompaction: createRewrite('compact', record, at.position, view.entries) }",
+    find: "return { ...lost, pendingCompaction: createRewrite('compact', record, at.position, view) }",
     replace:
-      "return { ...lost, entries: AppendList.of(), pending: createRewrite('compact', record, at.position, view.entries) }",
+      "return { ...lost, entries: AppendList.of(), pending: createRewrite('compact', record, at.position, view) }",
     tests: [`${LAWS}/kept`],
   },
   {

@@ -178,6 +178,23 @@ describe('plan', () => {
   })
 })
 
+it('counts what the provider keeps cleared as gone where nothing has been measured since', () => {
+  const situation = new Situation()
+  const ids = situation.reads(6, 10_000)
+  const all = makeContextPlan(situation.planContext()).context.expected
+  situation.clear({
+    trigger: 'auto',
+    way: 'native',
+    preTokens: 70_000,
+    tokensSaved: 40_000,
+    compactedToolIds: ids.slice(0, 4),
+    clearedAttachmentUUIDs: [],
+  })
+  situation.builder.notice('epoch', {})
+  const left = makeContextPlan(situation.planContext()).context.expected
+  expect(Math.round((all - left) / 1_000)).toBe(40)
+})
+
 describe('the soft trigger', () => {
   /** Grows by 1,000 a call; a compaction leaves 33,000. */
   function growing(overrides = {}): Situation {

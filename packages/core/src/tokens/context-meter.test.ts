@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Situation } from '../../test/clear/situation.ts'
+import { measureContextTokens } from './context-meter.ts'
 import { readCalibrationScale } from './usage.ts'
 
 /** The calibration after this many tokens were added and the context grew by this many. */
@@ -31,4 +32,45 @@ describe('what the meter learns from a response', () => {
     const unknown = readCalibrationScale(new Situation().meter.calibration)
     expect([taught('cached', 1_000), taught('cached', 20_000)]).toEqual([unknown, unknown])
   })
+})
+
+describe('a rewrite that was undone', () => {
+  function measured(situation: Situation): number {
+    const { meter, calibration, policy } = situation.planContext()
+    const reading = {
+      calibration,
+      policy: policy.estimate,
+      stripsThinking: false,
+      prefix: () => 0,
+      deleted: 0,
+    }
+    return measureContextTokens(meter, reading).expected
+  }
+
+  it.each(['cleared', 'cleared and answered'])(
+    '%s: an undo counts what was measured before, and what came since',
+    (act) => {
+      const situation = new Situation()
+      const ids = situation.reads(3, 1_000)
+      situation.measure(50_000)
+      const before = measured(situation)
+      situation.clear({
+        trigger: 'auto',
+        way: 'budget',
+        preTokens: 9,
+        tokensSaved: 9,
+        compactedToolIds: ids,
+        clearedAttachmentUUIDs: [],
+      })
+      const of = situation.builder.view.rewrites.at(-1)?.uuid ?? ''
+      expect(measured(situation)).toBeLessThan(10_000)
+      if (act === 'cleared and answered') situation.measure(7_000)
+      const { calibration } = situation.meter
+      situation.builder.notice('clear_undone', { of })
+      expect(Math.abs(measured(situation) - before)).toBeLessThan(20)
+      expect(situation.meter.calibration).toEqual(calibration)
+      situation.builder.notice('epoch', {})
+      expect(measured(situation)).toBeLessThan(10_000)
+    },
+  )
 })

@@ -146,26 +146,13 @@ function replayConversation(
     saved.push(oneHourSaves(now, last, lifetime, rules))
     before = replayed
   }
-  return {
-    cacheBreaks: [...cacheBreaks, ...sideCallBreaks(calls, losses)],
-    clearingCosts,
-    hourWouldSave: addSavings(saved),
+  // The log does not contain enough to replay calls outside the conversation, such as summaries.
+  for (const call of calls) {
+    const loss = call.source === null || call.isCopy ? undefined : losses.get(call.key)
+    if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(call, loss, null))
+    else if (loss !== undefined) cacheBreaks.push(toRecordedBreak(call, loss, null))
   }
-}
-
-/**
- * Returns the cache breaks that the engine recorded for calls outside the conversation, such as summaries. The log does
- * not contain enough to replay these calls.
- */
-function sideCallBreaks(
-  calls: readonly LoggedCall[],
-  losses: ReadonlyMap<string, RecordedLoss>,
-): readonly LoggedCacheBreak[] {
-  return calls.flatMap((call) => {
-    const loss = losses.get(call.key)
-    const isBreak = call.source !== null && !call.isCopy && loss?.loss.kind === 'break'
-    return isBreak && loss !== undefined ? [toRecordedBreak(call, loss, null)] : []
-  })
+  return { cacheBreaks, clearingCosts, hourWouldSave: addSavings(saved) }
 }
 
 function breakCost(outcome: CacheCheckOutcome): number | null {
@@ -203,20 +190,22 @@ function announceActs(
 ): CacheMonitor {
   const source = toCallSource(now.call)
   const records = now.recordsSincePrevious.map(({ record }) => record)
-  const compactedAt = records.findLastIndex(isCompactBoundary)
-  const clearings = records.slice(compactedAt + 1).filter(isOwnClearing)
-  const compacted = compactedAt === -1 ? watch : announceRewrite(watch, source, { kind: 'compaction' })
-  if (clearings.length > 0) return announceRewrite(compacted, source, joinClearings(clearings))
-  const isUndone = before !== null && before.lastRewriteId !== now.lastRewriteId
-  return isUndone && compactedAt === -1 ? announceRewrite(watch, source, { kind: 'undo' }) : compacted
+  const announcements = records.flatMap((record) => toAnnouncement(record) ?? [])
+  // Going back to an earlier message also takes a rewrite out of the context.
+  if (announcements.length === 0 && before !== null && before.lastRewriteId !== now.lastRewriteId)
+    return announceRewrite(watch, source, { kind: 'undo' })
+  return announcements.reduce((next, each) => announceRewrite(next, source, each), watch)
 }
 
-/** Joins the clearings before one call to one announcement, because the call pays for all of them together. */
-function joinClearings(clearings: readonly MicrocompactBoundary[]): RewriteAnnouncement {
-  const all = clearings.map(({ microcompactMetadata }) => microcompactMetadata)
-  const results = all.reduce((sum, { compactedToolIds }) => sum + (compactedToolIds?.length ?? 0), 0)
-  const freedTokens = all.reduce((sum, { tokensSaved }) => sum + (tokensSaved ?? 0), 0)
-  return { kind: 'clearing', act: `cleared ${results} results`, freedTokens }
+function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
+  if (isCompactBoundary(record)) return { kind: 'compaction' }
+  if (isOwnClearing(record)) {
+    const { tokensSaved, compactedToolIds } = record.microcompactMetadata ?? {}
+    const act = `cleared ${compactedToolIds?.length ?? 0} results`
+    return { kind: 'clearing', act, freedTokens: tokensSaved ?? 0 }
+  }
+  const subtype = isKnownRecord(record) && record.type === 'system' ? record.subtype : undefined
+  return subtype === 'compact_undone' || subtype === 'clear_undone' ? { kind: 'undo' } : null
 }
 
 /** Checks for a clearing that changed the messages. The provider's own clearings are in its responses. */

@@ -43,11 +43,9 @@ export function unlikePaid(calls: readonly ObservedCall[]): readonly unknown[] {
   return pricedClearings(calls).flatMap(({ at, cleared, foreseen, billed }) => {
     const { paid = null } = calls[at] ?? {}
     const told = { tokens: paid?.tokensRewritten ?? 0, dollars: paid?.moneySpent ?? 0 }
-    // The engine knows what was freed only as its forecast.
-    const tokens =
-      cleared.way === 'native'
-        ? 0
-        : billed.rewritten + (billed.rewritten > 0 ? billed.freed - foreseen.freed : 0)
+    // The provider reports what it freed. What the engine freed, it knows only as its forecast.
+    const freed = cleared.way === 'native' ? billed.freed : foreseen.freed
+    const tokens = billed.rewritten + (billed.rewritten > 0 ? billed.freed - freed : 0)
     const perToken = billed.rewritten === 0 ? 0 : billed.dollars / billed.rewritten
     const isSame = told.tokens === tokens && Math.abs(told.dollars - tokens * perToken) < 1e-9
     return isSame ? [] : [{ at, told, tokens }]

@@ -43,8 +43,8 @@ export const mutants: readonly Mutant[] = [
     name: 'unanswered-words-are-lost',
     law: 'law 10',
     file: 'packages/core/src/compaction/draft.ts',
-    find: 'last: [...span.unanswered, ...late.filter(isVisibleToModel)]',
-    replace: 'behind: [...late.filter(isVisibleToModel)]',
+    find: 'const last = [...span.unanswered, ...late.filter(isVisibleToModel)]',
+    replace: 'const last = [...late.filter(isVisibleToModel)]',
     tests: [LAWS],
   },
   {

@@ -13,12 +13,18 @@ const said = (content: TracedMessage['message']['content']): TracedMessage => ({
 })
 const text = (fields: object = {}): Block => ({ type: 'text', text: 'x', ...fields })
 const result = (...content: readonly Block[]): Block => ({ type: 'tool_result', tool_use_id: 't', content })
+const paged = (...content: readonly Block[]): Block => ({
+  type: 'document',
+  source: { type: 'content', content },
+})
 
 describe('a message', () => {
   it.each<[string, Block, Block]>([
     ['with a marker', text(MARK), text()],
     ['with one that says nothing', text({ cache_control: null }), text()],
     ['with one inside a result', result(text(), text(MARK)), result(text(), text())],
+    ['with one inside a document', paged(text(MARK)), paged(text())],
+    ['with one inside a document of a result', result(paged(text(MARK))), result(paged(text()))],
     ['with both', { ...result(text(MARK)), ...MARK }, result(text())],
   ])('%s loses it, and nothing else', (_, given, expected) => {
     const { message } = stripMessageMarkers(said([text(), given]))

@@ -6,7 +6,7 @@
 
 import { listTracedMessages, type TracedMessage } from '../context/flatten.ts'
 import type { ApiMessage, Payload } from '../context/payload.ts'
-import { type Block, isToolResult } from '../log/block.ts'
+import { type Block, isBlock, isToolResult } from '../log/block.ts'
 import { isObject, type JsonObject } from '../log/json.ts'
 import { AppendList } from '../log/persistent-collections.ts'
 import type { CacheMarkersPolicy } from '../policy/policy.ts'
@@ -307,28 +307,25 @@ function hasMessageMarker(message: TracedMessage): boolean {
   return typeof message.message.content !== 'string' && message.message.content.some(hasBlockMarker)
 }
 
-/** True if the block, or a block inside its tool result, has a cache marker. */
-function hasBlockMarker(block: Block | undefined): boolean {
-  if (block === undefined) return false
-  return (
-    'cache_control' in block ||
-    listInnerBlocks(block).some((inner) => isObject(inner) && 'cache_control' in inner)
-  )
+/** True if the block has a cache marker, or a block inside its tool result or document has one. */
+function hasBlockMarker(block: unknown): boolean {
+  return isBlock(block) && ('cache_control' in block || listInnerBlocks(block).some(hasBlockMarker))
 }
 
-function listInnerBlocks(block: Block): readonly unknown[] {
-  return isToolResult(block) && Array.isArray(block.content) ? block.content : []
+/** Returns the blocks inside a tool result, or inside a document whose source is a list of blocks. */
+function listInnerBlocks({ type, content, source }: Block): readonly unknown[] {
+  const inner = type === 'document' && isObject(source) ? source.content : content
+  return (type === 'tool_result' || type === 'document') && Array.isArray(inner) ? inner : []
 }
 
 function stripBlockMarkers(block: Block): Block {
   if (!hasBlockMarker(block)) return block
-  const { cache_control: _, ...plain } = block
-  const inner = listInnerBlocks(block)
-  if (inner.length === 0) return plain
-  return {
-    ...plain,
-    content: inner.map((each) => (isObject(each) ? withoutCacheControl(each as JsonObject) : each)),
-  }
+  const plain = withoutCacheControl(block as JsonObject & Block)
+  if (listInnerBlocks(block).length === 0) return plain
+  const inner = listInnerBlocks(block).map((each) => (isBlock(each) ? stripBlockMarkers(each) : each))
+  return block.type === 'document' && isObject(block.source)
+    ? { ...plain, source: { ...block.source, content: inner } }
+    : { ...plain, content: inner }
 }
 
 /**

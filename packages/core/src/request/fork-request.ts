@@ -174,9 +174,18 @@ function isFlatMessage(message: ForkMessage): message is TracedMessage {
 }
 
 function joinMessages(one: TracedMessage, other: TracedMessage): TracedMessage {
+  const [blocks, others] = [toMessageBlocks(one), toMessageBlocks(other)]
+  const raw = new Map(one.raw)
+  for (const [at, text] of other.raw ?? []) raw.set(blocks.length + at, text)
+  // A new message of the fork comes from no record, so its blocks have the empty origin.
+  const toOrigins = ({ origins }: TracedMessage, count: number): readonly string[] =>
+    Array.from({ length: count }, (_, at) => origins[at] ?? '')
+  const { raw: _, ...rest } = one
   return {
-    ...one,
-    message: { ...one.message, content: [...toMessageBlocks(one), ...toMessageBlocks(other)] },
+    ...rest,
+    message: { ...one.message, content: [...blocks, ...others] },
+    origins: [...toOrigins(one, blocks.length), ...toOrigins(other, others.length)],
+    ...(raw.size > 0 ? { raw } : {}),
   }
 }
 

@@ -49,12 +49,20 @@ export interface RequestSizeInput {
   readonly around: number
 }
 
-/** Bytes reserved for all four cache markers, because they are placed after the request is measured. */
-const MARKER_BYTES = 4 * 80
+/** Bytes of one cache marker with a lifetime and a scope. */
+const MARKER_BYTES = 80
 
-export function measureNonMessageBytes(front: RequestPrefix, extra: JsonObject = {}): number {
+/**
+ * Measures a request without its messages. `maxMarkers`: number of cache markers to reserve bytes for, because they are
+ * placed after the request is measured.
+ */
+export function measureNonMessageBytes(
+  front: RequestPrefix,
+  maxMarkers: number,
+  extra: JsonObject = {},
+): number {
   const fields = { ...toRequestFields({ front, extra, markers: [] }), betas: undefined, messages: [] }
-  return (countJsonBytes(fields) ?? 0) + MARKER_BYTES
+  return (countJsonBytes(fields) ?? 0) + maxMarkers * MARKER_BYTES
 }
 
 /**
@@ -69,7 +77,7 @@ export function isOverSizeLimit(
   const limits = findRequestSizeLimits(rules.profile, rules.policy)
   const { bytes, items } = tallyAllMedia(tally, sized.messages)
   const few = Math.min(limits.images, rules.profile.sizes.manyImages)
-  return sized.around + bytes > limits.bytes || items.length > few
+  return sized.around + bytes > limits.bytes || filterImages(items.toArray()).length > few
 }
 
 export function proposeMediaDrop(

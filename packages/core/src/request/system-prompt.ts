@@ -5,6 +5,7 @@
  */
 
 import { TidemarkError } from '../errors.ts'
+import { isObject } from '../log/json.ts'
 import type { SnapshotSection } from '../log/record.ts'
 
 /** Separates static from dynamic sections in a list of sections. It is never sent. */
@@ -103,15 +104,26 @@ export interface SystemPrompt {
   readonly sections: readonly (Section | string)[]
 }
 
-/** A system prompt from the caller, which replaces all sections, including attribution and identity. */
-export type CallerPrompt = string | readonly string[]
+/**
+ * A system prompt from the caller, which replaces all sections, including attribution and identity: text, texts, or text
+ * blocks in the format of the API. The engine sets the cache markers, so those of the blocks are not used.
+ */
+export type CallerPrompt = string | readonly (string | SystemTextBlock)[]
+
+/** A block of the API's `system` field. */
+export interface SystemTextBlock {
+  readonly type: 'text'
+  readonly text: string
+  readonly [field: string]: unknown
+}
 
 /**
  * Returns the sections in order, each with its part of the prompt. Throws a `TidemarkError` for duplicate names, for
  * text without a section name, or for a volatile section before the boundary.
  */
 export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonly PlacedSection[] {
-  if (!isSystemPrompt(given)) return toCallerSections(given)
+  if (!isSystemPrompt(given)) return toCallerSections(listCallerTexts(given))
+  if (!Array.isArray(given.sections)) throw badSystemError()
   const { attribution, identity, sections } = given
   const placed = [
     ...toFixedSection(ATTRIBUTION_SECTION, 'static', attribution ?? ''),
@@ -122,6 +134,22 @@ export function orderPromptSections(given: SystemPrompt | CallerPrompt): readonl
   const repeated = names.find((name, index) => names.indexOf(name) < index)
   if (repeated === undefined) return placed
   throw new TidemarkError('bad-option', `Expected one section named "${repeated}", found two.`)
+}
+
+/** Returns the texts of a caller's system prompt. Throws a `TidemarkError` for an element that is no text. */
+function listCallerTexts(given: CallerPrompt): readonly string[] {
+  if (typeof given === 'string') return [given]
+  return given.map((item: unknown) => {
+    if (typeof item === 'string') return item
+    if (isObject(item) && item.type === 'text' && typeof item.text === 'string') return item.text
+    throw badSystemError()
+  })
+}
+
+function badSystemError(): TidemarkError {
+  const expected =
+    'system: expected text, a list of texts or of { type: "text", text } blocks, or { sections }'
+  return new TidemarkError('bad-option', `${expected}.`, { details: { option: 'system' } })
 }
 
 function isSystemPrompt(given: SystemPrompt | CallerPrompt): given is SystemPrompt {
@@ -151,8 +179,8 @@ function findSectionPart({ name, volatileBecause }: Section, isStatic: boolean):
  * Turns a caller's system prompt into a static and a dynamic section. Each array element is a paragraph. The first
  * boundary separates the two sections; all boundaries are removed from the text.
  */
-function toCallerSections(given: CallerPrompt): readonly PlacedSection[] {
-  const texts = (typeof given === 'string' ? [given] : given).flatMap(splitAtBoundaries)
+function toCallerSections(given: readonly string[]): readonly PlacedSection[] {
+  const texts = given.flatMap(splitAtBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
   const joinPart = (some: readonly string[]): string =>
     some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY).join(SECTION_SEPARATOR)

@@ -171,14 +171,17 @@ export async function* dropRefusedMedia(
 
 function sizeRequest(turn: TurnContext) {
   const { host, state } = turn
-  const size = updateSize(state)
+  const size = updateSize(state, host.profile.cache.maxMarkers)
   turn.state = { ...state, requestSize: size }
   const rules = { profile: host.profile, policy: host.policy.request, pins: state.pins }
   return { size, rules, sized: { messages: state.flat, around: size.prefixBytes } }
 }
 
 /** Measures the size of the next request. Counts only new messages, unless the prefix changed. */
-function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): RequestSizeState {
+function updateSize(
+  { requestSize, flat, prefix, lastRequest }: SessionState,
+  maxMarkers: number,
+): RequestSizeState {
   const tally = updateMediaTally(requestSize?.tally ?? NO_MEDIA, flat)
   const front =
     prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
@@ -186,7 +189,7 @@ function updateSize({ requestSize, flat, prefix, lastRequest }: SessionState): R
     requestSize?.front?.current.epoch === front?.current.epoch &&
     requestSize?.front?.parameters === front?.parameters
   if (requestSize !== null && isSamePrefix) return { ...requestSize, tally }
-  return { tally, front, prefixBytes: front === null ? 0 : measureNonMessageBytes(front) }
+  return { tally, front, prefixBytes: front === null ? 0 : measureNonMessageBytes(front, maxMarkers) }
 }
 
 /**

@@ -6,6 +6,7 @@ import { defineProviderProfile, type ProviderProfile } from '../../src/policy/pr
 import { toPayload } from '../../src/request/build-request.ts'
 import {
   findRequestSizeLimits,
+  isOverSizeLimit,
   type MediaItem,
   measureNonMessageBytes,
   NO_MEDIA,
@@ -38,7 +39,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
   const { request } = conversation.assemble()
   const tally = updateMediaTally(NO_MEDIA, request.messages)
   const policy = createPolicy({ request: given }).request
-  const sized = { messages: request.messages, around: measureNonMessageBytes(request.front) }
+  const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
   return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
 }
 
@@ -102,9 +103,23 @@ describe('images and bytes', () => {
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
     const tally = updateMediaTally(NO_MEDIA, request.messages)
-    const sized = { messages: request.messages, around: measureNonMessageBytes(request.front) }
+    const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
     const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
+  })
+
+  it('that are no images do not count against the image limits', () => {
+    const note: Block = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } }
+    const conversation = new Conversation(few(2))
+    conversation.builder.user([note, note, note, picture(), picture()])
+    const { request } = conversation.assemble()
+    const policy = createPolicy({}).request
+    const tally = updateMediaTally(NO_MEDIA, { ...request.messages, tail: [] })
+    const around = measureNonMessageBytes(request.front, 4)
+    const isOver = (images: number) =>
+      isOverSizeLimit({ messages: request.messages, around }, tally, { profile: few(images), policy })
+    expect([isOver(2), isOver(1)]).toEqual([false, true])
+    expect(around - measureNonMessageBytes(request.front, 1)).toBe(3 * 80)
   })
 
   it('among many images the large old ones go', () => {

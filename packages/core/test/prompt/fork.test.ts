@@ -55,6 +55,16 @@ describe('a fork', () => {
     ])
   })
 
+  it('keeps the records and exact texts of both messages that it joins', () => {
+    const { params } = sent(defineProviderProfile({ thinking: { binding: 'none' } }))
+    const raw = new Map([[0, '{"type":"text","text":"1e2"}']])
+    const message = { message: { role: 'user' as const, content: [text('1e2')] }, origins: ['late'], raw }
+    const made = createForkRequest(params, [message], { ttl: '5m' })
+    const [joined] = made.ok ? made.request.messages.tail : []
+    expect(joined?.origins).toEqual([params.sent.messages.tail[0]?.origins[0], 'late'])
+    expect(joined?.raw).toEqual(new Map([[1, raw.get(0)]]))
+  })
+
   it.each([
     [
       'max_tokens',

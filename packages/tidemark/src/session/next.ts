@@ -7,7 +7,10 @@ import {
   type ContextTokens,
   createMissingResultsRecord,
   findLastAnswer,
+  formatErrorValue,
+  isObject,
   isPrompt,
+  type JsonObject,
   listUnansweredCalls,
   type ModelCallInput,
   measureContext,
@@ -24,7 +27,7 @@ import {
   toModelCall,
 } from '@tidemark/core'
 import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
-import { checkOptionNames } from '../platform/argument-errors.ts'
+import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
 import {
   createTurnContext,
   createTurnHost,
@@ -34,6 +37,7 @@ import {
   runOperation,
 } from './open-session.ts'
 import { describeFailure } from './run.ts'
+import { withParameters } from './session-model.ts'
 import { createToolset, type ToolDefinitions, type Tools } from './tools.ts'
 
 export interface NextOptions {
@@ -41,6 +45,11 @@ export interface NextOptions {
   readonly tools?: Tools | ToolDefinitions
   /** The system prompt for this and later requests. Default: the current system prompt of the session. */
   readonly system?: SystemPrompt | CallerPrompt
+  /**
+   * Request parameters for this and later requests, such as `{ output_config: { effort: 'low' } }`, added to those of the
+   * model; null removes one. Give what you change here rather than in the body, so that a cache break is explained.
+   */
+  readonly parameters?: Readonly<Record<string, unknown>>
   /** Adds a placeholder result for each tool call that has none. Without this option, the results must be appended first. */
   readonly settle?: boolean
   readonly signal?: AbortSignal
@@ -86,9 +95,10 @@ export async function nextRequest<Body>(
   session: OpenSession,
   options: NextOptions = {},
 ): Promise<NextOutcome<Body>> {
-  checkOptionNames('next', options, ['tools', 'system', 'settle', 'signal'])
+  checkOptionNames('next', options, ['tools', 'system', 'parameters', 'settle', 'signal'])
   const tools = options.tools === undefined ? null : createToolset({ tools: options.tools })
   const sections = options.system === undefined ? null : orderPromptSections(options.system)
+  const parameters = options.parameters === undefined ? null : checkParameters(options.parameters)
   const release = reserveSession(session, 'next')
   try {
     await refreshFromLog(session, createTurnContext(session, { signals: [options.signal] }))
@@ -99,6 +109,7 @@ export async function nextRequest<Body>(
     }
     if (tools !== null) session.tools = tools
     if (sections !== null) session.sections = sections
+    if (parameters !== null) session.model = withParameters(session.model, parameters)
     const run = createTurnContext(session, { signals: [options.signal] })
     const ready = await runOperation(session, prepareRequest(run))
     const failure = 'ok' in ready ? ready : findStandingRefusal(session, ready)
@@ -125,6 +136,24 @@ export function toRequestText(request: AssembledRequest): string {
 
 function toBodyText({ payload, raw }: Pick<ModelCallInput, 'payload' | 'raw'>): string {
   return joinEncodedRequest(encodeRequest(payload, { raw: { messages: raw } }))
+}
+
+/** Names of body fields that `next` builds itself, each with where it comes from. */
+const OWN_FIELDS: Readonly<Record<string, string>> = {
+  messages: 'append them',
+  model: 'call switchModel',
+  system: 'give next({ system })',
+  tools: 'give next({ tools })',
+}
+
+/** Returns a copy of the caller's parameters as JSON. Throws `bad-option` for a field that `next` builds itself. */
+function checkParameters(given: unknown): JsonObject {
+  if (!isObject(given))
+    throw badOptionError('parameters', `next: parameters is ${formatErrorValue(given)}; expected an object.`)
+  for (const name of Object.keys(given))
+    if (Object.hasOwn(OWN_FIELDS, name))
+      throw badOptionError('parameters', `next: ${name} is no parameter: ${OWN_FIELDS[name]}.`)
+  return JSON.parse(JSON.stringify(given)) as JsonObject
 }
 
 async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {

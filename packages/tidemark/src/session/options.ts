@@ -51,7 +51,7 @@ export interface TidemarkOptions {
   readonly policy?: PolicyOverrides
   /** Environment variables for switches such as `DISABLE_AUTO_COMPACT`. Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The system prompt, as text or as sections. */
+  /** The system prompt: text, blocks as the API takes them, or sections. */
   readonly system?: SystemPrompt | CallerPrompt
   /** Context sources, which are read again after a compaction; a function if they differ between sessions. */
   readonly carriers?: ContextSources
@@ -126,7 +126,7 @@ const CHECKS: Readonly<Record<keyof TidemarkOptions, Check>> = {
   policy: object,
   env: object,
   system: expect(
-    'text, a list of texts, or { sections }',
+    'text, a list of texts or text blocks, or { sections }',
     (value) => typeof value === 'string' || isObject(value) || Array.isArray(value),
   ),
   carriers: expect(

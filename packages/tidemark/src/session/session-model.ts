@@ -3,6 +3,7 @@
  * share it.
  */
 import {
+  applyParameterChanges,
   createEstimator,
   createIndexRules,
   type Estimator,
@@ -46,6 +47,11 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
   const max_tokens = Math.max(1, Math.min(maxOutput ?? reserve, reserve))
   const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
   return { choice, port: connect(choice, settings), estimator, scaled, rules, parameters }
+}
+
+/** Returns the model with request parameters changed. A value of null removes a parameter. */
+export function withParameters(model: SessionModel, changes: JsonObject): SessionModel {
+  return { ...model, parameters: applyParameterChanges(model.parameters, changes) }
 }
 
 /**

@@ -1,0 +1,114 @@
+/** What a host with its own loop gives: a system prompt in the format of the API, parameters, and its message list. */
+import type Anthropic from '@anthropic-ai/sdk'
+import { assistant, user } from 'tidemark'
+import { describe, expect, it } from 'vitest'
+import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
+
+type Body = Anthropic.MessageCreateParamsNonStreaming
+
+const TOOLS = [{ name: 'Read', description: 'Reads.', input_schema: { type: 'object' } }]
+
+async function respond(world: TestTidemark, body: unknown, betas: readonly string[]): Promise<object> {
+  const response = await world.simulator.fetch('http://simulator.test/v1/messages', {
+    method: 'POST',
+    headers: {
+      'x-api-key': 'any',
+      'anthropic-version': '2023-06-01',
+      'content-type': 'application/json',
+      'anthropic-beta': betas.join(','),
+    },
+    body: JSON.stringify(body),
+  })
+  return JSON.parse(await response.text())
+}
+
+describe('system in the format of the API', () => {
+  const system = [
+    { type: 'text', text: 'Be exact.', cache_control: { type: 'ephemeral' } },
+    { type: 'text', text: 'Be brief.' },
+  ] as const
+
+  it('is taken by createTidemark, open and next, and gets the cache markers of the engine', async () => {
+    const world = createTestTidemark({ system })
+    const texts: unknown[] = []
+    for (const [id, open] of Object.entries({ one: {}, two: { system } })) {
+      const session = await world.tide.open(id, open)
+      await session.append(user('Hello.'))
+      const request = await session.next<Body>({ tools: TOOLS, system })
+      texts.push(request.ok && request.body.system)
+    }
+    const expected = [{ type: 'text', text: 'Be exact.\n\nBe brief.', cache_control: { type: 'ephemeral' } }]
+    expect(texts).toEqual([expected, expected])
+  })
+
+  it.each([[[{ type: 'image' }]], [[{ type: 'text' }]], [[1]], [{ parts: [] }]])(
+    'that is none (%j) is named in one line',
+    async (given) => {
+      const message =
+        'system: expected text, a list of texts or of { type: "text", text } blocks, or { sections }.'
+      const expected = expect.objectContaining({ code: 'bad-option', message })
+      expect(() => createTestTidemark({ system: given as never })).toThrow(expected)
+      const session = await createTestTidemark().tide.open('talk')
+      await session.append(user('Hello.'))
+      await expect(session.next({ system: given as never })).rejects.toThrow(expected)
+    },
+  )
+})
+
+describe('next({ parameters })', () => {
+  it('changes the request, and a cache break is explained by the change', async () => {
+    const world = createTestTidemark()
+    const session = await world.tide.open('talk', { system: 'Be exact. '.repeat(3_000) })
+    const causes: string[] = []
+    session.on('cache-break', ({ event }) => causes.push(event.sentence))
+    for (const effort of ['high', 'high', 'low', 'low', null]) {
+      await session.append(user('Go on.'))
+      const parameters = { output_config: effort === null ? null : { effort } }
+      const request = await session.next<Body>({ tools: TOOLS, parameters, settle: true })
+      if (!request.ok) throw new Error(request.message)
+      expect(request.body.output_config).toEqual(effort === null ? undefined : { effort })
+      await session.append(assistant(await respond(world, request.body, request.betas)))
+    }
+    for (const cause of causes) expect(cause).toContain('output_config')
+    expect(world.simulator.requests.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  })
+
+  it.each<[unknown, string]>([
+    ['low', 'next: parameters is "low"; expected an object.'],
+    [{ messages: [] }, 'next: messages is no parameter: append them.'],
+    [{ model: 'x' }, 'next: model is no parameter: call switchModel.'],
+    [{ tools: [] }, 'next: tools is no parameter: give next({ tools }).'],
+  ])('%j is refused', async (parameters, message) => {
+    const session = await createTestTidemark().tide.open('talk')
+    await expect(session.next({ parameters: parameters as never })).rejects.toThrow(message)
+  })
+})
+
+describe("a host's own message list", () => {
+  it('appended again is refused with a line that names the duplicate, and changes nothing', async () => {
+    const world = createTestTidemark()
+    const session = await world.tide.open('talk')
+    const list: { role: 'user' | 'assistant'; content: string | object[] }[] = [
+      { role: 'user', content: 'Mend the sums.' },
+    ]
+    await session.append(...list)
+    const request = await session.next<Body>({ tools: TOOLS })
+    if (!request.ok) throw new Error(request.message)
+    const response = (await respond(world, request.body, request.betas)) as { content: object[] }
+    await session.append(assistant(response))
+    list.push({ role: 'assistant', content: response.content }, { role: 'user', content: 'Go on.' })
+    const before = session.messages()
+    await expect(session.append(...list)).rejects.toThrow(
+      'append: the session talk begins with the first 2 of these messages already: ["user",{"type":"text","text":"Mend the sums."}] … Append only what is new; the session keeps the conversation.',
+    )
+    expect(session.messages()).toEqual(before)
+  })
+
+  it('is taken whole by a new session, and a prompt may be repeated', async () => {
+    const session = await createTestTidemark().tide.open('talk')
+    await session.append(user('Hello.'), { role: 'assistant', content: 'Hello.' }, user('Go on.'))
+    await session.append({ role: 'assistant', content: 'Fine.' }, user('Hello.'))
+    await session.append({ role: 'assistant', content: 'Hello.' }, user('Hello.'))
+    expect(session.messages()).toHaveLength(7)
+  })
+})

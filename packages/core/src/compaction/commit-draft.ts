@@ -8,6 +8,7 @@ import { createToolResultIndex, type IndexRules } from '../clearing/tool-result-
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
+import { withEngineBetas } from '../engine/announce-updates.ts'
 import {
   ABORTED_REWRITE,
   type CommittedCompaction,
@@ -37,6 +38,8 @@ import {
   type TurnContext,
 } from '../engine/session-writer.ts'
 import type { Block } from '../log/block.ts'
+import type { CurrentPrefix } from '../request/announced-prefix.ts'
+import { createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { redact } from '../summary/redact.ts'
 import { countContextEntries, toBreakdownMetrics } from '../tokens/breakdown.ts'
 import type { Finding } from '../validate/findings.ts'
@@ -189,7 +192,7 @@ function withProbePrompt(turn: TurnContext): SessionState {
  */
 function findProblems(state: SessionState, host: TurnHost): readonly Finding[] {
   const { current } = state.prefix
-  if (current !== null) return buildNextRequest(state, current, host).findings
+  if (current !== null) return buildNextRequest(state, toNextPrefix(current, host), host).findings
   let { state: checked } = updateValidation(startValidation(host.profile), state.flat)
   for (const { message } of state.flat.tail) checked = checkMessage(checked, message)
   return checked.findings.toArray()
@@ -208,6 +211,18 @@ function measureAccounting(
   } catch (thrown) {
     return { metrics: {}, why: thrown instanceof Error ? thrown.message : String(thrown) }
   }
+}
+
+/**
+ * Returns the prefix of the next API request. After a switch of model that is the prefix of the new model, with its
+ * parameters and betas, although no request has announced it yet.
+ */
+function toNextPrefix(current: CurrentPrefix, host: TurnHost): CurrentPrefix {
+  const { model, parameters: given } = host.modelSettings()
+  if (model === current.epoch.model) return current
+  const parameters = withEngineBetas(given, host)
+  const epoch = createPrefixSnapshot({ ...current.epoch, model, parameters }, host.profile)
+  return { ...current, epoch, parameters: epoch.parameters }
 }
 
 function describeCompaction(

@@ -112,6 +112,9 @@ function createAttemptCall(
   attempt: Exclude<SummaryAttempt, LocalAttempt>,
 ): SideCall | UnavailableAttempt {
   const source = COMPACT_SOURCE
+  const sentTo = state.lastRequest?.front.model ?? null
+  if (attempt.kind !== 'direct' && sentTo !== null && sentTo !== host.modelSettings().model)
+    return unavailableAttempt(`The last request was made to ${sentTo}, and the model was switched since.`)
   switch (attempt.kind) {
     case 'fork': {
       const part = attempt.records === null ? {} : { records: attempt.records }

@@ -100,4 +100,30 @@ describe('a compaction right after a switch of model', () => {
       expect(await session.run('Do part 5.', world.tools).outcome).toMatchObject({ ok: true })
     }
   })
+
+  it('leaves no summary block of the provider for a model that accepts none', async () => {
+    const world = createTestTidemark({
+      modelId: 'claude-opus-5-5',
+      turns: 2,
+      thinkingTokens: 20,
+      resultTokens: 2_500,
+    })
+    const session = await world.tide.open('talk')
+    const prompts: string[] = []
+    session.on('appended', ({ records }) => {
+      for (const record of records)
+        if (record.type === 'user' && JSON.stringify(record).includes('Do part'))
+          prompts.push(record.uuid ?? '')
+    })
+    for (const part of [1, 2, 3, 4]) await session.run(`Do part ${part}.`, world.tools).outcome
+    const block = await session.compact({ form: 'up_to', pivot: prompts.at(-1) ?? '' })
+    expect(block).toMatchObject({ ok: true, compaction: { summarizer: 'block' } })
+    await session.run('Do part 5.', world.tools).outcome
+    const choice = anthropic('claude-sonnet-4-5', {
+      apiKey: 'any',
+      fetch: world.simulator.fetch as typeof fetch,
+    })
+    expect(await session.switchModel(choice)).toMatchObject({ ok: true })
+    expect(await session.run('Do part 6.', world.tools).outcome).toMatchObject({ ok: true })
+  })
 })

@@ -1,14 +1,18 @@
 /**
- * Implements `session.switchModel`. The context is measured for the new model; if it does not fit, the old model
- * compacts it. If it still does not fit, the session keeps the old model.
+ * Implements `session.switchModel`. The context is measured for the new model; if it does not fit, or holds a summary
+ * block that the new model does not accept, the old model compacts it. If it still does not fit, the session keeps the
+ * old model.
  */
 import {
   type CommittedCompaction,
   calibrateSize,
   compact,
   countPrefixTokens,
+  isCompactionBlock,
   type RefusedRewrite,
   startCalibration,
+  toApiMessages,
+  toBlocks,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import {
@@ -69,7 +73,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   const most = next.scaled.known ? next.scaled.lines.autoCompact : Number.POSITIVE_INFINITY
   let tokens = estimateContext(session, next)
   let compaction: CommittedCompaction | null = null
-  if (tokens >= most) {
+  if (tokens >= most || holdsRefusedSummary(session, next)) {
     const busy = refuseIfPending(session, 'switchModel')
     if (busy !== null) return busy
     // The compaction target is in tokens of the old model, so the limit of the new model is converted to these.
@@ -80,7 +84,7 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
       compact(run, createTurnHost(session).compaction, {
         trigger: 'manual',
         cause: 'model-switch',
-        target: Math.floor(most * Math.min(1, ratio)),
+        ...(Number.isFinite(most) ? { target: Math.floor(most * Math.min(1, ratio)) } : {}),
       }),
     )
     if (!result.ok) return refuseSwitch(next, tokens, most, result)
@@ -93,6 +97,12 @@ async function fitAndSwitch(session: OpenSession, next: SessionModel): Promise<S
   session.pendingRequest = null
   session.listeners.emit({ type: 'model-switched', from, to })
   return { ok: true, from, to, tokens, compaction }
+}
+
+/** True if the context has a summary block written by a provider, and the new model does not accept such blocks. */
+function holdsRefusedSummary({ state }: OpenSession, { choice }: SessionModel): boolean {
+  if (choice.profile.compaction.blocks) return false
+  return toApiMessages(state.flat).some(({ content }) => toBlocks(content).some(isCompactionBlock))
 }
 
 /**

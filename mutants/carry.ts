@@ -112,8 +112,8 @@ export const mutants: readonly Mutant[] = [
     name: 'wrong-block-is-put-back',
     law: 'comes back byte for byte',
     file: 'packages/core/src/history/spill-results.ts',
-    find: 'item.part === null) content = text',
-    replace: 'item.part !== null) content = text',
+    find: 'if (part === null && !Array.isArray(content)) content = text',
+    replace: 'if (part !== null && !Array.isArray(content)) content = text',
     tests: ['packages/core/src/history/spill-results.test'],
   },
   {

@@ -122,7 +122,7 @@ describe('a large result', () => {
       const blob = await blobs.put(new TextEncoder().encode('the whole text'))
       const shown = createResult([{ type: 'text', text: 'head' }])
       const spilled = [{ toolUseId: 'call-1', part, blob, holds: 'text', bytes: 14 }]
-      const record = new SessionBuilder().user([shown], { spilled } as object)
+      const record = new SessionBuilder().user([shown], { spilled })
       expect((await restoreUserRecord(record, blobs)).message.content).toEqual([shown])
     },
   )

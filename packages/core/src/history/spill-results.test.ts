@@ -122,7 +122,7 @@ describe('a large result', () => {
       const blob = await blobs.put(new TextEncoder().encode('the whole text'))
       const shown = createResult([{ type: 'text', text: 'head' }])
       const spilled = [{ toolUseId: 'call-1', part, blob, holds: 'text', bytes: 14 }]
-      const record = new SessionBuilder().user([shown], { spilled })
+      const record = new SessionBuilder().user([shown], { spilled: spilled as never })
       expect((await restoreUserRecord(record, blobs)).message.content).toEqual([shown])
     },
   )
@@ -143,7 +143,7 @@ describe('a large result', () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {
         const { result: shown, spilled } = await spillResult(createSpillInput(content, { blobs }))
-        const record = new SessionBuilder().user([shown], { spilled })
+        const record = new SessionBuilder().user([shown], { spilled: spilled as never })
         const whole = await restoreUserRecord(record, blobs)
         expect(whole.message.content).toEqual([createResult(content)])
         aside += spilled.length

@@ -1,10 +1,11 @@
 /** Questions on the side: made of what was really sent, paid for in the log, and no part of the conversation. */
-import { type FakeReply, type ForkResult, runFork } from '@tidemark/core/testing'
+import { type FakeReply, type ForkResult, runFork, runToEnd } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { findLastCachedPrefix } from '../../src/cache/cache-model.ts'
 import type { TurnEvent } from '../../src/engine/events.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
 import { openSession, type SessionState } from '../../src/engine/session-state.ts'
+import { appendUnlinkedRecords } from '../../src/engine/session-writer.ts'
 import { buildForkRequest, type ForkRequestOptions } from '../../src/engine/side-call.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import { createScriptedHost, playTurn, type ScriptedHost, text, toolCall } from './test-session.ts'
@@ -111,6 +112,26 @@ describe('a fork', () => {
       expect([events, asked.length]).toEqual([[], 1])
     },
   )
+
+  it('of the first records only is refused, with the reason, once the provider has cleared results', async () => {
+    const { state, host } = await talked(READ)
+    const records = new Set(state.view.entries.toArray(0, 1).map(({ record }) => record.uuid))
+    expect(buildForkRequest(state, { ...QUESTION, records }, host)).toMatchObject({ ok: true })
+    const turn = { state, host, signal: undefined }
+    const microcompactMetadata = { trigger: 'auto', way: 'native', preTokens: 9, tokensSaved: 1 }
+    const cleared = { compactedToolIds: ['x'], clearedAttachmentUUIDs: [] }
+    const boundary = {
+      type: 'system',
+      subtype: 'microcompact_boundary',
+      microcompactMetadata: { ...microcompactMetadata, ...cleared },
+    } as const
+    await runToEnd(appendUnlinkedRecords(turn, [boundary as never]))
+    expect(buildForkRequest(turn.state, { ...QUESTION, records }, host)).toMatchObject({
+      ok: false,
+      reason: 'not-cached',
+      message: 'The provider has cleared tool results, and clears others in a shorter request.',
+    })
+  })
 
   it('needs a request that was sent', async () => {
     const { host } = createScriptedHost([])

@@ -222,4 +222,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (node.awaits !== null)',
     tests: ['packages/core/src/policy/create-policy.test'],
   },
+  {
+    name: 'goes-on-past-a-waiting-message',
+    law: 'the continuation follows how the turn stood',
+    file: 'packages/core/src/summary/summary-message.ts',
+    find: 'if (unanswered.length > 0) return',
+    replace: 'if (unanswered.length > 99) return',
+    tests: ['packages/core/src/summary/summary-message.test'],
+  },
 ]

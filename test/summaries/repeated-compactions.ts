@@ -45,7 +45,7 @@ const answers: Script = () => ({ blocks: [{ type: 'text', text: 'That is done.' 
 
 export async function compactRepeatedly(options: ChainOptions): Promise<ChainEnd> {
   const { rounds, window, summary, promptTokens = 0 } = options
-  const stage = await openTestSession({ script: withSummaries(answers, summary), window })
+  const stage = await openTestSession({ script: withSummaries(answers, summary), window, history: false })
   const end = createEnd()
   for (let round = 1; round <= rounds; round += 1) {
     const { prompts, talk } = buildRound(round, window, promptTokens)

@@ -356,8 +356,10 @@ export {
 } from './log/session-log.ts'
 export type { TodoItem } from './log/todo-list.ts'
 export {
+  canToolReadFiles,
   describeToolCall,
   type FileTouch,
+  isFileUnchangedNotice,
   normalizePath,
   readToolResultText,
   type TextReplacement,

@@ -308,19 +308,20 @@ export interface RetrievalPaths {
 export const NO_RETRIEVAL: RetrievalPaths = { historyTool: null, transcript: null }
 
 /**
- * Returns the line of a placeholder that tells the model how to read the removed text; null if the model cannot read
- * it. `id`: id of a log record, a tool call or a stored blob.
+ * Returns the second line of a placeholder: how the model can read the text, or that it cannot. `id` names a record, a
+ * tool call or a blob.
  */
-export function retrievalHint(id: string, paths: RetrievalPaths): string | null {
+export function retrievalHint(id: string, paths: RetrievalPaths): string {
   if (paths.historyTool !== null)
     return `To read it, call ${paths.historyTool} with ${JSON.stringify({ id })}.`
-  return paths.transcript === null ? null : `To read it, look for ${id} in ${paths.transcript}.`
+  return paths.transcript === null ? NOT_READABLE : `To read it, look for ${id} in ${paths.transcript}.`
 }
+
+const NOT_READABLE = 'It cannot be read back here. If you need it, obtain it again.'
 
 /** Creates the placeholder that replaces a cleared tool result. */
 export function createResultPlaceholder(toolUseId: string, paths: RetrievalPaths): ToolResultBlock {
-  const note = retrievalHint(toolUseId, paths)
-  const content = note === null ? CLEARED_RESULT_TEXT : `${CLEARED_RESULT_TEXT}\n${note}`
+  const content = `${CLEARED_RESULT_TEXT}\n${retrievalHint(toolUseId, paths)}`
   return { type: 'tool_result', tool_use_id: toolUseId, content }
 }
 

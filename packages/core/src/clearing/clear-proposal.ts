@@ -142,10 +142,7 @@ function toMetadata(
 ): MicrocompactMetadata {
   const { way, chosen, memories, thinking, saved } = cleared
   const ids = chosen.results.map(({ call }) => call.id)
-  const notes = ids.flatMap((id) => {
-    const note = retrievalHint(id, retrieval)
-    return note === null ? [] : [[id, note] as const]
-  })
+  const notes = ids.map((id) => [id, retrievalHint(id, retrieval)] as const)
   const inputs = chosen.inputs.map(({ toolUseId, field }) => ({ toolUseId, field }))
   return {
     trigger: target === undefined ? 'auto' : 'manual',

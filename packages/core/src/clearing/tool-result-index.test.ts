@@ -81,6 +81,13 @@ describe('clearable tools', () => {
     expect([isClearable(tool), isClearable(tool)]).toEqual([expected, expected])
   })
 
+  it('includes tools of any name where the host clears unlisted ones, except protected and MCP tools', () => {
+    const library = { clearsUnlisted: true, protected: ['Secrets'], readOnly: ['mcp__docs__find'] }
+    const check = createClearableCheck(createPolicy({}).clear, library)
+    const tools = ['fetch_rows', 'Read', 'Secrets', 'mcp__docs__find', 'mcp__docs__write', 'AskUserQuestion']
+    expect(tools.filter(check)).toEqual(['fetch_rows', 'Read', 'mcp__docs__find'])
+  })
+
   it('leaves MCP tools alone where policy says never', () => {
     const never = createClearableCheck(createPolicy({ clear: { mcp: 'never' } }).clear, host)
     expect(never('mcp__docs__find')).toBe(false)

@@ -280,6 +280,13 @@ export interface HostTools {
   readonly clearable?: readonly string[]
   /** Names of MCP tools whose annotations say that they only read. */
   readonly readOnly?: readonly string[]
+  /** Names of tools whose results are never cleared, whatever the policy says. */
+  readonly protected?: readonly string[]
+  /**
+   * True if results of tools that nobody lists are cleared too, except those of MCP tools. Default of the library: true,
+   * unless the policy field `clear.tools` is set.
+   */
+  readonly clearsUnlisted?: boolean
 }
 
 /**
@@ -307,17 +314,16 @@ const NEVER_CLEARABLE: ReadonlySet<string> = new Set([
   'updateplan',
 ])
 
-/**
- * Returns a function that checks whether a tool's results can be obtained again by repeating the call. Only results of
- * such tools are ever cleared. The answer is cached by tool name.
- */
+/** Returns a function that checks whether the results of a tool may be cleared. It remembers its answer for each name. */
 export function createClearableCheck(policy: ClearPolicy, host: HostTools = {}): (tool: string) => boolean {
   const listed = new Set([...policy.tools, ...(host.clearable ?? [])])
   const readOnly = new Set(policy.mcp === 'read-only' ? (host.readOnly ?? []) : [])
+  const kept = new Set(host.protected)
   const known = new Map<string, boolean>()
   return (tool) => {
-    const isReadOnlyMcp = tool.startsWith('mcp__') && readOnly.has(tool)
-    const answer = known.get(tool) ?? (!isNeverClearable(tool) && (listed.has(tool) || isReadOnlyMcp))
+    const isAllowed = tool.startsWith('mcp__') ? readOnly.has(tool) : host.clearsUnlisted === true
+    const answer =
+      known.get(tool) ?? (!isNeverClearable(tool) && !kept.has(tool) && (listed.has(tool) || isAllowed))
     known.set(tool, answer)
     return answer
   }

@@ -110,7 +110,9 @@ describe('the register', () => {
     situation.say()
     const { register } = situation
     expect(register.supersession.superseded.get(older)).toBeUndefined()
-    expect(proposeBudgetClearing(situation.question()).proposal?.metadata.notes).toBeUndefined()
+    expect(proposeBudgetClearing(situation.question()).proposal?.metadata.notes).toMatchObject({
+      big: 'It cannot be read back here. If you need it, obtain it again.',
+    })
     const retrieval = { historyTool: 'history', transcript: null }
     expect(proposeBudgetClearing(situation.question({ retrieval })).proposal?.metadata.notes).toMatchObject({
       big: 'To read it, call history with {"id":"big"}.',

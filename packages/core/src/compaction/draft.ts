@@ -198,7 +198,7 @@ function createSummaryBody(
     summary: summary.text,
     span: plan.span,
     transcript: historyTool === null ? transcript : `the tool ${historyTool} searches and reads it`,
-    continuation: chooseContinuation(plan.request.trigger, isAutonomous),
+    continuation: chooseContinuation(plan.request.trigger, isAutonomous, plan.span),
   })
 }
 

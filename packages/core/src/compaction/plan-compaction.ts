@@ -181,7 +181,9 @@ function estimateResult(
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
   const typical = estimateTypicalResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
-  const sources = carriers.length === 0 ? 0 : (last ?? typical).reattached
+  // A short session has few files: what comes back is at most about half of what is summarized.
+  const reattached = last?.reattached ?? Math.min(typical.reattached, sizeOf(span.summarised) / 2)
+  const sources = carriers.length === 0 ? 0 : reattached
   const before = span.form === 'from' ? kept : 0
   const after = others + (span.form === 'from' ? 0 : kept) + sources
   return {

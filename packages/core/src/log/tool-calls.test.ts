@@ -8,6 +8,7 @@ import { extractSessionFacts } from '../summary/session-facts.ts'
 import type { Json, JsonObject } from './json.ts'
 import { listBranchRecords } from './session-log.ts'
 import {
+  canToolReadFiles,
   collectJsonStrings,
   describeToolCall,
   type FileTouch,
@@ -216,4 +217,32 @@ it.each([
   ['/p/x/../a.ts', null, '/p/a.ts'],
 ])('the path %j in %j is %j', (path, folder, plain) => {
   expect(normalizePath(path, folder)).toBe(plain)
+})
+
+describe('a tool that can read any file', () => {
+  const define = (name: string, fields: readonly string[], required = fields) => ({
+    name,
+    input_schema: {
+      type: 'object',
+      properties: Object.fromEntries(fields.map((field) => [field, { type: 'string' }])),
+      required,
+    },
+  })
+
+  it.each([
+    ['a file reader', define('open_file', ['path', 'offset'], ['path']), true],
+    ['a shell', define('exec', ['command', 'cwd']), true],
+    ["the provider's own shell", { type: 'bash_20250124', name: 'bash' }, true],
+    [
+      "the provider's own editor",
+      { type: 'text_editor_20250728', name: 'str_replace_based_edit_tool' },
+      true,
+    ],
+    ['a writer', define('Write', ['file_path', 'content']), false],
+    ['a search', define('Grep', ['pattern', 'path']), false],
+    ['a tool for something else', define('get_weather', ['city']), false],
+    ['a tool without a schema', { name: 'history' }, false],
+  ])('%s', (_, definition, expected) => {
+    expect(canToolReadFiles(definition)).toBe(expected)
+  })
 })

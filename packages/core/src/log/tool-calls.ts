@@ -213,6 +213,19 @@ export function collectJsonStrings(value: unknown): readonly string[] {
   return found
 }
 
+/** Matches the types of Anthropic's own shell and text editor, whose definitions have no schema. */
+const FILE_READING_TYPE = /^(?:bash|text_editor)_/
+
+/** Checks whether a tool, judged by its definition, can read any file: a file reader, a text editor or a shell. */
+export function canToolReadFiles({ name, type, input_schema: schema }: Input): boolean {
+  if (typeof type === 'string' && FILE_READING_TYPE.test(type)) return true
+  const properties = isObject(schema) && isObject(schema.properties) ? Object.keys(schema.properties) : []
+  const required = isObject(schema) && Array.isArray(schema.required) ? schema.required : []
+  const needed = properties.filter((field) => required.length === 0 || required.includes(field))
+  const { kind } = describeToolCall(String(name), Object.fromEntries(needed.map((field) => [field, '/file'])))
+  return kind === 'read' || kind === 'run'
+}
+
 /** A tool call together with its result. */
 export interface ToolRun extends ToolCallFacts {
   readonly id: string

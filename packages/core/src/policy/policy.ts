@@ -167,10 +167,7 @@ interface NativePolicy {
 }
 
 export interface ClearPolicy {
-  /**
-   * Names of tools that can be called again to get the same result. Only their results are cleared, unless `mcp` or the
-   * host allows more.
-   */
+  /** Tools whose results may be cleared. Results of other tools are cleared only if `mcp` or the host allows it. */
   readonly tools: readonly string[]
   /**
    * Names of tools that always count as writing a file, whatever their input. Their large inputs may be cleared if

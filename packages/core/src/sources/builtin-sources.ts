@@ -2,9 +2,10 @@
 
 import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
 import { toBlocks } from '../log/block.ts'
+import { isObject } from '../log/json.ts'
 import { listBranchRecords } from '../log/session-log.ts'
 import { readTodoList } from '../log/todo-list.ts'
-import { listToolRuns } from '../log/tool-calls.ts'
+import { hasToolRunSucceeded, listToolRuns } from '../log/tool-calls.ts'
 import type { DroppableSource } from '../policy/policy.ts'
 import { takeHead } from '../summary/truncate-text.ts'
 import {
@@ -41,22 +42,43 @@ export function instructionsSource(read: () => MaybePromise<readonly SourceText[
 }
 
 /**
- * Creates the context source of the plan file. `read` returns null if there is none. The plan is attached only after a
- * compaction, because until then the context has what the model wrote.
+ * Creates the context source of the plan file; `read` returns null if there is none. Without `read`, the newest plan that
+ * the model submitted with a tool call is taken from the records. Attached only after compactions, since in between the
+ * model itself writes the plan.
  */
-export function planSource(read: () => MaybePromise<SourceText | null>): ContextSource {
+export function planSource(read?: () => MaybePromise<SourceText | null>): ContextSource {
   return createListSource({
     name: 'plan',
     kind: 'plan',
     tellsChanges: false,
-    read: async () => {
+    read: async (context) => {
+      if (read === undefined) return readPlanFromRecords(context)
       const plan = await read()
-      if (plan === null) return []
-      const { path, text } = plan
-      const attachment = { type: 'plan_file_reference', planFilePath: path, planContent: text }
-      return [{ id: path, attachment, source: path }]
+      return plan === null ? [] : [toPlanItem(plan.path, plan.text, plan.path)]
     },
   })
+}
+
+function toPlanItem(path: string, text: string, source: string): SourceItem {
+  const attachment = { type: 'plan_file_reference', planFilePath: path, planContent: text }
+  return { id: path, attachment, source }
+}
+
+/** Returns the newest plan that a tool such as `ExitPlanMode` was called with, unless kept messages show that call. */
+function readPlanFromRecords({ session, kept }: SourceContext): readonly SourceItem[] {
+  const run = listToolRuns(listBranchRecords(session)).findLast(
+    (each) => hasToolRunSucceeded(each) && /plan/i.test(each.name) && readPlanText(each.input) !== null,
+  )
+  const text = readPlanText(run?.input)
+  if (run === undefined || text === null) return []
+  const path = `the call ${run.id}`
+  if (isCallKept(kept, run.id)) return [{ id: path, why: `${path} is among the kept messages` }]
+  return [toPlanItem(path, text, run.id)]
+}
+
+function readPlanText(input: unknown): string | null {
+  const plan = isObject(input) ? input.plan : undefined
+  return typeof plan === 'string' && plan.trim() !== '' ? plan : null
 }
 
 const PLAN_MODE_TEXT =

@@ -56,17 +56,29 @@ describe('the summary message', () => {
   })
 
   it.each([
-    ['manual', false, 'none', null],
-    ['manual', true, 'none', null],
-    ['auto', false, 'automatic', 'Continue the work from where it stopped'],
-    ['auto', true, 'autonomous', 'This session runs on its own and is already under way. Keep working'],
-  ] as const)('continuation: %s, autonomous %s → %s', (trigger, autonomous, continuation, start) => {
-    expect(chooseContinuation(trigger, autonomous)).toBe(continuation)
-    const last = paragraphs({ continuation }).at(-1)
-    expect(last).toBe(
-      start === null ? TRANSCRIPT : paragraphs({ continuation }).find((text) => text.startsWith(start)),
-    )
-  })
+    ['manual', false, 0, 'none', null],
+    ['manual', true, 1, 'none', null],
+    ['auto', false, 0, 'automatic', 'Continue the work from where it stopped'],
+    ['auto', true, 0, 'autonomous', 'This session runs on its own and is already under way. Keep working'],
+    [
+      'auto',
+      false,
+      1,
+      'prompted',
+      "Respond to the user's last message as if there had been no break: do not mention",
+    ],
+    ['auto', true, 1, 'autonomous-prompted', 'This session runs on its own and is already under way. Act on'],
+  ] as const)(
+    'continuation: %s, autonomous %s, %d unanswered → %s',
+    (trigger, autonomous, count, continuation, start) => {
+      const unanswered = one.slice(0, count)
+      expect(chooseContinuation(trigger, autonomous, { unanswered })).toBe(continuation)
+      const last = paragraphs({ continuation }).at(-1)
+      expect(last).toBe(
+        start === null ? TRANSCRIPT : paragraphs({ continuation }).find((text) => text.startsWith(start)),
+      )
+    },
+  )
 })
 
 describe('a summary with what no model was shown', () => {

@@ -7,10 +7,11 @@ import type { UserRecord } from '../log/record.ts'
 import type { CompactionSpan } from './select-span.ts'
 
 /**
- * How work continues after a compaction: when the user decides (`none`), at once (`automatic`), or at once and
- * unattended (`autonomous`).
+ * How work continues after a compaction: the user decides (`none`), the model goes on with the work it was doing
+ * (`automatic`), or it responds to a message that came before the compaction (`prompted`). The last two also exist for
+ * sessions that nobody watches.
  */
-type Continuation = 'none' | 'automatic' | 'autonomous'
+type Continuation = 'none' | 'automatic' | 'prompted' | 'autonomous' | 'autonomous-prompted'
 
 export interface SummaryMessageInput {
   /** The accepted and repaired summary, under the heading `Summary:`. */
@@ -52,9 +53,17 @@ export function formatSummaryMessage({
   return paragraphs.join('\n\n')
 }
 
-/** Chooses how work continues: after a manual compaction the user decides, after an automatic one the model continues. */
-export function chooseContinuation(trigger: 'auto' | 'manual', autonomous: boolean): Continuation {
+/**
+ * Chooses how work continues: after a manual compaction the user decides. After an automatic one the model responds to
+ * the user's message if one waits for its answer, and otherwise goes on with the work it was doing.
+ */
+export function chooseContinuation(
+  trigger: 'auto' | 'manual',
+  autonomous: boolean,
+  { unanswered }: Pick<CompactionSpan, 'unanswered'>,
+): Continuation {
   if (trigger === 'manual') return 'none'
+  if (unanswered.length > 0) return autonomous ? 'autonomous-prompted' : 'prompted'
   return autonomous ? 'autonomous' : 'automatic'
 }
 
@@ -93,6 +102,10 @@ const CONTINUATIONS: Readonly<Record<Continuation, string | null>> = {
   none: null,
   automatic:
     'Continue the work from where it stopped, as if there had been no break: do not ask the user whether to continue, do not mention this summary, and write no recap or preamble.',
+  prompted:
+    "Respond to the user's last message as if there had been no break: do not mention this summary, and write no recap or preamble.",
+  'autonomous-prompted':
+    "This session runs on its own and is already under way. Act on the user's last message as if there had been no break: ask nothing, acknowledge nothing, recap nothing, and do not greet or restart the conversation.",
   autonomous:
     'This session runs on its own and is already under way. Keep working on the current task as if there had been no break: ask nothing, acknowledge nothing, recap nothing, and do not greet or restart the conversation.',
 }

@@ -38,11 +38,11 @@ import type { LogContents } from '../logs/read-log.ts'
 import type { ModelChoice } from '../models/model-choice.ts'
 import { createDeadlines, systemClock, systemIds } from '../platform/node-ports.ts'
 import { drainEvents } from '../session/events.ts'
+import { createLogSources } from '../sources/log-sources.ts'
 import { toLogLines, toRecordDrafts } from '../storage/check-records.ts'
 import { isSessionId } from '../storage/home-paths.ts'
 import type { CompactLogOptions } from './compact-report.ts'
 import type { LogModel } from './log-model.ts'
-import { createLogSources } from './log-sources.ts'
 
 export interface LogSession {
   /** The current state of the logged session. `commit` and `undo` replace it with a new state. */

@@ -2,12 +2,17 @@
 import {
   type CompactingHost,
   type CompactionServices,
+  type ContextSource,
+  canToolReadFiles,
   createHistoryTool,
+  HISTORY_TOOL_NAME,
+  type JsonObject,
   type ModelFailure,
   openSession,
   type PendingModelCall,
   type PlacedSection,
   type Remedies,
+  type RetrievalPaths,
   refreshSession,
   type SeparateSummaryModel,
   type SessionState,
@@ -17,6 +22,7 @@ import {
 } from '@tidemark/core'
 import { omitUndefined } from '@tidemark/wire'
 import { badOptionError } from '../platform/argument-errors.ts'
+import { createDefaultSources } from '../sources/log-sources.ts'
 import { createListeners, drainEvents, type SessionEvent, type SessionListeners } from './events.ts'
 import type { TidemarkOptions, TidemarkSettings } from './options.ts'
 import { type SessionModel, withRetryEvents, withSummarizerRetryEvents } from './session-model.ts'
@@ -32,8 +38,8 @@ export interface OpenSession {
   readonly id: string
   readonly settings: TidemarkSettings
   readonly options: SessionOptions
-  /** What the engine needs for compaction, without the parts that depend on the current model. */
-  readonly compactionHost: Omit<CompactionServices, 'estimator' | 'scaled' | 'rules'>
+  /** What the engine needs for compaction, without the parts that depend on the current model and tools. */
+  readonly compactionHost: Omit<CompactionServices, 'estimator' | 'scaled' | 'rules' | 'retrieval'>
   /**
    * The current state of the session. If a new state contains a newly sent request, `gate` is closed until the reply
    * has ended.
@@ -49,6 +55,8 @@ export interface OpenSession {
   readonly gate: ReplyGate
   model: SessionModel
   tools: Toolset
+  /** True if the history tool is declared; without the option `history`, that is since `run` first ran the tools. */
+  offersHistory: boolean
   sections: readonly PlacedSection[]
   /** The request returned by `next` whose response has not been appended yet; null if there is none. */
   pendingRequest: PendingModelCall | null
@@ -116,6 +124,7 @@ export async function openSessionById(id: string, input: OpenSessionInput): Prom
     gate,
     model: withRetryEvents(input.model, settings, listeners),
     tools: tools ?? toolsFromLog(state, settings),
+    offersHistory: settings.isHistoryAutomatic ? isHistoryInLog(state) : settings.historyTool !== null,
     sections,
     pendingRequest: null,
     refusal: null,
@@ -137,32 +146,52 @@ function createCompactionHost(
   const { carriers = [], hooks, cleanups, autonomous } = options
   const summarizer = withSummarizerRetryEvents(input.summarizer, settings, listeners)
   const log = settings.logPath(id)
-  const transcript = settings.options.transcript === true ? log : null
   return {
     deadlines: settings.deadlines,
-    retrieval: { historyTool: settings.historyTool, transcript },
-    sources: typeof carriers === 'function' ? carriers({ id, log }) : carriers,
+    sources: withDefaultSources(typeof carriers === 'function' ? carriers({ id, log }) : carriers, log),
     ...omitUndefined({ hooks, cleanups, isAutonomous: autonomous }),
     ...(settings.blobs === null ? {} : { blobs: settings.blobs }),
     ...(summarizer === null ? {} : { summaryModel: summarizer }),
   }
 }
 
+/** Returns the caller's context sources, and the default ones, which read the log, where the caller has none of that name. */
+function withDefaultSources(given: readonly ContextSource[], log: string | null): readonly ContextSource[] {
+  const names = new Set(given.map(({ name }) => name))
+  return [...given, ...createDefaultSources(log).filter(({ name }) => !names.has(name))]
+}
+
 /**
  * Returns the tools that the log declares, with the tools added, changed and removed since the prefix snapshot, so that
  * a compaction before the first turn keeps them. They cannot be run.
  */
-function toolsFromLog({ prefix }: SessionState, { historyTool }: TidemarkSettings): Toolset {
-  const declared = prefix.current?.epoch.tools ?? []
-  const changed = [...prefix.tools.values()].flatMap(({ definition }) =>
-    definition === null ? [] : [definition],
-  )
-  const definitions = [...declared.filter(({ name }) => !prefix.tools.has(String(name))), ...changed].filter(
-    ({ name }) => name !== historyTool,
-  )
+function toolsFromLog(state: SessionState, { historyTool, isHistoryAutomatic }: TidemarkSettings): Toolset {
+  const { current, tools } = state.prefix
+  const isEngines = ({ name }: JsonObject): boolean =>
+    name === historyTool && (!isHistoryAutomatic || isHistoryInLog(state))
+  const declared = (current?.epoch.tools ?? []).filter(({ name }) => !tools.has(String(name)))
+  const changed = [...tools.values()].flatMap(({ definition }) => (definition === null ? [] : [definition]))
+  const definitions = [...declared, ...changed].filter((tool) => !isEngines(tool))
   return {
     definitions,
     run: ({ name }) => ({ content: `The tool ${name} is not connected.`, is_error: true }),
+  }
+}
+
+/** Checks whether the newest request of the log declared the engine's history tool, and not a tool of the same name. */
+function isHistoryInLog({ prefix }: SessionState): boolean {
+  const own = createHistoryTool(HISTORY_TOOL_NAME)
+  return prefix.current?.epoch.tools?.some(({ description }) => description === own.description) === true
+}
+
+/** Returns how the model can read what left its context: with the history tool, or in the log if a tool reads files. */
+function findRetrievalPaths({ id, settings, tools, offersHistory }: OpenSession): RetrievalPaths {
+  const { historyTool, isHistoryAutomatic, options } = settings
+  const isTaken = isHistoryAutomatic && tools.definitions.some(({ name }) => name === historyTool)
+  const hasTranscript = options.transcript ?? tools.definitions.some(canToolReadFiles)
+  return {
+    historyTool: offersHistory && !isTaken ? historyTool : null,
+    transcript: hasTranscript ? settings.logPath(id) : null,
   }
 }
 
@@ -238,12 +267,18 @@ export function createTurnHost(session: OpenSession): CompactingHost {
     modelSettings() {
       // The tools may change while a compaction runs in the background, so they are read at each call.
       const { definitions } = session.tools
-      const { historyTool } = settings
+      const { historyTool } = findRetrievalPaths(session)
       const offered = historyTool === null ? definitions : [...definitions, createHistoryTool(historyTool)]
       return { tools: offered, model: choice.id, parameters }
     },
     runTool: session.tools.run,
-    compaction: { ...session.compactionHost, estimator, scaled, rules },
+    compaction: {
+      ...session.compactionHost,
+      estimator,
+      scaled,
+      rules,
+      retrieval: findRetrievalPaths(session),
+    },
   }
 }
 

@@ -67,10 +67,13 @@ export interface TidemarkOptions {
   /**
    * Declares a tool, named `history` or as given, with which the model reads content that is no longer in its context.
    * `run` answers its calls; in your own loop, `session.history(call.input)` does. Large tool results are stored as
-   * blobs only with this tool.
+   * blobs only with this tool. Default: declared from the first `run` with tools on, and never in your own loop.
    */
   readonly history?: boolean | string
-  /** True if the model can read files. Summaries then name the path of the log. */
+  /**
+   * True if the model can read the log: summaries and placeholders then name its path. Default: true if the log is a
+   * file and a tool of the session can read files.
+   */
   readonly transcript?: boolean
   /** Facts about the host's tools, such as which results can be obtained again. */
   readonly hostTools?: HostTools
@@ -249,8 +252,10 @@ export interface TidemarkSettings {
   readonly switches: Switches
   readonly notices: readonly string[]
   readonly sections: readonly PlacedSection[]
-  /** The name of the history tool; null if it is not declared. */
+  /** The name of the history tool; null if it is never declared. */
   readonly historyTool: string | null
+  /** True if the history tool is declared from the first `run` with tools on. */
+  readonly isHistoryAutomatic: boolean
   readonly clock: Clock
   readonly ids: IdGenerator
   readonly deadlines: Deadlines
@@ -258,7 +263,7 @@ export interface TidemarkSettings {
 
 export function createSettings(options: TidemarkOptions): TidemarkSettings {
   checkOptions(options)
-  const { system, history = false } = options
+  const { system, history = true } = options
   const policy = createPolicy(options.policy ?? {})
   const clock = options.clock === undefined ? systemClock : withCheckedTime(options.clock)
   const { switches, notices } = readSwitches(options.env ?? process.env)
@@ -271,6 +276,7 @@ export function createSettings(options: TidemarkOptions): TidemarkSettings {
     notices: [...notices.map(({ message }) => message), ...options.model.notes],
     sections: system === undefined ? [] : orderPromptSections(system),
     historyTool: history === false ? null : history === true ? HISTORY_TOOL_NAME : history,
+    isHistoryAutomatic: options.history === undefined,
     clock,
     ids: options.ids ?? systemIds,
     deadlines: options.deadlines ?? createDeadlines(clock),

@@ -71,6 +71,8 @@ export function startTurn(
   checkSignals(signals)
   const release = reserveSession(session, 'run')
   session.tools = toolset
+  // From then on the tool stays declared: removing it again would break the cache, and messages may use it.
+  if (toolset.isRunnable === true && session.settings.isHistoryAutomatic) session.offersHistory = true
   return createEventStream({
     events: runTurn(session, prompt, signals, release),
     onEvent: (event) => emitSessionEvent(session, event),

@@ -14,7 +14,6 @@ import {
   type SeparateSummaryModel,
   scalePolicy,
 } from '@tidemark/core'
-import { omitUndefined } from '@tidemark/wire'
 import type { ModelChoice } from '../models/model-choice.ts'
 import type { SessionListeners } from './events.ts'
 import type { TidemarkSettings } from './options.ts'
@@ -39,7 +38,8 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
     estimator,
     policy: policy.clear,
     largeInput: scaled.budgets.clear.largeInput,
-    ...omitUndefined({ host: options.hostTools }),
+    // A list in the policy is meant to be complete; without one, tools of any name can be cleared.
+    host: { clearsUnlisted: options.policy?.clear?.tools === undefined, ...options.hostTools },
   })
   // `max_tokens` is the number of tokens that the policy reserves for a response. A larger value would leave less space
   // for input.

@@ -43,6 +43,8 @@ export interface Toolset {
   readonly run: ToolRunner
   /** Names of tools that have no function to run them; such tools work only with `session.next`. */
   readonly withoutRunner?: readonly string[]
+  /** True if the caller gave functions that run the tools, of which there is at least one. */
+  readonly isRunnable?: boolean
 }
 
 export interface ToolOptions {
@@ -67,7 +69,8 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
     const unrun = definitions.flatMap(({ type = 'custom', name }) =>
       type === 'custom' ? [String(name)] : [],
     )
-    return { definitions, run: fallback, withoutRunner: runTool === undefined ? unrun : [] }
+    const isRunnable = runTool !== undefined && definitions.length > 0
+    return { definitions, run: fallback, withoutRunner: runTool === undefined ? unrun : [], isRunnable }
   }
   if (!isObject(tools))
     throw badTools('tools: expected { name: { description, inputSchema, run } } or definitions.')
@@ -82,7 +85,7 @@ export function createToolset({ tools = [], runTool }: ToolOptions): Toolset {
     const context = { id: call.id, name: call.name, signal: toAbortSignal(signal) }
     return toToolResult(await tool.run(call.input as never, context), call.name)
   }
-  return { definitions, run }
+  return { definitions, run, isRunnable: definitions.length > 0 }
 }
 
 /** Throws `bad-option` if the toolset has a tool that cannot be run. */

@@ -1,6 +1,6 @@
 /**
- * Supplies the files and the todo list that are re-attached when a log is compacted without the program that wrote it.
- * File texts come from the log or from the disk.
+ * Context sources that need no host: files, the todo list and the plan, as the log last has them. A session uses them by
+ * default, and so does the compaction of a log without the program that wrote it, which may also read the disk.
  */
 
 import {
@@ -9,11 +9,13 @@ import {
   type FileReader,
   type FileReadResult,
   filesSource,
+  isFileUnchangedNotice,
   isKnownRecord,
   isObject,
   isToolResult,
   isToolUse,
   normalizePath,
+  planSource,
   readToolResultText,
   type SessionRecord,
   type SessionState,
@@ -22,7 +24,7 @@ import {
   toBlocks,
   todosSource,
 } from '@tidemark/core'
-import { createDiskFileReader } from '../sources/disk-sources.ts'
+import { createDiskFileReader } from './disk-sources.ts'
 
 interface LogSourcesOptions {
   /** The working directory of the session; null if the log does not record it. */
@@ -36,6 +38,22 @@ interface LogSourcesOptions {
   readonly path: string
 }
 
+/**
+ * Returns the default context sources of a session: the last known texts of its files, its todos and its plan, all from
+ * the log. Nothing is read from the disk. `log` is the path of the session's log, which is never attached.
+ */
+export function createDefaultSources(log: string | null): readonly ContextSource[] {
+  const never = (): readonly string[] => (log === null ? [] : [log])
+  const createFiles = (texts: ReadonlyMap<string, LogText>): ContextSource =>
+    filesSource({ reader: createLogReader(texts, null), never })
+  const files: ContextSource = {
+    ...createFiles(new Map()),
+    render: (context) =>
+      createFiles(collectLogTexts(listRecords(context.session), null, true)).render(context),
+  }
+  return [files, todosSource(), planSource()]
+}
+
 export function createLogSources(state: SessionState, options: LogSourcesOptions): readonly ContextSource[] {
   const { folder, path } = options
   const never = (): readonly string[] => [path]
@@ -46,9 +64,13 @@ export function createLogSources(state: SessionState, options: LogSourcesOptions
 }
 
 function createFileReader({ session }: SessionState, { folder, fromDisk }: LogSourcesOptions): FileReader {
-  const records = [...session.branch].flatMap((index) => session.records.at(index) ?? [])
-  const log = createLogReader(collectLogTexts(records, folder), folder)
+  const log = createLogReader(collectLogTexts(listRecords(session), folder), folder)
   return fromDisk ? createEitherReader(createAbsoluteReader(folder), log) : log
+}
+
+/** Returns the records of the session's branch, in order. */
+function listRecords(session: SessionState['session']): readonly SessionRecord[] {
+  return [...session.branch].flatMap((index) => session.records.at(index) ?? [])
 }
 
 /**
@@ -117,11 +139,13 @@ export interface LogText {
 
 /**
  * Collects the last known text of each file, keyed by normalized path. `records`: the records of the branch in order.
- * `folder`: the base of relative paths.
+ * `folder`: the base of relative paths. `trustsPlainText`: the result of a read without line numbers is the file's text,
+ * as tools of a library user return it.
  */
 export function collectLogTexts(
   records: Iterable<SessionRecord>,
   folder: string | null,
+  trustsPlainText = false,
 ): ReadonlyMap<string, LogText> {
   const calls = new Map<string, ToolUseBlock>()
   const texts = new Map<string, LogText>()
@@ -136,13 +160,19 @@ export function collectLogTexts(
       if (call !== undefined)
         applyFileCall(texts, {
           call,
-          result: readToolResultText(block.content),
+          // Of a spilled result the record holds only the head and the tail.
+          result: isSpilled(record, call.id) ? '' : readToolResultText(block.content),
           beside: toFields(beside),
           folder,
+          trustsPlainText,
         })
     }
   }
   return texts
+}
+
+function isSpilled(record: SessionRecord, callId: string): boolean {
+  return isKnownRecord(record) && record.spilled?.some(({ toolUseId }) => toolUseId === callId) === true
 }
 
 interface AnsweredFileCall {
@@ -154,6 +184,7 @@ interface AnsweredFileCall {
    */
   readonly beside: Fields
   readonly folder: string | null
+  readonly trustsPlainText: boolean
 }
 
 type Fields = { readonly [field: string]: unknown }
@@ -195,9 +226,12 @@ function applyEdits(before: LogText | undefined, edits: readonly TextReplacement
  */
 function applyRead(
   before: LogText | undefined,
-  { beside, result, call }: AnsweredFileCall,
+  { beside, result, call, trustsPlainText }: AnsweredFileCall,
 ): LogText | undefined {
-  const read = parseLoggedFile(beside) ?? parseNumberedLines(result, toFields(call.input))
+  const read =
+    parseLoggedFile(beside) ??
+    parseNumberedLines(result, toFields(call.input)) ??
+    (trustsPlainText ? parsePlainText(result, call) : null)
   if (read === null) return before
   if (read.isWhole || before?.isWhole !== true) return read
   return before.text.includes(read.text) ? before : read
@@ -228,6 +262,12 @@ function parseNumberedLines(result: string, { offset, limit }: Fields): LogText 
   const from = Number(first[1])
   const isWhole = from <= 1 && offset == null && limit == null && lines.length < MAX_READ_LINES
   return { text: lines.map((line) => line.replace(LINE_NUMBER, '')).join('\n'), from, isWhole }
+}
+
+/** Takes the result of a read as the file's text; null if it is empty, a part, or only says that nothing changed. */
+function parsePlainText(result: string, { name, input }: ToolUseBlock): LogText | null {
+  const isPart = describeToolCall(name, input).range !== null
+  return result === '' || isPart || isFileUnchangedNotice(result) ? null : toWholeText(result)
 }
 
 function toWholeText(text: string): LogText {

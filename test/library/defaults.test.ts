@@ -1,0 +1,130 @@
+/** What a library user gets with nothing set: state after a compaction, ways to read what left the context. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Session } from 'tidemark'
+import { toolResult, user } from 'tidemark'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createTestTidemark, type TestTidemarkOptions } from '../support/test-tidemark.ts'
+
+let home = ''
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'tidemark-defaults-'))
+})
+afterEach(() => {
+  rmSync(home, { recursive: true, force: true })
+})
+
+let count = 0
+
+/** Appends a tool call of the model and its result, as a caller with its own loop does. */
+async function call(session: Session, name: string, input: object, result: string): Promise<void> {
+  count += 1
+  const id = `toolu_${count}`
+  await session.append({
+    id: `msg_${count}`,
+    type: 'message',
+    role: 'assistant',
+    model: 'claude-sonnet-5-5',
+    content: [{ type: 'tool_use', id, name, input }],
+    stop_reason: 'tool_use',
+    usage: { input_tokens: 10, output_tokens: 10 },
+  })
+  await session.append(toolResult(id, result))
+}
+
+const READ_TOOL = {
+  name: 'open_file',
+  input_schema: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
+}
+const SAVE_TOOL = {
+  name: 'save',
+  input_schema: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
+}
+
+async function openWorked(options: TestTidemarkOptions = {}, tools: readonly object[] = [READ_TOOL]) {
+  const made = createTestTidemark({ policy: { compact: { chain: { local: 'only' } } }, ...options })
+  const session = await made.tide.open('s', { tools })
+  await session.append(user('Fix the login.'))
+  await call(
+    session,
+    'open_file',
+    { path: '/src/login.ts' },
+    `export const login = 1\n${'// filler\n'.repeat(900)}`,
+  )
+  await call(session, 'TodoWrite', { todos: [{ content: 'write the test', status: 'pending' }] }, 'saved')
+  await call(session, 'ExitPlanMode', { plan: 'First the test, then the fix.' }, 'approved')
+  await call(session, 'other', {}, 'x '.repeat(9_000))
+  return { ...made, session }
+}
+
+async function compacted(session: Session): Promise<string> {
+  expect(await session.compact()).toMatchObject({ ok: true })
+  return JSON.stringify(session.messages())
+}
+
+describe('after a compaction, with nothing set', () => {
+  it('todos, plan and the last known text of a file are back, from the log alone', async () => {
+    const { session, tide } = await openWorked()
+    const text = await compacted(session)
+    expect(text).toContain('[pending] write the test')
+    expect(text).toContain('First the test, then the fix.')
+    expect(text).toContain('the file itself was not read again]\\nexport const login = 1')
+    await tide.close()
+  })
+
+  it('the policy switches each of them off', async () => {
+    const policy = { rehydrate: { todos: false, plan: false, files: { count: 0 } } }
+    const { session, tide } = await openWorked({
+      policy: { ...policy, compact: { chain: { local: 'only' } } },
+    })
+    const text = await compacted(session)
+    expect(text).not.toContain('the file itself was not read again')
+    expect(text).not.toContain('The plan of this session.')
+    await tide.close()
+  })
+
+  it.each([
+    ['a tool that can read files', [READ_TOOL], true],
+    ['no tool that can', [SAVE_TOOL], false],
+  ] as const)(
+    'the summary names the log where it is a file and the model has %s',
+    async (_, tools, expected) => {
+      const { session, tide } = await openWorked({ home }, tools)
+      const text = await compacted(session)
+      expect(text.includes(join(home, 'sessions', 's.jsonl'))).toBe(expected)
+      await tide.close()
+    },
+  )
+})
+
+describe('the history tool, with nothing set', () => {
+  const names = (body: string | undefined): readonly string[] =>
+    (JSON.parse(body ?? '{}') as { tools?: { name: string }[] }).tools?.map(({ name }) => name) ?? []
+
+  it('is declared where we run the tools, and its calls are answered', async () => {
+    const { tide, tools, bodies } = createTestTidemark({ turns: 1 })
+    const session = await tide.open('s')
+    expect(await session.run('Fix the login.', tools).outcome).toMatchObject({ ok: true })
+    expect(names(bodies[0])).toContain('history')
+    await tide.close()
+  })
+
+  it('is not declared in the caller’s own loop, without tools, or beside a tool of that name', async () => {
+    const own = createTestTidemark()
+    const session = await own.tide.open('s', { tools: [READ_TOOL] })
+    await session.append(user('Fix the login.'))
+    const request = await session.next()
+    expect(request.ok && names(request.text)).toEqual(['open_file'])
+    await own.tide.close()
+    const bare = createTestTidemark({ turns: 1 })
+    await (await bare.tide.open('s')).run('Hello.').outcome
+    expect(names(bare.bodies[0])).toEqual([])
+    await bare.tide.close()
+    const taken = createTestTidemark({ turns: 1 })
+    const history = { description: 'Ours.', run: () => 'ours' }
+    await (await taken.tide.open('s')).run('Hello.', { tools: { history } }).outcome
+    expect(names(taken.bodies[0])).toEqual(['history'])
+    await taken.tide.close()
+  })
+})

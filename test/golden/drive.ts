@@ -143,6 +143,8 @@ async function openStage(plan: SessionPlan, { folder, home, requests }: Places):
     ...(plan.hooks === true ? HOOKS : {}),
     hostTools: { readOnly: ['mcp__tracker__search'] },
     history: plan.history === true,
+    // The path of the log differs from run to run.
+    transcript: false,
     autonomous: plan.autonomous === true,
   })
   const session = await tide.open(SESSION_ID)

@@ -2,6 +2,7 @@
  * Retention: what of a session is still there, letter for letter, in the text that replaces it. The facts are found by
  * rules written apart from the engine's own: this is the measure, not the thing measured.
  */
+import { stripVTControlCharacters } from 'node:util'
 import { isTextBlock, isToolResult, isToolUse, toBlocks } from '../../packages/core/src/log/block.ts'
 import type { KnownRecord } from '../../packages/core/src/log/record.ts'
 import { redact } from '../../packages/core/src/summary/redact.ts'
@@ -35,9 +36,10 @@ export function sessionFacts(before: readonly KnownRecord[]): SessionFacts {
   }
 }
 
-/** How many of the facts are in the text, white space around them aside; both sides without secrets. */
+/** How many of the facts are in the text, white space around them and colours aside; both sides without secrets. */
 export function heldIn(text: string, facts: readonly Fact[]): number {
-  return facts.filter((fact) => fact.every((part) => text.includes(redact(part).trim()))).length
+  const isHeld = (part: string): boolean => text.includes(redact(stripVTControlCharacters(part)).trim())
+  return facts.filter((fact) => fact.every(isHeld)).length
 }
 
 function userMessages(record: KnownRecord): readonly Fact[] {
@@ -46,8 +48,7 @@ function userMessages(record: KnownRecord): readonly Fact[] {
     .filter(isTextBlock)
     .map((block) => block.text)
   const said = texts.filter((text) => text.trim() !== '' && !WRITTEN_BY_PROGRAMS.test(text)).join('\n')
-  if (said === '') return []
-  return [said.length <= 4_000 ? [said] : [said.slice(0, 500), said.slice(-500), record.uuid]]
+  return said === '' ? [] : [[said]]
 }
 
 function filePaths(records: readonly KnownRecord[]): { edited: Set<string>; read: Set<string> } {
@@ -83,7 +84,9 @@ function lastErrors(records: readonly KnownRecord[]): readonly LastError[] {
     if (record.type !== 'user') continue
     for (const block of toBlocks(record.message.content).filter(isToolResult)) {
       const command = commands.get(block.tool_use_id)
-      if (command === undefined) continue
+      // The user refused the call, so the command did not fail.
+      const isRefused = decoded(block.content)[0]?.startsWith("The user doesn't want to proceed") === true
+      if (command === undefined || isRefused) continue
       const before = last.get(command)
       if (block.is_error === true)
         last.set(command, { error: decoded(block.content).join('\n').slice(-600), settled: false })

@@ -5,6 +5,7 @@ import { computeContentBudgets } from '../../packages/core/src/policy/scale-poli
 import { buildLedger } from '../../packages/core/src/summary/ledger.ts'
 import { writeLocalSummary } from '../../packages/core/src/summary/local-summary.ts'
 import { extractSessionFacts } from '../../packages/core/src/summary/session-facts.ts'
+import { computeUserMessageBudget } from '../../packages/core/src/summary/user-messages.ts'
 import { createEstimator, type Estimator } from '../../packages/core/src/tokens/estimator.ts'
 import { lookUpModel, modelCatalogue } from '../../packages/wire/src/catalogue/catalogue.ts'
 import { estimatorWeights } from '../../packages/wire/src/catalogue/estimator-weights.ts'
@@ -25,12 +26,12 @@ export interface Summarised {
 
 export function summarise(history: readonly KnownRecord[], estimate: Estimator): Summarised {
   const started = performance.now()
-  const { userMessages, ledger } = computeContentBudgets(DEFAULT_POLICY, null)
+  const { ledger } = computeContentBudgets(DEFAULT_POLICY, null)
   const { outputTokens } = DEFAULT_POLICY.compact.direct
   const rules = {
     form: 'full' as const,
     tokens: outputTokens,
-    messages: userMessages,
+    messages: computeUserMessageBudget(DEFAULT_POLICY.ledger, null),
     files: ledger.files,
     estimate,
   }

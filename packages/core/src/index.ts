@@ -336,7 +336,6 @@ export {
   type PreservedSegment,
   type RawBlockText,
   type RecordBase,
-  readUserTypedText,
   type SessionRecord,
   type SnapshotSection,
   type SpilledContent,
@@ -367,6 +366,7 @@ export {
   type ToolCallKind,
   type ToolRun,
 } from './log/tool-calls.ts'
+export { readUserInputs, readUserTypedText } from './log/user-input.ts'
 export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
@@ -610,8 +610,6 @@ export {
   type RecordText,
   type SessionFacts,
   type TouchedFile,
-  type UserPrompt,
-  type UserPromptLimits,
 } from './summary/session-facts.ts'
 export {
   buildSummaryRequest,
@@ -636,6 +634,7 @@ export {
   writeSummaryPrompt,
 } from './summary/summary-prompt.ts'
 export type { TokenCounter } from './summary/truncate-text.ts'
+export type { UserPrompt, UserPromptLimits } from './summary/user-messages.ts'
 export {
   type BreakdownOptions,
   createBreakdown,

@@ -17,7 +17,7 @@ import {
   isToolResult,
   isToolUse,
   type KnownRecord,
-  readUserTypedText,
+  readUserInputs,
   SYNTHETIC_MODEL,
   toBlocks,
   type Usage,
@@ -89,7 +89,8 @@ function countedIn(log: LogContents): object {
     calls: usages.length,
     toolCalls: new Set(blocks.filter(isToolUse).map(({ id }) => id)).size,
     toolResults: new Set(blocks.filter(isToolResult).map(({ tool_use_id: id }) => id)).size,
-    userMessages: records.filter((record) => readUserTypedText(record) !== null).length,
+    userMessages: records.filter((record) => readUserInputs(record).some(({ kind }) => kind === 'prompt'))
+      .length,
     models: [...new Set(records.filter(isResponse).map(({ message }) => message.model))],
     input: sum('input_tokens'),
     cacheRead: sum('cache_read_input_tokens'),

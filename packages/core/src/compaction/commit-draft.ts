@@ -139,9 +139,7 @@ function validateDraft(
   if (problem !== null) return refuseRewrite('invalid', `A provider would refuse the result: ${problem}`)
   // The receipt made with the draft is reused, unless the summary was edited or messages were appended.
   const isAsPrepared = draft === given && findAddedEntries(plan, state.view)?.length === 0
-  const receipt = isAsPrepared
-    ? given.receipt
-    : createDraftReceipt(compaction, draft, { before: state, after: next })
+  const receipt = isAsPrepared ? given.receipt : createDraftReceipt(draft, { before: state, after: next })
   const [boundary, ...others] = records as [{ readonly compactMetadata: object } & NewRecord, ...NewRecord[]]
   const measured = { ...boundary, compactMetadata: { ...boundary.compactMetadata, postTokens: after } }
   return { draft: { ...draft, receipt }, records: [measured as NewRecord, ...others], after }

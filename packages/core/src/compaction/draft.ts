@@ -329,7 +329,6 @@ export function createCompactionRecords(
  * all records appended after the draft was planned.
  */
 export function createDraftReceipt(
-  { scaled, estimator }: CompactionServices,
   { plan, sourcesBefore, sourcesAfter, hookContext, summary }: UnmeasuredDraft,
   { before, after }: { readonly before: SessionState; readonly after: SessionState },
 ): Receipt {
@@ -342,8 +341,6 @@ export function createDraftReceipt(
     unfit: summary.missingFacts,
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
     clean: redact,
-    messages: scaled.budgets.userMessages,
-    estimate: estimator,
   })
 }
 

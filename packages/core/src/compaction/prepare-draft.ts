@@ -345,7 +345,7 @@ function fitDraft(turn: TurnContext, compaction: CompactionServices, whole: Unme
   const limit = findSizeLimit(plan)
   if (limit !== null && readJudgedSize(plan, after) > limit)
     return { outcome: refuseIrreducible(fitted, compaction, limit), over, largestSummary }
-  const receipt = createDraftReceipt(compaction, drafted, { before: turn.state, after: state })
+  const receipt = createDraftReceipt(drafted, { before: turn.state, after: state })
   const draft: CompactionDraft = {
     ...drafted,
     ok: true,

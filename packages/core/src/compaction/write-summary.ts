@@ -24,11 +24,12 @@ import type {
   SummaryAttemptState,
 } from '../summary/attempt-types.ts'
 import { buildLedger } from '../summary/ledger.ts'
-import { prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
+import { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import { repairSummary } from '../summary/repair-summary.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import { extractSessionFacts, type SessionFacts } from '../summary/session-facts.ts'
+import { computeUserMessageBudget } from '../summary/user-messages.ts'
 import { calibrateSize } from '../tokens/usage.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import { emitKeepAlive, isCacheWarm, runSummaryAttempt } from './run-summary-attempt.ts'
@@ -155,7 +156,7 @@ async function* runAttempts(
   for (let chain = first; ; ) {
     const { next } = chain
     if (isAttemptsOutcome(next)) {
-      const summary = toRawSummary(compaction, plan, next)
+      const summary = toRawSummary(turn, compaction, plan, next)
       return summary.ok ? { ok: true, summary, attempts: chain } : summary
     }
     let result: AttemptResult
@@ -163,7 +164,12 @@ async function* runAttempts(
     else if (next.kind === 'local') {
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
       const facts = readFacts(turn.state, plan)
-      result = { kind: 'text', text: writeLocally(facts, compaction, plan, next.maximumTokens) }
+      const text = writeLocally(facts, compaction, {
+        form: plan.span.form,
+        tokens: next.maximumTokens,
+        messages: computeMessageBudget(turn, compaction, plan),
+      })
+      result = { kind: 'text', text }
     } else result = yield* runSummaryAttempt(turn, compaction, next)
     chain = recordAttemptResult(chain, result)
   }
@@ -173,6 +179,7 @@ async function* runAttempts(
 const COVER_TOKENS = 6_000
 
 function toRawSummary(
+  turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
   done: AttemptsOutcome,
@@ -192,7 +199,11 @@ function toRawSummary(
     covered.length === 0
       ? null
       : {
-          text: writeLocally(extractSessionFacts(covered), compaction, plan, COVER_TOKENS),
+          text: writeLocally(extractSessionFacts(covered), compaction, {
+            form: plan.span.form,
+            tokens: COVER_TOKENS,
+            messages: computeMessageBudget(turn, compaction, plan),
+          }),
           records: covered.length,
         }
   return {
@@ -209,12 +220,23 @@ function toRawSummary(
 function writeLocally(
   facts: SessionFacts,
   { scaled, estimator }: CompactionServices,
-  { span }: CompactionPlan,
-  tokens: number,
+  options: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'messages'>,
 ): string {
-  const { userMessages, ledger } = scaled.budgets
-  const rules = { messages: userMessages, files: ledger.files, estimate: estimator }
-  return writeLocalSummary(facts, { form: span.form, tokens, ...rules }).text
+  return writeLocalSummary(facts, { ...options, files: scaled.budgets.ledger.files, estimate: estimator })
+    .text
+}
+
+/** Returns the budget of user messages for one compaction, whose target may be smaller than the policy's. */
+function computeMessageBudget(
+  { host }: TurnContext,
+  { scaled }: CompactionServices,
+  { target }: CompactionPlan,
+): { readonly each: number; readonly total: number } {
+  const usual = scaled.known ? scaled.lines.target : null
+  return computeUserMessageBudget(
+    host.policy.ledger,
+    target === null ? usual : Math.min(target, usual ?? target),
+  )
 }
 
 /**
@@ -222,19 +244,26 @@ function writeLocally(
  * secrets.
  */
 export function checkSummary(
-  { state, host }: TurnContext,
-  { scaled, estimator }: CompactionServices,
+  turn: TurnContext,
+  compaction: CompactionServices,
   plan: CompactionPlan,
   written: RawSummary,
 ): CheckedSummary {
+  const { state, host } = turn
+  const { scaled, estimator } = compaction
+  const { span } = plan
   const history = listSummarizedRecords(state, plan)
-  const { userMessages, ledger } = scaled.budgets
+  const { ledger } = scaled.budgets
+  const messages = computeMessageBudget(turn, compaction, plan)
+  const keptRecords = [...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record)
   const { text, repairs, unfit } = repairSummary(written.text, readFacts(state, plan), {
-    messages: userMessages,
+    messages,
     files: ledger.files,
     errors: host.policy.ledger.errors,
-    tokens: userMessages.total + ledger.files + ledger.names,
+    tokens: messages.total + ledger.files + ledger.names,
     estimate: estimator,
+    isLocal: written.summarizer === 'local',
+    keptMessages: extractSessionFacts(keptRecords).messages,
   })
   const names = buildLedger(history, { tokens: ledger.names, estimate: estimator })
   const listed = names.text === '' ? [] : [redact(names.text)]

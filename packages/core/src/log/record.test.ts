@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { MessageContent } from './block.ts'
-import { isTurnEndingMessage, readUserTypedText } from './record.ts'
+import { isTurnEndingMessage } from './record.ts'
 
 const result = { type: 'tool_result', tool_use_id: 'c', content: 'done' }
 const text = { type: 'text', text: 'go on' }
@@ -19,46 +19,4 @@ it.each<[string, string, MessageContent, boolean]>([
   ['a response', 'assistant', [text], false],
 ])('%s of the %s', (_, role, content, expected) => {
   expect(isTurnEndingMessage({ role, content })).toBe(expected)
-})
-
-const base = { uuid: 'u', parentUuid: null, timestamp: 't', sessionId: 's' }
-const resultTypedText = { type: 'tool_result', tool_use_id: 'a', content: 'no' }
-const textTypedText = (given: string): object => ({ type: 'text', text: given })
-
-describe('the text that the user typed', () => {
-  it.each<[string, object, string | null]>([
-    ['a text', { content: 'go' }, 'go'],
-    ['a block', { content: [textTypedText('go'), { type: 'image' }] }, 'go'],
-    ['blocks', { content: [textTypedText('go'), textTypedText('on')] }, 'go\non'],
-    [
-      'what was said while a call was turned down',
-      { content: [resultTypedText, textTypedText('use the other one')] },
-      'use the other one',
-    ],
-    ['a result alone', { content: [resultTypedText] }, null],
-    ['nothing', { content: ' ' }, null],
-    ['a command', { content: '<command-name>/clear</command-name>' }, null],
-    ['output of a command', { content: '<local-command-stdout></local-command-stdout>' }, null],
-    ['a shell command', { content: '<bash-input>ls</bash-input>' }, null],
-    ['an interruption', { content: [textTypedText('[Request interrupted by user for tool use]')] }, null],
-    [
-      'an interruption and a text',
-      { content: [textTypedText('[Request interrupted by user]'), textTypedText('stop')] },
-      'stop',
-    ],
-    ['a system message', { role: 'system', content: 'go' }, null],
-  ])('%s', (_, message, expected) => {
-    expect(readUserTypedText({ ...base, type: 'user', message: { role: 'user', ...message } } as never)).toBe(
-      expected,
-    )
-  })
-
-  it.each([{ isMeta: true }, { isCompactSummary: true }])('is null with %j', (flag) => {
-    const message = { role: 'user', content: 'go' } as const
-    expect(readUserTypedText({ ...base, ...flag, type: 'user', message })).toBeNull()
-  })
-
-  it('is null in a record of another type', () => {
-    expect(readUserTypedText({ type: 'summary' })).toBeNull()
-  })
 })

@@ -2,14 +2,7 @@
  * The types of records. Each line of a session log is one record. Field names are those of Claude Code's session JSONL,
  * so that its sessions can be loaded unchanged. Unknown fields are kept and never sent to the model.
  */
-import {
-  type Block,
-  isCacheEditsBlock,
-  isTextBlock,
-  isToolResult,
-  type MessageContent,
-  toBlocks,
-} from './block.ts'
+import { type Block, isCacheEditsBlock, isToolResult, type MessageContent, toBlocks } from './block.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 /** Marks a record as part of a batch of `of` records that were appended together. They are valid only if all are present. */
@@ -389,19 +382,4 @@ export function isTurnEndingMessage({
   readonly content: MessageContent
 }): boolean {
   return role === 'user' && content !== '' && toBlocks(content).some(isTurnEndingBlock)
-}
-
-/** Matches user content that a program wrote, not the user: commands, their output, and interruption notices. */
-const PROGRAM_TEXT = /^\s*(?:<command-|<local-command-|<bash-|\[Request interrupted)/
-
-/**
- * Returns the text that the user typed in a record, or null if there is none. A record with a tool result can contain
- * such text too: the user may type a reason when rejecting a tool call.
- */
-export function readUserTypedText(record: SessionRecord): string | null {
-  if (!isKnownRecord(record) || record.type !== 'user' || record.message.role !== 'user') return null
-  if (record.isMeta === true || record.isCompactSummary === true) return null
-  const typed = toBlocks(record.message.content).flatMap((block) => (isTextBlock(block) ? [block.text] : []))
-  const texts = typed.filter((text) => text.trim() !== '' && !PROGRAM_TEXT.test(text))
-  return texts.length === 0 ? null : texts.join('\n')
 }

@@ -104,26 +104,25 @@ describe('the worked table, with a maximum output of 64,000', () => {
   )
 
   it.each([
-    // window, reminder, user messages each/total, ledger files/names, hook characters, summary, native trigger, images
-    [4_000, 750, [510, 510], [150, 150], 1_200, 1_000, 2_340, 100],
-    [8_000, 1_500, [1_020, 1_020], [300, 300], 2_400, 2_000, 4_680, 100],
-    [16_000, 3_000, [2_000, 2_040], [600, 600], 4_800, 4_000, 9_360, 100],
-    [32_000, 6_000, [2_000, 4_080], [1_200, 1_200], 9_600, 8_000, 18_720, 100],
-    [128_000, 27_000, [2_000, 18_360], [2_000, 1_500], 10_000, 20_000, 86_880, 100],
-    [200_000, 40_000, [2_000, 30_000], [2_000, 1_500], 10_000, 20_000, 147_000, 100],
-    [1_000_000, 40_000, [2_000, 30_000], [2_000, 1_500], 10_000, 20_000, 180_000, 600],
-  ])('%d: the rest', (window, ambient, messages, ledger, hookCharacters, summary, trigger, images) => {
+    // window, reminder, ledger files/names, hook characters, summary, native trigger, images
+    [4_000, 750, [150, 150], 1_200, 1_000, 2_340, 100],
+    [8_000, 1_500, [300, 300], 2_400, 2_000, 4_680, 100],
+    [16_000, 3_000, [600, 600], 4_800, 4_000, 9_360, 100],
+    [32_000, 6_000, [1_200, 1_200], 9_600, 8_000, 18_720, 100],
+    [128_000, 27_000, [2_000, 1_500], 10_000, 20_000, 86_880, 100],
+    [200_000, 40_000, [2_000, 1_500], 10_000, 20_000, 147_000, 100],
+    [1_000_000, 40_000, [2_000, 1_500], 10_000, 20_000, 180_000, 600],
+  ])('%d: the rest', (window, ambient, ledger, hookCharacters, summary, trigger, images) => {
     const scaled = known(DEFAULT_POLICY, { window, maxOutput: 64_000 })
     const { budgets } = scaled
     expect([
       budgets.ambient,
-      [budgets.userMessages.each, budgets.userMessages.total],
       [budgets.ledger.files, budgets.ledger.names],
       budgets.hookOutputCharacters,
       scaled.summaryOutput,
       scaled.nativeTrigger,
       scaled.images,
-    ]).toEqual([ambient, messages, ledger, hookCharacters, summary, trigger, images])
+    ]).toEqual([ambient, ledger, hookCharacters, summary, trigger, images])
   })
 
   it('has the distances between the thresholds', () => {
@@ -227,7 +226,6 @@ describe('a window', () => {
           largeInput: 1_000,
         },
         ambient: 40_000,
-        userMessages: { each: 2_000, total: 30_000 },
         ledger: { files: 2_000, names: 1_500 },
         hookOutputCharacters: 10_000,
         spill: { threshold: 10_000, head: 1_500, tail: 1_500 },

@@ -448,8 +448,6 @@ export interface ContentSharePolicy {
   readonly clearableResults: number
   /** Share for the reminder with memory files at the start of the conversation. */
   readonly ambient: number
-  /** Share for the user messages that are added to a summary. */
-  readonly userMessages: number
   /** Share for the lists of files and identifiers that are added to a summary. */
   readonly ledger: number
   /** Share for the output of one hook. */
@@ -497,7 +495,6 @@ const shareFields: FieldSpecs<ContentSharePolicy> = {
   keptMessages: awaitFeature(NOTES, fieldSpec(23, percentageCheck())),
   clearableResults: fieldSpec(23, percentageCheck(0.1, 50)),
   ambient: awaitFeature(REMINDER, fieldSpec(25, percentageCheck())),
-  userMessages: fieldSpec(17, percentageCheck()),
   ledger: fieldSpec(5, percentageCheck()),
   hookOutput: fieldSpec(10, percentageCheck()),
   host: fieldSpec(6, percentageCheck()),
@@ -557,13 +554,16 @@ interface RehydratePolicy {
 
 /** Facts that every summary must contain. The engine adds the ones that the summary lacks. */
 interface LedgerPolicy {
-  /** Maximum tokens of all user messages added to a summary. Unanswered messages do not count and are never cut off. */
-  readonly userMessagesTokens: number
   /**
-   * Maximum tokens of one user message added to a summary. A longer one is cut in the middle, with a reference to the
-   * transcript.
+   * Maximum share of a compaction's target for all user messages in a summary, as a percentage. Only if they exceed it,
+   * the longest are cut in the middle, with a reference to the transcript; the receipt lists every cut. Unanswered
+   * messages do not count and are never cut.
    */
-  readonly userMessageTokens: number
+  readonly userMessagesPercent: number
+  /** Maximum tokens of all user messages in a summary; null for no maximum besides the share. */
+  readonly userMessagesTokens: number | null
+  /** Maximum tokens of one user message in a summary; null for no maximum. */
+  readonly userMessageTokens: number | null
   /** Maximum tokens of the list of files that the conversation read or changed. */
   readonly filesTokens: number
   /** Maximum tokens of the list of identifiers in use. The newest identifiers are listed first. */
@@ -597,8 +597,9 @@ const rehydrateFields: FieldSpecs<RehydratePolicy> = {
 }
 
 const ledgerFields: FieldSpecs<LedgerPolicy> = {
-  userMessagesTokens: fieldSpec(30_000, wholeNumberCheck()),
-  userMessageTokens: fieldSpec(2_000, wholeNumberCheck(1)),
+  userMessagesPercent: fieldSpec(33, percentageCheck()),
+  userMessagesTokens: fieldSpec(null, nullableCheck(wholeNumberCheck())),
+  userMessageTokens: fieldSpec(null, nullableCheck(wholeNumberCheck(1))),
   filesTokens: fieldSpec(2_000, wholeNumberCheck()),
   namesTokens: fieldSpec(1_500, wholeNumberCheck()),
   errors: fieldSpec(10, wholeNumberCheck()),

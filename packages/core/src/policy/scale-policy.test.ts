@@ -230,7 +230,7 @@ describe('budgets', () => {
         const { lines, budgets } = known(policy, window, output)
         expect(budgets.clear.target).toBeLessThanOrEqual(lines.warning / 2)
         expect(budgets.keptMessages.minimum).toBeLessThanOrEqual(budgets.keptMessages.maximum)
-        for (const budget of [budgets.files, budgets.skills, budgets.userMessages]) {
+        for (const budget of [budgets.files, budgets.skills]) {
           expect(budget.each).toBeLessThanOrEqual(budget.total)
           expect(budget.total).toBeLessThanOrEqual(lines.target)
         }

@@ -246,7 +246,6 @@ export interface ContentBudgets {
   readonly keptMessages: { readonly minimum: number; readonly maximum: number }
   readonly clear: ClearBudgets
   readonly ambient: number
-  readonly userMessages: { readonly each: number; readonly total: number }
   readonly ledger: { readonly files: number; readonly names: number }
   readonly hookOutputCharacters: number
   readonly spill: SpillBudgets
@@ -287,10 +286,6 @@ export function computeContentBudgets(policy: Policy, lines: Thresholds | null):
     keptMessages: scaleKeptMessages(policy, share('keptMessages')),
     clear: scaleClearing(policy, Math.min(share('clearableResults'), computeLowWaterMark(lines))),
     ambient: Math.min(memoryFiles.reminderTokens, share('ambient')),
-    userMessages: limitBudget(
-      { eachTokens: ledger.userMessageTokens, totalTokens: ledger.userMessagesTokens },
-      share('userMessages'),
-    ),
     ledger: {
       files: Math.min(ledger.filesTokens, share('ledger')),
       names: Math.min(ledger.namesTokens, share('ledger')),

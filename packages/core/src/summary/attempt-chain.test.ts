@@ -311,7 +311,7 @@ describe('what no model was shown', () => {
   })
 
   it.each([
-    ['leaves room for the answer, where the window is learnt', 2_400, 7],
+    ['leaves room for the answer, where the window is learnt', 2_400, 9],
     ['is no more than was too much, where there is room for both', 60_000, 3],
     ['leaves half of a window that is smaller than the longest answer', 1_000, 15],
   ])('%s', (_, limit, dropped) => {

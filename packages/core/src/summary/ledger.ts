@@ -5,13 +5,14 @@
  */
 
 import { type Block, isTextBlock, isToolResult, isToolUse, toBlocks } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord, readUserTypedText } from '../log/record.ts'
+import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import {
   collectJsonStrings,
   describeToolCall,
   type FileTouch,
   readToolResultText,
 } from '../log/tool-calls.ts'
+import { readUserTypedText } from '../log/user-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
 
@@ -271,8 +272,8 @@ function findSightings(record: KnownRecord, touched: Map<string, readonly FileTo
       touched.set(block.id, touches)
       return [createSighting('work', collectJsonStrings(block.input), touches)]
     })
-  if (record.type !== 'user') return []
   const typed = readUserTypedText(record)
+  if (record.type !== 'user') return typed === null ? [] : [createSighting('work', [typed])]
   const results = toBlocks(record.message.content)
     .filter(isToolResult)
     .map((block) => {

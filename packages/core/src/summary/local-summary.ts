@@ -44,13 +44,12 @@ interface LocalSummary {
 const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
 
 export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions): LocalSummary {
-  const pieces = listPieces(facts, rules)
   let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form))
-  let made = fitLocalSummary(pieces, facts, rules, room)
+  let made = fitLocalSummary(facts, rules, room)
   // The whole text may have more tokens than its pieces together, because of rounding and of notes on pieces left out.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
-    made = fitLocalSummary(pieces, facts, rules, room)
+    made = fitLocalSummary(facts, rules, room)
   }
   return made
 }
@@ -62,22 +61,21 @@ export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOption
 function listPieces(
   facts: SessionFacts,
   { messages, estimate }: LocalSummaryOptions,
+  room: number,
 ): readonly SummaryPiece[] {
-  const rules = { eachTokens: messages.each, estimate }
+  const work = createWorkPieces(facts, { must: 0, now: 5, rest: 8 })
+  const must = work.filter(({ rank }) => rank === 0).reduce((sum, { full }) => sum + estimate.text(full), 0)
+  const totalTokens = Math.min(messages.total, GROUP_SHARES.messages * room, room - must)
   return [
-    ...createWorkPieces(facts, { must: 0, now: 5, rest: 8 }),
-    ...createMessagePieces(facts.messages, 1, rules),
+    ...work,
+    ...createMessagePieces(facts.messages, 1, { eachTokens: messages.each, totalTokens, estimate }),
     ...createFilePieces(facts.files, { edited: 4, snippets: 6, read: 7 }),
     ...createErrorPieces(facts.commands, facts.failedCalls, { open: 3, settled: 6, calls: 9 }),
   ]
 }
 
-function fitLocalSummary(
-  pieces: readonly SummaryPiece[],
-  { clean }: SessionFacts,
-  rules: LocalSummaryOptions,
-  room: number,
-): LocalSummary {
+function fitLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions, room: number): LocalSummary {
+  const pieces = listPieces(facts, rules, room)
   const caps = new Map([
     [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
     [FILES_GROUP, Math.min(rules.files, GROUP_SHARES.files * room)],
@@ -85,7 +83,7 @@ function fitLocalSummary(
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
   ])
   const fitted = fitSummaryPieces(pieces, { total: room, caps, estimate: rules.estimate })
-  const text = clean(formatSections(fitted, rules.form))
+  const text = facts.clean(formatSections(fitted, rules.form))
   const leftOut = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
   return { text, tokens: rules.estimate.text(text), leftOut }
 }

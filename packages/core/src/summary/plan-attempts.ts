@@ -4,7 +4,7 @@ import { type ContextEntry, toMessageParts } from '../context/context-entry.ts'
 import { groupEntriesIntoRounds } from '../context/cut-points.ts'
 import type { Payload } from '../context/payload.ts'
 import { isThinkingBlock, toBlocks } from '../log/block.ts'
-import { readUserTypedText } from '../log/record.ts'
+import { readUserTypedText } from '../log/user-input.ts'
 import { type AcceptanceRules, SUMMARY_HEADING } from './accept-summary.ts'
 import type {
   AttemptDeadlines,

@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { estimate } from '../../test/summarize/summary-rules.ts'
 import { createReceipt } from './receipt.ts'
 import { redact } from './redact.ts'
 
 const rules = {
   clean: redact,
-  messages: { each: 2_000 },
-  estimate,
   carried: [{ kind: 'todos', key: 'todos', more: 1 }],
 }
 
@@ -32,7 +29,7 @@ describe('the receipt of a compaction', () => {
     const uuid = (at: number): string => before[at]?.record.uuid ?? '?'
     expect(receipt.lost).toEqual({
       files: [{ text: '/app/src/parser.ts', uuid: uuid(1) }],
-      userMessages: [{ text: 'Rename parseQuery.', uuid: uuid(0) }],
+      userMessages: [{ text: 'Rename parseQuery.', uuid: uuid(0), characters: 18 }],
       errors: [{ text: 'tokenError at 3', uuid: uuid(4) }],
       identifiers: [
         { text: 'rawText', uuid: uuid(1) },
@@ -56,6 +53,47 @@ describe('the receipt of a compaction', () => {
       files: [],
       userMessages: [{ text: 'Amounts are in cents.', uuid: history[0]?.uuid }],
     })
+  })
+
+  it('names a message of the user that was cut, with the number of characters that are gone', () => {
+    const work = new CodingSession()
+    const text = `${'a'.repeat(300)}${'b'.repeat(400)}${'c'.repeat(300)}`
+    const uuid = work.says(text)
+    work.answers('Done.')
+    const before = work.builder.view.entries.toArray()
+    const history = before.map(({ record }) => record)
+    work.compacts(`Summary:\n${'a'.repeat(300)}\n[…]\n${'c'.repeat(300)}`)
+    const cut = work.builder.view.entries.toArray()
+    expect(createReceipt({ ...rules, before, after: cut, summarised: before }).lost.userMessages).toEqual([
+      { text, uuid, characters: 400 },
+    ])
+    work.compacts(`Summary:\n${'a'.repeat(300)}\n[…]\n${'c'.repeat(100)}`)
+    const after = work.builder.view.entries.toArray()
+    const again = { ...rules, before: cut, summarised: cut, history }
+    expect(createReceipt({ ...again, after }).lost.userMessages).toEqual([{ text, uuid, characters: 600 }])
+    expect(createReceipt({ ...again, after: cut }).lost.userMessages).toEqual([])
+  })
+
+  it('names words of the user that a tool result or a queue held', () => {
+    const work = new CodingSession()
+    const refused =
+      "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nnot on main"
+    work.says('Push it.')
+    work.runs('git push', refused, true)
+    work.calls('AskUserQuestion', { questions: [{ question: 'Which branch?' }] }, 'the one called next')
+    work.builder.attachment({ type: 'queued_command', prompt: 'and tag it as well' })
+    work.builder.user('<task-notification>all done</task-notification>')
+    work.answers('Done.')
+    const before = work.builder.view.entries.toArray()
+    work.compacts('Summary:\nPush it.')
+    const after = work.builder.view.entries.toArray()
+    const { lost } = createReceipt({ ...rules, before, after, summarised: before })
+    expect(lost.userMessages.map(({ text }) => text)).toEqual([
+      'not on main',
+      'Asked: "Which branch?"\nAnswered: the one called next',
+      'and tag it as well',
+    ])
+    expect(lost.errors).toEqual([])
   })
 
   it('lists what went, what stayed and what was carried', () => {

@@ -7,10 +7,10 @@ import { type ContextEntry, isVisibleToModel, toMessageParts } from '../context/
 import type { Block } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { collectJsonStrings } from '../log/tool-calls.ts'
-import type { Estimator } from '../tokens/estimator.ts'
 import { findMentions, findNames, weighNames } from './ledger.ts'
 import { isFileMentioned } from './repair-summary.ts'
-import { extractSessionFacts, listRequiredTexts } from './session-facts.ts'
+import { extractSessionFacts } from './session-facts.ts'
+import { countMissingCharacters } from './user-messages.ts'
 
 export interface Receipt {
   /** uuids of the records that the summary replaces. */
@@ -34,7 +34,8 @@ interface ReceiptAttachment {
 
 interface LostItems {
   readonly files: readonly LostItem[]
-  readonly userMessages: readonly LostItem[]
+  /** Texts of the user that the new context lacks or has only in part, however they arrived. */
+  readonly userMessages: readonly LostUserMessage[]
   readonly errors: readonly LostItem[]
   /**
    * Code identifiers that the new context no longer mentions, most important first; `moreIdentifiers`: how many are not
@@ -48,6 +49,11 @@ interface LostItems {
 interface LostItem {
   readonly text: string
   readonly uuid: string
+}
+
+interface LostUserMessage extends LostItem {
+  /** Number of characters that the new context lacks: all of the text, or what was cut from its middle. */
+  readonly characters: number
 }
 
 interface ReceiptInput {
@@ -64,8 +70,6 @@ interface ReceiptInput {
   readonly unpinned?: readonly string[]
   /** Removes credentials from a text, by the same rules as for the summary. */
   readonly clean: (text: string) => string
-  readonly messages: { readonly each: number }
-  readonly estimate: Pick<Estimator, 'text'>
 }
 
 const MAX_IDENTIFIERS = 200
@@ -87,26 +91,29 @@ export function createReceipt(input: ReceiptInput): Receipt {
 }
 
 function findLosses(input: ReceiptInput): LostItems {
-  const { before, after, clean, messages, estimate, history = [] } = input
+  const { before, after, history = [] } = input
   const records = before.filter(isVisibleToModel).map(({ record }) => record)
   const inView = new Set(records.map(({ uuid }) => uuid))
-  const joinTexts = (entries: readonly ContextEntry[]): string => clean(entries.map(entryText).join('\n'))
+  const earlier = history.filter(({ uuid }) => !inView.has(uuid))
+  const facts = extractSessionFacts([...earlier, ...records], input.clean)
+  const joinTexts = (entries: readonly ContextEntry[]): string =>
+    facts.clean(entries.map(entryText).join('\n'))
   const [textBefore, textAfter] = [joinTexts(before), joinTexts(after)]
-  const facts = extractSessionFacts([...history.filter(({ uuid }) => !inView.has(uuid)), ...records], clean)
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
-  const rules = { eachTokens: messages.each, estimate }
   const identifiers = findLostIdentifiers(records, textAfter)
   return {
     files: facts.files
       .filter(({ path, uuid }) => isLost(uuid, (text) => isFileMentioned(text, path)))
       .map(({ path, uuid }) => ({ text: path, uuid })),
-    userMessages: facts.messages
-      .filter((message) => {
-        const parts = listRequiredTexts(message, rules)
-        return isLost(message.uuid, (text) => parts.every((part) => text.includes(part)))
-      })
-      .map(({ text, uuid }) => ({ text, uuid })),
+    userMessages: facts.messages.flatMap((message) => {
+      const { text, uuid } = message
+      const characters = countMissingCharacters(textAfter, message)
+      // An earlier compaction may have cut the message already; only what is missing in addition is lost now.
+      const isNew =
+        characters > 0 && (inView.has(uuid) || characters > countMissingCharacters(textBefore, message))
+      return isNew ? [{ text, uuid, characters }] : []
+    }),
     errors: facts.commands
       .filter(({ error, uuid }) => isLost(uuid, (text) => text.includes(error.trim())))
       .map(({ error, uuid }) => ({ text: error, uuid })),

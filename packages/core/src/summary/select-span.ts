@@ -14,8 +14,8 @@ import {
   isPrompt,
   isSyntheticError,
   type KnownRecord,
-  readUserTypedText,
 } from '../log/record.ts'
+import { isUserMessage } from '../log/user-input.ts'
 import type { CompactionForm } from './summary-prompt.ts'
 
 export interface SpanOptions {
@@ -272,10 +272,12 @@ export function readMessageRole(record: KnownRecord): 'user' | 'assistant' | 'sy
   return record.type === 'attachment' && record.isScreenOnly !== true ? 'user' : null
 }
 
-/** Checks whether the user wrote a record: typed text, also beside a tool result, or an image without text. */
+/**
+ * Checks whether the user wrote a record: typed text, also beside a tool result, or an image without text. Words inside
+ * a tool result do not count, since the result cannot be kept without its tool call; the summary quotes them.
+ */
 function isUserPrompt(record: KnownRecord): boolean {
-  if (record.type !== 'user') return false
-  if (readUserTypedText(record) !== null) return true
+  if (isUserMessage(record)) return true
   return isPrompt(record) && toBlocks(record.message.content).some(isMediaBlock)
 }
 

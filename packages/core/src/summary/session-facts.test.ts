@@ -1,17 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { CodingSession } from '../../test/summarize/coding-session.ts'
-import { estimate } from '../../test/summarize/summary-rules.ts'
 import { listToolRuns } from '../log/tool-calls.ts'
 import {
   collectFailedCalls,
   collectFailingCommands,
   extractSessionFacts,
-  formatUserPrompt,
-  listRequiredTexts,
   normalizeCommand,
 } from './session-facts.ts'
-
-const rules = { eachTokens: 2_000, estimate }
 
 describe('user messages', () => {
   it('is theirs alone: no summaries, no engine, no tools, no commands', () => {
@@ -39,19 +34,39 @@ describe('user messages', () => {
     const corrections = extractSessionFacts(work.history).messages.map(({ isCorrection }) => isCorrection)
     expect(corrections).toEqual([false, true, false])
   })
+})
 
-  it('is held whole up to 4,000 characters, by both ends and its id beyond', () => {
-    const at = { uuid: 'u1', place: 0, isCorrection: false }
-    const whole = { ...at, text: 'é'.repeat(4_000) }
-    const long = { ...at, text: `${'a'.repeat(2_001)}${'b'.repeat(2_000)}` }
-    expect([listRequiredTexts(whole, rules), formatUserPrompt(whole, rules)]).toEqual([
-      [whole.text],
-      whole.text,
+describe('a tool call that the user refused', () => {
+  const refused =
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing and wait."
+
+  it('is told as refused, never as failing', () => {
+    const work = new CodingSession()
+    work.runs('npm test', 'one test failed', true)
+    work.runs('git push', refused, true)
+    work.edits('/src/a.ts', 'x', true)
+    const { commands, failedCalls, messages } = extractSessionFacts(work.history)
+    expect(commands.map(({ command }) => command)).toEqual(['npm test'])
+    expect(failedCalls.map(({ target, isRefused }) => [target, isRefused])).toEqual([
+      ['/src/a.ts', false],
+      ['git push', true],
     ])
-    expect(listRequiredTexts(long, rules)).toEqual(['a'.repeat(500), 'b'.repeat(500), 'u1'])
-    expect(formatUserPrompt(long, rules)).toBe(
-      `${'a'.repeat(500)}\n[… 3001 characters, in full in record u1 …]\n${'b'.repeat(500)}`,
-    )
+    expect(messages).toEqual([])
+  })
+
+  it('is settled when the user lets it run later', () => {
+    const work = new CodingSession()
+    work.runs('git push', refused, true)
+    work.runs('git push', 'pushed')
+    expect(extractSessionFacts(work.history).failedCalls).toEqual([])
+  })
+})
+
+describe('a text with characters that cannot be sent', () => {
+  it('is freed of them', () => {
+    const work = new CodingSession()
+    work.says('\u001b[31mred\u001b[0m\u0000 and \ud83d half, 😀 whole\ttab')
+    expect(extractSessionFacts(work.history).messages[0]?.text).toBe('red and \ufffd half, 😀 whole\ttab')
   })
 })
 

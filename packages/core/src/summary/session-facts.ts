@@ -5,15 +5,15 @@
  */
 
 import { isTextBlock, toBlocks } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord, readUserTypedText } from '../log/record.ts'
+import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import { readTodoList, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
 import { sliceText } from '../log/well-formed-text.ts'
-import type { Estimator } from '../tokens/estimator.ts'
 import { redact } from './redact.ts'
-import { truncateMiddle } from './truncate-text.ts'
+import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
 
 export interface SessionFacts {
+  /** Everything the user typed, however it arrived. */
   readonly messages: readonly UserPrompt[]
   readonly files: readonly TouchedFile[]
   readonly commands: readonly FailingCommand[]
@@ -36,14 +36,16 @@ export interface RecordText {
 }
 
 /**
- * Extracts the facts from `history`, the records that a summary replaces. `clean` removes credentials from every text.
+ * Extracts the facts from `history`, the records that a summary replaces. `hide` removes credentials from every text;
+ * characters that cannot be sent or that control a terminal are removed as well.
  */
 export function extractSessionFacts(
   history: readonly KnownRecord[],
-  clean: (text: string) => string = redact,
+  hide: (text: string) => string = redact,
 ): SessionFacts {
+  const clean = (text: string): string => hide(removeControlCharacters(text))
   const runs = listToolRuns(history)
-  const messages = collectUserPrompts(history, clean)
+  const messages = collectUserPrompts(history, runs, clean)
   const list = readTodoList(runs)
   return {
     messages,
@@ -58,6 +60,20 @@ export function extractSessionFacts(
     earlierSummary: findEarlierSummary(history, clean),
     clean,
   }
+}
+
+/** Matches the rest of a colour or cursor sequence of a terminal, after the escape character. */
+const TERMINAL_SEQUENCE = '\\[[0-?]*[ -/]*[@-~]'
+const ESCAPE_SEQUENCE = new RegExp(`\\u001b(?:${TERMINAL_SEQUENCE})?`, 'g')
+const CONTROL_CHARACTER = /[^\P{Cc}\t\n\r]/gu
+const LONE_SURROGATE = /\p{Cs}/gu
+
+/**
+ * Removes terminal escape sequences and control characters other than tab and line ends, and replaces lone surrogates,
+ * which a provider refuses, by U+FFFD.
+ */
+export function removeControlCharacters(text: string): string {
+  return text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, '').replace(LONE_SURROGATE, '\ufffd')
 }
 
 function findPlan(
@@ -100,70 +116,6 @@ function readText(record: KnownRecord): string {
   return toBlocks(record.message.content)
     .flatMap((block) => (isTextBlock(block) ? [block.text] : []))
     .join('\n')
-}
-
-// User messages are quoted word for word in a summary, so that the user's intent does not drift.
-
-export interface UserPrompt {
-  readonly uuid: string
-  readonly place: number
-  /** The user's text verbatim, except that credentials are removed. */
-  readonly text: string
-  /** True if the user wrote the message after interrupting the model, which indicates a change of course. */
-  readonly isCorrection: boolean
-}
-
-const INTERRUPTION = /^\s*\[Request interrupted/
-
-function collectUserPrompts(
-  history: readonly KnownRecord[],
-  clean: (text: string) => string,
-): readonly UserPrompt[] {
-  const messages: UserPrompt[] = []
-  let isCorrection = false
-  history.forEach((record, place) => {
-    const typed = readUserTypedText(record)
-    if (typed !== null) messages.push({ uuid: record.uuid, place, text: clean(typed), isCorrection })
-    if (typed !== null || record.type === 'assistant') isCorrection = false
-    if (isInterruption(record)) isCorrection = true
-  })
-  return messages
-}
-
-function isInterruption(record: KnownRecord): boolean {
-  if (record.type !== 'user' || record.isMeta === true) return false
-  return toBlocks(record.message.content).some((block) => isTextBlock(block) && INTERRUPTION.test(block.text))
-}
-
-/** A user message longer than this is cut in the middle; `PROMPT_END_CHARACTERS` remain at each end. */
-const LONG_PROMPT_CHARACTERS = 4_000
-const PROMPT_END_CHARACTERS = 500
-
-export interface UserPromptLimits {
-  /** A user message with more tokens than this is cut in the middle. */
-  readonly eachTokens: number
-  readonly estimate: Pick<Estimator, 'text'>
-}
-
-/** Formats a user message for a summary: the whole text, or both ends of a long one with the id of its record. */
-export function formatUserPrompt(message: UserPrompt, rules: UserPromptLimits): string {
-  return isLongPrompt(message, rules)
-    ? truncateMiddle(message.text, PROMPT_END_CHARACTERS, message.uuid)
-    : message.text
-}
-
-/**
- * Lists the texts that a summary must contain to cover a user message: the whole text, or both ends of a long one and
- * its id.
- */
-export function listRequiredTexts(message: UserPrompt, rules: UserPromptLimits): readonly string[] {
-  const text = message.text.trim()
-  if (!isLongPrompt(message, rules) || text.length <= 2 * PROMPT_END_CHARACTERS) return [text]
-  return [sliceText(text, 0, PROMPT_END_CHARACTERS), sliceText(text, -PROMPT_END_CHARACTERS), message.uuid]
-}
-
-function isLongPrompt({ text }: UserPrompt, { eachTokens, estimate }: UserPromptLimits): boolean {
-  return text.trim().length > LONG_PROMPT_CHARACTERS || estimate.text(text) > eachTokens
 }
 
 // Touched files, with the reads and edits of each and its last known state.
@@ -281,6 +233,7 @@ export function collectFailingCommands(
 ): readonly FailingCommand[] {
   const failing = new Map<string, FailingCommand>()
   for (const run of runs) {
+    if (run.refused) continue
     if (run.command !== null && run.resultIndex !== null)
       recordRun(failing, normalizeCommand(run.command), run)
     else if (!run.failed) recordEdits(failing, run)
@@ -326,11 +279,16 @@ function recordEdits(failing: Map<string, FailingCommand>, run: ToolRun): void {
   }
 }
 
-/** A failed tool call that is not a command, such as an edit that found nothing to replace or a read of a missing file. */
+/**
+ * A failed tool call that is not a command, such as an edit that found nothing to replace or a read of a missing file;
+ * or any tool call that the user refused.
+ */
 export interface FailedCall {
   readonly tool: string
   readonly target: string
   readonly error: string
+  /** True if the user refused the call. It did not fail, and `error` only says that it was refused. */
+  readonly isRefused: boolean
   readonly place: number
   readonly uuid: string
 }
@@ -338,8 +296,8 @@ export interface FailedCall {
 const CALL_ERROR_CHARACTERS = 300
 
 /**
- * Collects failed tool calls other than commands, newest first. Omits a call if a later call of the same tool on the
- * same file succeeded.
+ * Collects failed tool calls other than commands, and refused calls of all kinds, newest first. Omits a call if a later
+ * call of the same tool on the same file, or of the same command, succeeded.
  */
 export function collectFailedCalls(
   runs: readonly ToolRun[],
@@ -347,16 +305,16 @@ export function collectFailedCalls(
 ): readonly FailedCall[] {
   const failed = new Map<string, FailedCall>()
   for (const run of runs) {
-    if (run.command !== null) continue
-    const target = run.touches[0]?.path ?? ''
+    const target = run.command ?? run.touches[0]?.path ?? ''
     const key = `${run.name} ${target}`
     failed.delete(key)
-    if (!run.failed) continue
+    if (!run.failed || (run.command !== null && !run.refused)) continue
     const error = clean(sliceText(run.result.trim(), 0, CALL_ERROR_CHARACTERS))
     failed.set(key, {
       tool: run.name,
       target: clean(target),
       error,
+      isRefused: run.refused,
       place: run.callIndex,
       uuid: run.resultUuid ?? run.uuid,
     })

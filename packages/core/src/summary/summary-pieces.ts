@@ -9,16 +9,14 @@ import { toFileName } from './ledger.ts'
 import {
   type FailedCall,
   type FailingCommand,
-  formatUserPrompt,
   isFileEdited,
   normalizeCommand,
   type RecordText,
   type SessionFacts,
   type TouchedFile,
-  type UserPrompt,
-  type UserPromptLimits,
 } from './session-facts.ts'
 import { truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
+import { formatUserPrompts, type UserPrompt, type UserPromptLimits } from './user-messages.ts'
 
 export interface SummaryPiece {
   /** Number of the summary section that contains the piece, 1 to 9. */
@@ -92,7 +90,7 @@ function quote({ text }: UserPrompt): string {
 function conceptPieces({ runs, files, clean }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
   const commands = new Map<string, { times: number; failed: boolean }>()
   for (const run of runs) {
-    if (run.command === null || run.command.includes('\n')) continue
+    if (run.command === null || run.command.includes('\n') || run.refused) continue
     const command = normalizeCommand(run.command)
     commands.set(command, { times: (commands.get(command)?.times ?? 0) + 1, failed: run.failed })
   }
@@ -181,7 +179,8 @@ function currentWorkPieces(
 
 function formatCall(run: ToolRun, clean: (text: string) => string): string {
   const target = run.command ?? run.touches[0]?.path ?? findFirstString(run.input)
-  const how = run.resultIndex === null ? 'no answer yet' : run.failed ? 'failed' : 'succeeded'
+  const end = run.refused ? 'refused by the user' : run.failed ? 'failed' : 'succeeded'
+  const how = run.resultIndex === null ? 'no answer yet' : end
   const line = clean(target).split('\n')[0] ?? ''
   return `${run.name}${line === '' ? '' : ` ${truncateEnd(line, CALL_CHARACTERS)}`}: ${how}`
 }
@@ -285,11 +284,13 @@ export function createErrorPieces(
       short: `- \`${truncateEnd(item.command, SHORT_ERROR_CHARACTERS)}\` ${describeFailures(item)}: ${truncateStart(item.error.trim(), SHORT_ERROR_CHARACTERS)}`,
       id: item.uuid,
     })),
-    ...calls.map(({ tool, target, error, uuid }, index) => ({
+    ...calls.map(({ tool, target, error, isRefused, uuid }, index) => ({
       ...base,
       rank: ranks.calls,
       order: commands.length + index,
-      full: `- ${tool}${target === '' ? '' : ` on ${target}`} failed:\n${error}`,
+      full: isRefused
+        ? `- The user refused ${tool}${target === '' ? '' : `: \`${truncateEnd(target, COMMAND_CHARACTERS)}\``}`
+        : `- ${tool}${target === '' ? '' : ` on ${target}`} failed:\n${error}`,
       short: null,
       id: uuid,
     })),
@@ -326,15 +327,15 @@ export function createMessagePieces(
   rank: number,
   rules: UserPromptLimits,
 ): readonly SummaryPiece[] {
-  const pieces = messages.map((message, index) => {
-    const { text, uuid } = message
-    const short = `[${index + 1}] ${truncateEnd(text, SHORT_MESSAGE_CHARACTERS)} (in full in record ${uuid})`
+  const texts = formatUserPrompts(messages, rules)
+  const pieces = messages.map(({ text, lead, uuid, isAnswered }, index) => {
+    const short = `[${index + 1}] ${truncateEnd(`${lead}${text}`, SHORT_MESSAGE_CHARACTERS)} (in full in record ${uuid})`
     return {
       section: 6,
-      rank: index === 0 || index === messages.length - 1 ? rank : rank + 1,
+      rank: index === 0 || index === messages.length - 1 || !isAnswered ? rank : rank + 1,
       order: index,
-      full: `[${index + 1}] ${formatUserPrompt(message, rules)}`,
-      short: text.length <= SHORT_MESSAGE_CHARACTERS ? null : short,
+      full: `[${index + 1}] ${texts[index] ?? ''}`,
+      short: !isAnswered || lead.length + text.length <= SHORT_MESSAGE_CHARACTERS ? null : short,
       group: MESSAGES_GROUP,
       id: uuid,
     }

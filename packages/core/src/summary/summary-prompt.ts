@@ -54,7 +54,7 @@ const COMMON_SECTIONS = [
   'every file read, changed or created: why it matters, what was done to it, and the full text of the snippets that matter. The newest work comes first.',
   'each error, how it was fixed, and what the user said about it. Keep failed attempts, so that they are not repeated.',
   'what was solved, and what is still open.',
-  'every message of the user, word for word and in order, without tool results. They keep the intent from drifting.',
+  'everything the user typed, word for word and in order, however it arrived: prompts, words typed when refusing a tool call, answers to questions (each with its question), arguments of slash commands, messages sent while you worked. A short reply stands with the sentence it answers. Nothing that the user did not type: no tool output, notices or reminders. They keep the intent from drifting.',
   'only what the user asked for and is not done.',
 ]
 
@@ -156,12 +156,15 @@ const NUMBERED_HEADING = /^[ \t#*]*([1-9])[.)][ \t*]*([^\n]{3,80})$/gm
 
 /** Returns the numbers of the summary sections that have a heading in `text`, ascending, each once. */
 export function findSections(text: string): readonly number[] {
-  const found = new Set<number>()
-  for (const [, digit, title] of text.matchAll(NUMBERED_HEADING)) {
-    const number = Number(digit)
-    if (TITLE_PATTERNS[number - 1]?.test(title ?? '') === true) found.add(number)
-  }
-  return [...found].sort((one, other) => one - other)
+  const found = [...text.matchAll(NUMBERED_HEADING)].flatMap(([line]) => readSectionNumber(line) ?? [])
+  return [...new Set(found)].sort((one, other) => one - other)
+}
+
+/** Returns the number of the section whose heading a line is; null if it is none. */
+export function readSectionNumber(line: string): number | null {
+  const [, digit, title = ''] = new RegExp(NUMBERED_HEADING.source).exec(line) ?? []
+  const number = Number(digit ?? 0)
+  return TITLE_PATTERNS[number - 1]?.test(title) === true ? number : null
 }
 
 // Custom instructions for a summary, limited in length: the user's first, then the policy's, then the hooks'.

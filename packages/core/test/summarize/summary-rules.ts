@@ -7,7 +7,7 @@ import { createEstimator, createFixedWeights, type Estimator } from '../../src/t
 
 export const estimate: Estimator = createEstimator(createFixedWeights(DEFAULT_POLICY.estimate))
 
-const messages = { each: 2_000, total: 20_000 }
+const messages = { each: 20_000, total: 20_000 }
 
 export const summaryRules: LocalSummaryOptions = {
   form: 'full',

@@ -18,7 +18,7 @@ import {
   type PrefixSnapshot,
   type PrefixUpdate,
   type ProviderProfile,
-  readUserTypedText,
+  readUserInputs,
   type SentMarker,
   type SentRequest,
   type SessionRecord,
@@ -219,7 +219,8 @@ interface LoggedUserFields {
 
 /** Checks whether a record is text that the user typed, not a tool result. */
 function isTypedPrompt(record: SessionRecord): boolean {
-  if (readUserTypedText(record) === null || !isKnownRecord(record) || record.type !== 'user') return false
+  if (!isKnownRecord(record) || record.type !== 'user') return false
+  if (!readUserInputs(record).some(({ kind }) => kind === 'prompt')) return false
   return !toBlocks(record.message.content).some(isToolResult)
 }
 

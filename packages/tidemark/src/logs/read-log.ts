@@ -1,6 +1,6 @@
 /** Reads a whole session: its records in order, its damage, its metadata, and the conversations of its subagents. */
 import { resolve } from 'node:path'
-import { type Damage, readUserTypedText, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
+import { type Damage, readUserInputs, redact, type SessionRecord, TidemarkError } from '@tidemark/core'
 import type { LogFormat, LogMeta, LogRecord } from '@tidemark/wire'
 import { findAgentFiles } from './find-logs.ts'
 import { type FoundLog, type LogRefusal, refuseLog } from './log-search-result.ts'
@@ -197,8 +197,9 @@ function withoutUsage(message: unknown): unknown {
 const FIRST_PROMPT_CHARACTERS = 300
 
 /**
- * Counts the prompts that the user typed, and returns the beginning of the first one with secrets removed. `elsewhere`:
- * uuids of the prompts that earlier log files contain; they are not counted, and those found here are added.
+ * Counts the prompts that the user typed, and returns the beginning of the first text of the user, with secrets
+ * removed. Notices of programs, refusals, answers and commands do not count as prompts. `elsewhere`: uuids of the
+ * prompts that earlier log files contain; they are not counted, and those found here are added.
  */
 export function findUserPrompts(
   records: Iterable<SessionRecord>,
@@ -213,12 +214,13 @@ export function findUserPrompts(
   let firstPrompt: string | null = null
   for (const record of records) {
     if (record.uuid === undefined) continue
-    const text = readUserTypedText(record)
-    if (text === null || lines.isDuplicate(record)) continue
-    if (!copied.has(record.uuid)) userMessages += 1
-    elsewhere.add(record.uuid)
+    const inputs = readUserInputs(record).filter(({ text }) => text !== '')
+    if (inputs.length === 0 || lines.isDuplicate(record)) continue
+    const isPrompt = inputs.some(({ kind }) => kind === 'prompt')
+    if (isPrompt && !copied.has(record.uuid)) userMessages += 1
+    if (isPrompt) elsewhere.add(record.uuid)
     // Secrets are removed before the text is cut, because no rule recognizes half a secret.
-    firstPrompt ??= redact(text).slice(0, FIRST_PROMPT_CHARACTERS)
+    firstPrompt ??= redact(inputs.map((input) => input.text).join('\n')).slice(0, FIRST_PROMPT_CHARACTERS)
   }
   return { userMessages, firstPrompt }
 }

@@ -1,4 +1,4 @@
-import type { SessionRecord } from '@tidemark/core'
+import type { AttachmentRecord, SessionRecord } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../test/rollout.ts'
 import {
@@ -140,6 +140,44 @@ describe('a log of Claude Code', () => {
     const { records, damage } = reader.finish(rest)
     expect([...first, ...records].map(({ line }) => line)).toEqual([1, 2].slice(0, count))
     expect(damage.map(({ kind, line }) => [kind, line])).toEqual(kinds.map((kind) => [kind, 2]))
+  })
+})
+
+describe('a message queued while the model worked', () => {
+  const queue = (operation: string, content?: string): string =>
+    JSON.stringify({ type: 'queue-operation', operation, sessionId: 's', timestamp: 't', content })
+  const prompts = (lines: readonly string[]): readonly unknown[] =>
+    readAll(lines, 'claude-code').records.flatMap(({ record }) => {
+      const { attachment, uuid, parentUuid } = record as AttachmentRecord
+      return record.type === 'attachment' ? [[uuid, parentUuid, attachment.prompt]] : []
+    })
+
+  it('is an attachment where the log only says that the model got it', () => {
+    const task = '{"task_id":"a1","description":"x"}'
+    const lines = [
+      user('a'),
+      queue('enqueue', task),
+      queue('enqueue', 'also the tests'),
+      queue('remove'),
+      user('b'),
+    ]
+    expect(prompts([...lines, queue('remove')])).toEqual([['queued-6', 'b', 'also the tests']])
+    expect(readAll([...lines, queue('remove')], 'claude-code').records).toHaveLength(6)
+  })
+
+  it.each([
+    ['became a prompt', [queue('dequeue')]],
+    ['was taken back by the user', [queue('popAll', 'stop')]],
+    ['has its own attachment', [queue('remove', 'stop')]],
+    ['still waits', []],
+  ])('is none where it %s', (_, lines) => {
+    expect(prompts([user('a'), queue('enqueue', 'stop'), ...lines])).toEqual([])
+  })
+
+  it('does not change the guess about reminders that are not logged', () => {
+    const lines = [user('a'), queue('enqueue', 'also the tests'), queue('remove')]
+    const { records } = readAll(lines, 'claude-code')
+    expect(findReminderRule(records.map(({ record }) => record))?.every).toBe(10)
   })
 })
 

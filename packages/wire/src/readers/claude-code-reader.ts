@@ -21,7 +21,9 @@ import {
 } from './log-reader.ts'
 
 interface RecordReaderState {
+  readonly format: 'claude-code' | 'tidemark'
   readonly reader: LogLineReader
+  readonly queue: QueuedMessages
   readonly damage: DamageCollector
   readonly meta: MetaCollector
   line: number
@@ -29,7 +31,9 @@ interface RecordReaderState {
 
 export function createRecordReader(format: 'claude-code' | 'tidemark'): LogReader {
   const reading: RecordReaderState = {
+    format,
     reader: createLogLineReader(),
+    queue: { waiting: [], lastUuid: null },
     damage: createDamageCollector(),
     meta: createMetaCollector(),
     line: 0,
@@ -104,8 +108,51 @@ function withLineNumbers(
       return []
     }
     collectMeta(reading.meta, record)
-    return [{ record, line }]
+    return [{ record: reading.format === 'tidemark' ? record : readQueue(reading.queue, record, line), line }]
   })
+}
+
+// A message that the user sends while the model works is queued. Newer versions log an attachment when the model gets
+// it. Older ones log only that it left the queue, without its text.
+
+interface QueuedMessages {
+  /** Texts that wait in the queue, oldest first. */
+  waiting: string[]
+  /** uuid of the newest record of the main conversation, which a queued message follows. */
+  lastUuid: string | null
+}
+
+/**
+ * Returns the record, or an attachment with the queued message in its place if the record only says that the model got
+ * the message. A message that the user took back (`popAll`), or that became a prompt (`dequeue`), needs no attachment.
+ */
+function readQueue(queue: QueuedMessages, record: SessionRecord, line: number): SessionRecord {
+  const { type, operation, content, timestamp, sessionId }: { readonly [field: string]: unknown } = {
+    ...record,
+  }
+  if (typeof record.uuid === 'string' && record.isSidechain !== true) queue.lastUuid = record.uuid
+  if (type !== 'queue-operation') return record
+  if (operation === 'enqueue') queue.waiting.push(typeof content === 'string' ? content : '')
+  if (operation === 'popAll') queue.waiting = []
+  if (operation === 'dequeue') queue.waiting.shift()
+  if (operation !== 'remove') return record
+  const at = typeof content === 'string' ? queue.waiting.indexOf(content) : 0
+  const [prompt = ''] = at === -1 ? [] : queue.waiting.splice(at, 1)
+  if (typeof content === 'string' || !isMessageText(prompt)) return record
+  return {
+    ...record,
+    type: 'attachment',
+    uuid: `queued-${line}`,
+    parentUuid: queue.lastUuid,
+    timestamp: typeof timestamp === 'string' ? timestamp : '',
+    sessionId: typeof sessionId === 'string' ? sessionId : '',
+    attachment: { type: 'queued_command', prompt, commandMode: 'prompt' },
+  } as SessionRecord
+}
+
+/** Checks whether a queued text is a message of the user: not a notice of a finished task, and not a local command. */
+function isMessageText(text: string): boolean {
+  return text.trim() !== '' && !/^\s*(?:\{"task_id"|<task-notification>|\/\S+\s*$)/.test(text)
 }
 
 function collectMeta(meta: MetaCollector, record: SessionRecord): void {
@@ -205,6 +252,11 @@ function isAmount(value: unknown): value is number {
  * attachment records, because those versions log reminders.
  */
 export function findReminderRule(records: Iterable<SessionRecord>): ReminderRule | undefined {
-  for (const record of records) if (record.type === 'attachment') return undefined
+  for (const record of records) if (record.type === 'attachment' && !isFromQueue(record)) return undefined
   return CLAUDE_CODE_REMINDER
+}
+
+/** Checks whether the reader made an attachment from the queue of messages. The program did not log it. */
+function isFromQueue(record: SessionRecord): boolean {
+  return readField(record, 'operation') === 'remove'
 }

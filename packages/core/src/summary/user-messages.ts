@@ -1,0 +1,321 @@
+/**
+ * What the user typed, as a summary quotes it: word for word, with what each text answers, cut only if the budget is
+ * short. Also finds which of it a text lacks, and tells the user's words from words that only pose as theirs.
+ */
+import { isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
+import { isSyntheticError, type KnownRecord } from '../log/record.ts'
+import type { ToolRun } from '../log/tool-calls.ts'
+import { readUserInputs, type UserInput } from '../log/user-input.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Estimator } from '../tokens/estimator.ts'
+import { readSectionNumber } from './summary-prompt.ts'
+import { truncateEnd, truncateMiddle } from './truncate-text.ts'
+
+export interface UserPrompt {
+  readonly uuid: string
+  readonly place: number
+  /**
+   * The user's text verbatim, except that credentials are removed. An answer to a question that the model asked through
+   * a tool has the question and its options in front.
+   */
+  readonly text: string
+  /** A note on how the text arrived or what it answers, to be placed before it; empty for an ordinary prompt. */
+  readonly lead: string
+  /** The texts that a summary must contain: the user's words, and the questions that they answer. */
+  readonly required: readonly string[]
+  /** True if the user wrote the message after interrupting or refusing, which indicates a change of course. */
+  readonly isCorrection: boolean
+  /** False if the model has not responded since. Such a message is never cut. */
+  readonly isAnswered: boolean
+}
+
+const INTERRUPTION = /^\s*\[Request interrupted/
+/** A reply with at most this many characters is quoted together with the end of the text that it answers. */
+const SHORT_REPLY_CHARACTERS = 40
+const ANSWERED_CHARACTERS = 300
+/** Matches the end of a text that asks or offers something: a question, a list. */
+const OPEN_END = /\?|^\s*(?:[-*]|\(?\w[.)])\s/m
+const TARGET_CHARACTERS = 120
+
+/** Collects what the user typed, in order. `runs`: the tool calls of the same history. */
+export function collectUserPrompts(
+  history: readonly KnownRecord[],
+  runs: readonly ToolRun[],
+  clean: (text: string) => string,
+): readonly UserPrompt[] {
+  const messages: UserPrompt[] = []
+  const calls = new Map<string, ToolUseBlock>()
+  const runsById = new Map(runs.map((run) => [run.id, run]))
+  const lastResponse = history.findLastIndex((one) => one.type === 'assistant' && !isSyntheticError(one))
+  let isCorrection = false
+  let answered = ''
+  history.forEach((record, place) => {
+    if (record.type === 'assistant' && !isSyntheticError(record)) {
+      for (const block of toBlocks(record.message.content)) {
+        if (isToolUse(block)) calls.set(block.id, block)
+        if (isTextBlock(block) && block.text.trim() !== '') answered = block.text.trim()
+      }
+    }
+    const inputs = readUserInputs(record, calls).filter(({ text }) => text.trim() !== '')
+    if (inputs.length > 0) {
+      const isRefusal = inputs.some(({ kind }) => kind === 'refusal')
+      messages.push({
+        uuid: record.uuid,
+        place,
+        text: clean(inputs.map(formatInput).join('\n')),
+        lead: clean(formatLead(inputs, answered, runsById)),
+        required: inputs
+          .flatMap(({ text, question }) => (question === null ? [text] : [question.text, text]))
+          .map((text) => clean(text.trim())),
+        isCorrection: isCorrection || isRefusal,
+        isAnswered: lastResponse > place,
+      })
+      answered = ''
+    }
+    if (inputs.length > 0 || record.type === 'assistant') isCorrection = false
+    if (isInterruption(record)) isCorrection = true
+  })
+  return messages
+}
+
+function isInterruption(record: KnownRecord): boolean {
+  if (record.type !== 'user' || record.isMeta === true) return false
+  return toBlocks(record.message.content).some((block) => isTextBlock(block) && INTERRUPTION.test(block.text))
+}
+
+function formatInput({ kind, text, question }: UserInput): string {
+  if (kind !== 'answer') return text
+  if (question === null) return `Answered: ${text}`
+  const options = question.options.length === 0 ? '' : ` (options: ${question.options.join(' | ')})`
+  return `Asked: "${question.text}"${options}\nAnswered: ${text}`
+}
+
+function formatLead(
+  inputs: readonly UserInput[],
+  answered: string,
+  runs: ReadonlyMap<string, ToolRun>,
+): string {
+  const [first] = inputs
+  if (first === undefined) return ''
+  if (first.kind === 'refusal') return `(refusing ${formatTarget(runs.get(first.toolUseId ?? ''))}) `
+  if (first.kind === 'shell') return '(ran in the shell) '
+  const isShort = inputs.length === 1 && first.text.trim().length <= SHORT_REPLY_CHARACTERS
+  const end = takeLastSentences(answered)
+  const isReply = (first.kind === 'prompt' || first.kind === 'queued') && isShort && OPEN_END.test(end)
+  const reply = isReply ? `(answering "${end}") ` : ''
+  return first.kind === 'queued' ? `(sent while the model worked) ${reply}` : reply
+}
+
+/** Formats a tool call in one line: its name, and its command or file. */
+export function formatTarget(run: ToolRun | undefined): string {
+  if (run === undefined) return 'a tool call'
+  const target = run.command ?? run.touches[0]?.path ?? ''
+  const line = truncateEnd(target.trim().split('\n')[0] ?? '', TARGET_CHARACTERS)
+  return line === '' ? run.name : `${run.name} \`${line}\``
+}
+
+/** Returns the end of a text from the start of a line or sentence on, so that a short reply can be understood. */
+function takeLastSentences(text: string): string {
+  if (text.length <= ANSWERED_CHARACTERS) return text
+  const end = text.slice(-ANSWERED_CHARACTERS)
+  const start = /\n|[.!?:]\s/.exec(end)
+  return start === null || start.index > ANSWERED_CHARACTERS / 2
+    ? `…${end.replace(/^[\udc00-\udfff]/, '')}`
+    : end.slice(start.index + 1).trim()
+}
+
+// Cutting of user messages to a budget: the longest first, in the middle, with the id of the record that has the whole.
+
+export interface UserPromptLimits {
+  /** A user message with more tokens than this is cut in the middle. */
+  readonly eachTokens: number
+  /** Maximum tokens of all user messages together. Messages that the model has not answered do not count. */
+  readonly totalTokens: number
+  readonly estimate: Pick<Estimator, 'text'>
+}
+
+/**
+ * Computes the budget of user messages in a summary. `target`: tokens of the context after the compaction; null if the
+ * compaction has no target, so that only the limits of the policy apply.
+ */
+export function computeUserMessageBudget(
+  ledger: Policy['ledger'],
+  target: number | null,
+): { readonly each: number; readonly total: number } {
+  const share = Math.floor(((target ?? Number.POSITIVE_INFINITY) * ledger.userMessagesPercent) / 100)
+  const total = Math.min(ledger.userMessagesTokens ?? share, share)
+  return { each: Math.min(ledger.userMessageTokens ?? total, total), total }
+}
+
+/** No message is cut to fewer tokens than this. If that is still too much, whole messages are left out. */
+const LEAST_TOKENS = 120
+
+/**
+ * Formats the user messages for a summary, in order. All are whole if they fit the budget; otherwise the longest are
+ * cut in the middle to one length at which all fit.
+ */
+export function formatUserPrompts(
+  messages: readonly UserPrompt[],
+  { eachTokens, totalTokens, estimate }: UserPromptLimits,
+): readonly string[] {
+  const whole = messages.map(({ lead, text }) => `${lead}${text}`)
+  const sizes = messages.map(({ isAnswered }, index) => (isAnswered ? estimate.text(whole[index] ?? '') : 0))
+  const most = findLevel(sizes, eachTokens, totalTokens)
+  return messages.map((message, index) =>
+    (sizes[index] ?? 0) <= most ? (whole[index] ?? '') : cutPrompt(message, most, estimate),
+  )
+}
+
+/** Returns the number of tokens to which messages must be cut so that all fit into `total`. */
+function findLevel(sizes: readonly number[], each: number, total: number): number {
+  const ascending = sizes.toSorted((one, other) => one - other)
+  let left = total
+  for (const [index, size] of ascending.entries()) {
+    const level = left / (ascending.length - index)
+    if (size > level) return Math.max(LEAST_TOKENS, Math.min(each, Math.floor(level)))
+    left -= size
+  }
+  return Math.max(LEAST_TOKENS, each)
+}
+
+function cutPrompt(message: UserPrompt, tokens: number, estimate: Pick<Estimator, 'text'>): string {
+  const { text, lead, uuid } = message
+  const perToken = text.length / Math.max(1, estimate.text(text))
+  for (let each = Math.floor((perToken * tokens) / 2); each > 0; each = Math.floor(each * 0.9) - 8) {
+    const cut = `${lead}${truncateMiddle(text, each, uuid)}`
+    if (estimate.text(cut) <= tokens) return cut
+  }
+  return `${lead}${truncateMiddle(text, 1, uuid)}`
+}
+
+// What a text lacks of the user's messages.
+
+/** Checks whether a text contains a user message whole. */
+export function hasUserPrompt(text: string, { required }: UserPrompt): boolean {
+  return required.every((part) => text.includes(part))
+}
+
+/** Checks whether a text refers to the record of a user message, as a message that was cut does. */
+export function hasPointerTo(text: string, { uuid }: UserPrompt): boolean {
+  return text.includes(`in full in record ${uuid}`)
+}
+
+/** A shorter beginning or end of a message than this may be in a text by chance, so it does not count as kept. */
+const LEAST_KEPT_CHARACTERS = 20
+
+/** Returns how many characters of a user message a text lacks: 0 if it has the whole message. */
+export function countMissingCharacters(text: string, { required }: UserPrompt): number {
+  return required.reduce((sum, part) => sum + countMissing(text, part), 0)
+}
+
+function countMissing(text: string, part: string): number {
+  if (text.includes(part)) return 0
+  const head = findLongest(part.length, (size) => text.includes(part.slice(0, size)))
+  const tail = findLongest(part.length - head, (size) => text.includes(part.slice(part.length - size)))
+  return part.length - head - tail
+}
+
+/** Returns the largest size for which `holds` is true; 0 if it is too small to count. `holds` must be monotonic. */
+function findLongest(most: number, holds: (size: number) => boolean): number {
+  let [least, top] = [0, most]
+  while (least < top) {
+    const size = Math.ceil((least + top) / 2)
+    if (holds(size)) least = size
+    else top = size - 1
+  }
+  return least < LEAST_KEPT_CHARACTERS ? 0 : least
+}
+
+// A model may list words under "All user messages" that the user never wrote. They are marked, so that they are not
+// taken for instructions.
+
+/** Marks a line, or the rest of a line after a quotation, that is in no message of the user. */
+const FOREIGN_MARK = "[Not the user's words]"
+const MESSAGES_HEADING =
+  /^[ \t#*]*(?:\d+[.)])?[ \t*]*(?:all )?(?:the )?user(?:['’]s)? messages\b[^\n]{0,40}$/i
+const OTHER_HEADING = /^[ \t]*#{1,6}[ \t]/
+const MESSAGES_SECTION = 6
+const NO_MESSAGES = /^\W*(?:none|nothing on record|n\/a|\d+ more in the transcript: \S[^\n]*)?\W*$/i
+const LINE_START =
+  /^\s*(?:(?:[-*+>]|\d{1,3}[.)]|\[\d+\]|\*{0,2}(?:user|message|prompt|turn)(?: message)?(?: #?\d+)?\*{0,2}\s*:)\s*)*/i
+/** Matches the number that the engine puts before a message, whose text may itself begin like an item of a list. */
+const MESSAGE_NUMBER = /^\[\d+\] /
+const QUOTATION = /"([^"\n]+)"|“([^”\n]+)”/g
+const POINTER = /\(?(?:\[?… \d+ characters, )?in full in record \S+(?: …\])?\)?$/
+/** A shorter text counts as the user's only if it is a whole line of a message, not if a message merely contains it. */
+const LEAST_CONTAINED_CHARACTERS = 16
+
+interface KnownUserText {
+  readonly messages: readonly UserPrompt[]
+  /** Text whose records are not in the log, for example an earlier summary. What it contains is not marked. */
+  readonly unverified: string
+  /** Lines that end the list of messages, besides the headings of other sections. */
+  readonly endings: readonly string[]
+}
+
+/** Marks the lines under the heading "All user messages" that are in no message of the user. */
+export function markForeignMessages(
+  summary: string,
+  { messages, unverified, endings }: KnownUserText,
+): { readonly text: string; readonly marked: readonly string[] } {
+  const isKnown = createUserTextTest(messages, unverified)
+  const marked: string[] = []
+  let isInside = false
+  const lines = summary.split('\n').map((line) => {
+    const section = readSectionNumber(line) ?? 0
+    const isStart = section === MESSAGES_SECTION || MESSAGES_HEADING.test(line)
+    // A lower number may be that of a list in a message.
+    const isHeading = isStart || section > MESSAGES_SECTION || OTHER_HEADING.test(line)
+    if (isHeading) isInside = isStart
+    else if (endings.includes(line)) isInside = false
+    if (!isInside || isHeading || line.includes(FOREIGN_MARK) || isKnown(line)) return line
+    marked.push(line)
+    return markLine(line, isKnown)
+  })
+  return { text: lines.join('\n'), marked }
+}
+
+function markLine(line: string, isKnown: (text: string) => boolean): string {
+  const start = LINE_START.exec(line)?.[0] ?? ''
+  const content = line.slice(start.length)
+  const quoted = [...content.matchAll(QUOTATION)].map(([whole]) => whole).filter(isKnown)
+  if (quoted.length === 0) return `${start}${FOREIGN_MARK} ${content}`
+  const rest = quoted.reduce((text, one) => text.replace(one, ' '), content)
+  return `${start}${quoted.join(' ')}\n${start.replace(/\S/g, ' ')}${FOREIGN_MARK} ${rest.trim()}`
+}
+
+/** Returns a text without its marked lines, to find what it has of the user's messages. */
+export function withoutForeignLines(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => !line.includes(FOREIGN_MARK))
+    .join('\n')
+}
+
+function createUserTextTest(messages: readonly UserPrompt[], unverified: string): (line: string) => boolean {
+  const texts = [...messages.map(({ lead, text }) => `${lead}${text}`), unverified]
+  const whole = texts.map(normalizeText)
+  const ownLines = [...texts, ...messages.flatMap(({ text, required }) => [text, ...required])]
+  const lines = new Set(ownLines.flatMap((text) => [text, ...text.split('\n')].map(normalizeText)))
+  const isOwn = (part: string): boolean =>
+    lines.has(part) ||
+    (part.length >= LEAST_CONTAINED_CHARACTERS && whole.some((text) => text.includes(part)))
+  return (line) => {
+    const numbered = line.replace(MESSAGE_NUMBER, '')
+    if (NO_MESSAGES.test(line) || [line, numbered].some((text) => lines.has(normalizeText(text)))) return true
+    const content = line.replace(LINE_START, '').trim().replace(POINTER, '')
+    return content.split(/…|\.{3}/).every((part) => {
+      const words = normalizeText(part)
+      return words === '' || isOwn(words)
+    })
+  }
+}
+
+/** Returns a text in a form in which quotation marks, emphasis, white space and case make no difference. */
+function normalizeText(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/["“”'‘’*_`]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+}

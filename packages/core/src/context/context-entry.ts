@@ -136,8 +136,32 @@ export function applyClearingToEntries(
     attachments: toNameSet(metadata.clearedAttachmentUUIDs),
     thinking: toNameSet(metadata.clearedThinking),
   }
-  return AppendList.of([...entries].map((entry) => clearEntry(entry, clearing)))
+  const takeFirstResults = createFirstResultFilter(clearing.results)
+  return AppendList.of(
+    [...entries].map((entry) => clearEntry(entry, { ...clearing, results: takeFirstResults(entry) })),
+  )
 }
+
+/**
+ * Returns a function that is called with each entry in order and returns the ids whose first result the entry contains.
+ * A model may use an id again; only the first result of an id can be cleared.
+ */
+function createFirstResultFilter(ids: ReadonlySet<string>): (entry: ContextEntry) => ReadonlySet<string> {
+  const [called, answered] = [new Set<string>(), new Set<string>()]
+  return ({ record }) => {
+    if (ids.size === 0 || (record.type !== 'user' && record.type !== 'assistant')) return NO_IDS
+    const found = new Set<string>()
+    for (const block of toBlocks(record.message.content)) {
+      if (isToolUse(block)) called.add(block.id)
+      if (!isToolResult(block) || !called.has(block.tool_use_id)) continue
+      if (ids.has(block.tool_use_id) && !answered.has(block.tool_use_id)) found.add(block.tool_use_id)
+      answered.add(block.tool_use_id)
+    }
+    return found
+  }
+}
+
+const NO_IDS: ReadonlySet<string> = new Set()
 
 const NOTHING_CLEARED: ClearedParts = { whole: false, thinking: false, results: [], inputs: [] }
 

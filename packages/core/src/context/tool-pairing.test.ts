@@ -2,6 +2,7 @@ import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
 import { toBlocks } from '../log/block.ts'
 import { chooseCompactionSpan } from '../summary/select-span.ts'
+import { applyClearingToEntries } from './context-entry.ts'
 import { findCutPoints } from './cut-points.ts'
 import { flattenContext, listUnansweredCalls, listWaitingCallIds, toApiMessages } from './flatten.ts'
 import { MISSING_RESULT_TEXT } from './tool-pairing.ts'
@@ -151,6 +152,19 @@ describe('a call whose id was used before', () => {
     expect(listUnansweredCalls(flat).map(({ id }) => id)).toEqual(['c'])
     const records = [...builder.view.entries].map(({ record }) => record)
     expect(findCutPoints(records)).toEqual([0, 1, 3, 5, 7])
+  })
+
+  it('keeps its result when the result of the first call is cleared', () => {
+    const builder = new SessionBuilder()
+    builder.user('look')
+    for (const response of ['m1', 'm2']) {
+      builder.assistant(response, [call('c')])
+      builder.result('c', response)
+    }
+    const metadata = { trigger: 'auto', compactedToolIds: ['c'], clearedAttachmentUUIDs: [] }
+    const entries = applyClearingToEntries(builder.view.entries, metadata as never)
+    const texts = toApiMessages(flattenContext({ entries })).map(({ content }) => JSON.stringify(content))
+    expect([texts[2]?.includes('cleared'), texts[4]?.includes('"m2"')]).toEqual([true, true])
   })
 
   it('is left out if its own response repeats it', () => {

@@ -194,8 +194,8 @@ export const mutants: readonly Mutant[] = [
     name: 'cut-between-a-repeated-call-and-its-result',
     law: 'no call or result loses its partner',
     file: 'packages/core/src/context/cut-points.ts',
-    find: '.find((result) => result >= index) ?? -1',
-    replace: '.at(0) ?? -1',
+    find: '.find((at) => at >= index)',
+    replace: '.at(0)',
     tests: ['packages/core/test/laws/asking'],
   },
   {

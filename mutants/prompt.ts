@@ -332,8 +332,8 @@ export const mutants: readonly Mutant[] = [
     name: 'tool-changes-outlive-their-snapshot',
     law: 'tools may have changed before the session goes on with another model',
     file: 'packages/core/src/context/context-view.ts',
-    find: '{ ...view, entries: withoutToolChanges(view.entries), rewrittenAt: at.index }',
-    replace: '{ ...view, rewrittenAt: at.index }',
+    find: 'entries: withoutToolChanges(view.entries), rewrittenAt',
+    replace: 'rewrittenAt',
     tests: ['test/library/changing-tools'],
   },
 ]

@@ -51,7 +51,7 @@ interface World extends TestTidemark {
 }
 
 async function createWorld(modelId: string): Promise<World> {
-  const world = createTestTidemark({ modelId, script: obedient })
+  const world = createTestTidemark({ modelId, script: obedient, history: false })
   const session = await world.tide.open('talk')
   const used: string[] = []
   const toTools = (names: readonly string[]): Tools =>

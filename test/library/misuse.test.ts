@@ -121,7 +121,7 @@ describe('what is refused changes nothing', () => {
   const TIME = { time: { description: 'The time.', inputSchema: { type: 'object' }, run: () => 'noon' } }
 
   it('run with a signal that is none keeps the tools', async () => {
-    const world = createTestTidemark()
+    const world = createTestTidemark({ history: false })
     const session = await world.tide.open('a', world.tools)
     const options = { tools: TIME, signal: new AbortController() as never }
     expect(() => session.run('hello', options)).toThrow('expected an AbortSignal')

@@ -110,7 +110,8 @@ describe('a damaged log is read as far as possible, and its damage reported', ()
   })
 
   it('a line of 50 MB that is a record is read', () => {
-    expect([of(whole).userMessages, of(whole).damaged]).toEqual([2, []])
+    // The first prompt of the log is in the files before it, and is counted there.
+    expect([of(whole).userMessages, of(whole).damaged]).toEqual([1, []])
   })
 })
 

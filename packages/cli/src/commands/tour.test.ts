@@ -32,7 +32,7 @@ describe('tidemark tour', () => {
     expect([code, err]).toEqual([0, ''])
     const words = [
       'Context over time',
-      'Cleared 17 old tool results:',
+      'Cleared 16 old tool results:',
       'tokens re-cached',
       'Pays for itself in 6 calls.',
       'Cache broke',

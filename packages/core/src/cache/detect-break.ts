@@ -271,11 +271,19 @@ function listDifferences(
 ): readonly RequestDifference[] {
   const isFork = findForkParent(sent.source, sent.forkOf) !== null
   const found = diffRequests(against.sent, sent, [against.blockIndex, forecast.basis.request.blockIndex])
-  // The request for context edits changes with every tool call. It matters only if it let cleared content come back.
+  // The figures of context edits change with every tool call. They matter only if cleared content came back.
   const isKnownEdit = (each: RequestDifference): boolean =>
-    each.kind === 'parameter-changed' && each.name === 'context_management' && edited !== 'fewer'
+    each.kind === 'parameter-changed' &&
+    each.name === 'context_management' &&
+    edited !== 'fewer' &&
+    listTypes(each.before) === listTypes(each.after)
   const own = found.filter((each) => !isKnownEdit(each) && (!isFork || each.kind !== 'marker-ttl-changed'))
   return change === null ? own : [...own, change]
+}
+
+/** Returns all values of `type` in a JSON text, in order. */
+function listTypes(json: string | null): string {
+  return (json?.match(/"type":"[^"]*"/g) ?? []).join()
 }
 
 // The following functions find the announced rewrite that caused a loss of cached tokens, and compute after how many

@@ -287,7 +287,7 @@ it('the tool is the same each time, under the name the host gives it', () => {
 it.each([
   [{ historyTool: 'recall', transcript: '/log' }, 'To read it, call recall with {"id":"toolu_1"}.'],
   [{ historyTool: null, transcript: '/log' }, 'To read it, look for toolu_1 in /log.'],
-  [NO_RETRIEVAL, null],
+  [NO_RETRIEVAL, 'It cannot be read back here. If you need it, obtain it again.'],
 ])('the way by %j', (paths, expected) => {
   expect(retrievalHint('toolu_1', paths)).toBe(expected)
 })

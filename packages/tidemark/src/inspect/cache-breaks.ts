@@ -190,11 +190,21 @@ function announceActs(
 ): CacheMonitor {
   const source = toCallSource(now.call)
   const records = now.recordsSincePrevious.map(({ record }) => record)
-  const announcements = records.flatMap((record) => toAnnouncement(record) ?? [])
+  const announcements = joinClearings(records.flatMap((record) => toAnnouncement(record) ?? []))
   // Going back to an earlier message also takes a rewrite out of the context.
   if (announcements.length === 0 && before !== null && before.lastRewriteId !== now.lastRewriteId)
     return announceRewrite(watch, source, { kind: 'undo' })
   return announcements.reduce((next, each) => announceRewrite(next, source, each), watch)
+}
+
+/** Joins successive clearings before one call to one announcement, because the call pays for all of them together. */
+function joinClearings(given: readonly RewriteAnnouncement[]): readonly RewriteAnnouncement[] {
+  return given.reduce<readonly RewriteAnnouncement[]>((joined, each) => {
+    const last = joined.at(-1)
+    if (last?.kind !== 'clearing' || each.kind !== 'clearing') return [...joined, each]
+    const freedTokens = (last.freedTokens ?? 0) + (each.freedTokens ?? 0)
+    return [...joined.slice(0, -1), { ...each, freedTokens }]
+  }, [])
 }
 
 function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {

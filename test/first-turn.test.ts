@@ -23,10 +23,15 @@ describe('sixty calls', () => {
     const session = new SimulatedSession(changingWorld({ ttl: '1h', model: 'claude-sonnet-4-5' }))
     await session.until(60)
     const certain = session.calls.filter(({ forecast }) => forecast.isCertain)
-    expect([offences(certain), session.calls.length - certain.length]).toEqual([NONE, 1])
+    // Uncertain are the first call and the one after a tool was added, which this model can only be told by a new prefix.
+    expect([offences(certain), session.calls.length - certain.length]).toEqual([NONE, 2])
     const reasons = new Set(session.calls.map(({ forecast }) => forecast.why))
     expect([...reasons].toSorted()).toEqual(['first', 'rewritten', 'warm'])
-    expect(alarms(session.calls).told).toEqual([])
+    // A tool that is added can be called at once; on this model that costs one cache break, which is reported.
+    expect(alarms(session.calls).told.map(([call, cause]) => `${cause} ${call}`)).toEqual([
+      'tools-added 20',
+      'tools-added 40',
+    ])
     await expectMoney(session)
   })
 

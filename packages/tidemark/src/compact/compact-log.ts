@@ -179,9 +179,7 @@ export async function undoLog(
   if (!undone.ok) return undone
   const messages = toApiMessages(session.state.flat)
   const written = { sessionId: session.state.id, records, added: own.added }
-  // Another program counted the system prompt and tools in the size that its boundary records; Tidemark did not.
-  const prefix = choice.act.batchId === null ? estimatePrefix(session) : 0
-  const tokensAfter = Math.max(0, undone.tokens - prefix)
+  const tokensAfter = measureLoggedContext(session).expected
   return { ok: true, report: { ...preview, tokensAfter, messages }, written }
 }
 

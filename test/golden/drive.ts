@@ -107,12 +107,8 @@ async function openStage(plan: SessionPlan, { folder, home, requests }: Places):
   const project = join(folder, 'project')
   mkdirSync(project, { recursive: true })
   writeProject(project)
-  const host: HostState = {
-    branch: 'main',
-    board: ['ticket 7: sums are wrong'],
-    isPlanning: false,
-    folder: project,
-  }
+  const board = ['ticket 7: sums are wrong']
+  const host: HostState = { branch: 'main', board, isPlanning: false, folder: project }
   // Results stand in the order in which they arrive, and those that touch the disk arrive at no certain time.
   const parallel = plan.history === true ? 1 : 3
   const model = createScriptedModel(plan.name, { thinks: plan.thinks === true, parallel })

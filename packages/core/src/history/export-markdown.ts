@@ -3,7 +3,8 @@
  * tool calls in collapsed sections. The same session always gives the same text.
  */
 
-import { formatAttachmentText, isVisibleToModel } from '../context/context-entry.ts'
+import { formatAttachmentText } from '../context/attachment-text.ts'
+import { isVisibleToModel } from '../context/context-entry.ts'
 import { buildContextView, type ContextRewrite, type ContextView } from '../context/context-view.ts'
 import {
   type Block,

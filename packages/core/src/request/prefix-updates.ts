@@ -50,10 +50,7 @@ export interface PrefixUpdateRules {
   readonly addsTools?: boolean
   /** True if the context has thinking blocks that a changed prefix would invalidate. */
   readonly isBound: boolean
-  /**
-   * True if announcements must wait, because they would interrupt an unfinished turn or break the cache
-   * (`mustDelayUpdate`).
-   */
+  /** True if announcements must wait: they would interrupt a turn or break the cache (`mustDelayUpdate`). */
   readonly holds: boolean
 }
 

@@ -1,6 +1,7 @@
 /** The built-in context sources: instructions, plan, modes, todos, skills, agents, host state and hook output. */
 
-import { type ContextEntry, formatAttachmentText } from '../context/context-entry.ts'
+import { formatAttachmentText } from '../context/attachment-text.ts'
+import type { ContextEntry } from '../context/context-entry.ts'
 import { toBlocks } from '../log/block.ts'
 import { isObject } from '../log/json.ts'
 import { listBranchRecords } from '../log/session-log.ts'

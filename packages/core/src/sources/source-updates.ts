@@ -2,7 +2,7 @@
  * Collects changes between compactions: items of context sources (todos, modes) that differ from what the context
  * shows. Unchanged items add nothing to the API request.
  */
-import { formatAttachmentText } from '../context/context-entry.ts'
+import { formatAttachmentText } from '../context/attachment-text.ts'
 import type { Attachment } from '../log/record.ts'
 import {
   findEndedItems,

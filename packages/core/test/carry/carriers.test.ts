@@ -1,7 +1,7 @@
 /** What each carrier brings, word for word, and what happens where one fails. */
 import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
-import { formatAttachmentText } from '../../src/context/context-entry.ts'
+import { formatAttachmentText } from '../../src/context/attachment-text.ts'
 import {
   agentsSource,
   attachHookOutputs,

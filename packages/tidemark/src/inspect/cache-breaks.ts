@@ -32,7 +32,6 @@ import {
   reportEdits,
   type SessionRecord,
   strictProfile,
-  toBlocks,
   type Usage,
   updateFromResponse,
 } from '@tidemark/core'
@@ -48,6 +47,8 @@ import { findBreakCause, isFirstForkCall, toBreakCause } from './break-causes.ts
 import { type LoggedCall, toResponseKey } from './logged-calls.ts'
 import {
   type CacheTtl,
+  countBlocks,
+  hasStreamedResponses,
   isLoggedTogether,
   type ReplayedRequest,
   readCacheTtl,
@@ -199,12 +200,13 @@ function announceActs(
 
 /** Joins successive clearings before one call to one announcement, because the call pays for all of them together. */
 function joinClearings(given: readonly RewriteAnnouncement[]): readonly RewriteAnnouncement[] {
-  return given.reduce<readonly RewriteAnnouncement[]>((joined, each) => {
+  const joined: RewriteAnnouncement[] = []
+  for (const each of given) {
     const last = joined.at(-1)
-    if (last?.kind !== 'clearing' || each.kind !== 'clearing') return [...joined, each]
-    const freedTokens = (last.freedTokens ?? 0) + (each.freedTokens ?? 0)
-    return [...joined.slice(0, -1), { ...each, freedTokens }]
-  }, [])
+    if (last?.kind !== 'clearing' || each.kind !== 'clearing') joined.push(each)
+    else joined.splice(-1, 1, { ...each, freedTokens: (last.freedTokens ?? 0) + (each.freedTokens ?? 0) })
+  }
+  return joined
 }
 
 function toAnnouncement(record: SessionRecord): RewriteAnnouncement | null {
@@ -238,23 +240,6 @@ function toBreak(
     model: call.model,
     ...(call.agent === null ? {} : { agent: call.agent }),
   }
-}
-
-// Claude Code logs one record per block of a streamed response. If a response was logged as one record, the stream had
-// most likely failed and the request was sent again without streaming. That request has other settings and misses the
-// cached prefix.
-
-const STREAMED_SHARE = 0.9
-const FEWEST_RESPONSES = 10
-
-function hasStreamedResponses(records: readonly LogRecord[]): boolean {
-  const counts = records.map(({ record }) => countBlocks(record)).filter((count) => count > 0)
-  const single = counts.filter((count) => count === 1).length
-  return counts.length >= FEWEST_RESPONSES && single >= counts.length * STREAMED_SHARE
-}
-
-function countBlocks(record: SessionRecord): number {
-  return isKnownRecord(record) && record.type === 'assistant' ? toBlocks(record.message.content).length : 0
 }
 
 // The policy, provider profile and prices that apply to a logged call.

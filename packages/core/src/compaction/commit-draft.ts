@@ -42,6 +42,7 @@ import type { CurrentPrefix } from '../request/announced-prefix.ts'
 import { createPrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { redact } from '../summary/redact.ts'
 import { countContextEntries, toBreakdownMetrics } from '../tokens/breakdown.ts'
+import { calibrateSize } from '../tokens/usage.ts'
 import type { Finding } from '../validate/findings.ts'
 import { checkMessage, startValidation, updateValidation } from '../validate/validate.ts'
 import { type CompactionDraft, createDraftReceipt, createDraftRecords, findAddedEntries } from './draft.ts'
@@ -82,7 +83,7 @@ export async function* commitDraft(
       const { metrics, why } = measureAccounting(draft.plan, compaction, turn.host)
       if (why !== null) yield { type: 'accounting-failed', why }
       const result = { ...describeCompaction(valid, link), metrics }
-      turn.state = stateAfterCompaction(turn.state, compaction, { ...known, tracking }, valid)
+      turn.state = stateAfterCompaction(turn, compaction, { ...known, tracking }, valid)
       yield { type: 'compact', compaction: result }
       const released = findReleasedContent(draft.plan.entries, turn.state.view.entries, compaction.rules)
       const rewritten = { kind: 'compact' as const, source: turn.host.source, ...released }
@@ -253,14 +254,16 @@ function describeCompaction(
  * next compaction.
  */
 function stateAfterCompaction(
-  state: SessionState,
+  { state, host }: TurnContext,
   compaction: CompactionServices,
   known: ContextState,
   { draft, after }: ValidDraft,
 ): SessionState {
-  const summary = compaction.estimator.text(draft.summary.text)
+  const calibrate = (tokens: number): number =>
+    calibrateSize(known.meter.calibration, tokens, host.policy.estimate).expected
+  const summary = calibrate(compaction.estimator.text(draft.summary.text))
   const sources = [...draft.sourcesBefore, ...draft.sourcesAfter, ...draft.hookContext]
-  const carried = sources.reduce((sum, { tokens }) => sum + tokens, 0)
+  const carried = calibrate(sources.reduce((sum, { tokens }) => sum + tokens, 0))
   const next: ContextState = {
     ...known,
     breaker: CLOSED_BREAKER,

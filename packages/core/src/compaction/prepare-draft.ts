@@ -11,36 +11,18 @@ import {
   NO_SUMMARY_USAGE,
   type RefusedRewrite,
   refuseRewrite,
-  STALE_DRAFT_MESSAGE,
   type TurnEvent,
 } from '../engine/events.ts'
 import { type CompactionServices, type Hook, type HookContextOutput, runHooks } from '../engine/host.ts'
-import { measureContext } from '../engine/measure-context.ts'
-import { isTurnAborted, previewAppend, type TurnContext } from '../engine/session-writer.ts'
+import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import type { PrefixSnapshot } from '../log/record.ts'
 import { replacePrefixSnapshot } from '../request/prefix-snapshot.ts'
 import { attachHookOutputs, type HookOutput } from '../sources/builtin-sources.ts'
-import {
-  arrangeAttachments,
-  collectSources,
-  dropOptionalAttachments,
-  findPreviousAttachments,
-} from '../sources/collect-sources.ts'
+import { arrangeAttachments, collectSources, findPreviousAttachments } from '../sources/collect-sources.ts'
 import type { SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
-import type { ContextTokens } from '../tokens/usage.ts'
-import {
-  type CompactionDraft,
-  createDraftReceipt,
-  createDraftRecords,
-  findLostThinking,
-  findSizeLimit,
-  type KeptContext,
-  type MeasuredDraft,
-  readJudgedSize,
-  refuseIrreducible,
-  type UnmeasuredDraft,
-} from './draft.ts'
+import { type CompactionDraft, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
+import { type DraftResult, fitDraft } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import {
   checkSummary,
@@ -49,8 +31,6 @@ import {
   writeSmallerSummary,
   writeSummary,
 } from './write-summary.ts'
-
-type DraftResult = CompactionDraft | RefusedRewrite
 
 /** Prepares a compaction draft to be reviewed and committed later, and emits the phase `done`. */
 export function prepareCompaction(
@@ -166,7 +146,10 @@ async function* runPostCompactHooks(
   const added = hooks.length === 0 ? [] : yield* collectHookContext(turn, compaction, hooks, input)
   if (isTurnAborted(turn)) return ABORTED_REWRITE
   if (added.length === 0) return draft
-  const { outcome } = fitDraft(turn, compaction, { ...draft, hookContext: [...draft.hookContext, ...added] })
+  const outcome = fitDraft(turn, compaction, {
+    ...draft,
+    hookContext: [...draft.hookContext, ...added],
+  }).createOutcome()
   return outcome.ok || outcome.reason === 'superseded' ? outcome : draft
 }
 
@@ -244,7 +227,11 @@ interface DraftInput {
   readonly hooks: UnmeasuredDraft['hookContext']
 }
 
-/** Reduces a draft that is above its target: drops optional attachments, then asks for smaller summaries. */
+/**
+ * Reduces a draft that is above its target: drops optional attachments and asks for smaller summaries. The order is that
+ * of `findLargestSummary`. A local summary replaces a model's only if the compaction would be refused with it. What
+ * dropped attachments leave free, a local summary fills.
+ */
 async function* shrinkToFit(
   turn: TurnContext,
   compaction: CompactionServices,
@@ -253,7 +240,7 @@ async function* shrinkToFit(
   let { written } = input
   let best = fitDraft(turn, compaction, await createDraft(turn, compaction, input))
   let last = best
-  while (last.over > 0 && last.largestSummary > 0) {
+  while (last.largestSummary > 0) {
     const why = `With this summary the conversation would be ${last.over} tokens too large.`
     const next = yield* writeSmallerSummary(turn, compaction, input.task, {
       last: written,
@@ -264,9 +251,19 @@ async function* shrinkToFit(
     if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
     written = next
     last = fitDraft(turn, compaction, await createDraft(turn, compaction, { ...input, written }))
-    if (last.over < best.over) best = last
+    const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isRefused
+    if (isBetter && last.over <= best.over) best = last
   }
-  return best.outcome
+  const { regrowth } = best
+  if (best.over > 0 || regrowth === null) return best.createOutcome()
+  const limits = { last: written, why: '', largestSummary: regrowth.largestSummary }
+  const next = yield* writeSmallerSummary(turn, compaction, input.task, limits)
+  if (next === null) return best.createOutcome()
+  if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
+  const sources = { ...input.sources, carried: regrowth.sources }
+  const grown = await createDraft(turn, compaction, { ...input, sources, written: next })
+  last = fitDraft(turn, compaction, grown)
+  return last.over === 0 && last.regrowth === null ? last.createOutcome() : best.createOutcome()
 }
 
 async function createDraft(
@@ -317,83 +314,4 @@ async function absorbPrefixChanges(turn: TurnContext, keeping: KeptContext): Pro
     profile,
   })
   return next.isReplaced ? next.epoch : null
-}
-
-interface FitResult {
-  readonly outcome: DraftResult
-  /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
-  readonly over: number
-  /** Maximum tokens of a smaller summary that would fit; 0 if none is needed or none would fit. */
-  readonly largestSummary: number
-}
-
-/** Measures the compacted context on a preview of the session, and drops optional attachments until it fits. */
-function fitDraft(turn: TurnContext, compaction: CompactionServices, whole: UnmeasuredDraft): FitResult {
-  const measured = measureDraft(turn, compaction, whole)
-  if (measured === null)
-    return { outcome: refuseRewrite('superseded', STALE_DRAFT_MESSAGE), over: 0, largestSummary: 0 }
-  const fitted = dropSources(turn, compaction, measured)
-  const { draft: drafted, after, state } = fitted
-  const { plan, summary } = drafted
-  const over = countExcessTokens(plan, after)
-  const summaryTokens = compaction.estimator.text(summary.text)
-  const largestSummary = over === 0 ? 0 : Math.max(0, summaryTokens - over)
-  if (after.expected >= plan.before.expected) {
-    const message = `The result would have ${after.expected} tokens, and there are ${plan.before.expected} now: nothing is gained.`
-    return { outcome: refuseRewrite('not-smaller', message), over, largestSummary }
-  }
-  const limit = findSizeLimit(plan)
-  if (limit !== null && readJudgedSize(plan, after) > limit)
-    return { outcome: refuseIrreducible(fitted, compaction, limit), over, largestSummary }
-  const receipt = createDraftReceipt(drafted, { before: turn.state, after: state })
-  const draft: CompactionDraft = {
-    ...drafted,
-    ok: true,
-    after,
-    preparedText: summary.text,
-    receipt,
-    usage: NO_SUMMARY_USAGE,
-  }
-  return { outcome: draft, over, largestSummary }
-}
-
-function measureDraft(
-  turn: TurnContext,
-  compaction: CompactionServices,
-  drafted: UnmeasuredDraft,
-): MeasuredDraft | null {
-  const records = createDraftRecords(turn, compaction, drafted)
-  if (records === null) return null
-  const state = previewAppend(turn.state, records)
-  return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
-}
-
-/** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
-function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
-  const aboveTarget = plan.target === null ? 0 : readJudgedSize(plan, after) - plan.target
-  return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
-}
-
-/** Maximum number of times that attachments are dropped and the result is measured, since their sizes are estimates. */
-const MAX_ROUNDS = 3
-
-function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
-  const { plan, sourcesBefore, sourcesAfter, allSources } = whole.draft
-  const candidates = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
-  let best = whole
-  let wanted = 0
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const over = countExcessTokens(plan, best.after)
-    if (over === 0) break
-    wanted += over
-    const { kept } = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)
-    const keep = (list: readonly SourceAttachment[]) => list.filter((one) => kept.includes(one))
-    const shorter: UnmeasuredDraft = {
-      ...whole.draft,
-      sourcesBefore: keep(sourcesBefore),
-      sourcesAfter: keep(sourcesAfter),
-    }
-    best = measureDraft(turn, compaction, shorter) ?? best
-  }
-  return best
 }

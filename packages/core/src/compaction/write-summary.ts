@@ -5,7 +5,7 @@
 
 import { ABORTED_REWRITE, type RefusedRewrite, refuseRewrite, type TurnEvent } from '../engine/events.ts'
 import type { CheckedSummary, CompactionServices, RawSummary, SummaryWriter } from '../engine/host.ts'
-import { withContextState } from '../engine/measure-context.ts'
+import { createTextCounter, withContextState } from '../engine/measure-context.ts'
 import type { SessionState } from '../engine/session-state.ts'
 import { isTurnAborted, type TurnContext } from '../engine/session-writer.ts'
 import { isKnownRecord, type KnownRecord } from '../log/record.ts'
@@ -24,7 +24,7 @@ import type {
   SummaryAttemptState,
 } from '../summary/attempt-types.ts'
 import { buildLedger } from '../summary/ledger.ts'
-import { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
+import { prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
 import { redact } from '../summary/redact.ts'
 import { repairSummary } from '../summary/repair-summary.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
@@ -118,7 +118,7 @@ export function createAttemptsInput(
   task: WriteSummaryInput,
 ): AttemptsInput {
   const { estimator, scaled, summaryModel } = compaction
-  const { before, span, request } = task.plan
+  const { before, span, request, target } = task.plan
   const { compact, estimate } = host.policy
   const { meter, register } = withContextState(state, compaction).context
   const { model, tools } = host.modelSettings()
@@ -141,6 +141,7 @@ export function createAttemptsInput(
     // Reported usage excludes what the provider cleared, so these tokens are added. An estimate includes them already.
     unclearedTokens: before.expected + (meter.measuredResponse === null ? 0 : (register.native?.tokens ?? 0)),
     tools,
+    ...(target === null ? {} : { maximumSummaryTokens: target }),
     countEntryTokens: (entry) => calibrate(estimator.entry(entry)),
     countTextTokens: (text) => calibrate(estimator.text(text)),
   }
@@ -163,11 +164,9 @@ async function* runAttempts(
     if (isTurnAborted(turn)) result = { kind: 'aborted' }
     else if (next.kind === 'local') {
       // A summary without a model uses the whole log before the cut, so repeated compactions lose no facts.
-      const facts = readFacts(turn.state, plan)
-      const text = writeLocally(facts, compaction, {
-        form: plan.span.form,
+      const text = writeLocally(turn, compaction, plan, {
+        facts: readFacts(turn.state, plan),
         tokens: next.maximumTokens,
-        messages: computeMessageBudget(turn, compaction, plan),
       })
       result = { kind: 'text', text }
     } else result = yield* runSummaryAttempt(turn, compaction, next)
@@ -175,8 +174,12 @@ async function* runAttempts(
   }
 }
 
-/** Maximum tokens of the summary, written without a model, of records that the summarizing model was not shown. */
+/**
+ * Maximum tokens of the summary, written without a model, of records that the summarizing model was not shown; and its
+ * maximum share of the compaction's target.
+ */
 const COVER_TOKENS = 6_000
+const COVER_SHARE = 0.2
 
 function toRawSummary(
   turn: TurnContext,
@@ -195,15 +198,12 @@ function toRawSummary(
   }
   const { summarizer, block, fallbackReason, trace } = done
   const covered = done.coveredLocally.map(({ record }) => record)
+  const most = Math.min(COVER_TOKENS, Math.floor((plan.target ?? Number.POSITIVE_INFINITY) * COVER_SHARE))
   const cover =
     covered.length === 0
       ? null
       : {
-          text: writeLocally(extractSessionFacts(covered), compaction, {
-            form: plan.span.form,
-            tokens: COVER_TOKENS,
-            messages: computeMessageBudget(turn, compaction, plan),
-          }),
+          text: writeLocally(turn, compaction, plan, { facts: extractSessionFacts(covered), tokens: most }),
           records: covered.length,
         }
   return {
@@ -218,12 +218,18 @@ function toRawSummary(
 }
 
 function writeLocally(
-  facts: SessionFacts,
-  { scaled, estimator }: CompactionServices,
-  options: Pick<LocalSummaryOptions, 'form' | 'tokens' | 'messages'>,
+  turn: TurnContext,
+  compaction: CompactionServices,
+  plan: CompactionPlan,
+  { facts, tokens }: { readonly facts: SessionFacts; readonly tokens: number },
 ): string {
-  return writeLocalSummary(facts, { ...options, files: scaled.budgets.ledger.files, estimate: estimator })
-    .text
+  return writeLocalSummary(facts, {
+    form: plan.span.form,
+    tokens,
+    messages: computeMessageBudget(turn, compaction, plan),
+    files: compaction.scaled.budgets.ledger.files,
+    estimate: { text: createTextCounter(turn.state, turn.host, compaction) },
+  }).text
 }
 
 /** Returns the budget of user messages for one compaction, whose target may be smaller than the policy's. */
@@ -238,6 +244,9 @@ function computeMessageBudget(
     target === null ? usual : Math.min(target, usual ?? target),
   )
 }
+
+/** The list of names has at most this part of the size of a local summary, so that it becomes smaller with it. */
+const LEDGER_PART = 3
 
 /**
  * Checks and repairs a summary, so that it contains the user messages, files, errors and open todos of the log, and no
@@ -256,16 +265,19 @@ export function checkSummary(
   const { ledger } = scaled.budgets
   const messages = computeMessageBudget(turn, compaction, plan)
   const keptRecords = [...span.kept, ...span.pinned, ...span.unanswered].map(({ record }) => record)
+  // A local summary already has all facts that fit into its size: nothing is added, and what it lacks is reported.
+  const isLocal = written.summarizer === 'local'
   const { text, repairs, unfit } = repairSummary(written.text, readFacts(state, plan), {
     messages,
     files: ledger.files,
     errors: host.policy.ledger.errors,
-    tokens: messages.total + ledger.files + ledger.names,
+    tokens: isLocal ? 0 : messages.total + ledger.files + ledger.names,
     estimate: estimator,
-    isLocal: written.summarizer === 'local',
+    isLocal,
     keptMessages: extractSessionFacts(keptRecords).messages,
   })
-  const names = buildLedger(history, { tokens: ledger.names, estimate: estimator })
+  const most = isLocal ? Math.floor(estimator.text(written.text) / LEDGER_PART) : ledger.names
+  const names = buildLedger(history, { tokens: Math.min(ledger.names, most), estimate: estimator })
   const listed = names.text === '' ? [] : [redact(names.text)]
   const beside = [...repairs, ...listed].join('\n\n')
   const checked: CheckedSummary = {
@@ -275,7 +287,7 @@ export function checkSummary(
     missingFacts: unfit,
   }
   return written.block === null
-    ? { ...checked, text: [text, ...listed].join('\n\n'), besideBlock: '' }
+    ? { ...checked, text: [isLocal ? written.text : text, ...listed].join('\n\n'), besideBlock: '' }
     : checked
 }
 

@@ -15,7 +15,7 @@ import type { ThinkingMode } from '../policy/provider-profile.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { chooseRequestTtl } from '../request/cache-ttl.ts'
 import type { Estimator } from '../tokens/estimator.ts'
-import type { ContextTokens } from '../tokens/usage.ts'
+import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest } from './next-request.ts'
@@ -47,6 +47,16 @@ interface MeasuredState extends SessionState {
 
 export function withContextState(state: SessionState, compaction: CompactionServices): MeasuredState {
   return { ...state, context: updateContextState(state.context, state.view, compaction) }
+}
+
+/** Creates a function that estimates the tokens of a text, corrected by the usage that the provider reported. */
+export function createTextCounter(
+  state: SessionState,
+  { policy }: TurnHost,
+  compaction: CompactionServices,
+): (text: string) => number {
+  const { calibration } = withContextState(state, compaction).context.meter
+  return (text) => calibrateSize(calibration, compaction.estimator.text(text), policy.estimate).expected
 }
 
 const tokensBySnapshot = new WeakMap<

@@ -88,7 +88,7 @@ const ABORTED_MESSAGE = 'The compaction was aborted; nothing has changed.'
 
 /**
  * Rejects an accepted summary because the compacted context would be above its target size, and plans the next attempt.
- * `largest`: maximum tokens of a summary that would fit.
+ * `largest`: maximum tokens of a summary that would fit. A local summary is written again within it.
  */
 export function rejectLargeSummary(
   chain: SummaryAttemptState,
@@ -97,8 +97,10 @@ export function rejectLargeSummary(
 ): SummaryAttemptState {
   if (!isAttemptsOutcome(chain.next) || !chain.next.ok) return chain
   const { rung, kind } = chain.trace.at(-1) ?? STAGE_STEPS.local
-  const stage: AttemptStage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
   const context = largest === undefined ? chain.context : { ...chain.context, maximumSummaryTokens: largest }
+  if (rung === 4 && largest !== undefined)
+    return advanceToNextAttempt({ ...chain, context, stage: 'local', trace: chain.trace.slice(0, -1) })
+  const stage: AttemptStage = rung === 0 ? 'fork' : rung === 1 ? 'direct' : rung === 4 ? 'failed' : 'local'
   const refused = withStep(chain, { rung, kind }, 'refused', { reason: 'above-target', message })
   return advanceToNextAttempt({ ...refused, context, stage, fallbackReason: 'no_summary' })
 }

@@ -28,7 +28,7 @@ export interface AttemptsInput {
    */
   readonly unclearedTokens: number
   readonly tools: readonly JsonObject[]
-  /** Maximum tokens of a local summary; set after another summary was rejected as too large. */
+  /** Maximum tokens of a local summary: the target of the compaction, or less after a summary was rejected as too large. */
   readonly maximumSummaryTokens?: number
   /** Estimates the tokens of a context entry, corrected by the usage that the provider reported. */
   readonly countEntryTokens: (entry: ContextEntry) => number

@@ -7,7 +7,7 @@ import { buildLedger, findNames } from './ledger.ts'
 const rules = { tokens: 1_500, estimate }
 
 describe('the ledger', () => {
-  it('lists what the work is using by file, newest first, paths whole', () => {
+  it('lists what the work is using by file, newest first, and names a folder that files share once', () => {
     const work = new CodingSession()
     work.says('Rename parseQuery in the parser.')
     work.reads('/app/src/parser.ts', 'export function parseQuery(rawText: string) {}')
@@ -15,9 +15,9 @@ describe('the ledger', () => {
     work.runs('grep -rn parseQuery src', 'src/lexer.ts:3: parseQuery(input_line)')
     work.edits('/app/src/lexer.ts', 'readQuery(input_line)')
     expect(buildLedger(work.history, rules).lines).toEqual([
-      'In use (+n: edits)',
-      '/app/src/lexer.ts +1: readQuery input_line',
-      '/app/src/parser.ts +1: parseQuery rawText',
+      'In use, in /app/src/',
+      'lexer.ts: readQuery input_line',
+      'parser.ts: parseQuery rawText',
     ])
   })
 
@@ -43,8 +43,42 @@ describe('the ledger', () => {
     for (let at = 0; at < 30; at += 1) work.answers('…')
     work.reads('/app/read.ts', 'metName')
     work.edits('/app/new.ts', 'newName')
-    const tight = buildLedger(work.history, { ...rules, tokens: 17 })
-    expect(tight.lines).toEqual(['In use (+n: edits)', '/app/new.ts +1: newName', '/app/read.ts: metName'])
+    const tight = buildLedger(work.history, { ...rules, tokens: 14 })
+    expect(tight.lines).toEqual(['In use, in /app/', 'new.ts: newName', 'read.ts: metName'])
+  })
+
+  it('lists files of one folder below its name, and whole paths outside the folder that most share', () => {
+    const work = new CodingSession()
+    for (const path of ['/app/src/a.ts', '/app/src/b.ts', '/app/test/c.ts', '/app/test/d.ts', '/etc/e.conf'])
+      work.edits(path, 'x')
+    expect(buildLedger(work.history, rules).lines).toEqual([
+      'In use, in /app/',
+      '/etc/e.conf',
+      'test/',
+      ' d.ts',
+      ' c.ts',
+      'src/',
+      ' b.ts',
+      ' a.ts',
+    ])
+  })
+
+  it('knows a file on Windows by its path and by its name', () => {
+    const work = new CodingSession()
+    work.edits('D:\\app\\src\\parser.ts', 'readQuery')
+    work.edits('D:\\app\\src\\lexer.ts', 'x')
+    work.answers('parser.ts is done.')
+    expect(buildLedger(work.history, rules).lines).toEqual([
+      'In use, in D:/app/src/',
+      'parser.ts: readQuery',
+      'lexer.ts',
+    ])
+  })
+
+  it('lets a name that a text has often go before one that it has once', () => {
+    const work = new CodingSession()
+    work.answers('onceNamed oftenNamed oftenNamed oftenNamed')
+    expect(buildLedger(work.history, rules).names).toEqual(['oftenNamed', 'onceNamed'])
   })
 
   it('is nothing where nothing was named, and where there is no room', () => {
@@ -97,7 +131,7 @@ describe('the ledger', () => {
 
 function listNames(text: string): readonly string[] {
   const { files, identifiers } = findNames(text)
-  return [...files, ...[...identifiers].map((name) => `<${name}>`)]
+  return [...files, ...[...identifiers.keys()].map((name) => `<${name}>`)]
 }
 
 describe('names in a text', () => {

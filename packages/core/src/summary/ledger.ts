@@ -14,6 +14,7 @@ import {
 } from '../log/tool-calls.ts'
 import { readUserTypedText } from '../log/user-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
+import { formatLedger, type LedgerFileLine } from './ledger-text.ts'
 import { redact } from './redact.ts'
 
 interface Ledger {
@@ -32,8 +33,13 @@ interface LedgerBudget {
 
 export function buildLedger(history: readonly KnownRecord[], rules: LedgerBudget): Ledger {
   const { files, identifiers } = weighNames(findMentions(history))
+  const weights = new Map(identifiers.map(({ name, weight }) => [name, weight]))
   const candidates: readonly LedgerCandidate[] = [
-    ...files.map((file) => ({ weight: file.weight, text: file.path, file, name: null })),
+    ...files.map((file) => {
+      // A file such as `tide_table.ts` also names the identifier `tide_table`.
+      const stem = weights.get(toFileName(file.path).replace(EXTENSION, '')) ?? 0
+      return { weight: file.weight + stem, text: file.path, file, name: null }
+    }),
     ...identifiers.map((name) => ({ weight: name.weight, text: name.name, file: null, name })),
   ]
   const ranked = candidates
@@ -93,47 +99,18 @@ function measureName(name: string, { estimate }: LedgerBudget): number {
   return estimate.text(` ${name}`.repeat(8))
 }
 
-// The text of a ledger has one line for each file, followed by the file's identifiers.
-// Paths are not shortened, so that the model can search for a path or pass it to a tool.
-
-interface LedgerFileLine {
-  readonly path: string
-  readonly edits: number
-  readonly reads: number
-  /** Identifiers that were last mentioned together with this file. */
-  readonly symbols: readonly string[]
-}
-
-function formatLedger(files: readonly LedgerFileLine[], names: readonly string[]): readonly string[] {
-  const body = files.filter((file) => !isBareName(file)).map(formatFileLine)
-  const also = [...files.filter(isBareName).map(({ path }) => path), ...names]
-  return [LEDGER_HEADING, ...body, ...(also.length === 0 ? [] : [`Also: ${also.join(' ')}`])]
-}
-
-const LEDGER_HEADING = 'In use (+n: edits)'
-
-/**
- * Returns true if a file is known by its bare name only, without folder, edits or identifiers. Such a file gets no line
- * of its own.
- */
-function isBareName({ path, edits, symbols }: LedgerFileLine): boolean {
-  return !path.includes('/') && edits === 0 && symbols.length === 0
-}
-
-function formatFileLine({ path, edits, symbols }: LedgerFileLine): string {
-  const state = edits === 0 ? '' : ` +${edits}`
-  return `${path}${state}${symbols.length === 0 ? '' : `: ${symbols.join(' ')}`}`
-}
-
 // A name's weight estimates how likely it is to be needed next: each mention adds about one divided by its age. Halving
 // or doubling any of the three constants below changes recall on recorded sessions by only a few percentage points.
 
 /** Weight factor of a name that occurs in a tool result: the model has seen it but not used it yet. */
 const RESULT_WEIGHT = 0.5
-/** In a text with n names, the weight of each name is divided by n to this power (the fourth root of n). */
-const DILUTION_EXPONENT = 0.25
-/** Added to the age of a mention, counted in model calls, so that the two newest mentions weigh about the same. */
-const NEAR_CALLS = 2
+/**
+ * In a text with n names, a name that occurs k times has its weight multiplied by k / n to this power (the fifth root),
+ * so that the names of a long file do not displace all others.
+ */
+const DILUTION_EXPONENT = 0.2
+/** Added to the age of a mention, counted in model calls, so that the newest mentions weigh about the same. */
+const NEAR_CALLS = 3
 
 interface FileWeight {
   readonly path: string
@@ -164,9 +141,9 @@ export function weighNames(mentions: readonly Mention[]): {
     const named = new Set([...mention.names.files, ...mention.touches.map(({ path }) => path)])
     for (const path of new Set([...named].map(wholePath))) addFileWeight(files, path, share)
     for (const touch of mention.touches) countTouch(files, wholePath(touch.path), touch)
-    for (const name of mention.names.identifiers) {
+    for (const [name, times] of mention.names.identifiers) {
       const before = identifiers.get(name)
-      const weight = (before?.weight ?? 0) + share
+      const weight = (before?.weight ?? 0) + share * times ** DILUTION_EXPONENT
       identifiers.set(name, { name, weight, file: whole ?? before?.file ?? null, uuid: mention.uuid })
     }
   }
@@ -198,17 +175,25 @@ function createPathResolver(mentions: readonly Mention[]): (path: string) => str
   const byBase = new Map<string, Set<string>>()
   for (const { names, touches } of mentions) {
     for (const path of [...names.files, ...touches.map((touch) => touch.path)]) {
-      if (!path.startsWith('/')) continue
-      const known = byBase.get(toFileName(path)) ?? new Set()
-      byBase.set(toFileName(path), known.add(path))
+      const absolute = toAbsolutePath(path)
+      if (absolute === null) continue
+      const known = byBase.get(toFileName(absolute)) ?? new Set()
+      byBase.set(toFileName(absolute), known.add(absolute))
     }
   }
   return (path) => {
-    if (path.startsWith('/')) return path
+    const absolute = toAbsolutePath(path)
+    if (absolute !== null) return absolute
     // Diffs prefix paths with `a/` or `b/`, which is not part of the path.
     const tail = `/${path.replace(/^(?:(?:\.|[ab])\/)+/, '')}`
     return [...(byBase.get(toFileName(path)) ?? [])].findLast((known) => known.endsWith(tail)) ?? path
   }
+}
+
+/** Returns an absolute path, with slashes also on Windows; null if the path is not absolute. */
+function toAbsolutePath(path: string): string | null {
+  if (path.startsWith('/')) return path
+  return /^[A-Za-z]:[\\/]/.test(path) ? path.replaceAll('\\', '/') : null
 }
 
 // Search for the places where records mention files and identifiers. A summary only repeats earlier records, so it is
@@ -280,7 +265,10 @@ function findSightings(record: KnownRecord, touched: Map<string, readonly FileTo
       const about = touched.get(block.tool_use_id)?.[0]?.path ?? null
       return { ...createSighting('result', [readToolResultText(block.content)]), about }
     })
-  return typed === null ? results : [...results, createSighting('work', [typed])]
+  if (typed !== null) return [...results, createSighting('work', [typed])]
+  // Texts that a program added, such as the instructions of a skill.
+  const added = toBlocks(record.message.content).filter(isTextBlock)
+  return added.length === 0 ? results : [...results, createSighting('result', added.map(readBlockText))]
 }
 
 function readBlockText(block: Block): string {
@@ -339,19 +327,22 @@ const EXTENSION = /\.([A-Za-z][A-Za-z0-9]{0,9})$/
 interface NamesInText {
   /** File paths or bare file names, as written in the text. */
   readonly files: ReadonlySet<string>
-  readonly identifiers: ReadonlySet<string>
+  /** How often each identifier occurs in the text. */
+  readonly identifiers: ReadonlyMap<string, number>
 }
 
 export function findNames(text: string): NamesInText {
   const files = new Set<string>()
-  const identifiers = new Set<string>()
+  const identifiers = new Map<string, number>()
   for (const match of text.matchAll(NAME_CHUNKS)) {
-    // In quoted code, `\nName` is a line break followed by a name.
-    const chunk = text[match.index - 1] === '\\' ? match[0].slice(1) : match[0]
+    // In quoted code, `\nName` is a line break followed by a name. In a path on Windows, a backslash precedes a name.
+    const isEscaped = text[match.index - 1] === '\\' && /^[nrt]/.test(match[0])
+    const chunk = isEscaped ? match[0].slice(1) : match[0]
     const file = chunk.length <= MAX_PATH_CHARACTERS && chunk.includes('.') ? parseFilePath(chunk) : null
     if (file !== null) files.add(file)
     if (looksLikeIdentifier(chunk))
-      for (const [word] of chunk.matchAll(WORD)) if (isIdentifier(word)) identifiers.add(word)
+      for (const [word] of chunk.matchAll(WORD))
+        if (isIdentifier(word)) identifiers.set(word, (identifiers.get(word) ?? 0) + 1)
   }
   return { files, identifiers }
 }

@@ -38,7 +38,6 @@ describe('the local summary', () => {
 übersetzen."
 
 2. Key technical concepts
-- Files worked with: 1 .ts
 - \`npm test\`: run 2 times, last time succeeded
 
 3. Files and code sections
@@ -82,7 +81,7 @@ The latest calls, oldest first:
 The latest request: "Bitte auch die Fehlermeldung
 
 
-übersetzen."`)
+übersetzen.". The model has replied to it (section 8).`)
   })
 
   it('looks ahead at its end where newer messages follow', () => {
@@ -138,6 +137,126 @@ The latest request: "Bitte auch die Fehlermeldung
   })
 })
 
+describe('what the model wrote', () => {
+  const decision = `Use a queue for the uploads. ${'The disk is too slow for direct writes. '.repeat(10)}`
+  const diagnosis = `The test fails because the clock is mocked twice. ${'See the setup file. '.repeat(30)}`
+
+  function discussed(): CodingSession {
+    const work = new CodingSession()
+    work.says('Why are uploads slow, and what do we do about it?')
+    work.answers(decision)
+    work.says('And the failing test, please look at that one as well, it has been red since Monday.')
+    work.answers(diagnosis)
+    work.says('Mend both, in the order that you think is best, and tell me when you are finished with it.')
+    work.answers('Both are mended.')
+    return work
+  }
+
+  function summarize(work: CodingSession, tokens = 20_000): string {
+    return writeLocalSummary(extractSessionFacts(work.history), { ...summaryRules, tokens }).text
+  }
+
+  it('keeps what the model decided and why, with the message it came after', () => {
+    const text = summarize(discussed())
+    expect(text).toContain(`- The model, after [1]: ${decision.trim()}`)
+    expect(text).toContain(`- The model, after [2]: ${diagnosis.trim()}`)
+  })
+
+  it('keeps the newest and longest text in full where there is no room for all', () => {
+    const work = new CodingSession()
+    work.says('Look at all of it.')
+    const found = Array.from({ length: 20 }, (_, at) =>
+      `Finding ${at}. ${'It has a long reason. '.repeat(20)}`.trim(),
+    )
+    for (const text of found) work.answers(text)
+    work.says('Go on with the next part of the work, which is the one that we spoke about yesterday.')
+    work.answers('Working on it.')
+    work.says('And then the last part of the work, which is the one that we have not spoken about.')
+    work.answers('Working on that.')
+    const text = summarize(work, 1_500)
+    const kept = found.map((one) => text.includes(one))
+    expect([kept[0], kept.at(-1), kept.filter(Boolean).length > 3]).toEqual([false, true, true])
+  })
+
+  it('keeps a question of the model as it was, and marks an order', () => {
+    const work = new CodingSession()
+    work.says('Plan it.')
+    work.answers(
+      `Which of the two do you want?\nProceed with the migration.\n${'There are reasons. '.repeat(9)}`,
+    )
+    work.says('The first of the two, and leave the migration for another day, as I said before.')
+    work.answers('Done.')
+    expect(summarize(work)).toContain(
+      'Which of the two do you want?\nNoted as next: Proceed with the migration.',
+    )
+  })
+
+  it('a short answer stands with the question it answers', () => {
+    const work = new CodingSession()
+    work.says('Make the build faster.')
+    work.answers('Three ways:\n1. cache modules\n2. split the tests\n3. buy a machine\nWhich?')
+    work.says('1+2')
+    work.answers('Working on it.')
+    expect(summarize(work)).toContain(
+      '[2] (answering "Three ways:\n1. cache modules\n2. split the tests\n3. buy a machine\nWhich?") 1+2\n',
+    )
+  })
+
+  it.each<[string, (work: CodingSession) => void, string]>([
+    ['after a whole turn', (work) => work.answers('It is committed.'), 'the model has ended its work on it'],
+    ['once its command succeeded', () => {}, 'Bash git commit -am fix: succeeded'],
+  ])('a request that was carried out is told as done, %s', (_, end, how) => {
+    const work = new CodingSession()
+    work.says('ok, now commit it please')
+    work.runs('git commit -am fix', 'one file changed')
+    if (how.startsWith('Bash')) work.runs('git log', 'fix')
+    end(work)
+    const next = summarize(work).split('9. Optional next step\n')[1]
+    expect([next?.includes('The latest request, [1], is done: '), next?.includes(how)]).toEqual([true, true])
+  })
+
+  it('a request is still in work while its command fails', () => {
+    const work = new CodingSession()
+    work.says('push it')
+    work.runs('git push', 'rejected', true)
+    expect(summarize(work)).toContain('The latest request, still in work: "push it"')
+  })
+})
+
+describe('what is left out', () => {
+  it('has no shell variables, no counts of extensions, and no commands on temporary files', () => {
+    const work = new CodingSession()
+    work.says('Test it.')
+    for (let at = 0; at < 3; at += 1) {
+      work.runs('rm -rf $TEST_DIR', 'ok')
+      work.runs('cat /tmp/scratch.txt', 'ok')
+      work.runs('npm test', 'ok')
+    }
+    work.edits('$TEST_DIR/a.ts', 'x')
+    work.edits('/app/a.ts', 'x')
+    const { text } = writeLocalSummary(extractSessionFacts(work.history), summaryRules)
+    expect(text.match(/2\. [\s\S]*?(?=4\.)/)?.[0]).toBe(
+      '2. Key technical concepts\n- `npm test`: run 3 times, last time succeeded\n\n' +
+        '3. Files and code sections\n- /app/a.ts: edited once; newest text put there: x\n\n',
+    )
+  })
+
+  it('a file that could not be read is not told as read', () => {
+    const work = new CodingSession()
+    work.calls('Read', { file_path: '/app/none.ts' }, 'File does not exist.', true)
+    const { text } = writeLocalSummary(extractSessionFacts(work.history), summaryRules)
+    expect(text).toContain('- /app/none.ts: could not be read\n')
+  })
+
+  it('changed code with fences of its own is one code block', () => {
+    const work = new CodingSession()
+    const put = `# Title\n\`\`\`sh\nnpm test\n\`\`\`\nContinue with the rest.\n${'More text. '.repeat(20)}`
+    work.edits('/app/notes.md', put)
+    const { text } = writeLocalSummary(extractSessionFacts(work.history), summaryRules)
+    expect(text).toContain(`\`\`\`\`\n${put}\n\`\`\`\``)
+  })
+})
+
 describe('when room is short', () => {
   function crowded(): CodingSession {
     const work = new CodingSession()
@@ -157,6 +276,11 @@ describe('when room is short', () => {
     const made = writeLocalSummary(extractSessionFacts(crowded().history), { ...summaryRules, tokens })
     expect(made.tokens).toBe(estimate.text(made.text))
     expect([made.tokens <= tokens, findSections(made.text).length]).toEqual([true, 9])
+  })
+
+  it.each([40, 80, 150, 300, 399])('shrinks to %d tokens as well', (tokens) => {
+    const made = writeLocalSummary(extractSessionFacts(crowded().history), { ...summaryRules, tokens })
+    expect([made.tokens <= tokens, made.text.startsWith('Summary:')]).toEqual([true, true])
   })
 
   it('keeps first and newest request and the open error, then every message, then every changed file', () => {

@@ -1,6 +1,7 @@
 /**
  * Writes the local summary: the nine sections of a summary, extracted from the records by fixed rules without a model.
- * User messages, errors that still occur, edited files and open tasks are placed first. Deterministic.
+ * User messages, errors that still occur, edited files and open tasks are placed first; the model's own texts fill what
+ * is left. Deterministic.
  */
 import type { Estimator } from '../tokens/estimator.ts'
 import { SUMMARY_HEADING } from './accept-summary.ts'
@@ -9,7 +10,6 @@ import {
   createErrorPieces,
   createFilePieces,
   createMessagePieces,
-  createWorkPieces,
   ERRORS_GROUP,
   FILES_GROUP,
   fitSummaryPieces,
@@ -20,6 +20,7 @@ import {
 } from './summary-pieces.ts'
 import { type CompactionForm, listSectionTitles } from './summary-prompt.ts'
 import { truncateEnd } from './truncate-text.ts'
+import { createFindingPieces, createWorkPieces, FINDINGS_GROUP, neutralize } from './work-pieces.ts'
 
 export interface LocalSummaryOptions {
   readonly form: CompactionForm
@@ -41,61 +42,106 @@ interface LocalSummary {
 }
 
 /** Maximum share of the summary's tokens for each group of facts, so that no group displaces all others. */
-const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, snippets: 0.25 }
+const GROUP_SHARES = { messages: 0.8, files: 0.5, errors: 0.4, findings: 0.4, snippets: 0.25 }
 
-export function writeLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions): LocalSummary {
-  let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules.form))
-  let made = fitLocalSummary(facts, rules, room)
+export function writeLocalSummary(facts: SessionFacts, given: LocalSummaryOptions): LocalSummary {
+  const rules = { ...given, estimate: rememberEstimates(given.estimate) }
+  const others = listPieces(facts)
+  let room = rules.tokens - rules.estimate.text(formatSections({ placed: [], leftOut: [] }, rules))
+  let made = fitLocalSummary(facts, rules, others, room)
   // The whole text may have more tokens than its pieces together, because of rounding and of notes on pieces left out.
   while (made.tokens > rules.tokens && room > 0) {
     room -= Math.max(16, made.tokens - rules.tokens)
-    made = fitLocalSummary(facts, rules, room)
+    made = fitLocalSummary(facts, rules, others, room)
   }
   return made
 }
 
+/** Creates an estimator that measures each text once, since the same pieces are fitted several times. */
+function rememberEstimates({ text: estimate }: Pick<Estimator, 'text'>): Pick<Estimator, 'text'> {
+  const known = new Map<string, number>()
+  return {
+    text: (text) => {
+      const tokens = known.get(text) ?? estimate(text)
+      known.set(text, tokens)
+      return tokens
+    },
+  }
+}
+
 /**
- * Lists the pieces of a local summary, each a text about one fact. Pieces with a lower rank are placed first: user
- * messages and open tasks, then the state of the work, then details that help to continue.
+ * Lists the pieces of a local summary except the user messages, each a text about one fact. Pieces with a lower rank are
+ * placed first: open tasks and user messages (ranks 1 and 2), then the state of the work, then what the model decided
+ * and found, then details that help to continue.
  */
-function listPieces(
-  facts: SessionFacts,
-  { messages, estimate }: LocalSummaryOptions,
-  room: number,
-): readonly SummaryPiece[] {
-  const work = createWorkPieces(facts, { must: 0, now: 5, rest: 8 })
-  const must = work.filter(({ rank }) => rank === 0).reduce((sum, { full }) => sum + estimate.text(full), 0)
-  const totalTokens = Math.min(messages.total, GROUP_SHARES.messages * room, room - must)
+function listPieces(facts: SessionFacts): readonly SummaryPiece[] {
+  const failedCalls = facts.failedCalls.map((call) => ({ ...call, error: neutralize(call.error) }))
   return [
-    ...work,
-    ...createMessagePieces(facts.messages, 1, { eachTokens: messages.each, totalTokens, estimate }),
-    ...createFilePieces(facts.files, { edited: 4, snippets: 6, read: 7 }),
-    ...createErrorPieces(facts.commands, facts.failedCalls, { open: 3, settled: 6, calls: 9 }),
+    ...createWorkPieces(facts, { must: MUST_RANK, now: 5, rest: 9, last: 14 }),
+    ...createFilePieces(facts.files, { edited: 4, snippets: 13, read: 8 }),
+    ...createErrorPieces(facts.commands, failedCalls, { open: 3, settled: 7, calls: 12 }),
+    ...createFindingPieces(facts, { recent: 6, older: 10 }),
   ]
 }
 
-function fitLocalSummary(facts: SessionFacts, rules: LocalSummaryOptions, room: number): LocalSummary {
-  const pieces = listPieces(facts, rules, room)
+const MUST_RANK = 0
+const MESSAGES_RANK = 1
+
+/** Creates the pieces with the user messages, cut so that they fit into their share of `room` next to the open tasks. */
+function listMessagePieces(
+  facts: SessionFacts,
+  { messages, estimate }: LocalSummaryOptions,
+  others: readonly SummaryPiece[],
+  room: number,
+): readonly SummaryPiece[] {
+  const must = others
+    .filter(({ rank }) => rank === MUST_RANK)
+    .reduce((sum, { full }) => sum + estimate.text(full), 0)
+  const totalTokens = Math.min(messages.total, GROUP_SHARES.messages * room, room - must)
+  return createMessagePieces(facts.messages, MESSAGES_RANK, {
+    eachTokens: messages.each,
+    totalTokens,
+    estimate,
+  })
+}
+
+function fitLocalSummary(
+  facts: SessionFacts,
+  rules: LocalSummaryOptions,
+  others: readonly SummaryPiece[],
+  room: number,
+): LocalSummary {
+  const pieces = [...others, ...listMessagePieces(facts, rules, others, room)]
   const caps = new Map([
     [MESSAGES_GROUP, Math.min(rules.messages.total, GROUP_SHARES.messages * room)],
     [FILES_GROUP, Math.min(rules.files, GROUP_SHARES.files * room)],
     [ERRORS_GROUP, GROUP_SHARES.errors * room],
+    [FINDINGS_GROUP, GROUP_SHARES.findings * room],
     [SNIPPETS_GROUP, GROUP_SHARES.snippets * room],
   ])
   const fitted = fitSummaryPieces(pieces, { total: room, caps, estimate: rules.estimate })
-  const text = facts.clean(formatSections(fitted, rules.form))
+  const text = facts.clean(formatSections(fitted, rules))
   const leftOut = fitted.leftOut.flatMap(({ id }) => (id === null ? [] : [id]))
   return { text, tokens: rules.estimate.text(text), leftOut }
 }
 
-function formatSections({ placed, leftOut }: Omit<PlacedPieces, 'tokens'>, form: CompactionForm): string {
-  const sections = listSectionTitles(form).map((title, index) => {
+/** Below this number of tokens, a local summary has no headings of empty sections and does not name what is left out. */
+const TIGHT_TOKENS = 400
+
+function formatSections(
+  { placed, leftOut }: Omit<PlacedPieces, 'tokens'>,
+  { form, tokens }: LocalSummaryOptions,
+): string {
+  const isTight = tokens < TIGHT_TOKENS
+  const sections = listSectionTitles(form).flatMap((title, index) => {
     const own = placed.filter(({ section }) => section === index + 1).map(({ text }) => text)
-    const missing = leftOut.filter(({ section }) => section === index + 1)
+    const missing = isTight ? [] : leftOut.filter(({ section }) => section === index + 1)
     const lines = [...own, ...formatLeftOut(missing)]
-    return [`${index + 1}. ${title}`, ...(lines.length === 0 ? [EMPTY_SECTION] : lines)].join('\n')
+    if (isTight && lines.length === 0) return []
+    return [[`${index + 1}. ${title}`, ...(lines.length === 0 ? [EMPTY_SECTION] : lines)].join('\n')]
   })
-  return [SUMMARY_HEADING, ...sections].join('\n\n')
+  const note = isTight && leftOut.length > 0 ? [`(${leftOut.length} more facts in the transcript)`] : []
+  return [SUMMARY_HEADING, ...sections, ...note].join('\n\n')
 }
 
 const EMPTY_SECTION = 'Nothing on record.'

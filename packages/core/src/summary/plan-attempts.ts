@@ -180,7 +180,9 @@ export function planLocalAttempt(chain: SummaryAttemptState): AttemptOrSkip<Loca
     return skipAttempt('off', 'A summary without a model is forbidden by policy.')
   const share =
     Math.ceil((sumEntryTokens(chain, span.summarised) * policy.maximumPercentOfReplaced) / 100) - 1
-  const maximumTokens = Math.max(0, Math.min(share, chain.context.maximumSummaryTokens ?? share))
+  // Without a target, the summary leaves half of what it replaces free.
+  const maximum = chain.context.maximumSummaryTokens ?? Math.ceil(share / 2)
+  const maximumTokens = Math.max(0, Math.min(share, maximum))
   const deadlines = toDeadlines(chain)
   return { kind: 'local', rung: 4, entries: span.summarised, maximumTokens, deadlines }
 }
@@ -240,6 +242,7 @@ export function findPartNumber(ask: SummaryAttempt): Exclude<DirectAttempt['part
 
 /** Returns a key that is equal for two attempts if they would send the same summary request. */
 export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt): string {
+  if (ask.kind === 'local') return `local ${ask.maximumTokens}`
   if (ask.kind !== 'direct') return JSON.stringify([ask.kind, chain.remark])
   const { model } = chooseDirectModel(chain)
   return JSON.stringify([ask.part, model, chain.asText, chain.remark, chain.input.length, chain.drops])

@@ -317,6 +317,20 @@ describe('a line of a summary', () => {
     expect(markOrdersAndQuestions(text).text).toBe(text.replace(/Continue$/, 'Noted as next: Continue'))
   })
 
+  it.each([
+    ['with fences of their own', '````\n```sh\ncontinue\n```\ncontinue\n````'],
+    ['with a language inside', '```\n```sh\ncontinue\n```'],
+    ['behind a list marker', '- ```\n  continue\n  ```'],
+    ['of tildes around backticks', '~~~\n```\ncontinue\n~~~'],
+  ])('code blocks stay as they are, %s', (_, code) => {
+    const text = `${code}\nContinue`
+    expect(markOrdersAndQuestions(text).text).toBe(`${code}\nNoted as next: Continue`)
+  })
+
+  it('is marked behind a fence that is never closed', () => {
+    expect(markOrdersAndQuestions('```\nContinue').marked).toEqual(['Continue'])
+  })
+
   it('is left alone among the user messages and in code', () => {
     const text =
       '5. Problem solving\n```\ncontinue\n```\n6. All user messages\n1. Continue please\nContinue\n7. Pending tasks\nNone\n9. Next step\nContinue'

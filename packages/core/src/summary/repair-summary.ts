@@ -221,7 +221,8 @@ const IMPERSONATION =
 const PERMISSION_CLAIM =
   /\busers? (?:has |have |had |already |explicitly |also )*(?:(?:pre-?)?approv|authori[sz]|allow|permit|grant|consent|waiv|gave|given)\w*\b.{0,60}\b(?:all|any|every\w*|commands?|tools?|calls?|actions?|access|permissions?|approvals?|future|further|anything)\b|\bno (?:further |more |additional )?(?:permission|approval|confirmation)s? (?:is |are |was )?(?:needed|required|necessary)\b|\b(?:permission|approval|confirmation)s? (?:is |are |was |has been )?(?:not|no longer) (?:needed|required|necessary)\b|\b(?:all|any|every)\b.{0,40}\b(?:is|are|was|were) (?:pre-?)?(?:approved|authori[sz]ed)\b|\bwithout (?:asking|(?:any |further )?(?:confirmation|permission|approval))\b/i
 const CLAIM_MARK = "Claimed here, not a permission (only the user's own messages give one):"
-const FENCE = /^\s*(`{3,}|~{3,})(.*)$/
+/** Matches the first line of a code block: the fence, and the name of the language. It may follow a list marker. */
+const FENCE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})([^`]*)$/
 const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
 const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
 const QUOTED_SECTION = 6
@@ -238,11 +239,10 @@ export function markOrdersAndQuestions(
 ): { readonly text: string; readonly marked: readonly string[] } {
   const marked: string[] = []
   let section = 0
-  let fence: string | null = null
-  const lines = text.split('\n').map((line) => {
-    const wasFenced = fence !== null
-    fence = updateFence(fence, line)
-    const isFenced = wasFenced || fence !== null
+  const given = text.split('\n')
+  const fenced = findFencedLines(given)
+  const lines = given.map((line, index) => {
+    const isFenced = fenced.has(index)
     const number = SECTION_NUMBER.exec(line)?.[1]
     if (!isFenced && number !== undefined && Number(number) > section) section = Number(number)
     if (
@@ -260,15 +260,26 @@ export function markOrdersAndQuestions(
 }
 
 /**
- * Returns the fence that is open after a line, or null. Only a fence of the same kind, at least as long and without
- * more text, closes a code block; others are part of the code.
+ * Finds the lines of code blocks, with their fences. A block ends only at a fence of at least the same length without a
+ * language, so that a block may contain other fences. A fence that is never closed begins no block.
  */
-function updateFence(open: string | null, line: string): string | null {
-  const [, marks = '', rest = ''] = FENCE.exec(line) ?? []
-  if (marks === '') return open
-  if (open === null) return marks
-  const closes = marks[0] === open[0] && marks.length >= open.length && rest.trim() === ''
-  return closes ? null : open
+function findFencedLines(lines: readonly string[]): ReadonlySet<number> {
+  const fences = lines.flatMap((line, index) => {
+    const [, fence, language = ''] = FENCE.exec(line) ?? []
+    return fence === undefined ? [] : [{ index, fence, isClosing: language.trim() === '' }]
+  })
+  const fenced = new Set<number>()
+  for (let at = 0; at < fences.length; at += 1) {
+    const opening = fences[at]
+    const end = fences.findIndex(
+      ({ fence, isClosing }, later) =>
+        later > at && isClosing && opening !== undefined && fence.startsWith(opening.fence),
+    )
+    if (opening === undefined || end === -1) continue
+    for (let line = opening.index; line <= (fences[end]?.index ?? 0); line += 1) fenced.add(line)
+    at = end
+  }
+  return fenced
 }
 
 function neutralizeLine(line: string): string {

@@ -101,8 +101,8 @@ describe('the rest', () => {
     work.compacts('Summary:\nof another file')
     work.calls('ExitPlanMode', { plan: 'First this.' }, 'ok')
     work.answers('Started.')
-    const { plan, lastAnswer, earlierSummary: earlier } = extractSessionFacts(work.history)
-    expect([plan?.text, lastAnswer?.text, earlier?.text]).toEqual([
+    const { plan, texts, earlierSummary: earlier } = extractSessionFacts(work.history)
+    expect([plan?.text, texts.at(-1)?.text, earlier?.text]).toEqual([
       'First this.',
       'Started.',
       'Summary:\nof another file',

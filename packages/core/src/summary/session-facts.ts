@@ -5,10 +5,11 @@
  */
 
 import { isTextBlock, toBlocks } from '../log/block.ts'
-import { isSyntheticError, type KnownRecord } from '../log/record.ts'
+import type { KnownRecord } from '../log/record.ts'
 import { readTodoList, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
 import { sliceText } from '../log/well-formed-text.ts'
+import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
 import { redact } from './redact.ts'
 import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
 
@@ -22,8 +23,8 @@ export interface SessionFacts {
   /** True if the user has written a message since the todo list was last changed. */
   readonly areTodosOlder: boolean
   readonly plan: RecordText | null
-  /** The model's newest text; null if the model has written none. */
-  readonly lastAnswer: RecordText | null
+  /** All texts of the model, oldest first. */
+  readonly texts: readonly AssistantText[]
   readonly runs: readonly ToolRun[]
   /** The summary at the start of a log whose earlier records are missing; null if there is none. */
   readonly earlierSummary: RecordText | null
@@ -55,7 +56,7 @@ export function extractSessionFacts(
     todos: (list?.items ?? []).map((item) => ({ ...item, text: clean(item.text) })),
     areTodosOlder: (messages.at(-1)?.place ?? -1) > (list?.callIndex ?? -1),
     plan: findPlan(history, runs, clean),
-    lastAnswer: findLastAnswer(history, clean),
+    texts: collectAssistantTexts(history, clean),
     runs,
     earlierSummary: findEarlierSummary(history, clean),
     clean,
@@ -93,13 +94,6 @@ function findPlan(
 function readPlan(input: unknown): string | null {
   const plan = typeof input === 'object' && input !== null && 'plan' in input ? input.plan : null
   return typeof plan === 'string' && plan.trim() !== '' ? plan : null
-}
-
-function findLastAnswer(history: readonly KnownRecord[], clean: (text: string) => string): RecordText | null {
-  const record = history.findLast(
-    (one) => one.type === 'assistant' && !isSyntheticError(one) && readText(one).trim() !== '',
-  )
-  return record === undefined ? null : { text: clean(readText(record)), uuid: record.uuid }
 }
 
 function findEarlierSummary(

@@ -83,7 +83,7 @@ function invented(summary: string, history: readonly KnownRecord[]): readonly st
   const { files, identifiers } = findNames(summary)
   const bases = new Set([...said.files].map((path) => path.split('/').at(-1)))
   return [
-    ...[...identifiers].filter((name) => !said.identifiers.has(name)),
+    ...[...identifiers.keys()].filter((name) => !said.identifiers.has(name)),
     ...[...files].filter((path) => !bases.has(path.split('/').at(-1))),
   ]
 }

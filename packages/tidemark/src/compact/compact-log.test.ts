@@ -94,11 +94,52 @@ describe('a foreign log', () => {
   })
 })
 
+describe('a long session in a small window', () => {
+  function talk(round: number): readonly object[] {
+    const told = (kind: string): string => `${kind} ${round}: ${'words that may not be lost '.repeat(16)}`
+    const common = { ...lines[0], parentUuid: undefined }
+    const usage = { input_tokens: 5, output_tokens: 90, cache_read_input_tokens: 9_000 + 900 * round }
+    const content = [{ type: 'text', text: told('Finding') }]
+    const reply = { id: `msg_long_${round}`, role: 'assistant', model: 'claude-sonnet-4-5', content, usage }
+    return [
+      { ...common, uuid: `long-user-${round}`, message: { role: 'user', content: told('Request') } },
+      { ...common, type: 'assistant', uuid: `long-reply-${round}`, message: reply },
+    ]
+  }
+
+  function writeTalks(rounds: number): void {
+    const long = Array.from({ length: rounds }, (_, round) => talk(round)).flat() as readonly WorkingLine[]
+    writeLines(long.map((line, at) => ({ ...line, parentUuid: long[at - 1]?.uuid ?? null })))
+  }
+
+  it.each([
+    ['a window of 8,000', { window: 8_000 }],
+    ['a window of 16,000', { window: 16_000 }],
+    ['a window of 32,000', { window: 32_000 }],
+    ['a target of 8,000', { target: 8_000 }],
+    ['a target of 1,500', { target: 1_500 }],
+  ])('in a small window it becomes smaller instead of being refused: %s', async (_, options) => {
+    writeTalks(120)
+    const { report } = await compacted(options)
+    expect(JSON.stringify(report.messages)).toContain('Request 119: ')
+    expect(report.receipt.lost.userMessages.length).toBeGreaterThan(0)
+    if ('target' in options) expect(report.tokensAfter).toBeLessThanOrEqual(options.target)
+  })
+
+  it('keeps what the model found as far as the target allows', async () => {
+    writeTalks(40)
+    const { report } = await compacted({ target: 16_000 })
+    expect(
+      report.summary.match(/Finding \d+: (?:words that may not be lost ){15}/g)?.length,
+    ).toBeGreaterThanOrEqual(30)
+  })
+})
+
 describe('what is refused', () => {
   it.each([
     ['an id that names nothing', { at: 'nothing-like-it' }, 'bad-record'],
     ['a pivot that names nothing', { from: 'nothing-like-it' }, 'bad-record'],
-    ['a target that nothing fits', { target: 200 }, 'floor'],
+    ['a target that nothing fits', { target: 20 }, 'floor'],
     ['by whoever is asked', { confirm: async () => false }, 'declined'],
     ['once it is called off', { signal: AbortSignal.abort() }, 'aborted'],
   ] as const)('%s', async (_, options, reason) => {
@@ -110,7 +151,7 @@ describe('what is refused', () => {
   it('a compaction by which nothing is gained', async () => {
     writeLines([lines[0], { ...lines[7], parentUuid: lines[0]?.uuid }])
     const outcome = await compactLog(await logAt(path))
-    expect(outcome.ok ? null : outcome.reason).toBe('no-summary')
+    expect(outcome.ok ? null : outcome.reason).toBe('not-smaller')
   })
 })
 
@@ -154,10 +195,10 @@ describe('sizes', () => {
   })
 
   it('that do not fit the target are refused with figures that say so', async () => {
-    const outcome = await compactLog(await logAt(path), { target: 200 })
+    const outcome = await compactLog(await logAt(path), { target: 20 })
     const [, size, target] =
       /still has (\d+) tokens, and the target is (\d+)/.exec(outcome.ok ? '' : outcome.message) ?? []
-    expect([Number(size) > 200, target]).toEqual([true, '200'])
+    expect([Number(size) > 20, target]).toEqual([true, '20'])
   })
 })
 

@@ -1,0 +1,188 @@
+/**
+ * Measures a compaction draft on a preview of the session, drops optional attachments until it is within its target, and
+ * tells how large a summary may be that would fit.
+ */
+
+import {
+  NO_SUMMARY_USAGE,
+  type RefusedRewrite,
+  refuseRewrite,
+  STALE_DRAFT_MESSAGE,
+} from '../engine/events.ts'
+import type { CompactionServices } from '../engine/host.ts'
+import { createTextCounter, measureContext } from '../engine/measure-context.ts'
+import { previewAppend, type TurnContext } from '../engine/session-writer.ts'
+import { dropOptionalAttachments } from '../sources/collect-sources.ts'
+import type { SourceAttachment } from '../sources/context-source.ts'
+import type { ContextTokens } from '../tokens/usage.ts'
+import {
+  type CompactionDraft,
+  createDraftReceipt,
+  createDraftRecords,
+  findSizeLimit,
+  type MeasuredDraft,
+  readJudgedSize,
+  refuseIrreducible,
+  type UnmeasuredDraft,
+} from './draft.ts'
+import type { CompactionPlan } from './plan-compaction.ts'
+
+export type DraftResult = CompactionDraft | RefusedRewrite
+
+interface FitResult {
+  /** Creates the draft with its receipt, or the refusal. Takes time in a long session, so only the final draft is created. */
+  readonly createOutcome: () => DraftResult
+  /** Tokens by which the compacted context exceeds its target; 0 if it fits. */
+  readonly over: number
+  /** Maximum tokens of a smaller summary that should be tried; 0 if none is needed or none would fit. */
+  readonly largestSummary: number
+  /** True if the compaction would be refused: its result is too large. */
+  readonly isRefused: boolean
+  readonly isLocal: boolean
+  /**
+   * Set if attachments were dropped and left more tokens free than needed: a local summary may use them. `sources`: the
+   * attachments that remain.
+   */
+  readonly regrowth: { readonly largestSummary: number; readonly sources: readonly SourceAttachment[] } | null
+}
+
+/** Measures the compacted context on a preview of the session, and drops optional attachments until it fits. */
+export function fitDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  whole: UnmeasuredDraft,
+): FitResult {
+  const measured = measureDraft(turn, compaction, whole)
+  if (measured === null) {
+    const createOutcome = () => refuseRewrite('superseded', STALE_DRAFT_MESSAGE)
+    return { createOutcome, over: 0, largestSummary: 0, isRefused: true, isLocal: false, regrowth: null }
+  }
+  const fitted = dropSources(turn, compaction, measured)
+  const { plan } = whole
+  const limit = findSizeLimit(plan)
+  const summary = countSummaryTokens(turn, compaction, whole)
+  const sizes = { whole: measured.after, fitted: fitted.after, limit, summary }
+  return {
+    createOutcome: () => createOutcome(turn, compaction, fitted, limit),
+    over: countExcessTokens(plan, fitted.after),
+    largestSummary: findLargestSummary(whole, sizes),
+    isRefused:
+      fitted.after.expected >= plan.before.expected ||
+      (limit !== null && readJudgedSize(plan, fitted.after) > limit),
+    isLocal: whole.summary.summarizer === 'local',
+    regrowth: findRegrowth(fitted, sizes),
+  }
+}
+
+function createOutcome(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  fitted: MeasuredDraft,
+  limit: number | null,
+): DraftResult {
+  const { draft, after, state } = fitted
+  const { plan } = draft
+  const { before } = plan
+  if (after.expected >= before.expected) {
+    const message = `The result would have ${after.expected} tokens, and there are ${before.expected} now: nothing is gained.`
+    return refuseRewrite('not-smaller', message)
+  }
+  if (limit !== null && readJudgedSize(plan, after) > limit)
+    return refuseIrreducible(fitted, compaction, limit)
+  const receipt = createDraftReceipt(draft, { before: turn.state, after: state })
+  return { ...draft, ok: true, after, preparedText: draft.summary.text, receipt, usage: NO_SUMMARY_USAGE }
+}
+
+// A local summary fills the target that it was given, so it must also give way again: down to a third of the target,
+// before attached files are dropped; and as far as it can where the compaction would be refused otherwise.
+
+const SHARE_OF_TARGET = 1 / 3
+/** A local summary is tried with at least this share of its tokens, since the list of names becomes smaller with it. */
+const SMALLEST_STEP = 0.25
+
+interface DraftSizes {
+  /** The compacted context with all attachments, and after optional ones were dropped. */
+  readonly whole: ContextTokens
+  readonly fitted: ContextTokens
+  readonly limit: number | null
+  /** Tokens of the summary without the list of names that is added to it. */
+  readonly summary: number
+}
+
+function findLargestSummary({ plan, summary }: UnmeasuredDraft, sizes: DraftSizes): number {
+  const { whole, fitted, limit, summary: tokens } = sizes
+  const over = countExcessTokens(plan, fitted)
+  if (summary.summarizer !== 'local') return over === 0 ? 0 : Math.max(0, tokens - over)
+  const least = Math.floor((plan.target ?? 0) * SHARE_OF_TARGET)
+  const excess = toExpected(countExcessTokens(plan, whole), plan, whole)
+  if (excess > 0 && tokens > least) return Math.max(tokens - excess, least)
+  const aboveLimit =
+    limit === null ? 0 : toExpected(Math.max(0, readJudgedSize(plan, fitted) - limit), plan, fitted)
+  const refused = Math.max(aboveLimit, fitted.expected - plan.before.expected + 1)
+  return refused <= 0 ? 0 : Math.max(tokens - refused, Math.floor(tokens * SMALLEST_STEP))
+}
+
+function findRegrowth({ draft }: MeasuredDraft, sizes: DraftSizes): FitResult['regrowth'] {
+  const { plan, summary, allSources, sourcesBefore, sourcesAfter } = draft
+  const sources = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
+  if (summary.summarizer !== 'local' || plan.target === null || sources.length === allSources.length)
+    return null
+  const free = toExpected(plan.target - readJudgedSize(plan, sizes.fitted), plan, sizes.fitted)
+  return free <= 0 ? null : { largestSummary: sizes.summary + free, sources }
+}
+
+/** Converts a number of tokens of the size by which the draft is judged to tokens of the expected one. */
+function toExpected(tokens: number, plan: CompactionPlan, size: ContextTokens): number {
+  const judged = readJudgedSize(plan, size)
+  return judged === 0 ? tokens : Math.ceil((tokens * size.expected) / judged)
+}
+
+function countSummaryTokens(
+  { state, host }: TurnContext,
+  compaction: CompactionServices,
+  { summary }: UnmeasuredDraft,
+): number {
+  const count = createTextCounter(state, host, compaction)
+  return Math.max(0, count(summary.text) - count(summary.ledger.join('\n')))
+}
+
+function measureDraft(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  drafted: UnmeasuredDraft,
+): MeasuredDraft | null {
+  const records = createDraftRecords(turn, compaction, drafted)
+  if (records === null) return null
+  const state = previewAppend(turn.state, records)
+  return { draft: drafted, after: measureContext(state, turn.host, compaction), state }
+}
+
+/** Returns the tokens to remove until the compacted context is within its target and smaller than before. */
+function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
+  const aboveTarget = plan.target === null ? 0 : readJudgedSize(plan, after) - plan.target
+  return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
+}
+
+/** Maximum number of times that attachments are dropped and the result is measured, since their sizes are estimates. */
+const MAX_ROUNDS = 3
+
+function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
+  const { plan, sourcesBefore, sourcesAfter, allSources } = whole.draft
+  const candidates = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
+  let best = whole
+  let wanted = 0
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const over = countExcessTokens(plan, best.after)
+    if (over === 0) break
+    wanted += over
+    const { kept } = dropOptionalAttachments(candidates, wanted, turn.host.policy.compact.target)
+    const keep = (list: readonly SourceAttachment[]) => list.filter((one) => kept.includes(one))
+    const shorter: UnmeasuredDraft = {
+      ...whole.draft,
+      sourcesBefore: keep(sourcesBefore),
+      sourcesAfter: keep(sourcesAfter),
+    }
+    best = measureDraft(turn, compaction, shorter) ?? best
+  }
+  return best
+}

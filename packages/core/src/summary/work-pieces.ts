@@ -1,0 +1,283 @@
+/**
+ * Creates the pieces of a local summary about the work: requests, repeated commands, results, what the model decided and
+ * found, open tasks, the work in hand, the next step.
+ */
+import { isOpenTodo, isTodoInProgress } from '../log/todo-list.ts'
+import type { ToolRun } from '../log/tool-calls.ts'
+import { type AssistantText, findRequestOutcome, removeCodeBlocks } from './assistant-findings.ts'
+import { markOrdersAndQuestions } from './repair-summary.ts'
+import { normalizeCommand, type RecordText, type SessionFacts } from './session-facts.ts'
+import { formatTask, quoteCode, type SummaryPiece } from './summary-pieces.ts'
+import { truncateEnd, truncateStart } from './truncate-text.ts'
+import type { UserPrompt } from './user-messages.ts'
+
+const QUOTE_CHARACTERS = 400
+const ANSWER_CHARACTERS = 8_000
+const SHORT_ANSWER_CHARACTERS = 400
+const MOST_COMMANDS = 8
+const MOST_CALLS = 6
+const MOST_RESULTS = 40
+const RESULT_CHARACTERS = 4_000
+const SHORTEST_RESULT = 60
+const CALL_CHARACTERS = 160
+
+type WorkPiece = Pick<SummaryPiece, 'section' | 'rank' | 'full'> & { readonly short?: string }
+
+interface WorkRanks {
+  /** Rank of the facts without which the work cannot continue: requests and open todos. */
+  readonly must: number
+  readonly now: number
+  readonly rest: number
+  /** Rank of the newest tool result; older ones come after it. They fill what all other facts leave. */
+  readonly last: number
+}
+
+export function createWorkPieces(facts: SessionFacts, ranks: WorkRanks): readonly SummaryPiece[] {
+  const pieces = [
+    ...requestPieces(facts.messages, ranks),
+    ...conceptPieces(facts, ranks),
+    ...resultPieces(facts, ranks),
+    ...pendingPieces(facts, ranks),
+    ...currentWorkPieces(facts, ranks),
+    ...nextStepPieces(facts, ranks),
+  ]
+  return pieces.map((piece, order) => ({
+    group: 'work',
+    id: null,
+    order,
+    ...piece,
+    short: piece.short ?? null,
+  }))
+}
+
+function requestPieces(messages: readonly UserPrompt[], { must, rest }: WorkRanks): readonly WorkPiece[] {
+  const first = messages[0]
+  const last = messages.at(-1)
+  if (first === undefined || last === undefined)
+    return [{ section: 1, rank: must, full: 'The log has no message of the user.' }]
+  const opening = { section: 1, rank: must, full: `- First request: ${quote(first)}` }
+  if (last === first) return [opening]
+  const newest = { section: 1, rank: must, full: `- Latest message, [${messages.length}]: ${quote(last)}` }
+  const corrections = messages.flatMap(({ isCorrection }, index) => (isCorrection ? [`[${index + 1}]`] : []))
+  const full = `- Written after the user had stopped the model, so a change of course: ${corrections.join(', ')}`
+  return [opening, newest, ...(corrections.length === 0 ? [] : [{ section: 1, rank: rest, full }])]
+}
+
+function quote({ text }: UserPrompt): string {
+  return `"${truncateEnd(text.trim(), QUOTE_CHARACTERS)}"`
+}
+
+/** Matches commands that say nothing about the project: those on temporary files, and those that only look around. */
+const PASSING_COMMAND =
+  /\$(?:\{|\(|[A-Z_]{2})|\/tmp\/|\/var\/folders\/|\bmktemp\b|^(?:ls|cd|cat|pwd|echo|head|tail|sleep|which|wc|find|git (?:status|log|diff|show))\b[^&;|]*$/
+
+/** Lists the commands that were run more than once, most used first. */
+function conceptPieces({ runs, clean }: SessionFacts, { rest }: WorkRanks): readonly WorkPiece[] {
+  const commands = new Map<string, { times: number; failed: boolean }>()
+  for (const run of runs) {
+    if (run.command === null || run.command.includes('\n') || run.refused) continue
+    const command = normalizeCommand(run.command)
+    commands.set(command, { times: (commands.get(command)?.times ?? 0) + 1, failed: run.failed })
+  }
+  const repeated = [...commands]
+    .filter(([command, { times }]) => times > 1 && !PASSING_COMMAND.test(command))
+    .toSorted(([, one], [, other]) => other.times - one.times)
+    .slice(0, MOST_COMMANDS)
+  const lines = repeated.map(
+    ([command, { times, failed }]) =>
+      `- \`${truncateEnd(clean(command), CALL_CHARACTERS)}\`: run ${times} times, last time ${failed ? 'failed' : 'succeeded'}`,
+  )
+  return lines.map((full) => ({ section: 2, rank: rest, full }))
+}
+
+function resultPieces(
+  { commands, todos, plan, earlierSummary }: SessionFacts,
+  { rest }: WorkRanks,
+): readonly WorkPiece[] {
+  const done = todos.filter((todo) => !isOpenTodo(todo)).map(({ text }) => `- Done: ${text}`)
+  const solved = commands.filter(({ isSettled }) => isSettled).length
+  const failing = commands.length - solved
+  const counts =
+    commands.length === 0
+      ? []
+      : [`- Of the commands that failed, ${solved} succeeded later and ${failing} did not (section 4).`]
+  return [
+    ...[...counts, ...done].map((full) => ({ section: 5, rank: rest, full })),
+    ...quoteWhole('The plan, as last written', plan, rest),
+    ...quoteWhole('From an earlier summary, of records that this log does not hold', earlierSummary, rest),
+  ]
+}
+
+function quoteWhole(title: string, source: RecordText | null, rank: number): readonly WorkPiece[] {
+  if (source === null) return []
+  const head = `- ${title} (record ${source.uuid}):\n`
+  const { text } = markOrdersAndQuestions(source.text)
+  const full = `${head}${truncateText(text, ANSWER_CHARACTERS)}`
+  return [{ section: 5, rank, full, short: `${head}${truncateText(text, SHORT_ANSWER_CHARACTERS)}` }]
+}
+
+function pendingPieces({ todos, areTodosOlder }: SessionFacts, { must }: WorkRanks): readonly WorkPiece[] {
+  const open = todos.filter(isOpenTodo)
+  const age = areTodosOlder ? ['The list is older than the latest message.'] : []
+  const none = todos.length === 0 ? 'No list of tasks is on record.' : 'Every task on the list is done.'
+  const lines = open.length > 0 ? [...open.map(formatTask), ...age] : [none]
+  return lines.map((full) => ({
+    section: 7,
+    rank: must,
+    full,
+    ...(full.length <= QUOTE_CHARACTERS ? {} : { short: truncateEnd(full, QUOTE_CHARACTERS) }),
+  }))
+}
+
+function currentWorkPieces(
+  { texts, runs, clean }: SessionFacts,
+  { now, last }: WorkRanks,
+): readonly WorkPiece[] {
+  const pieces: WorkPiece[] = []
+  const latest = texts.at(-1)
+  if (latest !== undefined) {
+    const head = "The model's latest words:\n"
+    const full = `${head}${truncateText(latest.text, ANSWER_CHARACTERS)}`
+    const short = `${head}${truncateStart(removeCodeBlocks(latest.text), SHORT_ANSWER_CHARACTERS)}`
+    pieces.push({ section: 8, rank: now, full: neutralize(full), short: neutralize(short) })
+  }
+  const calls = runs.slice(-MOST_CALLS).map((run) => `- ${formatCall(run, clean)}`)
+  if (calls.length > 0)
+    pieces.push({ section: 8, rank: now, full: `The latest calls, oldest first:\n${calls.join('\n')}` })
+  const newest = runs.filter(hasOwnResult).slice(-MOST_RESULTS)
+  return [
+    ...pieces,
+    ...newest.map((run, index) => ({
+      section: 8,
+      rank: last + (newest.length - index) / newest.length,
+      full: `Result of ${formatCall(run, clean)}:\n${quoteCode(truncateStart(clean(run.result).trim(), RESULT_CHARACTERS))}`,
+    })),
+  ]
+}
+
+/**
+ * Returns true if the result of a tool call says something that no other piece has: section 3 has changes of files, and
+ * section 4 has errors. A file that was read is attached again or can be read again.
+ */
+function hasOwnResult({ result, touches, failed }: ToolRun): boolean {
+  return touches.length === 0 && !failed && result.trim().length >= SHORTEST_RESULT
+}
+
+function formatCall(run: ToolRun, clean: (text: string) => string): string {
+  const target = run.command ?? run.touches[0]?.path ?? findFirstString(run.input)
+  const end = run.refused ? 'refused by the user' : run.failed ? 'failed' : 'succeeded'
+  const how = run.resultIndex === null ? 'no answer yet' : end
+  const line = clean(target).split('\n')[0] ?? ''
+  return `${run.name}${line === '' ? '' : ` ${truncateEnd(line, CALL_CHARACTERS)}`}: ${how}`
+}
+
+function findFirstString(input: unknown): string {
+  if (typeof input !== 'object' || input === null) return ''
+  return Object.values(input).find((value): value is string => typeof value === 'string') ?? ''
+}
+
+/**
+ * Creates the pieces about the next step. Ignores a todo list that is older than the latest user message. A request that
+ * was carried out is told as done, so that it is not carried out twice.
+ */
+function nextStepPieces(
+  { todos, areTodosOlder, messages, texts, runs, clean }: SessionFacts,
+  { now }: WorkRanks,
+): readonly WorkPiece[] {
+  const listed = areTodosOlder ? [] : todos.filter(isOpenTodo)
+  const task = listed.find(isTodoInProgress) ?? listed[0]
+  const last = messages.at(-1)
+  const lines = [
+    ...(task === undefined ? [] : [`Next on the list: ${task.text}`]),
+    ...(last === undefined
+      ? []
+      : [describeRequest(last, messages.length, findRequestOutcome(last, texts, runs), clean)]),
+  ]
+  const shown = lines.length === 0 ? ['Nothing is asked for: no request is on record.'] : lines
+  return shown.map((full) => ({ section: 9, rank: now, full }))
+}
+
+function describeRequest(
+  last: UserPrompt,
+  number: number,
+  outcome: ReturnType<typeof findRequestOutcome>,
+  clean: (text: string) => string,
+): string {
+  if (outcome === null) return `The latest request, still in work: ${quote(last)}`
+  if (outcome === 'replied')
+    return `The latest request: ${quote(last)}. The model has replied to it (section 8).`
+  const how =
+    outcome === 'done' ? 'the model has ended its work on it (section 8)' : formatCall(outcome, clean)
+  return `The latest request, [${number}], is done: ${how}. Nothing was asked for after it.`
+}
+
+// What the model decided and found, in its own words. The texts since the last but one message come first, then the
+// longest and newest: each in full, until no more fit, and the others by their beginning.
+
+export const FINDINGS_GROUP = 'findings'
+const SHORTEST_FINDING = 80
+const SHORT_FINDING_CHARACTERS = 300
+/** Added to the age of a text, counted in texts, when the newest and longest are chosen. */
+const NEAR_TEXTS = 10
+
+/**
+ * Creates the pieces with the texts of the model, except the latest one, which section 8 has. Texts of the latest two
+ * exchanges get rank `recent` and form a group with a limit; the others get ranks from `older` to less than `older + 1`.
+ */
+export function createFindingPieces(
+  { texts, messages }: SessionFacts,
+  ranks: { readonly recent: number; readonly older: number },
+): readonly SummaryPiece[] {
+  const found = texts.slice(0, -1).filter(({ text }) => text.length >= SHORTEST_FINDING)
+  const recent = messages.at(-2)?.place ?? messages.at(-1)?.place ?? -1
+  const weighed = found
+    .map((one, index) => ({ one, weight: one.text.length / (found.length - index + NEAR_TEXTS) }))
+    .toSorted((a, b) => b.weight - a.weight || b.one.place - a.one.place)
+  return weighed.map(({ one }, index) => {
+    const isRecent = one.place > recent
+    const head = `- ${describePlace(one, messages)}`
+    const full = neutralize(`${head}${closeFence(one.text)}`)
+    const short = neutralize(`${head}${truncateEnd(removeCodeBlocks(one.text), SHORT_FINDING_CHARACTERS)}`)
+    return {
+      section: 5,
+      rank: isRecent ? ranks.recent : ranks.older + index / weighed.length,
+      order: FIRST_FINDING + one.place,
+      full,
+      short: short.length < full.length ? short : null,
+      group: isRecent ? FINDINGS_GROUP : '',
+      id: one.uuid,
+    }
+  })
+}
+
+/** Position of the first text of the model within its section, after all other pieces. */
+const FIRST_FINDING = 1_000_000
+
+function describePlace({ place }: AssistantText, messages: readonly UserPrompt[]): string {
+  const after = messages.findLastIndex((message) => message.place < place)
+  return `The model${after === -1 ? '' : `, after [${after + 1}]`}: `
+}
+
+/**
+ * Marks orders in a text of the model or of a tool, which could be taken for the user's in the summary. Questions stay as
+ * they are: the summary says whose they are, and the user's replies refer to them.
+ */
+export function neutralize(text: string): string {
+  const questions = text.split('\n').flatMap((line) => (/\?\W*$/.test(line) ? [line.trim()] : []))
+  return markOrdersAndQuestions(text, new Set(questions)).text
+}
+
+/** Cuts a text at its end and closes a code block that the cut left open. */
+function truncateText(text: string, most: number): string {
+  return closeFence(truncateEnd(text, most))
+}
+
+/** Closes a code block that a text leaves open, so that what follows the text is not part of it. */
+function closeFence(text: string): string {
+  let open: string | null = null
+  for (const [, fence = '', rest = ''] of text.matchAll(/^[ \t]*(`{3,}|~{3,})(.*)$/gm)) {
+    if (open === null) open = fence
+    else if (fence.startsWith(open) && rest.trim() === '') open = null
+  }
+  return open === null ? text : `${text}\n${open}`
+}

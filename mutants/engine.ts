@@ -26,7 +26,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'view-shows-thinking-that-a-compaction-took',
     law: 'stands where it was said or goes whole',
-    file: 'packages/core/src/context/context-view.ts',
+    file: 'packages/core/src/context/kept-records.ts',
     find: 'metadata?.clearedThinking)',
     replace: '[])',
     tests: [THINKING],
@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'target-is-judged-by-another-figure',
     law: 'that fit the target are not refused or made smaller',
-    file: 'packages/core/src/compaction/draft.ts',
+    file: 'packages/core/src/compaction/fit-draft.ts',
     find: 'return request.target === undefined ? high : expected',
     replace: 'return request.target === undefined ? expected : high',
     tests: ['packages/tidemark/src/compact/compact-log.test'],

@@ -5,7 +5,7 @@
 
 import { type ContextEntry, findResponsesWithThinking, isVisibleToModel } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { type ContextPart, type RefusedRewrite, refuseRewrite, type SummaryUsage } from '../engine/events.ts'
+import type { SummaryUsage } from '../engine/events.ts'
 import type { CheckedSummary, CompactionServices } from '../engine/host.ts'
 import type { IdGenerator, NewRecord } from '../engine/ports.ts'
 import type { SessionState } from '../engine/session-state.ts'
@@ -342,71 +342,4 @@ export function createDraftReceipt(
     unpinned: plan.span.unpinned.map(({ record }) => record.uuid),
     clean: redact,
   })
-}
-
-export interface MeasuredDraft {
-  readonly draft: UnmeasuredDraft
-  readonly after: ContextTokens
-  /** The session state that committing the draft would produce. */
-  readonly state: SessionState
-}
-
-const MAX_PARTS = 5
-
-/**
- * Returns the size that is compared with the limit of a compaction. A target that the user gave is compared with the
- * size that the user is shown. A threshold of the engine is compared with the upper bound of the estimate, because a
- * context above it would be compacted again at once.
- */
-export function readJudgedSize({ request }: CompactionPlan, { expected, high }: ContextTokens): number {
-  return request.target === undefined ? high : expected
-}
-
-/**
- * Returns the largest size that a compaction may leave; null if there is no limit. Without a target, a partial
- * compaction has none; `willRetrigger` reports a context that stays too large.
- */
-export function findSizeLimit({ request, span, autoCompactTokens }: CompactionPlan): number | null {
-  if (request.target !== undefined) return request.target
-  return span.form === 'full' && autoCompactTokens !== null ? autoCompactTokens - 1 : null
-}
-
-/**
- * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
- * `limit`: the largest size that would have been accepted.
- */
-export function refuseIrreducible(
-  { draft, after, state }: MeasuredDraft,
-  { estimator }: CompactionServices,
-  limit: number,
-): RefusedRewrite {
-  const unanswered = new Set(draft.plan.span.unanswered.map(({ record }) => record.uuid))
-  const entries = state.view.entries.toArray().filter(isVisibleToModel)
-  const parts = entries.map((entry): ContextPart => {
-    const { record } = entry
-    const what =
-      record.isCompactSummary === true
-        ? 'the summary'
-        : record.type === 'attachment'
-          ? `attachment ${record.attachment.type ?? 'unknown'}`
-          : `${unanswered.has(record.uuid) ? 'message not yet answered' : 'kept message'} ${record.uuid}`
-    return { what, tokens: estimator.entry(entry) }
-  })
-  const messages = parts.reduce((sum, { tokens }) => sum + tokens, 0)
-  const prefix = { what: 'system prompt and tools', tokens: Math.max(0, after.expected - messages) }
-  const all = state.prefix.current === null ? parts : [...parts, prefix]
-  const floor = all.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_PARTS)
-  const listed = floor.map(({ what, tokens }) => `${what} (${tokens})`).join(', ')
-  const { plan } = draft
-  const isTarget = plan.request.target !== undefined
-  const size = isTarget
-    ? `has ${after.expected} tokens`
-    : `may have up to ${readJudgedSize(plan, after)} tokens`
-  const allowed = isTarget ? `the target is ${limit}` : `automatic compaction starts at ${limit + 1}`
-  const advice = isTarget ? 'raise the target' : 'use a model with a larger window'
-  return refuseRewrite(
-    'floor',
-    `What cannot be left out still ${size}, and ${allowed}: ${listed}. Shorten or rewind what fills it, or ${advice}.`,
-    { floor },
-  )
 }

@@ -393,7 +393,6 @@ describe('a summariser with a small window', () => {
     expect(listRungs(asks).slice(0, 2)).toEqual(['2 direct', '3 direct'])
     expect((asks[1] as DirectAttempt).part).toMatchObject({ number: 1 })
   })
-
   it('too small for parts: no model', () => {
     const context = createContext({ ...small, direct: { model: 'tiny', window: 1_500, outputTokens: 300 } })
     expect(listRungs(runAttempts(context, [GOOD_SUMMARY]).asks)).toEqual(['4 local'])

@@ -123,10 +123,7 @@ function recordLocalSummary(
 }
 
 const EMPTY_LOCAL = { reason: 'no-text', message: 'The summary without a model is empty.' }
-const LARGE_LOCAL = {
-  reason: 'too-large',
-  message: 'The summary without a model is not smaller than what it would replace.',
-}
+const LARGE_LOCAL = { reason: 'too-large', message: 'The summary without a model does not fit.' }
 
 interface AttemptProblem {
   readonly reason: string
@@ -318,14 +315,8 @@ function retryDirect(chain: SummaryAttemptState, refusal: AttemptProblem): Summa
     ? { usesConversationModel: true, window: conversationModel.window }
     : {}
   const asText = chain.asText || attempts > 1 || WITHOUT_TOOLS.has(refusal.reason)
-  return {
-    ...chain,
-    ...switched,
-    stage: 'direct',
-    attempts,
-    asText,
-    remark: describeProblem(refusal, attempts),
-  }
+  const remark = describeProblem(refusal, attempts)
+  return { ...chain, ...switched, stage: 'direct', attempts, asText, remark }
 }
 
 function describeProblem({ reason, message, failed }: AttemptProblem, attempts: number): string {

@@ -161,10 +161,7 @@ function withDefaultSources(given: readonly ContextSource[], log: string | null)
   return [...given, ...createDefaultSources(log).filter(({ name }) => !names.has(name))]
 }
 
-/**
- * Returns the tools that the log declares, with the tools added, changed and removed since the prefix snapshot, so that
- * a compaction before the first turn keeps them. They cannot be run.
- */
+/** Returns the tools of the newest request in the log, for a compaction before the first turn. They cannot be run. */
 function toolsFromLog(state: SessionState, { historyTool, isHistoryAutomatic }: TidemarkSettings): Toolset {
   const { current, tools } = state.prefix
   const isEngines = ({ name }: JsonObject): boolean =>

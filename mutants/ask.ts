@@ -120,8 +120,8 @@ export const mutants: readonly Mutant[] = [
     name: 'retry-says-nothing-new',
     law: 'a retry says what was wrong',
     file: 'packages/core/src/summary/attempt-chain.ts',
-    find: 'remark: describeProblem(refusal, attempts),',
-    replace: 'remark: String(attempts),',
+    find: 'const remark = describeProblem(refusal, attempts)',
+    replace: 'const remark = chain.remark',
     tests: ['packages/core/src/summary/attempt-chain.test'],
   },
   {

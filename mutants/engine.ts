@@ -112,6 +112,14 @@ export const mutants: readonly Mutant[] = [
     tests: [`${TESTS}/compaction`],
   },
   {
+    name: 'free-room-stays-empty',
+    law: 'fills what files that do not fit leave free',
+    file: 'packages/core/src/compaction/prepare-draft.ts',
+    find: 'tried < MAX_GROWTHS && largestSummary > 0',
+    replace: 'tried < 0 && largestSummary > 0',
+    tests: ['packages/tidemark/src/compact/compact-log.test'],
+  },
+  {
     name: 'next-summary-may-be-as-large',
     law: 'leaves a summary without a model no more room than there is',
     file: 'packages/core/src/summary/plan-attempts.ts',

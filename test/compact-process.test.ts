@@ -229,7 +229,7 @@ describe('wrong use is one line and exit code 2', () => {
 
 describe('what fails is one line and exit code 1', () => {
   it.each([
-    [['F', '--target', '300'], 'What cannot be left out still has'],
+    [['F', '--target', '20'], 'What cannot be left out still has'],
     [['no-such-file.jsonl'], 'no-such-file.jsonl does not exist.'],
     [['F', '--undo', '00000008'], 'There is no compaction or clearing to undo.'],
   ])('%j', async (args, said) => {

@@ -28,7 +28,7 @@ import type { CompactionPlan } from './plan-compaction.ts'
 
 export type DraftResult = CompactionDraft | RefusedRewrite
 
-interface FitResult {
+export interface FitResult {
   /** Creates the draft with its receipt, or the refusal. Takes time in a long session, so only the final draft is created. */
   readonly createOutcome: () => DraftResult
   /** Tokens by which the compacted context exceeds its target; 0 if it fits. */

@@ -22,7 +22,7 @@ import { arrangeAttachments, collectSources, findPreviousAttachments } from '../
 import type { SkippedAttachment, SourceAttachment } from '../sources/context-source.ts'
 import { composeInstructions } from '../summary/summary-prompt.ts'
 import { type CompactionDraft, findLostThinking, type KeptContext, type UnmeasuredDraft } from './draft.ts'
-import { type DraftResult, fitDraft } from './fit-draft.ts'
+import { type DraftResult, type FitResult, fitDraft } from './fit-draft.ts'
 import type { CompactionPlan } from './plan-compaction.ts'
 import {
   checkSummary,
@@ -254,16 +254,39 @@ async function* shrinkToFit(
     const isBetter = next.summary.summarizer !== 'local' || best.isLocal || best.isRefused
     if (isBetter && last.over <= best.over) best = last
   }
-  const { regrowth } = best
-  if (best.over > 0 || regrowth === null) return best.createOutcome()
-  const limits = { last: written, why: '', largestSummary: regrowth.largestSummary }
-  const next = yield* writeSmallerSummary(turn, compaction, input.task, limits)
-  if (next === null) return best.createOutcome()
-  if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
-  const sources = { ...input.sources, carried: regrowth.sources }
-  const grown = await createDraft(turn, compaction, { ...input, sources, written: next })
-  last = fitDraft(turn, compaction, grown)
-  return last.over === 0 && last.regrowth === null ? last.createOutcome() : best.createOutcome()
+  if (best.over > 0 || best.regrowth === null) return best.createOutcome()
+  return yield* growLocalSummary(turn, compaction, { ...input, written }, best)
+}
+
+/** Maximum number of larger summaries that are tried, since the list of names grows with the summary. */
+const MAX_GROWTHS = 3
+
+/** Writes a local summary again, so that it fills what dropped attachments left free. Returns `fitted` if none fits. */
+async function* growLocalSummary(
+  turn: TurnContext,
+  compaction: CompactionServices,
+  input: DraftInput,
+  fitted: FitResult,
+): AsyncGenerator<TurnEvent, DraftResult> {
+  const carried = fitted.regrowth?.sources ?? []
+  const sources = { ...input.sources, carried }
+  let { written } = input
+  let largestSummary = fitted.regrowth?.largestSummary ?? 0
+  for (let tried = 0; tried < MAX_GROWTHS && largestSummary > 0; tried += 1) {
+    const limits = { last: written, why: '', largestSummary }
+    const next = yield* writeSmallerSummary(turn, compaction, input.task, limits)
+    if (next === null) break
+    if (!next.ok || isTurnAborted(turn)) return ABORTED_REWRITE
+    written = next
+    const grown = fitDraft(
+      turn,
+      compaction,
+      await createDraft(turn, compaction, { ...input, sources, written }),
+    )
+    if (grown.over === 0 && grown.regrowth === null) return grown.createOutcome()
+    largestSummary = grown.largestSummary
+  }
+  return fitted.createOutcome()
 }
 
 async function createDraft(

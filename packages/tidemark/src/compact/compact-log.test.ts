@@ -107,8 +107,9 @@ describe('a long session in a small window', () => {
     ]
   }
 
-  function writeTalks(rounds: number): void {
-    const long = Array.from({ length: rounds }, (_, round) => talk(round)).flat() as readonly WorkingLine[]
+  function writeTalks(rounds: number, begun: readonly WorkingLine[] = []): void {
+    const talks = Array.from({ length: rounds }, (_, round) => talk(round)).flat() as readonly WorkingLine[]
+    const long = [...begun, ...talks]
     writeLines(long.map((line, at) => ({ ...line, parentUuid: long[at - 1]?.uuid ?? null })))
   }
 
@@ -124,6 +125,18 @@ describe('a long session in a small window', () => {
     expect(JSON.stringify(report.messages)).toContain('Request 119: ')
     expect(report.receipt.lost.userMessages.length).toBeGreaterThan(0)
     if ('target' in options) expect(report.tokensAfter).toBeLessThanOrEqual(options.target)
+  })
+
+  it('fills what files that do not fit leave free', async () => {
+    const rows = Array.from(
+      { length: 400 },
+      (_, at) => `${at + 1}\tconst tide_${at} = 'words of a long file'`,
+    )
+    const read = { type: 'tool_result', tool_use_id: 'toolu_1', content: rows.join('\n') }
+    const begun = [lines[0], lines[1], { ...lines[2], message: { role: 'user', content: [read] } }]
+    writeTalks(120, begun as readonly WorkingLine[])
+    const { report } = await compacted({ target: 6_000 })
+    expect([report.receipt.carried, report.tokensAfter > 4_500]).toEqual([[], true])
   })
 
   it('keeps what the model found as far as the target allows', async () => {

@@ -15,7 +15,7 @@ import {
 import { readUserTypedText } from '../log/user-input.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { formatLedger, type LedgerFileLine } from './ledger-text.ts'
-import { redact } from './redact.ts'
+import { redact, SECRET_CUES } from './redact.ts'
 
 interface Ledger {
   readonly files: readonly LedgerFileLine[]
@@ -284,9 +284,7 @@ function createSighting(
   return { by, names, touches, about: touches[0]?.path ?? null }
 }
 
-/** Matches words that precede every credential without a recognisable prefix of its own. */
-const SECRET_CUE =
-  /pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|-----BEGIN|\b(?:curl|mysql|mariadb|sshpass|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
+const SECRET_CUE = new RegExp(`${SECRET_CUES}|-----BEGIN`, 'i')
 
 /**
  * Removes credentials from a text. For speed, checks only lines that match `SECRET_CUE`: except for private keys, every

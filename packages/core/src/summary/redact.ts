@@ -2,9 +2,15 @@
 
 export const REDACTED = '[redacted]'
 
+/**
+ * Source of a regular expression for the words that precede every credential without a recognisable prefix of its own.
+ * It names the first word of every command in `PASSWORD_OPTIONS`.
+ */
+export const SECRET_CUES: string =
+  'pass|pwd|secret|token|key|auth|bearer|cookie|credential|://|\\b(?:curl|mysql|mariadb|docker|podman|nerdctl|buildah|helm|oras|az\\b|mongo|redis-cli|openssl|7z)'
+
 /** A cheap test that runs before the many credential patterns, since most texts contain no credential. */
-const SECRET_HINT =
-  /[A-Za-z0-9_+/=-]{16}|pass|pwd|secret|token|key|auth|bearer|cookie|credential|:\/\/|\b(?:curl|mysql|mariadb|docker|podman|helm|mongo|redis-cli|openssl|7z)/i
+const SECRET_HINT = new RegExp(`[A-Za-z0-9_+/=-]{16}|${SECRET_CUES}`, 'i')
 
 /** Replaces every recognised credential in a text with `[redacted]`. Idempotent. */
 export function redact(text: string): string {
@@ -116,7 +122,7 @@ const ISSUED_TOKENS: readonly SecretPattern[] = [
   prefixPattern('stripe', `(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,})`),
   prefixPattern('npm', `npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])`),
   prefixPattern('pypi', `pypi-AgE${TOKEN_CHARACTER}{50,}`),
-  tokenPattern('hugging face', `(?:hf|api_org)_[A-Za-z]{30,}`),
+  tokenPattern('hugging face', `(?:hf|api_org)_[A-Za-z0-9]{30,}`),
   prefixPattern('sendgrid', `SG\\.${TOKEN_CHARACTER}{16,}\\.${TOKEN_CHARACTER}{30,}`),
   tokenPattern('twilio', `SK[0-9a-f]{32}(?![0-9a-zA-Z])`),
   tokenPattern('mailgun', `key-[0-9a-f]{32}(?![0-9a-zA-Z])`),
@@ -216,6 +222,13 @@ const NAMED_SECRETS: readonly SecretPattern[] = [
     name: 'plain field',
     pattern: new RegExp(
       `(?<kept>${SECRET_NAME}:[ \\t]+)(?!["'\`\\\\])${NOT_A_SECRET}(?=[^\\s]*[0-9])(?=[^\\s]*[A-Za-z])[^\\s"'\`,;(){}<>\\\\]{8,}`,
+      'gi',
+    ),
+  },
+  {
+    name: 'passphrase of words',
+    pattern: new RegExp(
+      `(?<kept>${NAME_PREFIX}pass(?:word|wd|phrase)[0-9]{0,2}:[ \\t]+)${NOT_A_SECRET}[A-Za-z0-9]+(?:-[A-Za-z0-9]+){2,}(?![^\\s,;.!?)])`,
       'gi',
     ),
   },

@@ -39,6 +39,15 @@ export function checkBatchStamp({ seq, batch }: SessionRecord): string | null {
 }
 
 /**
+ * Returns the record without its `batch` field if that is not the stamp of a batch. Records of other tools may use a
+ * field of this name for anything.
+ */
+export function withoutForeignBatch(record: SessionRecord): SessionRecord {
+  const { batch, ...rest } = record
+  return batch === undefined || isBatchStamp(batch) ? record : (rest as SessionRecord)
+}
+
+/**
  * Adds the next record of the log. Returns the records that are valid now: this record, all records of the batch that
  * it completes, or none if its batch is still incomplete.
  */

@@ -391,3 +391,10 @@ describe('a log cut at any byte', () => {
     )
   })
 })
+
+it.each([null, 5, 'night', { id: 7 }, []])('a record of another tool may have a field batch: %j', (batch) => {
+  const reader = createLogLineReader()
+  const record = { type: 'user', uuid: 'a', message: { role: 'user', content: 'hi' } }
+  expect(reader.readLine(JSON.stringify({ ...record, batch }))).toEqual([record])
+  expect(reader.finish().damage).toEqual([])
+})

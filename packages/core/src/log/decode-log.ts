@@ -12,6 +12,7 @@ import {
   type Damage,
   type DamageKind,
   type PositionedRecord,
+  withoutForeignBatch,
 } from './batch.ts'
 import { isBlock } from './block.ts'
 import { findRawBlockTexts, isNestedTooDeep, isObject, MAX_JSON_DEPTH, parseJson } from './json.ts'
@@ -350,13 +351,10 @@ function readValue(reading: ReaderState, value: unknown, line: string): readonly
   const why = decoded.ok ? checkBatchStamp(decoded.record) : decoded.why
   if (!decoded.ok || why !== null) return skipLine(reading, `${why}; the line is left out`)
   reading.isRecognised = true
-  const { record, note } = decoded
+  const { note } = decoded
   if (note !== undefined) reportDamage(reading, 'bad-shape', note)
-  return addRecordToBatch(
-    reading.gathering,
-    record.seq == null ? withRawBlocks(record, line) : record,
-    reading.line,
-  )
+  const record = decoded.record.seq == null ? withRawBlocks(decoded.record, line) : decoded.record
+  return addRecordToBatch(reading.gathering, withoutForeignBatch(record), reading.line)
 }
 
 const TOO_DEEP = `the line is nested more than ${MAX_JSON_DEPTH} levels deep; it is left out`

@@ -43,7 +43,7 @@ export type {
 } from './inspect/report.ts'
 export { exportLogToFile } from './logs/export-log.ts'
 export { findDefaultLogs, listDefaultLogFolders } from './logs/find-logs.ts'
-export type { SessionInfo } from './logs/own-sessions.ts'
+export { hasSession, type SessionInfo } from './logs/own-sessions.ts'
 export { createAnthropicModel } from './models/anthropic-http.ts'
 export { createDeadlines, systemIds } from './platform/node-ports.ts'
 export { compareCacheHitRates, replayTrace, type TraceReplay } from './replay/replay-trace.ts'

@@ -95,3 +95,15 @@ describe('a large result on a real disk', () => {
     expect((await textOf(logOf(builder))).includes(content)).toBe(true)
   })
 })
+
+it('control characters of a session are exported as symbols, so that no terminal executes them', async () => {
+  const builder = new SessionBuilder()
+  builder.user('a\u001b[2Jb\u0007\u009b31m\rc\r\nd\te\u202ef\u007f')
+  const path = logOf(builder)
+  for (const redacts of [true, false])
+    expect((await textOf(path, { redacts })).split('\n').slice(-3)).toEqual([
+      'a␛[2Jb␇\ufffd31m␍c\r',
+      'd\te\ufffdf␡',
+      '',
+    ])
+})

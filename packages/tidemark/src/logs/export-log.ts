@@ -39,8 +39,26 @@ export async function exportLog(
     redact: redacts ? redact : (text: string) => text,
     ...omitUndefined({ title }),
   })
-  return { ok: true, records: session.records.length, pieces }
+  return { ok: true, records: session.records.length, pieces: showControls(pieces) }
 }
+
+/**
+ * Replaces control characters, which a terminal would execute, by visible symbols (`␛`), and characters that change the
+ * direction of text by U+FFFD. Line ends and tabs stay.
+ */
+async function* showControls(pieces: AsyncIterable<string>): AsyncIterable<string> {
+  for await (const piece of pieces)
+    yield piece
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]|\r(?!\n)/g, (control) =>
+        String.fromCharCode(CONTROL_SYMBOLS + control.charCodeAt(0)),
+      )
+      .replace(/\u007f/g, '\u2421')
+      .replace(/[\u0080-\u009f\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+}
+
+/** Code of the symbol for the control character 0 in Unicode; the symbols of the others follow in their order. */
+const CONTROL_SYMBOLS = 0x2400
 
 /**
  * Opens the store of large tool results. If a result cannot be read from it, the export contains the head and tail that

@@ -234,3 +234,22 @@ describe('while a log is read', () => {
     ).rejects.toThrow('enough')
   })
 })
+
+describe('a first line that is too long', () => {
+  const long = userLine('long', { noise: 'x'.repeat(5_000_000) })
+
+  it('is named as the reason if it is the only one', async () => {
+    const path = logFolder().file('log.jsonl', text(long))
+    expect(await openLog(path, { maxLineBytes: 1_000_000 })).toEqual({
+      ok: false,
+      path,
+      reason: 'unreadable',
+      message: `${path} has no other line than this one: the line is ${long.length} bytes long, more than the 1000000 that are allowed; it is left out.`,
+    })
+  })
+
+  it('does not keep the lines after it from being read', async () => {
+    const path = logFolder().file('log.jsonl', text(long, userLine('b')))
+    expect(await read(path, { maxLineBytes: 1_000_000 })).toMatchObject({ uuids: ['b'], lines: 2 })
+  })
+})

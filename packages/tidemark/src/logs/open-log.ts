@@ -181,7 +181,9 @@ async function readStart(feed: FileLines, maxLineBytes: number): Promise<LogStar
         'is binary: expected the text of a session log, or that text compressed with gzip or zstd',
       )
     if (lines.length >= MAX_START_LINES) return refuseUnknown(feed.path, lines)
-    if (feed.processedBytes > 2 * maxLineBytes) return refuseUnknown(feed.path, [...lines, UNREAD])
+    // What begins like a log is read on, because a line that is too long takes no memory and others may follow it.
+    if (feed.processedBytes > 2 * maxLineBytes && !beginsLikeLog(feed.head))
+      return refuseUnknown(feed.path, [...lines, UNREAD])
   }
 }
 
@@ -192,6 +194,10 @@ function startOfWholeFile(feed: FileLines, lines: readonly SplitLine[]): LogStar
   if (feed.fault !== null)
     return refuseLog(feed.path, 'unreadable', `contains no readable part of a log: ${feed.fault}`)
   if (feed.processedBytes === 0) return refuseLog(feed.path, 'empty', 'is empty')
+  const filled = [...lines, rest].filter(({ text, problem }) => problem !== null || text.trim() !== '')
+  const tooLong = filled.find(({ text, problem }) => text === '' && problem !== null)
+  if (tooLong !== undefined && filled.length === 1)
+    return refuseLog(feed.path, 'unreadable', `has no other line than this one: ${tooLong.problem}`)
   return refuseUnknown(feed.path, [...lines, rest])
 }
 
@@ -217,12 +223,16 @@ function refuseUnknown(path: string, lines: readonly SplitLine[]): LogRefusal {
   )
 }
 
+function beginsLikeLog(head: Buffer): boolean {
+  return head.toString('latin1').trimStart().startsWith('{')
+}
+
 /**
  * Checks from the first bytes of a file whether it is text. A file that begins with `{` is accepted despite invalid
  * bytes. The last character of `head` may be incomplete.
  */
 function isText(head: Buffer): boolean {
-  if (head.toString('latin1').trimStart().startsWith('{')) return true
+  if (beginsLikeLog(head)) return true
   if (head.includes(0)) return false
   return [0, 1, 2, 3].some((cut) => isUtf8(head.subarray(0, Math.max(0, head.length - cut))))
 }

@@ -118,3 +118,15 @@ describe('deleting a session', () => {
     await expect(deleteSession(home, '../x')).rejects.toThrow('cannot be a session id')
   })
 })
+
+describe('a home that cannot be read', () => {
+  beforeEach(() => writeFileSync(join(home, 'sessions'), 'a file where a folder is expected'))
+
+  it.each([
+    ['listed', () => listSessions(home)],
+    ['searched', () => searchSessions(home, 'x')],
+    ['deleted from', () => deleteSession(home, 'login')],
+  ])('is an error if it is %s, not a home without sessions', async (_what, act) => {
+    await expect(act()).rejects.toMatchObject({ code: 'io-failed' })
+  })
+})

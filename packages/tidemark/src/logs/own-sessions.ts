@@ -12,7 +12,7 @@ import {
   toBlocks,
 } from '@tidemark/core'
 import { createFileJournal } from '../storage/file-journal.ts'
-import { ioError } from '../storage/file-system.ts'
+import { ioError, readErrorCode } from '../storage/file-system.ts'
 import { isSessionId, LOG_EXTENSION, sessionPaths, sessionsFolder } from '../storage/home-paths.ts'
 import { findUserPrompts, type LogContents, readLog } from './read-log.ts'
 
@@ -68,9 +68,15 @@ interface OwnLog {
   readonly modifiedMs: number
 }
 
-/** Lists the logs in a folder, newest first. Returns an empty list if the folder does not exist. */
+/**
+ * Lists the logs in a folder, newest first. Returns an empty list if the folder does not exist; throws if it cannot be
+ * read.
+ */
 async function listLogs(folder: string): Promise<readonly OwnLog[]> {
-  const names = await readdir(folder).catch((): string[] => [])
+  const names = await readdir(folder).catch((error: unknown): string[] => {
+    if (readErrorCode(error) === 'ENOENT') return []
+    throw ioError(`list the sessions in ${folder}`, error, { path: folder })
+  })
   const ids = names
     .filter((name) => name.endsWith(LOG_EXTENSION))
     .map((name) => name.slice(0, -LOG_EXTENSION.length))
@@ -154,11 +160,22 @@ export type DeleteSessionOutcome =
       readonly why: string
     }
 
+/** Returns whether a session of this id exists. Throws if the folder of the sessions cannot be read. */
+export async function hasSession(home: string, id: string): Promise<boolean> {
+  try {
+    await stat(sessionPaths(home, id).log)
+    return true
+  } catch (error) {
+    if (readErrorCode(error) === 'ENOENT') return false
+    throw ioError(`find session "${id}"`, error, { session: id })
+  }
+}
+
 /** Deletes the log and the folder of a session permanently. Refused while another process has the session open for writing. */
 export async function deleteSession(home: string, id: string): Promise<DeleteSessionOutcome> {
   const paths = sessionPaths(home, id)
-  const stats = await stat(paths.log).catch(() => null)
-  if (stats === null) return { ok: false, reason: 'missing', why: `There is no session "${id}".` }
+  if (!(await hasSession(home, id)))
+    return { ok: false, reason: 'missing', why: `There is no session "${id}".` }
   const journal = createFileJournal({ home })
   const lock = await journal.acquire(id)
   if (!lock.ok) return { ok: false, reason: 'held', why: lock.message }

@@ -260,3 +260,16 @@ it('an aborted repair leaves no file behind', async () => {
   await expect(repair).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
   expect(readdirSync(folder.path)).toEqual(['log.jsonl'])
 })
+
+it('a log without any readable record is refused, and no empty copy is written', async () => {
+  const folder = logFolder()
+  const path = folder.file('log.jsonl', text('{"type":"user","uuid":"a","sessionId":"s","message":3}'))
+  const out = join(folder.path, 'out.jsonl')
+  expect(await repairLog(path, out)).toEqual({
+    ok: false,
+    path,
+    reason: 'not-repairable',
+    message: `${path} has no record that can be kept (line 1: a user record has a message; the line is left out); nothing was written.`,
+  })
+  expect(readdirSync(folder.path)).toEqual(['log.jsonl'])
+})

@@ -107,11 +107,19 @@ async function writeCopy(
   try {
     const copier = createLineCopier(repair.plan)
     for await (const lines of again.lines()) await file.write(copier.take(lines))
+    if (copier.records === 0)
+      return refuse(log.path, 'not-repairable', formatNothingLeft(log.path, repair.end))
     if (!(await file.commit())) return refuse(out, 'taken', formatFileExists(out))
     return toRepaired(repair, copier.records)
   } finally {
     await file.discard()
   }
+}
+
+function formatNothingLeft(path: string, { damage }: LogReadResult): string {
+  const [first] = damage
+  const why = first === undefined ? '' : ` (line ${first.line}: ${first.why})`
+  return `${path} has no record that can be kept${why}; nothing was written.`
 }
 
 function toRepaired({ log, end, plan, out }: Repair, records: number): RepairReport {

@@ -1,5 +1,4 @@
 /** The parts of the process that commands use: output, environment, user input and interruption. Tests pass a fake. */
-import { createInterface } from 'node:readline/promises'
 import picocolors from 'picocolors'
 import type { Colors } from 'picocolors/types.js'
 
@@ -56,6 +55,7 @@ export function toSignalOption({ interrupted }: Terminal): { readonly signal?: A
 }
 
 async function askOnTerminal(from: NodeJS.Process, question: string): Promise<string | null> {
+  const { createInterface } = await import('node:readline/promises')
   const lines = createInterface({ input: from.stdin, output: from.stderr })
   try {
     return await new Promise((answer) => {
@@ -84,33 +84,4 @@ export function createColors(terminal: Terminal): Colors {
 
 function isSet(value: string | undefined): boolean {
   return value !== undefined && value !== ''
-}
-
-/** A progress line on standard error, shown only on a terminal and after one second, until `clear` is called. */
-interface ProgressLine {
-  show(text: string): void
-  clear(): void
-}
-
-const PROGRESS_DELAY_MS = 1_000
-const REFRESH_MS = 100
-const CLEAR_LINE = '\r\u001b[2K'
-
-/** Creates a progress line. `now` returns milliseconds of a monotonic clock. */
-export function createProgressLine(terminal: Terminal, now: () => number): ProgressLine {
-  const startedAt = now()
-  let shownAt: number | null = null
-  return {
-    show(text) {
-      const moment = now()
-      if (terminal.isErrorTty !== true || moment - startedAt < PROGRESS_DELAY_MS) return
-      if (shownAt !== null && moment - shownAt < REFRESH_MS) return
-      shownAt = moment
-      terminal.warn(`${CLEAR_LINE}${text.slice(0, terminal.columns - 1)}`)
-    },
-    clear() {
-      if (shownAt !== null) terminal.warn(CLEAR_LINE)
-      shownAt = null
-    },
-  }
 }

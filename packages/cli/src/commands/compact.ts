@@ -36,10 +36,11 @@ import {
   renderUndoPage,
 } from '../pages/compact-page.ts'
 import { formatBytes, formatCount } from '../render/format-numbers.ts'
+import { createProgressLine, type ProgressLine } from '../render/progress-line.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'
-import { askYesNo, createProgressLine, type Terminal, toSignalOption } from '../terminal.ts'
+import { askYesNo, type Terminal, toSignalOption } from '../terminal.ts'
 import { type CompactCommandOptions, findOptionConflict } from './compact-options.ts'
 import { EXIT_CODES, printError } from './exit-codes.ts'
 
@@ -149,11 +150,11 @@ function findReadOnlyReason({ format, path }: LogContents, { at }: CompactComman
 async function compactSession(work: CompactWork): Promise<number> {
   const { log, choices, terminal, mode } = work
   let isShown = false
-  const outcome = await runWithProgress(work, (options) =>
+  const outcome = await runWithProgress(work, (options, line) =>
     compactLog(log, {
       ...options,
       ...toCompactOptions(choices, terminal),
-      ...toConfirmOption(work, async (preview) => {
+      ...toConfirmOption(work, line, async (preview) => {
         isShown = true
         if (choices.json !== true) terminal.write(renderCompactPage(preview, createScreen(terminal), choices))
         return (await askYesNo(`Compact ${formatPath(log.path)}?`, terminal)) === true
@@ -208,11 +209,11 @@ function createSummarizer(
 
 async function undoCompaction(work: CompactWork, id: string): Promise<number> {
   const { log, choices, terminal, mode } = work
-  const outcome = await runWithProgress(work, (options) =>
+  const outcome = await runWithProgress(work, (options, line) =>
     undoLog(log, id, {
       ...options,
       force: choices.force === true,
-      ...toConfirmOption(work, async ({ kind }) => {
+      ...toConfirmOption(work, line, async ({ kind }) => {
         const what = kind === 'compact' ? 'compaction' : 'clearing'
         return (await askYesNo(`Undo the ${what} ${id}?`, terminal)) === true
       }),
@@ -239,20 +240,21 @@ type SharedOptions = Pick<
  */
 async function runWithProgress<End>(
   { log, choices, terminal, mode }: CompactWork,
-  act: (options: SharedOptions) => Promise<End>,
+  act: (options: SharedOptions, line: ProgressLine) => Promise<End>,
 ): Promise<End | { readonly code: number }> {
   const line = createProgressLine(terminal, () => performance.now())
   const journal = mode.kind === 'in-place' ? createSingleLogJournal(log.path) : null
   const beat = setInterval(() => line.show(formatCompactProgress(null)), 250)
   try {
-    return await act({
+    const options: SharedOptions = {
       ...(choices.model === undefined ? {} : { model: choices.model }),
       ...(choices.window === undefined ? {} : { window: choices.window }),
       ...(journal === null ? {} : { journal }),
       ...(mode.kind === 'dry' ? {} : { transcript: mode.path }),
       ...toSignalOption(terminal),
       onEvent: (event) => line.show(formatCompactProgress(event)),
-    })
+    }
+    return await act(options, line)
   } catch (error) {
     if (error instanceof TidemarkError && (error.code === 'bad-option' || error.code === 'bad-policy'))
       return { code: printUsageError(error.message, terminal) }
@@ -264,11 +266,14 @@ async function runWithProgress<End>(
   }
 }
 
+/** Returns the option that asks the user before the session's own log is changed; the progress line is hidden meanwhile. */
 function toConfirmOption<Preview>(
   { mode, choices }: CompactWork,
+  line: ProgressLine,
   confirm: (preview: Preview) => Promise<boolean>,
 ): { readonly confirm?: (preview: Preview) => Promise<boolean> } {
-  return mode.kind === 'in-place' && choices.yes !== true ? { confirm } : {}
+  if (mode.kind !== 'in-place' || choices.yes === true) return {}
+  return { confirm: (preview) => line.hideDuring(() => confirm(preview)) }
 }
 
 async function writeCopy(written: WrittenLog, { mode, choices, terminal }: CompactWork): Promise<number> {

@@ -20,9 +20,10 @@ import { type InspectionResult, inspectFiles, type SessionReport } from 'tidemar
 import { renderSessionsPage } from '../pages/session-list-page.ts'
 import { renderSessionPage } from '../pages/session-page.ts'
 import { formatBytes } from '../render/format-numbers.ts'
+import { createProgressLine } from '../render/progress-line.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
-import { createProgressLine, type Terminal, toSignalOption } from '../terminal.ts'
+import { type Terminal, toSignalOption } from '../terminal.ts'
 import { printUnreadableLogs } from './exit-codes.ts'
 
 export interface InspectCommandOptions {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFileJournal } from 'tidemark'
@@ -75,6 +75,23 @@ describe('list', () => {
   })
 })
 
+it('a home that cannot be read is an error, not a home without sessions', async () => {
+  rmSync(join(home, 'sessions'), { recursive: true })
+  writeFileSync(join(home, 'sessions'), '')
+  for (const args of [['list'], ['find', 'x']]) {
+    const { code, out, err } = await run(args)
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/^tidemark: Could not list the sessions in .*ENOTDIR[^\n]*\n$/)
+    expect(err).not.toContain('bug')
+  }
+})
+
+it('a session that cannot be read is not counted as none', async () => {
+  for (const id of ['login', 'docs']) writeFileSync(sessionPaths(home, id).log, 'no log')
+  const { code, err } = await run(['list'])
+  expect([code, err.includes('No sessions')]).toEqual([1, false])
+})
+
 describe('find', () => {
   it('shows author and line of each match', async () => {
     expect((await run(['find', 'LOGIN'])).out).toBe(
@@ -136,6 +153,21 @@ describe('delete', () => {
       out: 'deleted login\n',
       err: 'tidemark: There is no session "nope".\n',
     })
+  })
+
+  it('does not ask about a session that does not exist', async () => {
+    const asked: string[] = []
+    const ask = async (question: string) => {
+      asked.push(question)
+      return 'y'
+    }
+    expect(await run(['delete', 'nope'], { ask })).toEqual({
+      code: 1,
+      out: '',
+      err: 'tidemark: There is no session "nope".\n',
+    })
+    expect((await run(['delete', 'nope', 'login'], { ask })).out).toBe('deleted login\n')
+    expect(asked).toEqual(['Delete 1 session permanently (login)? [y/N] '])
   })
 
   it('deletes nothing if one id is not valid', async () => {

@@ -1,6 +1,6 @@
 /** `tidemark sessions`: lists, searches and deletes Tidemark's own sessions. */
 
-import { isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
+import { hasSession, isSessionId, redactStrings, type SessionInfo, tidemarkHome } from 'tidemark/internal'
 import { deleteSession, listSessions, type SessionMatch, searchSessions } from 'tidemark/logs'
 import { formatBytes, formatCount, formatInteger } from '../render/format-numbers.ts'
 import { renderTable, type TableColumn } from '../render/layout.ts'
@@ -19,8 +19,9 @@ export async function printSessionList(choices: ListCommandOptions, terminal: Te
   const code = printUnreadableLogs(listing.unreadable, terminal)
   if (choices.json === true)
     terminal.write(`${JSON.stringify(redactStrings({ home, sessions: listing.found }))}\n`)
-  else if (listing.found.length === 0) terminal.warn(`No sessions in ${formatPath(home)}.\n`)
-  else terminal.write(`${renderSessionTable(listing.found, createScreen(terminal)).join('\n')}\n`)
+  else if (listing.found.length > 0)
+    terminal.write(`${renderSessionTable(listing.found, createScreen(terminal)).join('\n')}\n`)
+  else if (listing.unreadable.length === 0) terminal.warn(`No sessions in ${formatPath(home)}.\n`)
   return code
 }
 
@@ -58,7 +59,9 @@ export async function printSessionMatches(
   if (choices.json === true)
     terminal.write(`${JSON.stringify(redactStrings({ home, matches: listing.found }))}\n`)
   else if (listing.found.length === 0)
-    terminal.warn(`No session in ${formatPath(home)} contains that text.\n`)
+    terminal.warn(
+      `No ${listing.unreadable.length > 0 ? 'other ' : ''}session in ${formatPath(home)} contains that text.\n`,
+    )
   else terminal.write(`${renderMatchTable(listing.found, createScreen(terminal)).join('\n')}\n`)
   return code
 }
@@ -73,7 +76,7 @@ function renderMatchTable(matches: readonly SessionMatch[], screen: Screen): rea
   return renderTable(matches, columns, screen)
 }
 
-/** Deletes sessions after confirmation. If one of the ids is not valid, no session is deleted. */
+/** Deletes sessions after confirmation, which is asked only for those that exist. If one of the ids is not valid, no session is deleted. */
 export async function deleteSessions(
   ids: readonly string[],
   choices: { readonly yes?: boolean },
@@ -82,10 +85,16 @@ export async function deleteSessions(
   const bad = ids.find((id) => !isSessionId(id))
   if (bad !== undefined)
     return printError(`${JSON.stringify(bad)} is not a session id; nothing was deleted.`, terminal)
-  if (choices.yes !== true && !(await confirmDeletion(ids, terminal))) return EXIT_CODES.failed
   const home = tidemarkHome(terminal.env)
   let code: number = EXIT_CODES.done
+  const existing: string[] = []
   for (const id of new Set(ids)) {
+    if (await hasSession(home, id)) existing.push(id)
+    else code = printError(`There is no session "${id}".`, terminal)
+  }
+  if (existing.length === 0) return code
+  if (choices.yes !== true && !(await confirmDeletion(existing, terminal))) return EXIT_CODES.failed
+  for (const id of existing) {
     const outcome = await deleteSession(home, id)
     if (outcome.ok) terminal.write(`deleted ${id}\n`)
     else code = printError(outcome.why, terminal)

@@ -47,6 +47,18 @@ describe('tidemark tour', () => {
     expect(out.split('\n').filter((line) => line.length > 100)).toEqual([])
   })
 
+  it('ends with exit code 130 and without a next step after Ctrl-C', async () => {
+    const interruption = new AbortController()
+    interruption.abort()
+    let out = ''
+    const write = (text: string): void => {
+      out += text
+    }
+    const terminal = { write, warn: () => {}, env: {}, isTty: false, columns: 100 }
+    expect(await main(['tour'], { ...terminal, interrupted: interruption.signal })).toBe(130)
+    expect(out).not.toContain('Next:')
+  })
+
   it('as JSON is one value, with the cost', async () => {
     const { code, out, err } = await run(['tour', '--json'])
     expect([code, err]).toEqual([0, ''])

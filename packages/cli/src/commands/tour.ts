@@ -37,7 +37,7 @@ import {
 const INTRODUCTION =
   'A tour of Tidemark on a sample session and a simulated model: no API key, no network, no cost.'
 const NEXT_STEPS =
-  'This ran on a simulator: nothing was charged, and nothing left this machine. Next: tidemark inspect shows your own sessions, tidemark compact FILE compacts one, docs/library.md explains how to use Tidemark in your agent.'
+  'This ran on a simulator: nothing was charged, and nothing left this machine. Next: tidemark inspect shows your own sessions, tidemark compact FILE --dry-run shows a compaction of one, docs/library.md explains how to use Tidemark in your agent.'
 
 export async function runTourCommand(
   options: { readonly json?: boolean },
@@ -45,7 +45,10 @@ export async function runTourCommand(
 ): Promise<number> {
   if (options.json === true) {
     const steps: TourStep[] = []
-    for await (const step of playTour()) steps.push(step)
+    for await (const step of playTour()) {
+      if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
+      steps.push(step)
+    }
     terminal.write(`${JSON.stringify({ steps }, null, 2)}\n`)
     return EXIT_CODES.done
   }
@@ -56,8 +59,8 @@ export async function runTourCommand(
   )
   const code = await runInspectCommand([SAMPLE_PATH], {}, terminal)
   for await (const step of playTour()) {
+    if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
     terminal.write(renderTourStep(step, screen))
-    if (terminal.interrupted?.aborted === true) break
   }
   terminal.write(`\n${wrapText(NEXT_STEPS, screen.columns).join('\n')}\n`)
   return code

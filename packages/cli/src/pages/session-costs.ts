@@ -119,8 +119,8 @@ function describeCosts(report: SessionReport): readonly string[] {
       : []),
     ...describeOwnRewrites(money),
     ...describeUnlogged(money),
-    ...money.missing.map((what) => `not known: ${what}`),
-    ...money.assumed,
+    ...money.missing.map((what) => `not known: ${sanitizeText(what)}`),
+    ...money.assumed.map(sanitizeText),
   ]
 }
 

@@ -42,7 +42,8 @@ import { formatPath, sanitizeText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'
 import { askYesNo, type Terminal, toSignalOption } from '../terminal.ts'
 import { type CompactCommandOptions, findOptionConflict } from './compact-options.ts'
-import { EXIT_CODES, printError } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
 
 export async function runCompactCommand(
   path: string,

@@ -1,14 +1,15 @@
-/** Defines all commands with their arguments, options and help. Commands with large dependencies load on demand. */
+/**
+ * Defines all commands with their arguments, options and help. The code of a command is loaded when the command runs,
+ * so that help and errors appear at once: this file imports only types from the rest.
+ */
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { parseSinceTime, SORT_KEYS } from 'tidemark/internal'
+import type { SortKey } from 'tidemark/internal'
 import type { Terminal } from '../terminal.ts'
 import type { CompactCommandOptions } from './compact-options.ts'
-import { type ExportCommandOptions, exportSession } from './export.ts'
-import { type InspectCommandOptions, runInspectCommand } from './inspect.ts'
-import { type RepairCommandOptions, runRepairCommand } from './repair.ts'
-import { deleteSessions, printSessionList, printSessionMatches } from './sessions.ts'
+import type { ExportCommandOptions } from './export.ts'
+import type { InspectCommandOptions } from './inspect.ts'
+import type { RepairCommandOptions } from './repair.ts'
 import type { SimulateCommandOptions } from './simulate.ts'
-import { runStartCommand } from './start.ts'
 
 /** Adds all commands to `program`. Each command writes its exit code to `outcome`. */
 export function addCommands(program: Command, terminal: Terminal, outcome: { code: number }): void {
@@ -27,6 +28,15 @@ export function addCommands(program: Command, terminal: Terminal, outcome: { cod
 
 type AddCommand = typeof addCommands
 
+/** The ways to sort the table. The type makes sure that none is missing. */
+const SORT_CHOICES: Readonly<Record<SortKey, true>> = {
+  cost: true,
+  tokens: true,
+  calls: true,
+  date: true,
+  hit: true,
+}
+
 const addInspect: AddCommand = (program, terminal, outcome) => {
   program
     .command('inspect')
@@ -38,18 +48,25 @@ const addInspect: AddCommand = (program, terminal, outcome) => {
     .option(
       '--session <which>',
       'show only this session: its number in the table, or the beginning of its id',
+      parseSessionChoice,
     )
-    .addOption(new Option('--sort <by>', 'order of the table').choices([...SORT_KEYS]))
+    .addOption(new Option('--sort <by>', 'order of the table').choices(Object.keys(SORT_CHOICES)))
     .option('--limit <rows>', 'number of sessions in the table, 0 for all', parseWholeNumber)
     .option(
       '--since <when>',
       'only sessions used since then, with totals from that day on: 7d, 12h, 2026-11-01',
-      parseMoment,
     )
     .option('--json', 'print one JSON value: { sessions, totals, unreadable, notRead }')
-    .action(async (paths: readonly string[], choices: InspectCommandOptions) => {
-      outcome.code = await runInspectCommand(paths, choices, terminal)
+    .action(async (paths: readonly string[], given: InspectArguments, command: Command) => {
+      const { since, ...choices } = given
+      const moment = since === undefined ? {} : { since: await parseMoment(since, command) }
+      const { runInspectCommand } = await import('./inspect.ts')
+      outcome.code = await runInspectCommand(paths, { ...choices, ...moment }, terminal)
     })
+}
+
+interface InspectArguments extends Omit<InspectCommandOptions, 'since'> {
+  readonly since?: string
 }
 
 const addCompact: AddCommand = (program, terminal, outcome) => {
@@ -60,7 +77,7 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
     )
     .argument(
       '<file>',
-      'a session of Tidemark, Claude Code or Codex; only Tidemark’s own sessions are ever changed',
+      'a session of Tidemark, Claude Code or Codex; only sessions of Tidemark itself are ever changed, after a question',
     )
     .option('--at <uuid>', 'compact as of this record; moved back to where the conversation may be cut')
     .option('--from <uuid>', 'summarize from this record on, and keep what comes before')
@@ -76,16 +93,20 @@ const addCompact: AddCommand = (program, terminal, outcome) => {
     .option('--model <name>', 'the model that continues the session; default: the one in the log')
     .option('--window <tokens>', 'the context window of that model', parseTokenCount)
     .option('--base-url <url>', 'with --summarizer model: the API to call, such as tidemark simulate')
-    .option('--session <which>', 'if the file is a folder: the session’s number, or the beginning of its id')
+    .option(
+      '--session <which>',
+      'if the file is a folder: the number of the session, or the beginning of its id',
+      parseSessionChoice,
+    )
     .option('--dry-run', 'write nothing')
     .option('-o, --output <file>', 'write a new session that contains the old one and continues after it')
     .option('--force', 'with -o: replace an existing file; with --undo: undo even if it no longer fits')
     .option('--undo <id>', 'undo this compaction or clearing instead')
-    .option('--yes', 'change a session of Tidemark’s own without asking')
+    .option('--yes', 'change a session of Tidemark itself without asking')
     .option('--full', 'show the whole draft')
     .option(
       '--json',
-      'print one JSON value: { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, … }',
+      'print one JSON value: { tokensBefore, tokensAfter, summary, ledger, messages, receipt, trace, ... }',
     )
     .action(async (file: string, choices: CompactCommandOptions) => {
       const { runCompactCommand } = await import('./compact.ts')
@@ -100,6 +121,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     .description('list the sessions, newest first')
     .option('--json', 'print one JSON value: { home, sessions }')
     .action(async (choices: { readonly json?: boolean }) => {
+      const { printSessionList } = await import('./sessions.ts')
       outcome.code = await printSessionList(choices, terminal)
     })
   sessions
@@ -108,6 +130,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     .argument('<text>', 'the text to find, in upper or lower case')
     .option('--json', 'print one JSON value: { home, matches }')
     .action(async (text: string, choices: { readonly json?: boolean }) => {
+      const { printSessionMatches } = await import('./sessions.ts')
       outcome.code = await printSessionMatches(text, choices, terminal)
     })
   sessions
@@ -116,6 +139,7 @@ const addSessions: AddCommand = (program, terminal, outcome) => {
     .argument('<ids...>', 'complete ids, as listed')
     .option('--yes', 'do not ask')
     .action(async (ids: readonly string[], choices: { readonly yes?: boolean }) => {
+      const { deleteSessions } = await import('./sessions.ts')
       outcome.code = await deleteSessions(ids, choices, terminal)
     })
 }
@@ -128,6 +152,7 @@ const addRepair: AddCommand = (program, terminal, outcome) => {
     .requiredOption('-o, --output <file>', 'the copy; an existing file is never overwritten')
     .option('--json', 'print one JSON value: what was left out, repaired and completed')
     .action(async (file: string, choices: RepairCommandOptions) => {
+      const { runRepairCommand } = await import('./repair.ts')
       outcome.code = await runRepairCommand(file, choices, terminal)
     })
 }
@@ -142,6 +167,7 @@ const addExport: AddCommand = (program, terminal, outcome) => {
     .option('--no-redact', 'do not remove credentials')
     .option('--json', 'print one JSON value: { records, markdown }, with -o { path, out, records }')
     .action(async (file: string, choices: ExportCommandOptions) => {
+      const { exportSession } = await import('./export.ts')
       outcome.code = await exportSession(file, choices, terminal)
     })
 }
@@ -153,14 +179,14 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
     .option('--port <number>', 'port to listen on; default: any free port', parsePort)
     .option(
       '--script <file>',
-      'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, coder, summariser …',
+      'a scenario (.yaml, .json), a module (.mjs, .js, .ts) or a name: echo, coder, summariser ...',
     )
     .option('--window <tokens>', 'one context window for every model', parseTokenCount)
     .option('--seed <text>', 'the same seed gives the same ids and signatures')
     .option('--cached-clearing', 'support cache_edits, which is undocumented and promised by no provider')
     .option('--host <address>', 'address to listen on; default: 127.0.0.1')
     .option('--allow-remote', 'with --host: allow other machines to connect, without a key')
-    .option('--json', 'print one line { "url": … } once it listens, and nothing else')
+    .option('--json', 'print one line { "url": ... } once it listens, and nothing else')
     .action(async (choices: SimulateCommandOptions) => {
       const { runSimulateCommand } = await import('./simulate.ts')
       outcome.code = await runSimulateCommand(choices, terminal)
@@ -172,7 +198,10 @@ const addStart: AddCommand = (program, terminal) => {
     .command('start')
     .description('show a sample session three ways: its log, the context of the model, and the request')
     .option('--json', 'print one JSON value: { session, view, request, findings }')
-    .action((options: { readonly json?: boolean }) => runStartCommand(options, terminal))
+    .action(async (options: { readonly json?: boolean }) => {
+      const { runStartCommand } = await import('./start.ts')
+      runStartCommand(options, terminal)
+    })
 }
 
 const addTour: AddCommand = (program, terminal, outcome) => {
@@ -204,9 +233,19 @@ function parsePort(text: string): number {
   return port
 }
 
-function parseMoment(text: string): number {
-  const found = parseSinceTime(text, Date.now())
-  if (found === null)
-    throw new InvalidArgumentError('Expected a span such as 7d or 12h, or a day such as 2026-11-01.')
-  return found
+function parseSessionChoice(text: string): string {
+  if (text.trim() === '')
+    throw new InvalidArgumentError('Expected the number of a session, or the beginning of its id.')
+  return text
+}
+
+/** Reads the value of `--since`. It is read after the other options, because its parser is loaded with the command. */
+async function parseMoment(text: string, command: Command): Promise<number> {
+  const { parseSinceTime } = await import('tidemark/internal')
+  return (
+    parseSinceTime(text, Date.now()) ??
+    command.error(
+      `error: option '--since <when>' argument '${text}' is invalid. Expected a span such as 7d or 12h, or a day such as 2026-11-01.`,
+    )
+  )
 }

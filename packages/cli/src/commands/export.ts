@@ -5,7 +5,8 @@ import { exportLog } from 'tidemark/logs'
 import { formatCount } from '../render/format-numbers.ts'
 import { formatPath } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
-import { EXIT_CODES, printError } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
 
 export interface ExportCommandOptions {
   readonly output?: string

@@ -24,7 +24,7 @@ import { createProgressLine } from '../render/progress-line.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { type Terminal, toSignalOption } from '../terminal.ts'
-import { printUnreadableLogs } from './exit-codes.ts'
+import { printUnreadableLogs } from './print-errors.ts'
 
 export interface InspectCommandOptions {
   /** Maximum number of sessions listed in the table; 0 for no maximum. */

@@ -2,7 +2,6 @@
  * The command line: parses arguments, runs a command and returns an exit code (see `EXIT_CODES`). With `--json` a
  * command prints exactly one JSON value on standard output.
  */
-import { TidemarkError } from '@tidemark/core'
 import { Command, CommanderError } from 'commander'
 import manifest from '../../package.json' with { type: 'json' }
 import { createColors, createProcessTerminal, type Terminal, wantsColors } from '../terminal.ts'
@@ -22,8 +21,8 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     if (terminal.interrupted?.aborted === true) return EXIT_CODES.interrupted
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse
-    printFailure(error, terminal)
-    return EXIT_CODES.failed
+    const { printThrownError } = await import('./print-errors.ts')
+    return printThrownError(error, terminal)
   }
 }
 
@@ -86,16 +85,6 @@ function isCommandName(argument: string): boolean {
 
 function findCommand(command: Command, name: string): Command | undefined {
   return command.commands.find((one) => one.name() === name || one.aliases().includes(name))
-}
-
-/** Prints an error on one line of standard error. With `TIDEMARK_DEBUG=1`, prints its stack trace instead. */
-function printFailure(error: unknown, terminal: Terminal): void {
-  if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) terminal.warn(`${error.stack}\n`)
-  else {
-    const message = toSingleLine(error instanceof Error ? error.message : String(error))
-    const bug = ' (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)'
-    terminal.warn(`tidemark: ${message}${error instanceof TidemarkError ? '' : bug}\n`)
-  }
 }
 
 function toSingleLine(text: string): string {

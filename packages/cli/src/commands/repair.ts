@@ -6,7 +6,8 @@ import { formatCount } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { type Terminal, toSignalOption } from '../terminal.ts'
-import { EXIT_CODES, printError } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
 
 export interface RepairCommandOptions {
   readonly output: string

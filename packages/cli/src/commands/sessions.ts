@@ -7,7 +7,8 @@ import { renderTable, type TableColumn } from '../render/layout.ts'
 import { createScreen, type Screen } from '../render/screen.ts'
 import { formatPath, sanitizeText } from '../render/text.ts'
 import { askYesNo, type Terminal } from '../terminal.ts'
-import { EXIT_CODES, printError, printUnreadableLogs } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError, printUnreadableLogs } from './print-errors.ts'
 
 interface ListCommandOptions {
   readonly json?: boolean

@@ -22,6 +22,7 @@ import {
   validateRequest,
 } from '@tidemark/core'
 import type { Colors } from 'picocolors/types.js'
+import { chooseSymbols, type ScreenSymbols } from '../render/screen.ts'
 import { toPreview, wrapText } from '../render/text.ts'
 import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
 import { createColors, type Terminal } from '../terminal.ts'
@@ -29,7 +30,14 @@ import { createColors, type Terminal } from '../terminal.ts'
 export function runStartCommand(options: { readonly json?: boolean }, terminal: Terminal): void {
   const report = reportSampleSession(readSampleSession())
   if (options.json === true) terminal.write(`${JSON.stringify(report, null, 2)}\n`)
-  else terminal.write(renderSample(report, { colors: createColors(terminal), columns: terminal.columns }))
+  else
+    terminal.write(
+      renderSample(report, {
+        colors: createColors(terminal),
+        columns: terminal.columns,
+        symbols: chooseSymbols(terminal.env),
+      }),
+    )
 }
 
 /** The JSON value that `tidemark start --json` prints. */
@@ -44,6 +52,7 @@ interface SampleReport {
 interface SamplePage {
   readonly colors: Colors
   readonly columns: number
+  readonly symbols: ScreenSymbols
 }
 
 export function reportSampleSession({ records, damage }: SampleLog): SampleReport {
@@ -87,7 +96,7 @@ function renderSample(report: SampleReport, page: SamplePage): string {
         const who =
           position === 0 ? `${String(index + 1).padStart(3)}  ${message.role.padEnd(9)}` : ' '.repeat(14)
         const what = block.type.padEnd(11)
-        return `${who}  ${dim(what)}  ${toPreview(blockText(block), page.columns - 29)}`
+        return `${who}  ${dim(what)}  ${toPreview(blockText(block), page.columns - 29, page.symbols.more)}`
       }),
     ),
     '',
@@ -113,11 +122,11 @@ function describeFindings({ findings }: SampleReport): string {
 function renderEntry(
   { who, form, words }: EntryLine,
   index: number,
-  { colors, columns }: SamplePage,
+  { colors, columns, symbols }: SamplePage,
 ): string {
   const mark =
     form === 'verbatim' ? ' '.repeat(7) : colors[form === 'kept' ? 'cyan' : 'yellow'](form.padEnd(7))
-  return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${toPreview(words, columns - 25)}`
+  return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${toPreview(words, columns - 25, symbols.more)}`
 }
 
 /** A context entry as one line of output. */

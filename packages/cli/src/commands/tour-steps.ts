@@ -148,8 +148,10 @@ export function toCallsStep({ count, prompt, read, last, cost }: CallTotals): re
 }
 
 /** Renders a step of the tour: headings are bold, context rewrites begin with `*`, and long lines are wrapped. */
-export function renderTourStep({ kind, text }: TourStep, screen: Screen): string {
-  const { colors } = screen
+export function renderTourStep(step: TourStep, screen: Screen): string {
+  const { colors, symbols } = screen
+  const { kind } = step
+  const text = step.text.replaceAll('→', symbols.arrow).replaceAll('…', symbols.more)
   if (kind === 'scene') return `\n${wrapText(text, screen.columns).map(colors.bold).join('\n')}\n`
   const lines = wrapText(text, screen.columns, kind === 'act' ? '  * ' : '  ')
   return `${(kind === 'act' ? lines.map(colors.cyan) : lines).join('\n')}\n`

@@ -93,7 +93,7 @@ const PROMPT = 'Look at the rest of it as well.'
 
 async function* runPrompts(stage: TourSession, session: Session): AsyncGenerator<TourStep, void> {
   for (let turn = 1; turn <= PROMPT_COUNT; turn += 1) {
-    yield textStep(`Prompt ${turn}: “${PROMPT}”`)
+    yield textStep(`Prompt ${turn}: "${PROMPT}"`)
     yield* runTurn(session)
     if (turn > 1) continue
     yield textStep('… 20 minutes pass …')
@@ -130,7 +130,7 @@ async function* compactStepwise(session: Session): AsyncGenerator<TourStep, void
   const draft = await session.prepare(plan)
   if (!draft.ok) return yield textStep(`Not compacted: ${draft.message}`)
   yield textStep(
-    `Draft: ${formatWholeTokens(draft.after.expected)} afterwards. It begins: “${toPreview(draft.summary.text, 60)}”`,
+    `Draft: ${formatWholeTokens(draft.after.expected)} afterwards. It begins: "${toPreview(draft.summary.text, 60)}"`,
   )
   const collected = collectSteps(session)
   const committed = await session.commit(draft)

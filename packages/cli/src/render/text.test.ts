@@ -66,7 +66,7 @@ it.each([
   ['short', 20, '', ['short']],
   ['one two three four', 9, '', ['one two', 'three', 'four']],
   ['one two three', 9, '! ', ['! one two', '  three']],
-  ['a-word-that-is-too-long b', 10, '', ['a-word-th…', 'b']],
+  ['a-word-that-is-too-long b', 10, '', ['a-word-tha', 't-is-too-l', 'ong b']],
   ['', 10, '! ', ['! ']],
 ])('%j in %d', (text, columns, mark, expected) => {
   expect(wrapText(text, columns, mark)).toEqual(expected)

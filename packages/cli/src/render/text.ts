@@ -89,7 +89,7 @@ export function alignRight(text: string, width: number): string {
 }
 
 /**
- * Wraps a text between words. The first line begins with `mark`; the other lines are indented by the width of `mark`.
+ * Wraps a text between words; a word that is too long for a line continues on the next one. The first line begins with `mark`; the other lines are indented by the width of `mark`.
  */
 export function wrapText(text: string, columns: number, mark = ''): readonly string[] {
   const indent = ' '.repeat(textWidth(mark))
@@ -99,23 +99,37 @@ export function wrapText(text: string, columns: number, mark = ''): readonly str
     const last = lines.at(-1)
     const joined = last === undefined ? word : `${last} ${word}`
     if (last !== undefined && textWidth(joined) <= room) lines[lines.length - 1] = joined
-    else lines.push(cutTextEnd(word, room))
+    else lines.push(...breakWord(word, room))
   }
   return lines.map((line, index) => `${index === 0 ? mark : indent}${line}`)
 }
 
+function breakWord(word: string, room: number): readonly string[] {
+  const lines: string[] = []
+  let rest = textWidth(word) <= room ? [] : splitGraphemes(word)
+  if (rest.length === 0) return [word]
+  while (rest.length > 0) {
+    const line = takeWidth(rest, Math.max(2, room))
+    lines.push(line.join(''))
+    rest = rest.slice(line.length)
+  }
+  return lines
+}
+
 /**
- * Returns the beginning of a text on one line. Control characters are replaced by spaces, since a terminal would
+ * Returns the beginning of a text on one line; `more` stands for the rest. Control characters are replaced by spaces, since a terminal would
  * execute them.
  */
-export function toPreview(text: string, width: number): string {
+export function toPreview(text: string, width: number, more = '…'): string {
   const line = text
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
     .replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()
   const characters = [...line]
-  return characters.length <= width ? line : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
+  return characters.length <= width
+    ? line
+    : `${characters.slice(0, Math.max(0, width - more.length)).join('')}${more}`
 }
 
 /** Makes text from a log safe to print: on one line, with secrets and control characters removed. */

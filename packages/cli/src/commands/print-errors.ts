@@ -1,0 +1,36 @@
+/** Error messages of the commands, each on one line of standard error. */
+import { TidemarkError } from '@tidemark/core'
+import { sanitizeText } from '../render/text.ts'
+import type { Terminal } from '../terminal.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+
+export function printError(message: string, terminal: Terminal): number {
+  terminal.warn(`tidemark: ${sanitizeText(message)}\n`)
+  return EXIT_CODES.failed
+}
+
+/**
+ * Prints an error for each log that could not be read. Returns the exit code of the command: failed if there is such a
+ * log, otherwise done.
+ */
+export function printUnreadableLogs(
+  unreadable: readonly { readonly why: string }[],
+  terminal: Terminal,
+): number {
+  for (const { why } of unreadable) printError(why, terminal)
+  return unreadable.length > 0 ? EXIT_CODES.failed : EXIT_CODES.done
+}
+
+/**
+ * Prints an error that a command threw. With `TIDEMARK_DEBUG=1`, prints its stack trace instead. An error that is not a
+ * `TidemarkError` is a bug, and the message says so.
+ */
+export function printThrownError(error: unknown, terminal: Terminal): number {
+  if (terminal.env.TIDEMARK_DEBUG === '1' && error instanceof Error) {
+    terminal.warn(`${error.stack}\n`)
+    return EXIT_CODES.failed
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  const bug = ' (a bug in tidemark; TIDEMARK_DEBUG=1 shows the stack)'
+  return printError(`${message}${error instanceof TidemarkError ? '' : bug}`, terminal)
+}

@@ -1,0 +1,108 @@
+/** What commands print: nothing that a terminal would execute, and nothing that it cannot show. */
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { main } from '../src/commands/main.ts'
+import { SAMPLE_PATH } from '../src/sample-session.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-plain-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  let [out, err] = ['', '']
+  const code = await main(args, {
+    write: (text) => {
+      out += text
+    },
+    warn: (text) => {
+      err += text
+    },
+    env: { NO_COLOR: '1', TZ: 'UTC', ...env },
+    isTty: false,
+    isInputTty: true,
+    columns: 80,
+    ask: async () => 'y',
+  })
+  return { code, out, err }
+}
+
+/** A log of another program in which every text that a page may show contains control characters. */
+function writeHostileLog(): string {
+  const evil = (text: string): string => `${text}\u001b]0;x\u0007\u009b31m`
+  const base = {
+    sessionId: evil('s'),
+    cwd: evil('/w'),
+    version: evil('2.0'),
+    timestamp: '2026-01-01T00:00:00.000Z',
+    batch: null,
+  }
+  const call = { type: 'tool_use', id: evil('t'), name: evil('Read'), input: { file_path: evil('/w/a.ts') } }
+  const usage = { input_tokens: 9_000, output_tokens: 30, cache_creation_input_tokens: 5 }
+  const reply = { id: evil('m'), role: 'assistant', model: evil('model'), content: [call], usage }
+  const result = { type: 'tool_result', tool_use_id: evil('t'), content: evil('text '.repeat(20_000)) }
+  const records = [
+    { type: 'user', uuid: evil('a'), parentUuid: null, message: { role: 'user', content: evil('hello') } },
+    { type: 'assistant', uuid: evil('b'), parentUuid: evil('a'), message: reply },
+    { type: 'user', uuid: evil('c'), parentUuid: evil('b'), message: { role: 'user', content: [result] } },
+    { type: 'user', uuid: evil('d'), parentUuid: evil('c'), message: { role: 'user', content: evil('on') } },
+  ]
+  const path = join(folder, 'hostile.jsonl')
+  writeFileSync(path, records.map((record) => `${JSON.stringify({ ...base, ...record })}\n`).join(''))
+  return path
+}
+
+describe('a log with control characters in every text', () => {
+  it.each([[['inspect']], [['export']], [['export', '--no-redact']], [['compact', '--full']]])(
+    'is printed without any of them by %j',
+    async ([command = '', ...options]) => {
+      const { code, out, err } = await run([command, writeHostileLog(), ...options])
+      expect([code, err]).toEqual([0, ''])
+      expect(out).toMatch(/hello/)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is searched for
+      expect(out.match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g)).toBeNull()
+    },
+  )
+})
+
+describe('a terminal that shows only ASCII', () => {
+  const logged = readFileSync(SAMPLE_PATH, 'utf8')
+  const helpOf = (name: string): readonly string[] => [name, '--help']
+  it.each([
+    [['--help']],
+    ...['inspect', 'compact', 'sessions', 'repair', 'export', 'simulate', 'start', 'tour'].map((name) => [
+      helpOf(name),
+    ]),
+    [['start']],
+    [['tour']],
+    [['inspect', SAMPLE_PATH]],
+    [['compact', SAMPLE_PATH, '--full']],
+  ])('gets nothing but ASCII from %j, except for what the log contains', async (args) => {
+    const { out, err } = await run(args, { LANG: 'C' })
+    const others = `${out}${err}`.match(/[^\n\x20-\x7e]/g) ?? []
+    expect(others.filter((character) => !logged.includes(character))).toEqual([])
+  })
+})
+
+it.each([
+  ['README.md', '../../../README.md'],
+  ['the README of the command', '../README.md'],
+])('the command that %s says writes nothing writes nothing', async (_name, readme) => {
+  const text = readFileSync(new URL(readme, import.meta.url), 'utf8')
+  const [, command = ''] = /tidemark (compact FILE.*?) +#.*writes nothing/.exec(text) ?? []
+  const own = join(folder, 'own.jsonl')
+  copyFileSync(SAMPLE_PATH, own)
+  const { code } = await run(command.split(' ').map((word) => (word === 'FILE' ? own : word)))
+  expect([code, readFileSync(own, 'utf8')]).toEqual([0, readFileSync(SAMPLE_PATH, 'utf8')])
+})
+
+it.each(['inspect', 'compact'])(
+  '%s --session with an empty value is wrong use, not every session',
+  async (name) => {
+    expect(await run([name, SAMPLE_PATH, '--session', ''])).toEqual({
+      code: 2,
+      out: '',
+      err: `tidemark: option '--session <which>' argument '' is invalid. Expected the number of a session, or the beginning of its id. See tidemark ${name} --help.\n`,
+    })
+  },
+)

@@ -1,4 +1,5 @@
-/** What commands print: nothing that a terminal would execute, and nothing that it cannot show. */
+/** What commands print: at once, nothing that a terminal would execute, and nothing that it cannot show. */
+import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -106,3 +107,52 @@ it.each(['inspect', 'compact'])(
     })
   },
 )
+
+it('the question before a session is changed is not overwritten while the user thinks', async () => {
+  const own = join(folder, 'asked.jsonl')
+  const lines = readFileSync(SAMPLE_PATH, 'utf8')
+  writeFileSync(own, lines)
+  const written: string[] = []
+  const code = await main(['compact', own, '--target', '20000'], {
+    write: () => {},
+    warn: (text) => written.push(text),
+    env: { NO_COLOR: '1' },
+    isTty: true,
+    isErrorTty: true,
+    isInputTty: true,
+    columns: 80,
+    ask: async (question) => {
+      written.push(question)
+      await new Promise((resolve) => setTimeout(resolve, 1_600))
+      written.push('n')
+      return 'n'
+    },
+  })
+  const asked = written.findIndex((text) => text.endsWith('[y/N] '))
+  expect([code, written.slice(asked + 1)]).toEqual([1, ['n', 'Nothing was changed.\n']])
+  expect(readFileSync(own, 'utf8')).toBe(lines)
+})
+
+it('--help appears at once: no code of a command is loaded for it', () => {
+  const code = `
+    import { registerHooks } from 'node:module'
+    const loaded = []
+    registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) })
+    const { main } = await import(${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)})
+    const print = (text) => process.stderr.write(text)
+    await main(['--help'], { write: print, warn: print, env: {}, isTty: false, columns: 80 })
+    console.log(JSON.stringify(loaded))
+  `
+  const options = ['--conditions=tidemark-source', '--input-type=module', '-e', code]
+  const { stdout, stderr } = spawnSync(process.execPath, options, { encoding: 'utf8' })
+  const own = JSON.parse(stdout).flatMap((url: string) => url.split('/packages/')[1] ?? [])
+  expect(stderr).toContain('Usage: tidemark')
+  expect(own.sort()).toEqual([
+    'cli/package.json',
+    'cli/src/commands/define-commands.ts',
+    'cli/src/commands/exit-codes.ts',
+    'cli/src/commands/main.ts',
+    'cli/src/index.ts',
+    'cli/src/terminal.ts',
+  ])
+})

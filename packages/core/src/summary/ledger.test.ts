@@ -104,8 +104,7 @@ describe('the ledger', () => {
     const work = new CodingSession()
     work.runs(
       `deploy --password my_secret_word123`,
-      `nerdctl login -u me -p my_secret_pw1`,
-      `PASSWORD=other_secret_word9\nTOKEN: 'third_secret_word'`,
+      `nerdctl login -u me -p my_secret_pw1\nPASSWORD=other_secret_word9\nTOKEN: 'third_secret_word'`,
     )
     work.answers(`It is ghp_${'aB3'.repeat(12)} for deployName.`)
     expect(buildLedger(work.history, rules).text.match(/\w*secret\w*|ghp_\w*|deployName/g)).toEqual([

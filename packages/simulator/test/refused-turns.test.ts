@@ -138,6 +138,12 @@ const SYSTEM_MESSAGES: readonly RejectionRow[] = [
     says: null,
   },
   {
+    name: "an effort with the beta that Claude Code's first request has",
+    body: { messages: [user('x'), { role: 'system', content: 'x', output_config: { effort: 'low' } }] },
+    asked: { betas: ['per-turn-control-2026-07-01'] },
+    says: null,
+  },
+  {
     name: 'an effort without its beta',
     body: { messages: [user('x'), { role: 'system', content: 'x', output_config: { effort: 'low' } }] },
     says: 'messages.1.output_config: Extra inputs are not permitted',

@@ -82,7 +82,19 @@ describe('the request log', () => {
           ),
         ],
       },
-      miss: { reason: 'beyond-look-back' },
+      miss: {
+        reason: 'beyond-look-back',
+        why: 'the entry is 25 positions before the nearest breakpoint; 20 positions are looked at',
+      },
+    },
+    {
+      name: 'breakpoints that are all before the entry',
+      first: { system: [text(long('s'), MARK)], messages: [user(text(long('a'), MARK))] },
+      second: { system: [text(long('s'), MARK)], messages: [user(text(long('a')), 'more')] },
+      miss: {
+        reason: 'no-breakpoint',
+        why: 'the entry ends at messages.0.content.0, and the request has no cache_control there or after it',
+      },
     },
     {
       name: 'no marker',
@@ -98,6 +110,25 @@ describe('the request log', () => {
     await postMessage(simulator, second)
     const [, last] = await seen(simulator)
     expect(last?.cache?.miss).toMatchObject({ ...miss, comparedWith: 1 })
+  })
+
+  it('explains a changed system.0, even if a small request was sent in between that has the new one', async () => {
+    const simulator = simulate()
+    const ask = (system: string, marked: object, ...more: readonly object[]): Promise<unknown> =>
+      postMessage(simulator, { system: [text(system)], messages: [user(text('hi'), marked), ...more] })
+    const work = [assistant(long('b')), user(text(long('c'), MARK))]
+    await ask('version 1', text(long('a')), ...work)
+    await ask('version 2', text(long('a'), MARK))
+    await ask('version 2', text('no cache'))
+    await ask('version 2', text(long('a'), MARK), ...work, assistant('ok'), user(text('go on', MARK)))
+    const last = (await seen(simulator)).at(-1)
+    expect(last?.cache?.miss).toMatchObject({
+      reason: 'content-changed',
+      why: 'the prompt changed at system.0',
+      comparedWith: 1,
+      divergence: { path: 'system.0', was: '{"text":"version 1","type":"text"}' },
+    })
+    expect(last?.cache?.miss?.tokens).toBeGreaterThan(1_000)
   })
 
   it('explains two concurrent requests', async () => {

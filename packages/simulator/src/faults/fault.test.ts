@@ -45,6 +45,14 @@ describe('an error instead of the answer', () => {
     [529, 'overloaded_error', 'Overloaded'],
     [500, 'api_error', 'Internal server error'],
     [413, 'request_too_large', 'Request exceeds the maximum size'],
+    [401, 'authentication_error', 'invalid x-api-key'],
+    [402, 'billing_error', 'There is an issue with your billing or payment information.'],
+    [403, 'permission_error', 'Your API key does not have permission to use the specified resource.'],
+    [404, 'not_found_error', 'The requested resource was not found.'],
+    [409, 'conflict_error', 'The request conflicts with the current state of the resource.'],
+    [503, 'api_error', 'Service Unavailable'],
+    [504, 'timeout_error', 'The request timed out while processing.'],
+    [599, 'api_error', 'HTTP status 599'],
   ])('%i', (status, type, message) => {
     const answer = apply({ type: 'status', status })
     expect({ ...answer, chunks: textSent(answer) }).toEqual({
@@ -196,6 +204,26 @@ describe('an error in the middle of a stream', () => {
     const dripped = apply({ type: 'slow-drip', bytes: 3, ms: 1 })
     expect(textSent(apply({ type: 'error-event', afterEvents: 1 }, dripped))).toBe(`${EVENTS[0]}${ERROR}`)
   })
+
+  it.each([
+    ['authentication_error', 401],
+    ['billing_error', 402],
+    ['permission_error', 403],
+    ['not_found_error', 404],
+    ['conflict_error', 409],
+    ['request_too_large', 413],
+    ['api_error', 500],
+    ['an_error_of_our_own', 500],
+  ])(
+    'of type %s is status %i if the answer is no stream, with the same message as in a stream',
+    (errorType, status) => {
+      const fault: Fault = { type: 'error-event', afterEvents: 0, errorType }
+      const answer = apply(fault, body('{}'))
+      const { error } = JSON.parse(textSent(answer)) as { readonly error: { readonly message: string } }
+      expect(answer.status).toBe(status)
+      expect(textSent(apply(fault))).toContain(JSON.stringify({ type: errorType, message: error.message }))
+    },
+  )
 
   it('is an error response if the answer is no stream', () => {
     const answer = apply(

@@ -2,12 +2,14 @@
  * Faults as data: what can go wrong with an HTTP answer, and how a fault changes the finished answer before it is
  * sent.
  */
+import { STATUS_CODES } from 'node:http'
 import {
   type ApiErrorType,
   type BodyChunk,
   createErrorAnswer,
   errorTypeForStatus,
   type HttpAnswer,
+  statusForErrorType,
 } from '../protocol/answer.ts'
 
 /** A way in which an HTTP answer can fail. A script, a request header or the control endpoint can request a fault. */
@@ -176,14 +178,22 @@ function createStatusAnswer(
 }
 
 const DEFAULT_MESSAGES: Readonly<Record<number, string>> = {
+  400: 'There was an issue with the format or content of your request.',
+  401: 'invalid x-api-key',
+  402: 'There is an issue with your billing or payment information.',
+  403: 'Your API key does not have permission to use the specified resource.',
+  404: 'The requested resource was not found.',
+  409: 'The request conflicts with the current state of the resource.',
   413: 'Request exceeds the maximum size',
   429: 'This request would exceed the rate limit for your organization. Try again later.',
   500: 'Internal server error',
+  504: 'The request timed out while processing.',
   529: 'Overloaded',
 }
 
+/** Returns the message of an error response. Statuses that the provider does not document have their HTTP name. */
 function defaultMessage(status: number): string {
-  return DEFAULT_MESSAGES[status] ?? 'Error'
+  return DEFAULT_MESSAGES[status] ?? STATUS_CODES[status] ?? `HTTP status ${status}`
 }
 
 function delayFirstChunk(chunks: readonly BodyChunk[], ms: number): readonly BodyChunk[] {
@@ -199,7 +209,8 @@ function isEventStream({ headers }: HttpAnswer): boolean {
  * because clients stop reading there.
  */
 function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer {
-  const { errorType = 'overloaded_error', message = 'Overloaded' } = fault
+  const { errorType = 'overloaded_error' } = fault
+  const { message = defaultMessage(statusForErrorType(errorType)) } = fault
   const count = countEvents(answer.chunks)
   const afterEvents = Math.min(fault.afterEvents, Math.max(0, count - 1))
   const data = JSON.stringify({ type: 'error', error: { type: errorType, message } })
@@ -213,21 +224,13 @@ function withErrorEvent(answer: HttpAnswer, fault: ErrorEventFault): HttpAnswer 
   )
 }
 
-const STATUS_BY_TYPE: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-}
-
 /**
  * Replaces an answer that is not an event stream by an error response, because only a stream can contain an `error`
  * event.
  */
 function replaceByError(answer: HttpAnswer, fault: ErrorEventFault, requestId: string): HttpAnswer {
   const { errorType = 'overloaded_error', message } = fault
-  const status = STATUS_BY_TYPE[errorType] ?? 500
+  const status = statusForErrorType(errorType)
   const fields = message === undefined ? {} : { message }
   const error = createStatusAnswer({ type: 'status', status, errorType, ...fields }, requestId, answer)
   return withFaultNote(error, `status ${status} instead of an error event: the answer is no stream`)

@@ -126,6 +126,14 @@ function searchBackwards({ prompt, key, store, now, deleted }: HitSearchInput, f
   return null
 }
 
+/** Counts the positions, as `LOOK_BACK_POSITIONS` counts them, that a search from `from` passes to reach `position`. */
+export function countLookBackPositions({ positions }: Prompt, from: number, position: number): number {
+  let passed = 0
+  for (let start = findRunStart(positions, from); start > position; passed += 1)
+    start = findRunStart(positions, start - 1)
+  return passed
+}
+
 const RUN_TYPES = new Set(['tool_use', 'tool_result'])
 
 /**

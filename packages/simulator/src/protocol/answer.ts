@@ -44,6 +44,12 @@ export function errorTypeForStatus(status: number): ApiErrorType {
   return ERROR_TYPE_BY_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 }
 
+/** Returns the HTTP status with which the provider sends an error of this type; 500 for a type it does not have. */
+export function statusForErrorType(type: string): number {
+  const found = Object.entries(ERROR_TYPE_BY_STATUS).find(([, known]) => known === type)
+  return found === undefined ? 500 : Number(found[0])
+}
+
 export function invalidRequest(message: string, details?: Readonly<Record<string, unknown>>): ApiError {
   return apiError(400, message, details)
 }

@@ -118,6 +118,7 @@ export const BETA_NAMES = {
   mcpListing: 'mcp-client-2026-09-15',
   clearAt: 'mid-conversation-system-clear-at-2026-08-21',
   messageOutputConfig: 'mid-conversation-output-config-2026-07-01',
+  perTurnControl: 'per-turn-control-2026-07-01',
   threads: 'message-threads-2026-08-12',
   taskBudgets: 'task-budgets-2026-03-13',
   interleavedThinking: 'interleaved-thinking-2025-05-14',

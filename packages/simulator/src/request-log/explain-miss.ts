@@ -1,7 +1,12 @@
 /** Explains why a request read fewer tokens from the cache than an earlier request of its conversation had written. */
 import type { Account, CacheKey } from '../prompt-cache/cache-key.ts'
 import { countPrefixTokens, findCacheLevel, type Prompt } from '../prompt-cache/prompt.ts'
-import { type CacheStore, formatEntryKey, LOOK_BACK_POSITIONS } from '../prompt-cache/prompt-cache.ts'
+import {
+  type CacheStore,
+  countLookBackPositions,
+  formatEntryKey,
+  LOOK_BACK_POSITIONS,
+} from '../prompt-cache/prompt-cache.ts'
 import { isSameBlock, renderBlock } from '../prompt-cache/prompt-tree.ts'
 import type { CacheMiss, CacheMissCause, ComparableRequest, PromptDifference } from './request-log.ts'
 
@@ -87,21 +92,32 @@ function explainEntryMiss(
     const late = Math.round((now - entry.expiresAt) / 1_000)
     return { reason: 'expired', why: `its lifetime (${entry.ttl}) was over ${late} s ago` }
   }
-  const last = prompt.breakpoints.findLast(({ explicit }) => explicit)?.position ?? 0
+  const nearest = prompt.breakpoints.find(({ explicit, position }) => explicit && position >= upTo)
+  if (nearest === undefined)
+    return {
+      reason: 'no-breakpoint',
+      why: `the entry ends at ${prompt.formatPath(upTo)}, and the request has no cache_control there or after it`,
+    }
+  const distance = countLookBackPositions(prompt, nearest.position, upTo)
+  if (distance < LOOK_BACK_POSITIONS)
+    return { reason: 'unknown', why: 'the entry there was written with other deletions' }
   return {
     reason: 'beyond-look-back',
-    why: `the entry is ${last - upTo} blocks before the nearest breakpoint; ${LOOK_BACK_POSITIONS} positions are looked at`,
+    why: `the entry is ${distance} positions before the nearest breakpoint; ${LOOK_BACK_POSITIONS} positions are looked at`,
   }
 }
 
 /**
- * The earlier request whose prompt has the longest prefix in common with the current prompt. If several have, the
- * newest.
+ * The earlier request that this request continues: of those that left something to read, the one with which it has
+ * the most message blocks in common, whatever their tools and system prompts. If several have, the one with the longest
+ * common prefix; then the newest.
  */
 interface PreviousRequest {
   readonly request: ComparableRequest
   /** Number of blocks at the start of the prompt that both requests have in common. */
   readonly common: number
+  /** Number of message blocks that both requests have in common, even if the prefix before them differs. */
+  readonly messages: number
 }
 
 function findPreviousRequest(
@@ -111,11 +127,36 @@ function findPreviousRequest(
 ): PreviousRequest | null {
   let best: PreviousRequest | null = null
   for (const seen of earlier) {
-    if (seen.scope.organization !== scope.organization || !isSameConversation(prompt, seen.prompt)) continue
+    if (seen.scope.organization !== scope.organization || seen.cachedUpTo === null) continue
+    if (!isSameConversation(prompt, seen.prompt)) continue
     const common = countCommonPositions(prompt, seen.prompt)
-    if (best === null || common >= best.common) best = { request: seen, common }
+    const messages = countCommonMessageBlocks(prompt, seen.prompt, common)
+    const isBetter =
+      best === null || messages > best.messages || (messages === best.messages && common >= best.common)
+    if (isBetter) best = { request: seen, common, messages }
   }
   return best
+}
+
+/**
+ * Counts the message blocks that two prompts have in common at the start of their conversations. The first block may
+ * differ, because clients put the date or a reminder there.
+ */
+function countCommonMessageBlocks(one: Prompt, other: Prompt, common: number): number {
+  if (common > one.starts.messages) return common - one.starts.messages
+  const length = Math.min(
+    one.positions.length - one.starts.messages,
+    other.positions.length - other.starts.messages,
+  )
+  let count = 1
+  while (count < length && isSameMessageBlock(one, other, count)) count += 1
+  return count
+}
+
+function isSameMessageBlock(one: Prompt, other: Prompt, index: number): boolean {
+  const mine = one.positions[one.starts.messages + index]
+  const theirs = other.positions[other.starts.messages + index]
+  return mine !== undefined && theirs !== undefined && isSameBlock(mine.block, theirs.block)
 }
 
 /**
@@ -123,11 +164,7 @@ function findPreviousRequest(
  * system prompt are ignored, because different conversations may share them.
  */
 function isSameConversation(one: Prompt, other: Prompt): boolean {
-  return [0, 1].some((index) => {
-    const mine = one.positions[one.starts.messages + index]
-    const theirs = other.positions[other.starts.messages + index]
-    return mine !== undefined && theirs !== undefined && isSameBlock(mine.block, theirs.block)
-  })
+  return [0, 1].some((index) => isSameMessageBlock(one, other, index))
 }
 
 /**

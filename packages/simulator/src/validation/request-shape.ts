@@ -138,7 +138,7 @@ const messageFields = objectShape({
   content: optionalField(stringOr(listShape(unionShape(BLOCK_SHAPES)))),
   clear_at: betaField([BETA_NAMES.clearAt], nullableShape(literalShape('next_user_message', 'never'))),
   output_config: betaField(
-    [BETA_NAMES.messageOutputConfig],
+    [BETA_NAMES.messageOutputConfig, BETA_NAMES.perTurnControl],
     nullableShape(objectShape({ effort: optionalField(effort) })),
   ),
 })

@@ -50,6 +50,15 @@ const NINE = `Answer with text only.
 First write an <analysis> block. Then write a <summary> block with nine sections.
 Do not call tools.`
 
+const OPENCODE = {
+  system: 'You are an anchored context summarization assistant for coding sessions.',
+  says: '<conversation>\nuser: Fix it.\nassistant: Done.\n</conversation>\n\nCreate a new anchored summary from it.',
+}
+const PI = {
+  system: 'You are a context summarization assistant. Only output the structured summary.',
+  says: '<conversation>\n[User]: Fix it.\n\n[Assistant]: Done.\n</conversation>\n\nUse this format:\n## Goal',
+}
+
 describe('a request for a summary', () => {
   it.each([
     ['with an analysis', NINE],
@@ -62,6 +71,23 @@ describe('a request for a summary', () => {
   it('of the provider itself, with any instructions', () => {
     const asked = request({ kind: 'compaction', instructions: 'Keep the names.' })
     expect([isSummaryRequest(asked), readSummaryPrompt(asked)]).toEqual([true, 'Keep the names.'])
+  })
+
+  it.each([
+    ['opencode', OPENCODE.system, OPENCODE.says],
+    ['opencode, told by its last text alone', '', OPENCODE.says],
+    [
+      'opencode, with an earlier summary',
+      '',
+      '<conversation>\nuser: x\n</conversation>\nWrite a new summary of both.',
+    ],
+    ['opencode before 1.18', '', 'Provide a detailed prompt for continuing our conversation above.'],
+    ['pi', PI.system, PI.says],
+  ])('of %s', (_, system, says) => {
+    const asked = request({ system: system === '' ? [] : [{ type: 'text', text: system }], says })
+    expect(isSummaryRequest(asked)).toBe(true)
+    const tools = [{ name: 'read', input_schema: { type: 'object' } }]
+    expect(isSummaryRequest({ ...asked, tools })).toBe(false)
   })
 
   it('after tool results', () => {

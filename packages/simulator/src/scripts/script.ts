@@ -183,13 +183,30 @@ export function readSessionKey({ headers, body }: Pick<ScriptRequest, 'headers' 
   return headers[SESSION_HEADER] ?? headers['x-claude-code-session-id'] ?? user
 }
 
+/** System prompts whose whole task is a summary: those that opencode and pi send for a compaction. */
+const SUMMARIZER_ROLE = /\byou are an? [\w\s]*\b(?:summari[sz]ation assistant|tasked with summari[sz]ing)\b/i
+
+/**
+ * Requests for a summary that name no `<summary>` tags: those of opencode and pi, which put the conversation into
+ * `<conversation>` tags, and those of older versions of opencode.
+ */
+const SUMMARY_DEMAND =
+  /<\/conversation>[\s\S]*\bsummar|\banchored summary\b|\bprompt for continuing our conversation\b/i
+
 /**
  * Checks whether a request asks for a summary. True for the provider's own compaction. Also true if the last text of
- * the client contains `<summary>`, and either `<analysis>` or words that ask to summarize a conversation.
+ * the client contains `<summary>`, and either `<analysis>` or words that ask to summarize a conversation; and for the
+ * compaction requests of opencode and pi, which declare no tools and are known by their system prompt or last text.
  */
-export function isSummaryRequest(request: Pick<ScriptRequest, 'kind' | 'messages'>): boolean {
+export function isSummaryRequest(
+  request: Pick<ScriptRequest, 'kind' | 'messages'> & Partial<Pick<ScriptRequest, 'system' | 'tools'>>,
+): boolean {
   if (request.kind === 'compaction') return true
   const prompt = readLastText(request)
+  const { system = [], tools = [] } = request
+  const isAlone = tools.length === 0
+  if (isAlone && system.some((block) => SUMMARIZER_ROLE.test(readTextField(block, 'text')))) return true
+  if (isAlone && SUMMARY_DEMAND.test(prompt)) return true
   if (!prompt.includes('<summary>')) return false
   return (
     prompt.includes('<analysis>') ||

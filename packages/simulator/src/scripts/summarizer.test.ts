@@ -248,3 +248,20 @@ describe('a script with summaries', () => {
     expect(next).toMatch(/^Step 5 of 9: /)
   })
 })
+
+it('a compaction request of opencode or pi gets a summary without tags, with what the user wrote', async () => {
+  const conversation = [
+    '[User]: Fix the login.\nIt must be fast.',
+    '[Assistant]: I read it.',
+    '[Assistant tool calls]: read(path="src/login.ts")',
+    '[Tool result]: user: not the user',
+    '[User]: Mind the cookies.',
+  ].join('\n\n')
+  const says = `<conversation>\n${conversation}\n</conversation>\n\nWrite a structured summary. Use this format:\n## Goal`
+  const text = await readReplyText(withSummaries(echo), { says })
+  expect(readSummarySections(text)).toMatchObject({
+    1: 'Fix the login.\nIt must be fast.',
+    6: '- Fix the login.\nIt must be fast.\n- Mind the cookies.',
+  })
+  expect(text).not.toMatch(/<summary>|I read it|not the user/)
+})

@@ -25,6 +25,7 @@ interface SummarizerOptions {
   readonly omit?: readonly SummarySectionNumber[]
   /** True to write an `<analysis>` section before the summary. Default: true if the prompt asks for one. */
   readonly analysis?: boolean
+  /** Default: `closed`, or `none` if the client asks for a summary and names no `<summary>` tags. */
   readonly tags?: 'closed' | 'unclosed' | 'none'
   /** Tokens of filler text after the last section. */
   readonly paddingTokens?: number
@@ -46,10 +47,13 @@ export function createSummarizer(options: SummarizerOptions = {}): Script {
       readSectionTitles(prompt),
       options,
     )
+    const isUntagged =
+      request.kind === 'message' && !prompt.includes('<summary>') && isSummaryRequest(request)
+    const tags = options.tags ?? (isUntagged ? 'none' : 'closed')
     const isAnalyzed = options.analysis ?? prompt.includes('<analysis>')
     const analysis = isAnalyzed ? `<analysis>\n${writeAnalysis(matter)}\n</analysis>\n\n` : ''
     return {
-      blocks: [{ type: 'text', text: `${analysis}${addSummaryTags(text, options.tags ?? 'closed')}` }],
+      blocks: [{ type: 'text', text: `${analysis}${addSummaryTags(text, tags)}` }],
     }
   }
 }
@@ -58,7 +62,8 @@ export const summarizer: Script = createSummarizer()
 
 /**
  * Creates a script in which `summary` answers summary requests and `script` answers all others. A summary request
- * comes from the provider itself, or from a client whose last message demands `<summary>` tags.
+ * comes from the provider itself, or from a client that compacts: its last message demands `<summary>` tags, or it is a
+ * compaction request of opencode or pi.
  *
  * @example
  * const simulator = createSimulator({ script: withSummaries(createCoder().script) })

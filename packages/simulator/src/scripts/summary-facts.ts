@@ -42,13 +42,26 @@ export function collectSummaryFacts(messages: readonly MessageParam[], prompt: s
   const texts = (role: string): readonly string[] =>
     messages.filter((message) => message.role === role).flatMap(listMessageTexts)
   return {
-    prompts: texts('user')
-      .map(dropReminders)
-      .filter((text) => isUserPrompt(text) && text !== dropReminders(prompt)),
+    prompts: [
+      ...texts('user')
+        .map(dropReminders)
+        .filter((text) => isUserPrompt(text) && text !== dropReminders(prompt)),
+      ...listTranscribedPrompts(prompt),
+    ],
     calls: messages.flatMap(listToolCalls).map((call) => ({ ...call, result: results.get(call.id) ?? null })),
     lastText: texts('assistant').at(-1) ?? '',
     previousSummary: messages.flatMap(findSummaries).at(-1) ?? null,
   }
+}
+
+/**
+ * Lists the user's prompts in a conversation that the summary prompt contains as text in `<conversation>` tags, with a
+ * label such as `[User]:` before each part, as opencode and pi send it.
+ */
+function listTranscribedPrompts(prompt: string): readonly string[] {
+  const [, transcript = ''] = /<conversation>([\s\S]*)<\/conversation>/.exec(prompt) ?? []
+  const parts = transcript.split(/^(?=\[?(?:user|assistant|tool)\b[^\]\n:]*\]?:)/im)
+  return parts.flatMap((part) => /^\[?user\]?:\s*([\s\S]*\S)/i.exec(part)?.[1] ?? [])
 }
 
 function findSummaries({ role, content }: MessageParam): readonly SectionRecord<string>[] {

@@ -50,6 +50,19 @@ describe('compaction at a threshold', () => {
     })
   })
 
+  it('counts against the rate limits with its tokens', async () => {
+    const limits = { inputTokens: 100_000, outputTokens: 50_000 }
+    const simulator = simulate({ ...options, limits })
+    const { body } = await postMessage(simulator, { ...REQUEST, ...edit(), messages: long }, asked)
+    const [summary, message] = body.usage.iterations
+    const { headers } = await postMessage(simulator, { messages: [user('x')] })
+    const charged = 100_000 - summary.input_tokens - message.input_tokens
+    expect(headers.get('anthropic-ratelimit-input-tokens-remaining')).toBe(
+      String(Math.round(charged / 1_000) * 1_000),
+    )
+    expect(charged).toBeLessThan(50_000)
+  })
+
   it('stops after the summary with pause_after_compaction', async () => {
     const { body } = await postMessage(
       simulate(options),

@@ -94,7 +94,7 @@ describe('a scheduled fault', () => {
       told: { error: 'expected a fault, such as "status=429; retry-after=2", found nothing' },
     },
   ])('as $body: $status', async ({ body, status, told }) => {
-    const init = { method: 'POST', body }
+    const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } }
     const response = await createSimulator().fetch('http://simulator/_simulator/faults', init)
     expect([response.status, await response.json()]).toEqual([status, told])
   })

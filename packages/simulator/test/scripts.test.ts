@@ -190,7 +190,10 @@ describe('faults by header', () => {
 it('scheduled faults apply when they are due, and can be deleted', async () => {
   const simulator = createSimulator()
   const control = async (method: string, body?: unknown): Promise<number> => {
-    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) }
+    const init =
+      body === undefined
+        ? { method }
+        : { method, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
     return (await simulator.fetch('http://simulator/_simulator/faults', init)).status
   }
   const statuses = async (count: number): Promise<readonly number[]> => {

@@ -1,6 +1,6 @@
 /** HTTP: request and response headers, paths, bodies and rate limits. */
 import { gzipSync } from 'node:zlib'
-import { createManualClock, type Simulator } from '@tidemark/simulator'
+import { createManualClock, type ServeOptions, type Simulator, serve } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
 import { MARK, MODEL, postMessage, simulate, text, tokens, user } from './ask.ts'
 
@@ -85,6 +85,16 @@ describe('paths', () => {
     expect(second.data.map(({ id }) => id)).toEqual(all.data.slice(2, 4).map(({ id }) => id))
     const before = (await read(`limit=2&before_id=${all.data[3]?.id}`)) as { data: { id: string }[] }
     expect(before.data.map(({ id }) => id)).toEqual(all.data.slice(1, 3).map(({ id }) => id))
+  })
+
+  it.each(['after_id', 'before_id'])('refuses a %s that is no model', async (name) => {
+    const response = await post(simulate(), `/v1/models?${name}=nobody`, { method: 'GET', body: null })
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      expect.objectContaining({
+        error: { type: 'invalid_request_error', message: `${name}: there is no model \`nobody\`` },
+      }),
+    ])
   })
 })
 
@@ -269,4 +279,34 @@ describe('thinking of a script', () => {
     const told = await postMessage(simulate({ script }), { messages: [user('x')], ...body })
     expect(told.body.content.map(({ type }: { type: string }) => type)).toEqual(types)
   })
+})
+
+describe('ids', () => {
+  async function readIds(options: ServeOptions): Promise<readonly string[]> {
+    const served = await serve(options)
+    try {
+      const response = await fetch(`${served.url}/v1/messages`, {
+        method: 'POST',
+        headers: { 'x-api-key': 'k', 'anthropic-version': '2026-10-21', 'content-type': 'application/json' },
+        body: JSON.stringify({ model: MODEL, max_tokens: 9, messages: [user('x')] }),
+      })
+      const { id } = (await response.json()) as { readonly id: string }
+      return [id, response.headers.get('request-id') ?? '']
+    } finally {
+      await served.close()
+    }
+  }
+
+  it('of two servers differ, so that a log with answers of both has no id twice', async () => {
+    const ids = [...(await readIds({})), ...(await readIds({}))]
+    expect(new Set(ids).size).toBe(4)
+  })
+
+  it('are the same with the same seed', async () => {
+    expect(await readIds({ seed: 'a' })).toEqual(await readIds({ seed: 'a' }))
+  })
+})
+
+it.each([-1, 1.5, Number.NaN])('keepRequests: %d is refused', (keepRequests) => {
+  expect(() => simulate({ keepRequests })).toThrow('keepRequests: expected a whole number of at least 0')
 })

@@ -188,3 +188,44 @@ describe('what is rejected', () => {
     expect((await postMessage(simulator, { ...on(id), messages: [user('x')] }, ASKED)).status).toBe(200)
   })
 })
+
+describe('an answer that never begins', () => {
+  it.each(['reset', 'cut=0b', 'reset, slow-start=5ms'])(
+    '%s: the response can be continued again',
+    async (fault) => {
+      const simulator = simulate()
+      const id = await start(simulator)
+      const next = { ...on(id), messages: [user('and?')] }
+      const headers = { 'x-simulator-fault': fault }
+      await postMessage(simulator, next, { ...ASKED, headers }).catch(() => null)
+      expect((await postMessage(simulator, next, ASKED)).status).toBe(200)
+    },
+  )
+
+  it.each(['hang', 'slow-start=1m'])(
+    '%s, and the client leaves: the response can be continued again',
+    async (fault) => {
+      const simulator = simulate()
+      const id = await start(simulator)
+      const next = { ...on(id), messages: [user('and?')] }
+      const leave = new AbortController()
+      const waiting = simulator.fetch('http://simulator/v1/messages', {
+        method: 'POST',
+        headers: {
+          'x-api-key': 'test-key',
+          'anthropic-version': '2026-10-21',
+          'anthropic-beta': BETA,
+          'x-simulator-fault': fault,
+        },
+        body: JSON.stringify({ model: MODEL, max_tokens: 64, ...next }),
+        signal: leave.signal,
+      })
+      while (simulator.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 1))
+      const meanwhile = await postMessage(simulator, next, ASKED)
+      expect(meanwhile.body.error.details.error_code).toBe('thread_continue_in_flight')
+      leave.abort(new Error('enough'))
+      await expect(waiting).rejects.toThrow('enough')
+      expect((await postMessage(simulator, next, ASKED)).status).toBe(200)
+    },
+  )
+})

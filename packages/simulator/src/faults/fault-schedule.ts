@@ -7,6 +7,7 @@ import {
   addReadProblem,
   enterField,
   fieldsReader,
+  findDeepNesting,
   formatReadProblem,
   readDocument,
   type ValueReader,
@@ -110,6 +111,8 @@ export function readRequestedFault(
 function parseFaultJson(text: string): ParseFaultResult {
   const value = tryParseJson(text)
   if (value === undefined) return { ok: false, message: 'looks like JSON and is none' }
+  const deep = findDeepNesting(value)
+  if (deep !== null) return { ok: false, message: deep }
   const reading = readDocument(readFault, value)
   if (reading.ok) return { ok: true, fault: reading.value }
   return { ok: false, message: reading.problems.map(formatReadProblem).join('; ') }

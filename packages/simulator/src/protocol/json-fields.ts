@@ -149,6 +149,22 @@ export function isJsonValue(value: unknown): value is Json {
   return Array.isArray(value) ? value.every(isJsonValue) : isJsonObject(value)
 }
 
+/** Deepest nesting of lists and objects in a body. A tool's schema needs a few dozen levels. */
+const MAX_JSON_DEPTH = 200
+
+/**
+ * Returns an error text if lists and objects are nested deeper than the limit; otherwise null. It does not recurse,
+ * because the stack would not be enough for a value that is nested too deeply.
+ */
+export function findDeepNesting(value: unknown): string | null {
+  let level: readonly unknown[] = [value]
+  for (let depth = 0; depth <= MAX_JSON_DEPTH; depth += 1) {
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+    if (level.length === 0) return null
+  }
+  return `it is nested deeper than ${MAX_JSON_DEPTH} levels`
+}
+
 /** Formats a value for an error message: objects and lists by their kind, other values shortened to 60 characters. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing'

@@ -121,31 +121,73 @@ export interface ComparableRequest {
   readonly hasBegun: () => boolean
 }
 
+/** Sums over all requests since the start, including those whose records are no longer kept. */
+export interface RequestTotals {
+  /** Requests with an error status. */
+  readonly failed: number
+  readonly usage: TokenUsage
+  /** Cost of the requests whose prices are known. `unpriced` is the number of the others. */
+  readonly cost: { readonly total: number; readonly saved: number }
+  readonly unpriced: number
+  /** Tokens that could have been read from the cache but were not. */
+  readonly missedTokens: number
+}
+
 export interface RequestLog {
   /** Returns the number of the next request, counted from 1, and increments the count. */
   next(): number
-  add(record: RequestRecord): void
+  /** Adds a record with the body of its request. Older records and bodies over the limits are forgotten. */
+  add(record: RequestRecord, body: string): void
   addComparable(comparable: ComparableRequest): void
   readonly records: readonly RequestRecord[]
   readonly seen: readonly ComparableRequest[]
   readonly count: number
+  /** Number of records that are kept at most. */
+  readonly limit: number
+  /** Number of records that were added and are no longer kept, because newer ones took their place. */
+  readonly forgotten: number
+  readonly totals: RequestTotals
+  /** Returns the body of a request; undefined if it is not kept. */
+  findBody(number: number): string | undefined
   clear(): void
 }
 
 const MAX_COMPARABLE_REQUESTS = 64
 
-export function createRequestLog(kept: number): RequestLog {
+/** Characters of request bodies that are kept, however many requests are. */
+export const MAX_KEPT_BODY_LENGTH = 64 * 1_048_576
+
+const NO_USAGE: TokenUsage = { input: 0, cacheRead: 0, write5m: 0, write1h: 0, output: 0 }
+
+const NO_TOTALS: RequestTotals = {
+  failed: 0,
+  usage: NO_USAGE,
+  cost: { total: 0, saved: 0 },
+  unpriced: 0,
+  missedTokens: 0,
+}
+
+export function createRequestLog(limit: number): RequestLog {
+  const bodies = createBodyStore()
   let records: RequestRecord[] = []
   let seen: ComparableRequest[] = []
   let count = 0
+  let forgotten = 0
+  let totals = NO_TOTALS
   return {
+    limit,
     next() {
       count += 1
       return count
     },
-    add(record) {
+    add(record, body) {
+      totals = addToTotals(totals, record)
       records.push(record)
-      if (records.length > kept) records = records.slice(-kept)
+      bodies.add(record.number, body)
+      for (const old of records.splice(0, records.length - limit)) {
+        bodies.delete(old.number)
+        forgotten += 1
+      }
     },
     addComparable(request) {
       seen.push(request)
@@ -160,10 +202,75 @@ export function createRequestLog(kept: number): RequestLog {
     get count() {
       return count
     },
+    get forgotten() {
+      return forgotten
+    },
+    get totals() {
+      return totals
+    },
+    findBody: (number) => bodies.find(number),
     clear() {
       records = []
       seen = []
+      bodies.clear()
     },
+  }
+}
+
+interface BodyStore {
+  add(number: number, body: string): void
+  find(number: number): string | undefined
+  delete(number: number): void
+  clear(): void
+}
+
+/** Keeps the newest bodies that together are not longer than the limit. */
+function createBodyStore(): BodyStore {
+  const bodies = new Map<number, string>()
+  let length = 0
+  function remove(number: number): void {
+    length -= bodies.get(number)?.length ?? 0
+    bodies.delete(number)
+  }
+  return {
+    add(number, body) {
+      bodies.set(number, body)
+      length += body.length
+      for (const oldest of bodies.keys()) {
+        if (length <= MAX_KEPT_BODY_LENGTH) break
+        remove(oldest)
+      }
+    },
+    find: (number) => bodies.get(number),
+    delete: remove,
+    clear() {
+      bodies.clear()
+      length = 0
+    },
+  }
+}
+
+function addToTotals(totals: RequestTotals, { status, usage, cost, cache }: RequestRecord): RequestTotals {
+  const isUnpriced = usage !== null && (cost === null || cost.total === null)
+  return {
+    failed: totals.failed + (status >= 400 ? 1 : 0),
+    usage: addTokenUsage(totals.usage, usage ?? NO_USAGE),
+    cost: {
+      total: totals.cost.total + (cost?.total ?? 0),
+      saved: totals.cost.saved + (cost?.saved ?? 0),
+    },
+    unpriced: totals.unpriced + (isUnpriced ? 1 : 0),
+    missedTokens: totals.missedTokens + (cache?.miss?.tokens ?? 0),
+  }
+}
+
+export function addTokenUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
+  return {
+    input: one.input + other.input,
+    cacheRead: one.cacheRead + other.cacheRead,
+    write5m: one.write5m + other.write5m,
+    write1h: one.write1h + other.write1h,
+    output: one.output + other.output,
   }
 }
 

@@ -28,6 +28,7 @@ import {
 import type { PreparedRequest } from './prepare-prompt.ts'
 import { compactBeforeAnswer, compactOnDemand, isOverCompactThreshold } from './provider-compaction.ts'
 import {
+  addRecord,
   analyzeCache,
   type RequestContext,
   type RequestOutcome,
@@ -41,6 +42,8 @@ interface ExchangeResult {
   readonly answer: HttpAnswer
   /** Called when the first byte of a successful answer is sent. */
   begin(): void
+  /** Called instead of `begin` if the answer never begins. */
+  abandon(): void
 }
 
 /**
@@ -116,10 +119,8 @@ function answerTokenCount(
 }
 
 function logRequest(state: SimulatorState, request: RequestContext, outcome: RequestOutcome): ExchangeResult {
-  const record = toRequestRecord(state, request, outcome)
-  state.log.add(record)
-  state.settings.onRequest(record)
-  return { answer: outcome.answer, begin: () => undefined }
+  addRecord(state, request, toRequestRecord(state, request, outcome))
+  return { answer: outcome.answer, begin: () => undefined, abandon: () => undefined }
 }
 
 /**
@@ -166,12 +167,13 @@ async function answerWithResponse(
         id,
         message: { role: 'assistant', content: response.reply.message.content },
       })
-      const { read: _free, ...charged } = response.split
-      state.limiter.countTokens(scope.organization, {
-        input: sumValues(charged),
-        output: response.outputTokens,
-      })
+      for (const call of [...response.summaries, response]) {
+        const { read: _free, ...charged } = call.split
+        const tokens = { input: sumValues(charged), output: call.outputTokens }
+        state.limiter.countTokens(scope.organization, tokens)
+      }
     },
+    abandon: () => state.threads.release(continues),
   }
 }
 

@@ -18,7 +18,10 @@ export interface SimulatorOptions {
   readonly window?: number
   /** Clock that the simulator uses. Default: the system clock. */
   readonly clock?: Clock
-  /** Seed for ids, signatures and random numbers. The same seed gives the same values. */
+  /**
+   * Seed for ids, signatures and random numbers. The same seed gives the same values. Without one, `createSimulator`
+   * always gives the same values; `serve` gives ids that no other server has given, because clients keep them.
+   */
   readonly seed?: string
   /** The accepted API keys and their accounts. Default: every key is accepted. */
   readonly accounts?: AccountsByKey
@@ -45,7 +48,10 @@ export interface SimulatorOptions {
   readonly firstByteMs?: number
   /** Number of characters per delta of a stream. Default: 24. */
   readonly deltaSize?: number
-  /** Number of requests kept for `/_simulator/requests`. Default: 200. */
+  /**
+   * Number of requests kept for `/_simulator/requests`: the newest. 0 keeps none, `Infinity` all. Default: 200. Totals
+   * count all requests.
+   */
   readonly keepRequests?: number
   /**
    * Maximum bytes of earlier prompts kept in memory. Requests that extend a kept prompt are processed faster.
@@ -65,8 +71,11 @@ export interface SimulatorSettings
   readonly cacheKey: CacheKeySettings
   readonly binding: BindingSettings
   readonly rules: RuleSettings
+  /** Seed for ids. Signatures do not depend on it, so that a restarted server accepts those it made before. */
+  readonly idSeed: string
 }
 
+const DEFAULT_SEED = 'tidemark'
 const MEGABYTE = 1_048_576
 
 export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
@@ -74,7 +83,8 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
     script: validateScript(options.script),
     models: createModelTable(options.models, options.window),
     clock: options.clock ?? systemClock,
-    seed: options.seed ?? 'tidemark',
+    seed: options.seed ?? DEFAULT_SEED,
+    idSeed: options.seed ?? DEFAULT_SEED,
     accounts: options.accounts,
     limits: { ...DEFAULT_RATE_LIMITS, ...options.limits },
     cacheKey: { ...DEFAULT_CACHE_KEY_SETTINGS, ...options.cacheKey },
@@ -84,7 +94,7 @@ export function resolveSettings(options: SimulatorOptions): SimulatorSettings {
     clearedPlaceholder: options.clearedPlaceholder ?? '[cleared to save context]',
     firstByteMs: options.firstByteMs ?? 0,
     deltaSize: options.deltaSize ?? 24,
-    keepRequests: options.keepRequests ?? 200,
+    keepRequests: validateKeepRequests(options.keepRequests),
     keepPromptBytes: options.keepPromptBytes ?? 256 * MEGABYTE,
     onRequest: options.onRequest ?? (() => undefined),
   }
@@ -100,5 +110,19 @@ function validateScript(script: Script = echo): Script {
     'bad-option',
     'script: expected a function (request, context) => reply. loadScenario returns { ok, script }: pass its script.',
     { details: { found: typeof script } },
+  )
+}
+
+/** The number of requests kept if the options do not say. */
+export const DEFAULT_KEPT_REQUESTS = 200
+
+function validateKeepRequests(kept: number = DEFAULT_KEPT_REQUESTS): number {
+  if (kept === Number.POSITIVE_INFINITY || (Number.isSafeInteger(kept) && kept >= 0)) return kept
+  throw new TidemarkError(
+    'bad-option',
+    `keepRequests: expected a whole number of at least 0, found ${kept}.`,
+    {
+      details: { found: kept },
+    },
   )
 }

@@ -8,6 +8,7 @@ import type { HttpAnswer } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
 import { explainCacheMiss } from '../request-log/explain-miss.ts'
 import {
+  addTokenUsage,
   type CacheAnalysis,
   type ComparableRequest,
   priceResponse,
@@ -101,23 +102,18 @@ export function recordResponse(
     transformations: prepared.transformations,
     compactions,
   }
-  state.log.add(record)
+  addRecord(state, request, record)
+}
+
+/** Adds a record to the request log, with the body of its request, and calls `onRequest`. */
+export function addRecord(state: SimulatorState, { incoming }: RequestContext, record: RequestRecord): void {
+  state.log.add(record, incoming.text)
   state.settings.onRequest(record)
 }
 
 function toTokenUsage({ split, outputTokens }: ModelCallTokens): TokenUsage {
   const { read, write5m, write1h, input } = split
   return { input, cacheRead: read, write5m, write1h, output: outputTokens }
-}
-
-function addTokenUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
-  return {
-    input: one.input + other.input,
-    cacheRead: one.cacheRead + other.cacheRead,
-    write5m: one.write5m + other.write5m,
-    write1h: one.write1h + other.write1h,
-    output: one.output + other.output,
-  }
 }
 
 /** Describes what the prompt cache did with a request. `seen` is kept to explain cache misses of later requests. */

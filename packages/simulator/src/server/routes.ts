@@ -1,14 +1,21 @@
-/** The HTTP routes: the Messages API, the list of models, and the control API below `/_simulator`. */
+/** The HTTP routes: the Messages API and the list of models; the control API below `/_simulator` is added to them. */
 import { type Context, Hono } from 'hono'
-import { readScheduledFault, tryParseJson } from '../faults/fault-schedule.ts'
-import { type ApiError, apiError, createErrorAnswer } from '../protocol/answer.ts'
-import { BETA_NAMES, isObject, parseBetas } from '../protocol/api.ts'
-import { formatReadProblem, readDocument } from '../protocol/json-fields.ts'
+import {
+  type ApiError,
+  type ApiResult,
+  apiError,
+  createErrorAnswer,
+  invalidRequest,
+  reject,
+} from '../protocol/answer.ts'
+import { BETA_NAMES, parseBetas } from '../protocol/api.ts'
 import type { Effort, SimulatedModel } from '../protocol/models.ts'
 import type { Endpoint } from '../validation/validate.ts'
 import { authenticateApiKey, type RequestHeaders } from './accounts.ts'
-import { readRequestBody } from './admit-request.ts'
+import { createControlRoutes } from './control-routes.ts'
+import { findForeignCaller } from './foreign-callers.ts'
 import { handleMessagesRequest } from './handle-request.ts'
+import { readRequestBody } from './request-body.ts'
 import { BrokenConnectionError, type ClientConnection, sendAnswer } from './send-answer.ts'
 import type { SimulatorState } from './simulator-state.ts'
 
@@ -20,6 +27,8 @@ export interface RequestBindings {
    * with the request.
    */
   readonly signal?: AbortSignal
+  /** Host name or address on which the server listens. Requests may use it as their `Host`. */
+  readonly host?: string
 }
 
 type AppContext = Context<{ Bindings: RequestBindings }>
@@ -28,12 +37,17 @@ export type SimulatorApp = Hono<{ Bindings: RequestBindings }>
 
 export function createRoutes(state: SimulatorState): SimulatorApp {
   const app: SimulatorApp = new Hono()
+  app.use('*', async (context, next) => {
+    const foreign = findForeignCaller(context.req.raw.headers, context.env?.host)
+    return foreign === null ? next() : sendError(state, apiError(403, foreign))
+  })
   app.post('/v1/messages', (context) => answerRequest(state, context, 'messages'))
   app.post('/v1/messages/count_tokens', (context) => answerRequest(state, context, 'count_tokens'))
   app.get('/v1/models', (context) => {
     const error = findAuthenticationError(state, context)
     if (error !== null) return sendError(state, error)
-    return context.json(buildModelPage(state.settings.models.all, context.req.query(), readBetas(context)))
+    const page = buildModelPage(state.settings.models.all, context.req.query(), readBetas(context))
+    return page.ok ? context.json(page.list) : sendError(state, page.error)
   })
   app.get('/v1/models/:id', (context) => {
     const error = findAuthenticationError(state, context)
@@ -61,14 +75,10 @@ async function answerRequest(
   endpoint: Endpoint,
 ): Promise<Response> {
   const { raw } = context.req
-  const body = await readRequestBody(raw)
-  const read = body.ok
-    ? { value: body.value, bodyBytes: body.bytes }
-    : { value: null, bodyBytes: Number(raw.headers.get('content-length') ?? 0), bodyError: body.error }
-  const incoming = { endpoint, headers: readHeaders(context), ...read }
-  const { answer, begin } = await handleMessagesRequest(state, incoming)
+  const incoming = { endpoint, headers: readHeaders(context), ...(await readRequestBody(raw)) }
+  const { answer, begin, abandon } = await handleMessagesRequest(state, incoming)
   const { connection = null, signal = raw.signal } = context.env ?? {}
-  return sendAnswer(answer, { clock: state.clock, signal, begin, connection })
+  return sendAnswer(answer, { clock: state.clock, signal, begin, abandon, connection })
 }
 
 function readHeaders(context: AppContext): RequestHeaders {
@@ -95,7 +105,14 @@ function sendError(state: SimulatorState, error: ApiError): Promise<Response> {
   const requestId = state.ids.next('req')
   const answer = createErrorAnswer(error, requestId, { 'request-id': requestId })
   const { signal } = new AbortController()
-  return sendAnswer(answer, { clock: state.clock, signal, begin: () => undefined, connection: null })
+  const nothing = (): void => undefined
+  return sendAnswer(answer, {
+    clock: state.clock,
+    signal,
+    begin: nothing,
+    abandon: nothing,
+    connection: null,
+  })
 }
 
 // Responses of `GET /v1/models`.
@@ -104,19 +121,25 @@ function buildModelPage(
   models: readonly SimulatedModel[],
   query: { readonly limit?: string; readonly after_id?: string; readonly before_id?: string },
   betas: ReadonlySet<string>,
-): object {
+): ApiResult<{ list: object }> {
   const limit = Math.max(1, Math.min(1_000, Number(query.limit ?? 20) || 20))
   const ids = models.map((model) => model.id)
+  for (const name of ['after_id', 'before_id'] as const) {
+    const id = query[name]
+    if (id !== undefined && !ids.includes(id))
+      return reject(invalidRequest(`${name}: there is no model \`${id}\``))
+  }
   const start = query.after_id === undefined ? 0 : ids.indexOf(query.after_id) + 1
-  const end = query.before_id === undefined ? ids.length : Math.max(0, ids.indexOf(query.before_id))
+  const end = query.before_id === undefined ? ids.length : ids.indexOf(query.before_id)
   const within = models.slice(start, end)
   const page = query.before_id === undefined ? within.slice(0, limit) : within.slice(-limit)
-  return {
+  const list = {
     data: page.map((model) => toModelInfo(model, betas)),
     has_more: page.length < within.length,
     first_id: page[0]?.id ?? null,
     last_id: page.at(-1)?.id ?? null,
   }
+  return { ok: true, list }
 }
 
 const toSupported = (yes: boolean): { readonly supported: boolean } => ({ supported: yes })
@@ -168,77 +191,4 @@ function toModelInfo(model: SimulatedModel, betas: ReadonlySet<string>): object 
         : {}),
     },
   }
-}
-
-// The simulator's control endpoints: read the request log, schedule faults, advance the clock, clear the cache.
-
-function createControlRoutes(state: SimulatorState): Hono {
-  const routes = new Hono()
-  routes.get('/', (context) =>
-    context.json({
-      requests: state.log.count,
-      cache_entries: state.store.size,
-      prompt_bytes: state.tree.bytes,
-      faults_waiting: state.faults.pending.length,
-      now: new Date(state.clock.now()).toISOString(),
-    }),
-  )
-  routes.get('/requests', (context) => {
-    const after = Number(context.req.query('after') ?? 0)
-    const limit = Number(context.req.query('limit') ?? Number.POSITIVE_INFINITY)
-    const requests = state.log.records.filter((record) => record.number > after).slice(-limit)
-    return context.json({ requests })
-  })
-  routes.get('/requests/:number', (context) => {
-    const number = Number(context.req.param('number'))
-    const found = state.log.records.find((record) => record.number === number)
-    return found === undefined ? context.json({ error: `no request ${number}` }, 404) : context.json(found)
-  })
-  routes.delete('/requests', (context) => {
-    state.log.clear()
-    return context.body(null, 204)
-  })
-  routes.get('/faults', (context) => context.json({ waiting: state.faults.pending }))
-  routes.post('/faults', async (context) => {
-    const body = parseFaultBody(await context.req.text())
-    if (!body.ok) return context.json({ error: body.message }, 400)
-    const { given } = body
-    const readings = (Array.isArray(given) ? given : [given]).map((each) =>
-      readDocument(readScheduledFault, each),
-    )
-    const wrong = readings.find((reading) => !reading.ok)
-    if (wrong !== undefined && !wrong.ok)
-      return context.json({ error: wrong.problems.map(formatReadProblem).join('; ') }, 400)
-    for (const reading of readings) if (reading.ok) state.faults.add(reading.value)
-    return context.json({ waiting: state.faults.pending })
-  })
-  routes.delete('/faults', (context) => {
-    state.faults.clear()
-    return context.body(null, 204)
-  })
-  routes.post('/clock', async (context) => {
-    const given: unknown = tryParseJson(await context.req.text())
-    const ms = isObject(given) ? given.advance_ms : undefined
-    if (typeof ms !== 'number') return context.json({ error: 'advance_ms must be a number' }, 400)
-    state.clock.advance(ms)
-    return context.json({ now: new Date(state.clock.now()).toISOString() })
-  })
-  routes.delete('/cache', (context) => {
-    state.store.clear()
-    return context.body(null, 204)
-  })
-  return routes
-}
-
-/** Parses the body of a request that schedules faults: JSON, or the text notation of the header `x-simulator-fault`. */
-function parseFaultBody(
-  body: string,
-): { readonly ok: true; readonly given: unknown } | { readonly ok: false; readonly message: string } {
-  const text = body.trim()
-  if (text === '')
-    return { ok: false, message: 'expected a fault, such as "status=429; retry-after=2", found nothing' }
-  const given = tryParseJson(text)
-  if (given !== undefined) return { ok: true, given }
-  if (/^[[{"]/.test(text)) return { ok: false, message: 'the body looks like JSON and is none' }
-  return { ok: true, given: text }
 }

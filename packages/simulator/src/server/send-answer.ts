@@ -24,6 +24,8 @@ interface SendOptions {
   readonly signal: AbortSignal
   /** Called when the first byte of a successful answer is sent. */
   begin(): void
+  /** Called instead of `begin` if the answer ends, or the client leaves, before the first byte. */
+  abandon(): void
   /** Network connection of the request; null for a simulator in memory, which has no socket to reset. */
   readonly connection: ClientConnection | null
 }
@@ -46,6 +48,10 @@ export async function sendAnswer(answer: HttpAnswer, sending: SendOptions): Prom
   const [first, ...rest] = chunks
   if (first === undefined) return sendEmptyAnswer(answer, sending)
   if (first.delayMs > 0) await sending.clock.sleep(first.delayMs, sending.signal)
+  if (sending.signal.aborted) {
+    sending.abandon()
+    throw createBrokenConnection()
+  }
   if (answer.status === 200) sending.begin()
   const head = { status: answer.status, headers: answer.headers }
   if (rest.length === 0 && answer.ending === 'close') return new Response(first.bytes, head)
@@ -53,8 +59,9 @@ export async function sendAnswer(answer: HttpAnswer, sending: SendOptions): Prom
 }
 
 async function sendEmptyAnswer(answer: HttpAnswer, sending: SendOptions): Promise<Response> {
-  if (answer.ending === 'close') return new Response(null, { status: answer.status, headers: answer.headers })
   if (answer.ending === 'hang') await waitForAbort(sending.signal)
+  if (answer.status === 200) sending.abandon()
+  if (answer.ending === 'close') return new Response(null, { status: answer.status, headers: answer.headers })
   sending.connection?.reset()
   throw createBrokenConnection()
 }

@@ -49,7 +49,7 @@ export function createSimulatorState(settings: SimulatorSettings): SimulatorStat
   return {
     settings,
     clock,
-    ids: createIdGenerator(settings.seed),
+    ids: createIdGenerator(settings.idSeed),
     random: createSeededRandom(settings.seed),
     signer,
     tree: createPromptTree({ maxBytes, countTokens: countTokensAt }),

@@ -1,12 +1,13 @@
 /** Creates a simulator: in memory with its own `fetch`, or served on a port of this machine. */
 
+import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { TidemarkError } from '@tidemark/core'
 import type { Fault } from '../faults/fault.ts'
 import type { RequestRecord } from '../request-log/request-log.ts'
-import { resolveSettings, type SimulatorOptions } from './options.ts'
+import { resolveSettings, type SimulatorOptions, type SimulatorSettings } from './options.ts'
 import { createRoutes, type RequestBindings, type SimulatorApp } from './routes.ts'
 import { createSimulatorState } from './simulator-state.ts'
 
@@ -36,7 +37,11 @@ export interface Simulator {
  * simulator.queueFaults({ type: 'status', status: 529 })
  */
 export function createSimulator(options: SimulatorOptions = {}): Simulator {
-  const state = createSimulatorState(resolveSettings(options))
+  return createSimulatorFrom(resolveSettings(options))
+}
+
+function createSimulatorFrom(settings: SimulatorSettings): Simulator {
+  const state = createSimulatorState(settings)
   const app: SimulatorApp = createRoutes(state)
   return {
     async fetch(input, init) {
@@ -112,10 +117,12 @@ export async function serve(options: ServeOptions = {}): Promise<SimulatorServer
       `The simulator serves this machine only, and ${host} can be reached by others. Use 127.0.0.1, or set allowRemote (--allow-remote).`,
       { details: { host } },
     )
-  const simulator = createSimulator(options)
+  const settings = resolveSettings(options)
+  const idSeed = options.seed ?? randomUUID()
+  const simulator = createSimulatorFrom({ ...settings, idSeed })
   const server = createAdaptorServer({
     overrideGlobalObjects: false,
-    fetch: (request, env) => handleRequest(simulator, request, env as HttpBindings),
+    fetch: (request, env) => handleRequest(simulator, request, { ...(env as HttpBindings), host }),
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => reject(listenError(host, port, cause)))
@@ -157,11 +164,15 @@ async function waitUntilFlushed({ incoming: { socket }, outgoing }: HttpBindings
  * Handles a request that the HTTP server received. If a fault has reset the socket, the error is expected and no
  * response is sent.
  */
-async function handleRequest(simulator: Simulator, request: Request, env: HttpBindings): Promise<Response> {
+async function handleRequest(
+  simulator: Simulator,
+  request: Request,
+  env: HttpBindings & { readonly host: string },
+): Promise<Response> {
   const { socket } = env.incoming
   const connection = { reset: () => socket.resetAndDestroy(), waitUntilReceived: () => waitUntilFlushed(env) }
   try {
-    return await simulator.handle(request, { connection })
+    return await simulator.handle(request, { connection, host: env.host })
   } catch (error) {
     if (socket.destroyed) return RESPONSE_ALREADY_SENT
     throw error

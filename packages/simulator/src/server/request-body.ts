@@ -1,0 +1,109 @@
+/**
+ * Reads the body of a request: at most as many bytes as allowed, decompressed if needed, as JSON that is not nested
+ * deeper than the simulator can handle. Nothing beyond the limit is kept in memory.
+ */
+import { type ApiError, apiError, invalidRequest } from '../protocol/answer.ts'
+import { findDeepNesting } from '../protocol/json-fields.ts'
+
+const MAX_BODY_BYTES = 32_000_000
+
+/** A request body as read. `bodyError` is the error if it is not valid; `text` is empty if it was not read at all. */
+interface RequestBody {
+  readonly value: unknown
+  readonly text: string
+  readonly bodyBytes: number
+  readonly bodyError?: ApiError
+}
+
+const BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size')
+
+const DECODED_BODY_TOO_LARGE: ApiError = apiError(413, 'Request exceeds the maximum size after decoding', {
+  error_code: 'request_body_too_large_after_decoding',
+})
+
+/**
+ * Reads a JSON request body and decompresses it if needed. `bodyError` says if the body is not valid, nested too deeply,
+ * or larger than the provider accepts.
+ */
+export async function readRequestBody({ body, headers }: Request): Promise<RequestBody> {
+  const announced = Number(headers.get('content-length') ?? 0)
+  const refuse = (bodyError: ApiError): RequestBody => ({
+    value: null,
+    text: '',
+    bodyBytes: announced,
+    bodyError,
+  })
+  if (announced > MAX_BODY_BYTES) return refuse(BODY_TOO_LARGE)
+  const encoding = (headers.get('content-encoding') ?? 'identity').toLowerCase()
+  if (encoding === 'identity') {
+    const bytes = await readLimitedBytes(body, MAX_BODY_BYTES)
+    return bytes === null ? refuse(BODY_TOO_LARGE) : parseBody(bytes)
+  }
+  const format = COMPRESSION_FORMATS.find((known) => known === encoding)
+  if (format === undefined || body === null)
+    return refuse(encodingError('unsupported', `content-encoding \`${encoding}\` is not supported`))
+  try {
+    const decoded = body.pipeThrough(new DecompressionStream(format))
+    const bytes = await readLimitedBytes(decoded, MAX_BODY_BYTES)
+    return bytes === null ? refuse(DECODED_BODY_TOO_LARGE) : parseBody(bytes)
+  } catch {
+    return refuse(encodingError('invalid', `the body is not valid \`${encoding}\``))
+  }
+}
+
+const COMPRESSION_FORMATS = ['gzip', 'deflate'] as const
+
+function encodingError(kind: 'unsupported' | 'invalid', message: string): ApiError {
+  return invalidRequest(message, { error_code: `request_body_encoding_${kind}` })
+}
+
+/** Reads a stream of at most `limit` bytes. If there are more, the rest is not read and the result is null. */
+export async function readLimitedBytes(
+  stream: ReadableStream<Uint8Array> | null,
+  limit: number,
+): Promise<Buffer | null> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of stream ?? []) {
+    length += chunk.byteLength
+    if (length > limit) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, length)
+}
+
+function parseBody(bytes: Buffer): RequestBody {
+  const text = bytes.toString('utf8')
+  const read = { text, bodyBytes: bytes.byteLength }
+  const refuse = (why: string): RequestBody => ({
+    ...read,
+    value: null,
+    bodyError: invalidRequest(`The request body is not valid JSON: ${why}`),
+  })
+  try {
+    const value: unknown = JSON.parse(text)
+    const problem = findDeepNesting(value) ?? findLoneSurrogate(text)
+    return problem === null ? { ...read, value } : refuse(problem)
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/**
+ * Returns the provider's error for half a surrogate pair in a string, which its JSON parser refuses although JavaScript
+ * writes and reads it; null if there is none.
+ */
+function findLoneSurrogate(text: string): string | null {
+  // Each match is one escape sequence, so that the second backslash of an escaped backslash begins none.
+  for (const { 0: sequence, index } of text.matchAll(ESCAPES)) {
+    const [, high, low] = SURROGATES.exec(sequence) ?? []
+    if (high === undefined || low !== undefined) continue
+    const why = /^d[89ab]/i.test(high) ? 'no low surrogate in string' : 'invalid high surrogate in string'
+    const lines = text.slice(0, index).split('\n')
+    return `${why}: line ${lines.length} column ${(lines.at(-1) ?? '').length + 1} (char ${index})`
+  }
+  return null
+}
+
+const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)/gs
+const SURROGATES = /^\\u(d[89a-f]..)(?:\\u(....))?$/i

@@ -46,12 +46,83 @@ describe('tidemark simulate', () => {
     await once(child.stdout, 'data')
     const url = /http:\/\/127\.0\.0\.1:\d+/.exec(printed)?.[0] ?? ''
     await ask(url)
-    while (!printed.includes('#1 ')) await once(child.stdout, 'data')
+    await fetch(`${url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': 'any', 'anthropic-version': '2023-06-01', 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'red \u001b[31m',
+        max_tokens: 9,
+        messages: [{ role: 'user', content: 'x' }],
+      }),
+    })
+    while (!printed.includes('#2 ')) await once(child.stdout, 'data')
     child.kill('SIGINT')
     await once(child, 'exit')
+    expect(printed).not.toContain('\u001b')
     expect(printed).toMatch(
       /#1 \d\d:\d\d:\d\d claude-sonnet-5-5 {2}1 msgs {2}read 0 wrote 0 input \d+ → \d+ {2}end_turn/,
     )
+  })
+
+  it('with --rules, --binding, --cache-key and --keep-requests behaves as they say', async () => {
+    const chosen = [
+      '--rules',
+      'firstRole=any',
+      '--cache-key',
+      'betas=false, ttl=true',
+      '--keep-requests',
+      '1',
+    ]
+    const thinking = ['--binding', 'enforced=false,foreignSignatures=allow']
+    const child = spawn(process.execPath, [...sources, ...chosen, ...thinking], { env })
+    let printed = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      printed += String(chunk)
+    })
+    await once(child.stdout, 'data')
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(printed)?.[0] ?? ''
+    const send = (beta: string): Promise<Response> =>
+      fetch(`${url}/v1/messages`, {
+        method: 'POST',
+        headers: {
+          'x-api-key': 'any',
+          'anthropic-version': '2023-06-01',
+          'anthropic-beta': beta,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({
+          model: 'claude-opus-5',
+          max_tokens: 99,
+          system: [{ type: 'text', text: 'x'.repeat(4_000), cache_control: { type: 'ephemeral' } }],
+          messages: [
+            {
+              role: 'assistant',
+              content: [
+                { type: 'thinking', thinking: 'x', signature: 'foreign' },
+                { type: 'text', text: 'I begin.' },
+              ],
+            },
+            {
+              role: 'user',
+              content: [{ type: 'text', text: 'Go on.', cache_control: { type: 'ephemeral' } }],
+            },
+          ],
+        }),
+      })
+    expect([(await send('one')).status, (await send('two')).status]).toEqual([200, 200])
+    const kept = (await (await fetch(`${url}/_simulator/requests`)).json()) as {
+      readonly requests: readonly { readonly cache: { readonly hit: { readonly path: string } | null } }[]
+    }
+    expect(kept).toMatchObject({
+      kept: 1,
+      forgotten: 1,
+      requests: [{ number: 2, cache: { hit: { path: 'messages.1.content.0' } } }],
+    })
+    while (!printed.includes('#2 ')) await once(child.stdout, 'data')
+    child.kill('SIGINT')
+    await once(child, 'exit')
+    expect(printed).toContain('the newest 1 requests')
+    expect(printed).toContain('Only the newest 1 requests are kept (--keep-requests). Totals count all.')
   })
 
   it.each([
@@ -59,6 +130,18 @@ describe('tidemark simulate', () => {
     [['--script', 'nobody'], 1, /^tidemark: nobody: expected a \.yaml.*\n$/],
     [['--port', '99999999'], 2, /^tidemark: .*port from 0 to 65535.*\n$/],
     [['--window', 'large'], 2, /^tidemark: .*whole number of tokens.*\n$/],
+    [['--keep-requests', 'all'], 2, /^tidemark: .*Expected a whole number.*\n$/],
+    [
+      ['--binding', 'enforced=maybe'],
+      2,
+      /^tidemark: option '--binding': expected enforced=true\|false, .*; found enforced=maybe\n$/,
+    ],
+    [['--cache-key', 'ttl'], 2, /^tidemark: option '--cache-key': expected .*ttl=true\|false; found ttl\n$/],
+    [
+      ['--rules', 'role=any'],
+      2,
+      /^tidemark: option '--rules': expected firstRole=user\|any; found role=any\n$/,
+    ],
     [['--host', '0.0.0.0'], 1, /^tidemark: The simulator serves this machine only.*--allow-remote.*\n$/],
   ])('refuses %j in one line', (args, status, said) => {
     const run = spawnSync(process.execPath, [...sources, ...args], { encoding: 'utf8', env, timeout: 30_000 })

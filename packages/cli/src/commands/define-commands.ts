@@ -183,6 +183,17 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
     )
     .option('--window <tokens>', 'one context window for every model', parseTokenCount)
     .option('--seed <text>', 'the same seed gives the same ids and signatures')
+    .option(
+      '--keep-requests <number>',
+      'requests to keep for /_simulator/requests; default: 200, 0 for none',
+      parseWholeNumber,
+    )
+    .option(
+      '--binding <settings>',
+      'how thinking is bound: enforced=false,editedText=allow,foreignSignatures=allow',
+    )
+    .option('--cache-key <settings>', 'what is part of the cache key: betas=false,ttl=true, …')
+    .option('--rules <settings>', 'undocumented rules: firstRole=any')
     .option('--cached-clearing', 'support cache_edits, which is undocumented and promised by no provider')
     .option('--host <address>', 'address to listen on; default: 127.0.0.1')
     .option('--allow-remote', 'with --host: allow other machines to connect, without a key')

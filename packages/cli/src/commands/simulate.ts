@@ -1,7 +1,14 @@
 /** `tidemark simulate`: serves the simulated Messages API until interrupted, and prints a line for each request. */
-import { formatRequestLine, loadScenario, type Script, serve } from '@tidemark/simulator'
+import {
+  formatRequestLine,
+  loadScenario,
+  type Script,
+  type SimulatorOptions,
+  serve,
+} from '@tidemark/simulator'
+import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
-import { EXIT_CODES } from './exit-codes.ts'
+import { EXIT_CODES, printError } from './exit-codes.ts'
 
 export interface SimulateCommandOptions {
   readonly port?: number
@@ -11,8 +18,16 @@ export interface SimulateCommandOptions {
   readonly window?: number
   readonly seed?: string
   readonly cachedClearing?: boolean
+  readonly keepRequests?: number
+  /** Settings as `name=value,name=value`. */
+  readonly binding?: string
+  readonly cacheKey?: string
+  readonly rules?: string
   readonly json?: boolean
 }
+
+/** Number of requests kept if `--keep-requests` does not say. */
+const KEPT_REQUESTS = 200
 
 /** Delay before the first byte of a response, so that requests sent together overlap as with a real provider. */
 const FIRST_BYTE_MS = 5
@@ -21,7 +36,12 @@ export async function runSimulateCommand(
   choices: SimulateCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { port, host, allowRemote, window, seed, cachedClearing } = choices
+  const { port, host, allowRemote, window, seed, cachedClearing, keepRequests = KEPT_REQUESTS } = choices
+  const settings = readSettings(choices)
+  if (typeof settings === 'string') {
+    printError(settings, terminal)
+    return EXIT_CODES.wrongUse
+  }
   const loaded = await loadScenario(choices.script ?? 'echo')
   if (!loaded.ok) {
     terminal.warn(`tidemark: ${loaded.message}\n`)
@@ -30,9 +50,15 @@ export async function runSimulateCommand(
   const served = await serve({
     script: loaded.script satisfies Script,
     firstByteMs: FIRST_BYTE_MS,
-    ...omitUndefined({ port, host, allowRemote, window, seed, cachedClearing }),
+    ...omitUndefined({ port, host, allowRemote, window, seed, cachedClearing, keepRequests }),
+    ...settings,
     onRequest: (record) => {
-      if (choices.json !== true) terminal.write(`${formatRequestLine(record)}\n`)
+      if (choices.json === true) return
+      terminal.write(`${sanitizeLine(formatRequestLine(record))}\n`)
+      if (record.number === keepRequests + 1)
+        terminal.write(
+          `Only the newest ${keepRequests} requests are kept (--keep-requests). Totals count all.\n`,
+        )
     },
   })
   terminal.write(
@@ -43,11 +69,57 @@ export async function runSimulateCommand(
   return EXIT_CODES.done
 }
 
+/** Removes control characters from a line whose parts have two spaces between them. */
+function sanitizeLine(line: string): string {
+  return line.split('  ').map(sanitizeText).join('  ')
+}
+
+type SettingGroups = Required<Pick<SimulatorOptions, 'binding' | 'cacheKey' | 'rules'>>
+
+const YES_OR_NO = ['true', 'false']
+
+/** The settings of each group, with their values. */
+const SETTINGS: {
+  readonly [G in keyof SettingGroups]: { readonly [N in keyof Required<SettingGroups[G]>]: readonly string[] }
+} = {
+  binding: { enforced: YES_OR_NO, editedText: ['error', 'allow'], foreignSignatures: ['error', 'allow'] },
+  cacheKey: {
+    speed: YES_OR_NO,
+    outputFormat: YES_OR_NO,
+    betas: YES_OR_NO,
+    contextManagement: YES_OR_NO,
+    ttl: YES_OR_NO,
+  },
+  rules: { firstRole: ['user', 'any'] },
+}
+
+const OPTION_NAMES = { binding: '--binding', cacheKey: '--cache-key', rules: '--rules' } as const
+
+/** Reads the groups of settings, such as `betas=false,ttl=true`. Returns an error text if one is not known. */
+function readSettings(choices: SimulateCommandOptions): Partial<SettingGroups> | string {
+  const read: Record<string, Record<string, string | boolean>> = {}
+  for (const group of Object.keys(SETTINGS) as (keyof SettingGroups)[]) {
+    const known = new Map<string, readonly string[]>(Object.entries(SETTINGS[group]))
+    const pairs = (choices[group] ?? '').split(',').filter((pair) => pair.trim() !== '')
+    for (const pair of pairs) {
+      const [name = '', value = ''] = pair.split('=').map((part) => part.trim())
+      if (known.get(name)?.includes(value) !== true) {
+        const choicesOf = [...known].map(([each, values]) => `${each}=${values.join('|')}`)
+        return `option '${OPTION_NAMES[group]}': expected ${choicesOf.join(', ')}; found ${pair.trim()}`
+      }
+      read[group] = { ...read[group], [name]: YES_OR_NO.includes(value) ? value === 'true' : value }
+    }
+  }
+  // The cast is safe because the table has each setting with its values.
+  return read as Partial<SettingGroups>
+}
+
 function formatGreeting(url: string, choices: SimulateCommandOptions): string {
   return [
     `The Messages API is simulated at ${url} (script: ${choices.script ?? 'echo'}). Press Ctrl-C to stop.`,
     `  ANTHROPIC_BASE_URL=${url} ANTHROPIC_API_KEY=any your-agent`,
-    `  ${url}/_simulator/requests   every request, with its cache use and cost`,
+    `  ${url}/_simulator/requests   the newest ${choices.keepRequests ?? KEPT_REQUESTS} requests, with their cache use and cost`,
+    `  ${url}/_simulator            totals of all requests`,
     '',
     '',
   ].join('\n')

@@ -6,7 +6,7 @@ import {
   type Simulator,
 } from '@tidemark/simulator'
 import { describe, expect, it } from 'vitest'
-import { assistant, MARK, postMessage, simulate, text, tokens, user } from './ask.ts'
+import { assistant, call, MARK, postMessage, result, simulate, TOOL, text, tokens, user } from './ask.ts'
 
 describe('the request log', () => {
   const long = (mark: string): string => tokens(700, mark)
@@ -129,6 +129,48 @@ describe('the request log', () => {
       divergence: { path: 'system.0', was: '{"text":"version 1","type":"text"}' },
     })
     expect(last?.cache?.miss?.tokens).toBeGreaterThan(1_000)
+  })
+
+  it.each([
+    ['in the last response', 'b'],
+    ['in an earlier request', 'a'],
+  ])('explains the first request after a compaction by the client, which kept a call %s', async (_, kept) => {
+    const simulator = simulate({
+      script: () => ({ blocks: [{ type: 'tool_use', id: 'b', name: 'look', input: {} }] }),
+    })
+    const send = (
+      version: string,
+      messages: readonly object[],
+      ...betas: readonly string[]
+    ): Promise<unknown> =>
+      postMessage(simulator, { system: [text(version)], tools: [TOOL], messages }, { betas })
+    const work = [user('Fix it.'), assistant(call('a'))]
+    await send('version 1', [...work, user(result('a', long('r'), MARK))])
+    await send('version 1', [...work, user(result('a', long('r')), 'Summarize.')], 'another-beta')
+    await send('version 2', [user('The summary.'), assistant(call(kept)), user(result(kept, 'ok', MARK))])
+    const last = (await seen(simulator)).at(-1)
+    expect(last?.cache?.miss).toMatchObject({
+      reason: 'content-changed',
+      why: 'the prompt changed at system.0',
+      comparedWith: 1,
+    })
+    expect(last?.cache?.miss?.tokens).toBeGreaterThan(700)
+  })
+
+  it('explains content that changed before the part of the prompt that a changed setting affects', async () => {
+    const simulator = simulate()
+    const send = (version: string, effort: string): Promise<unknown> =>
+      postMessage(simulator, {
+        system: [text(version)],
+        messages: [user(text(long('a'), MARK))],
+        output_config: { effort },
+      })
+    await send('version 1', 'high')
+    await send('version 2', 'low')
+    await send('version 2', 'high')
+    const [, second, third] = await seen(simulator)
+    expect(second?.cache?.miss?.why).toBe('the prompt changed at system.0')
+    expect(third?.cache?.miss?.why).toBe('effort: low → high')
   })
 
   it('explains two concurrent requests', async () => {

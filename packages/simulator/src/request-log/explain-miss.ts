@@ -8,6 +8,8 @@ import {
   LOOK_BACK_POSITIONS,
 } from '../prompt-cache/prompt-cache.ts'
 import { isSameBlock, renderBlock } from '../prompt-cache/prompt-tree.ts'
+import type { Block } from '../protocol/api.ts'
+import type { CacheLevel } from '../protocol/models.ts'
 import type { CacheMiss, CacheMissCause, ComparableRequest, PromptDifference } from './request-log.ts'
 
 interface CacheMissInput {
@@ -49,10 +51,18 @@ function findMissReason(input: CacheMissInput, kin: PreviousRequest, cachedUpTo:
   if (prompt.breakpoints.length === 0)
     return { reason: 'no-breakpoint', why: 'the request has no cache_control, so nothing was looked for' }
   const changed = listChangedKeyParts(kin.request.key, key, prompt, cachedUpTo)
-  if (changed.length > 0) return { reason: 'key-changed', why: changed.join('; ') }
-  if (kin.common <= cachedUpTo)
+  const isContentChanged = kin.common <= cachedUpTo
+  // A key invalidates the prompt from the start of its level on. Content that changed before that is the first cause.
+  const keyStart = Math.min(...changed.map(({ level }) => findLevelStart(prompt, level)))
+  if (changed.length > 0 && !(isContentChanged && kin.common < keyStart))
+    return { reason: 'key-changed', why: changed.map(({ text }) => text).join('; ') }
+  if (isContentChanged)
     return { reason: 'content-changed', why: `the prompt changed at ${describeChangePlace(prompt, kin)}` }
   return explainEntryMiss(input, kin, cachedUpTo)
+}
+
+function findLevelStart({ starts }: Prompt, level: CacheLevel): number {
+  return level === 'tools' ? 0 : starts[level]
 }
 
 function describeChangePlace(prompt: Prompt, kin: PreviousRequest): string {
@@ -67,15 +77,16 @@ function listChangedKeyParts(
   now: CacheKey,
   prompt: Prompt,
   upTo: number,
-): readonly string[] {
+): readonly { readonly level: CacheLevel; readonly text: string }[] {
   const reached = { tools: 0, system: 1, messages: 2 }
   const level = reached[findCacheLevel(prompt, Math.min(upTo, prompt.positions.length - 1))]
   const names = new Set([...before.parts, ...now.parts].map((part) => part.name))
   return [...names].flatMap((name) => {
     const was = before.parts.find((part) => part.name === name)
     const is = now.parts.find((part) => part.name === name)
-    if (was?.value === is?.value || reached[(was ?? is)?.level ?? 'messages'] > level) return []
-    return [`${name}: ${was?.value ?? '(default)'} → ${is?.value ?? '(default)'}`]
+    const partLevel = (was ?? is)?.level ?? 'messages'
+    if (was?.value === is?.value || reached[partLevel] > level) return []
+    return [{ level: partLevel, text: `${name}: ${was?.value ?? '(default)'} → ${is?.value ?? '(default)'}` }]
   })
 }
 
@@ -128,7 +139,7 @@ function findPreviousRequest(
   let best: PreviousRequest | null = null
   for (const seen of earlier) {
     if (seen.scope.organization !== scope.organization || seen.cachedUpTo === null) continue
-    if (!isSameConversation(prompt, seen.prompt)) continue
+    if (!isSameConversation(prompt, seen)) continue
     const common = countCommonPositions(prompt, seen.prompt)
     const messages = countCommonMessageBlocks(prompt, seen.prompt, common)
     const isBetter =
@@ -160,11 +171,22 @@ function isSameMessageBlock(one: Prompt, other: Prompt, index: number): boolean 
 }
 
 /**
- * Checks whether two prompts belong to one conversation: their first or second message block must be equal. Tools and
- * system prompt are ignored, because different conversations may share them.
+ * Checks whether a request belongs to the conversation of an earlier one: their first or second message block is equal,
+ * or, after a compaction by the client, the first tool call that was kept is in the earlier prompt or its response.
+ * Tools and system prompt are ignored, because different conversations may share them.
  */
-function isSameConversation(one: Prompt, other: Prompt): boolean {
-  return [0, 1].some((index) => isSameMessageBlock(one, other, index))
+function isSameConversation(prompt: Prompt, earlier: ComparableRequest): boolean {
+  if ([0, 1].some((index) => isSameMessageBlock(prompt, earlier.prompt, index))) return true
+  const kept = prompt.positions.find(({ block, zone }) => isToolCall(block) && zone === 'assistant')?.block.id
+  if (typeof kept !== 'string') return false
+  return (
+    earlier.calls.includes(kept) ||
+    earlier.prompt.positions.findLast(({ block }) => isToolCall(block) && block.id === kept) !== undefined
+  )
+}
+
+function isToolCall({ type }: Block): boolean {
+  return type === 'tool_use'
 }
 
 /**

@@ -114,6 +114,8 @@ export interface ComparableRequest {
   readonly scope: Account
   readonly prompt: Prompt
   readonly key: CacheKey
+  /** Ids of the tool calls in the response, by which a later request of the conversation can be recognized. */
+  readonly calls: readonly string[]
   /** Position of the last breakpoint whose prefix has enough tokens to be cached; null if there is none. */
   readonly cachedUpTo: number | null
   /** Start time of the request, from which the lifetimes of its cache entries are counted. */

@@ -150,7 +150,7 @@ async function answerWithResponse(
     return logRequest(state, struck, { answer, error: describeFaultError(answer, struck.fault) })
   }
   let isBegun = false
-  const { analysis, seen } = analyzeCache(state, prepared, response.cache, {
+  const { analysis, seen } = analyzeCache(state, prepared, response, {
     number,
     now,
     hasBegun: () => isBegun,

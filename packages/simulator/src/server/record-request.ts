@@ -3,7 +3,6 @@
 import { FAULT_APPLIED_HEADER, type Fault } from '../faults/fault.ts'
 import type { Account } from '../prompt-cache/cache-key.ts'
 import { countPrefixTokens } from '../prompt-cache/prompt.ts'
-import type { CacheResult } from '../prompt-cache/prompt-cache.ts'
 import type { HttpAnswer } from '../protocol/answer.ts'
 import { isObject } from '../protocol/api.ts'
 import { explainCacheMiss } from '../request-log/explain-miss.ts'
@@ -15,6 +14,7 @@ import {
   type RequestRecord,
   type TokenUsage,
 } from '../request-log/request-log.ts'
+import { listToolCalls } from '../scripts/script.ts'
 import type { IncomingRequest } from './admit-request.ts'
 import type { ModelCallTokens, ModelResponse } from './answer-message.ts'
 import type { PreparedRequest } from './prepare-prompt.ts'
@@ -120,7 +120,7 @@ function toTokenUsage({ split, outputTokens }: ModelCallTokens): TokenUsage {
 export function analyzeCache(
   { log, store }: SimulatorState,
   { prompt, key, scope, model }: PreparedRequest,
-  cache: CacheResult,
+  { cache, reply }: ModelResponse,
   { number, now, hasBegun }: { readonly number: number; readonly now: number; hasBegun(): boolean },
 ): { readonly analysis: CacheAnalysis; readonly seen: ComparableRequest } {
   const { hit, breakpoints } = cache
@@ -150,6 +150,7 @@ export function analyzeCache(
       scope,
       prompt,
       key,
+      calls: listToolCalls({ role: 'assistant', content: reply.message.content }).map(({ id }) => id),
       cachedUpTo: counted?.position ?? null,
       startedAt: now,
       hasBegun,

@@ -1,0 +1,64 @@
+/** The simulator's control API and request log: each rule of them broken, and the test that must notice. */
+import type { Mutant } from '../scripts/mutants/mutant.ts'
+
+const CONTROL = ['packages/simulator/test/control-api.test']
+const REQUEST_LOG = ['packages/simulator/test/request-log.test']
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'pages-of-other-sites-are-answered',
+    law: 'of another site cannot',
+    file: 'packages/simulator/src/server/routes.ts',
+    find: 'if (origin !== null && (',
+    replace: "if (origin === '' && (",
+    tests: CONTROL,
+  },
+  {
+    name: 'any-host-is-the-simulator',
+    law: 'of another site cannot',
+    file: 'packages/simulator/src/server/routes.ts',
+    find: "return !name.includes('.') ||",
+    replace: "return name !== '' ||",
+    tests: CONTROL,
+  },
+  {
+    name: 'bodies-are-read-to-the-end',
+    law: 'is refused before the rest of it is read',
+    file: 'packages/simulator/src/server/request-body.ts',
+    find: 'if (length > limit) return null',
+    replace: 'if (length > limit * 2) return null',
+    tests: CONTROL,
+  },
+  {
+    name: 'depth-is-not-checked',
+    law: 'nested too deeply',
+    file: 'packages/simulator/src/protocol/json-fields.ts',
+    find: 'depth <= MAX_JSON_DEPTH',
+    replace: 'depth <= MAX_JSON_DEPTH * 1_000_000',
+    tests: CONTROL,
+  },
+  {
+    name: 'forgotten-requests-are-not-counted',
+    law: 'is said, together with how many records are gone',
+    file: 'packages/simulator/src/request-log/request-log.ts',
+    find: 'forgotten += 1',
+    replace: 'forgotten += 0',
+    tests: CONTROL,
+  },
+  {
+    name: 'compared-by-the-whole-prefix',
+    law: 'explains a changed system.0',
+    file: 'packages/simulator/src/request-log/explain-miss.ts',
+    find: 'messages > best.messages ||',
+    replace: 'common > best.common ||',
+    tests: REQUEST_LOG,
+  },
+  {
+    name: 'answers-that-never-begin-keep-the-thread',
+    law: 'the response can be continued again',
+    file: 'packages/simulator/src/server/handle-request.ts',
+    find: 'abandon: () => state.threads.release(continues)',
+    replace: 'abandon: () => undefined',
+    tests: ['packages/simulator/test/threads.test'],
+  },
+]

@@ -73,6 +73,18 @@ describe('after a compaction, with nothing set', () => {
     await tide.close()
   })
 
+  it('what a tool says about a file is not taken for its text, and edits of other tools are followed', async () => {
+    const { session } = await openWorked()
+    await call(session, 'line_count', { path: '/src/login.ts' }, '901')
+    await call(session, 'patch_it', { path: '/src/login.ts', old: 'login = 1', new: 'login = 2' }, 'changed')
+    await call(session, 'other', {}, 'x '.repeat(9_000))
+    expect(await session.compact()).toMatchObject({ ok: true })
+    const text = JSON.stringify(session.messages())
+    expect([text.includes('export const login = 2'), /login\.ts[^"]{0,120}(changed|901)/.test(text)]).toEqual(
+      [true, false],
+    )
+  })
+
   it('the policy switches each of them off', async () => {
     const policy = { rehydrate: { todos: false, plan: false, files: { count: 0 } } }
     const { session, tide } = await openWorked({

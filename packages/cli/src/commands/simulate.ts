@@ -8,7 +8,8 @@ import {
 } from '@tidemark/simulator'
 import { sanitizeText } from '../render/text.ts'
 import type { Terminal } from '../terminal.ts'
-import { EXIT_CODES, printError } from './exit-codes.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { printError } from './print-errors.ts'
 
 export interface SimulateCommandOptions {
   readonly port?: number

@@ -57,13 +57,15 @@ export interface FileToolNames {
   readonly writeTools?: readonly string[]
 }
 
-const PATH_FIELDS = ['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename']
+const PATH_FIELDS = ['file_path', 'path', 'filePath', 'notebook_path', 'target_file', 'filename', 'file']
 const OLD_TEXT_FIELDS = ['old_string', 'old_str', 'oldString', 'oldText']
 const NEW_TEXT_FIELDS = [
   ...['new_string', 'new_str', 'newString', 'newText'],
   ...['new_source', 'insert_text', 'replacement'],
 ]
-const CONTENT_FIELDS = ['content', 'contents', 'file_text', 'text']
+/** Names of old and new text that mean a replacement only together. */
+const REPLACEMENT_PAIRS = { old: 'new', search: 'replace', find: 'replace', before: 'after' }
+const CONTENT_FIELDS = ['content', 'contents', 'file_text', 'text', 'body']
 const QUERY_FIELDS = ['pattern', 'query', 'glob', 'regex']
 const COMMAND_FIELDS = ['command', 'cmd', 'script']
 const PATCH_FIELDS = ['input', 'patch', 'patchText']
@@ -177,9 +179,18 @@ function listReplacements(input: Input): readonly TextReplacement[] {
   const edits: readonly unknown[] = Array.isArray(input.edits) ? input.edits : [input]
   return edits.filter(isObject).flatMap((edit): readonly TextReplacement[] => {
     const [old, put] = [findTextField(edit, OLD_TEXT_FIELDS), findTextField(edit, NEW_TEXT_FIELDS)]
-    if (old === null && put === null) return []
+    if (old === null && put === null) return listPairedReplacement(edit)
     return [{ oldText: old, newText: put, replaceAll: edit.replace_all === true || edit.replaceAll === true }]
   })
+}
+
+function listPairedReplacement(edit: Input): readonly TextReplacement[] {
+  for (const [oldField, newField] of Object.entries(REPLACEMENT_PAIRS)) {
+    const [oldText, newText] = [edit[oldField], edit[newField]]
+    if (typeof oldText === 'string' && typeof newText === 'string')
+      return [{ oldText, newText, replaceAll: edit.all === true }]
+  }
+  return []
 }
 
 /** Returns the files that are named in a patch in the format of Codex's `apply_patch`. */

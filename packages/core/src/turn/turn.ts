@@ -26,7 +26,7 @@ import {
   withWriteLock,
 } from '../engine/session-writer.ts'
 import { TidemarkError } from '../errors.ts'
-import type { MessageContent } from '../log/block.ts'
+import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
 import {
   continueAnswer,
@@ -112,7 +112,10 @@ async function* runLoop(
     if (noted !== null) return noted
     const toolCalls = listToolCalls(reply)
     const stopReason = reply.message.stop_reason ?? null
-    cuts = stopReason === 'max_tokens' && toolCalls.every(({ isCut }) => isCut) ? cuts + 1 : 0
+    const isCut = stopReason === 'max_tokens' && toolCalls.every((call) => call.isCut)
+    // Many models refuse a request that ends with their own text, so a response paused there is continued like a cut one.
+    const isPausedInText = stopReason === 'pause_turn' && endsInText(reply)
+    cuts = isCut || isPausedInText ? cuts + 1 : 0
     const isLast = cuts > countAllowedContinuations(turn.host)
     // With `pause_turn` the provider interrupted a long response. Sent back unchanged, it continues.
     if (toolCalls.length === 0 && stopReason !== 'pause_turn' && (cuts === 0 || isLast))
@@ -126,6 +129,11 @@ async function* runLoop(
     if (isLast) return { ok: true, stopReason }
   }
   return { ok: false, reason: 'call-limit', calls: maxCalls }
+}
+
+function endsInText({ message }: Reply): boolean {
+  const last = toBlocks(message.content).at(-1)
+  return last !== undefined && isTextBlock(last)
 }
 
 /**

@@ -231,10 +231,17 @@ function applyRead(
   const read =
     parseLoggedFile(beside) ??
     parseNumberedLines(result, toFields(call.input)) ??
-    (trustsPlainText ? parsePlainText(result, call) : null)
+    (trustsPlainText && isReadingTool(call.name) ? parsePlainText(result, call) : null)
   if (read === null) return before
   if (read.isWhole || before?.isWhole !== true) return read
   return before.text.includes(read.text) ? before : read
+}
+
+const READING_TOOL_NAME = /(?:^|[^a-z])(?:read|view|open|cat|load|show)|(?:get|fetch)[^a-z]*file/i
+
+/** Checks by its name that a tool returns the text of the file that it is given, and not something about the file. */
+function isReadingTool(name: string): boolean {
+  return READING_TOOL_NAME.test(name.replaceAll(/([a-z])([A-Z])/g, '$1_$2'))
 }
 
 /** Parses the text that Claude Code logs in the `file` field of a file read; null if there is none. */

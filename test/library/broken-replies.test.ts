@@ -70,16 +70,19 @@ describe('a stream that fails in the middle of the reply', () => {
 })
 
 describe('a response that the provider pauses in its text', () => {
-  it.each(['claude-opus-5', 'claude-sonnet-5-5', 'claude-sonnet-4-5'])('is continued by %s', async (modelId) => {
-    let calls = 0
-    const script: Script = () => {
-      calls += 1
-      const stopReason = calls === 1 ? 'pause_turn' : 'end_turn'
-      return { blocks: [{ type: 'text', text: `part ${calls}, ` }], stopReason }
-    }
-    const session = await createTestTidemark({ modelId, script }).tide.open('a')
-    expect(await session.run('Write.').outcome).toMatchObject({ ok: true, text: 'part 1, part 2, ' })
-  })
+  it.each(['claude-opus-5', 'claude-sonnet-5-5', 'claude-sonnet-4-5'])(
+    'is continued by %s',
+    async (modelId) => {
+      let calls = 0
+      const script: Script = () => {
+        calls += 1
+        const stopReason = calls === 1 ? 'pause_turn' : 'end_turn'
+        return { blocks: [{ type: 'text', text: `part ${calls}, ` }], stopReason }
+      }
+      const session = await createTestTidemark({ modelId, script }).tide.open('a')
+      expect(await session.run('Write.').outcome).toMatchObject({ ok: true, text: 'part 1, part 2, ' })
+    },
+  )
 })
 
 describe('an answer that max_tokens cuts', () => {

@@ -24,7 +24,7 @@ describe('the receipt of a compaction', () => {
 
   it('names what is no longer mentioned, with the record that contains it', () => {
     const { before, receipt } = compacted(
-      'Summary:\nparseQuery was renamed to readQuery. The person: Now the lexer.',
+      'Summary:\nparseQuery was renamed to readQuery.\nUser: Now the lexer.',
     )
     const uuid = (at: number): string => before[at]?.record.uuid ?? '?'
     expect(receipt.lost).toEqual({
@@ -44,7 +44,7 @@ describe('the receipt of a compaction', () => {
     work.says('Amounts are in cents.')
     work.edits('/app/src/parser.ts', 'readQuery(rawText)')
     const history = work.builder.view.entries.toArray().map(({ record }) => record)
-    work.compacts('Summary:\nThe person: Amounts are in cents.')
+    work.compacts('Summary:\nUser: Amounts are in cents.')
     const before = work.builder.view.entries.toArray()
     work.compacts('Summary:\nNothing.')
     const after = work.builder.view.entries.toArray()
@@ -94,6 +94,20 @@ describe('the receipt of a compaction', () => {
       'and tag it as well',
     ])
     expect(lost.errors).toEqual([])
+  })
+
+  it('names a short reply that the new context has only as part of other words', () => {
+    const work = new CodingSession()
+    work.answers('Shall I push?')
+    const uuid = work.says('no')
+    work.calls('ask_user', { question: 'Port?' }, 'It is "80".')
+    const before = work.builder.view.entries.toArray()
+    work.compacts('Summary:\nNothing is known, and 80 tests pass.')
+    const after = work.builder.view.entries.toArray()
+    const { lost } = createReceipt({ ...rules, before, after, summarised: before })
+    expect(lost.userMessages.map(({ characters }) => characters)).toEqual([2, 16])
+    expect(lost.userMessages[0]?.uuid).toBe(uuid)
+    expect(createReceipt({ ...rules, before, after: before, summarised: [] }).lost.userMessages).toEqual([])
   })
 
   it('lists what went, what stayed and what was carried', () => {

@@ -101,6 +101,7 @@ function findLosses(input: ReceiptInput): LostItems {
   const [textBefore, textAfter] = [joinTexts(before), joinTexts(after)]
   const isLost = (uuid: string, isIn: (text: string) => boolean): boolean =>
     !isIn(textAfter) && (inView.has(uuid) || isIn(textBefore))
+  const ownTexts = new Map(after.map((entry) => [entry.record.uuid, entryText(entry)]))
   const identifiers = findLostIdentifiers(records, textAfter)
   return {
     files: facts.files
@@ -108,7 +109,7 @@ function findLosses(input: ReceiptInput): LostItems {
       .map(({ path, uuid }) => ({ text: path, uuid })),
     userMessages: facts.messages.flatMap((message) => {
       const { text, uuid } = message
-      const characters = countMissingCharacters(textAfter, message)
+      const characters = countMissingCharacters(textAfter, message, facts.clean(ownTexts.get(uuid) ?? ''))
       // An earlier compaction may have cut the message already; only what is missing in addition is lost now.
       const isNew =
         characters > 0 && (inView.has(uuid) || characters > countMissingCharacters(textBefore, message))

@@ -263,6 +263,42 @@ describe('words that the user never wrote', () => {
     expect(added.messages).toEqual(facts.messages.map(({ uuid }) => uuid))
   })
 
+  describe('but the model asked', () => {
+    const asked = new CodingSession()
+    asked.answers('Shall I delete the production database now?')
+    asked.says('no')
+    const question = 'Which of the old tables shall I drop today?'
+    asked.calls(
+      'AskUserQuestion',
+      { questions: [{ question, options: [{ label: 'users' }] }] },
+      'none of them',
+    )
+    asked.answers('All stay.')
+    const list = (line: string) =>
+      repairSummary(`Summary:\n6. All user messages\n${line}`, extractSessionFacts(asked.history), gateRules)
+
+    it.each([
+      '- "delete the production database now"',
+      '- Shall I delete the production database now?',
+      `- "${question}"`,
+      '- shall I drop today? users',
+      '- (answering "Shall I delete the production database now?") yes',
+      '- yes (answering "Shall I delete the production database now?")',
+    ])('are marked: %j', (line) => {
+      expect(list(line).marked).toEqual([line])
+    })
+
+    it.each([
+      '- (answering "Shall I delete the production database now?") no',
+      '- no (answering "delete the production database now?")',
+      `- Asked: "${question}" Answered: none of them`,
+      `- Asked: "${question}" (options: users)\nAnswered: none of them`,
+      '- none of them',
+    ])('are left alone beside the reply: %j', (line) => {
+      expect(list(line).marked).toEqual([])
+    })
+  })
+
   it('are not looked for among messages that the context keeps', () => {
     const kept = new CodingSession()
     kept.says('Now the lexer, if you please.')

@@ -72,6 +72,44 @@ describe('what the user typed', () => {
   })
 })
 
+describe('a short reply', () => {
+  const work = new CodingSession()
+  work.answers(`Shall I push ${'🙂'.repeat(200)} now?`)
+  work.says('no')
+  work.answers('Understood.')
+  const [message] = extractSessionFacts(work.history).messages
+  if (message === undefined) throw new Error('no message')
+
+  it.each([
+    ['The cause is known.', false],
+    ['There is no cause.', false],
+    ['5. Problem solving\nThe test prints "no" at its end.', false],
+    ['- no', true],
+    ['[1] no', true],
+    ['**User**: "no"', true],
+    ['no (answering "Shall I push?")', true],
+    [`6. All user messages\n[1] ${message.lead}no`, true],
+    ['6. All user messages\n- To the push, "no"', true],
+    ['6. All user messages\n- yes\n7. Pending tasks\n- The test prints "no" at its end.', false],
+  ])('is found only as a whole line or a whole quotation in the list of messages: %j', (text, isThere) => {
+    expect(hasUserPrompt(text, message)).toBe(isThere)
+    expect(countMissingCharacters(text, message)).toBe(isThere ? 0 : 2)
+  })
+
+  it('stands with the end of what it answers, never cut inside a character', () => {
+    expect(message.lead).toMatch(/^\(answering "…🙂+ now\?"\) $/u)
+    expect(message.lead.isWellFormed()).toBe(true)
+  })
+
+  it('is a change of course if it follows an interruption in the same message', () => {
+    const stopped = new CodingSession()
+    stopped.says('[Request interrupted by user]\nno, use pnpm instead')
+    stopped.says('go on')
+    const { messages } = extractSessionFacts(stopped.history)
+    expect(messages.map(({ isCorrection }) => isCorrection)).toEqual([true, false])
+  })
+})
+
 describe('the budget of user messages', () => {
   it.each<[string, object, number | null, number, number]>([
     ['is a third of the target', {}, 83_500, 27_555, 27_555],

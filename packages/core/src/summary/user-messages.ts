@@ -5,7 +5,8 @@
 import { isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
-import { readUserInputs, type UserInput } from '../log/user-input.ts'
+import { type AskedQuestion, readUserInputs, type UserInput } from '../log/user-input.ts'
+import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { readSectionNumber } from './summary-prompt.ts'
@@ -23,6 +24,8 @@ export interface UserPrompt {
   readonly lead: string
   /** The texts that a summary must contain: the user's words, and the questions that they answer. */
   readonly required: readonly string[]
+  /** What stands with the user's words and is not theirs: the lead, and the questions as `text` has them. */
+  readonly context: readonly string[]
   /** True if the user wrote the message after interrupting or refusing, which indicates a change of course. */
   readonly isCorrection: boolean
   /** False if the model has not responded since. Such a message is never cut. */
@@ -59,21 +62,26 @@ export function collectUserPrompts(
     const inputs = readUserInputs(record, calls).filter(({ text }) => text.trim() !== '')
     if (inputs.length > 0) {
       const isRefusal = inputs.some(({ kind }) => kind === 'refusal')
+      const lead = clean(formatLead(inputs, answered, runsById))
+      const questions = inputs.flatMap(({ question }) =>
+        question === null ? [] : [formatQuestion(question)],
+      )
       messages.push({
         uuid: record.uuid,
         place,
         text: clean(inputs.map(formatInput).join('\n')),
-        lead: clean(formatLead(inputs, answered, runsById)),
+        lead,
         required: inputs
           .flatMap(({ text, question }) => (question === null ? [text] : [question.text, text]))
           .map((text) => clean(text.trim())),
-        isCorrection: isCorrection || isRefusal,
+        context: [lead.trim(), ...questions.map(clean)].filter((part) => part !== ''),
+        isCorrection: isCorrection || isRefusal || isInterruption(record),
         isAnswered: lastResponse > place,
       })
       answered = ''
     }
     if (inputs.length > 0 || record.type === 'assistant') isCorrection = false
-    if (isInterruption(record)) isCorrection = true
+    else if (isInterruption(record)) isCorrection = true
   })
   return messages
 }
@@ -85,9 +93,11 @@ function isInterruption(record: KnownRecord): boolean {
 
 function formatInput({ kind, text, question }: UserInput): string {
   if (kind !== 'answer') return text
-  if (question === null) return `Answered: ${text}`
-  const options = question.options.length === 0 ? '' : ` (options: ${question.options.join(' | ')})`
-  return `Asked: "${question.text}"${options}\nAnswered: ${text}`
+  return `${question === null ? '' : `${formatQuestion(question)}\n`}Answered: ${text}`
+}
+
+function formatQuestion({ text, options }: AskedQuestion): string {
+  return `Asked: "${text}"${options.length === 0 ? '' : ` (options: ${options.join(' | ')})`}`
 }
 
 function formatLead(
@@ -117,10 +127,10 @@ export function formatTarget(run: ToolRun | undefined): string {
 /** Returns the end of a text from the start of a line or sentence on, so that a short reply can be understood. */
 function takeLastSentences(text: string): string {
   if (text.length <= ANSWERED_CHARACTERS) return text
-  const end = text.slice(-ANSWERED_CHARACTERS)
+  const end = sliceText(text, -ANSWERED_CHARACTERS)
   const start = /\n|[.!?:]\s/.exec(end)
   return start === null || start.index > ANSWERED_CHARACTERS / 2
-    ? `…${end.replace(/^[\udc00-\udfff]/, '')}`
+    ? `…${end}`
     : end.slice(start.index + 1).trim()
 }
 
@@ -191,8 +201,31 @@ function cutPrompt(message: UserPrompt, tokens: number, estimate: Pick<Estimator
 // What a text lacks of the user's messages.
 
 /** Checks whether a text contains a user message whole. */
-export function hasUserPrompt(text: string, { required }: UserPrompt): boolean {
-  return required.every((part) => text.includes(part))
+export function hasUserPrompt(text: string, message: UserPrompt): boolean {
+  return message.required.every((part) => hasPart(text, part, message))
+}
+
+/** A shorter text, such as "no", may be part of other words: it must be a whole line, or a whole quotation in the list. */
+const LEAST_FOUND_ANYWHERE = 30
+/** Matches what may stand between the start of a line and a user's text, after the marks of a list. */
+const BEFORE_TEXT = /^(?:Answered:\s*|Asked:\s*(?="))?["“'‘*_`]*\s*$/
+const AFTER_TEXT = /^["”'’*_`]*\s*(?:\((?:answering|options:)[^\n]*)?$/
+
+function hasPart(text: string, part: string, { lead }: UserPrompt): boolean {
+  if (part.length >= LEAST_FOUND_ANYWHERE || part === '') return text.includes(part)
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) {
+    const end = at + part.length
+    const lineStart = text.lastIndexOf('\n', at - 1) + 1
+    const lineEnd = text.indexOf('\n', end)
+    const before = at === 0 ? '' : text.slice(lineStart, at)
+    const after = text.slice(end, lineEnd === -1 ? text.length : lineEnd)
+    const isStart =
+      BEFORE_TEXT.test(before.replace(LINE_START, '')) ||
+      (lead !== '' && text.slice(0, at).trimEnd().endsWith(lead.trimEnd()))
+    if (isStart && AFTER_TEXT.test(after)) return true
+    if (/["“]$/.test(before) && /^["”]/.test(after) && isInMessageList(text, lineStart)) return true
+  }
+  return false
 }
 
 /** Checks whether a text refers to the record of a user message, as a message that was cut does. */
@@ -203,13 +236,17 @@ export function hasPointerTo(text: string, { uuid }: UserPrompt): boolean {
 /** A shorter beginning or end of a message than this may be in a text by chance, so it does not count as kept. */
 const LEAST_KEPT_CHARACTERS = 20
 
-/** Returns how many characters of a user message a text lacks: 0 if it has the whole message. */
-export function countMissingCharacters(text: string, { required }: UserPrompt): number {
-  return required.reduce((sum, part) => sum + countMissing(text, part), 0)
+/**
+ * Returns how many characters of a user message a text lacks: 0 if it has the whole message. `own`: the part of the text
+ * that shows the record of the message itself; its words count wherever they stand there.
+ */
+export function countMissingCharacters(text: string, message: UserPrompt, own = ''): number {
+  const missing = message.required.filter((part) => !own.includes(part) && !hasPart(text, part, message))
+  return missing.reduce((sum, part) => sum + countMissing(text, part), 0)
 }
 
 function countMissing(text: string, part: string): number {
-  if (text.includes(part)) return 0
+  if (part.length < LEAST_FOUND_ANYWHERE) return part.length
   const head = findLongest(part.length, (size) => text.includes(part.slice(0, size)))
   const tail = findLongest(part.length - head, (size) => text.includes(part.slice(part.length - size)))
   return part.length - head - tail
@@ -259,20 +296,52 @@ export function markForeignMessages(
   { messages, unverified, endings }: KnownUserText,
 ): { readonly text: string; readonly marked: readonly string[] } {
   const isKnown = createUserTextTest(messages, unverified)
+  const judged = hideContext(summary, messages).split('\n')
   const marked: string[] = []
   let isInside = false
-  const lines = summary.split('\n').map((line) => {
-    const section = readSectionNumber(line) ?? 0
-    const isStart = section === MESSAGES_SECTION || MESSAGES_HEADING.test(line)
-    // A lower number may be that of a list in a message.
-    const isHeading = isStart || section > MESSAGES_SECTION || OTHER_HEADING.test(line)
-    if (isHeading) isInside = isStart
+  const lines = summary.split('\n').map((line, index) => {
+    const words = judged[index] ?? line
+    const heading = readHeading(words)
+    if (heading !== null) isInside = heading === 'messages'
     else if (endings.includes(line)) isInside = false
-    if (!isInside || isHeading || line.includes(FOREIGN_MARK) || isKnown(line)) return line
+    if (!isInside || heading !== null || line.includes(FOREIGN_MARK) || isKnown(words)) return line
     marked.push(line)
     return markLine(line, isKnown)
   })
   return { text: lines.join('\n'), marked }
+}
+
+/** Tells whether a line is the heading of the list of user messages, another heading that ends it, or none. */
+function readHeading(line: string): 'messages' | 'other' | null {
+  const section = readSectionNumber(line) ?? 0
+  if (section === MESSAGES_SECTION || MESSAGES_HEADING.test(line)) return 'messages'
+  // A lower number may be that of a list in a message.
+  return section > MESSAGES_SECTION || OTHER_HEADING.test(line) ? 'other' : null
+}
+
+function isInMessageList(text: string, lineStart: number): boolean {
+  const headings = text.slice(0, lineStart).split('\n').map(readHeading)
+  return headings.findLast((heading) => heading !== null) === 'messages'
+}
+
+/** Matches a question that a summary gives with the reply to it. */
+const ANSWERED_QUESTION =
+  /\((?:answering|in answer to)\s+["“]([^"“”\n]+)["”]\)|\basked:\s*["“]([^"“”\n]+)["”]/gi
+
+/**
+ * Removes what stands with the user's words and is not theirs, such as the question that a reply answers. Line breaks
+ * stay, so that each line keeps its place. A question that stands alone stays too: it is not what the user wrote.
+ */
+function hideContext(text: string, messages: readonly UserPrompt[]): string {
+  const parts = new Set(messages.flatMap(({ context }) => context))
+  const hidden = [...parts]
+    .toSorted((one, other) => other.length - one.length)
+    .reduce((left, part) => left.replaceAll(part, part.replace(/[^\n]+/g, '')), text)
+  const known = [...parts].map(normalizeText)
+  return hidden.replace(ANSWERED_QUESTION, (whole, answering?: string, asked?: string) => {
+    const words = normalizeText((answering ?? asked ?? '').replace(/^…|…$/g, ''))
+    return known.some((part) => part.includes(words)) ? '' : whole
+  })
 }
 
 function markLine(line: string, isKnown: (text: string) => boolean): string {
@@ -293,10 +362,13 @@ export function withoutForeignLines(text: string): string {
 }
 
 function createUserTextTest(messages: readonly UserPrompt[], unverified: string): (line: string) => boolean {
-  const texts = [...messages.map(({ lead, text }) => `${lead}${text}`), unverified]
+  const own = messages.flatMap(({ text, context }) => {
+    const typed = context.reduce((left, part) => left.replaceAll(part, ''), text)
+    return [typed, ...typed.split('\n').map((line) => line.replace(/^Answered: /, ''))]
+  })
+  const texts = [...own, unverified]
   const whole = texts.map(normalizeText)
-  const ownLines = [...texts, ...messages.flatMap(({ text, required }) => [text, ...required])]
-  const lines = new Set(ownLines.flatMap((text) => [text, ...text.split('\n')].map(normalizeText)))
+  const lines = new Set(texts.flatMap((text) => [text, ...text.split('\n')].map(normalizeText)))
   const isOwn = (part: string): boolean =>
     lines.has(part) ||
     (part.length >= LEAST_CONTAINED_CHARACTERS && whole.some((text) => text.includes(part)))

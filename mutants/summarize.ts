@@ -126,6 +126,22 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/core/src/summary/local-summary.test'],
   },
   {
+    name: 'a-short-reply-is-found-in-other-words',
+    law: 'is found only as a whole line or a whole quotation in the list of messages',
+    file: 'packages/core/src/summary/user-messages.ts',
+    find: 'const LEAST_FOUND_ANYWHERE = 30',
+    replace: 'const LEAST_FOUND_ANYWHERE = 0',
+    tests: ['packages/core/src/summary/user-messages.test'],
+  },
+  {
+    name: 'a-question-of-the-model-ends-the-request',
+    law: 'a request is told as replied to, not as done',
+    file: 'packages/core/src/summary/assistant-findings.ts',
+    find: 'const call = isAsking ? null : findRequestedCall(last, runs)',
+    replace: 'const call = findRequestedCall(last, runs)',
+    tests: ['packages/core/src/summary/local-summary.test'],
+  },
+  {
     name: 'a-done-request-is-asked-for-again',
     law: 'a request that was carried out is told as done',
     file: 'packages/core/src/summary/assistant-findings.ts',

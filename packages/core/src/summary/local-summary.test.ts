@@ -215,11 +215,37 @@ describe('what the model wrote', () => {
     expect([next?.includes('The latest request, [1], is done: '), next?.includes(how)]).toEqual([true, true])
   })
 
-  it('a request is still in work while its command fails', () => {
+  it.each<[string, string, string]>([
+    ['why does the login fail?', 'cat auth.ts', 'I could not find it. Should I look at session.ts next?'],
+    ['commit it', 'git commit -am fix', 'It is committed. Shall I push it as well?\n- yes, to main\n- no'],
+    ['test the new parser with empty input', 'npm test', 'The suite passes.'],
+    ['why does the login fail?', 'cat auth.ts', 'The session has expired.'],
+  ])('a request is told as replied to, not as done: %j, %j, %j', (request, command, words) => {
+    const work = new CodingSession()
+    work.says(request)
+    work.runs(command, 'ok')
+    work.answers(words)
+    expect(summarize(work).split('9. Optional next step\n')[1]).toBe(
+      `The latest request: "${request}". The model has replied to it (section 8).`,
+    )
+  })
+
+  it.each([
+    ['test the new parser with empty input', 'npm test', 'in progress: '],
+    ['run all the tests again, please', 'npm test', ', [1], is done: '],
+    ['push this to main', 'git push origin main', ', [1], is done: '],
+  ])('a command is what a request asked for only if it has all of it: %j, %j', (request, command, told) => {
+    const work = new CodingSession()
+    work.says(request)
+    work.runs(command, 'ok')
+    expect(summarize(work)).toContain(`The latest request${told.startsWith(',') ? '' : ', '}${told}`)
+  })
+
+  it('a request is in progress while its command fails', () => {
     const work = new CodingSession()
     work.says('push it')
     work.runs('git push', 'rejected', true)
-    expect(summarize(work)).toContain('The latest request, still in work: "push it"')
+    expect(summarize(work)).toContain('The latest request, in progress: "push it"')
   })
 })
 

@@ -209,23 +209,22 @@ export function hasUserPrompt(text: string, message: UserPrompt): boolean {
 const LEAST_FOUND_ANYWHERE = 30
 /** Matches what may stand between the start of a line and a user's text, after the marks of a list. */
 const BEFORE_TEXT = /^(?:Answered:\s*|Asked:\s*(?="))?["“'‘*_`]*\s*$/
-const AFTER_TEXT = /^["”'’*_`]*\s*(?:\((?:answering|options:)[^\n]*)?$/
+/** Matches from the end of a user's text to the end of its line. */
+const AFTER_TEXT = /["”'’*_`]*[^\S\n]*(?:\((?:answering|options:)[^\n]*)?(?:\n|$)/y
 
 function hasPart(text: string, part: string, { lead }: UserPrompt): boolean {
   if (part.length >= LEAST_FOUND_ANYWHERE || part === '') return text.includes(part)
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + 1)) {
-    const end = at + part.length
-    const lineStart = text.lastIndexOf('\n', at - 1) + 1
-    const lineEnd = text.indexOf('\n', end)
-    const before = at === 0 ? '' : text.slice(lineStart, at)
-    const after = text.slice(end, lineEnd === -1 ? text.length : lineEnd)
-    const isStart =
-      BEFORE_TEXT.test(before.replace(LINE_START, '')) ||
-      (lead !== '' && text.slice(0, at).trimEnd().endsWith(lead.trimEnd()))
-    if (isStart && AFTER_TEXT.test(after)) return true
-    if (/["“]$/.test(before) && /^["”]/.test(after) && isInMessageList(text, lineStart)) return true
+    AFTER_TEXT.lastIndex = at + part.length
+    if (!AFTER_TEXT.test(text)) continue
+    const before = text.slice(0, at)
+    const start = before.slice(before.lastIndexOf('\n') + 1).replace(LINE_START, '')
+    if (BEFORE_TEXT.test(start) || (lead !== '' && before.trimEnd().endsWith(lead.trimEnd()))) return true
   }
-  return false
+  const quotations = [`"${part}"`, `“${part}”`].filter((quotation) => text.includes(quotation))
+  if (quotations.length === 0) return false
+  const list = readMessageList(text)
+  return quotations.some((quotation) => list.includes(quotation))
 }
 
 /** Checks whether a text refers to the record of a user message, as a message that was cut does. */
@@ -319,9 +318,15 @@ function readHeading(line: string): 'messages' | 'other' | null {
   return section > MESSAGES_SECTION || OTHER_HEADING.test(line) ? 'other' : null
 }
 
-function isInMessageList(text: string, lineStart: number): boolean {
-  const headings = text.slice(0, lineStart).split('\n').map(readHeading)
-  return headings.findLast((heading) => heading !== null) === 'messages'
+/** Returns the lines of a text that are under a heading of user messages. */
+function readMessageList(text: string): string {
+  let isInside = false
+  const lines = text.split('\n').filter((line) => {
+    const heading = readHeading(line)
+    if (heading !== null) isInside = heading === 'messages'
+    return isInside
+  })
+  return lines.join('\n')
 }
 
 /** Matches a question that a summary gives with the reply to it. */

@@ -203,7 +203,7 @@ function describeRequest(
   outcome: ReturnType<typeof findRequestOutcome>,
   clean: (text: string) => string,
 ): string {
-  if (outcome === null) return `The latest request, still in work: ${quote(last)}`
+  if (outcome === null) return `The latest request, in progress: ${quote(last)}`
   if (outcome === 'replied')
     return `The latest request: ${quote(last)}. The model has replied to it (section 8).`
   const how =

@@ -1,6 +1,6 @@
 import type { SessionRecord } from '@tidemark/core'
 import { expect, it } from 'vitest'
-import { collectLogTexts } from './log-sources.ts'
+import { collectLogTexts, createLogReader } from './log-sources.ts'
 
 interface Step {
   readonly tool: string
@@ -149,4 +149,13 @@ it('knows a file by one name, whatever the calls call it', () => {
   expect([...collectLogTexts(records(steps), '/p')]).toEqual([
     ['/p/a.ts', { text: 'b', isWhole: true, from: 1 }],
   ])
+})
+
+it('a text that is too long for the limit is never cut inside a character', async () => {
+  const reader = createLogReader(collectLogTexts(records([write('🙂'.repeat(400))]), null), null)
+  for (const limit of [600, 603]) {
+    const read = await reader.read(file_path, limit)
+    expect(read).toMatchObject({ ok: true, isWhole: false })
+    expect(read.ok && read.text.isWellFormed() && read.text.endsWith('🙂')).toBe(true)
+  }
 })

@@ -19,6 +19,7 @@ import {
   readToolResultText,
   type SessionRecord,
   type SessionState,
+  sliceText,
   type TextReplacement,
   type ToolUseBlock,
   toBlocks,
@@ -90,7 +91,7 @@ function createAbsoluteReader(folder: string | null): FileReader {
 // File readers that return the text of a file from the log instead of the disk. A note at the beginning of the text
 // says so.
 
-function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
+export function createLogReader(texts: ReadonlyMap<string, LogText>, folder: string | null): FileReader {
   return {
     read: async (path, limitBytes) => {
       const place = normalizePath(path, folder)
@@ -117,7 +118,7 @@ function readLogText(known: LogText | undefined, path: string, limitBytes: numbe
   const bytes = Buffer.byteLength(whole)
   // A UTF-16 code unit takes at most three bytes, so a third of the byte limit always fits.
   const isWhole = bytes <= limitBytes
-  const text = isWhole ? whole : whole.slice(0, Math.floor(limitBytes / 3))
+  const text = isWhole ? whole : sliceText(whole, 0, Math.floor(limitBytes / 3))
   return { ok: true, text, bytes, isWhole, realPath: path }
 }
 

@@ -1,6 +1,6 @@
 /** What a host with its own loop gives: a system prompt in the format of the API, parameters, and its message list. */
 import type Anthropic from '@anthropic-ai/sdk'
-import { assistant, user } from 'tidemark'
+import { anthropic, assistant, user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { createTestTidemark, type TestTidemark } from '../support/test-tidemark.ts'
 
@@ -71,6 +71,23 @@ describe('next({ parameters })', () => {
     }
     for (const cause of causes) expect(cause).toContain('output_config')
     expect(world.simulator.requests.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  })
+
+  it('stays in force after a switch of model', async () => {
+    const world = createTestTidemark()
+    const session = await world.tide.open('talk')
+    await session.append(user('Hello.'))
+    await session.next({ parameters: { output_config: { effort: 'low' }, temperature: 0.5 } })
+    await session.next({ parameters: { temperature: null } })
+    const model = anthropic('claude-opus-5-5', {
+      apiKey: 'any',
+      fetch: world.simulator.fetch,
+      parameters: { temperature: 1 },
+    })
+    expect(await session.switchModel(model)).toMatchObject({ ok: true })
+    const request = await session.next<Body>()
+    expect(request).toMatchObject({ body: { model: 'claude-opus-5-5', output_config: { effort: 'low' } } })
+    expect(request.ok && request.body).not.toHaveProperty('temperature')
   })
 
   it.each<[unknown, string]>([

@@ -16,6 +16,10 @@ function createClient({ simulator }: TestTidemark): Anthropic {
   })
 }
 
+function errorBody(type: string) {
+  return { type: 'error', error: { type, message: 'no' } }
+}
+
 /** Sends the next request, and tells the engine of every refusal, until there is a response. */
 async function answer(
   world: TestTidemark,
@@ -116,6 +120,36 @@ describe('a refused request', () => {
     expect(await session.compact()).not.toMatchObject({ reason: 'busy' })
     await session.append(user('And the dates.'))
     expect(await session.next()).toMatchObject({ ok: true })
+  })
+
+  it.each([
+    [
+      'the key was wrong',
+      new Anthropic.APIError(401, errorBody('authentication_error'), 'no', new Headers()),
+    ],
+    ['the key had no right', new Anthropic.APIError(403, errorBody('permission_error'), 'no', new Headers())],
+    ['there was no credit', new Anthropic.APIError(402, errorBody('billing_error'), 'no', new Headers())],
+    ['the caller aborted it', new Anthropic.APIUserAbortError()],
+  ])('because %s is given again: the same request may succeed', async (_, error) => {
+    const session = await createTestTidemark().tide.open('a')
+    await session.append(user('Mend the sums.'))
+    const first = await session.next()
+    expect(await session.refused(error)).toMatchObject({ ok: false })
+    const second = await session.next()
+    expect(second.ok && second.text).toBe(first.ok && first.text)
+  })
+
+  it('that is withheld is not announced as sent', async () => {
+    const session = await createTestTidemark().tide.open('a')
+    let sent = 0
+    session.on('request-sent', () => {
+      sent += 1
+    })
+    await session.append(user('Mend the sums.'))
+    await session.next()
+    await session.refused(errorBody('invalid_request_error'))
+    expect(await session.next()).toMatchObject({ ok: false, reason: 'failed' })
+    expect(sent).toBe(1)
   })
 
   it('is forgotten once there is a response', async () => {

@@ -3,6 +3,8 @@
  * would lose. Clearing and the planner use it.
  */
 
+import { isKnownRecord, type SessionRecord, SYNTHETIC_MODEL } from '../log/record.ts'
+import type { SessionLog } from '../log/session-log.ts'
 import type { ClearPolicy } from '../policy/policy.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import { readTotalsBeforeMessage } from '../request/block-index.ts'
@@ -154,4 +156,41 @@ export function countCallGap(
  */
 export function estimateRemainingCalls({ calls, lapses }: CacheLapseCounts, byPolicy: number): number {
   return (byPolicy + calls) / (1 + lapses)
+}
+
+/** Number of model calls in a log, and of pauses between them that were longer than the cache lifetime. */
+export interface CallTally {
+  /** Cache entry lifetime in milliseconds. After a longer pause between calls the cache has expired. */
+  readonly ttlMs: number
+  /** The log records counted so far; null before the first count. */
+  readonly records: SessionLog['records'] | null
+  readonly runs: CacheLapseCounts
+  readonly response: string | null
+  /** Time of the newest response in milliseconds since 1970; null before the first. */
+  readonly at: number | null
+}
+
+export const EMPTY_CALL_TALLY: CallTally = {
+  ttlMs: 0,
+  records: null,
+  runs: NO_CACHE_LAPSES,
+  response: null,
+  at: null,
+}
+
+/** Counts the responses appended since the last update. Counts all responses again if the cache lifetime changed. */
+export function updateCallTally(tally: CallTally, { records }: SessionLog, ttlMs: number): CallTally {
+  const follows = tally.records !== null && tally.ttlMs === ttlMs && records.extends(tally.records)
+  let next = follows ? tally : { ...EMPTY_CALL_TALLY, ttlMs }
+  for (const record of records.toArray(next.records?.length ?? 0)) next = countResponse(next, record)
+  return { ...next, records }
+}
+
+function countResponse(tally: CallTally, record: SessionRecord): CallTally {
+  if (!isKnownRecord(record) || record.type !== 'assistant' || record.isSidechain === true) return tally
+  const { id, model } = record.message
+  const at = Date.parse(record.timestamp)
+  if (id === tally.response || model === SYNTHETIC_MODEL || Number.isNaN(at)) return tally
+  const gap = tally.at === null ? null : at - tally.at
+  return { ...tally, runs: countCallGap(tally.runs, gap, tally.ttlMs), response: id, at }
 }

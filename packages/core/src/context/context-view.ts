@@ -167,11 +167,30 @@ function addEntry(entries: AppendList<ContextEntry>, entry: ContextEntry): Appen
   if (record.type === 'system' && record.subtype === REPLY_DROPPED_SUBTYPE)
     return withoutLastResponse(entries, record.response).push(entry)
   if (record.type !== 'assistant' || typeof record.afterUuid !== 'string') return entries.push(entry)
-  const list = entries.toArray()
-  const isSame = ({ record: other }: ContextEntry): boolean =>
-    other.uuid === record.afterUuid || (other.type === 'assistant' && other.message.id === record.message.id)
-  const place = list.findLastIndex(isSame) + 1
-  return place === 0 ? entries.push(entry) : AppendList.of(list.toSpliced(place, 0, entry))
+  const place = findLastPlace(
+    entries,
+    ({ record: other }) =>
+      other.uuid === record.afterUuid ||
+      (other.type === 'assistant' && other.message.id === record.message.id),
+  )
+  return place === -1
+    ? entries.push(entry)
+    : withTail(entries, place + 1, [entry, ...entries.toArray(place + 1)])
+}
+
+function findLastPlace(entries: AppendList<ContextEntry>, matches: (entry: ContextEntry) => boolean): number {
+  let place = entries.length - 1
+  while (place >= 0 && !matches(entries.at(place) as ContextEntry)) place -= 1
+  return place
+}
+
+/** Replaces the entries from `place` on. The list extends those of earlier contexts that end before `place`. */
+function withTail(
+  entries: AppendList<ContextEntry>,
+  place: number,
+  tail: readonly ContextEntry[],
+): AppendList<ContextEntry> {
+  return tail.reduce((list, entry) => list.push(entry), entries.take(place))
 }
 
 /** Removes the records of a response after the last user message. An earlier response with the same id stays. */
@@ -179,11 +198,14 @@ function withoutLastResponse(
   entries: AppendList<ContextEntry>,
   response: string | undefined,
 ): AppendList<ContextEntry> {
-  const list = entries.toArray()
-  const start = list.findLastIndex(({ record }) => record.type === 'user') + 1
+  const start = findLastPlace(entries, ({ record }) => record.type === 'user') + 1
   const isDropped = ({ record }: ContextEntry): boolean =>
     record.type === 'assistant' && record.message.id === response
-  return AppendList.of(list.filter((entry, index) => index < start || !isDropped(entry)))
+  return withTail(
+    entries,
+    start,
+    entries.toArray(start).filter((entry) => !isDropped(entry)),
+  )
 }
 
 /**

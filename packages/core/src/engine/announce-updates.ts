@@ -7,7 +7,7 @@ import type { ProviderZone } from '../cache/cache-break.ts'
 import { announceRewrite, type CacheMonitor } from '../cache/cache-monitor.ts'
 import { mayUseProviderEdits } from '../clearing/propose-clearing.ts'
 import type { ContextView } from '../context/context-view.ts'
-import { toApiMessages } from '../context/flatten.ts'
+import type { TracedMessage } from '../context/flatten.ts'
 import { TidemarkError } from '../errors.ts'
 import { isToolUse, toBlocks } from '../log/block.ts'
 import { findNonJsonPath, isNestedTooDeep, isObject, type JsonObject } from '../log/json.ts'
@@ -186,15 +186,24 @@ export async function readHostPrefix(turn: TurnContext): Promise<DesiredPrefix |
 }
 
 /** Returns the tools that the messages use, as last defined; a tool whose definition is unknown takes any input. */
-function listUsedTools({ state, host }: TurnContext): readonly JsonObject[] {
-  if (!host.profile.tools.declaredWhenUsed) return []
-  const { current, tools } = state.prefix
+function listUsedTools(turn: TurnContext): readonly JsonObject[] {
+  if (!turn.host.profile.tools.declaredWhenUsed) return []
+  const { flat, prefix, calledTools } = turn.state
+  const { current, tools } = prefix
   const defined = new Map((current?.epoch.tools ?? []).map((tool) => [tool.name, tool]))
-  const names = toApiMessages(state.flat).flatMap(({ content }) =>
-    toBlocks(content).flatMap((block) => (isToolUse(block) ? [String(block.name)] : [])),
-  )
-  return [...new Set(names)].map(
+  // Frozen messages never change, so only those added since the last request are searched.
+  const known = calledTools !== null && flat.frozen.extends(calledTools.frozen) ? calledTools : null
+  const added = listCalledTools(flat.frozen.toArray(known?.frozen.length ?? 0))
+  const names = new Set([...(known?.names ?? []), ...added])
+  turn.state = { ...turn.state, calledTools: { frozen: flat.frozen, names } }
+  return [...new Set([...names, ...listCalledTools(flat.tail)])].map(
     (name) => defined.get(name) ?? tools.get(name)?.definition ?? { name, input_schema: { type: 'object' } },
+  )
+}
+
+function listCalledTools(messages: readonly TracedMessage[]): readonly string[] {
+  return messages.flatMap(({ message }) =>
+    toBlocks(message.content).flatMap((block) => (isToolUse(block) ? [String(block.name)] : [])),
   )
 }
 

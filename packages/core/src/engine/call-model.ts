@@ -79,7 +79,8 @@ export function startModelCall(turn: TurnContext, { request, forecast }: NextReq
     ...(last === undefined ? {} : { lastUuid: last }),
   }
   const opened = monitorRequest(turn, call)
-  turn.state = { ...turn.state, lastRequest: request }
+  const { flat, prefix } = turn.state
+  turn.state = { ...turn.state, lastRequest: request, whenRequested: { flat, prefix } }
   return opened
 }
 

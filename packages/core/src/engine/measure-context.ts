@@ -1,7 +1,11 @@
 /** Measures how full the context window is, and gathers the input for planning a clearing or a compaction. */
 
 import { EMPTY_CACHE_MODEL } from '../cache/cache-model.ts'
-import { estimateRemainingCalls, measureCacheTemperature } from '../cache/cache-temperature.ts'
+import {
+  estimateRemainingCalls,
+  measureCacheTemperature,
+  updateCallTally,
+} from '../cache/cache-temperature.ts'
 import type { ContextEntry } from '../context/context-entry.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
@@ -19,13 +23,7 @@ import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest } from './next-request.ts'
-import {
-  CLOSED_BREAKER,
-  type ContextState,
-  type SessionState,
-  updateCallTally,
-  updateContextState,
-} from './session-state.ts'
+import { CLOSED_BREAKER, type ContextState, type SessionState, updateContextState } from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 
 /** Returns the estimated number of tokens in the context window now. */

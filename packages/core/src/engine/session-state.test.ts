@@ -6,6 +6,7 @@ import {
   EMPTY_SOURCE_STATE,
   withSourceState,
 } from '../cache/cache-monitor.ts'
+import { EMPTY_CALL_TALLY, updateCallTally } from '../cache/cache-temperature.ts'
 import { type ContextEntry, findResponsesWithThinking } from '../context/context-entry.ts'
 import type { MicrocompactMetadata, SessionRecord } from '../log/record.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
@@ -17,13 +18,11 @@ import {
   type CompactionAttemptEnd,
   type CompactionBreaker,
   countTurn,
-  EMPTY_CALL_TALLY,
   isBreakerOpen,
   measureCompactionSpacing,
   NO_COMPACTION_YET,
   NO_PINS,
   resetCompactionTracking,
-  updateCallTally,
 } from './session-state.ts'
 
 const { auto } = DEFAULT_POLICY.turn

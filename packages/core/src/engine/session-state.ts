@@ -3,7 +3,7 @@
 import type { RewriteAnnouncement } from '../cache/cache-break.ts'
 import type { CacheModel } from '../cache/cache-model.ts'
 import { announceRewrite, type CacheMonitor, createCacheMonitor } from '../cache/cache-monitor.ts'
-import { type CacheLapseCounts, countCallGap, NO_CACHE_LAPSES } from '../cache/cache-temperature.ts'
+import { type CallTally, EMPTY_CALL_TALLY } from '../cache/cache-temperature.ts'
 import type { MonitoredRequest } from '../cache/sent-request.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import {
@@ -23,7 +23,6 @@ import {
   isSyntheticError,
   type MicrocompactMetadata,
   type SessionRecord,
-  SYNTHETIC_MODEL,
   type SystemRecord,
 } from '../log/record.ts'
 import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
@@ -64,10 +63,17 @@ export interface SessionState {
   readonly sectionTextsSince: string | null
   /** The last request sent since the session was opened; null if none was sent. Forks read its cached prefix. */
   readonly lastRequest: AssembledRequest | null
+  /**
+   * What was computed from the context of `lastRequest`. A response to it that is placed before messages appended since,
+   * or that is dropped again, leaves that context unchanged, so the computation continues from there.
+   */
+  readonly whenRequested: Pick<SessionState, 'flat' | 'prefix'> | null
   readonly clearingEdge: FirstClearableMarker
   /** Expected content of the provider's cache; null until the first request, when it is rebuilt from the log. */
   readonly cacheModel: CacheModel | null
   readonly checkedMessages: ValidationState | null
+  /** Names of the tools that the frozen messages call; null until a request without tools first needs them. */
+  readonly calledTools: CalledTools | null
   /** Bytes and images of the request that was last measured; null before the first. */
   readonly requestSize: RequestSizeState | null
   /** Expected cache read of each caller (query source), used to detect cache breaks. */
@@ -101,9 +107,11 @@ export function openSession(journal: Journal, id: string): Promise<SessionState>
     sectionTexts: new Map(),
     sectionTextsSince: null,
     lastRequest: null,
+    whenRequested: null,
     clearingEdge: NO_FIRST_CLEARABLE,
     cacheModel: null,
     checkedMessages: null,
+    calledTools: null,
     requestSize: null,
     cacheMonitor: createCacheMonitor(),
     monitoredRequest: null,
@@ -141,12 +149,13 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
   const first = state.session.records.length
   const added = session.records.toArray(first)
   const newest = added.findLastIndex(isResponse)
+  const { flat, prefix } = view.entries.extends(state.view.entries) ? state : (state.whenRequested ?? state)
   return {
     ...state,
     session,
     view,
-    flat: flattenContext(view, state.flat),
-    prefix: updateAnnouncedPrefix(state.prefix, session, view),
+    flat: flattenContext(view, flat),
+    prefix: updateAnnouncedPrefix(prefix, session, view),
     lastResponseIndex: newest === -1 ? state.lastResponseIndex : first + newest,
     cacheMonitor: added.reduce(
       (watch, record) => announceRecordedRewrite(watch, record, state.view),
@@ -160,6 +169,12 @@ function applySession(state: SessionState, session: SessionLog): SessionState {
 function isResponse(record: SessionRecord): boolean {
   if (!isKnownRecord(record) || record.type !== 'assistant') return false
   return record.isSidechain !== true && record.isCompactSummary !== true && !isSyntheticError(record)
+}
+
+/** Names of the tools that messages call, in the order of their first calls. */
+interface CalledTools {
+  readonly frozen: FlattenedContext['frozen']
+  readonly names: ReadonlySet<string>
 }
 
 /** Size of the last request, from which the size of the next request is computed incrementally. */
@@ -236,43 +251,6 @@ export function measureCompactionSpacing(
 ): CompactionSpacing {
   const isClose = compactedIn !== null && turns <= closeTurns
   return { isClose, turnsBetween: turns, previousTurn: compactedIn }
-}
-
-/** Number of model calls in a log, and of pauses between them that were longer than the cache lifetime. */
-interface CallTally {
-  /** Cache entry lifetime in milliseconds. After a longer pause between calls the cache has expired. */
-  readonly ttlMs: number
-  /** The log records counted so far; null before the first count. */
-  readonly records: SessionLog['records'] | null
-  readonly runs: CacheLapseCounts
-  readonly response: string | null
-  /** Time of the newest response in milliseconds since 1970; null before the first. */
-  readonly at: number | null
-}
-
-export const EMPTY_CALL_TALLY: CallTally = {
-  ttlMs: 0,
-  records: null,
-  runs: NO_CACHE_LAPSES,
-  response: null,
-  at: null,
-}
-
-/** Counts the responses appended since the last update. Counts all responses again if the cache lifetime changed. */
-export function updateCallTally(tally: CallTally, { records }: SessionLog, ttlMs: number): CallTally {
-  const follows = tally.records !== null && tally.ttlMs === ttlMs && records.extends(tally.records)
-  let next = follows ? tally : { ...EMPTY_CALL_TALLY, ttlMs }
-  for (const record of records.toArray(next.records?.length ?? 0)) next = countResponse(next, record)
-  return { ...next, records }
-}
-
-function countResponse(tally: CallTally, record: SessionRecord): CallTally {
-  if (!isKnownRecord(record) || record.type !== 'assistant' || record.isSidechain === true) return tally
-  const { id, model } = record.message
-  const at = Date.parse(record.timestamp)
-  if (id === tally.response || model === SYNTHETIC_MODEL || Number.isNaN(at)) return tally
-  const gap = tally.at === null ? null : at - tally.at
-  return { ...tally, runs: countCallGap(tally.runs, gap, tally.ttlMs), response: id, at }
 }
 
 /**

@@ -43,6 +43,18 @@ describe('List', () => {
     ])
   })
 
+  it('shares the items that `take` leaves, and keeps what is pushed then apart', () => {
+    const two = AppendList.of(['a']).push('b')
+    const three = two.push('c')
+    const late = three.take(2).push('late').push('c')
+    expect([[...three], [...late], [...three.take(-1)]]).toEqual([
+      ['a', 'b', 'c'],
+      ['a', 'b', 'late', 'c'],
+      [],
+    ])
+    expect([late.extends(two), late.extends(three), three.take(9) === three]).toEqual([true, false, true])
+  })
+
   it('returns a slice without items past its own end', () => {
     const short = AppendList.of([1, 2, 3])
     short.push(4)

@@ -12,10 +12,10 @@ export class AppendList<T> implements Iterable<T> {
   readonly #items: T[]
   readonly #line: SharedArray
 
-  private constructor(items: T[], line: SharedArray) {
+  private constructor(items: T[], line: SharedArray, length: number = items.length) {
     this.#items = items
     this.#line = line
-    this.length = items.length
+    this.length = length
   }
 
   static of<T>(items: Iterable<T> = []): AppendList<T> {
@@ -38,9 +38,14 @@ export class AppendList<T> implements Iterable<T> {
     return new AppendList(items, isFree ? this.#line : { from: this.#line, shared: this.length })
   }
 
+  /** Returns the list of the first `length` items. It extends every list that this one extends and that is no longer. */
+  take(length: number): AppendList<T> {
+    return length >= this.length ? this : new AppendList(this.#items, this.#line, Math.max(0, length))
+  }
+
   /**
-   * Returns true if this list was made from `other` only by calls of `push`. The first `other.length` items are then
-   * the same.
+   * Returns true if this list was made from `other` only by calls of `push`, or of `take` that kept all items of
+   * `other`. The first `other.length` items are then the same.
    */
   extends(other: AppendList<T>): boolean {
     if (other.length === 0) return true

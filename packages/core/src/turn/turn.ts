@@ -28,6 +28,7 @@ import {
 import { TidemarkError } from '../errors.ts'
 import { isTextBlock, type MessageContent, toBlocks } from '../log/block.ts'
 import type { TurnMoment } from '../planner/plan-input.ts'
+import type { AssembledRequest } from '../request/build-request.ts'
 import {
   continueAnswer,
   countAllowedContinuations,
@@ -176,11 +177,13 @@ async function* callModel(turn: TurnContext, moment: TurnMoment): AsyncGenerator
 
 /**
  * Builds the next request and stores it as the last one sent, also for hosts that send it themselves. Records that
- * other writers append afterwards are sent with the following request.
+ * other writers append afterwards are sent with the following request. `findRefusal`: returns a failure for a request
+ * that must not be sent; it is then not stored either.
  */
 export async function* prepareNextRequest(
   turn: TurnContext,
   moment: TurnMoment,
+  findRefusal: (request: AssembledRequest) => TurnFailure | null = () => null,
 ): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
   if (isTurnAborted(turn)) return ABORTED
   const failure =
@@ -195,7 +198,7 @@ export async function* prepareNextRequest(
     const next = buildNextRequest(turn.state, current, turn.host)
     turn.state = next.state
     if (next.findings.length > 0) return { ok: false, reason: 'invalid', findings: next.findings }
-    return startModelCall(turn, next)
+    return findRefusal(next.request) ?? startModelCall(turn, next)
   })
 }
 

@@ -4,6 +4,7 @@ import {
   createFakeJournal,
   createTestHost,
   type FakeReply,
+  runToEnd,
   SessionBuilder,
 } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
@@ -13,9 +14,20 @@ import type { TurnHost } from '../../src/engine/host.ts'
 import type { Clock, Model } from '../../src/engine/ports.ts'
 import type { ModelFailure, ReplyEvent } from '../../src/engine/reply.ts'
 import { openSession } from '../../src/engine/session-state.ts'
+import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
 import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile } from '../../src/policy/provider-profile.ts'
-import { createScriptedHost, logLines, playTurn, reply, text, toolCall } from './test-session.ts'
+import { emptyAnnouncedPrefix, updateAnnouncedPrefix } from '../../src/request/announced-prefix.ts'
+import { prepareNextRequest } from '../../src/turn/turn.ts'
+import {
+  createScriptedHost,
+  logLines,
+  openTestSession,
+  playTurn,
+  reply,
+  text,
+  toolCall,
+} from './test-session.ts'
 
 const OVERLOADED: ModelFailure = { kind: 'overloaded', retryable: true, message: 'Overloaded' }
 const CUT: ModelFailure = { kind: 'network', retryable: true, message: 'The connection broke' }
@@ -132,6 +144,7 @@ describe('the context after an undo', () => {
   it('has a message that was appended before the response to a request after it', () => {
     const builder = new SessionBuilder('s')
     const { uuid } = builder.user('One?')
+    const { entries: requested } = builder.view
     builder.user('Two?')
     builder.assistant('m', [text('One.')], { afterUuid: uuid })
     builder.assistant('m', [text('Really.')], { afterUuid: uuid })
@@ -142,6 +155,44 @@ describe('the context after an undo', () => {
       'Two?',
     ])
     expect(builder.view.entries.toArray()).toEqual(view.entries.toArray())
+    expect(builder.view.entries.extends(requested)).toBe(true)
+  })
+
+  it('computes nothing of a request again when its response comes after a later message', async () => {
+    const builder = new SessionBuilder('s')
+    for (const turn of ['One', 'Two', 'Three']) {
+      builder.user(`${turn}?`)
+      builder.assistant(turn, [text(`${turn}.`)])
+    }
+    const { uuid } = builder.user('Four?')
+    const { run } = await openTestSession(builder.records)
+    await runToEnd(prepareNextRequest(run, 'prompt'))
+    const afterUuid = run.state.view.entries.last?.record.uuid ?? uuid
+    const { flat } = run.state
+    const late: UnlinkedRecord = { type: 'user', message: { role: 'user', content: 'Five?' } }
+    await runToEnd(appendUnlinkedRecords(run, [late]))
+    const message = { id: 'm', role: 'assistant', model: 'model-a', content: [text('Four.')] } as const
+    await runToEnd(appendUnlinkedRecords(run, [{ type: 'assistant', message, afterUuid }]))
+    expect(run.state.flat.frozen.at(0)).toBe(flat.frozen.at(0))
+    expect(flat.frozen.length).toBeGreaterThan(3)
+    expect(run.state.flat.frozen.extends(flat.frozen)).toBe(true)
+    const fresh = buildContextView(run.state.session)
+    expect(toApiMessages(run.state.flat)).toEqual(toApiMessages(flattenContext(fresh)))
+    const { current, tools } = updateAnnouncedPrefix(emptyAnnouncedPrefix(), run.state.session, fresh)
+    expect(run.state.prefix).toMatchObject({ current, tools })
+  })
+})
+
+describe('a request that the host withholds', () => {
+  it('is neither the last request nor recorded by the cache monitor', async () => {
+    const builder = new SessionBuilder('s')
+    builder.user('One?')
+    const { run } = await openTestSession(builder.records)
+    const refusal = { ok: false, reason: 'failed', failure: OVERLOADED } as const
+    const { cacheMonitor } = run.state
+    expect(await runToEnd(prepareNextRequest(run, 'prompt', () => refusal))).toBe(refusal)
+    expect([run.state.lastRequest, run.state.monitoredRequest]).toEqual([null, null])
+    expect(run.state.cacheMonitor.sources).toEqual(cacheMonitor.sources)
   })
 })
 

@@ -1,10 +1,12 @@
 /** A host that cannot give its prefix: the turn ends with words that name what failed, and can be taken up again. */
+import { SessionBuilder } from '@tidemark/core/testing'
 import { describe, expect, it } from 'vitest'
+import { readHostPrefix } from '../../src/engine/announce-updates.ts'
 import type { TurnHost } from '../../src/engine/host.ts'
-import { openSession } from '../../src/engine/session-state.ts'
+import { applyRecords, openSession } from '../../src/engine/session-state.ts'
 import type { JsonObject } from '../../src/log/json.ts'
 import { orderPromptSections, section } from '../../src/request/system-prompt.ts'
-import { createScriptedHost, logLines, playTurn } from './test-session.ts'
+import { createScriptedHost, logLines, openTestSession, playTurn, toolCall } from './test-session.ts'
 
 const SCHEMA = { type: 'object' }
 const GOOD = { tools: [], model: 'model-a', parameters: { max_tokens: 100 } }
@@ -79,5 +81,37 @@ describe('a turn whose prefix cannot be had', () => {
         cache_control: { type: 'ephemeral' },
       },
     ])
+  })
+})
+
+describe('a host that offers no tools', () => {
+  it('declares those that the messages call, and searches each frozen message once', async () => {
+    const builder = new SessionBuilder()
+    const call = (id: string, name: string): void => {
+      builder.user(`Use ${name}.`)
+      builder.assistant(id, [toolCall(id, name)])
+      builder.result(id, 'done')
+      builder.answer()
+    }
+    call('a', 'Read')
+    call('b', 'Bash')
+    const { run } = await openTestSession(builder.records, { host: { modelSettings: () => GOOD } })
+    const listNames = async (): Promise<unknown> => {
+      const prefix = await readHostPrefix(run)
+      return 'ok' in prefix ? prefix : prefix.usedTools?.map(({ name }) => name)
+    }
+    expect(await listNames()).toEqual(['Read', 'Bash'])
+    const searched = run.state.calledTools?.frozen.toArray() ?? []
+    expect(searched.length).toBeGreaterThan(4)
+    for (const { message } of searched)
+      Object.defineProperty(message, 'content', {
+        get: () => {
+          throw new Error('searched again')
+        },
+      })
+    const known = builder.records.length
+    call('c', 'Edit')
+    run.state = applyRecords(run.state, builder.records.slice(known), builder.records.length)
+    expect(await listNames()).toEqual(['Read', 'Bash', 'Edit'])
   })
 })

@@ -280,11 +280,14 @@ async function* appendReply(session: OpenSession, reply: Reply): Writing {
 function findLateAnchor({ pendingRequest, state, pendingWork }: OpenSession): string | undefined {
   const { lastUuid } = pendingRequest ?? {}
   if (lastUuid === undefined) return undefined
-  const later = state.view.entries.toArray().findLast(({ record }) => {
-    return record.uuid === lastUuid || record.type === 'user' || record.type === 'attachment'
-  })
-  // The append of the response itself is the one piece of work that is always pending here.
-  return later?.record.uuid === lastUuid && pendingWork.size <= 1 ? undefined : lastUuid
+  const { entries } = state.view
+  for (let index = entries.length - 1; index >= 0; index -= 1) {
+    const record = entries.at(index)?.record
+    // The append of the response itself is the one piece of work that is always pending here.
+    if (record?.uuid === lastUuid) return pendingWork.size <= 1 ? undefined : lastUuid
+    if (record?.type === 'user' || record?.type === 'attachment') break
+  }
+  return lastUuid
 }
 
 /** Converts a response to log records, one per content block, as `session.run` does. */

@@ -13,6 +13,7 @@ import {
   type JsonObject,
   listUnansweredCalls,
   type ModelCallInput,
+  type ModelFailureKind,
   measureContext,
   NOTHING_TO_ANSWER,
   orderPromptSections,
@@ -111,20 +112,32 @@ export async function nextRequest<Body>(
     if (sections !== null) session.sections = sections
     if (parameters !== null) session.model = withParameters(session.model, parameters)
     const run = createTurnContext(session, { signals: [options.signal] })
-    const ready = await runOperation(session, prepareRequest(run))
-    const failure = 'ok' in ready ? ready : findStandingRefusal(session, ready)
-    if (failure !== null)
-      return { ...failure, message: describeFailure(failure, toApiMessages(session.state.flat)) }
-    session.pendingRequest = ready as PendingModelCall
-    return toReadyRequest<Body>(session, session.pendingRequest)
+    const ready = await runOperation(session, prepareRequest(session, run))
+    if ('ok' in ready) return { ...ready, message: describeFailure(ready, toApiMessages(session.state.flat)) }
+    session.pendingRequest = ready
+    return toReadyRequest<Body>(session, ready)
   } finally {
     release()
   }
 }
 
-/** Returns the provider's refusal if the request is the one that it refused: sent again, it would be refused again. */
-function findStandingRefusal({ refusal }: OpenSession, { request }: PendingModelCall): TurnFailure | null {
-  if (refusal === null || refusal.failure.retryable || refusal.text !== toRequestText(request)) return null
+/**
+ * Failures that the bytes of a request cause: sent again, it would be refused again. After any other failure, such as a
+ * wrong API key or an abort by the caller, the same request may succeed.
+ */
+const CAUSED_BY_REQUEST: ReadonlySet<ModelFailureKind> = new Set([
+  'overflow',
+  'too-large',
+  'media',
+  'thinking-binding',
+  'invalid-request',
+])
+
+/** Returns the provider's refusal if the request is the one that it refused, and would refuse again. */
+function findStandingRefusal({ refusal }: OpenSession, request: AssembledRequest): TurnFailure | null {
+  if (refusal === null || refusal.failure.retryable || !CAUSED_BY_REQUEST.has(refusal.failure.kind))
+    return null
+  if (refusal.text !== toRequestText(request)) return null
   return { ok: false, reason: 'failed', failure: refusal.failure }
 }
 
@@ -156,7 +169,10 @@ function checkParameters(given: unknown): JsonObject {
   return JSON.parse(JSON.stringify(given)) as JsonObject
 }
 
-async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
+async function* prepareRequest(
+  session: OpenSession,
+  run: TurnContext,
+): AsyncGenerator<TurnEvent, PendingModelCall | TurnFailure> {
   if (findLastAnswer(run.state)?.isFinished === true) return NOTHING_TO_ANSWER
   const calls = listUnansweredCalls(run.state.flat)
   if (calls.length > 0) {
@@ -164,7 +180,9 @@ async function* prepareRequest(run: TurnContext): AsyncGenerator<TurnEvent, Pend
     const failure = yield* appendUnlinkedRecords(run, [createMissingResultsRecord(calls)])
     if (failure !== null) return failure
   }
-  const ready = yield* prepareNextRequest(run, endsInPrompt(run) ? 'prompt' : 'call')
+  const ready = yield* prepareNextRequest(run, endsInPrompt(run) ? 'prompt' : 'call', (request) =>
+    findStandingRefusal(session, request),
+  )
   if (!('ok' in ready)) yield { type: 'request-sent', request: ready.request, forecast: ready.forecast }
   return ready
 }

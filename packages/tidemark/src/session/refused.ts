@@ -14,6 +14,7 @@ import { readClientError } from '../models/client-error.ts'
 import { toRequestText } from './next.ts'
 import {
   createTurnContext,
+  createTurnHost,
   type OpenSession,
   type Refusal,
   refreshFromLog,
@@ -28,7 +29,7 @@ export type RefusedOutcome =
   | { readonly ok: true; readonly act: 'changed'; readonly failure: ModelFailure }
   /** The fault may pass: wait `delayMs`, then send the request that `next` returns. */
   | { readonly ok: true; readonly act: 'wait'; readonly delayMs: number; readonly failure: ModelFailure }
-  /** Nothing helps. `next` returns this refusal until the request would be a different one. */
+  /** Nothing helps. If the request itself is at fault, `next` returns this refusal until it would be a different one. */
   | (TurnFailure & { readonly message: string })
 
 export async function recordRefusal(session: OpenSession, error: unknown): Promise<RefusedOutcome> {
@@ -65,7 +66,8 @@ function updateRefusal({ refusal, pendingRequest }: OpenSession, failure: ModelF
 
 function planWait(session: OpenSession, refusal: Refusal): RefusedOutcome {
   const { failure, waits } = refusal
-  const retry = planRetry(failure, waits, session.settings.policy.turn.network, Math.random())
+  const { policy, chance } = createTurnHost(session)
+  const retry = planRetry(failure, waits, policy.turn.network, chance?.() ?? 0)
   if (!retry.again) return toFailedOutcome(session, { ok: false, reason: 'failed', failure })
   session.refusal = { ...refusal, waits: waits + 1 }
   return { ok: true, act: 'wait', delayMs: retry.delayMs, failure }

@@ -25,6 +25,8 @@ export interface SessionModel {
   readonly scaled: ScaledPolicy
   readonly rules: IndexRules
   readonly parameters: JsonObject
+  /** Parameters that `next` was given so far, null for those that it removed: a switch of model applies them again. */
+  readonly parameterChanges: JsonObject
 }
 
 const DEFAULT_MAX_TOKENS = 8_192
@@ -46,12 +48,17 @@ export function createSessionModel(choice: ModelChoice, settings: TidemarkSettin
   const reserve = scaled.known ? scaled.offsets.reserve : DEFAULT_MAX_TOKENS
   const max_tokens = Math.max(1, Math.min(maxOutput ?? reserve, reserve))
   const parameters = withCompactionBeta({ max_tokens, ...choice.parameters }, choice)
-  return { choice, port: connect(choice, settings), estimator, scaled, rules, parameters }
+  const port = connect(choice, settings)
+  return { choice, port, estimator, scaled, rules, parameters, parameterChanges: {} }
 }
 
 /** Returns the model with request parameters changed. A value of null removes a parameter. */
 export function withParameters(model: SessionModel, changes: JsonObject): SessionModel {
-  return { ...model, parameters: applyParameterChanges(model.parameters, changes) }
+  return {
+    ...model,
+    parameters: applyParameterChanges(model.parameters, changes),
+    parameterChanges: { ...model.parameterChanges, ...changes },
+  }
 }
 
 /**

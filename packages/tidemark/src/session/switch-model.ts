@@ -26,7 +26,7 @@ import {
 } from './open-session.ts'
 import { checkModel } from './options.ts'
 import { type BusyOutcome, refuseIfBusy, refuseIfPending } from './rewrite.ts'
-import { createSessionModel, type SessionModel, withRetryEvents } from './session-model.ts'
+import { createSessionModel, type SessionModel, withParameters, withRetryEvents } from './session-model.ts'
 
 export type SwitchOutcome =
   | {
@@ -63,7 +63,8 @@ export async function switchModel(session: OpenSession, choice: ModelChoice): Pr
   const release = reserveSession(session, 'switchModel')
   try {
     await refreshFromLog(session, createTurnContext(session))
-    return await fitAndSwitch(session, createSessionModel(choice, session.settings))
+    const model = createSessionModel(choice, session.settings)
+    return await fitAndSwitch(session, withParameters(model, session.model.parameterChanges))
   } finally {
     release()
   }

@@ -192,7 +192,7 @@ const addSimulate: AddCommand = (program, terminal, outcome) => {
       '--binding <settings>',
       'how thinking is bound: enforced=false,editedText=allow,foreignSignatures=allow',
     )
-    .option('--cache-key <settings>', 'what is part of the cache key: betas=false,ttl=true, …')
+    .option('--cache-key <settings>', 'what is part of the cache key: betas=false,ttl=true and so on')
     .option('--rules <settings>', 'undocumented rules: firstRole=any')
     .option('--cached-clearing', 'support cache_edits, which is undocumented and promised by no provider')
     .option('--host <address>', 'address to listen on; default: 127.0.0.1')

@@ -291,7 +291,10 @@ function moveSystemMessages(drafts: readonly MessageDraft[]): readonly MessageDr
 function hasLostResponse(drafts: readonly MessageDraft[], index: number): boolean {
   const draft = drafts[index] as MessageDraft
   if (draft.role !== 'system' || draft.isKept !== true) return false
-  const next = drafts.slice(index).find(({ role }) => role !== 'system')
+  // Tool results go in front of the system message, to the calls that they answer.
+  const isSkipped = ({ role, parts }: MessageDraft): boolean =>
+    role === 'system' || [...parts].every(({ block }) => isToolResult(block))
+  const next = drafts.slice(index).find((each) => !isSkipped(each))
   const isPlain = draft.unchangedMessage?.output_config === undefined
   return isPlain && next?.role === 'user' && [...draft.parts].every(({ block }) => isTextBlock(block))
 }

@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
     name: 'dropped-records-not-handed-back',
     law: 'is handed back, oldest first',
     file: 'packages/core/src/summary/attempt-chain.ts',
-    find: '...filterSummarised(chain, drop.dropped)]',
+    find: '...selectSummarizedEntries(chain, drop.dropped)]',
     replace: '...filterSummarised(chain, drop.dropped.slice(1))]',
     tests: ['packages/core/src/summary/attempt-chain.test'],
   },

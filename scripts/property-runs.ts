@@ -1,4 +1,4 @@
 /** Before each test file: how often properties run, as the vitest config says. All their runs where it says nothing. */
-import { setRunShare } from '@tidemark/core/testing'
+import { setPropertyRunShare } from '@tidemark/core/testing'
 
-setRunShare(Number(process.env.TIDEMARK_RUN_SHARE ?? '1'))
+setPropertyRunShare(Number(process.env.TIDEMARK_RUN_SHARE ?? '1'))

@@ -9,10 +9,10 @@ import {
   flattenContext,
   updateContextView,
 } from '@tidemark/core'
-import { forecastLoggedRead, updateFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
+import { forecastLoggedRead, updateCacheFromResponse } from '../../packages/core/src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../packages/core/src/cache/cache-model.ts'
 import {
-  type BreakRules,
+  type CacheBreakRules,
   type CacheMonitor,
   createCacheMonitor,
   recordSentRequest,
@@ -25,7 +25,7 @@ import { loopRecord } from '../harness/tool-loop.ts'
 const CALLS = 200
 const ROUNDS = 15
 const SOURCE = 'repl_main_thread'
-const RULES: BreakRules = {
+const RULES: CacheBreakRules = {
   policy: DEFAULT_POLICY.cache.breaks,
   profile: defineProviderProfile(),
   prices: { input: 2, cacheRead: 0.2, write5m: 2.5, write1h: 4, output: 10 },
@@ -83,7 +83,7 @@ function watched({ watch, model }: Known, sent: SentRequest, call: number): Know
   const recorded = recordSentRequest(watch, sent, forecast, RULES.policy)
   const { monitor: next, outcome } = checkCacheRead(recorded, { source: SOURCE, usage }, RULES)
   if (outcome.kind === 'broke') throw new Error(`a false alarm: ${outcome.event.sentence}`)
-  return { watch: next, model: updateFromResponse(model, forecast, usage) }
+  return { watch: next, model: updateCacheFromResponse(model, forecast, usage) }
 }
 
 /** The first call of a session looks at all it sends; it is made beforehand. */

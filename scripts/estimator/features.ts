@@ -2,7 +2,7 @@
 import { type Block, isThinkingBlock } from '../../packages/core/src/log/block.ts'
 import {
   CHARACTER_CLASSES,
-  COUNTS_LENGTH,
+  CHARACTER_COUNTS_LENGTH,
   countCharacters,
   splitBlock,
 } from '../../packages/core/src/tokens/estimator.ts'
@@ -11,8 +11,8 @@ import type { RecordedSession } from './sessions.ts'
 
 /** Columns behind the counts of characters and runs. */
 export const EXTRA = ['text', 'tool-use', 'field', 'tool-result', 'cipher', 'thinking', 'reminder'] as const
-export const WIDTH = COUNTS_LENGTH + EXTRA.length
-export const column = (name: (typeof EXTRA)[number]): number => COUNTS_LENGTH + EXTRA.indexOf(name)
+export const WIDTH = CHARACTER_COUNTS_LENGTH + EXTRA.length
+export const column = (name: (typeof EXTRA)[number]): number => CHARACTER_COUNTS_LENGTH + EXTRA.indexOf(name)
 export const FREE: ReadonlySet<number> = new Set([column('thinking')])
 
 /**

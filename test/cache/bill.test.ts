@@ -5,7 +5,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createChoices, scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns, createChoices } from '@tidemark/core/testing'
 import { createManualClock, type RequestRecord } from '@tidemark/simulator'
 import { createProviderProfile, type ModelEntry, modelCatalogue } from '@tidemark/wire'
 import type { Session, SessionEvent } from 'tidemark'
@@ -27,7 +27,7 @@ function listProfiles(): readonly ModelEntry[] {
 }
 
 /** One session for each profile in the test run, twenty in the full one. */
-const SESSIONS = scaleRuns(20, 1) < 20 ? 1 : 20
+const SESSIONS = countPropertyRuns(20, 1) < 20 ? 1 : 20
 const PROMPTS = SESSIONS === 1 ? 5 : 7
 
 const MINUTE = 60_000

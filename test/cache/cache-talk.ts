@@ -26,8 +26,8 @@ import {
   toPayload,
   toSentRequest,
   type Usage,
-  updateFromFork,
-  updateFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from '@tidemark/core'
 import {
   type Coder,
@@ -168,7 +168,11 @@ export class CacheTalk {
     const answer = { source, usage: body.usage, word: readMissReport(body.diagnostics) }
     const { monitor: watch, outcome } = checkCacheRead(this.watch, answer, rules)
     this.watch = watch
-    this.lineage = (isFork ? updateFromFork : updateFromResponse)(this.lineage, forecast, body.usage)
+    this.lineage = (isFork ? updateCacheFromFork : updateCacheFromResponse)(
+      this.lineage,
+      forecast,
+      body.usage,
+    )
     if (!isFork) [this.#watched, this.#messageId] = [sent, body.id]
     return { request, forecast, usage: body.usage, record, outcome, content: body.content }
   }

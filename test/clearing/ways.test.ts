@@ -1,5 +1,5 @@
 /** Each way of clearing on the simulator, for three hundred calls (fewer in `npm test`). */
-import { scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { SimulatedSession } from '../support/simulated-session.ts'
 import { figuresOf, pricedClearings, rewrittenCalls } from './figures.ts'
@@ -10,7 +10,7 @@ describe.each(WAYS)('$name, call after call', (way) => {
   const session = new SimulatedSession(sized(way, SMALL))
 
   beforeAll(async () => {
-    await session.until(scaleRuns(300, way.quickCalls ?? 150))
+    await session.until(countPropertyRuns(300, way.quickCalls ?? 150))
   })
 
   it('no request is refused', () => {

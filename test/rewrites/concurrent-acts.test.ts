@@ -1,5 +1,5 @@
 /** Calling off, and words that come meanwhile, at every moment at which a session waits for something. */
-import { scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -18,7 +18,7 @@ describe('at any wait, in any order', () => {
       fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
         checkCompaction({ started, scheduler, crowd, met }),
       ),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
     for (const what of ['committed behind words', 'aborted'])
       expect(met.counts[what], what).toBeGreaterThan(0)
@@ -30,7 +30,7 @@ describe('at any wait, in any order', () => {
       fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
         checkTurn({ started, scheduler, crowd, met }),
       ),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
     for (const what of ['ok, compacted', 'aborted']) expect(met.counts[what], what).toBeGreaterThan(0)
   })
@@ -40,7 +40,7 @@ describe('at any wait, in any order', () => {
       fc.asyncProperty(fc.scheduler(), interferences, (scheduler, crowd) =>
         checkPreparedDraft({ started, scheduler, crowd, met }),
       ),
-      { numRuns: scaleRuns(40, 20) },
+      { numRuns: countPropertyRuns(40, 20) },
     )
     for (const what of ['committed behind a turn', 'aborted'])
       expect(Object.keys(met.counts).join(), what).toContain(what)

@@ -6,7 +6,7 @@ import {
   DEFAULT_POLICY,
   defineProviderProfile,
 } from '@tidemark/core'
-import { GeneratorChoices, generateSession, scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns, GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { buildSummaryRequest, stripInput } from '../../packages/core/src/summary/summary-input.ts'
@@ -39,7 +39,7 @@ describe('what a summariser is sent', () => {
           const sized = shown.reduce((sum, entry) => sum + estimator.entry(entry), 0)
           expect(sentTokens(shown, asText) - sized).toBeLessThanOrEqual(MOST_PER_RECORD * (shown.length + 1))
         }),
-        { numRuns: scaleRuns(100, 30) },
+        { numRuns: countPropertyRuns(100, 30) },
       )
     },
   )

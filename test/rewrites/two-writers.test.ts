@@ -1,6 +1,6 @@
 /** Two writers on one session: by the lock or by compare-and-swap one of them wins, and nothing is lost. */
 import { appendUnlinkedRecords, refreshSession } from '@tidemark/core'
-import { runToEnd, scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns, runToEnd } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { createMemoryJournal } from 'tidemark/testing'
 import { describe, expect, it } from 'vitest'
@@ -146,7 +146,7 @@ describe('any order of acts by two writers who do not know of each other', () =>
         for (const one of steps) await struggle.take(one)
         await struggle.check()
       }),
-      { numRuns: scaleRuns(40, 20), examples: REQUIRED_SEQUENCES },
+      { numRuns: countPropertyRuns(40, 20), examples: REQUIRED_SEQUENCES },
     )
     for (const what of ['commit ok', 'commit superseded', 'undo ok', 'clear ok'])
       expect(outcomeCounts[what], what).toBeGreaterThan(0)

@@ -1,5 +1,5 @@
 /** Summarisers that answer wrong, however a compaction comes about: a good view, or a refusal that changed nothing. */
-import { scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import { user } from 'tidemark'
 import { describe, expect, it } from 'vitest'
 import { openTestSession } from '../support/test-tidemark.ts'
@@ -9,7 +9,7 @@ import { expectUntouched, fillTo, takeSnapshot } from './session-size.ts'
 const SMALL = [8_000, 16_000, 32_000] as const
 
 /** Of the 48 pairs of adversary and trigger, so many are tried in a window of 200,000 tokens as well. */
-const IN_LARGE_WINDOW = scaleRuns(12, 4)
+const IN_LARGE_WINDOW = countPropertyRuns(12, 4)
 
 /** One small window for each adversary, another for each trigger, and a large one for some of them. */
 function someWindows(place: number, way: number): readonly number[] {

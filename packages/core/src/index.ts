@@ -21,13 +21,13 @@ export {
   forecastCacheRead,
   forecastLoggedRead,
   restoreCacheModel,
-  updateFromFork,
-  updateFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from './cache/cache-forecast.ts'
 export { type CacheModel, cacheExpiry, EMPTY_CACHE_MODEL } from './cache/cache-model.ts'
 export {
   announceRewrite,
-  type BreakRules,
+  type CacheBreakRules,
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
@@ -65,7 +65,7 @@ export {
 } from './cache/sent-request.ts'
 export {
   countDeletedTokens,
-  createDropNotice,
+  createDeletionsExpiredNotice,
 } from './clearing/cached-clearing.ts'
 export {
   type ClearProposal,
@@ -96,9 +96,9 @@ export {
   createIndexRules,
   createToolResultIndex,
   type HostTools,
-  type IndexRules,
   type IndexRulesOptions,
   type ToolResultIndex,
+  type ToolResultRules,
 } from './clearing/tool-result-index.ts'
 export { updateToolResultIndex } from './clearing/update-tool-result-index.ts'
 export { type CompactionResult, commitCompaction } from './compaction/commit-draft.ts'
@@ -252,7 +252,12 @@ export { TidemarkError } from './errors.ts'
 export { exportMarkdown, streamMarkdown } from './history/export-markdown.ts'
 export { createHistoryTool, type HistoryAnswer, runHistoryTool } from './history/history-tool.ts'
 export type { HistorySource } from './history/search-history.ts'
-export { type BlobReader, restoreUserRecord, type SpillInput, spillResult } from './history/spill-results.ts'
+export {
+  type BlobReader,
+  restoreSpilledResults,
+  type SpillInput,
+  spillResult,
+} from './history/spill-results.ts'
 export type { Damage, DamageKind } from './log/batch.ts'
 export {
   type Block,
@@ -286,6 +291,7 @@ export {
   findJsonMember,
   findNonJsonPath,
   findRawBlockTexts,
+  findUnstableJsonText,
   formatJsonArray,
   formatJsonObject,
   isNestedTooDeep,
@@ -293,7 +299,6 @@ export {
   type Json,
   type JsonMember,
   type JsonObject,
-  keepUnstableJson,
   MAX_JSON_DEPTH,
   parseJson,
   splitJsonArray,
@@ -370,10 +375,10 @@ export { readUserInputs, readUserTypedText } from './log/user-input.ts'
 export { replaceLoneSurrogates, sliceText } from './log/well-formed-text.ts'
 export { type CompactionAdvice, type ContextPlan, makeContextPlan } from './planner/context-plan.ts'
 export {
-  type ExpectedResult,
-  estimateTypicalResult,
-  findOptimalTrigger,
-  type OptimalTrigger,
+  type ExpectedCompactionResult,
+  estimateCompactionResult,
+  findOptimalCompactionSize,
+  type OptimalCompactionSize,
   type PlanContext,
   type TurnMoment,
 } from './planner/plan-input.ts'
@@ -426,7 +431,7 @@ export {
   listMessageMarkers,
   listRawTexts,
   type ModelCallInput,
-  toModelCall,
+  toModelCallInput,
   toPayload,
   toRequestFields,
 } from './request/build-request.ts'
@@ -444,8 +449,8 @@ export {
   chooseRequestTtl,
   chooseTtl,
   computeLongTtlSavings,
+  EMPTY_GAP_TALLY,
   type GapTally,
-  NO_GAPS,
   readGapsFromLog,
   type TtlEntitlement,
 } from './request/cache-ttl.ts'
@@ -477,9 +482,9 @@ export {
   type RecordBody,
 } from './request/prefix-updates.ts'
 export {
+  EMPTY_MEDIA_TALLY,
   type MediaDropProposal,
   measureNonMessageBytes,
-  NO_MEDIA,
   proposeMediaDrop,
   type RequestSize,
   type RequestSizeInput,
@@ -503,7 +508,7 @@ export {
   attachHookOutputs,
   type BackgroundAgent,
   type HookOutput,
-  type HostItem,
+  type HostSourceItem,
   type HostSourceOptions,
   hostSource,
   type InvokedSkill,
@@ -532,7 +537,6 @@ export {
   type CollectUpdatesInput,
   type ContextSource,
   findShownAttachments,
-  type MaybePromise,
   NO_SHOWN_ATTACHMENTS,
   type RenderedItem,
   type ShownAttachments,
@@ -545,6 +549,7 @@ export {
   type SourceKind,
   type SourceLimit,
   updateShownAttachments,
+  type ValueOrPromise,
 } from './sources/context-source.ts'
 export {
   type FileReader,
@@ -578,10 +583,8 @@ export type {
   AttemptDeadlines,
   AttemptFailure,
   AttemptResult,
-  AttemptStep,
   AttemptsFailure,
   AttemptsInput,
-  AttemptsOutcome,
   BlockAttempt,
   DirectAttempt,
   FallbackReason,
@@ -589,6 +592,8 @@ export type {
   LocalAttempt,
   SummaryAttempt,
   SummaryAttemptState,
+  SummaryAttemptStep,
+  SummaryAttemptsOutcome,
 } from './summary/attempt-types.ts'
 export { buildLedger } from './summary/ledger.ts'
 export { type LocalSummaryOptions, prependLocalSummary, writeLocalSummary } from './summary/local-summary.ts'
@@ -613,7 +618,7 @@ export {
 } from './summary/session-facts.ts'
 export {
   buildSummaryRequest,
-  chooseAnswerSettings,
+  chooseSummaryOutputSettings,
   type DirectInputOptions,
   dropOldestRounds,
   type SummaryModel,
@@ -670,7 +675,7 @@ export {
   type ContextTokens,
   calibrateGrowth,
   calibrateSize,
-  computeHighFactor,
+  computeSafetyFactor,
   countContextTokens,
   countOutputTokens,
   type GrowthObservation,

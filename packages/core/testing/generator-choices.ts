@@ -53,7 +53,7 @@ export function createChoices(seed: number, length: number): GeneratorChoices {
 let share = 1
 
 /** Sets which share of its runs each property test makes from now on: 1 in `npm run test:full`, less in `npm test`. */
-export function setRunShare(next: number): void {
+export function setPropertyRunShare(next: number): void {
   share = next
 }
 
@@ -61,6 +61,6 @@ export function setRunShare(next: number): void {
  * Returns how many times a property test runs: `full` times in `npm run test:full`, otherwise a share of `full`, but at
  * least `least` times.
  */
-export function scaleRuns(full: number, least = 10): number {
+export function countPropertyRuns(full: number, least = 10): number {
   return Math.min(full, Math.max(least, Math.ceil(full * share)))
 }

@@ -21,7 +21,12 @@ export {
   sampleRecord,
   sampleRecords,
 } from './fake-ports.ts'
-export { createChoices, GeneratorChoices, scaleRuns, setRunShare } from './generator-choices.ts'
+export {
+  countPropertyRuns,
+  createChoices,
+  GeneratorChoices,
+  setPropertyRunShare,
+} from './generator-choices.ts'
 export { type ExtraRecordFields, SessionBuilder } from './session-builder.ts'
 export {
   clearSession,

@@ -6,7 +6,7 @@ import { flattenContext, isTurnEndingMessage, listTracedMessages } from '@tidema
 import { GeneratorChoices, generateSession } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { dropFinishedThinking } from '../src/context/context-edits.ts'
+import { dropEarlierThinking } from '../src/context/context-edits.ts'
 import {
   isThinkingBlock,
   type MessageParam,
@@ -25,7 +25,7 @@ function expectedThinking(messages: readonly MessageParam[]): readonly string[] 
 }
 
 function leftThinking(messages: readonly MessageParam[]): readonly string[] {
-  return dropFinishedThinking(toRequestBlocks(messages))
+  return dropEarlierThinking(toRequestBlocks(messages))
     .filter(({ block }) => isThinkingBlock(block))
     .map(placeOf)
 }

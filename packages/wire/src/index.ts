@@ -29,7 +29,7 @@ export {
   joinIncrementalRequest,
 } from './anthropic/incremental-request.ts'
 export {
-  createTextSplitter,
+  createReplySplitter,
   encodeReplyFrames,
   replyToEvents,
   toSseFrames,

@@ -1,8 +1,8 @@
 import {
   findJsonMember,
   findRawBlockTexts,
+  findUnstableJsonText,
   formatJsonObject,
-  keepUnstableJson,
   parseJson,
   splitJsonArray,
   splitJsonObject,
@@ -39,7 +39,7 @@ describe('survives', () => {
     fc.assert(
       fc.property(jsonText, (text) => {
         const block = `{"type":"x","value":${text}}`
-        const raw = keepUnstableJson(block)
+        const raw = findUnstableJsonText(block)
         expect(findRawBlockTexts(`{"message":{"content":[${block}]}}`)).toEqual(
           raw === undefined ? [] : [{ index: 0, text: raw }],
         )

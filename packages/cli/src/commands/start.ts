@@ -23,7 +23,7 @@ import {
 } from '@tidemark/core'
 import type { Colors } from 'picocolors/types.js'
 import { chooseSymbols, type ScreenSymbols } from '../render/screen.ts'
-import { toPreview, wrapText } from '../render/text.ts'
+import { toOneLinePreview, wrapText } from '../render/text.ts'
 import { buildSampleRequest, readSampleSession, type SampleLog } from '../sample-session.ts'
 import { createColors, type Terminal } from '../terminal.ts'
 
@@ -96,7 +96,7 @@ function renderSample(report: SampleReport, page: SamplePage): string {
         const who =
           position === 0 ? `${String(index + 1).padStart(3)}  ${message.role.padEnd(9)}` : ' '.repeat(14)
         const what = block.type.padEnd(11)
-        return `${who}  ${dim(what)}  ${toPreview(blockText(block), page.columns - 29, page.symbols.more)}`
+        return `${who}  ${dim(what)}  ${toOneLinePreview(blockText(block), page.columns - 29, page.symbols.more)}`
       }),
     ),
     '',
@@ -126,7 +126,7 @@ function renderEntry(
 ): string {
   const mark =
     form === 'verbatim' ? ' '.repeat(7) : colors[form === 'kept' ? 'cyan' : 'yellow'](form.padEnd(7))
-  return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${toPreview(words, columns - 25, symbols.more)}`
+  return `${String(index + 1).padStart(3)}  ${who.padEnd(9)}  ${mark}  ${toOneLinePreview(words, columns - 25, symbols.more)}`
 }
 
 /** A context entry as one line of output. */

@@ -17,7 +17,7 @@ import {
 import { createDeadlines, sessionPaths } from 'tidemark/internal'
 import { formatCost, formatCount, formatDollars, formatInteger } from '../render/format-numbers.ts'
 import { createScreen } from '../render/screen.ts'
-import { toPreview, wrapText } from '../render/text.ts'
+import { toOneLinePreview, wrapText } from '../render/text.ts'
 import { SAMPLE_PATH } from '../sample-session.ts'
 import type { Terminal } from '../terminal.ts'
 import { EXIT_CODES } from './exit-codes.ts'
@@ -130,7 +130,7 @@ async function* compactStepwise(session: Session): AsyncGenerator<TourStep, void
   const draft = await session.prepare(plan)
   if (!draft.ok) return yield textStep(`Not compacted: ${draft.message}`)
   yield textStep(
-    `Draft: ${formatWholeTokens(draft.after.expected)} afterwards. It begins: "${toPreview(draft.summary.text, 60)}"`,
+    `Draft: ${formatWholeTokens(draft.after.expected)} afterwards. It begins: "${toOneLinePreview(draft.summary.text, 60)}"`,
   )
   const collected = collectSteps(session)
   const committed = await session.commit(draft)

@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { alignLeft, alignRight, cutTextEnd, cutTextStart, textWidth, toPreview, wrapText } from './text.ts'
+import {
+  alignLeft,
+  alignRight,
+  cutTextEnd,
+  cutTextStart,
+  textWidth,
+  toOneLinePreview,
+  wrapText,
+} from './text.ts'
 
 describe('the width of a text', () => {
   it.each([
@@ -81,5 +89,5 @@ it.each([
   ['👩‍💻👩‍💻', 2, '👩…'],
   ['text', 0, '…'],
 ])('%j in %d', (text, width, expected) => {
-  expect(toPreview(text, width)).toBe(expected)
+  expect(toOneLinePreview(text, width)).toBe(expected)
 })

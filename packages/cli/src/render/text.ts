@@ -120,7 +120,7 @@ function breakWord(word: string, room: number): readonly string[] {
  * Returns the beginning of a text on one line; `more` stands for the rest. Control characters are replaced by spaces, since a terminal would
  * execute them.
  */
-export function toPreview(text: string, width: number, more = '…'): string {
+export function toOneLinePreview(text: string, width: number, more = '…'): string {
   const line = text
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
     .replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')

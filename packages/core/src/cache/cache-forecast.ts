@@ -217,7 +217,7 @@ interface CacheUse {
  * Returns the cache model after a response. `isEdited`: the provider edited the messages before processing them, so
  * message prefixes in the forecast are no longer valid and are dropped.
  */
-export function updateFromResponse(
+export function updateCacheFromResponse(
   model: CacheModel,
   forecast: CacheForecast,
   usage: Usage,
@@ -240,7 +240,7 @@ export function updateFromResponse(
  * Returns the cache model after a fork call. A fork reads the parent's last cached prefix, or writes the prefix again
  * if it was lost. The parent's requests stay the newest in the model.
  */
-export function updateFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
+export function updateCacheFromFork(model: CacheModel, forecast: CacheForecast, usage: Usage): CacheModel {
   const [newest, ...older] = model.chains
   const { request, now } = forecast.basis
   const use = toCacheUse(usage)
@@ -366,7 +366,7 @@ export function restoreCacheModel(question: AssembleRequestInput, view: ContextV
   const asked = { request, now: Date.parse(newest.sentAt), profile: question.profile }
   return Number.isNaN(asked.now)
     ? EMPTY_CACHE_MODEL
-    : updateFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
+    : updateCacheFromResponse(EMPTY_CACHE_MODEL, forecastCacheRead(EMPTY_CACHE_MODEL, asked), usage)
 }
 
 interface MeasuredResponse {

@@ -178,7 +178,7 @@ export interface ReportedEdits {
   readonly firstCleared?: string
 }
 
-export interface BreakRules {
+export interface CacheBreakRules {
   readonly policy: CacheBreaksPolicy
   readonly profile: Pick<ProviderProfile, 'cache' | 'thinking'>
   /** Prices of the model that was called; null if unknown. */

@@ -28,7 +28,7 @@ import {
 } from './cache-model.ts'
 import {
   type AnsweredRequest,
-  type BreakRules,
+  type CacheBreakRules,
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
@@ -53,7 +53,7 @@ import { diffRequests, findMessageDifference, formatRequestDiff } from './reques
 export function checkCacheRead(
   watch: CacheMonitor,
   answer: CacheCheckInput,
-  rules: BreakRules,
+  rules: CacheBreakRules,
 ): CacheCheckResult {
   const key = toMonitorKey(answer.source)
   const own = watch.sources.get(key) ?? EMPTY_SOURCE_STATE
@@ -88,7 +88,7 @@ function detectBreak(
   pending: EditedRequest,
   answer: CacheCheckInput,
   usage: Usage,
-  rules: BreakRules,
+  rules: CacheBreakRules,
 ): CacheCheckOutcome {
   const { previous, announced } = pending
   if (previous === null) return { kind: 'first' }
@@ -115,7 +115,7 @@ interface BreakInput {
   readonly pending: EditedRequest
   readonly against: AnsweredRequest
   readonly answer: CacheCheckInput
-  readonly rules: BreakRules
+  readonly rules: CacheBreakRules
   readonly expectation: ReadExpectation
   readonly rates: TokenRates | null
 }
@@ -140,7 +140,7 @@ interface ReadExpectation {
 function expectRead(
   { sent, forecast, chain, announced, blocksBeforeClearing }: EditedRequest,
   against: AnsweredRequest,
-  { profile }: BreakRules,
+  { profile }: CacheBreakRules,
 ): ReadExpectation {
   if (chain === null) return { tokens: 0, position: null, change: null, floor: 0 }
   const isClearing = announced.some(({ kind }) => kind === 'clearing')
@@ -186,7 +186,7 @@ function subtractDeleted(
 function isExplainedByStripping(
   { forecast }: PendingRequest,
   { event }: BreakOutcome,
-  { profile, policy }: BreakRules,
+  { profile, policy }: CacheBreakRules,
 ): boolean {
   return (
     profile.thinking.stripsFinishedTurns &&

@@ -18,12 +18,12 @@ import {
   type RequestDifference,
 } from './cache-break.ts'
 import { canReachLastPrefix, findLastCachedPrefix } from './cache-model.ts'
-import type { BreakRules, PendingRequest } from './cache-monitor.ts'
+import type { CacheBreakRules, PendingRequest } from './cache-monitor.ts'
 import type { MessageEditor } from './sent-request.ts'
 
 export interface CacheMiss {
   readonly pending: PendingRequest
-  readonly rules: BreakRules
+  readonly rules: CacheBreakRules
   readonly expectation: { readonly floor: number }
   /** Everything that changed since the previous API request, ordered by position in the cache key. */
   readonly differences: readonly RequestDifference[]

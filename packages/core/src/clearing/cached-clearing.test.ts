@@ -3,7 +3,7 @@ import { Situation, warm } from '../../test/clear/situation.ts'
 import {
   countDeletedTokens,
   createDeletionMessage,
-  createDropNotice,
+  createDeletionsExpiredNotice,
   proposeCachedClearing,
 } from './cached-clearing.ts'
 import { proposeBudgetClearing } from './propose-clearing.ts'
@@ -106,8 +106,8 @@ describe('cached', () => {
     const { proposal } = proposeCachedClearing(situation.question({ cache: warm() }))
     situation.clear(proposal?.metadata ?? never())
     expect(proposeBudgetClearing(situation.question()).proposal).toBeNull()
-    expect(createDropNotice(situation.register, true)).toBeNull()
-    const dropped = createDropNotice(situation.register, false)
+    expect(createDeletionsExpiredNotice(situation.register, true)).toBeNull()
+    const dropped = createDeletionsExpiredNotice(situation.register, false)
     expect(dropped).toEqual({ subtype: 'cache_edits_dropped' })
     situation.builder.notice(dropped?.subtype ?? '')
     const { register } = situation
@@ -117,7 +117,7 @@ describe('cached', () => {
       0,
       0,
     ])
-    expect(createDropNotice(register, false)).toBeNull()
+    expect(createDeletionsExpiredNotice(register, false)).toBeNull()
     expect(proposeBudgetClearing(situation.question()).proposal?.metadata.compactedToolIds).toEqual(
       all.slice(0, 8),
     )

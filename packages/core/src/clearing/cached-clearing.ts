@@ -91,7 +91,7 @@ export function countDeletedTokens(
  * Creates the log notice that cancels all cache deletions once the cache has expired. From then on API requests contain
  * the deleted text again, and its tokens count again. Returns null if the cache is warm or nothing was deleted.
  */
-export function createDropNotice(
+export function createDeletionsExpiredNotice(
   register: ToolResultIndex,
   isWarm: boolean,
 ): { readonly subtype: string } | null {

@@ -62,7 +62,7 @@ export interface ClearCandidate {
   readonly dependents: readonly string[]
 }
 
-export interface CandidateInput {
+export interface ClearCandidateInput {
   readonly register: ToolResultIndex
   /** uuids of pinned records, which are never cleared. */
   readonly pins: readonly string[]
@@ -81,7 +81,7 @@ export function findClearCandidates({
   pins,
   keep,
   placeholder,
-}: CandidateInput): readonly ClearCandidate[] {
+}: ClearCandidateInput): readonly ClearCandidate[] {
   const pinned = new Set(pins)
   const placeholderTokens = placeholder === null ? 0 : register.rules.estimator.block(placeholder)
   const old = listClearable(register).slice(0, -keep || undefined)
@@ -223,7 +223,7 @@ export function countFreedTokens(candidates: readonly ClearCandidate[]): number 
  * Finds the first tool call or result that the selection changes, its place in the context, and the index of its
  * response. Tool calls come before the results of the same response.
  */
-export function findFirstChange({ results, inputs }: ClearSelection): {
+export function findFirstClearedPart({ results, inputs }: ClearSelection): {
   readonly change: FirstRewrittenPart
   readonly place: number
   readonly response: number
@@ -254,7 +254,13 @@ export function findClearedContent(
   const shown = new Set<string>()
   for (const result of paths.size === 0 ? [] : register.results) {
     const { path, id } = result.call
-    if (path !== null && paths.has(path) && isFileShown(register, result) && !gone.has(id) && !shorn.has(id))
+    if (
+      path !== null &&
+      paths.has(path) &&
+      showsWholeFile(register, result) &&
+      !gone.has(id) &&
+      !shorn.has(id)
+    )
       shown.add(path)
   }
   const files = [...paths].filter((path) => !shown.has(path))
@@ -262,7 +268,7 @@ export function findClearedContent(
 }
 
 /** Checks whether a tool call and its result together show the complete text of a file. */
-export function isFileShown(
+export function showsWholeFile(
   { removedByProvider }: ToolResultIndex,
   { call, isError, isComplete, isCleared }: ToolResult,
 ): boolean {

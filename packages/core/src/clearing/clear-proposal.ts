@@ -16,7 +16,7 @@ import {
   type ClearSelection,
   countFreedTokens,
   findClearedContent,
-  findFirstChange,
+  findFirstClearedPart,
   findStaleMemories,
   type RetrievalPaths,
   retrievalHint,
@@ -60,7 +60,7 @@ export interface ClearOutcome<P> {
 }
 
 /** The tool results that one clearing mode selected, and the reason. */
-export interface ModeSelection {
+export interface ClearModeSelection {
   readonly way: ClearMode
   readonly candidates: readonly ClearCandidate[]
   /** Minimum number of tokens that the clearing must free. Below that it is not proposed. */
@@ -75,11 +75,14 @@ export interface ModeSelection {
  * Checks whether to clear even if it does not pay for itself: the context is above the auto-compact threshold, or the
  * user asked for the clearing.
  */
-export function mustClear({ scaled, context, target }: ClearInput): boolean {
+export function mustClearAtAnyCost({ scaled, context, target }: ClearInput): boolean {
   return target !== undefined || (scaled.known && context.high >= scaled.lines.autoCompact)
 }
 
-export function buildClearProposal(question: ClearInput, choice: ModeSelection): ClearOutcome<ClearProposal> {
+export function buildClearProposal(
+  question: ClearInput,
+  choice: ClearModeSelection,
+): ClearOutcome<ClearProposal> {
   const { register, scale, policy, pins } = question
   const { way, candidates, because } = choice
   const chosen = toClearSelection(register, candidates)
@@ -89,7 +92,7 @@ export function buildClearProposal(question: ClearInput, choice: ModeSelection):
       `${because}, but clearing would free ${formatCount(freed)} tokens of the ${formatCount(choice.minimum)} that a rewrite must be worth`,
     )
   }
-  const first = findFirstChange(chosen)
+  const first = findFirstClearedPart(chosen)
   const bound = findInvalidatedThinking(question, first.response)
   if (!bound.ok) return decline(`${because}, but ${bound.why}`)
   const removes = policy.clear.boundThinking === 'remove'
@@ -220,7 +223,7 @@ function priceChange({ cache, prices }: ClearInput, change: FirstRewrittenPart, 
 /** Explains why a clearing would not pay for itself. Returns null if it would, or if it is made regardless of cost. */
 function explainLoss(
   { policy, cache }: ClearInput,
-  choice: ModeSelection,
+  choice: ClearModeSelection,
   price: ChangePrice,
 ): string | null {
   const { breakEvenCalls, rewritten, isAssumed } = price

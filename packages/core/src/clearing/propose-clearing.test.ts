@@ -5,7 +5,7 @@ import type { ClearMode } from '../log/record.ts'
 import { defineProviderProfile } from '../policy/provider-profile.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { NO_SWITCHES } from '../policy/switches.ts'
-import { mustClear } from './clear-proposal.ts'
+import { mustClearAtAnyCost } from './clear-proposal.ts'
 import {
   type ClearModeInput,
   chooseClearMode,
@@ -325,7 +325,7 @@ describe('budget', () => {
     [167_000, true, true],
   ])('at %i tokens: over budget %s, needed %s', (high, over, needed) => {
     const question = new Situation().question({ context: { expected: 0, high } })
-    expect([isAboveWarningLine(question), mustClear(question)]).toEqual([over, needed])
+    expect([isAboveWarningLine(question), mustClearAtAnyCost(question)]).toEqual([over, needed])
   })
 
   it('scales with the window', () => {

@@ -21,7 +21,7 @@ import {
   type ClearInput,
   type ClearOutcome,
   formatMinutes,
-  mustClear,
+  mustClearAtAnyCost,
 } from './clear-proposal.ts'
 import { type ProviderEditPlan, type ProviderEditsInput, planProviderEdits } from './provider-clearing.ts'
 
@@ -172,7 +172,7 @@ export function proposeBudgetClearing(question: ClearInput): ClearOutcome<ClearP
     way: 'budget',
     candidates: takeUntilTarget(candidates, question),
     minimum: scaled.budgets.clear.minimumFreed,
-    isNeeded: mustClear(question),
+    isNeeded: mustClearAtAnyCost(question),
     because,
   })
 }
@@ -189,7 +189,8 @@ function explainTooLittle(question: ClearInput): string | null {
   if (total < minimum)
     return `only ${formatCount(total)} tokens could be freed, and a rewrite must free ${formatCount(minimum)}`
   const isFirst = register.clearableSinceLast.count === register.clearable.count
-  if (isFirst || mustClear(question) || register.clearableSinceLast.tokens * scale >= minimum) return null
+  if (isFirst || mustClearAtAnyCost(question) || register.clearableSinceLast.tokens * scale >= minimum)
+    return null
   return `only ${formatCount(register.clearableSinceLast.tokens * scale)} tokens were added since the last clearing`
 }
 

@@ -14,7 +14,7 @@ import { type ClearProposal, findClearedContent } from './clear-candidates.ts'
 import {
   type ClearInput,
   canPayOff,
-  mustClear,
+  mustClearAtAnyCost,
   pluralize,
   priceRewrite,
   type RewritePrice,
@@ -132,7 +132,7 @@ function isWorth(question: ClearInput, price: ProviderEditPrice): boolean {
   const { register, scaled, scale, cache, policy } = question
   const least = scaled.budgets.clear.nativeClearAtLeast
   if (price.freedTokens < least) return false
-  if (mustClear(question)) return true
+  if (mustClearAtAnyCost(question)) return true
   // After a clearing, wait until as many new tokens can be cleared as policy requires of one clearing.
   if (register.native !== null && register.clearableSinceLast.tokens * scale < least) return false
   if (!policy.clear.priceGate || !cache.isWarm) return true

@@ -16,7 +16,7 @@ import type { ClearPolicy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 
 export interface ToolResultIndex {
-  readonly rules: IndexRules
+  readonly rules: ToolResultRules
   /** The context entries that the index covers. */
   readonly entries: AppendList<ContextEntry>
   readonly calls: AppendList<ToolCall>
@@ -98,7 +98,7 @@ export interface ResultTally {
 
 export const EMPTY_RESULT_TALLY: ResultTally = { count: 0, tokens: 0 }
 
-export function createToolResultIndex(rules: IndexRules): ToolResultIndex {
+export function createToolResultIndex(rules: ToolResultRules): ToolResultIndex {
   return {
     rules,
     entries: AppendList.of(),
@@ -235,7 +235,7 @@ export type AnsweredCall = Pick<ToolCall, 'id' | 'repeatKey' | keyof CallTarget>
  * Rules for classifying tool calls and results. Create them once per session, because the index stores classifications
  * made with them.
  */
-export interface IndexRules {
+export interface ToolResultRules {
   readonly estimator: Estimator
   readonly isClearable: (tool: string) => boolean
   /** Names of tools that always count as writing files. Other tools are recognised by their input. */
@@ -261,7 +261,7 @@ export interface IndexRulesOptions {
   readonly isWhole?: (block: ToolResultBlock) => boolean
 }
 
-export function createIndexRules(question: IndexRulesOptions): IndexRules {
+export function createIndexRules(question: IndexRulesOptions): ToolResultRules {
   const { estimator, policy, host, largeInput } = question
   return {
     estimator,

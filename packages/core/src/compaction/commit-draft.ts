@@ -3,8 +3,8 @@
  * position. Messages appended meanwhile stay after the summary. If another writer rewrote the context, nothing is
  * committed.
  */
-import { isFileShown } from '../clearing/clear-candidates.ts'
-import { createToolResultIndex, type IndexRules } from '../clearing/tool-result-index.ts'
+import { showsWholeFile } from '../clearing/clear-candidates.ts'
+import { createToolResultIndex, type ToolResultRules } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import type { ContextView } from '../context/context-view.ts'
 import { listUnansweredCalls } from '../context/flatten.ts'
@@ -23,10 +23,10 @@ import { measureContext, withContextState } from '../engine/measure-context.ts'
 import { buildNextRequest } from '../engine/next-request.ts'
 import type { NewRecord } from '../engine/ports.ts'
 import {
-  CLOSED_BREAKER,
   type CompactionSpacing,
   type ContextState,
-  measureCompactionSpacing,
+  countTurnsBetweenCompactions,
+  NO_COMPACTION_FAILURES,
   resetCompactionTracking,
   type SessionState,
 } from '../engine/session-state.ts'
@@ -78,7 +78,7 @@ export async function* commitDraft(
     const failure = yield* appendLinkedRecords(turn, valid.records)
     if (failure === null) {
       const known = withContextState(before, compaction).context
-      const link = measureCompactionSpacing(known.tracking, turn.host.policy.turn.auto)
+      const link = countTurnsBetweenCompactions(known.tracking, turn.host.policy.turn.auto)
       const tracking = resetCompactionTracking(known.tracking, turn.host.ids.next('turn'))
       const { metrics, why } = measureAccounting(draft.plan, compaction, turn.host)
       if (why !== null) yield { type: 'accounting-failed', why }
@@ -266,7 +266,7 @@ function stateAfterCompaction(
   const carried = calibrate(sources.reduce((sum, { tokens }) => sum + tokens, 0))
   const next: ContextState = {
     ...known,
-    breaker: CLOSED_BREAKER,
+    breaker: NO_COMPACTION_FAILURES,
     expectedResult: { after, summary, reattached: carried },
   }
   return withContextState({ ...state, context: next }, compaction)
@@ -279,12 +279,12 @@ function stateAfterCompaction(
 export function findReleasedContent(
   before: ContextView['entries'],
   after: ContextView['entries'],
-  rules: IndexRules,
+  rules: ToolResultRules,
 ): Pick<CommittedRewrite, 'toolUseIds' | 'filePaths'> {
   const had = updateToolResultIndex(createToolResultIndex(rules), { entries: before })
   const has = updateToolResultIndex(createToolResultIndex(rules), { entries: after })
   const shown = new Set(
-    [...has.results].flatMap((result) => (isFileShown(has, result) ? (result.call.path ?? []) : [])),
+    [...has.results].flatMap((result) => (showsWholeFile(has, result) ? (result.call.path ?? []) : [])),
   )
   const paths = new Set([...had.calls].flatMap(({ path }) => path ?? []))
   return {

@@ -11,10 +11,10 @@ import type { PinnedUuids, SessionState } from '../engine/session-state.ts'
 import type { AppendList } from '../log/persistent-collections.ts'
 import type { CompactCause, CompactTrigger } from '../log/record.ts'
 import {
-  type ExpectedResult,
-  estimateTypicalResult,
-  findOptimalTrigger,
-  type OptimalTrigger,
+  type ExpectedCompactionResult,
+  estimateCompactionResult,
+  findOptimalCompactionSize,
+  type OptimalCompactionSize,
   type PlanContext,
 } from '../planner/plan-input.ts'
 import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
@@ -71,7 +71,7 @@ export interface CompactionPlan {
    */
   readonly autoCompactTokens: number | null
   /** Cost of the compaction, and the number of model calls after which it has paid for itself; null if unknown. */
-  readonly price: OptimalTrigger | null
+  readonly price: OptimalCompactionSize | null
   /** When the compaction was planned, in milliseconds since 1970. */
   readonly at: number
 }
@@ -137,13 +137,13 @@ function estimateCost(
   host: TurnHost,
   compaction: CompactionServices,
   planned: { readonly span: CompactionSpan; readonly request: CompactionOptions; readonly tokens: number },
-): OptimalTrigger | null {
+): OptimalCompactionSize | null {
   const { context } = gatherPlanContext(state, host, compaction, 'call')
   const { rates, cache, write, meter } = context
   const growth = measureGrowthPerCall(meter)
   if (rates === null || growth === null) return null
   const { chain } = host.policy.compact
-  return findOptimalTrigger({
+  return findOptimalCompactionSize({
     context: planned.tokens,
     expectedResult: estimateResult(context, compaction, planned.span),
     growthPerCall: growth,
@@ -171,7 +171,7 @@ function estimateResult(
   context: PlanContext,
   compaction: CompactionServices,
   span: CompactionSpan,
-): ExpectedResult {
+): ExpectedCompactionResult {
   const { sources: carriers = [], scaled, estimator } = compaction
   const last = context.expectedResult
   const sizeOf = (entries: readonly ContextEntry[]): number =>
@@ -180,7 +180,7 @@ function estimateResult(
   const summary = Math.min(last?.summary ?? SUMMARY_SIZE.max, SUMMARY_SIZE.share * sizeOf(span.summarised))
   const kept = sizeOf(span.kept)
   const others = sizeOf([...span.pinned, ...span.unanswered])
-  const typical = estimateTypicalResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
+  const typical = estimateCompactionResult(context.prefixTokens, scaled.known ? scaled.lines.target : null)
   // A short session has few files: what comes back is at most about half of what is summarized.
   const reattached = last?.reattached ?? Math.min(typical.reattached, sizeOf(span.summarised) / 2)
   const sources = carriers.length === 0 ? 0 : reattached

@@ -25,7 +25,7 @@ import type { CacheRules } from '../policy/provider-profile.ts'
 import { indexBlocks, type MessageList } from '../request/block-index.ts'
 import type { AssembledRequest } from '../request/build-request.ts'
 import {
-  comparePlaces,
+  compareMarkerPlaces,
   findLastMarkableBlock,
   findLastResponseIndex,
   type PlannedMarker,
@@ -200,8 +200,8 @@ function chooseMarkers(
   const response = cache === null ? null : findLastResponseIndex(list)
   if (cache === null || last === undefined || response === null || left.length === markers.length) return left
   const place = findLastMarkableBlock(list, cache, { index: response, block: 0 })
-  if (place === null || left.some((marker) => comparePlaces(marker.place, place) === 0)) return left
-  return [...left, { ...last, place }].toSorted((one, other) => comparePlaces(one.place, other.place))
+  if (place === null || left.some((marker) => compareMarkerPlaces(marker.place, place) === 0)) return left
+  return [...left, { ...last, place }].toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
 }
 
 function withBeta(parameters: JsonObject, beta: string | null): JsonObject {

@@ -20,8 +20,8 @@ import {
 import type {
   AttemptResult,
   AttemptsInput,
-  AttemptsOutcome,
   SummaryAttemptState,
+  SummaryAttemptsOutcome,
 } from '../summary/attempt-types.ts'
 import { buildLedger } from '../summary/ledger.ts'
 import { prependLocalSummary, writeLocalSummary } from '../summary/local-summary.ts'
@@ -185,7 +185,7 @@ function toRawSummary(
   turn: TurnContext,
   compaction: CompactionServices,
   plan: CompactionPlan,
-  done: AttemptsOutcome,
+  done: SummaryAttemptsOutcome,
 ): RawSummary | RefusedRewrite {
   if (!done.ok) {
     if (done.aborted) return ABORTED_REWRITE

@@ -5,7 +5,7 @@
  */
 
 import { readMissReport } from '../cache/cache-break.ts'
-import { type CacheForecast, updateFromFork, updateFromResponse } from '../cache/cache-forecast.ts'
+import { type CacheForecast, updateCacheFromFork, updateCacheFromResponse } from '../cache/cache-forecast.ts'
 import { type CacheCheckOutcome, recordSentRequest } from '../cache/cache-monitor.ts'
 import { checkCacheRead } from '../cache/detect-break.ts'
 import { toSentRequest } from '../cache/sent-request.ts'
@@ -24,7 +24,7 @@ import {
   REPLY_DROPPED_SUBTYPE,
   type Usage,
 } from '../log/record.ts'
-import { type AssembledRequest, toModelCall } from '../request/build-request.ts'
+import { type AssembledRequest, toModelCallInput } from '../request/build-request.ts'
 import { redact } from '../summary/redact.ts'
 import type { TurnEvent, TurnFailure } from './events.ts'
 import type { TurnHost } from './host.ts'
@@ -148,7 +148,7 @@ export async function* streamReply(
   let events: AsyncIterator<ReplyEvent> | null = null
   let isAbandoned = false
   try {
-    events = turn.host.model.stream(toModelCall(request), turn.signal)[Symbol.asyncIterator]()
+    events = turn.host.model.stream(toModelCallInput(request), turn.signal)[Symbol.asyncIterator]()
     for (;;) {
       const step = await waitUnlessAborted(turn, events.next())
       isAbandoned = step === null
@@ -316,8 +316,8 @@ function learnFromUsage(
 ): SessionState['cacheModel'] {
   if (lineage === null || usage === null) return lineage
   return forkOf === undefined
-    ? updateFromResponse(lineage, forecast, usage, isEdited)
-    : updateFromFork(lineage, forecast, usage)
+    ? updateCacheFromResponse(lineage, forecast, usage, isEdited)
+    : updateCacheFromFork(lineage, forecast, usage)
 }
 
 /**

@@ -22,7 +22,7 @@ import type { AssembledRequest } from '../request/build-request.ts'
 import type { PrefixChange } from '../request/prefix-updates.ts'
 import type { RequestSize } from '../request/request-size.ts'
 import type { SkippedAttachment } from '../sources/context-source.ts'
-import type { AttemptStep } from '../summary/attempt-types.ts'
+import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { SpanRefusalReason } from '../summary/select-span.ts'
 import { toTokenCount } from '../tokens/usage.ts'
@@ -217,7 +217,7 @@ export interface CommittedCompaction {
   readonly receipt: Receipt
   /** Sentences for the user, for example that the cut between summarized and kept messages was moved. */
   readonly notes: readonly string[]
-  readonly steps: readonly AttemptStep[]
+  readonly steps: readonly SummaryAttemptStep[]
   /** Usage of all summary requests of this compaction. */
   readonly usage: SummaryUsage
   /**
@@ -273,7 +273,7 @@ export interface RefusedRewrite {
   readonly newest?: string
   /** For reason `no-summary`: why the last attempt failed; `steps` lists all attempts. */
   readonly fallbackReason?: string
-  readonly steps?: readonly AttemptStep[]
+  readonly steps?: readonly SummaryAttemptStep[]
 }
 
 export interface ContextPart {

@@ -2,7 +2,7 @@
 import type { CacheBreak } from '../cache/cache-break.ts'
 import type { RedactText } from '../cache/request-diff.ts'
 import type { RetrievalPaths } from '../clearing/clear-candidates.ts'
-import type { IndexRules } from '../clearing/tool-result-index.ts'
+import type { ToolResultRules } from '../clearing/tool-result-index.ts'
 import type { FindModelPrices } from '../cost/session-cost.ts'
 import type { Block, ToolUseBlock } from '../log/block.ts'
 import type { CompactMetadata, CompactTrigger } from '../log/record.ts'
@@ -14,7 +14,7 @@ import type { TtlEntitlement } from '../request/cache-ttl.ts'
 import type { DesiredPrefix } from '../request/prefix-snapshot.ts'
 import type { PlacedSection } from '../request/system-prompt.ts'
 import type { ContextSource } from '../sources/context-source.ts'
-import type { AttemptStep } from '../summary/attempt-types.ts'
+import type { SummaryAttemptStep } from '../summary/attempt-types.ts'
 import type { Receipt } from '../summary/receipt.ts'
 import type { CompactionSpan } from '../summary/select-span.ts'
 import type { SummaryModel } from '../summary/summary-input.ts'
@@ -94,7 +94,7 @@ export interface CompactionServices {
   readonly estimator: Estimator
   /** Thresholds and budgets of the policy, scaled to the model's context window. */
   readonly scaled: ScaledPolicy
-  readonly rules: IndexRules
+  readonly rules: ToolResultRules
   readonly deadlines: Deadlines
   /** Where the model can read text that is no longer in the context. */
   readonly retrieval: RetrievalPaths
@@ -281,7 +281,7 @@ export interface RawSummary {
   readonly block: Block | null
   readonly recordsCoveredLocally: number
   readonly fallbackReason: string | null
-  readonly steps: readonly AttemptStep[]
+  readonly steps: readonly SummaryAttemptStep[]
 }
 
 /** A summary that was checked against the user messages, files, errors and todos of the log. */

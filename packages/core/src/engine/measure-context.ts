@@ -23,7 +23,12 @@ import { type ContextTokens, calibrateSize } from '../tokens/usage.ts'
 import { hasContextEditBetas, withEngineBetas } from './announce-updates.ts'
 import type { CompactionServices, TurnHost } from './host.ts'
 import { buildNextRequest } from './next-request.ts'
-import { CLOSED_BREAKER, type ContextState, type SessionState, updateContextState } from './session-state.ts'
+import {
+  type ContextState,
+  NO_COMPACTION_FAILURES,
+  type SessionState,
+  updateContextState,
+} from './session-state.ts'
 import type { TurnContext, UnlinkedRecord } from './session-writer.ts'
 
 /** Returns the estimated number of tokens in the context window now. */
@@ -140,7 +145,7 @@ export function gatherPlanContext(
 
 function collectTracking(state: SessionState, { policy }: TurnHost): PlanContext['tracking'] {
   const { context, view, flat, lastResponseIndex } = state
-  const breaker = context?.breaker ?? CLOSED_BREAKER
+  const breaker = context?.breaker ?? NO_COMPACTION_FAILURES
   const most = policy.turn.auto.breakerFailures
   // A new prompt allows one more compaction attempt, however many failed before.
   const mayRetry = breaker.failures >= most && hasPromptSince(view, breaker.at)

@@ -14,12 +14,12 @@ import {
   announceRecordedRewrite,
   applyCompactionAttempt,
   applyPinRecords,
-  CLOSED_BREAKER,
   type CompactionAttemptEnd,
   type CompactionBreaker,
   countTurn,
+  countTurnsBetweenCompactions,
   isBreakerOpen,
-  measureCompactionSpacing,
+  NO_COMPACTION_FAILURES,
   NO_COMPACTION_YET,
   NO_PINS,
   resetCompactionTracking,
@@ -30,14 +30,14 @@ const { auto } = DEFAULT_POLICY.turn
 describe('tracking', () => {
   it('counts turns since the last compaction and names the turn it was made in', () => {
     const started = countTurn(countTurn({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b'), 'c')
-    expect(measureCompactionSpacing(started, auto)).toEqual({
+    expect(countTurnsBetweenCompactions(started, auto)).toEqual({
       isClose: false,
       turnsBetween: 2,
       previousTurn: null,
     })
     const compacted = resetCompactionTracking(started, 'd')
     expect(compacted).toEqual({ turns: 0, turnId: 'd', compactedIn: 'c' })
-    expect(measureCompactionSpacing(countTurn(compacted, 'e'), auto)).toEqual({
+    expect(countTurnsBetweenCompactions(countTurn(compacted, 'e'), auto)).toEqual({
       isClose: true,
       turnsBetween: 1,
       previousTurn: 'c',
@@ -50,7 +50,7 @@ describe('tracking', () => {
   ])('is close after %i turns: %s', (turns, isClose) => {
     let tracking = resetCompactionTracking({ ...NO_COMPACTION_YET, turnId: 'a' }, 'b')
     for (let turn = 0; turn < turns; turn += 1) tracking = countTurn(tracking, `t${turn}`)
-    expect(measureCompactionSpacing(tracking, auto).isClose).toBe(isClose)
+    expect(countTurnsBetweenCompactions(tracking, auto).isClose).toBe(isClose)
   })
 })
 
@@ -194,7 +194,7 @@ describe('pins', () => {
 const { auto: autoBreaker } = DEFAULT_POLICY.turn
 const failed: CompactionAttemptEnd = { kind: 'failed', reason: 'no_summary' }
 const after = (ends: readonly CompactionAttemptEnd[]): CompactionBreaker =>
-  ends.reduce((breaker, end, index) => applyCompactionAttempt(breaker, end, index), CLOSED_BREAKER)
+  ends.reduce((breaker, end, index) => applyCompactionAttempt(breaker, end, index), NO_COMPACTION_FAILURES)
 
 describe('the breaker', () => {
   it.each<[string, readonly CompactionAttemptEnd[], boolean]>([

@@ -8,8 +8,8 @@ import type { MonitoredRequest } from '../cache/sent-request.ts'
 import type { ProviderEditPlan } from '../clearing/provider-clearing.ts'
 import {
   createToolResultIndex,
-  type IndexRules,
   type ToolResultIndex,
+  type ToolResultRules,
 } from '../clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../clearing/update-tool-result-index.ts'
 import { type ContextView, emptyContextView, updateContextView } from '../context/context-view.ts'
@@ -26,7 +26,7 @@ import {
   type SystemRecord,
 } from '../log/record.ts'
 import { appendRecord, emptySessionLog, NO_PARENT, type SessionLog } from '../log/session-log.ts'
-import type { ExpectedResult } from '../planner/plan-input.ts'
+import type { ExpectedCompactionResult } from '../planner/plan-input.ts'
 import type { AutoCompactPolicy } from '../policy/policy.ts'
 import {
   type AnnouncedPrefix,
@@ -196,19 +196,19 @@ export interface ContextState {
   /** Number of model calls, and of pauses between them that outlasted the cache. */
   readonly tally: CallTally
   /** Token sizes after the last compaction, used to predict the next one; null before the first. */
-  readonly expectedResult: ExpectedResult | null
+  readonly expectedResult: ExpectedCompactionResult | null
 }
 
 /** Updates the planning data to `view`. Counts everything again if the estimator or the index rules changed. */
 export function updateContextState(
   state: ContextState | null,
   view: ContextView,
-  { rules, estimator }: { readonly rules: IndexRules; readonly estimator: Estimator },
+  { rules, estimator }: { readonly rules: ToolResultRules; readonly estimator: Estimator },
 ): ContextState {
   const isSameIndex = state?.register.rules === rules
   const isSameMeter = state?.meter.estimator === estimator
   return {
-    breaker: state?.breaker ?? CLOSED_BREAKER,
+    breaker: state?.breaker ?? NO_COMPACTION_FAILURES,
     tracking: state?.tracking ?? NO_COMPACTION_YET,
     tally: state?.tally ?? EMPTY_CALL_TALLY,
     expectedResult: state?.expectedResult ?? null,
@@ -245,7 +245,7 @@ export interface CompactionSpacing {
   readonly previousTurn: string | null
 }
 
-export function measureCompactionSpacing(
+export function countTurnsBetweenCompactions(
   { turns, compactedIn }: CompactionTracking,
   { closeTurns }: AutoCompactPolicy,
 ): CompactionSpacing {
@@ -349,7 +349,7 @@ export interface CompactionBreaker {
   readonly at: number
 }
 
-export const CLOSED_BREAKER: CompactionBreaker = { failures: 0, lastReason: null, at: -1 }
+export const NO_COMPACTION_FAILURES: CompactionBreaker = { failures: 0, lastReason: null, at: -1 }
 
 export function isBreakerOpen(
   { failures }: CompactionBreaker,
@@ -370,7 +370,7 @@ export function applyCompactionAttempt(
   end: CompactionAttemptEnd,
   at: number,
 ): CompactionBreaker {
-  if (end.kind === 'committed') return CLOSED_BREAKER
+  if (end.kind === 'committed') return NO_COMPACTION_FAILURES
   if (end.kind !== 'failed') return breaker
   return { failures: breaker.failures + 1, lastReason: end.reason, at }
 }

@@ -19,7 +19,7 @@ import {
   readBlobText,
   readSpilledParts,
   restoreResult,
-  restoreUserRecord,
+  restoreSpilledResults,
 } from './spill-results.ts'
 
 export interface HistoryItem {
@@ -70,7 +70,7 @@ export async function restoreSpilledRecord(
   { blobs }: HistoryStore,
   record: SessionRecord,
 ): Promise<SessionRecord> {
-  return isKnownRecord(record) && record.type === 'user' ? restoreUserRecord(record, blobs) : record
+  return isKnownRecord(record) && record.type === 'user' ? restoreSpilledResults(record, blobs) : record
 }
 
 async function describeRecords(shelf: HistoryStore, records: readonly SessionRecord[]): Promise<HistoryItem> {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { HISTORY_TOOL_NAME, NO_RETRIEVAL } from '../clearing/clear-candidates.ts'
 import type { Block, ToolResultBlock } from '../log/block.ts'
 import { DEFAULT_POLICY } from '../policy/create-policy.ts'
-import { restoreUserRecord, type SpillInput, spillResult } from './spill-results.ts'
+import { restoreSpilledResults, type SpillInput, spillResult } from './spill-results.ts'
 
 const measure = (text: string): number => text.length
 const paths = { historyTool: HISTORY_TOOL_NAME, transcript: null }
@@ -123,7 +123,7 @@ describe('a large result', () => {
       const shown = createResult([{ type: 'text', text: 'head' }])
       const spilled = [{ toolUseId: 'call-1', part, blob, holds: 'text', bytes: 14 }]
       const record = new SessionBuilder().user([shown], { spilled: spilled as never })
-      expect((await restoreUserRecord(record, blobs)).message.content).toEqual([shown])
+      expect((await restoreSpilledResults(record, blobs)).message.content).toEqual([shown])
     },
   )
 
@@ -144,7 +144,7 @@ describe('a large result', () => {
       fc.asyncProperty(fc.oneof(text, fc.array(block, { maxLength: 4 })), async (content) => {
         const { result: shown, spilled } = await spillResult(createSpillInput(content, { blobs }))
         const record = new SessionBuilder().user([shown], { spilled: spilled as never })
-        const whole = await restoreUserRecord(record, blobs)
+        const whole = await restoreSpilledResults(record, blobs)
         expect(whole.message.content).toEqual([createResult(content)])
         aside += spilled.length
       }),

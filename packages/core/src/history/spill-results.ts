@@ -145,7 +145,10 @@ export interface BlobReader {
  * Returns a record with the full text of its tool results, read from blobs. If a blob is missing, only the beginning
  * and end of that result remain.
  */
-export async function restoreUserRecord(record: UserRecord, blobs: BlobReader | null): Promise<UserRecord> {
+export async function restoreSpilledResults(
+  record: UserRecord,
+  blobs: BlobReader | null,
+): Promise<UserRecord> {
   const spilled = readSpilledParts(record)
   if (spilled.length === 0 || blobs === null) return record
   const content = await Promise.all(

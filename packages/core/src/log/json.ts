@@ -110,7 +110,7 @@ export function survivesJsonRoundTrip(text: string): boolean {
 }
 
 /** Returns the JSON text if `JSON.parse` and `JSON.stringify` would change it, otherwise undefined. */
-export function keepUnstableJson(text: string): string | undefined {
+export function findUnstableJsonText(text: string): string | undefined {
   return survivesJsonRoundTrip(text) ? undefined : text
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Situation, warm } from '../../test/clear/situation.ts'
 import { scalePolicy } from '../policy/scale-policy.ts'
 import { judgeCompaction, makeContextPlan } from './context-plan.ts'
-import type { ExpectedResult, PlanContext } from './plan-input.ts'
+import type { ExpectedCompactionResult, PlanContext } from './plan-input.ts'
 
 /** So full by the provider's count, with so many results of so many tokens that could go. */
 function filled(
@@ -263,7 +263,7 @@ describe('the soft trigger', () => {
 
   it('waits where it would not pay, and below its size', () => {
     expect(acts(growing(economy), { ...pays, cache: warm({ expectedCalls: 5 }) })).toBe('wait')
-    const outlook: ExpectedResult = { after: 90_000, summary: 3_000, reattached: 20_000 }
+    const outlook: ExpectedCompactionResult = { after: 90_000, summary: 3_000, reattached: 20_000 }
     expect(acts(growing(economy), { ...pays, expectedResult: outlook })).toBe('wait')
     expect(acts(growing(economy), { ...pays, rates: null })).toBe('wait')
   })

@@ -13,9 +13,9 @@ import { findMechanismStates, NO_SWITCHES } from '../policy/switches.ts'
 import { measureGrowthPerCall } from '../tokens/context-meter.ts'
 import { type ContextTokens, readCalibrationScale } from '../tokens/usage.ts'
 import {
-  estimateTypicalResult,
-  findOptimalTrigger,
-  type OptimalTrigger,
+  estimateCompactionResult,
+  findOptimalCompactionSize,
+  type OptimalCompactionSize,
   type PlanContext,
   readContextSize,
 } from './plan-input.ts'
@@ -215,7 +215,7 @@ function listTraceSteps(
 interface CompactionVerdict {
   /** `hard`: the auto-compact threshold is reached. `soft`: a compaction saves money, and policy lets it start now. */
   readonly act: 'none' | 'soft' | 'hard'
-  readonly optimalTrigger: OptimalTrigger | null
+  readonly optimalTrigger: OptimalCompactionSize | null
   readonly advice: CompactionAdvice | null
   /** Tokens of the first API request after the compaction. */
   readonly after: number
@@ -230,11 +230,12 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
   const { scaled, rates, write, cache, prefixTokens } = context
   const growth = context.growthPerCall ?? measureGrowthPerCall(context.meter)
   const outlook =
-    context.expectedResult ?? estimateTypicalResult(prefixTokens, scaled.known ? scaled.lines.target : null)
+    context.expectedResult ??
+    estimateCompactionResult(prefixTokens, scaled.known ? scaled.lines.target : null)
   const optimal =
     rates === null || growth === null
       ? null
-      : findOptimalTrigger({
+      : findOptimalCompactionSize({
           context: tokens.expected,
           expectedResult: outlook,
           growthPerCall: growth,
@@ -271,7 +272,11 @@ export function judgeCompaction(context: PlanContext, tokens: ContextTokens): Co
 }
 
 /** Explains why a compaction would not save money yet; null if it would. */
-function explainNotPaying({ cache }: PlanContext, used: number, optimal: OptimalTrigger): string | null {
+function explainNotPaying(
+  { cache }: PlanContext,
+  used: number,
+  optimal: OptimalCompactionSize,
+): string | null {
   if (used < optimal.tokens) return `it would pay from ${formatCount(optimal.tokens)} on`
   return optimal.breakEvenCalls === null || cache.expectedCalls <= optimal.breakEvenCalls
     ? `it would not pay before the ${formatCount(cache.expectedCalls)} calls expected are over`
@@ -296,7 +301,10 @@ function findReasonAgainstEconomy(
   return moment === 'call' ? 'it waits for the end of the turn' : null
 }
 
-function describeAdvice(droppedTokens: number, { savedPerCall, cost }: OptimalTrigger): CompactionAdvice {
+function describeAdvice(
+  droppedTokens: number,
+  { savedPerCall, cost }: OptimalCompactionSize,
+): CompactionAdvice {
   const savedPer100Calls = 100 * savedPerCall - cost
   const sentence = `Compacting now would save ${formatDollars(savedPer100Calls)} over the next 100 calls. A summary would replace ${formatCount(droppedTokens)} tokens of the conversation.`
   return { savedPer100Calls, droppedTokens, sentence }

@@ -62,7 +62,7 @@ export interface PlanContext {
   /** Tokens that each model call adds to the context. Default: the average measured in this session. */
   readonly growthPerCall?: number
   /** Expected context size after a compaction, in tokens. Default: averages of real compactions. */
-  readonly expectedResult?: ExpectedResult
+  readonly expectedResult?: ExpectedCompactionResult
 }
 
 /** Earlier compaction attempts and undos. The engine updates this state each time before it plans. */
@@ -85,7 +85,7 @@ interface PlanTracking {
 }
 
 /** Token counts after a compaction: expected ones, or those of the last compaction. */
-export interface ExpectedResult {
+export interface ExpectedCompactionResult {
   /** Tokens of the first API request after the compaction: system prompt, tools, summary and re-attached context. */
   readonly after: number
   /** Tokens of the summary. */
@@ -101,17 +101,20 @@ const TYPICAL_TOKENS = { summary: 3_000, carried: 20_000 }
  * Returns the token counts to expect after a compaction. `target`: context size that the compaction aims at, in tokens;
  * null if the context window is unknown.
  */
-export function estimateTypicalResult(prefixTokens: number, target: number | null = null): ExpectedResult {
+export function estimateCompactionResult(
+  prefixTokens: number,
+  target: number | null = null,
+): ExpectedCompactionResult {
   const available = target === null ? Number.POSITIVE_INFINITY : Math.max(0, target - prefixTokens)
   const summary = Math.min(TYPICAL_TOKENS.summary, available)
   const carried = Math.min(TYPICAL_TOKENS.carried, available - summary)
   return { after: prefixTokens + summary + carried, summary, reattached: carried }
 }
 
-export interface TriggerInput {
+export interface OptimalCompactionSizeInput {
   /** Tokens in the context now. */
   readonly context: number
-  readonly expectedResult: ExpectedResult
+  readonly expectedResult: ExpectedCompactionResult
   readonly growthPerCall: number
   readonly rates: TokenRates
   readonly write: 'write5m' | 'write1h'
@@ -121,7 +124,7 @@ export interface TriggerInput {
   readonly usesModel?: boolean
 }
 
-export interface OptimalTrigger {
+export interface OptimalCompactionSize {
   /** Context size, in tokens, from which compacting costs less than continuing. */
   readonly tokens: number
   /** Cost of one compaction now, in dollars. */
@@ -137,7 +140,7 @@ export interface OptimalTrigger {
  * the growth per call, F the cost of one compaction and r the price of a cache read. Null if a price is unknown or the
  * context does not grow.
  */
-export function findOptimalTrigger(input: TriggerInput): OptimalTrigger | null {
+export function findOptimalCompactionSize(input: OptimalCompactionSizeInput): OptimalCompactionSize | null {
   const { expectedResult, growthPerCall, rates, context, isWarm, usesModel = true } = input
   const { cacheRead, output } = rates
   const write = rates[input.write]

@@ -21,7 +21,7 @@ import {
 } from '../validate/validate.ts'
 import { type BlockIndex, indexBlocks, type MessageList, messageAt, toMessageBlocks } from './block-index.ts'
 import {
-  comparePlaces,
+  compareMarkerPlaces,
   type FirstClearableMarker,
   findRecordPlace,
   findResultPlace,
@@ -202,7 +202,7 @@ export interface ModelCallInput {
   readonly raw: readonly TracedMessage['raw'][]
 }
 
-export function toModelCall(request: AssembledRequest): ModelCallInput {
+export function toModelCallInput(request: AssembledRequest): ModelCallInput {
   let payload: Payload | undefined
   let raw: ModelCallInput['raw'] | undefined
   return {
@@ -245,7 +245,8 @@ function withMessageMarkers(
   const content = toMessageBlocks(message).map((block, at) => {
     const control = own.find(({ place }) => place.block === at)?.control
     const place: MessagePlace = { zone: 'messages', index, block: at }
-    const referred = last !== undefined && comparePlaces(place, last) < 0 ? withCacheReference(block) : block
+    const referred =
+      last !== undefined && compareMarkerPlaces(place, last) < 0 ? withCacheReference(block) : block
     return control === undefined ? referred : { ...referred, cache_control: control }
   })
   return { ...message.message, content }

@@ -77,10 +77,10 @@ export function planMarkers(question: PlanMarkersInput): readonly PlannedMarker[
   const limit = Math.min(policy.maximum, cache.maxMarkers)
   const chosen: MarkerCandidate[] = []
   for (const { kind, place } of listCandidates(question)) {
-    const isTaken = chosen.some((other) => comparePlaces(other.place, place) === 0)
+    const isTaken = chosen.some((other) => compareMarkerPlaces(other.place, place) === 0)
     if (!isTaken && chosen.length < limit) chosen.push({ kind, place })
   }
-  const inOrder = chosen.toSorted((one, other) => comparePlaces(one.place, other.place))
+  const inOrder = chosen.toSorted((one, other) => compareMarkerPlaces(one.place, other.place))
   return inOrder.map((marker) => ({ ...marker, control: toCacheControl(question, marker.place) }))
 }
 
@@ -228,7 +228,7 @@ export type MarkerPlace = { readonly zone: 'tools' | 'system'; readonly index: n
 const ZONE_ORDER = ['tools', 'system', 'messages']
 
 /** Compares two positions by their order in the request, as a sort function does. */
-export function comparePlaces(one: MarkerPlace, other: MarkerPlace): number {
+export function compareMarkerPlaces(one: MarkerPlace, other: MarkerPlace): number {
   const [left, right] = [toSortKey(one), toSortKey(other)]
   const differs = left.findIndex((part, index) => part !== right[index])
   return differs === -1 ? 0 : (left[differs] ?? 0) - (right[differs] ?? 0)

@@ -9,8 +9,8 @@ import {
   chooseRequestTtl,
   chooseTtl,
   computeLongTtlSavings,
+  EMPTY_GAP_TALLY,
   type GapTally,
-  NO_GAPS,
   type TimedCall,
 } from './cache-ttl.ts'
 
@@ -25,7 +25,7 @@ function choose(given: Partial<ChooseTtlInput> = {}, ...set: readonly SwitchName
     cache,
     switches: { set, autoCompactPercent: null },
     source: 'repl_main_thread',
-    readGaps: () => NO_GAPS,
+    readGaps: () => EMPTY_GAP_TALLY,
     rates: RATES,
     isInteractive: false,
     ...given,
@@ -154,7 +154,7 @@ describe('what an hour saves', () => {
     })
     fc.assert(
       fc.property(fc.array(call, { maxLength: 40 }), (calls) => {
-        const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), NO_GAPS)
+        const tally = calls.reduce((sum, each) => addCallGap(sum, each, cache), EMPTY_GAP_TALLY)
         const saved = costOf(calls, 300, RATES.write5m) - costOf(calls, 3_600, RATES.write1h)
         expect(computeLongTtlSavings(tally, RATES)).toBeCloseTo(saved, 3)
         expect(tally.calls).toBe(calls.length)

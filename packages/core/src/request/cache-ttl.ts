@@ -122,7 +122,7 @@ export interface GapTally {
   readonly lost: number
 }
 
-export const NO_GAPS: GapTally = { calls: 0, added: 0, lapsed: 0, lost: 0 }
+export const EMPTY_GAP_TALLY: GapTally = { calls: 0, added: 0, lapsed: 0, lost: 0 }
 
 export interface TimedCall {
   /** Milliseconds from the start of the previous model call to the start of this one; null for the first call. */
@@ -176,7 +176,7 @@ interface GapWalkState {
 
 export function readGapsFromLog(session: SessionLog, cache: CacheRules): GapTally {
   let walk: GapWalkState = {
-    tally: NO_GAPS,
+    tally: EMPTY_GAP_TALLY,
     newestInputAt: Number.NaN,
     response: null,
     previousCallAt: null,

@@ -8,7 +8,7 @@ import type { JsonObject } from '../log/json.ts'
 import type { KnownRecord, PrefixSnapshot, SnapshotSection, SnapshotTtl } from '../log/record.ts'
 import type { BetaRule, ProviderProfile } from '../policy/provider-profile.ts'
 import type { CurrentPrefix } from './announced-prefix.ts'
-import { ATTRIBUTION_SECTION, IDENTITY_SECTION, SECTION_SEPARATOR } from './system-prompt.ts'
+import { ATTRIBUTION_SECTION, IDENTITY_SECTION, PROMPT_SECTION_SEPARATOR } from './system-prompt.ts'
 
 /** The system prompt, tools and parameters that the host wants in the next API request. */
 export interface DesiredPrefix {
@@ -184,7 +184,7 @@ function toPromptBlocks(
 ): readonly SystemPromptBlock[] {
   const sections = all.filter((section) => section.text.trim() !== '' && findPromptPart(section) === part)
   if (sections.length === 0) return []
-  const text = sections.map((section) => section.text).join(SECTION_SEPARATOR)
+  const text = sections.map((section) => section.text).join(PROMPT_SECTION_SEPARATOR)
   return [{ part, sections: sections.map(({ name }) => name), block: { type: 'text', text } }]
 }
 

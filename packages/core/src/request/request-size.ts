@@ -259,14 +259,14 @@ export interface MediaTally {
   readonly bytes: number
 }
 
-export const NO_MEDIA: MediaTally = { frozen: AppendList.of(), items: AppendList.of(), bytes: 0 }
+export const EMPTY_MEDIA_TALLY: MediaTally = { frozen: AppendList.of(), items: AppendList.of(), bytes: 0 }
 
 /**
  * Counts the images, documents and bytes of the frozen messages. Continues from `tally`, the counts of an earlier
  * state.
  */
 export function updateMediaTally(tally: MediaTally, { frozen }: MessageList): MediaTally {
-  let next = frozen.extends(tally.frozen) ? tally : NO_MEDIA
+  let next = frozen.extends(tally.frozen) ? tally : EMPTY_MEDIA_TALLY
   for (let index = next.frozen.length; index < frozen.length; index += 1) {
     next = withMessageMedia(next, frozen.at(index), index)
   }

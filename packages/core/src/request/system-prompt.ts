@@ -15,7 +15,7 @@ export const SYSTEM_PROMPT_DYNAMIC_BOUNDARY = '__SYSTEM_PROMPT_DYNAMIC_BOUNDARY_
 export const RESERVED_NAME_PREFIX = '@'
 
 /** Text between sections that are joined into one block of the system prompt. */
-export const SECTION_SEPARATOR = '\n\n'
+export const PROMPT_SECTION_SEPARATOR = '\n\n'
 
 export type SectionText = string | null
 
@@ -183,7 +183,7 @@ function toCallerSections(given: readonly string[]): readonly PlacedSection[] {
   const texts = given.flatMap(splitAtBoundaries)
   const boundary = Math.max(0, texts.indexOf(SYSTEM_PROMPT_DYNAMIC_BOUNDARY))
   const joinPart = (some: readonly string[]): string =>
-    some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY).join(SECTION_SEPARATOR)
+    some.filter((text) => text !== SYSTEM_PROMPT_DYNAMIC_BOUNDARY).join(PROMPT_SECTION_SEPARATOR)
   return [
     ...toFixedSection(CALLER_STATIC_SECTION, 'static', joinPart(texts.slice(0, boundary))),
     ...toFixedSection(CALLER_DYNAMIC_SECTION, 'dynamic', joinPart(texts.slice(boundary))),

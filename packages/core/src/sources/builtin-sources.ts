@@ -13,10 +13,10 @@ import {
   type ContextSource,
   createAttachmentKey,
   createListSource,
-  type MaybePromise,
   type SourceAttachment,
   type SourceContext,
   type SourceItem,
+  type ValueOrPromise,
 } from './context-source.ts'
 
 // Context sources for what the user has set: instructions, plan and modes. Their text is attached byte for byte, never
@@ -29,7 +29,7 @@ export interface SourceText {
 }
 
 /** Creates the context source of memory files and rules, which attaches their current text. */
-export function instructionsSource(read: () => MaybePromise<readonly SourceText[]>): ContextSource {
+export function instructionsSource(read: () => ValueOrPromise<readonly SourceText[]>): ContextSource {
   return createListSource({
     name: 'standing',
     kind: 'standing',
@@ -47,7 +47,7 @@ export function instructionsSource(read: () => MaybePromise<readonly SourceText[
  * the model submitted with a tool call is taken from the records. Attached only after compactions, since in between the
  * model itself writes the plan.
  */
-export function planSource(read?: () => MaybePromise<SourceText | null>): ContextSource {
+export function planSource(read?: () => ValueOrPromise<SourceText | null>): ContextSource {
   return createListSource({
     name: 'plan',
     kind: 'plan',
@@ -89,7 +89,7 @@ const PLAN_MODE_TEXT =
  * Creates the context source of plan mode. `read` returns true or the host's own text while plan mode is on, false or
  * null while it is off.
  */
-export function planModeSource(read: () => MaybePromise<boolean | string | null>): ContextSource {
+export function planModeSource(read: () => ValueOrPromise<boolean | string | null>): ContextSource {
   return createListSource({
     name: 'plan-mode',
     kind: 'plan-mode',
@@ -106,7 +106,7 @@ export function planModeSource(read: () => MaybePromise<boolean | string | null>
  * Creates the context source of the host's permission mode, to inform the model. If `read` returns null, nothing is
  * attached.
  */
-export function permissionSource(read: () => MaybePromise<string | null>): ContextSource {
+export function permissionSource(read: () => ValueOrPromise<string | null>): ContextSource {
   return createListSource({
     name: 'permission',
     kind: 'permission',
@@ -128,7 +128,7 @@ export interface Todo {
 
 export interface TodosSourceOptions {
   /** Returns the host's todo list. If omitted, the list is read from the tool calls in the log. */
-  readonly read?: () => MaybePromise<readonly Todo[]>
+  readonly read?: () => ValueOrPromise<readonly Todo[]>
   /**
    * True to append changes when they happen, not only after a compaction. Useful if the list is changed outside the
    * conversation. Default: false.
@@ -193,7 +193,7 @@ export interface InvokedSkill {
 }
 
 /** Creates the context source of skills. `read` returns the skills that the host has loaded, most recently used first. */
-export function skillsSource(read: () => MaybePromise<readonly InvokedSkill[]>): ContextSource {
+export function skillsSource(read: () => ValueOrPromise<readonly InvokedSkill[]>): ContextSource {
   return createListSource({
     name: 'skills',
     kind: 'skills',
@@ -227,7 +227,7 @@ export interface BackgroundAgent {
   readonly output?: string
 }
 
-export function agentsSource(read: () => MaybePromise<readonly BackgroundAgent[]>): ContextSource {
+export function agentsSource(read: () => ValueOrPromise<readonly BackgroundAgent[]>): ContextSource {
   return createListSource({
     name: 'agents',
     kind: 'agents',
@@ -253,7 +253,7 @@ function toAgentItem({ id, purpose, status, output }: BackgroundAgent): SourceIt
 
 // Context sources that the host defines for any other state, each within a token budget.
 
-export interface HostItem {
+export interface HostSourceItem {
   /** Identifies the item within its source; may be omitted if there is only one item. */
   readonly id?: string
   readonly text: string
@@ -264,7 +264,7 @@ export interface HostSourceOptions {
   readonly name: string
   readonly type?: string
   /** Returns the current items, newest first; the list may be empty. */
-  readonly read: () => MaybePromise<readonly HostItem[]>
+  readonly read: () => ValueOrPromise<readonly HostSourceItem[]>
   /**
    * True to cut an item that exceeds the token budget and add a note. Otherwise such an item is left out and reported.
    */

@@ -156,13 +156,13 @@ export function createAttachmentKey(carrier: string, id: string): string {
 // Context sources whose items are a list that a function returns.
 
 /** A value or a promise of that value. */
-export type MaybePromise<T> = T | Promise<T>
+export type ValueOrPromise<T> = T | Promise<T>
 
 export interface ListSourceOptions extends Pick<ContextSource, 'name' | 'kind'> {
   readonly tellsChanges?: boolean
   readonly isWhole?: boolean
   readonly limit?: ContextSource['limit']
-  readonly read: (context: SourceContext) => MaybePromise<readonly SourceItem[]>
+  readonly read: (context: SourceContext) => ValueOrPromise<readonly SourceItem[]>
 }
 
 export function createListSource(given: ListSourceOptions): ContextSource {

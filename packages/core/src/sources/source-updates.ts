@@ -17,10 +17,10 @@ import {
   type ContextSource,
   createListSource,
   isSameAttachmentText,
-  type MaybePromise,
   type ShownAttachment,
   type SourceAttachment,
   type SourceContext,
+  type ValueOrPromise,
 } from './context-source.ts'
 
 export type SourceUpdates = Pick<CollectedSources, 'carried' | 'skipped' | 'failed'>
@@ -89,7 +89,7 @@ export interface DeltaSourceOptions {
   readonly name: string
   readonly type: 'tool_delta' | 'agent_delta' | 'mcp_instructions'
   /** Returns all current items, in the host's order. */
-  readonly read: () => MaybePromise<readonly AnnouncedItem[]>
+  readonly read: () => ValueOrPromise<readonly AnnouncedItem[]>
 }
 
 export function deltaSource({ name, type, read }: DeltaSourceOptions): ContextSource {

@@ -10,24 +10,23 @@ import type {
   AttemptFailure,
   AttemptResult,
   AttemptStage,
-  AttemptStep,
   AttemptsFailure,
   AttemptsInput,
-  AttemptsOutcome,
   DirectAttempt,
   FallbackReason,
   LocalAttempt,
   SummaryAttempt,
   SummaryAttemptState,
+  SummaryAttemptStep,
+  SummaryAttemptsOutcome,
 } from './attempt-types.ts'
 import {
   type AttemptOrSkip,
-  canInputFit,
+  canInputFitWindow,
   concatenateSummaries,
   countAvailableTokens,
   createAcceptanceRules,
   createRequestKey,
-  filterSummarised,
   findPartNumber,
   isSameRequest,
   planBlockAttempt,
@@ -36,6 +35,7 @@ import {
   planJoinAttempt,
   planLocalAttempt,
   planPartAttempt,
+  selectSummarizedEntries,
   startPartSummaries,
   sumEntryTokens,
 } from './plan-attempts.ts'
@@ -63,7 +63,9 @@ export function startAttempts(context: AttemptsInput): SummaryAttemptState {
   return advanceToNextAttempt({ ...chain, next: createAttemptsFailure(chain) })
 }
 
-export function isAttemptsOutcome(next: SummaryAttempt | AttemptsOutcome): next is AttemptsOutcome {
+export function isAttemptsOutcome(
+  next: SummaryAttempt | SummaryAttemptsOutcome,
+): next is SummaryAttemptsOutcome {
   return 'done' in next
 }
 
@@ -183,7 +185,7 @@ const ATTEMPT_PLANNERS: Readonly<
 }
 
 const STAGE_STEPS: Readonly<
-  Record<AttemptStage, Pick<AttemptStep, 'rung' | 'kind'> & { readonly after: AttemptStage }>
+  Record<AttemptStage, Pick<SummaryAttemptStep, 'rung' | 'kind'> & { readonly after: AttemptStage }>
 > = {
   block: { rung: 0, kind: 'block', after: 'fork' },
   fork: { rung: 1, kind: 'fork', after: 'direct' },
@@ -245,9 +247,9 @@ function createAttemptsFailure({
 
 function withStep(
   chain: SummaryAttemptState,
-  { rung, kind }: Pick<AttemptStep, 'rung' | 'kind'>,
-  outcome: AttemptStep['outcome'],
-  { reason, message }: Pick<AttemptStep, 'reason' | 'message'>,
+  { rung, kind }: Pick<SummaryAttemptStep, 'rung' | 'kind'>,
+  outcome: SummaryAttemptStep['outcome'],
+  { reason, message }: Pick<SummaryAttemptStep, 'reason' | 'message'>,
 ): SummaryAttemptState {
   return { ...chain, trace: [...chain.trace, { rung, kind, outcome, reason, message }] }
 }
@@ -337,7 +339,7 @@ function handlePartFailure(
   const shown = chain.parts?.parts[part.number - 1] ?? []
   return {
     ...withPartSummary(chain, null),
-    coveredLocally: [...chain.coveredLocally, ...filterSummarised(chain, shown)],
+    coveredLocally: [...chain.coveredLocally, ...selectSummarizedEntries(chain, shown)],
   }
 }
 
@@ -365,7 +367,7 @@ function handleOverflow(chain: SummaryAttemptState, gap: AttemptFailure['gap']):
   const saved = isFork ? Math.max(0, sumEntryTokens(chain, span.input) - tokens) : 0
   const over = gap?.over === undefined ? null : gap.over - saved
   const isStrippedEnough =
-    over === null ? saved > 0 && chain.window !== null && canInputFit(chain) : over <= 0
+    over === null ? saved > 0 && chain.window !== null && canInputFitWindow(chain) : over <= 0
   if (isFork && isStrippedEnough) return { ...chain, stage: 'direct' }
   const learnt = gap?.limit !== undefined && gap.limit > 0 ? { ...chain, window: gap.limit } : chain
   const isFar = over !== null && over * 2 > tokens && learnt !== chain
@@ -391,7 +393,8 @@ function addAnswerTokens(chain: SummaryAttemptState, over: number | null): numbe
 function dropRounds(chain: SummaryAttemptState, over: number | null): SummaryAttemptState {
   const { policy, countEntryTokens } = chain.context
   const drop = dropOldestRounds(chain.input, { over, countTokens: countEntryTokens, policy: policy.headDrop })
-  if (drop === null || filterSummarised(chain, drop.rest).length === 0) return { ...chain, stage: 'local' }
-  const covered = [...chain.coveredLocally, ...filterSummarised(chain, drop.dropped)]
+  if (drop === null || selectSummarizedEntries(chain, drop.rest).length === 0)
+    return { ...chain, stage: 'local' }
+  const covered = [...chain.coveredLocally, ...selectSummarizedEntries(chain, drop.dropped)]
   return { ...chain, stage: 'direct', input: drop.rest, coveredLocally: covered, drops: chain.drops + 1 }
 }

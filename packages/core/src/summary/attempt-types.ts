@@ -112,7 +112,7 @@ export type AttemptResult =
 export type FallbackReason = 'no_summary' | 'api_error' | 'prompt_too_long'
 
 /** One attempt at a summary that was made or skipped, with its outcome and reason. */
-export interface AttemptStep {
+export interface SummaryAttemptStep {
   readonly rung: SummaryAttempt['rung']
   readonly kind: SummaryAttempt['kind']
   readonly outcome: 'accepted' | 'refused' | 'failed' | 'skipped'
@@ -122,7 +122,7 @@ export interface AttemptStep {
 
 interface AttemptsEndBase {
   readonly done: true
-  readonly trace: readonly AttemptStep[]
+  readonly trace: readonly SummaryAttemptStep[]
   /** Number of model calls made by all attempts together. */
   readonly calls: number
   /** Why the last unsuccessful attempt failed; null if none failed. */
@@ -150,7 +150,7 @@ export interface AttemptsFailure extends AttemptsEndBase {
   readonly message: string
 }
 
-export type AttemptsOutcome = AcceptedSummary | AttemptsFailure
+export type SummaryAttemptsOutcome = AcceptedSummary | AttemptsFailure
 
 /**
  * The kind of attempt that is tried now. `together`: the summaries of the parts are used one after another, because
@@ -163,7 +163,7 @@ export interface SummaryAttemptState {
   readonly context: AttemptsInput
   readonly stage: AttemptStage
   /** The attempt to make now, or the final result if no attempt is left. */
-  readonly next: SummaryAttempt | AttemptsOutcome
+  readonly next: SummaryAttempt | SummaryAttemptsOutcome
   /**
    * Entries to send in a direct summary call, without media and thinking. Shortened each time a request exceeds the
    * context window.
@@ -195,6 +195,6 @@ export interface SummaryAttemptState {
   readonly calls: number
   /** Keys of the summary requests already sent, so that none is sent twice. */
   readonly requestKeys: readonly string[]
-  readonly trace: readonly AttemptStep[]
+  readonly trace: readonly SummaryAttemptStep[]
   readonly fallbackReason: FallbackReason | null
 }

@@ -8,19 +8,19 @@ import { readUserTypedText } from '../log/user-input.ts'
 import { type AcceptanceRules, SUMMARY_HEADING } from './accept-summary.ts'
 import type {
   AttemptDeadlines,
-  AttemptsOutcome,
   BlockAttempt,
   DirectAttempt,
   ForkAttempt,
   LocalAttempt,
   SummaryAttempt,
   SummaryAttemptState,
+  SummaryAttemptsOutcome,
 } from './attempt-types.ts'
 import { readMessageRole } from './select-span.ts'
 import {
   buildSummaryRequest,
   countReservedTokens,
-  createMetaRecord,
+  createUnstoredUserRecord,
   SUMMARIZER_SYSTEM_PROMPT,
   type SummaryModel,
   TRUNCATION_MARKER,
@@ -109,7 +109,7 @@ export function planForkAttempt(chain: SummaryAttemptState): AttemptOrSkip<ForkA
 
 export function planDirectAttempt(chain: SummaryAttemptState): AttemptOrSkip<DirectAttempt> {
   const hasDropped = chain.drops > 0
-  if (!hasDropped && !canInputFit(chain))
+  if (!hasDropped && !canInputFitWindow(chain))
     return skipAttempt('window-too-small', 'The conversation does not fit the summariser’s window.')
   return createDirectAttempt(chain, {
     entries: chain.input,
@@ -138,7 +138,7 @@ export function planJoinAttempt(chain: SummaryAttemptState): AttemptOrSkip<Direc
   const summaries = chain.parts?.summaries ?? []
   if (summaries.length < 2) return skipAttempt('no-part', 'There are no two parts to put together.')
   const texts = summaries.map((summary, index) => `Part ${index + 1} of ${summaries.length}.\n${summary}`)
-  const entries = [{ record: createMetaRecord('summaries-of-parts', texts.join('\n\n')), index: -1 }]
+  const entries = [{ record: createUnstoredUserRecord('summaries-of-parts', texts.join('\n\n')), index: -1 }]
   return createDirectAttempt(chain, { entries, task: { joins: true }, marker: null, rung: 3, part: 'join' })
 }
 
@@ -251,7 +251,7 @@ export function createRequestKey(chain: SummaryAttemptState, ask: SummaryAttempt
 /**
  * Returns true if a retry would repeat the failed summary request, because the dropped rounds had no visible content.
  */
-export function isSameRequest(before: SummaryAttempt | AttemptsOutcome, ask: SummaryAttempt): boolean {
+export function isSameRequest(before: SummaryAttempt | SummaryAttemptsOutcome, ask: SummaryAttempt): boolean {
   if ('done' in before || before.kind !== 'direct' || ask.kind !== 'direct' || ask.part !== null) return false
   return toComparableText(before.payload) === toComparableText(ask.payload)
 }
@@ -277,7 +277,7 @@ export function countAvailableTokens(
 /**
  * Returns true if the conversation to summarise fits into the summarizer's context window, or if the window is unknown.
  */
-export function canInputFit(chain: SummaryAttemptState): boolean {
+export function canInputFitWindow(chain: SummaryAttemptState): boolean {
   const room = countAvailableTokens(chain)
   return room === null || sumEntryTokens(chain, chain.input) <= room
 }
@@ -291,7 +291,7 @@ export function chooseDirectModel({ context, usesConversationModel }: SummaryAtt
 }
 
 /** Returns those of `entries` that the summary replaces. All others are sent for context only and stay in the conversation. */
-export function filterSummarised(
+export function selectSummarizedEntries(
   { context }: SummaryAttemptState,
   entries: readonly ContextEntry[],
 ): readonly ContextEntry[] {
@@ -320,7 +320,7 @@ export function startPartSummaries(chain: SummaryAttemptState): SummaryAttemptSt
   const tokens = Math.floor((room ?? 0) * PART_MARGIN)
   const split = splitIntoParts(entries, { tokens, outputTokens, tokensOf: chain.context.countEntryTokens })
   if (split === null) return { ...chain, stage: 'local' }
-  const covered = [...chain.coveredLocally, ...filterSummarised(chain, split.covered)]
+  const covered = [...chain.coveredLocally, ...selectSummarizedEntries(chain, split.covered)]
   const parts = { parts: split.parts, sent: 0, summaries: [], outputTokens: split.outputTokens }
   return { ...chain, stage: 'parts', coveredLocally: covered, parts }
 }

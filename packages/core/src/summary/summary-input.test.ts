@@ -7,8 +7,8 @@ import { validateRequest } from '../validate/validate.ts'
 import { MAX_PARTS, splitIntoParts } from './plan-attempts.ts'
 import {
   buildSummaryRequest,
-  chooseAnswerSettings,
-  createMetaRecord,
+  chooseSummaryOutputSettings,
+  createUnstoredUserRecord,
   type DirectInputOptions,
   dropOldestRounds,
   SUMMARIZER_SYSTEM_PROMPT,
@@ -268,12 +268,12 @@ describe('thinking while a summary is written', () => {
     ],
   ])('%s', (_, thinking, settings) => {
     const made = defineProviderProfile({ ...(thinking === undefined ? {} : { thinking }) })
-    expect(chooseAnswerSettings({ ...summariser, profile: made })).toEqual(settings)
+    expect(chooseSummaryOutputSettings({ ...summariser, profile: made })).toEqual(settings)
   })
 
   it('never more than the model can write', () => {
     expect(
-      chooseAnswerSettings({ ...summariser, profile: defineProviderProfile({ maxOutput: 8_000 }) }),
+      chooseSummaryOutputSettings({ ...summariser, profile: defineProviderProfile({ maxOutput: 8_000 }) }),
     ).toEqual({
       max_tokens: 8_000,
     })
@@ -297,7 +297,7 @@ const tokensOf = (): number => 10
 const policy = { percentOfRounds: 20, minimumRounds: 1 }
 const uuids = (entries: readonly ContextEntry[] | undefined): readonly string[] =>
   (entries ?? []).map((entry) => entry.record.uuid)
-const marker: ContextEntry = { record: createMetaRecord('mark', TRUNCATION_MARKER), index: -1 }
+const marker: ContextEntry = { record: createUnstoredUserRecord('mark', TRUNCATION_MARKER), index: -1 }
 
 describe('dropping the head', () => {
   it.each<[string, number, number | null, number]>([
@@ -339,7 +339,7 @@ describe('dropping the head', () => {
 
   it('what only looks like the marker is a message', () => {
     const typed: ContextEntry = {
-      record: { ...createMetaRecord('mark', TRUNCATION_MARKER), isMeta: false },
+      record: { ...createUnstoredUserRecord('mark', TRUNCATION_MARKER), isMeta: false },
       index: 0,
     }
     expect(

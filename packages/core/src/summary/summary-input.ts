@@ -56,13 +56,13 @@ export function buildSummaryRequest(parts: DirectInputOptions): SummaryRequest {
   const { summariser, prompt, tools, asText = false, outputTokens, marker = null } = parts
   const stripped = stripInput(parts.entries, { asText })
   const shown = marker === null ? stripped : withLeadingMarker(stripped, marker)
-  const task: ContextEntry = { record: createMetaRecord('summary-task', prompt), index: -1 }
+  const task: ContextEntry = { record: createUnstoredUserRecord('summary-task', prompt), index: -1 }
   const all = listTracedMessages(flattenContext({ entries: AppendList.of([...shown, task]) }))
   const flat = summariser.profile.roles.consecutive === 'refused' ? joinSameRole(all) : all
   const messages = flat.map(({ message }) => message)
   const payload: Payload = {
     model: summariser.model,
-    ...chooseAnswerSettings(summariser, outputTokens),
+    ...chooseSummaryOutputSettings(summariser, outputTokens),
     system: SUMMARIZER_SYSTEM_PROMPT,
     ...declareTools(messages, tools),
     messages,
@@ -293,7 +293,7 @@ type AnswerSettings = Pick<Payload, 'max_tokens' | 'thinking'> & {
 }
 
 /** Turns thinking off if the model allows it; otherwise chooses the lowest effort and adds output tokens for thinking. */
-export function chooseAnswerSettings(
+export function chooseSummaryOutputSettings(
   { profile, outputTokens }: SummaryModel,
   tokens: number = outputTokens,
 ): AnswerSettings {
@@ -316,7 +316,7 @@ export function chooseAnswerSettings(
 
 /** Returns the tokens of the context window to reserve for the summary and its thinking. */
 export function countReservedTokens(summariser: SummaryModel): number {
-  return chooseAnswerSettings(summariser).max_tokens ?? summariser.outputTokens
+  return chooseSummaryOutputSettings(summariser).max_tokens ?? summariser.outputTokens
 }
 
 function limitOutput(tokens: number, { maxOutput }: ProviderProfile): number {
@@ -379,7 +379,7 @@ function withoutMarker(entries: readonly ContextEntry[]): readonly ContextEntry[
 export function withLeadingMarker(entries: readonly ContextEntry[], text: string): readonly ContextEntry[] {
   const first = entries.find(isVisibleToModel)
   if (first?.record.type !== 'assistant') return entries
-  return [{ record: createMetaRecord('truncation-marker', text), index: -1 }, ...entries]
+  return [{ record: createUnstoredUserRecord('truncation-marker', text), index: -1 }, ...entries]
 }
 
 function isTruncationMarker(record: KnownRecord): boolean {
@@ -387,7 +387,7 @@ function isTruncationMarker(record: KnownRecord): boolean {
 }
 
 /** Creates a user record that is only sent to a model, never stored. */
-export function createMetaRecord(uuid: string, text: string): KnownRecord {
+export function createUnstoredUserRecord(uuid: string, text: string): KnownRecord {
   return {
     type: 'user',
     uuid,

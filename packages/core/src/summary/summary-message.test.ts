@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ContextEntry } from '../context/context-entry.ts'
 import { prependLocalSummary } from './local-summary.ts'
-import { createMetaRecord } from './summary-input.ts'
+import { createUnstoredUserRecord } from './summary-input.ts'
 import {
   chooseContinuation,
   createSummaryRecord,
@@ -9,7 +9,7 @@ import {
   type SummaryMessageInput,
 } from './summary-message.ts'
 
-const one: readonly ContextEntry[] = [{ record: createMetaRecord('x', 'x'), index: 0 }]
+const one: readonly ContextEntry[] = [{ record: createUnstoredUserRecord('x', 'x'), index: 0 }]
 const parts: SummaryMessageInput = {
   summary: 'Summary:\nwhat happened',
   span: { form: 'full', kept: [], pinned: [], unanswered: [] },

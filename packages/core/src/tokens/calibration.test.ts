@@ -6,7 +6,7 @@ import {
   type Calibration,
   calibrateGrowth,
   calibrateSize,
-  computeHighFactor,
+  computeSafetyFactor,
   type GrowthObservation,
   readCalibrationScale,
   startCalibration,
@@ -146,7 +146,7 @@ describe('learning', () => {
 describe('the margin of the high figure', () => {
   it('narrows with good observations, but not beyond its limit', () => {
     const steps = Array.from({ length: 400 }, (_, count) =>
-      computeHighFactor(after(times(count, { estimated: 1_000, reported: 1_000 })), policy),
+      computeSafetyFactor(after(times(count, { estimated: 1_000, reported: 1_000 })), policy),
     )
     expect(steps[0]).toBe(4 / 3)
     expect(steps.every((step, index) => step <= (steps[index - 1] ?? 4 / 3))).toBe(true)
@@ -155,12 +155,12 @@ describe('the margin of the high figure', () => {
 
   it('stays wide if estimates stay wrong', () => {
     const wild = [200, 1_800].map((reported) => ({ estimated: 1_000, reported }))
-    expect(computeHighFactor(after(Array.from({ length: 100 }, () => wild).flat()), policy)).toBe(4 / 3)
+    expect(computeSafetyFactor(after(Array.from({ length: 100 }, () => wild).flat()), policy)).toBe(4 / 3)
   })
 
   it('stays unchanged if calibration is off', () => {
     const still = createPolicy({ estimate: { calibrate: false } }).estimate
-    expect(computeHighFactor(after(times(400, { estimated: 1_000, reported: 1_000 })), still)).toBe(4 / 3)
+    expect(computeSafetyFactor(after(times(400, { estimated: 1_000, reported: 1_000 })), still)).toBe(4 / 3)
   })
 
   it('keeps every figure valid, whatever is observed', () => {

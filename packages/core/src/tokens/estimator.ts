@@ -88,7 +88,7 @@ function createTextScale(given: TextWeights): TextScale {
     CHARACTER_CLASSES.map((name) => byClass[name]),
   )
   return (texts) => {
-    const counts = new Float64Array(COUNTS_LENGTH)
+    const counts = new Float64Array(CHARACTER_COUNTS_LENGTH)
     for (const text of texts) countCharacters(text, counts)
     return counts.reduce((tokens, count, index) => tokens + count * (weights[index] ?? 0), 0)
   }
@@ -349,7 +349,7 @@ const CLASS_COUNT: number = CHARACTER_CLASSES.length
  */
 type CharacterCounts = Float64Array
 
-export const COUNTS_LENGTH: number = 2 * CLASS_COUNT
+export const CHARACTER_COUNTS_LENGTH: number = 2 * CLASS_COUNT
 
 /** The character class of each UTF-16 code unit. */
 const CLASS_BY_CODE_UNIT: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
@@ -359,7 +359,7 @@ const CLASS_BY_CODE_UNIT: Uint8Array = Uint8Array.from({ length: 0x10000 }, (_, 
 /** Adds the characters and runs of `text` to `counts`, and returns `counts`. */
 export function countCharacters(
   text: string,
-  counts: CharacterCounts = new Float64Array(COUNTS_LENGTH),
+  counts: CharacterCounts = new Float64Array(CHARACTER_COUNTS_LENGTH),
 ): CharacterCounts {
   let previous = -1
   for (let index = 0; index < text.length; index += 1) {

@@ -210,7 +210,7 @@ export function calibrateSize(
   tokens: number,
   policy: TokenEstimatePolicy,
 ): TokenEstimate {
-  return toEstimate(readCalibrationScale(calibration) * tokens, computeHighFactor(calibration, policy))
+  return toEstimate(readCalibrationScale(calibration) * tokens, computeSafetyFactor(calibration, policy))
 }
 
 /** Returns the calibrated growth of the context by one model call. `tokens` is the uncalibrated estimate for its blocks. */
@@ -221,7 +221,7 @@ export function calibrateGrowth(
 ): TokenEstimate {
   if (tokens <= 0) return { expected: 0, high: 0 }
   const grown = readCalibrationScale(calibration) * tokens + calibration.offset
-  return toEstimate(Math.max(1, grown), computeHighFactor(calibration, policy))
+  return toEstimate(Math.max(1, grown), computeSafetyFactor(calibration, policy))
 }
 
 /**
@@ -234,7 +234,7 @@ const MARGIN_LIMITS = { weight: 20_000, errors: 3 }
  * Returns the factor by which the high estimate exceeds the expected one. It starts at `policy.highFactor` and gets
  * smaller if the observed errors are small.
  */
-export function computeHighFactor(calibration: Calibration, policy: TokenEstimatePolicy): number {
+export function computeSafetyFactor(calibration: Calibration, policy: TokenEstimatePolicy): number {
   if (!policy.calibrate) return policy.highFactor
   const { errorTokens, observedTokens } = calibration
   const margin =

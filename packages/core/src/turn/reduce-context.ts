@@ -4,7 +4,11 @@
  * provider's limits are dropped last.
  */
 
-import { countDeletedTokens, createDeletionMessage, createDropNotice } from '../clearing/cached-clearing.ts'
+import {
+  countDeletedTokens,
+  createDeletionMessage,
+  createDeletionsExpiredNotice,
+} from '../clearing/cached-clearing.ts'
 import type { ClearProposal } from '../clearing/clear-candidates.ts'
 import { compact } from '../compaction/compact.ts'
 import { findResponsesWithThinking } from '../context/context-entry.ts'
@@ -26,10 +30,10 @@ import { type ContextPlan, makeContextPlan as planNext } from '../planner/contex
 import type { TurnMoment } from '../planner/plan-input.ts'
 import { buildRequestPrefix } from '../request/prefix-snapshot.ts'
 import {
+  EMPTY_MEDIA_TALLY,
   isOverSizeLimit,
   type MediaDropProposal,
   measureNonMessageBytes,
-  NO_MEDIA,
   proposeFullMediaDrop,
   proposeMediaDrop,
   updateMediaTally,
@@ -50,7 +54,7 @@ export async function* reduceContext(
   if (compaction === undefined) return null
   let { context, state } = gatherPlanContext(turn.state, host, compaction, moment)
   turn.state = state
-  const restored = createDropNotice(context.register, context.cache.isWarm)
+  const restored = createDeletionsExpiredNotice(context.register, context.cache.isWarm)
   if (restored !== null) {
     // The provider's cache expired, so tool results that were deleted only in the cache are sent again.
     const deleted = countDeletedTokens(context.register, { sinceResponse: false })
@@ -182,7 +186,7 @@ function updateSize(
   { requestSize, flat, prefix, lastRequest }: SessionState,
   maxMarkers: number,
 ): RequestSizeState {
-  const tally = updateMediaTally(requestSize?.tally ?? NO_MEDIA, flat)
+  const tally = updateMediaTally(requestSize?.tally ?? EMPTY_MEDIA_TALLY, flat)
   const front =
     prefix.current === null ? null : buildRequestPrefix(prefix.current, { previous: lastRequest?.front })
   const isSamePrefix =

@@ -215,13 +215,17 @@ interface Marker {
   readonly ttl: string | null
 }
 
-export interface MarkerCheck {
+export interface CacheMarkerState {
   readonly markers: AppendList<Marker>
   /** Path of the last block that can have a cache marker. A top-level `cache_control` applies to this block. */
   readonly target: string | null
 }
 
-export function checkMessageMarkers(state: MarkerCheck, message: ParsedMessage, rules: RuleSet): MarkerCheck {
+export function checkMessageMarkers(
+  state: CacheMarkerState,
+  message: ParsedMessage,
+  rules: RuleSet,
+): CacheMarkerState {
   const isScoped = isTurnScopedMessage(message.fields)
   let { markers } = state
   for (const { block, path } of message.all) {
@@ -357,7 +361,7 @@ export interface PlacedMarker {
 
 /** Returns the cache markers already in the messages together with the markers in `placed`, in request order. */
 export function withPlacedMarkers(
-  { markers }: MarkerCheck,
+  { markers }: CacheMarkerState,
   placed: readonly PlacedMarker[],
   rules: RuleSet,
 ): readonly Marker[] {

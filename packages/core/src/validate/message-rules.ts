@@ -73,7 +73,7 @@ export function checkRole(
 export function checkLastMessage(
   { last, hasContent }: RoleState,
   request: RawFields,
-  { pending, waiting }: CallCheck,
+  { pending, waiting }: ToolCallState,
   { profile, report }: RuleSet,
 ): void {
   if (last === null) {
@@ -100,7 +100,7 @@ export function checkLastMessage(
 // The functions below check the fields and the position of mid-conversation system messages.
 
 /** State of checking a section: consecutive system messages. A system message without content only sets the effort. */
-export interface SystemCheck {
+export interface SystemMessageState {
   /** What comes before the section: a user turn, a paused assistant turn, or what a system message may not follow. */
   readonly before: 'user' | 'paused' | 'other'
   /** Path of the section's first system message with content. Null if there is none or its position was reported. */
@@ -108,7 +108,11 @@ export interface SystemCheck {
   readonly hasContent: boolean
 }
 
-export function checkSystemMessage(state: SystemCheck, message: ParsedMessage, rules: RuleSet): SystemCheck {
+export function checkSystemMessage(
+  state: SystemMessageState,
+  message: ParsedMessage,
+  rules: RuleSet,
+): SystemMessageState {
   checkMessageFields(message, rules)
   const { role, blocks } = message
   if (role === 'system') return checkSection(state, message, rules)
@@ -118,7 +122,11 @@ export function checkSystemMessage(state: SystemCheck, message: ParsedMessage, r
   return { before, section: null, hasContent: false }
 }
 
-function checkSection(state: SystemCheck, message: ParsedMessage, { profile, report }: RuleSet): SystemCheck {
+function checkSection(
+  state: SystemMessageState,
+  message: ParsedMessage,
+  { profile, report }: RuleSet,
+): SystemMessageState {
   const { path, blocks, fields } = message
   if (profile.roles.system === 'refused') {
     report('system-refused', path)
@@ -169,7 +177,7 @@ function listSystemFields({ turnScoped, messageEffort }: ProviderProfile['roles'
 // turn. A server tool call needs its result in the same assistant turn; user messages with only tool results do not end
 // that turn.
 
-export interface CallCheck {
+export interface ToolCallState {
   /** Ids of all tool calls checked so far. */
   readonly seen: PersistentMap<true>
   /** Client tool calls of the last assistant turn without a result: maps call id to the index of the call's message. */
@@ -195,15 +203,15 @@ interface AnswerState {
   readonly hasResult: boolean
 }
 
-/** A mutable copy of `CallCheck`, updated while one message is checked. */
-interface CallDraft extends CallCheck {
+/** A mutable copy of `ToolCallState`, updated while one message is checked. */
+interface CallDraft extends ToolCallState {
   seen: PersistentMap<true>
   readonly pending: Map<string, number>
   readonly waiting: Map<string, WaitingCall>
   usesTools: boolean
 }
 
-export function checkToolCalls(state: CallCheck, message: ParsedMessage, rules: RuleSet): CallCheck {
+export function checkToolCalls(state: ToolCallState, message: ParsedMessage, rules: RuleSet): ToolCallState {
   if (message.role === 'system') return state
   const draft: CallDraft = {
     ...state,
@@ -289,7 +297,7 @@ function endWaiting({ waiting }: CallDraft, path: string, hasResult: boolean, { 
 }
 
 /** Reports one finding for each message that contains client tool calls without a result. */
-export function reportMissingResults({ pending }: CallCheck, { report }: RuleSet): void {
+export function reportMissingResults({ pending }: ToolCallState, { report }: RuleSet): void {
   for (const message of new Set(pending.values())) {
     const ids = [...pending].filter((call) => call[1] === message).map(([id]) => id)
     const expected = `a tool_result for each tool_use in the next message; missing: ${ids.join(', ')}`
@@ -300,9 +308,13 @@ export function reportMissingResults({ pending }: CallCheck, { report }: RuleSet
 // The functions below check messages that add or remove tools.
 
 /** Maps the name of a tool to the path of the first block that adds or removes that tool. */
-export type ToolChanges = PersistentMap<string>
+export type ToolChangePaths = PersistentMap<string>
 
-export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, rules: RuleSet): ToolChanges {
+export function checkToolChanges(
+  changes: ToolChangePaths,
+  message: ParsedMessage,
+  rules: RuleSet,
+): ToolChangePaths {
   let after = changes
   for (const { block, path } of message.blocks) {
     if (!isToolChangeBlock(block)) continue
@@ -316,8 +328,8 @@ export function checkToolChanges(changes: ToolChanges, message: ParsedMessage, r
 
 /** Checks that the request declares tools if messages use them, and the tool or MCP server of each running call. */
 export function checkUsedTools(
-  { usesTools, waiting }: CallCheck,
-  changes: ToolChanges,
+  { usesTools, waiting }: ToolCallState,
+  changes: ToolChangePaths,
   request: RawFields,
   { profile, report }: RuleSet,
 ): void {

@@ -20,7 +20,7 @@ import {
   stringShape,
   toArray,
 } from './findings.ts'
-import type { CallCheck } from './message-rules.ts'
+import type { ToolCallState } from './message-rules.ts'
 
 export function checkRequestFields(request: RawFields, rules: RuleSet): void {
   if (!isNonEmptyString(request.model)) rules.report('model-missing', 'model')
@@ -290,13 +290,13 @@ function findEditParameters(type: unknown, edits: ContextEditRules): FieldShapes
 // The functions below check compaction by the provider: the field `compaction`, and compaction blocks in messages.
 
 /** Path of the first signed compaction block, or null. A signed block replaces the messages that it summarises. */
-export type SignedSummary = string | null
+export type SignedCompactionPath = string | null
 
 export function checkCompactionBlocks(
-  signed: SignedSummary,
+  signed: SignedCompactionPath,
   { blocks }: ParsedMessage,
   { profile, report }: RuleSet,
-): SignedSummary {
+): SignedCompactionPath {
   let first = signed
   for (const { block, path } of blocks) {
     if (!isCompactionBlock(block)) continue
@@ -310,9 +310,9 @@ export function checkCompactionBlocks(
 }
 
 export function checkCompaction(
-  signed: SignedSummary,
+  signed: SignedCompactionPath,
   request: RawFields,
-  { waiting }: CallCheck,
+  { waiting }: ToolCallState,
   rules: RuleSet,
 ): void {
   const { profile, report } = rules
@@ -367,9 +367,9 @@ function checkSummaryRequest(request: RawFields, rules: RuleSet): void {
 // The functions below check betas. The profile lists the features that the provider refuses unless a beta is enabled.
 
 /** For each rule about a beta: path of the first block or message field that needs the beta. */
-export type BetaState = ReadonlyMap<BetaRule, string>
+export type BetaUses = ReadonlyMap<BetaRule, string>
 
-export function findBetaUses(state: BetaState, message: ParsedMessage, { profile }: RuleSet): BetaState {
+export function findBetaUses(state: BetaUses, message: ParsedMessage, { profile }: RuleSet): BetaUses {
   let after = state
   for (const rule of profile.betas) {
     const path = state.has(rule) ? null : findUseInMessage(rule, message)
@@ -383,7 +383,7 @@ function findUseInMessage({ where, name }: BetaRule, { all, fields, path }: Pars
   return where === 'message-field' && fields[name] !== undefined ? `${path}.${name}` : null
 }
 
-export function checkBetas(state: BetaState, request: RawFields, { profile, report }: RuleSet): void {
+export function checkBetas(state: BetaUses, request: RawFields, { profile, report }: RuleSet): void {
   const named = toArray(request.betas)
   for (const rule of profile.betas) {
     if (rule.betas.some((beta) => named.includes(beta))) continue

@@ -12,20 +12,19 @@ import { isObject } from '../log/json.ts'
 import { AppendList, PersistentMap } from '../log/persistent-collections.ts'
 import type { ProviderProfile } from '../policy/provider-profile.ts'
 import {
+  type CacheMarkerState,
   checkBlock,
   checkImages,
   checkMarkers,
   checkMessageMarkers,
   checkSizeLimits,
   countMessage,
-  type MarkerCheck,
   type PlacedMarker,
   type SizeState,
   withPlacedMarkers,
 } from './content-rules.ts'
 import { createFindingReporter, type Finding, parseMessage, type RawFields } from './findings.ts'
 import {
-  type CallCheck,
   checkLastMessage,
   checkLastThinking,
   checkRole,
@@ -36,18 +35,19 @@ import {
   checkUsedTools,
   type RoleState,
   reportMissingResults,
-  type SystemCheck,
+  type SystemMessageState,
   type ThinkingState,
-  type ToolChanges,
+  type ToolCallState,
+  type ToolChangePaths,
 } from './message-rules.ts'
 import {
-  type BetaState,
+  type BetaUses,
   checkBetas,
   checkCompaction,
   checkCompactionBlocks,
   checkRequestFields,
   findBetaUses,
-  type SignedSummary,
+  type SignedCompactionPath,
 } from './request-rules.ts'
 
 /**
@@ -90,13 +90,13 @@ export interface MessageCheck {
   /** Number of messages, bytes and images checked so far. */
   readonly size: SizeState
   readonly roles: RoleState
-  readonly system: SystemCheck
-  readonly calls: CallCheck
-  readonly toolChanges: ToolChanges
+  readonly system: SystemMessageState
+  readonly calls: ToolCallState
+  readonly toolChanges: ToolChangePaths
   readonly thinking: ThinkingState
-  readonly cache: MarkerCheck
-  readonly summary: SignedSummary
-  readonly betas: BetaState
+  readonly cache: CacheMarkerState
+  readonly summary: SignedCompactionPath
+  readonly betas: BetaUses
 }
 
 export function startMessageCheck(profile: ProviderProfile): MessageCheck {

@@ -3,13 +3,13 @@ import type { RewriteAnnouncement } from '../../src/cache/cache-break.ts'
 import {
   type CacheForecast,
   forecastLoggedRead,
-  updateFromFork,
-  updateFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import {
   announceRewrite,
-  type BreakRules,
+  type CacheBreakRules,
   type CacheCheckInput,
   type CacheCheckOutcome,
   type CacheMonitor,
@@ -45,7 +45,7 @@ export interface Sent {
 
 const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
-export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheOptions = {}): Watcher {
+export function createWatcher(rules: CacheBreakRules = RULES, options: ProviderCacheOptions = {}): Watcher {
   const cache = new ProviderCache({ countTokens, ...options })
   const models = new Map<string, CacheModel>()
   const underWay = new Map<string, { readonly sent: SentRequest; readonly forecast: CacheForecast }>()
@@ -76,8 +76,8 @@ export function createWatcher(rules: BreakRules = RULES, options: ProviderCacheO
         const model = models.get(key) ?? EMPTY_CACHE_MODEL
         const isFork = findForkParent(call.sent.source, call.sent.forkOf) !== null
         const learnt = isFork
-          ? updateFromFork(model, call.forecast, answer.usage)
-          : updateFromResponse(model, call.forecast, answer.usage, compared.isEdited)
+          ? updateCacheFromFork(model, call.forecast, answer.usage)
+          : updateCacheFromResponse(model, call.forecast, answer.usage, compared.isEdited)
         models.set(key, learnt)
       }
       return compared.outcome

@@ -1,6 +1,6 @@
 /** What holds for carriers whatever the state around them does, over many compactions. */
 
-import { SessionBuilder, scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatAttachmentText } from '../../src/context/attachment-text.ts'
@@ -183,7 +183,7 @@ it('budgets are never exceeded, by one or by all', async () => {
       }
       expect(carried.filter(({ kind }) => kind === 'files').length).toBeLessThanOrEqual(5)
     }),
-    { numRuns: scaleRuns(60, 30) },
+    { numRuns: countPropertyRuns(60, 30) },
   )
 })
 

@@ -6,8 +6,8 @@ import type { ProposeClearingInput } from '../../src/clearing/propose-clearing.t
 import {
   createIndexRules,
   createToolResultIndex,
-  type IndexRules,
   type ToolResultIndex,
+  type ToolResultRules,
 } from '../../src/clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../../src/clearing/update-tool-result-index.ts'
 import type { TokenRates } from '../../src/cost/prices.ts'
@@ -46,7 +46,7 @@ export function warm(overrides: Partial<CacheTemperature> = {}): CacheTemperatur
   }
 }
 
-export function rulesFor(policy: Policy = POLICY): IndexRules {
+export function rulesFor(policy: Policy = POLICY): ToolResultRules {
   const { clear } = policy
   return createIndexRules({
     estimator: ESTIMATOR,
@@ -64,7 +64,7 @@ interface Answer {
 export class Situation {
   readonly builder = new SessionBuilder('clear')
   readonly policy: Policy
-  readonly rules: IndexRules
+  readonly rules: ToolResultRules
   #register: ToolResultIndex
   #meter: ContextMeter = createMeter(ESTIMATOR)
 

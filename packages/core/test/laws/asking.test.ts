@@ -16,8 +16,8 @@ import { isAttemptsOutcome } from '../../src/summary/attempt-chain.ts'
 import type {
   AttemptResult,
   AttemptsInput,
-  AttemptsOutcome,
   SummaryAttempt,
+  SummaryAttemptsOutcome,
 } from '../../src/summary/attempt-types.ts'
 import { MAX_PARTS } from '../../src/summary/plan-attempts.ts'
 import { type CompactionSpan, chooseCompactionSpan, listKeptUuids } from '../../src/summary/select-span.ts'
@@ -273,7 +273,7 @@ function sent(ask: SummaryAttempt): string {
   return ask.kind === 'fork' ? JSON.stringify([ask.kind, ask.message]) : ask.kind
 }
 
-function checkEnd(done: AttemptsOutcome, span: CompactionSpan, local: string): void {
+function checkEnd(done: SummaryAttemptsOutcome, span: CompactionSpan, local: string): void {
   if (!done.ok) {
     expect([local, done.message.length > 20]).toEqual(['never', true])
     return

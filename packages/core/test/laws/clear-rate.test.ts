@@ -1,4 +1,4 @@
-import { scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ClearProposal } from '../../src/clearing/clear-candidates.ts'
@@ -46,7 +46,7 @@ describe('how often the prefix is rewritten', () => {
         const total = given.reduce((sum, tokens) => sum + tokens, 0)
         expect(clearings).toBeLessThanOrEqual(total / MINIMUM)
       }),
-      { numRuns: scaleRuns(30, 15) },
+      { numRuns: countPropertyRuns(30, 15) },
     )
   })
 
@@ -68,7 +68,7 @@ describe('how often the prefix is rewritten', () => {
           },
         )
       }),
-      { numRuns: scaleRuns(20, 10) },
+      { numRuns: countPropertyRuns(20, 10) },
     )
   })
 
@@ -96,7 +96,7 @@ describe('how often the prefix is rewritten', () => {
           },
         )
       }),
-      { numRuns: scaleRuns(20, 10) },
+      { numRuns: countPropertyRuns(20, 10) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { COLD_CACHE, SessionBuilder, scaleRuns } from '@tidemark/core/testing'
+import { COLD_CACHE, countPropertyRuns, SessionBuilder } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ClearProposal, NO_RETRIEVAL } from '../../src/clearing/clear-candidates.ts'
@@ -6,8 +6,8 @@ import { type ProposeClearingInput, proposeClearing } from '../../src/clearing/p
 import {
   createIndexRules,
   createToolResultIndex,
-  type IndexRules,
   type ToolResultIndex,
+  type ToolResultRules,
 } from '../../src/clearing/tool-result-index.ts'
 import { updateToolResultIndex } from '../../src/clearing/update-tool-result-index.ts'
 import {
@@ -38,7 +38,7 @@ const POLICY = createPolicy({
     cached: { fireAt: 3, keep: KEEP },
   },
 })
-const RULES: IndexRules = createIndexRules({
+const RULES: ToolResultRules = createIndexRules({
   estimator: ESTIMATOR,
   policy: POLICY.clear,
   largeInput: POLICY.clear.largeInputTokens,
@@ -152,7 +152,7 @@ describe('laws of clearing', () => {
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 
@@ -174,7 +174,7 @@ describe('laws of clearing', () => {
         }
         expect(new Set(ids).size).toBe(ids.length)
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 
@@ -189,7 +189,7 @@ describe('laws of clearing', () => {
         )
         expect(both ?? []).toEqual([])
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 
@@ -206,7 +206,7 @@ describe('laws of clearing', () => {
         if (clearedInputs.length + clearedAttachmentUUIDs.length > 0) return
         expect(before - tokens(builder.view)).toBe(proposal.freedTokens)
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 
@@ -228,7 +228,7 @@ describe('laws of clearing', () => {
         clear(builder, proposal)
         expect(codes(builder.view).filter((code) => !before.has(code))).toEqual([])
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 
@@ -248,7 +248,7 @@ describe('laws of clearing', () => {
           else if (index < changed - 1) expect(message).toEqual(before[index])
         }
       }),
-      { numRuns: scaleRuns(60, 30), examples: [[staleMemoryInFront()]] },
+      { numRuns: countPropertyRuns(60, 30), examples: [[staleMemoryInFront()]] },
     )
   })
 
@@ -264,7 +264,7 @@ describe('laws of clearing', () => {
         }
         expect(told(register)).toEqual(told(updateToolResultIndex(createToolResultIndex(RULES), view)))
       }),
-      { numRuns: scaleRuns(80, 30) },
+      { numRuns: countPropertyRuns(80, 30) },
     )
   })
 
@@ -275,7 +275,7 @@ describe('laws of clearing', () => {
         const { proposal, native } = proposeClearing(questionOf(builder, { policy, idleMs: 90 * 60_000 }))
         expect([proposal, native]).toEqual([null, null])
       }),
-      { numRuns: scaleRuns(30, 15) },
+      { numRuns: countPropertyRuns(30, 15) },
     )
   })
 })

@@ -1,9 +1,9 @@
 import {
   compactSession,
+  countPropertyRuns,
   GeneratorChoices,
   generateSession,
   type SessionBuilder,
-  scaleRuns,
 } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -72,7 +72,7 @@ describe('kept messages', () => {
         })
         expect(JSON.stringify(toApiMessages(flattenContext(builder.view)))).toBe(before)
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 })

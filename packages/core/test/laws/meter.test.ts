@@ -1,4 +1,4 @@
-import { scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
@@ -61,7 +61,7 @@ describe('the meter', () => {
           }
         },
       ),
-      { numRuns: scaleRuns(80, 30) },
+      { numRuns: countPropertyRuns(80, 30) },
     )
   })
 
@@ -94,7 +94,7 @@ describe('the meter', () => {
         })
         expect(measureGrowthPerCall(meter)).toBeNull()
       }),
-      { numRuns: scaleRuns(40, 20) },
+      { numRuns: countPropertyRuns(40, 20) },
     )
   })
 })

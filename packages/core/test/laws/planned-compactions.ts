@@ -10,7 +10,7 @@ import type { HostSummaryInput, TurnHost } from '../../src/engine/host.ts'
 import { buildNextRequest } from '../../src/engine/next-request.ts'
 import type { SessionState } from '../../src/engine/session-state.ts'
 import { appendUnlinkedRecords, type UnlinkedRecord } from '../../src/engine/session-writer.ts'
-import { toModelCall } from '../../src/request/build-request.ts'
+import { toModelCallInput } from '../../src/request/build-request.ts'
 import { pinRecord } from '../../src/turn/pin.ts'
 import { prepareNextRequest } from '../../src/turn/turn.ts'
 import {
@@ -92,7 +92,7 @@ export function shownUuids({ view }: SessionState): readonly string[] {
 export function requestBytes(state: SessionState, host: TurnHost): string {
   const { current: standing } = state.prefix
   if (standing === null) return JSON.stringify(listTracedMessages(state.flat).map(({ message }) => message))
-  const { payload, raw } = toModelCall(buildNextRequest(state, standing, host).request)
+  const { payload, raw } = toModelCallInput(buildNextRequest(state, standing, host).request)
   return JSON.stringify([payload, raw?.map((texts) => (texts === undefined ? null : [...texts]))])
 }
 

@@ -1,4 +1,4 @@
-import { scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
@@ -85,7 +85,7 @@ describe('law 5: prefix', () => {
           flat = grown
         }
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import { listRepairs, scaleRuns } from '@tidemark/core/testing'
+import { countPropertyRuns, listRepairs } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -39,7 +39,7 @@ describe('law 1: replay', () => {
           JSON.stringify(toApiMessages(flattenContext(buildContextView(buildSessionLog(list)))))
         expect(bytes(again)).toBe(bytes(records))
       }),
-      { numRuns: scaleRuns(150) },
+      { numRuns: countPropertyRuns(150) },
     )
   })
 
@@ -59,7 +59,7 @@ describe('law 1: replay', () => {
           expect(sent(flat)).toEqual(sent(flattenContext(fresh)))
         }
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 
@@ -80,7 +80,7 @@ describe('law 1: replay', () => {
         }
         expect(JSON.stringify([shown(buildContextView(half)), sent(flattenContext(view))])).toBe(before)
       }),
-      { numRuns: scaleRuns(60, 30) },
+      { numRuns: countPropertyRuns(60, 30) },
     )
   })
 })

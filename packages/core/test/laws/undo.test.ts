@@ -1,9 +1,9 @@
 import {
   clearSession,
   compactSession,
+  countPropertyRuns,
   GeneratorChoices,
   generateSession,
-  scaleRuns,
 } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -35,7 +35,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
           ).toEqual(before)
         }
       }),
-      { numRuns: scaleRuns(80, 30) },
+      { numRuns: countPropertyRuns(80, 30) },
     )
   })
 
@@ -66,7 +66,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         expect(builder.view.entries.toArray().filter((entry) => entry.cleared !== undefined)).toEqual([])
         expect(records.length).toBeGreaterThan(0)
       }),
-      { numRuns: scaleRuns(120, 30) },
+      { numRuns: countPropertyRuns(120, 30) },
     )
   })
 
@@ -84,7 +84,7 @@ describe('law 7: undo gives exactly the requests from before', () => {
         builder.notice(choice.subtype, { of: choice.act.uuid })
         expect(request(builder.view)).toBe(before)
       }),
-      { numRuns: scaleRuns(200) },
+      { numRuns: countPropertyRuns(200) },
     )
   })
 

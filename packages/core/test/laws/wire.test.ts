@@ -1,4 +1,4 @@
-import { scaleRuns, validateContext } from '@tidemark/core/testing'
+import { countPropertyRuns, validateContext } from '@tidemark/core/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyContextView, updateContextView } from '../../src/context/context-view.ts'
@@ -63,7 +63,7 @@ describe('law 2: wire', () => {
           )
         }
       }),
-      { numRuns: scaleRuns(40, 20) },
+      { numRuns: countPropertyRuns(40, 20) },
     )
   })
 })

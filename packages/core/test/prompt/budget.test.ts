@@ -5,11 +5,11 @@ import { createPolicy } from '../../src/policy/create-policy.ts'
 import { defineProviderProfile, type ProviderProfile } from '../../src/policy/provider-profile.ts'
 import { toPayload } from '../../src/request/build-request.ts'
 import {
+  EMPTY_MEDIA_TALLY,
   findRequestSizeLimits,
   isOverSizeLimit,
   type MediaItem,
   measureNonMessageBytes,
-  NO_MEDIA,
   proposeMediaDrop,
   updateMediaTally,
 } from '../../src/request/request-size.ts'
@@ -37,7 +37,7 @@ function proposal(prompts: readonly (readonly Block[])[], profile: ProviderProfi
     conversation.builder.user(blocks)
   })
   const { request } = conversation.assemble()
-  const tally = updateMediaTally(NO_MEDIA, request.messages)
+  const tally = updateMediaTally(EMPTY_MEDIA_TALLY, request.messages)
   const policy = createPolicy({ request: given }).request
   const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
   return { ...proposeMediaDrop(sized, tally, { profile, policy }), payload: toPayload(request), conversation }
@@ -102,7 +102,7 @@ describe('images and bytes', () => {
     ])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = updateMediaTally(NO_MEDIA, request.messages)
+    const tally = updateMediaTally(EMPTY_MEDIA_TALLY, request.messages)
     const sized = { messages: request.messages, around: measureNonMessageBytes(request.front, 4) }
     const { before, drop } = proposeMediaDrop(sized, tally, { profile: few(1), policy })
     expect([before.images, drop.map(where)]).toEqual([2, [[2, 0, 1]]])
@@ -114,7 +114,7 @@ describe('images and bytes', () => {
     conversation.builder.user([note, note, note, picture(), picture()])
     const { request } = conversation.assemble()
     const policy = createPolicy({}).request
-    const tally = updateMediaTally(NO_MEDIA, { ...request.messages, tail: [] })
+    const tally = updateMediaTally(EMPTY_MEDIA_TALLY, { ...request.messages, tail: [] })
     const around = measureNonMessageBytes(request.front, 4)
     const isOver = (images: number) =>
       isOverSizeLimit({ messages: request.messages, around }, tally, { profile: few(images), policy })
@@ -145,7 +145,7 @@ describe('images and bytes', () => {
 
   it('what was tallied as it grew is what is tallied at once', () => {
     const conversation = new Conversation(few(100))
-    let grown = NO_MEDIA
+    let grown = EMPTY_MEDIA_TALLY
     for (const blocks of prompts(6)) {
       conversation.builder.user(blocks)
       grown = updateMediaTally(grown, conversation.assemble().request.messages)
@@ -153,7 +153,7 @@ describe('images and bytes', () => {
     }
     const { messages } = conversation.assemble().request
     grown = updateMediaTally(grown, messages)
-    const { items, bytes } = updateMediaTally(NO_MEDIA, messages)
+    const { items, bytes } = updateMediaTally(EMPTY_MEDIA_TALLY, messages)
     expect([[...grown.items], grown.bytes]).toEqual([[...items], bytes])
     expect(items.length).toBeGreaterThan(4)
   })

@@ -3,7 +3,11 @@
  * request assembled, its reading foreseen, sent to a cache, learnt from and answered. For laws and tests.
  */
 import { SessionBuilder } from '@tidemark/core/testing'
-import { type CacheForecast, forecastCacheRead, updateFromResponse } from '../../src/cache/cache-forecast.ts'
+import {
+  type CacheForecast,
+  forecastCacheRead,
+  updateCacheFromResponse,
+} from '../../src/cache/cache-forecast.ts'
 import { type CacheModel, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import { type FlattenedContext, flattenContext } from '../../src/context/flatten.ts'
 import type { Payload } from '../../src/context/payload.ts'
@@ -142,7 +146,7 @@ export class Conversation {
     const payload = toPayload(request)
     const forecast = forecastCacheRead(this.lineage, { request, now: this.now, profile: this.profile })
     const usage = this.cache.ask(payload, this.now)
-    this.lineage = updateFromResponse(this.lineage, forecast, usage)
+    this.lineage = updateCacheFromResponse(this.lineage, forecast, usage)
     this.previous = request
     return { request, payload, findings, forecast, usage, changes }
   }

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import {
   forecastCacheRead,
   restoreCacheModel,
-  updateFromFork,
-  updateFromResponse,
+  updateCacheFromFork,
+  updateCacheFromResponse,
 } from '../../src/cache/cache-forecast.ts'
 import { cacheExpiry, EMPTY_CACHE_MODEL } from '../../src/cache/cache-model.ts'
 import type { Block } from '../../src/log/block.ts'
@@ -128,7 +128,7 @@ describe('what is foreseen', () => {
     const conversation = begun()
     const { request, forecast, usage } = conversation.ask()
     const evicted = { ...usage, cache_read_input_tokens: 0, cache_creation_input_tokens: forecast.read + 50 }
-    const lineage = updateFromResponse(conversation.lineage, forecast, evicted)
+    const lineage = updateCacheFromResponse(conversation.lineage, forecast, evicted)
     const again = forecastCacheRead(lineage, { request, now: conversation.now, profile: PROFILE })
     expect([again.read, again.isCertain]).toEqual([forecast.read + 50, true])
     expect(lineage.chains[0]?.prefixes.map(({ blocks }) => blocks)).toEqual(
@@ -207,7 +207,7 @@ describe('a fork', () => {
     const usage = conversation.cache.ask(toPayload(made.request), conversation.now)
     expect([forecast.read, forecast.why]).toEqual([usage.cache_read_input_tokens, 'warm'])
     const strand = conversation.lineage.chains[0]
-    conversation.lineage = updateFromFork(conversation.lineage, forecast, usage)
+    conversation.lineage = updateCacheFromFork(conversation.lineage, forecast, usage)
     expect(conversation.lineage.chains[0]?.blockIndex).toBe(strand?.blockIndex)
     conversation.now += 4 * MINUTE
     expect(asked(conversation)).toMatchObject({ why: 'warm', isRight: true })

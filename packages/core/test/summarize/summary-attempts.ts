@@ -7,9 +7,9 @@ import { isAttemptsOutcome, recordAttemptResult, startAttempts } from '../../src
 import type {
   AttemptResult,
   AttemptsInput,
-  AttemptsOutcome,
   SummaryAttempt,
   SummaryAttemptState,
+  SummaryAttemptsOutcome,
 } from '../../src/summary/attempt-types.ts'
 import { type CompactionSpan, chooseCompactionSpan } from '../../src/summary/select-span.ts'
 import type { SummaryModel } from '../../src/summary/summary-input.ts'
@@ -91,7 +91,7 @@ export function failWith(
 export interface AttemptRun {
   readonly chain: SummaryAttemptState
   readonly asks: readonly SummaryAttempt[]
-  readonly done: AttemptsOutcome
+  readonly done: SummaryAttemptsOutcome
 }
 
 /** Answers each request with the next outcome; the last one repeats. A local request gets a local summary. */

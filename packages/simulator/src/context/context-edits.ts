@@ -52,7 +52,7 @@ export function applyContextEdits(input: EditInput): ContextEditResult {
   const edits = listContextEdits(input.body)
   const managed = edits.some((edit) => edit.type === 'clear_thinking_20251015')
   const strips = !input.model.keepsThinking && !managed
-  let pieces = strips ? dropFinishedThinking(input.pieces) : input.pieces
+  let pieces = strips ? dropEarlierThinking(input.pieces) : input.pieces
   const applied: AppliedEdit[] = []
   for (const edit of edits) {
     const done =
@@ -102,7 +102,7 @@ function applyThinkingEdit(
  * Drops thinking blocks that come before the last user prompt. Thinking after that prompt belongs to the current turn
  * and stays.
  */
-export function dropFinishedThinking(pieces: readonly RequestBlock[]): readonly RequestBlock[] {
+export function dropEarlierThinking(pieces: readonly RequestBlock[]): readonly RequestBlock[] {
   const prompt = findLastPrompt(pieces)
   if (!pieces.some((piece, index) => index < prompt && isThinkingBlock(piece.block))) return pieces
   return pieces.filter((piece, index) => index >= prompt || !isThinkingBlock(piece.block))

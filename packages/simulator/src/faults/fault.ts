@@ -74,7 +74,7 @@ export function applyFault(answer: HttpAnswer, fault: Fault, requestId: string):
     case 'slow-start':
       return { ...answer, chunks: delayFirstChunk(answer.chunks, fault.ms) }
     case 'slow-drip':
-      return { ...answer, chunks: splitIntoDrips(answer.chunks, fault.bytes, fault.ms) }
+      return { ...answer, chunks: splitIntoDelayedParts(answer.chunks, fault.bytes, fault.ms) }
     case 'cut':
       return fault.insideCharacter === true
         ? cutInsideCharacter(answer, fault)
@@ -150,7 +150,7 @@ function endAfterBytes(answer: HttpAnswer, ending: HttpAnswer['ending'], bytes: 
  */
 function cutInsideCharacter(answer: HttpAnswer, place: FaultOffset): HttpAnswer {
   const from = countBytesBefore(answer.chunks, place, halfBytes)
-  const inside = findCharacterInterior(answer.chunks, from)
+  const inside = findOffsetInsideCharacter(answer.chunks, from)
   if (inside !== null) return endAfterBytes(answer, 'close', inside)
   return withFaultNote(
     endAfterBytes(answer, 'close', from),
@@ -296,7 +296,7 @@ function findEventEnds(all: Buffer): readonly number[] {
  * Returns a byte offset inside a multi-byte character. Uses the first such character at or after `from`, otherwise
  * the last one before `from`. Null if the answer has no such character.
  */
-export function findCharacterInterior(chunks: readonly BodyChunk[], from: number): number | null {
+export function findOffsetInsideCharacter(chunks: readonly BodyChunk[], from: number): number | null {
   const all = joinChunks(chunks)
   const after = all.findIndex((byte, at) => at >= from && isLeadByte(byte))
   const lead = after >= 0 ? after : all.findLastIndex((byte) => isLeadByte(byte))
@@ -313,7 +313,11 @@ function joinChunks(chunks: readonly BodyChunk[]): Buffer {
 }
 
 /** Splits body chunks into parts of at most `size` bytes, with a pause of `ms` milliseconds before each part. */
-export function splitIntoDrips(chunks: readonly BodyChunk[], size: number, ms: number): readonly BodyChunk[] {
+export function splitIntoDelayedParts(
+  chunks: readonly BodyChunk[],
+  size: number,
+  ms: number,
+): readonly BodyChunk[] {
   return chunks.flatMap((chunk) => {
     const bytes = encodeBytes(chunk.bytes)
     const count = Math.max(1, Math.ceil(bytes.length / size))

@@ -133,7 +133,7 @@ function validateSettings(settings: CoderSettings): CoderSettings {
  * `x-simulator-session` is set.
  */
 function choosePosition(
-  found: FoundPosition,
+  found: FoundCoderPosition,
   { headers }: ScriptRequest,
   reached: CoderPosition | undefined,
 ): CoderPosition {
@@ -217,7 +217,7 @@ interface CoderPosition {
 
 const START_POSITION: CoderPosition = { task: 0, step: 0 }
 
-export interface FoundPosition {
+export interface FoundCoderPosition {
   readonly position: CoderPosition
   /** True if the position was found in a response of the coder; false if it was found in a summary or not at all. */
   readonly isCertain: boolean
@@ -225,7 +225,7 @@ export interface FoundPosition {
   readonly isCompacted: boolean
 }
 
-function findPosition(messages: readonly MessageParam[], turns: number): FoundPosition {
+function findPosition(messages: readonly MessageParam[], turns: number): FoundCoderPosition {
   const at = messages.findLastIndex((message) => findMessagePosition(message, turns) !== null)
   const newest = messages[at]
   const read = newest === undefined ? null : findMessagePosition(newest, turns)

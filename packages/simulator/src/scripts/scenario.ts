@@ -101,7 +101,7 @@ function createTurnSelector({ turns, otherwise, repeat = 1, summaries = true }: 
       (turn) =>
         turn.when !== undefined &&
         (used.get(turn) ?? 0) < (turn.times ?? Number.POSITIVE_INFINITY) &&
-        isConditionMet(turn.when, request, context),
+        isScenarioConditionMet(turn.when, request, context),
     )
     if (matching !== undefined) return use(matching)
     if (summaries && isSummaryRequest(request)) return 'summary'
@@ -168,7 +168,7 @@ export type TurnMatcher =
   | { readonly every: number }
   | { readonly from: number }
 
-export function isConditionMet(
+export function isScenarioConditionMet(
   condition: TurnCondition,
   request: ScriptRequest,
   context: ScriptContext,

@@ -2,7 +2,7 @@
 
 import type { ReplyEvent, Reply as WireReply } from '@tidemark/core'
 import {
-  createTextSplitter,
+  createReplySplitter,
   encodeResponse,
   encodeSseFrame,
   replyToEvents,
@@ -134,7 +134,7 @@ export function encodeReply(reply: WireReply, encoding: EncodeOptions): HttpAnsw
 }
 
 function encodeStream(reply: WireReply, { deltaSize, delays, headers }: EncodeOptions): HttpAnswer {
-  const [head, ...rest] = replyToEvents(reply, createTextSplitter(deltaSize))
+  const [head, ...rest] = replyToEvents(reply, createReplySplitter(deltaSize))
   const events: readonly ReplyEvent[] = head === undefined ? [] : [head, { type: 'reply-alive' }, ...rest]
   return {
     status: 200,

@@ -13,7 +13,7 @@ import {
   optionalField,
   requiredField,
   type ShapeField,
-  stringOr,
+  stringOrShape,
   stringShape,
   type UnionMember,
   unionShape,
@@ -82,7 +82,9 @@ const documentSource = unionShape({
     shape: objectShape({
       type: typeField,
       content: requiredField(
-        stringOr(listShape(unionShape({ text: { shape: textBlockShape }, image: { shape: imageBlock } }))),
+        stringOrShape(
+          listShape(unionShape({ text: { shape: textBlockShape }, image: { shape: imageBlock } })),
+        ),
       ),
     }),
   },
@@ -127,7 +129,7 @@ const toolResult = objectShape({
   tool_use_id: requiredField(toolUseId),
   cache_control: cacheControlField,
   content: optionalField(
-    stringOr(
+    stringOrShape(
       listShape(
         unionShape({
           text: { shape: textBlockShape },
@@ -184,7 +186,7 @@ const serverResult = objectShape({
 const mcpResult = objectShape({
   type: typeField,
   tool_use_id: requiredField(toolUseId),
-  content: optionalField(stringOr(listShape(textBlockShape))),
+  content: optionalField(stringOrShape(listShape(textBlockShape))),
   is_error: optionalField(booleanShape),
   cache_control: cacheControlField,
 })

@@ -22,7 +22,7 @@ import {
   requiredField,
   type ShapeField,
   shapeError,
-  stringOr,
+  stringOrShape,
   stringShape,
   type UnionMember,
   unionShape,
@@ -135,7 +135,7 @@ const typeField = requiredField(stringShape())
 
 const messageFields = objectShape({
   role: requiredField(literalShape('user', 'assistant', 'system')),
-  content: optionalField(stringOr(listShape(unionShape(BLOCK_SHAPES)))),
+  content: optionalField(stringOrShape(listShape(unionShape(BLOCK_SHAPES)))),
   clear_at: betaField([BETA_NAMES.clearAt], nullableShape(literalShape('next_user_message', 'never'))),
   output_config: betaField(
     [BETA_NAMES.messageOutputConfig, BETA_NAMES.perTurnControl],
@@ -281,7 +281,9 @@ const betaFamilyField = (family: string, shape: ValueShape): ShapeField =>
 const sharedFields: Readonly<Record<string, ShapeField>> = {
   model: requiredField(stringShape({ min: 1, max: 256 })),
   messages: requiredField(listShape(messageShape, { max: 100_000 })),
-  system: optionalField(nullableShape(stringOr(listShape(unionShape({ text: { shape: textBlockShape } }))))),
+  system: optionalField(
+    nullableShape(stringOrShape(listShape(unionShape({ text: { shape: textBlockShape } })))),
+  ),
   tools: optionalField(nullableShape(listShape(toolDefinitionShape))),
   tool_choice: optionalField(nullableShape(toolChoice)),
   thinking: optionalField(nullableShape(thinking)),
@@ -315,7 +317,7 @@ export const messagesBodyShape: ValueShape = objectShape({
   ),
   service_tier: optionalField(nullableShape(literalShape('auto', 'standard_only'))),
   inference_geo: optionalField(nullableShape(stringShape())),
-  container: optionalField(nullableShape(stringOr(dictionaryShape))),
+  container: optionalField(nullableShape(stringOrShape(dictionaryShape))),
   diagnostics: optionalField(
     nullableShape(objectShape({ previous_message_id: optionalField(nullableShape(stringShape())) })),
   ),

@@ -110,7 +110,7 @@ export function listShape(
 }
 
 /** Creates a shape that accepts any string, or a value of the other shape. */
-export function stringOr(shape: ValueShape): ValueShape {
+export function stringOrShape(shape: ValueShape): ValueShape {
   return (value, features) => (typeof value === 'string' ? null : shape(value, features))
 }
 

@@ -35,13 +35,13 @@ import {
 import { findLogModel, type LogModel } from './log-model.ts'
 import {
   createLogJournal,
+  type LoggedSession,
   type LogJournal,
-  type LogSession,
   openLoggedSession,
 } from './open-logged-session.ts'
 import {
   findRecordByIdStart,
-  type LogCut,
+  type LogCompactionCut,
   listRecordsByLine,
   renumberRecords,
   selectLogCut,
@@ -81,7 +81,7 @@ export async function compactLog(
  * that the provider counted includes them but an estimate does not. Their estimated size is then subtracted, so that
  * the sizes before and after a rewrite, and the target, all mean the same.
  */
-function measureLoggedContext(session: LogSession): ContextTokens {
+function measureLoggedContext(session: LoggedSession): ContextTokens {
   const size = measureContext(session.state, session.host, session.room)
   if (size.source === 'estimated') return size
   const prefix = estimatePrefix(session)
@@ -93,9 +93,9 @@ const DECLINED: CompactLogRefusal = { ok: false, reason: 'declined', message: 'N
 
 interface OpenedCompaction {
   readonly ok: true
-  readonly session: LogSession
+  readonly session: LoggedSession
   readonly asked: CompactionOptions
-  readonly cut: LogCut
+  readonly cut: LogCompactionCut
   readonly model: LogModel
   /** The in-memory journal that collects the new log lines; null if the caller gave a journal. */
   readonly journal: LogJournal | null
@@ -264,12 +264,12 @@ function measurePortion(entries: readonly ContextEntry[], estimator: Estimator):
  * Counts the records and estimated tokens of the whole conversation: everything on the current branch that the model
  * can see, except summaries of earlier compactions.
  */
-function measureHistory(session: LogSession): RecordsSize {
+function measureHistory(session: LoggedSession): RecordsSize {
   const entries = listBranchEntries(session).filter(({ record }) => record.isCompactSummary !== true)
   return measurePortion(entries, session.room.estimator)
 }
 
-function listBranchEntries({ state }: LogSession): readonly ContextEntry[] {
+function listBranchEntries({ state }: LoggedSession): readonly ContextEntry[] {
   return [...state.view.branch].flatMap((index): readonly ContextEntry[] => {
     const record = state.session.records.at(index)
     return record !== undefined && isKnownRecord(record) ? [{ record, index }] : []
@@ -281,7 +281,7 @@ function listBranchEntries({ state }: LogSession): readonly ContextEntry[] {
  * of the log, and the first after each compaction, has more prompt tokens than the messages before it. The smallest
  * such difference is the estimate.
  */
-function estimatePrefix(session: LogSession): number {
+function estimatePrefix(session: LoggedSession): number {
   if (session.state.prefix.current !== null) return 0
   let said = 0
   let isFirst = true
@@ -302,12 +302,12 @@ function estimatePrefix(session: LogSession): number {
  * Estimates the tokens of the current context. The same estimator measures the compacted context, so the two sizes can
  * be compared.
  */
-function countShownTokens({ state, room }: LogSession): number {
+function countShownTokens({ state, room }: LoggedSession): number {
   return measurePortion([...state.view.entries], room.estimator).tokens
 }
 
 function priceDraft(
-  { host, room }: LogSession,
+  { host, room }: LoggedSession,
   { plan, summary, after }: CompactionDraft,
 ): CompactionPrice | null {
   const now = new Date(host.clock.now()).toISOString()

@@ -4,7 +4,6 @@
  */
 import type {
   ApiMessage,
-  AttemptStep,
   Clock,
   CompactionDraft,
   CompactionForm,
@@ -15,6 +14,7 @@ import type {
   RefusedRewrite,
   SessionRecord,
   SkippedAttachment,
+  SummaryAttemptStep,
   TokenRates,
   TurnEvent,
 } from '@tidemark/core'
@@ -214,7 +214,7 @@ export interface CompactionStep {
    * such as a file.
    */
   readonly kind: string
-  readonly outcome: AttemptStep['outcome'] | 'carried' | 'shed'
+  readonly outcome: SummaryAttemptStep['outcome'] | 'carried' | 'shed'
   readonly chosen: boolean
   readonly why: string
   /** Tokens of the re-attached file or todo list; absent for other steps. */
@@ -260,7 +260,7 @@ export function createTraceCollector(): TraceCollector {
   }
 }
 
-function toSummaryStep({ rung, kind, outcome, reason, message }: AttemptStep): CompactionStep {
+function toSummaryStep({ rung, kind, outcome, reason, message }: SummaryAttemptStep): CompactionStep {
   const why = message === '' ? reason : message
   return { tier: 'summary', kind: `${rung} ${kind}`, outcome, chosen: outcome === 'accepted', why }
 }

@@ -44,7 +44,7 @@ import { isSessionId } from '../storage/home-paths.ts'
 import type { CompactLogOptions } from './compact-report.ts'
 import type { LogModel } from './log-model.ts'
 
-export interface LogSession {
+export interface LoggedSession {
   /** The current state of the logged session. `commit` and `undo` replace it with a new state. */
   readonly state: SessionState
   readonly host: TurnHost
@@ -63,7 +63,7 @@ export async function openLoggedSession(
   log: LogContents,
   options: CompactLogOptions,
   parts: { readonly model: LogModel; readonly journal: Journal; readonly note: (event: TurnEvent) => void },
-): Promise<LogSession> {
+): Promise<LoggedSession> {
   const { ledger, signal, clock = systemClock, ids = systemIds } = options
   const { model, journal, note } = parts
   const path = resolve(log.path)

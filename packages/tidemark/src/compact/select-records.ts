@@ -18,7 +18,7 @@ import type { CompactLogOptions, CompactLogRefusal } from './compact-report.ts'
 export function selectLogCut(
   all: readonly SessionRecord[],
   { at, journal }: CompactLogOptions,
-): LogCut | CompactLogRefusal {
+): LogCompactionCut | CompactLogRefusal {
   const named = at === undefined ? null : findRecordByIdStart(all, at)
   if (named?.ok === false) return { ok: false, reason: 'bad-record', message: `${named.why}.` }
   const cut = cutLogAtRecord(all, named === null ? null : named.uuid)
@@ -54,7 +54,7 @@ export function toCompactionRequest(
 
 // The part of a log up to a requested record. It may end earlier, because a cut must not split a response.
 
-export interface LogCut {
+export interface LogCompactionCut {
   readonly ok: true
   readonly records: readonly SessionRecord[]
   /** The uuid of the last conversation record before the cut. */
@@ -72,7 +72,7 @@ export interface LogCut {
 export function cutLogAtRecord(
   records: readonly SessionRecord[],
   uuid: string | null,
-): LogCut | { readonly ok: false; readonly why: string } {
+): LogCompactionCut | { readonly ok: false; readonly why: string } {
   const asked = uuid === null ? records.length - 1 : records.findIndex((record) => record.uuid === uuid)
   if (asked < 0)
     return { ok: false, why: uuid === null ? NOTHING_TO_COMPACT : `no record has the id ${uuid}` }

@@ -26,7 +26,7 @@ import {
 } from './logged-requests.ts'
 import type { BreakCause, ExplainedCause } from './report.ts'
 
-export interface LogCauseInput {
+export interface BreakCauseInput {
   readonly event: CacheBreak
   readonly now: ReplayedRequest
   readonly before: ReplayedRequest
@@ -41,7 +41,7 @@ export interface LogCauseInput {
   readonly isUnstreamed: boolean
 }
 
-export function findBreakCause(miss: LogCauseInput): ExplainedCause {
+export function findBreakCause(miss: BreakCauseInput): ExplainedCause {
   const { recordsSincePrevious: since } = miss.now
   const { reason } = miss.event
   const { cause, evidence } =
@@ -65,18 +65,18 @@ export function findBreakCause(miss: LogCauseInput): ExplainedCause {
  * Returns the milliseconds between the request with the cache break and the previous request; 0 if the log lacks either
  * time.
  */
-function measureGapMs({ now, before }: LogCauseInput): number {
+function measureGapMs({ now, before }: BreakCauseInput): number {
   return now.at === 0 || before.at === 0 ? 0 : now.at - before.at
 }
 
 /** Compares the effort of two responses, which newer versions of Claude Code log with each of them. */
-function findEffortChange({ before, now }: LogCauseInput): ExplainedCause | null {
+function findEffortChange({ before, now }: BreakCauseInput): ExplainedCause | null {
   const [was, is] = [readEffort(before), readEffort(now)]
   if (was === null || is === null || was === is) return null
   return { cause: 'effort-changed', evidence: `${was} → ${is}` }
 }
 
-function hasSameEffort({ before, now }: LogCauseInput): boolean {
+function hasSameEffort({ before, now }: BreakCauseInput): boolean {
   return readEffort(before) !== null && readEffort(before) === readEffort(now)
 }
 
@@ -89,7 +89,7 @@ function readEffort({ record }: ReplayedRequest): string | null {
  * Checks whether the cache entry of the previous request had expired. An expired entry cannot be broken by a change, so
  * causes that are only inferred are checked later.
  */
-function findExpiry(miss: LogCauseInput): ExplainedCause | null {
+function findExpiry(miss: BreakCauseInput): ExplainedCause | null {
   const gap = measureGapMs(miss)
   const { ttl, seconds } = miss.lifetime
   if (gap <= seconds * 1000) return null
@@ -118,7 +118,7 @@ function describeSettings({ line, isSkill, thinking }: ThinkingSettings): string
   return `line ${line}: ${thinking === null ? 'a prompt without thinking settings' : `a prompt with ${thinking}`}`
 }
 
-function findUnstreamedRetry({ isUnstreamed, now }: LogCauseInput): ExplainedCause | null {
+function findUnstreamedRetry({ isUnstreamed, now }: BreakCauseInput): ExplainedCause | null {
   if (!isUnstreamed) return null
   return {
     cause: 'not-streamed',
@@ -126,7 +126,7 @@ function findUnstreamedRetry({ isUnstreamed, now }: LogCauseInput): ExplainedCau
   }
 }
 
-function explainByGap(miss: LogCauseInput): ExplainedCause {
+function explainByGap(miss: BreakCauseInput): ExplainedCause {
   const gap = measureGapMs(miss)
   const { ttl } = miss.lifetime
   if (gap < MIN_RESPONSE_GAP_MS || miss.isUntimed)

@@ -6,7 +6,7 @@
 import {
   addCallGap,
   announceRewrite,
-  type BreakRules,
+  type CacheBreakRules,
   type CacheCheckOutcome,
   type CacheLoss,
   type CacheMonitor,
@@ -16,6 +16,7 @@ import {
   createCacheMonitor,
   DEFAULT_POLICY,
   EMPTY_CACHE_MODEL,
+  EMPTY_GAP_TALLY,
   forecastLoggedRead,
   isCompactBoundary,
   isKnownRecord,
@@ -23,7 +24,6 @@ import {
   isObject,
   type MicrocompactBoundary,
   type ModelPrices,
-  NO_GAPS,
   type ProviderProfile,
   type RewriteAnnouncement,
   readLoggedCall,
@@ -33,7 +33,7 @@ import {
   type SessionRecord,
   strictProfile,
   type Usage,
-  updateFromResponse,
+  updateCacheFromResponse,
 } from '@tidemark/core'
 import {
   type Catalogue,
@@ -132,7 +132,7 @@ function replayConversation(
     const answer = { source: sent.source, usage, edits }
     const { outcome, monitor, isEdited } = checkCacheRead(recorded, answer, rules)
     watch = monitor
-    if (usage !== null) model = updateFromResponse(model, forecast, usage, isEdited)
+    if (usage !== null) model = updateCacheFromResponse(model, forecast, usage, isEdited)
     const cost = measureClearingCost(now, outcome)
     const loss = now.call.isCopy ? undefined : losses.get(now.call.key)
     if (loss?.loss.kind === 'act') clearingCosts.push(toRecordedClearing(now.call, loss, cost))
@@ -244,7 +244,7 @@ function toBreak(
 
 // The policy, provider profile and prices that apply to a logged call.
 
-interface LoggedCallRules extends BreakRules {
+interface LoggedCallRules extends CacheBreakRules {
   readonly profile: ProviderProfile
   /** True if the catalogue has the model. Otherwise `profile` contains strict default rules. */
   readonly isDescribed: boolean
@@ -302,7 +302,7 @@ function oneHourSaves(
   const prefix = isAnew ? 0 : Math.min(prompt, countContextTokens(before.call.usage))
   const gapMs = before === null || before.at === 0 ? null : now.at - before.at
   const saved = computeLongTtlSavings(
-    addCallGap(NO_GAPS, { gapMs, prefix, added: prompt - prefix }, cache),
+    addCallGap(EMPTY_GAP_TALLY, { gapMs, prefix, added: prompt - prefix }, cache),
     prices,
   )
   return saved === null ? null : saved / 1_000_000

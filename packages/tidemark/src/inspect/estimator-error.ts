@@ -54,7 +54,7 @@ export function reportEstimatorError(
   }
 }
 
-export type ExclusionReason = BreakReason | 'model-change' | 'negative-growth'
+export type ExclusionReason = IncomparableReason | 'model-change' | 'negative-growth'
 
 export type PredictedGrowth =
   | { readonly counted: true; readonly predicted: number; readonly high: number; readonly reported: number }
@@ -216,7 +216,7 @@ function sum(figures: readonly number[]): number {
 // call.
 
 /** Why the context of a call cannot be compared with the context of the previous call. */
-export type BreakReason = 'boundary' | 'clearing' | 'restart' | 'rewind'
+export type IncomparableReason = 'boundary' | 'clearing' | 'restart' | 'rewind'
 
 export interface MeasuredCall {
   readonly model: string
@@ -230,7 +230,7 @@ export interface MeasuredCall {
    * True if the turn of the previous response ended before this call, for example because the user sent a new prompt.
    */
   readonly endsTurn: boolean
-  readonly broken: BreakReason | null
+  readonly broken: IncomparableReason | null
 }
 
 /** Checks whether the host was restarted at this record. A restart may change the system prompt and tools. */
@@ -265,7 +265,7 @@ interface Draft {
   said: Block[]
   heard: Block[]
   endsTurn: boolean
-  broken: BreakReason | null
+  broken: IncomparableReason | null
   /** The `message.id` of the newest response. */
   response: string | null
   /**
@@ -290,7 +290,11 @@ function take(draft: Draft, record: KnownRecord): void {
   draft.endsTurn ||= isTurnEnd(entry)
 }
 
-function breakAt(draft: Draft, record: KnownRecord, above: string | null | undefined): BreakReason | null {
+function breakAt(
+  draft: Draft,
+  record: KnownRecord,
+  above: string | null | undefined,
+): IncomparableReason | null {
   if (isCompactBoundary(record)) return 'boundary'
   if (draft.broken !== null) return draft.broken
   if (isMicrocompactBoundary(record)) return 'clearing'

@@ -8,7 +8,7 @@ import {
   flattenContext,
   type ModelCall,
   type ReplyEvent,
-  toModelCall,
+  toModelCallInput,
 } from '@tidemark/core'
 import { createFakeClock, SessionBuilder } from '@tidemark/core/testing'
 import { encodeReplyFrames, encodeSseFrame } from '@tidemark/wire'
@@ -241,7 +241,7 @@ describe('the body of a call', () => {
     const write = createBodyEncoder()
     for (let turn = 0; turn < 6; turn += 1) {
       for (const builder of tellers) {
-        const call = toModelCall(requestOf(builder))
+        const call = toModelCallInput(requestOf(builder))
         const plain = createBodyEncoder()({ payload: call.payload, raw: call.raw })
         expect(write(call)).toEqual(plain)
         expect(JSON.parse(plain.text)).toMatchObject({ model: 'model-a', stream: true })
@@ -252,7 +252,7 @@ describe('the body of a call', () => {
   })
 
   it('does not build the payload if there is a request', () => {
-    const call = toModelCall(requestOf(tellerOf('one')))
+    const call = toModelCallInput(requestOf(tellerOf('one')))
     const refusing = {
       request: call.request,
       get payload(): never {

@@ -13,7 +13,7 @@ import {
   type ForecastReason,
   forecastCacheRead,
   type ProviderProfile,
-  updateFromResponse,
+  updateCacheFromResponse,
 } from '@tidemark/core'
 import { createTracePrefix, TraceConversation, toTraceSections } from './trace-conversation.ts'
 import { countNewTokens, countSentTokens, type SessionTrace, type TraceCall } from './trace-file.ts'
@@ -62,7 +62,7 @@ export function replayTrace(trace: SessionTrace, profile: ProviderProfile): Trac
     })
     const foreseen = index === 0 ? usage.read : boundForecast(forecast, call)
     // The engine gets the usage that its own prediction implies, not the recorded usage.
-    lineage = updateFromResponse(lineage, forecast, {
+    lineage = updateCacheFromResponse(lineage, forecast, {
       input_tokens: usage.input,
       output_tokens: outputTokens,
       cache_read_input_tokens: foreseen,

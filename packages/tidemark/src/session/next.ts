@@ -25,7 +25,7 @@ import {
   type TurnEvent,
   type TurnFailure,
   toApiMessages,
-  toModelCall,
+  toModelCallInput,
 } from '@tidemark/core'
 import { encodeRequest, joinEncodedRequest } from '@tidemark/wire'
 import { badOptionError, checkOptionNames } from '../platform/argument-errors.ts'
@@ -143,7 +143,7 @@ function findStandingRefusal({ refusal }: OpenSession, request: AssembledRequest
 
 /** Returns everything that is sent of a request: its betas, and the exact JSON text of its body. */
 export function toRequestText(request: AssembledRequest): string {
-  const { payload, raw } = toModelCall(request)
+  const { payload, raw } = toModelCallInput(request)
   return `${payload.betas?.join() ?? ''}\n${toBodyText({ payload, raw })}`
 }
 
@@ -201,7 +201,7 @@ function toReadyRequest<Body>(
   session: OpenSession,
   { request, forecast }: PendingModelCall,
 ): ReadyRequest<Body> {
-  const call = toModelCall(request)
+  const call = toModelCallInput(request)
   const { betas = [], ...body } = call.payload
   const host = createTurnHost(session)
   return {

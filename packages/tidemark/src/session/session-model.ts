@@ -7,12 +7,12 @@ import {
   createEstimator,
   createIndexRules,
   type Estimator,
-  type IndexRules,
   type JsonObject,
   type Model,
   type ScaledPolicy,
   type SeparateSummaryModel,
   scalePolicy,
+  type ToolResultRules,
 } from '@tidemark/core'
 import type { ModelChoice } from '../models/model-choice.ts'
 import type { SessionListeners } from './events.ts'
@@ -23,7 +23,7 @@ export interface SessionModel {
   readonly port: Model
   readonly estimator: Estimator
   readonly scaled: ScaledPolicy
-  readonly rules: IndexRules
+  readonly rules: ToolResultRules
   readonly parameters: JsonObject
   /** Parameters that `next` was given so far, null for those that it removed: a switch of model applies them again. */
   readonly parameterChanges: JsonObject

@@ -12,7 +12,7 @@ import {
   type SessionRecord,
   TidemarkError,
 } from '@tidemark/core'
-import { isPlainLine } from './journal-lock.ts'
+import { isSafeMessageText } from './journal-lock.ts'
 
 /** A checked copy of a new record, before the journal assigns its position. */
 export interface RecordDraft {
@@ -126,7 +126,7 @@ export function checkVisitor(visit: unknown): void {
 
 /** Checks the program name. It is part of the lock file, which a name with control characters would make unreadable. */
 export function checkProgramName(program: string): string {
-  if (isPlainLine(program)) return program
+  if (isSafeMessageText(program)) return program
   return throwBadOption('program', program, 'a name of at most 200 characters, all on one line')
 }
 

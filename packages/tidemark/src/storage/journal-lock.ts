@@ -270,7 +270,7 @@ export function decodeLockFile(text: string): LockOwner | null {
   if (!isObject(value)) return null
   const { pid, host, token, since, program, processStart, pidSpace } = value
   if (typeof pid !== 'number' || !isToken(token)) return null
-  if (!isPlainLine(host) || !isPlainLine(since) || !isPlainLine(program)) return null
+  if (!isSafeMessageText(host) || !isSafeMessageText(since) || !isSafeMessageText(program)) return null
   return {
     pid,
     host,
@@ -288,6 +288,6 @@ function isToken(token: unknown): token is string {
 }
 
 /** Checks that a text is safe in a one-line message: at most 200 characters, without control characters. */
-export function isPlainLine(text: unknown): text is string {
+export function isSafeMessageText(text: unknown): text is string {
   return typeof text === 'string' && text.length <= 200 && !/\p{Cc}/u.test(text)
 }

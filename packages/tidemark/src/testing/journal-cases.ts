@@ -10,7 +10,7 @@ export function journalCases(
 ): readonly ConformanceCase[] {
   return createCases(make, (subject) => subject.end(), {
     ...checks,
-    ...readingOnChecks,
+    ...readFromPositionCases,
     ...journalRefusalChecks,
   })
 }
@@ -186,7 +186,7 @@ const checks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>
 
 // Conformance cases for reading the records of a session after a given log position.
 
-export const readingOnChecks: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
+export const readFromPositionCases: Readonly<Record<string, (subject: JournalSubject) => Promise<void>>> = {
   async 'reading on gives what stands behind a position, and the state of the whole'({ open }) {
     const journal = await open()
     await journal.append('s', 0, sampleRecords('a'))

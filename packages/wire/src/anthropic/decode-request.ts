@@ -5,11 +5,11 @@
 import {
   type ApiMessage,
   findJsonMember,
+  findUnstableJsonText,
   isBlock,
   isObject,
   type Json,
   type JsonObject,
-  keepUnstableJson,
   type Payload,
   parseJson,
   splitJsonArray,
@@ -144,7 +144,7 @@ const LIST_FIELDS = new Set(['tools', 'system', 'messages'])
  */
 function findRawTexts(text: string): ExactJsonTexts {
   const parameters = splitJsonObject(text).flatMap(({ key, text: value }) => {
-    const raw = LIST_FIELDS.has(key) ? undefined : keepUnstableJson(value)
+    const raw = LIST_FIELDS.has(key) ? undefined : findUnstableJsonText(value)
     return raw === undefined ? [] : [[key, raw] as const]
   })
   return {
@@ -160,7 +160,7 @@ function findRawTexts(text: string): ExactJsonTexts {
 function findRawElements(list: string | undefined): ReadonlyMap<number, string> {
   if (!list?.startsWith('[')) return new Map()
   const raws = splitJsonArray(list).flatMap((element, index) => {
-    const raw = keepUnstableJson(element)
+    const raw = findUnstableJsonText(element)
     return raw === undefined ? [] : [[index, raw] as const]
   })
   return new Map(raws)

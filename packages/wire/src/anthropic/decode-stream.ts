@@ -10,13 +10,13 @@ import {
   type BlockEnded,
   emptyReplyAssembly,
   findJsonMember,
+  findUnstableJsonText,
   formatJsonArray,
   formatJsonObject,
   isBlock,
   isObject,
   type JsonMember,
   type JsonObject,
-  keepUnstableJson,
   type ModelFailure,
   type OpenBlock,
   parseJson,
@@ -264,7 +264,7 @@ function readCitationDelta({ citation }: JsonObject, text: string): BlockDelta |
 function findRawMember(text: string, key: string): string | undefined {
   if (survivesJsonRoundTrip(text)) return undefined
   const member = findJsonMember(text, key)
-  return member === undefined ? undefined : keepUnstableJson(member)
+  return member === undefined ? undefined : findUnstableJsonText(member)
 }
 
 // These functions build a finished content block. They also keep its exact JSON text if parsing and stringifying would
@@ -291,7 +291,7 @@ function findRawBlock(open: OpenBlock, block: Block, input: string | undefined):
   let members = open.raw === undefined ? written : mergeChangedMembers(splitJsonObject(open.raw), written)
   if (input !== undefined) members = withJsonMember(members, 'input', input)
   if (open.citations.length > 0) members = withJsonMember(members, 'citations', encodeCitations(open))
-  return keepUnstableJson(formatJsonObject(members))
+  return findUnstableJsonText(formatJsonObject(members))
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Reply, ReplyEvent } from '@tidemark/core'
 import { describe, expect, it } from 'vitest'
-import { createTextSplitter, encodeReplyFrames, toSseFrames } from './reply-frames.ts'
+import { createReplySplitter, encodeReplyFrames, toSseFrames } from './reply-frames.ts'
 
 const REPLY: Reply = {
   message: {
@@ -31,7 +31,7 @@ const REPLY: Reply = {
 
 describe('framesOf', () => {
   it('gives the frames the API sends', () => {
-    const frames = encodeReplyFrames(REPLY, createTextSplitter(4))
+    const frames = encodeReplyFrames(REPLY, createReplySplitter(4))
     expect(frames.every(({ event, data }) => event === JSON.parse(data).type)).toBe(true)
     expect(frames.map(({ data }) => data)).toEqual([
       '{"type":"message_start","message":{"type":"message","id":"msg_1","role":"assistant","model":"claude-x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"cache_read_input_tokens":4,"cache_creation":{"ephemeral_5m_input_tokens":0},"output_tokens":1,"iterations":null}}}',

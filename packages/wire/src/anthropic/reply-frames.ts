@@ -7,11 +7,11 @@ import {
   type BlockDelta,
   type BlockEnded,
   findJsonMember,
+  findUnstableJsonText,
   formatJsonObject,
   isBlock,
   type Json,
   type JsonObject,
-  keepUnstableJson,
   parseJson,
   type Reply,
   type ReplyEvent,
@@ -63,7 +63,7 @@ function toPartialUsageEvents({ figures }: Reply): readonly ReplyEvent[] {
 type TextSplitter = (text: string) => readonly string[]
 
 /** Returns a function that cuts a text into pieces of `size` characters. */
-export function createTextSplitter(size: number): TextSplitter {
+export function createReplySplitter(size: number): TextSplitter {
   return (text) =>
     Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
 }
@@ -155,7 +155,7 @@ function toCitationDeltas({ block, raw }: BlockEnded): readonly BlockDelta[] {
     return {
       kind: 'citation',
       citation: parseJson(each) ?? null,
-      ...omitUndefined({ raw: keepUnstableJson(each) }),
+      ...omitUndefined({ raw: findUnstableJsonText(each) }),
     }
   })
 }
@@ -210,7 +210,11 @@ function emptyBlock(
   )
   const text = formatJsonObject(members)
   const start = parseJson(text)
-  return { block: isBlock(start) ? start : block, ...omitUndefined({ raw: keepUnstableJson(text) }), deltas }
+  return {
+    block: isBlock(start) ? start : block,
+    ...omitUndefined({ raw: findUnstableJsonText(text) }),
+    deltas,
+  }
 }
 
 // These functions encode reply events as SSE frames of the Messages API.

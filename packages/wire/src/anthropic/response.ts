@@ -3,11 +3,11 @@ import {
   type AssistantMessage,
   type Block,
   findJsonMember,
+  findUnstableJsonText,
   isBlock,
   isObject,
   type Json,
   type JsonObject,
-  keepUnstableJson,
   type ModelFailure,
   parseJson,
   type Reply,
@@ -59,7 +59,7 @@ function readContentBlocks({ content }: JsonObject): readonly Block[] | null {
 function findRawBlocks(text: string): Reply['rawBlocks'] {
   if (survivesJsonRoundTrip(text)) return []
   return splitJsonArray(findJsonMember(text, 'content') ?? '[]').flatMap((element, index) => {
-    const raw = keepUnstableJson(element)
+    const raw = findUnstableJsonText(element)
     return raw === undefined ? [] : [{ index, text: raw }]
   })
 }

@@ -5,7 +5,7 @@ import {
   CLAUDE_4_5_CAPABILITIES,
   CLAUDE_4_CAPABILITIES,
   claudeCacheFacts,
-  claudeOldPrices,
+  claudePricesBefore46,
   NO_THINKING,
   REGIONAL_PRICE_FACTOR,
   twoHundredThousandWindow,
@@ -40,7 +40,7 @@ const SONNET_RATES = { input: 3, cacheRead: 0.3, write5m: 3.75, write1h: 6, outp
 
 /** Prices of Sonnet 4 and 4.5. With the beta for a 1M context window, prompts over 200,000 tokens cost more. */
 const SONNET_PRICES = {
-  ...claudeOldPrices(SONNET_RATES),
+  ...claudePricesBefore46(SONNET_RATES),
   tiers: [{ above: 200_000, input: 6, cacheRead: 0.6, write5m: 7.5, write1h: 12, output: 22.5 }],
 }
 const ONE_MILLION_BETA_DOUBT: UncertainField = {
@@ -53,7 +53,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_4_5,
     ...twoHundredThousandWindow(64_000),
     id: 'claude-opus-4-5',
-    prices: claudeOldPrices({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
+    prices: claudePricesBefore46({ input: 5, cacheRead: 0.5, write5m: 6.25, write1h: 10, output: 25 }),
     cache: claudeCacheFacts(4_096),
     thinking: { ...BUDGET_THINKING, efforts: ['low', 'medium', 'high'], keepsPrior: true },
   },
@@ -70,14 +70,14 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_4_5,
     ...twoHundredThousandWindow(64_000),
     id: 'claude-haiku-4-5',
-    prices: claudeOldPrices({ input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }),
+    prices: claudePricesBefore46({ input: 1, cacheRead: 0.1, write5m: 1.25, write1h: 2, output: 5 }),
     cache: claudeCacheFacts(4_096),
   },
   {
     ...CLAUDE_4,
     ...twoHundredThousandWindow(32_000),
     id: 'claude-opus-4-1',
-    prices: claudeOldPrices(OPUS_RATES),
+    prices: claudePricesBefore46(OPUS_RATES),
     cache: claudeCacheFacts(1_024),
   },
   {
@@ -85,7 +85,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...twoHundredThousandWindow(32_000),
     id: 'claude-opus-4',
     aliases: ['claude-opus-4-0'],
-    prices: claudeOldPrices(OPUS_RATES),
+    prices: claudePricesBefore46(OPUS_RATES),
     cache: claudeCacheFacts(1_024),
   },
   {
@@ -105,7 +105,7 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_3,
     ...twoHundredThousandWindow(64_000),
     id: 'claude-3-7-sonnet',
-    prices: claudeOldPrices(SONNET_RATES),
+    prices: claudePricesBefore46(SONNET_RATES),
     cache: claudeCacheFacts(1_024),
     thinking: BUDGET_THINKING,
     doubts: [{ field: 'maxOutput', note: '128,000 with a beta header while it lasted' }],
@@ -115,14 +115,14 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...twoHundredThousandWindow(8_192),
     id: 'claude-3-5-sonnet',
     aliases: ['claude-3-5-sonnet-v2'],
-    prices: claudeOldPrices(SONNET_RATES),
+    prices: claudePricesBefore46(SONNET_RATES),
     cache: claudeCacheFacts(1_024),
   },
   {
     ...CLAUDE_3,
     ...twoHundredThousandWindow(8_192),
     id: 'claude-3-5-haiku',
-    prices: claudeOldPrices({ input: 0.8, cacheRead: 0.08, write5m: 1, write1h: 1.6, output: 4 }),
+    prices: claudePricesBefore46({ input: 0.8, cacheRead: 0.08, write5m: 1, write1h: 1.6, output: 4 }),
     cache: claudeCacheFacts(2_048),
     ...CLAUDE_SOURCE,
   },
@@ -130,14 +130,14 @@ export const ANTHROPIC_OLDER_MODELS: readonly ModelEntry[] = [
     ...CLAUDE_3,
     ...twoHundredThousandWindow(4_096),
     id: 'claude-3-opus',
-    prices: claudeOldPrices(OPUS_RATES),
+    prices: claudePricesBefore46(OPUS_RATES),
     cache: claudeCacheFacts(1_024),
   },
   {
     ...CLAUDE_3,
     ...twoHundredThousandWindow(4_096),
     id: 'claude-3-haiku',
-    prices: claudeOldPrices({ input: 0.25, cacheRead: 0.03, write5m: 0.3, write1h: 0.5, output: 1.25 }),
+    prices: claudePricesBefore46({ input: 0.25, cacheRead: 0.03, write5m: 0.3, write1h: 0.5, output: 1.25 }),
     cache: claudeCacheFacts(2_048),
   },
 ]

@@ -26,7 +26,7 @@ export function claudePrices(
 }
 
 /** Returns the prices of a Claude model before 4.6: the given rates, and half price for batches. */
-export function claudeOldPrices(rates: TokenRates): ModelPrices {
+export function claudePricesBefore46(rates: TokenRates): ModelPrices {
   return { ...rates, factors: SERVICE_TIER_FACTORS, fees: TOOL_FEES }
 }
 

@@ -14,7 +14,7 @@ import { decodeRequest } from '../../src/anthropic/decode-request.ts'
 import { decodeReplyFrame, initialStreamState } from '../../src/anthropic/decode-stream.ts'
 import { encodeRequest, joinEncodedRequest } from '../../src/anthropic/encode-request.ts'
 import {
-  createTextSplitter,
+  createReplySplitter,
   encodeReplyFrames,
   replyToEvents,
   toSseFrames,
@@ -36,7 +36,7 @@ describe('replies', () => {
   it('come out of a stream as they went in', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
-        expect(collectReply(decode(encodeReplyFrames(whole, createTextSplitter(size))))).toEqual(whole)
+        expect(collectReply(decode(encodeReplyFrames(whole, createReplySplitter(size))))).toEqual(whole)
       }),
       { numRuns: 300 },
     )
@@ -52,7 +52,7 @@ describe('replies', () => {
           message: { ...whole.message, content },
           cutInputs: [{ index: content.length - 1, text }],
         }
-        expect(collectReply(decode(encodeReplyFrames(cut, createTextSplitter(3))))).toEqual(cut)
+        expect(collectReply(decode(encodeReplyFrames(cut, createReplySplitter(3))))).toEqual(cut)
       }),
     )
   })
@@ -71,7 +71,7 @@ describe('replies', () => {
   it('make the same events again from the frames of their events', () => {
     fc.assert(
       fc.property(reply, fc.integer({ min: 1, max: 50 }), (whole, size) => {
-        const events = decode(encodeReplyFrames(whole, createTextSplitter(size)))
+        const events = decode(encodeReplyFrames(whole, createReplySplitter(size)))
         expect(decode(events.flatMap(toSseFrames))).toEqual(events)
       }),
     )

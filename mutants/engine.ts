@@ -81,7 +81,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'target-is-judged-by-another-figure',
-    law: 'that fit the target are not refused or made smaller',
+    law: 'the target',
     file: 'packages/core/src/compaction/fit-draft.ts',
     find: 'return request.target === undefined ? high : expected',
     replace: 'return request.target === undefined ? expected : high',
@@ -265,7 +265,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'half-characters-are-written',
-    law: 'half characters in an own loop are repaired on the way in',
+    law: 'in an own loop are repaired on the way in',
     file: 'packages/core/src/log/session-log.ts',
     find: 'const record = repairRecordText(given)',
     replace: 'const record = given',
@@ -273,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'cut-splits-a-character',
-    law: 'a text that is cut anywhere stays well formed',
+    law: 'that is cut anywhere stays well formed',
     file: 'packages/core/src/log/well-formed-text.ts',
     find: 'isInsidePair(text, end) ? Math.max(0, end - 1) : end',
     replace: 'end',

@@ -200,7 +200,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'kept-system-message-moves-behind-the-unanswered-one',
-    law: 'unanswered user messages come last',
+    law: 'law 10',
     file: 'packages/core/src/context/flatten.ts',
     find: "draft.role !== 'system' || draft.isKept !== true",
     replace: "draft.role !== 'system' || draft.isKept === true",
@@ -216,7 +216,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'field-without-effect-accepted',
-    law: 'a setting either works or is refused',
+    law: 'a field of a feature that is not implemented yet',
     file: 'packages/core/src/policy/policy-fields.ts',
     find: 'if (node.awaits === undefined || isDefault)',
     replace: 'if (node.awaits !== null)',
@@ -224,7 +224,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'goes-on-past-a-waiting-message',
-    law: 'the continuation follows how the turn stood',
+    law: 'continuation:',
     file: 'packages/core/src/summary/summary-message.ts',
     find: 'if (unanswered.length > 0) return',
     replace: 'if (unanswered.length > 99) return',

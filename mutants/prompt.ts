@@ -314,7 +314,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'session-without-tools-never-declares-any',
-    law: 'tools work in a later run, although the first run had none',
+    law: 'work in a later run',
     file: 'packages/core/src/request/prefix-updates.ts',
     find: 'if (epoch.tools.length === 0) return listToolsToDeclare',
     replace: 'if (epoch.tools.length < 0) return listToolsToDeclare',
@@ -322,7 +322,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'added-tools-are-only-announced',
-    law: 'tools that are added later can be called at once',
+    law: 'that are added later can be called at once',
     file: 'packages/core/src/engine/announce-updates.ts',
     find: "host.lateTools ?? 'define'",
     replace: "host.lateTools ?? 'announce'",
@@ -330,7 +330,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'tool-changes-outlive-their-snapshot',
-    law: 'tools may have changed before the session goes on with another model',
+    law: 'may have changed before',
     file: 'packages/core/src/context/context-view.ts',
     find: 'entries: withoutToolChanges(view.entries), rewrittenAt',
     replace: 'rewrittenAt',

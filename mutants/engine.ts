@@ -265,7 +265,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'half-characters-are-written',
-    law: 'in an own loop are repaired on the way in',
+    law: 'are repaired where the request is built',
     file: 'packages/core/src/log/session-log.ts',
     find: 'const record = repairRecordText(given)',
     replace: 'const record = given',

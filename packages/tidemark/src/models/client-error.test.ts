@@ -32,6 +32,18 @@ describe('readClientError', () => {
       { kind: 'billing', retryable: false, message: 'Pay.' },
       { kind: 'billing' },
     ],
+    [
+      'a response under an error, as axios keeps it',
+      Object.assign(new Error('Request failed'), { response: { status: 400, data: TOO_LONG } }),
+      { kind: 'overflow', status: 400 },
+    ],
+    ['a status that is a text', { status: '400', body: TOO_LONG }, { kind: 'overflow', status: 400 }],
+    [
+      'an error that quotes the body',
+      new Error(`400 ${JSON.stringify(TOO_LONG)}`),
+      { kind: 'overflow', status: 400 },
+    ],
+    ['a body as a text', JSON.stringify(TOO_LONG), { kind: 'overflow' }],
     ['a text', 'no connection', { kind: 'network', message: 'no connection' }],
     ['nothing', undefined, { kind: 'network' }],
   ])('reads %s', (_, error, expected) => {

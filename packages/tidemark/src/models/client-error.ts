@@ -8,8 +8,13 @@ import { failureFromException, toAnthropicFailure } from '@tidemark/wire'
 /** `now`: the current time in milliseconds since 1970, for a `retry-after` header that is a date. */
 export function readClientError(error: unknown, now: number): ModelFailure {
   if (isModelFailure(error)) return error
+  const quoted = readQuotedError(error)
+  if (quoted !== null) return readClientError(quoted, now)
   if (!isObject(error)) return failureFromException(error)
-  const status = [error.status, error.statusCode].find((value) => typeof value === 'number')
+  // Clients such as axios keep the response, with `data` for its body, under the error.
+  if (isObject(error.response) && error.status === undefined && error.error === undefined)
+    return readClientError({ ...error.response, body: error.response.data ?? error.response.body }, now)
+  const status = [error.status, error.statusCode].map(toStatus).find((value) => value !== undefined)
   const body = readBody(error)
   if (status === undefined && body === null) return failureFromException(error, isAbort(error))
   const headers = readHeaders(error.headers ?? error.responseHeaders)
@@ -21,6 +26,20 @@ function isModelFailure(error: unknown): error is ModelFailure {
   if (!isObject(error)) return false
   const { kind, retryable, message } = error
   return typeof kind === 'string' && typeof retryable === 'boolean' && typeof message === 'string'
+}
+
+/** Returns the status and body that a text or a plain `Error` quotes, as in `400 {"type":"error",…}`; null if none. */
+function readQuotedError(error: unknown): { readonly status?: number; readonly body: string } | null {
+  const isPlain = error instanceof Error && error.constructor === Error && !('status' in error)
+  const text = typeof error === 'string' ? error : isPlain ? error.message : ''
+  const [, status, body] = /^\D{0,40}(\d{3})?\D{0,10}?(\{"type":\s*"error".*\})\s*$/s.exec(text) ?? []
+  if (body === undefined) return null
+  return status === undefined ? { body } : { status: Number(status), body }
+}
+
+function toStatus(value: unknown): number | undefined {
+  const status = typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value
+  return typeof status === 'number' ? status : undefined
 }
 
 /** The SDK reports an abort by the caller under a name of its own. */

@@ -75,8 +75,8 @@ export const mutants: readonly Mutant[] = [
     name: 'floor-is-committed',
     law: 'names what fills the floor',
     file: 'packages/core/src/compaction/fit-draft.ts',
-    find: 'if (limit !== null && readJudgedSize(plan, after) > limit)',
-    replace: 'if (limit !== null && readJudgedSize(plan, after) < 0)',
+    find: "limit !== null && readJudgedSize(plan, after) > limit ? 'above-limit'",
+    replace: "limit !== null && readJudgedSize(plan, after) < 0 ? 'above-limit'",
     tests: [`${TESTS}/compaction`],
   },
   {

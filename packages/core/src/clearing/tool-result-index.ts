@@ -283,7 +283,7 @@ export interface HostTools {
   /** Names of tools whose results are never cleared, whatever the policy says. */
   readonly protected?: readonly string[]
   /**
-   * True if results of tools that nobody lists are cleared too, except those of MCP tools. Default of the library: true,
+   * True if results of tools in no list are cleared too, except those of MCP tools. Default of the library: true,
    * unless the policy field `clear.tools` is set.
    */
   readonly clearsUnlisted?: boolean

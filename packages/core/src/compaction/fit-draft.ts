@@ -65,12 +65,20 @@ export function fitDraft(
     createOutcome: () => createOutcome(turn, compaction, fitted, limit),
     over: countExcessTokens(plan, fitted.after),
     largestSummary: findLargestSummary(whole, sizes),
-    isRefused:
-      fitted.after.expected >= plan.before.expected ||
-      (limit !== null && readJudgedSize(plan, fitted.after) > limit),
+    isRefused: findRefusal(plan, fitted.after, limit) !== null,
     isLocal: whole.summary.summarizer === 'local',
     regrowth: findRegrowth(fitted, sizes),
   }
+}
+
+/** Tells why a result would be refused: nothing is gained, or it is above its limit. Null if it is accepted. */
+function findRefusal(
+  plan: CompactionPlan,
+  after: ContextTokens,
+  limit: number | null,
+): 'not-smaller' | 'above-limit' | null {
+  if (after.expected >= plan.before.expected) return 'not-smaller'
+  return limit !== null && readJudgedSize(plan, after) > limit ? 'above-limit' : null
 }
 
 function createOutcome(
@@ -82,12 +90,12 @@ function createOutcome(
   const { draft, after, state } = fitted
   const { plan } = draft
   const { before } = plan
-  if (after.expected >= before.expected) {
+  const refusal = findRefusal(plan, after, limit)
+  if (refusal === 'not-smaller') {
     const message = `The result would have ${after.expected} tokens, and there are ${before.expected} now: nothing is gained.`
     return refuseRewrite('not-smaller', message)
   }
-  if (limit !== null && readJudgedSize(plan, after) > limit)
-    return refuseIrreducible(fitted, compaction, limit)
+  if (refusal !== null && limit !== null) return refuseIrreducible(fitted, compaction, limit)
   const receipt = createDraftReceipt(draft, { before: turn.state, after: state })
   return { ...draft, ok: true, after, preparedText: draft.summary.text, receipt, usage: NO_SUMMARY_USAGE }
 }
@@ -122,8 +130,8 @@ function findLargestSummary({ plan, summary }: UnmeasuredDraft, sizes: DraftSize
 }
 
 function findRegrowth({ draft }: MeasuredDraft, sizes: DraftSizes): FitResult['regrowth'] {
-  const { plan, summary, allSources, sourcesBefore, sourcesAfter } = draft
-  const sources = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
+  const { plan, summary, allSources } = draft
+  const sources = listAttachedSources(draft)
   if (summary.summarizer !== 'local' || plan.target === null || sources.length === allSources.length)
     return null
   const free = toExpected(plan.target - readJudgedSize(plan, sizes.fitted), plan, sizes.fitted)
@@ -162,12 +170,21 @@ function countExcessTokens(plan: CompactionPlan, after: ContextTokens): number {
   return Math.max(0, aboveTarget, after.expected - plan.before.expected + 1)
 }
 
+/** Lists the sources that a draft attaches, in the order in which they would be dropped. */
+function listAttachedSources({
+  allSources,
+  sourcesBefore,
+  sourcesAfter,
+}: UnmeasuredDraft): readonly SourceAttachment[] {
+  return allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
+}
+
 /** Maximum number of times that attachments are dropped and the result is measured, since their sizes are estimates. */
 const MAX_ROUNDS = 3
 
 function dropSources(turn: TurnContext, compaction: CompactionServices, whole: MeasuredDraft): MeasuredDraft {
-  const { plan, sourcesBefore, sourcesAfter, allSources } = whole.draft
-  const candidates = allSources.filter((one) => sourcesBefore.includes(one) || sourcesAfter.includes(one))
+  const { plan, sourcesBefore, sourcesAfter } = whole.draft
+  const candidates = listAttachedSources(whole.draft)
   let best = whole
   let wanted = 0
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
@@ -186,7 +203,7 @@ function dropSources(turn: TurnContext, compaction: CompactionServices, whole: M
   return best
 }
 
-export interface MeasuredDraft {
+interface MeasuredDraft {
   readonly draft: UnmeasuredDraft
   readonly after: ContextTokens
   /** The session state that committing the draft would produce. */
@@ -200,7 +217,7 @@ const MAX_PARTS = 5
  * size that the user is shown. A threshold of the engine is compared with the upper bound of the estimate, because a
  * context above it would be compacted again at once.
  */
-export function readJudgedSize({ request }: CompactionPlan, { expected, high }: ContextTokens): number {
+function readJudgedSize({ request }: CompactionPlan, { expected, high }: ContextTokens): number {
   return request.target === undefined ? high : expected
 }
 
@@ -208,7 +225,7 @@ export function readJudgedSize({ request }: CompactionPlan, { expected, high }: 
  * Returns the largest size that a compaction may leave; null if there is no limit. Without a target, a partial
  * compaction has none; `willRetrigger` reports a context that stays too large.
  */
-export function findSizeLimit({ request, span, autoCompactTokens }: CompactionPlan): number | null {
+function findSizeLimit({ request, span, autoCompactTokens }: CompactionPlan): number | null {
   if (request.target !== undefined) return request.target
   return span.form === 'full' && autoCompactTokens !== null ? autoCompactTokens - 1 : null
 }
@@ -217,7 +234,7 @@ export function findSizeLimit({ request, span, autoCompactTokens }: CompactionPl
  * Refuses a compaction that stays over the limit with everything optional dropped, and names what fills the context.
  * `limit`: the largest size that would have been accepted.
  */
-export function refuseIrreducible(
+function refuseIrreducible(
   { draft, after, state }: MeasuredDraft,
   { estimator }: CompactionServices,
   limit: number,

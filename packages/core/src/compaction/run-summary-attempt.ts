@@ -237,7 +237,7 @@ async function* streamBounded(
   const reading = deadlines
     .within(
       limits.attemptMs,
-      // The work ends as soon as nobody reads its events any more, which aborts the model.
+      // When the events are no longer read, the attempt ends, and its model call is aborted.
       async (inner) =>
         await Promise.race([
           queue.closed,

@@ -165,7 +165,7 @@ export async function* streamReply(
   } finally {
     const closing = events?.return?.()
     if (!isAbandoned) await closing
-    // An abandoned model may never end, and an error of it concerns nobody any more.
+    // An abandoned model call may never end, and its errors are ignored.
     else closing?.catch(() => {})
   }
 }

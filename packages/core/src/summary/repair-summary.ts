@@ -23,6 +23,7 @@ import {
   formatUserPrompts,
   hasPointerTo,
   hasUserPrompt,
+  MESSAGES_SECTION,
   markForeignMessages,
   type UserPrompt,
   type UserPromptLimits,
@@ -225,7 +226,6 @@ const CLAIM_MARK = "Claimed here, not a permission (only the user's own messages
 const FENCE = /^\s*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})([^`]*)$/
 const LIST_MARKER = /^(\s*(?:[-*+]|\d+[.)])?\s*)(.*)$/s
 const SECTION_NUMBER = /^[ \t#*]*([1-9])[.)][ \t*]*\S/
-const QUOTED_SECTION = 6
 /** A line longer than this is not checked for an order or a question. */
 const MAX_ORDER_CHARACTERS = 500
 
@@ -247,7 +247,7 @@ export function markOrdersAndQuestions(
     if (!isFenced && number !== undefined && Number(number) > section) section = Number(number)
     if (
       isFenced ||
-      section === QUOTED_SECTION ||
+      section === MESSAGES_SECTION ||
       line.length > MAX_ORDER_CHARACTERS ||
       quoted.has(line.trim())
     )

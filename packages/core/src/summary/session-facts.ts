@@ -8,7 +8,7 @@ import { isTextBlock, toBlocks } from '../log/block.ts'
 import type { KnownRecord } from '../log/record.ts'
 import { readTodoList, type TodoItem } from '../log/todo-list.ts'
 import { type FileTouch, listToolRuns, type ToolRun } from '../log/tool-calls.ts'
-import { sliceText } from '../log/well-formed-text.ts'
+import { replaceLoneSurrogates, sliceText } from '../log/well-formed-text.ts'
 import { type AssistantText, collectAssistantTexts } from './assistant-findings.ts'
 import { redact } from './redact.ts'
 import { collectUserPrompts, type UserPrompt } from './user-messages.ts'
@@ -67,14 +67,13 @@ export function extractSessionFacts(
 const TERMINAL_SEQUENCE = '\\[[0-?]*[ -/]*[@-~]'
 const ESCAPE_SEQUENCE = new RegExp(`\\u001b(?:${TERMINAL_SEQUENCE})?`, 'g')
 const CONTROL_CHARACTER = /[^\P{Cc}\t\n\r]/gu
-const LONE_SURROGATE = /\p{Cs}/gu
 
 /**
  * Removes terminal escape sequences and control characters other than tab and line ends, and replaces lone surrogates,
  * which a provider refuses, by U+FFFD.
  */
 export function removeControlCharacters(text: string): string {
-  return text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, '').replace(LONE_SURROGATE, '\ufffd')
+  return replaceLoneSurrogates(text.replace(ESCAPE_SEQUENCE, '').replace(CONTROL_CHARACTER, ''))
 }
 
 function findPlan(

@@ -9,7 +9,7 @@ import type { CompactionSpan } from './select-span.ts'
 /**
  * How work continues after a compaction: the user decides (`none`), the model goes on with the work it was doing
  * (`automatic`), or it responds to a message that came before the compaction (`prompted`). The last two also exist for
- * sessions that nobody watches.
+ * sessions that run without a user.
  */
 type Continuation = 'none' | 'automatic' | 'prompted' | 'autonomous' | 'autonomous-prompted'
 

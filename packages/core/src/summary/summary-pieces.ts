@@ -6,7 +6,7 @@ import { isTodoInProgress, type TodoItem } from '../log/todo-list.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { toFileName } from './ledger.ts'
 import { type FailedCall, type FailingCommand, isFileEdited, type TouchedFile } from './session-facts.ts'
-import { truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
+import { formatRecordPointer, truncateEnd, truncateFirstLine, truncateStart } from './truncate-text.ts'
 import { formatUserPrompts, type UserPrompt, type UserPromptLimits } from './user-messages.ts'
 
 export interface SummaryPiece {
@@ -191,7 +191,7 @@ export function createMessagePieces(
 function shortenPrompt({ text, lead, uuid }: UserPrompt, number: number): string | null {
   if (text.length <= SHORT_MESSAGE_CHARACTERS)
     return lead.length <= SHORT_MESSAGE_CHARACTERS ? null : `[${number}] ${text}`
-  return `[${number}] ${truncateEnd(`${lead}${text}`, SHORT_MESSAGE_CHARACTERS)} (in full in record ${uuid})`
+  return `[${number}] ${truncateEnd(`${lead}${text}`, SHORT_MESSAGE_CHARACTERS)} (${formatRecordPointer(uuid)})`
 }
 
 // Placement of summary pieces within a token budget.

@@ -25,6 +25,11 @@ export function truncateFirstLine(text: string, most: number): string {
   return truncateEnd(line.trim(), most)
 }
 
+/** Returns the words by which a shortened text refers to the record that holds it whole. */
+export function formatRecordPointer(id: string): string {
+  return `in full in record ${id}`
+}
+
 /** Returns both ends of a text with a note of how many characters are missing and that record `id` contains them. */
 export function truncateMiddle(text: string, each: number, id: string): string {
   const lead = text.length - text.trimStart().length
@@ -34,7 +39,7 @@ export function truncateMiddle(text: string, each: number, id: string): string {
   const missing = text.length - head.length - tail.length
   return missing <= 0
     ? text
-    : `${head}\n[${ELLIPSIS} ${missing} characters, in full in record ${id} ${ELLIPSIS}]\n${tail}`
+    : `${head}\n[${ELLIPSIS} ${missing} characters, ${formatRecordPointer(id)} ${ELLIPSIS}]\n${tail}`
 }
 
 // Functions that cut a text to its beginning or end within a number of tokens.

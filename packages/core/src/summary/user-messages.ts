@@ -5,12 +5,12 @@
 import { isTextBlock, isToolUse, type ToolUseBlock, toBlocks } from '../log/block.ts'
 import { isSyntheticError, type KnownRecord } from '../log/record.ts'
 import type { ToolRun } from '../log/tool-calls.ts'
-import { type AskedQuestion, readUserInputs, type UserInput } from '../log/user-input.ts'
+import { type AskedQuestion, INTERRUPTION_START, readUserInputs, type UserInput } from '../log/user-input.ts'
 import { sliceText } from '../log/well-formed-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Estimator } from '../tokens/estimator.ts'
 import { readSectionNumber } from './summary-prompt.ts'
-import { truncateEnd, truncateMiddle } from './truncate-text.ts'
+import { formatRecordPointer, truncateEnd, truncateMiddle } from './truncate-text.ts'
 
 export interface UserPrompt {
   readonly uuid: string
@@ -32,7 +32,6 @@ export interface UserPrompt {
   readonly isAnswered: boolean
 }
 
-const INTERRUPTION = /^\s*\[Request interrupted/
 /** A reply with at most this many characters is quoted together with the end of the text that it answers. */
 const SHORT_REPLY_CHARACTERS = 40
 const ANSWERED_CHARACTERS = 300
@@ -88,7 +87,9 @@ export function collectUserPrompts(
 
 function isInterruption(record: KnownRecord): boolean {
   if (record.type !== 'user' || record.isMeta === true) return false
-  return toBlocks(record.message.content).some((block) => isTextBlock(block) && INTERRUPTION.test(block.text))
+  return toBlocks(record.message.content).some(
+    (block) => isTextBlock(block) && INTERRUPTION_START.test(block.text),
+  )
 }
 
 function formatInput({ kind, text, question }: UserInput): string {
@@ -229,7 +230,7 @@ function hasPart(text: string, part: string, { lead }: UserPrompt): boolean {
 
 /** Checks whether a text refers to the record of a user message, as a message that was cut does. */
 export function hasPointerTo(text: string, { uuid }: UserPrompt): boolean {
-  return text.includes(`in full in record ${uuid}`)
+  return text.includes(formatRecordPointer(uuid))
 }
 
 /** A shorter beginning or end of a message than this may be in a text by chance, so it does not count as kept. */
@@ -270,7 +271,7 @@ const FOREIGN_MARK = "[Not the user's words]"
 const MESSAGES_HEADING =
   /^[ \t#*]*(?:\d+[.)])?[ \t*]*(?:all )?(?:the )?user(?:['’]s)? messages\b[^\n]{0,40}$/i
 const OTHER_HEADING = /^[ \t]*#{1,6}[ \t]/
-const MESSAGES_SECTION = 6
+export const MESSAGES_SECTION = 6
 const NO_MESSAGES = /^\W*(?:none|nothing on record|n\/a|\d+ more in the transcript: \S[^\n]*)?\W*$/i
 const LINE_START =
   /^\s*(?:(?:[-*+>]|\d{1,3}[.)]|\[\d+\]|\*{0,2}(?:user|message|prompt|turn)(?: message)?(?: #?\d+)?\*{0,2}\s*:)\s*)*/i

@@ -38,7 +38,7 @@ export function createDeadlines(clock: Clock = systemClock): Deadlines {
       const deadline = createDeadline(clock, ms, signal)
       try {
         const result = work(deadline.signal).then((value) => ({ ok: true, value }) as const)
-        // If the work fails after the deadline, nobody awaits its promise. This handler prevents an unhandled
+        // If the work fails after the deadline, its promise is no longer awaited. This handler prevents an unhandled
         // rejection.
         result.catch(() => {})
         return await Promise.race([result, deadline.expired.then((why) => ({ ok: false, why }) as const)])
